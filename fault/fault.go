@@ -1,0 +1,54 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind groups refusals by what the caller should make of them.
+type Kind int
+
+// The kinds, in the order of the statuses that the API gives them.
+const (
+	Invalid       Kind = iota + 1 // the request is malformed
+	Unauthorized                  // no usable key
+	Forbidden                     // a good key that may not do this
+	NotFound                      // no such thing in this application
+	NotAllowed                    // a known path, another method
+	Conflict                      // the state of things forbids it now
+	TooLarge                      // the body is past the limit
+	WrongMedia                    // the body is not JSON
+	Unprocessable                 // well-formed, but it cannot be priced or billed so
+	Limited                       // too many requests
+	Internal                      // ours, not the caller's
+)
+
+// Code names a refusal for programs. It never changes once published.
+type Code string
+
+// Fault is a refusal: what programs switch on and what people read.
+type Fault struct {
+	Code    Code
+	Message string
+}
+
+func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
+
+// Kind is the kind that the catalogue gives the fault's code.
+func (f *Fault) Kind() Kind { return catalogue[f.Code].kind }
+
+// New makes a fault with the message that the catalogue gives the code.
+func New(code Code) *Fault {
+	return &Fault{Code: code, Message: catalogue[code].message}
+}
+
+// Newf makes a fault with a message of its own.
+func Newf(code Code, format string, args ...any) *Fault {
+	return &Fault{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Is reports whether err is, or wraps, a fault of the code.
+func Is(err error, code Code) bool {
+	var f *Fault
+	return errors.As(err, &f) && f.Code == code
+}
