@@ -1,0 +1,87 @@
+package tenancy
+
+import (
+	"purser/fault"
+	"purser/ids"
+)
+
+// Member is a person in an organization.
+type Member struct {
+	OrgID  ids.ID
+	UserID ids.ID
+	Access
+	CreatedAt int64
+}
+
+// May reports whether the member holds the permission.
+func (m Member) May(p Permission) bool { return m.Permissions().Has(p) }
+
+// CheckInvite refuses an invitation that m may not send.
+func (m Member) CheckInvite(given Access) error {
+	if err := given.check(); err != nil {
+		return err
+	}
+	if err := m.Permissions().Require(MembersWrite); err != nil {
+		return err
+	}
+	return m.checkReach(given)
+}
+
+// CheckChange refuses to give the target another access. Owners is how many the
+// organization has, the target among them; it must be counted under a lock, or
+// two owners could demote each other at once.
+func (m Member) CheckChange(target Member, given Access, owners int) error {
+	if err := given.check(); err != nil {
+		return err
+	}
+	if err := m.checkManages(target); err != nil {
+		return err
+	}
+	if err := m.checkReach(given); err != nil {
+		return err
+	}
+	if given.Role != Owner {
+		return target.checkExpendable(owners)
+	}
+	return nil
+}
+
+// CheckRemove refuses to remove the target. Anyone may leave, except the last
+// owner. Owners is counted as for CheckChange.
+func (m Member) CheckRemove(target Member, owners int) error {
+	leaving := m.OrgID == target.OrgID && m.UserID == target.UserID
+	if !leaving {
+		if err := m.checkManages(target); err != nil {
+			return err
+		}
+	}
+	return target.checkExpendable(owners)
+}
+
+// Whoever manages a member could have given them all that they have. So nobody
+// climbs by pushing others down.
+func (m Member) checkManages(target Member) error {
+	if m.OrgID != target.OrgID {
+		return fault.New(fault.PathNotFound)
+	}
+	if err := m.Permissions().Require(MembersWrite); err != nil {
+		return err
+	}
+	return m.checkReach(target.Access)
+}
+
+// Owners are made and unmade by owners only, even if someone else was given
+// every permission one by one.
+func (m Member) checkReach(access Access) error {
+	if access.Role == Owner && m.Role != Owner {
+		return fault.Newf(fault.PermissionNotHeld, "Only an owner can do this to an owner. Ask one.")
+	}
+	return m.Permissions().CheckGrant(access.Permissions())
+}
+
+func (m Member) checkExpendable(owners int) error {
+	if m.Role == Owner && owners <= 1 {
+		return fault.New(fault.LastOwner)
+	}
+	return nil
+}

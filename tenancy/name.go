@@ -1,0 +1,83 @@
+package tenancy
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"purser/fault"
+)
+
+// maxNameLength counts code points.
+const maxNameLength = 120
+
+// ParseName reads the name of an organization, an application, a key or a
+// person: without the space around it, 1 to 120 characters, none of them a
+// control character.
+func ParseName(text string) (string, error) {
+	name := strings.TrimSpace(text)
+	switch {
+	case name == "":
+		return "", fault.Newf(fault.InvalidRequest, "Give it a name.")
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return "", fault.Newf(fault.InvalidRequest, "The name holds characters that cannot be shown. Type it again.")
+	case utf8.RuneCountInString(name) > maxNameLength:
+		return "", fault.Newf(fault.InvalidRequest, "The name is longer than %d characters. Shorten it.", maxNameLength)
+	}
+	return name, nil
+}
+
+const maxSlugLength = 40
+
+// slugOf makes the part of an address that stands for a name: a-z, 0-9 and
+// single dashes inside. A name that has none of them gets the noun; "new" is
+// where the dashboard makes one, so it gets the noun behind it.
+func slugOf(name, noun string) string {
+	var slug strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(name) {
+		r = withoutAccent(r)
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
+			gap = true
+			continue
+		}
+		if gap && slug.Len() > 0 {
+			slug.WriteByte('-')
+		}
+		gap = false
+		slug.WriteByte(byte(r))
+	}
+	switch text := shorten(slug.String(), maxSlugLength); text {
+	case "":
+		return noun
+	case "new":
+		return "new-" + noun
+	default:
+		return text
+	}
+}
+
+// NumberedSlug is the n-th spelling to try for a slug that is taken: acme-2,
+// acme-3. It is never longer than a slug may be.
+func NumberedSlug(slug string, n int) string {
+	number := "-" + strconv.Itoa(n)
+	return shorten(slug, maxSlugLength-len(number)) + number
+}
+
+func shorten(slug string, limit int) string {
+	if len(slug) > limit {
+		slug = slug[:limit]
+	}
+	return strings.TrimRight(slug, "-")
+}
+
+// plain stands for ß and the letters à to ÿ, in the order of Unicode.
+const plain = "saaaaaaaceeeeiiiidnooooo-ouuuuyty"
+
+func withoutAccent(r rune) rune {
+	if r >= 'ß' && r <= 'ÿ' {
+		return rune(plain[r-'ß'])
+	}
+	return r
+}

@@ -1,0 +1,106 @@
+package tenancy
+
+import "purser/fault"
+
+// Permission is one thing that a key or a member may do. The zero value is no
+// permission, and no set has it.
+//
+// The numbers may change from one release to the next; the names never do.
+type Permission uint8
+
+// What an API key may hold, in the order in which the API documents them.
+const (
+	CreditsRead Permission = iota + 1
+	CreditsWrite
+	FeaturesRead
+	FeaturesWrite
+	WalletsRead
+	WalletsWrite
+	DepositsRead
+	DepositsWrite
+	PlansRead
+	PlansWrite
+	SubscriptionsRead
+	SubscriptionsWrite
+	EventsIngest
+
+	lastAPIPermission = EventsIngest
+)
+
+// What only a member may hold: the dashboard's own.
+const (
+	JournalRead Permission = iota + 1 + lastAPIPermission
+	RequestsRead
+	BalancesAdjust
+	KeysRead
+	KeysWrite
+	AppsWrite
+	SettingsWrite
+	MembersRead
+	MembersWrite
+	AuditRead
+	OrganizationWrite
+
+	lastPermission = OrganizationWrite
+)
+
+var described = [lastPermission + 1]struct{ name, allows string }{
+	CreditsRead:        {"credits:read", "read credits, and see which application a key belongs to"},
+	CreditsWrite:       {"credits:write", "create and update credits"},
+	FeaturesRead:       {"features:read", "read features"},
+	FeaturesWrite:      {"features:write", "create and update features"},
+	WalletsRead:        {"wallets:read", "list wallets and read their balances"},
+	WalletsWrite:       {"wallets:write", "create wallets and set their billing periods"},
+	DepositsRead:       {"deposits:read", "read the deposits of a wallet"},
+	DepositsWrite:      {"deposits:write", "deposit credits"},
+	PlansRead:          {"plans:read", "read plans and whether they are synchronized"},
+	PlansWrite:         {"plans:write", "create and update plans"},
+	SubscriptionsRead:  {"subscriptions:read", "read the subscription of a wallet"},
+	SubscriptionsWrite: {"subscriptions:write", "open checkouts, change plans, cancel and undo it"},
+	EventsIngest:       {"events:ingest", "check and track usage"},
+
+	JournalRead:       {"journal:read", "read journals and events, and why a use was charged or denied"},
+	RequestsRead:      {"requests:read", "read the log of API requests"},
+	BalancesAdjust:    {"balances:adjust", "correct a balance by hand"},
+	KeysRead:          {"keys:read", "list API keys, without their secrets"},
+	KeysWrite:         {"keys:write", "create, rotate and revoke API keys"},
+	AppsWrite:         {"apps:write", "create and delete applications"},
+	SettingsWrite:     {"settings:write", "change an application's settings and its payment provider"},
+	MembersRead:       {"members:read", "list members and invitations"},
+	MembersWrite:      {"members:write", "invite, change and remove members"},
+	AuditRead:         {"audit:read", "read the audit log"},
+	OrganizationWrite: {"organization:write", "rename and close the organization"},
+}
+
+var byName = func() map[string]Permission {
+	all := make(map[string]Permission, lastPermission)
+	for p := range AllPermissions().Each() {
+		all[p.String()] = p
+	}
+	return all
+}()
+
+// String is the permission's name, such as "events:ingest".
+func (p Permission) String() string {
+	if p > lastPermission {
+		return ""
+	}
+	return described[p].name
+}
+
+// Allows says in a few words what the permission lets one do.
+func (p Permission) Allows() string {
+	if p > lastPermission {
+		return ""
+	}
+	return described[p].allows
+}
+
+// ParsePermission reads a permission's name.
+func ParsePermission(name string) (Permission, error) {
+	p, known := byName[name]
+	if !known {
+		return 0, fault.Newf(fault.InvalidRequest, "There is no permission %.40q.", name)
+	}
+	return p, nil
+}
