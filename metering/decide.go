@@ -1,0 +1,189 @@
+package metering
+
+import (
+	"math"
+
+	"purser/fault"
+)
+
+// Decide answers a use over a snapshot of state, which it does not change. The
+// order of the gates is part of the contract: the first one that settles the
+// use gives the answer.
+func Decide(state *State, use Use) Decision {
+	c := consideration{state: state, use: use}
+	c.Before = state.Wallet.Balance(use.Feature.CreditID)
+	c.Before.CreditKey = use.Feature.CreditKey
+	c.After = c.Before
+	switch {
+	case c.eventID(), c.amount(), c.deduplication(), c.subscription(), c.allowance(), c.price(), c.balance():
+	default:
+		c.accept()
+	}
+	return c.Decision
+}
+
+// consideration is a decision in the making. Each gate works out its numbers
+// and reports whether it settled the use.
+type consideration struct {
+	Decision
+	state *State
+	use   Use
+}
+
+func (c *consideration) settle(gate Gate, verdict Verdict, code fault.Code) bool {
+	c.Gate, c.Verdict, c.Code = gate, verdict, code
+	return true
+}
+
+// eventID answers a repeat with the first record, before anything else that the
+// repeat says is looked at.
+func (c *consideration) eventID() bool {
+	if c.use.EventID == "" {
+		return false
+	}
+	first, known := c.state.Events[c.use.EventID]
+	if !known {
+		return false
+	}
+	c.Event = *first
+	switch {
+	case first.TransactionID != c.use.TransactionID:
+		c.Differs = !first.describes(c.state.Wallet.ID, &c.use)
+		return c.settle(GateEventID, Duplicate, "")
+	case first.DeduplicatedFrom.IsZero():
+		return c.settle(GateEventID, Accepted, "")
+	default:
+		return c.settle(GateEventID, Deduplicated, "")
+	}
+}
+
+// amount comes before any question of state: a use without the amount it needs
+// is wrong in every period, and not by chance free in some.
+func (c *consideration) amount() bool {
+	callback := c.use.Feature.PricingMode == Callback
+	switch {
+	case callback && c.use.Amount == nil:
+		return c.settle(GateAmount, Unprocessable, fault.AmountRequired)
+	case !callback && c.use.Amount != nil:
+		return c.settle(GateAmount, Unprocessable, fault.AmountNotAccepted)
+	}
+	return false
+}
+
+func (c *consideration) deduplication() bool {
+	keys := c.draft()
+	if keys.PeriodMissing {
+		return c.settle(GateDeduplication, Unprocessable, fault.BillingPeriodMissing)
+	}
+	if keys.Billed.Period.IsZero() {
+		return false
+	}
+	charged, billed := c.state.Billed[keys.Billed]
+	if !billed {
+		return false
+	}
+	c.New = c.use.EventID != ""
+	c.Event.DeduplicatedFrom = charged
+	c.Event.Charge.Billable = 0
+	return c.settle(GateDeduplication, Deduplicated, "")
+}
+
+// draft writes down what the record has in every case, and the limit that the
+// terms set, whether or not it will be asked.
+func (c *consideration) draft() Keys {
+	keys, limit, limited := c.state.keys(&c.use)
+	feature := c.use.Feature
+	c.Event = Event{
+		TransactionID: c.use.TransactionID,
+		EventID:       c.use.EventID,
+		WalletID:      c.state.Wallet.ID,
+		FeatureID:     feature.ID,
+		CreditID:      feature.CreditID,
+		EntityID:      c.use.EntityID,
+		Quantity:      c.use.Quantity,
+		Quoted:        c.use.Amount,
+		OccurredAt:    c.use.occurredAt(c.state.Now),
+		CreatedAt:     c.state.Now,
+		Period:        keys.Billed.Period,
+		Charge: Charge{
+			PricingMode:     feature.PricingMode,
+			Cost:            feature.Cost,
+			QuantityPerUnit: feature.QuantityPerUnit,
+			BasisPoints:     ListPrice,
+			Billable:        c.use.Quantity,
+			FeatureRevision: feature.Revision,
+		},
+		BalanceAfter: c.Before.Amount,
+		DebtAfter:    c.Before.Debt,
+	}
+	if limited {
+		c.Allowance = Allowance{
+			Limit:   limit.Limit,
+			Used:    c.state.Used[keys.Counter],
+			Period:  keys.Counter.Period,
+			Overage: limit.Overage,
+		}
+	}
+	return keys
+}
+
+func (c *consideration) subscription() bool {
+	if !c.Allowance.Limited() || c.state.Subscription.Status.InForce() {
+		return false
+	}
+	return c.settle(GateSubscription, Refused, fault.SubscriptionInactive)
+}
+
+func (c *consideration) allowance() bool {
+	a := &c.Allowance
+	if !a.Limited() {
+		return false
+	}
+	covered := min(a.Remaining(), c.use.Quantity)
+	if covered < c.use.Quantity && a.Overage == OverageBlock {
+		return c.settle(GateAllowance, Refused, fault.FeatureLimitExceeded)
+	}
+	// Only paid overage comes this far: about a thousand uses of MaxQuantity in one
+	// period. The counter has to stay exact, so it refuses rather than stops counting.
+	if a.Used > math.MaxInt64-c.use.Quantity {
+		return c.settle(GateAllowance, Unprocessable, fault.UsageOutOfRange)
+	}
+	a.Covered = covered
+	c.Event.Allowance = *a
+	c.Event.Charge.Billable -= covered
+	return false
+}
+
+func (c *consideration) price() bool {
+	charge := &c.Event.Charge
+	if charge.PricingMode == Callback {
+		charge.Amount = portion(*c.use.Amount, charge.Billable, c.use.Quantity)
+		return false
+	}
+	if s := c.state.Subscription; s != nil && s.Status.InForce() {
+		charge.BasisPoints = s.Terms.BasisPoints(c.use.Feature.ID)
+	}
+	amount, ok := Price(charge.Cost, charge.QuantityPerUnit, charge.Billable, charge.BasisPoints)
+	if !ok {
+		return c.settle(GatePrice, Unprocessable, fault.ChargeOutOfRange)
+	}
+	charge.Amount = amount
+	return false
+}
+
+func (c *consideration) balance() bool {
+	after, ok := c.Before.Spend(c.Event.Charge.Amount)
+	if !ok {
+		return c.settle(GateBalance, Refused, fault.InsufficientBalance)
+	}
+	c.After = after
+	c.Event.BalanceAfter, c.Event.DebtAfter = after.Amount, after.Debt
+	return false
+}
+
+func (c *consideration) accept() {
+	c.Verdict = Accepted
+	c.New = c.use.EventID != ""
+	c.LocksBillingPeriod = !c.state.Wallet.Charged
+	c.LocksDeduplication = !c.use.Feature.DeduplicationLocked
+}

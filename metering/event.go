@@ -1,0 +1,113 @@
+package metering
+
+import "purser/ids"
+
+// Use is a request to use a feature, as the caller described it. A check has no
+// event id and no transaction.
+type Use struct {
+	// TransactionID is made before the first try and kept through every retry of
+	// it, so that a commit whose reply was lost is recognised.
+	TransactionID ids.ID
+	EventID       string
+	Feature       *Feature
+	EntityID      string // empty for none, which is an entity of its own
+	Quantity      int64  // from 1 to MaxQuantity
+	Amount        *Amount
+	OccurredAt    *int64 // now, when nil
+}
+
+func (u *Use) occurredAt(now int64) int64 {
+	if u.OccurredAt != nil {
+		return *u.OccurredAt
+	}
+	return now
+}
+
+// Event is the record of a use that was accepted or deduplicated, with
+// everything that explains its amount.
+type Event struct {
+	TransactionID    ids.ID
+	EventID          string // the caller's, unique in the application
+	WalletID         ids.ID
+	FeatureID        ids.ID
+	CreditID         ids.ID
+	EntityID         string
+	Quantity         int64
+	Quoted           *Amount // what the caller of a callback feature asked to charge
+	OccurredAt       int64
+	CreatedAt        int64
+	Period           Period // of deduplication; zero when the feature has none
+	DeduplicatedFrom ids.ID // the transaction that was charged; zero when this one was accepted
+	Charge           Charge
+	Allowance        Allowance // zero when no limit counted this use
+	BalanceAfter     Amount
+	DebtAfter        Amount
+}
+
+// Charge is how an amount came about. A fixed price is Price of its fields; a
+// callback charge is ceil(quoted × Billable ÷ quantity) of its event.
+type Charge struct {
+	Amount          Amount
+	PricingMode     PricingMode
+	Cost            Amount // as the feature had it; of no effect when priced by callback
+	QuantityPerUnit int64
+	BasisPoints     int64
+	Billable        int64 // the part of the quantity that no allowance covered
+	FeatureRevision int64
+}
+
+// Allowance is what a limit had left when a use came, and what it took. The
+// zero Allowance is that of a feature without a limit; such a use is not counted,
+// so what was paid before a plan takes nothing from the plan's allowance.
+type Allowance struct {
+	Limit   int64
+	Used    int64 // before the use
+	Covered int64 // the part of the use that was included
+	Period  Period
+	Overage Overage
+}
+
+// Limited reports whether there is a limit.
+func (a Allowance) Limited() bool { return a.Overage != "" }
+
+// Remaining is what is left of the limit before the use. It is never negative,
+// although Used passes the limit when the rest is paid, or when terms with a
+// lower limit came in between.
+func (a Allowance) Remaining() int64 { return max(0, a.Limit-a.Used) }
+
+// UsedAfter is the counter of the allowance's period once the event is stored:
+// the whole quantity counts, covered or paid.
+func (e *Event) UsedAfter() int64 { return e.Allowance.Used + e.Quantity }
+
+// Entry is the journal entry of an accepted event. Whoever stores it gives it
+// its place in the wallet's sequence.
+func (e *Event) Entry() Entry {
+	return Entry{
+		ID:           e.TransactionID,
+		WalletID:     e.WalletID,
+		Kind:         EntryCharge,
+		CreditID:     e.CreditID,
+		Delta:        Delta{Amount: e.Charge.Amount, Out: true},
+		BalanceAfter: e.BalanceAfter,
+		DebtAfter:    e.DebtAfter,
+		CreatedAt:    e.CreatedAt,
+	}
+}
+
+// describes reports whether a repeat says what the first use said. A repeat
+// without a moment of its own cannot contradict the first one's.
+func (e *Event) describes(walletID ids.ID, use *Use) bool {
+	return e.WalletID == walletID &&
+		e.FeatureID == use.Feature.ID &&
+		e.EntityID == use.EntityID &&
+		e.Quantity == use.Quantity &&
+		(use.OccurredAt == nil || *use.OccurredAt == e.OccurredAt) &&
+		sameAmount(e.Quoted, use.Amount)
+}
+
+func sameAmount(a, b *Amount) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

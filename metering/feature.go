@@ -1,0 +1,94 @@
+package metering
+
+import (
+	"purser/fault"
+	"purser/ids"
+)
+
+// PricingMode says where the charge of a use comes from.
+type PricingMode string
+
+// Fixed features have a price; callback features are told it with each use.
+const (
+	Fixed    PricingMode = "fixed"
+	Callback PricingMode = "callback"
+)
+
+// Deduplication is the period within which a use of one entity is charged once.
+type Deduplication string
+
+// The periods of deduplication.
+const (
+	DeduplicateNone    Deduplication = "none"
+	DeduplicateDay     Deduplication = "day"
+	DeduplicateWeek    Deduplication = "week"
+	DeduplicateMonth   Deduplication = "month"
+	DeduplicateBilling Deduplication = "billing"
+)
+
+// Feature is a billable or limited action, priced in one credit.
+type Feature struct {
+	ID              ids.ID
+	Key             string
+	Name            string
+	Unit            string
+	CreditID        ids.ID
+	CreditKey       string
+	Cost            Amount // of one QuantityPerUnit
+	QuantityPerUnit int64
+	PricingMode     PricingMode
+	Deduplication   Deduplication
+	Revision        int64
+	CreatedAt       int64
+
+	// PlanPricingLocked is true while a plan or a live subscription names the feature.
+	PlanPricingLocked bool
+	// DeduplicationLocked is true once a use of the feature was accepted.
+	DeduplicationLocked bool
+}
+
+// FeaturePatch is a wished change; a nil field stays as it is. CreditID goes
+// with CreditKey: whoever loads the credit fills both.
+type FeaturePatch struct {
+	ExpectedRevision *int64
+	Name             *string
+	Unit             *string
+	CreditID         *ids.ID
+	CreditKey        *string
+	Cost             *Amount
+	QuantityPerUnit  *int64
+	PricingMode      *PricingMode
+	Deduplication    *Deduplication
+}
+
+// Patch gives the feature after the change, or the fault of the lock that
+// forbids it. Setting the value that a field has is no change, locked or not.
+func (f Feature) Patch(p FeaturePatch) (Feature, error) {
+	if err := expectRevision(p.ExpectedRevision, f.Revision); err != nil {
+		return f, err
+	}
+	next := f
+	set(&next.Name, p.Name)
+	set(&next.Unit, p.Unit)
+	set(&next.CreditID, p.CreditID)
+	set(&next.CreditKey, p.CreditKey)
+	set(&next.Cost, p.Cost)
+	set(&next.QuantityPerUnit, p.QuantityPerUnit)
+	set(&next.PricingMode, p.PricingMode)
+	set(&next.Deduplication, p.Deduplication)
+	if f.PlanPricingLocked && !samePricing(f, next) {
+		return f, fault.New(fault.PricingLocked)
+	}
+	if f.DeduplicationLocked && next.Deduplication != f.Deduplication {
+		return f, fault.New(fault.DeduplicationLocked)
+	}
+	if next != f {
+		next.Revision++
+	}
+	return next, nil
+}
+
+func samePricing(a, b Feature) bool {
+	return a.CreditID == b.CreditID && a.Cost == b.Cost &&
+		a.QuantityPerUnit == b.QuantityPerUnit && a.PricingMode == b.PricingMode
+}

@@ -1,0 +1,38 @@
+package metering
+
+import "purser/ids"
+
+// EntryKind says why a balance changed.
+type EntryKind string
+
+// The kinds of journal entries.
+const (
+	EntryDeposit    EntryKind = "deposit"
+	EntryGrant      EntryKind = "grant"
+	EntryTopUp      EntryKind = "top-up"
+	EntryCharge     EntryKind = "charge"
+	EntryRefund     EntryKind = "refund"
+	EntryDispute    EntryKind = "dispute"
+	EntryAdjustment EntryKind = "adjustment"
+)
+
+// Delta is a signed amount: what an entry adds to, or takes from, balance minus debt.
+type Delta struct {
+	Amount Amount
+	Out    bool
+}
+
+// Entry is one change of a balance, with the state after it. Entries are never
+// changed or removed; the sum of a balance's deltas is its amount minus its debt.
+type Entry struct {
+	ID             ids.ID
+	WalletID       ids.ID
+	Seq            int64 // counts the wallet's entries, without a gap
+	Kind           EntryKind
+	CreditID       ids.ID
+	Delta          Delta
+	BalanceAfter   Amount
+	DebtAfter      Amount
+	IdempotencyKey *string // of a deposit by the caller
+	CreatedAt      int64
+}

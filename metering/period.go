@@ -1,0 +1,82 @@
+package metering
+
+import "time"
+
+const (
+	dayMillis  = int64(24 * time.Hour / time.Millisecond)
+	weekMillis = 7 * dayMillis
+)
+
+// Period is the half-open stretch of time from Start to just before End. The
+// zero Period is none. Start is below zero for a period that began before 1970.
+type Period struct {
+	Start, End int64
+}
+
+// IsZero reports whether this is no period at all.
+func (p Period) IsZero() bool { return p == Period{} }
+
+// Contains reports whether the moment lies in the period.
+func (p Period) Contains(ms int64) bool { return p.Start <= ms && ms < p.End }
+
+// The UTC calendar is three billing periods with these anchors.
+const (
+	firstMidnight = 0             // Thursday, 1 January 1970
+	firstMonday   = 4 * dayMillis // 5 January 1970
+)
+
+// DayOf is the UTC day of a moment.
+func DayOf(ms int64) Period { return BillingPeriod{Day, firstMidnight}.Containing(ms) }
+
+// WeekOf is the week of a moment, from Monday, UTC.
+func WeekOf(ms int64) Period { return BillingPeriod{Week, firstMonday}.Containing(ms) }
+
+// MonthOf is the UTC calendar month of a moment.
+func MonthOf(ms int64) Period { return BillingPeriod{Month, firstMidnight}.Containing(ms) }
+
+// Containing is the one repetition of the billing period that holds the moment,
+// which may lie before the anchor.
+func (b BillingPeriod) Containing(ms int64) Period {
+	switch b.Interval {
+	case Day:
+		return repetition(b.Anchor, dayMillis, ms)
+	case Week:
+		return repetition(b.Anchor, weekMillis, ms)
+	default:
+		return monthly(b.Anchor, ms)
+	}
+}
+
+func repetition(anchor, length, ms int64) Period {
+	start := ms - floorMod(ms-anchor, length)
+	return Period{start, start + length}
+}
+
+// monthly looks for the turn of the period in the moment's own month: the
+// moment is on one side of it or the other. Each turn is computed from the
+// anchor's day, never from the turn before it, so a short month leaves no trace.
+func monthly(anchor, ms int64) Period {
+	_, _, day := time.UnixMilli(anchor).UTC().Date()
+	timeOfDay := floorMod(anchor, dayMillis)
+	year, month, _ := time.UnixMilli(ms).UTC().Date()
+	turn := turnOf(year, month, day, timeOfDay)
+	if ms < turn {
+		return Period{turnOf(year, month-1, day, timeOfDay), turn}
+	}
+	return Period{turn, turnOf(year, month+1, day, timeOfDay)}
+}
+
+// turnOf is the moment in a month at which a monthly period turns over: on the
+// last day when the month is too short. Month 0 and month 13 are next door.
+func turnOf(year int, month time.Month, day int, timeOfDay int64) int64 {
+	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC)
+	return last.UnixMilli() - int64(max(0, last.Day()-day))*dayMillis + timeOfDay
+}
+
+func floorMod(a, b int64) int64 {
+	if m := a % b; m >= 0 {
+		return m
+	} else {
+		return m + b
+	}
+}

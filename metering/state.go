@@ -1,0 +1,123 @@
+package metering
+
+import "purser/ids"
+
+// State is a snapshot of what decides the uses of one wallet. It holds what
+// Keys names for these uses; more does no harm, less is as if it did not exist.
+type State struct {
+	Now          int64
+	Wallet       Wallet        // zero for an identity without one; only the balances in question are needed
+	Subscription *Subscription // nil for none
+
+	// Events are the records that already carry an event id. Event ids are unique
+	// in the application, so the wallets of one batch share this map.
+	Events map[string]*Event
+	// Billed are the transactions that were charged for a period of deduplication.
+	Billed map[BilledKey]ids.ID
+	// Used counts what was used of a limit.
+	Used map[CounterKey]int64
+}
+
+// BilledKey is what is charged once, within one wallet.
+type BilledKey struct {
+	FeatureID ids.ID
+	EntityID  string
+	Period    Period
+}
+
+// CounterKey is what is counted against a limit, within one wallet. The whole
+// period is in it: a month and a billing period that start together are two.
+type CounterKey struct {
+	FeatureID ids.ID
+	Period    Period
+}
+
+// Keys says what has to be loaded for a use, besides the event with its id and
+// the balance of the feature's credit.
+type Keys struct {
+	Billed  BilledKey  // without a period when the feature does not deduplicate
+	Counter CounterKey // without a period when nothing limits the feature
+
+	// PeriodMissing is true when the feature deduplicates by a billing period and
+	// there is none. Billed has no period then.
+	PeriodMissing bool
+}
+
+// Keys works from the moment, the wallet's billing period and the subscription;
+// it looks at nothing that is keyed.
+func (s *State) Keys(use Use) Keys {
+	keys, _, _ := s.keys(&use)
+	return keys
+}
+
+func (s *State) keys(use *Use) (keys Keys, limit Limit, limited bool) {
+	at := use.occurredAt(s.Now)
+	if use.Feature.Deduplication != DeduplicateNone {
+		period, known := s.deduplicationPeriod(use.Feature.Deduplication, at)
+		keys.Billed = BilledKey{use.Feature.ID, use.EntityID, period}
+		keys.PeriodMissing = !known
+	}
+	if s.Subscription != nil && s.Subscription.Status.Live() {
+		if limit, limited = s.Subscription.Terms.Limit(use.Feature.ID); limited {
+			keys.Counter = CounterKey{use.Feature.ID, s.limitPeriod(limit.Period, at)}
+		}
+	}
+	return keys, limit, limited
+}
+
+// deduplicationPeriod falls back on the subscription's period also while the
+// subscription rests: its holder still pays from the balance, and what was
+// billed before the hold stays billed.
+func (s *State) deduplicationPeriod(d Deduplication, at int64) (Period, bool) {
+	switch {
+	case d == DeduplicateDay:
+		return DayOf(at), true
+	case d == DeduplicateWeek:
+		return WeekOf(at), true
+	case d == DeduplicateMonth:
+		return MonthOf(at), true
+	case s.Wallet.BillingPeriod != nil:
+		return s.Wallet.BillingPeriod.Containing(at), true
+	case s.Subscription != nil && s.Subscription.Status.Live():
+		return s.Subscription.Period, true
+	default:
+		return Period{}, false
+	}
+}
+
+func (s *State) limitPeriod(p LimitPeriod, at int64) Period {
+	if p == LimitBilling {
+		return s.Subscription.Period
+	}
+	return MonthOf(at)
+}
+
+// Apply brings the state to where it stands after the decision, so that the
+// next use of a batch is decided against it. Balances change in place.
+func (s *State) Apply(d Decision) {
+	if !d.New {
+		return
+	}
+	event := d.Event
+	if event.EventID != "" {
+		put(&s.Events, event.EventID, &event)
+	}
+	if d.Verdict != Accepted {
+		return
+	}
+	s.Wallet.Charged = true
+	s.Wallet.setBalance(d.After)
+	if event.Allowance.Limited() {
+		put(&s.Used, CounterKey{event.FeatureID, event.Allowance.Period}, event.UsedAfter())
+	}
+	if !event.Period.IsZero() {
+		put(&s.Billed, BilledKey{event.FeatureID, event.EntityID, event.Period}, event.TransactionID)
+	}
+}
+
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = make(map[K]V)
+	}
+	(*m)[key] = value
+}
