@@ -1,0 +1,20 @@
+// Package migrations is the schema, step by step, as SQL that is embedded in
+// the binary.
+//
+// What it is: numbered files, applied in order and once each, every file in one
+// transaction together with the record that it was applied.
+//
+// What always holds: files only go forward and are never changed once released;
+// yesterday's binary runs on today's schema. A table that holds rows of an
+// application has app_id first in its keys and its row-level policy in the same
+// file. Statements are split one by one, as a distributed Postgres asks for.
+//
+// What it is not: a place for data. Ids and times are made in Go.
+package migrations
+
+import "embed"
+
+// FS holds the migration files.
+//
+//go:embed *.sql
+var FS embed.FS
