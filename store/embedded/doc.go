@@ -1,0 +1,27 @@
+// Package embedded runs a private Postgres under Purser's data folder, so that
+// a machine with Postgres's programs on it needs no other preparation.
+//
+// What it is: one cluster for a data folder, made on first use and shared by
+// every Purser process that works on that folder. Start joins a running cluster
+// or starts it, Stop ends it with its last user, and whoever uses it brings it
+// back when it dies. On disk:
+//
+//	<data folder>/postgres/             or the folder that postgres.location names
+//	    cluster/                        the data of Postgres, owned by its user
+//	    socket/                         where it listens; a link when the path is too long
+//	    purser.conf                     our settings, written anew at every start
+//	    postgres.log, postgres.log.1    at most about 16 MiB each
+//	    start.lock                      held while someone makes, starts or stops it
+//	    users.lock                      held, shared, by every user
+//	    running.lock                    held by the processes of Postgres themselves
+//
+// What always holds: the cluster is durable, listens on a socket that only its
+// own user and root can reach, and never runs as root. A process that may kill
+// it holds start.lock and has seen that it is the last user; a process that may
+// start it holds start.lock and has seen running.lock free. Locks end with their
+// holders, so kill -9 of anything, at any moment, leaves a state that the next
+// Start can use.
+//
+// What it is not: a way to install or upgrade Postgres, nor a server for other
+// machines. Those who want either bring their own server.
+package embedded

@@ -1,0 +1,151 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	insideName   = "postgres"          // the cluster's home in the data folder
+	locationName = "postgres.location" // the file in the data folder that names a home elsewhere
+	systemFolder = "/var/lib/purser"   // where such homes are, for root only
+)
+
+// locate finds the home of the data folder's cluster, or chooses it.
+func locate(ctx context.Context, o Options) (*cluster, error) {
+	c := &cluster{binDir: o.BinDir, log: o.Log}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	dir, err := dataFolder(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("the data folder: %w", err)
+	}
+	c.home, err = readLocation(dir)
+	if err != nil || c.home != "" {
+		return c, err
+	}
+	c.home = filepath.Join(dir, insideName)
+	if os.Geteuid() == 0 && !c.initialised() {
+		enters, err := c.accountEnters(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		if !enters {
+			c.home, err = settleElsewhere(dir)
+			if err != nil {
+				return nil, err
+			}
+			c.log.Info("the database lives outside the data folder, which its user cannot enter",
+				"data", dir, "database", c.home)
+			return c, nil
+		}
+	}
+	return c, makeDir(c.home, homeMode())
+}
+
+// dataFolder makes the folder when missing and returns its one true path, so
+// that all processes agree on it.
+func dataFolder(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("no folder is given")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	if err := makeDir(dir, homeMode()); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// homeMode is the mode of folders that we make around the cluster: closed, but
+// for root open to passing through, since Postgres runs as another user then.
+func homeMode() os.FileMode {
+	if os.Geteuid() == 0 {
+		return 0o711
+	}
+	return 0o700
+}
+
+// makeDir makes a folder with exactly this mode, whatever the umask says, and
+// leaves an existing one as it is.
+func makeDir(path string, mode os.FileMode) error {
+	err := os.Mkdir(path, mode)
+	if errors.Is(err, os.ErrExist) {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is in the way: it is not a folder", path)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// readLocation returns the home that the data folder points to, or "".
+func readLocation(dir string) (string, error) {
+	file := filepath.Join(dir, locationName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	home := strings.TrimSuffix(string(text), "\n")
+	if info, err := os.Stat(home); err != nil || !filepath.IsAbs(home) || !info.IsDir() {
+		return "", fmt.Errorf("%s names %q, which is not a folder: the database was moved or lost", file, home)
+	}
+	return home, nil
+}
+
+// settleElsewhere makes a home outside the data folder and leaves the way to it.
+// Its name is new each time, so that an emptied data folder never comes back to
+// life with the rows of its past.
+func settleElsewhere(dir string) (string, error) {
+	if err := makeDir(systemFolder, 0o755); err != nil {
+		return "", err
+	}
+	home, err := os.MkdirTemp(systemFolder, filepath.Base(dir)+"-*")
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(os.Chmod(home, homeMode()), writeLocation(dir, home))
+	if err == nil {
+		return home, nil
+	}
+	if err := os.Remove(home); err != nil {
+		return "", err
+	}
+	if errors.Is(err, os.ErrExist) {
+		return readLocation(dir)
+	}
+	return "", err
+}
+
+// writeLocation fails with os.ErrExist when another process was first. Nobody
+// sees half of the file.
+func writeLocation(dir, home string) error {
+	draft, err := os.CreateTemp(dir, locationName+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.WriteString(home + "\n")
+	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return err
+	}
+	return os.Link(draft.Name(), filepath.Join(dir, locationName))
+}

@@ -1,0 +1,153 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// settings are ours wherever they differ from Postgres's defaults, and wherever
+// a promise rests on them. Postgres reads them after its own postgresql.conf and
+// before what ALTER SYSTEM has set.
+const settings = `# Purser writes this file at every start of Postgres: changes here are lost.
+# To change a setting for good, use ALTER SYSTEM.
+
+# Only through the socket, only for the user of Postgres and for root.
+listen_addresses = ''
+port = %[1]s
+unix_socket_permissions = 0700
+max_connections = 200
+
+# An acknowledged charge survives any crash.
+fsync = on
+full_page_writes = on
+synchronous_commit = on
+
+# Many small writes: few checkpoints, small full pages.
+max_wal_size = 4GB
+min_wal_size = 512MB
+checkpoint_timeout = 15min
+wal_compression = %[2]s
+
+# By the memory of the machine.
+shared_buffers = %[3]dMB
+effective_cache_size = %[4]dMB
+maintenance_work_mem = %[5]dMB
+work_mem = 8MB
+
+# Short statements on a disk that seeks fast.
+jit = off
+random_page_cost = 1.1
+
+# Balances are rewritten all the time and events only added: look often, and
+# long before a fifth of a large table has changed, which is the default.
+autovacuum_naptime = 15s
+autovacuum_max_workers = 2
+autovacuum_vacuum_scale_factor = 0.05
+autovacuum_vacuum_insert_scale_factor = 0.05
+autovacuum_analyze_scale_factor = 0.02
+autovacuum_vacuum_cost_limit = 1000
+
+timezone = 'UTC'
+log_timezone = 'UTC'
+lc_messages = 'C'
+log_line_prefix = '%%m [%%p] %%d '
+log_lock_waits = on
+`
+
+// writeSettings replaces the file as a whole, so no crash leaves half of it.
+func (c *cluster) writeSettings(ctx context.Context, bin binaries, as account) error {
+	m := sizeFor(machineMemory())
+	text := fmt.Sprintf(settings, port, c.walCompression(ctx, bin, as), m.sharedBuffers, m.cache, m.maintenance)
+	draft := c.path(confName + ".new")
+	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil {
+		return err
+	}
+	// Postgres may be another user than we; the folder around keeps others out.
+	if err := os.Chmod(draft, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(draft, c.path(confName))
+}
+
+// includeSettings makes a new cluster read our file, beside its folder. We may be
+// root here and the folder another user's, so no link in it is followed out of it.
+func includeSettings(data string) error {
+	folder, err := os.OpenRoot(data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	conf, err := folder.OpenFile("postgresql.conf", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer conf.Close()
+	if _, err := fmt.Fprintf(conf, "\ninclude '../%s'\n", confName); err != nil {
+		return err
+	}
+	return conf.Sync()
+}
+
+// walCompression is lz4, far less work than the old method, unless this Postgres
+// was built without it. Then it would refuse to start.
+func (c *cluster) walCompression(ctx context.Context, bin binaries, as account) string {
+	cmd := exec.CommandContext(ctx, bin.postgres(), "-D", c.path(dataName),
+		"-C", "wal_compression", "-c", "wal_compression=lz4", "-c", "config_file="+os.DevNull)
+	cmd.SysProcAttr, cmd.Dir, cmd.Env = as.attr(), "/", environment()
+	if err := cmd.Run(); err != nil {
+		return "on"
+	}
+	return "lz4"
+}
+
+// sizes are in MiB.
+type sizes struct{ sharedBuffers, cache, maintenance int }
+
+// sizeFor takes an eighth of the memory for Postgres's own cache, between its
+// default and 2 GiB: past that the system's cache does as well, and a backend's
+// page tables grow.
+func sizeFor(memory int) sizes {
+	return sizes{
+		sharedBuffers: min(max(memory/8, 128), 2048),
+		cache:         max(memory/2, 256),
+		maintenance:   min(max(memory/32, 32), 256),
+	}
+}
+
+// machineMemory is the memory we may use, in MiB: the machine's, or less when a
+// container is given less. Where nothing tells it, a small machine is assumed.
+func machineMemory() int {
+	memory := 1024
+	if total := memTotal(); total > 0 {
+		memory = total
+	}
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		// "max", the word for no limit, is no number.
+		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			memory = int(min(int64(memory), limit>>20))
+		}
+	}
+	return memory
+}
+
+func memTotal() int {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int
+		if _, err := fmt.Sscanf(line, "MemTotal: %d kB", &kib); err == nil {
+			return kib >> 10
+		}
+	}
+	return 0
+}

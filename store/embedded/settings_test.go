@@ -1,0 +1,54 @@
+package embedded
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestSizeFor(t *testing.T) {
+	t.Parallel()
+	for memory, want := range map[int]sizes{
+		256:     {sharedBuffers: 128, cache: 256, maintenance: 32},
+		1024:    {sharedBuffers: 128, cache: 512, maintenance: 32},
+		4096:    {sharedBuffers: 512, cache: 2048, maintenance: 128},
+		24576:   {sharedBuffers: 2048, cache: 12288, maintenance: 256},
+		1 << 20: {sharedBuffers: 2048, cache: 1 << 19, maintenance: 256},
+	} {
+		if got := sizeFor(memory); got != want {
+			t.Errorf("for %d MiB: %+v, want %+v", memory, got, want)
+		}
+	}
+}
+
+func TestTrimLog(t *testing.T) {
+	t.Parallel()
+	const limit = 100
+	c := clusterIn(t.TempDir())
+	log, err := c.openLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	write := func(text string) {
+		if _, err := log.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.trimLog(limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	write(strings.Repeat("a", limit))
+	if _, err := os.Stat(c.path(logName + ".1")); c.logSize() != limit || !os.IsNotExist(err) {
+		t.Errorf("a log at its limit was put aside: %v", err)
+	}
+	write("b")
+	if aside, err := os.ReadFile(c.path(logName + ".1")); c.logSize() != 0 || len(aside) != limit+1 {
+		t.Errorf("a log past its limit was not put aside: %d bytes, %v", len(aside), err)
+	}
+	write("c")
+	if text, err := os.ReadFile(c.path(logName)); string(text) != "c" {
+		t.Errorf("after it was put aside the log holds %q, %v", text, err)
+	}
+}

@@ -1,0 +1,90 @@
+package embedded
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/store/embedded/flock"
+)
+
+const (
+	// The waits between attempts to bring a dead cluster back double from the
+	// first to the last. Five seconds is what may pass after whatever was wrong
+	// has been put right.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+
+	logLook = time.Minute // between two looks at the size of the log
+)
+
+// supervise keeps a connection open and brings the cluster back when it breaks.
+// The end of a connection is seen at once and costs nothing to wait for.
+func (s *Server) supervise(ctx context.Context, conn *pgx.Conn) {
+	look := time.NewTicker(logLook)
+	defer look.Stop()
+	broken := s.watch(ctx, conn)
+	for {
+		select {
+		case err := <-broken:
+			if ctx.Err() != nil {
+				return
+			}
+			s.cluster.log.Warn("the embedded Postgres broke off", "error", err)
+			conn = s.bringBack(ctx)
+			if conn == nil {
+				return
+			}
+			s.cluster.log.Info("the embedded Postgres is back")
+			broken = s.watch(ctx, conn)
+		case <-look.C:
+			if err := s.cluster.trimLog(logLimit); err != nil {
+				s.cluster.log.Warn("the log of Postgres cannot be put aside", "error", err)
+			}
+		}
+	}
+}
+
+// watch tells when the connection ends, by itself or by the context.
+func (s *Server) watch(ctx context.Context, conn *pgx.Conn) <-chan error {
+	broken := make(chan error, 1)
+	s.supervised.Go(func() {
+		var err error
+		for err == nil {
+			_, err = conn.WaitForNotification(ctx)
+		}
+		_ = conn.Close(ctx) // broken already
+		broken <- err
+	})
+	return broken
+}
+
+// bringBack tries until the cluster answers. It returns nil when told to stop.
+func (s *Server) bringBack(ctx context.Context) *pgx.Conn {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		conn, err := s.cluster.restart(ctx)
+		if err == nil {
+			return conn
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.cluster.log.Error("the embedded Postgres cannot be started; trying again", "error", err, "wait", wait)
+		if !pause(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// restart is for a user: the cluster runs afterwards, whoever has started it.
+func (c *cluster) restart(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	starting, err := flock.Acquire(ctx, c.path(startLock), flock.Exclusive)
+	if err != nil {
+		return nil, err
+	}
+	defer starting.Release()
+	return c.ensure(ctx)
+}

@@ -1,0 +1,163 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/migrations"
+	"purser/store"
+	"purser/store/embedded/flock"
+)
+
+// templateLock is held by whoever makes a migrated database to copy from.
+const templateLock = "template.lock"
+
+// The name of a test's database has the number of its process, by which others
+// see that it is gone; its time, since numbers come back; and a count.
+const databaseName = "test_%d_%d_%d"
+
+var (
+	processStart = time.Now().UnixNano()
+	databases    atomic.Int64
+)
+
+// createEmpty makes a database and returns its name.
+func (c *cluster) createEmpty(ctx context.Context) (string, error) {
+	return c.create(ctx, "template1")
+}
+
+// createMigrated copies the migrated database and returns the copy's name.
+func (c *cluster) createMigrated(ctx context.Context) (string, error) {
+	template, err := c.template(ctx)
+	if err != nil {
+		return "", fmt.Errorf("storetest: making a migrated database: %w", err)
+	}
+	return c.create(ctx, template)
+}
+
+func (c *cluster) create(ctx context.Context, template string) (string, error) {
+	name := fmt.Sprintf(databaseName, os.Getpid(), processStart, databases.Add(1))
+	err := c.admin(ctx, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("storetest: making a database: %w", err)
+	}
+	return name, nil
+}
+
+// drop also ends the sessions that a test has left open.
+func (c *cluster) drop(ctx context.Context, name string) error {
+	err := c.admin(ctx, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("storetest: removing a database: %w", err)
+	}
+	return nil
+}
+
+// dropAbandoned removes the databases of processes that are gone, which would
+// otherwise fill the disk of someone who runs tests all day.
+func (c *cluster) dropAbandoned(ctx context.Context) error {
+	var names []string
+	err := c.admin(ctx, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT datname::text FROM pg_database")
+		if err != nil {
+			return err
+		}
+		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		var pid, started, number int64
+		if _, err := fmt.Sscanf(name, databaseName, &pid, &started, &number); err != nil {
+			continue
+		}
+		if errors.Is(syscall.Kill(int(pid), 0), syscall.ESRCH) {
+			if err := c.drop(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// template is the name of the database with all migrations of this binary. It
+// gets that name when it is whole, and takes no connections, so that it can be
+// copied at any time.
+func (c *cluster) template(ctx context.Context) (string, error) {
+	sum, err := migrationsSum()
+	if err != nil {
+		return "", err
+	}
+	name := "migrated_" + sum
+	lock, err := flock.Acquire(ctx, filepath.Join(c.dir, templateLock), flock.Exclusive)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Release()
+	return name, c.admin(ctx, func(conn *pgx.Conn) error {
+		var exists bool
+		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists)
+		if err != nil || exists {
+			return err
+		}
+		draft := "draft_" + sum
+		for _, statement := range []string{"DROP DATABASE IF EXISTS " + draft + " WITH (FORCE)", "CREATE DATABASE " + draft} {
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		if err := store.Migrate(ctx, c.server.URL(draft)); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			"ALTER DATABASE " + draft + " ALLOW_CONNECTIONS false",
+			"ALTER DATABASE " + draft + " RENAME TO " + name,
+		} {
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// migrationsSum is the same for the same files, names included.
+func migrationsSum() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(migrations.FS, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(migrations.FS, path)
+		fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
+		return err
+	})
+	return fmt.Sprintf("%x", sum.Sum(nil)[:8]), err
+}
+
+// admin runs statements on a connection that belongs to no test.
+func (c *cluster) admin(ctx context.Context, work func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, c.server.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(conn), conn.Close(ctx))
+}

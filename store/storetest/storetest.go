@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"purser/store"
+)
+
+// limit is for getting one thing ready: a cluster, a database, a store. Past it
+// something hangs.
+const limit = 2 * time.Minute
+
+// URL is the address of this process's migrated database. The tests of a process
+// share it, so each works in an application of its own.
+func URL(tb testing.TB) string {
+	tb.Helper()
+	url, err := processURL()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return url
+}
+
+// FreshURL is the address of a migrated database for this test alone. It goes
+// with the test.
+func FreshURL(tb testing.TB) string {
+	tb.Helper()
+	return own(tb, (*cluster).createMigrated)
+}
+
+// EmptyURL is the address of a database without any schema for this test alone.
+// It goes with the test.
+func EmptyURL(tb testing.TB) string {
+	tb.Helper()
+	return own(tb, (*cluster).createEmpty)
+}
+
+// Open is the store on URL, one for the whole process. It stays open.
+func Open(tb testing.TB) *store.Store {
+	tb.Helper()
+	s, err := processStore()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// DataDir is a data folder for a test that runs a whole Purser. Unlike one below
+// tb.TempDir it can be entered by the user that root's Postgres runs as, so the
+// cluster lies in it and goes with it.
+func DataDir(tb testing.TB) string {
+	tb.Helper()
+	parent, err := os.MkdirTemp("", "purser-test-data-*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(parent); err != nil {
+			tb.Error(err)
+		}
+	})
+	if err := os.Chmod(parent, 0o711); err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(parent, "data")
+}
+
+var processCluster = sync.OnceValues(func() (*cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return join(ctx, sharedFolder(), linger)
+})
+
+var processURL = sync.OnceValues(func() (string, error) {
+	c, err := processCluster()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	name, err := c.createMigrated(ctx)
+	return c.server.URL(name), err
+})
+
+var processStore = sync.OnceValues(func() (*store.Store, error) {
+	url, err := processURL()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return store.Open(ctx, url, store.Options{})
+})
+
+// own makes a database that goes with the test.
+func own(tb testing.TB, create func(*cluster, context.Context) (string, error)) string {
+	tb.Helper()
+	c, err := processCluster()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	name, err := create(c, ctx)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if err := c.drop(ctx, name); err != nil {
+			tb.Error(err)
+		}
+	})
+	return c.server.URL(name)
+}
