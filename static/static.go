@@ -1,0 +1,92 @@
+package static
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+// Prefix is where Handler must be mounted.
+const Prefix = "/static/"
+
+//go:embed app.css app.js mark.svg
+var files embed.FS
+
+// Named here and not asked of the machine: mime.TypeByExtension reads the
+// system's tables, which differ from host to host.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+// hashLength is in hex digits: 48 bits tell the versions of one file apart.
+const hashLength = 12
+
+type asset struct {
+	content     []byte
+	contentType string
+	etag        string
+}
+
+var urls, assets = index()
+
+// index names every file by its content.
+func index() (map[string]string, map[string]asset) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic("static: " + err.Error())
+	}
+	urls := make(map[string]string, len(entries))
+	assets := make(map[string]asset, len(entries))
+	for _, entry := range entries {
+		name := entry.Name()
+		content, err := files.ReadFile(name)
+		if err != nil {
+			panic("static: " + err.Error())
+		}
+		sum := sha256.Sum256(content)
+		hash := hex.EncodeToString(sum[:])[:hashLength]
+		ext := path.Ext(name)
+		url := Prefix + strings.TrimSuffix(name, ext) + "." + hash + ext
+		urls[name] = url
+		assets[url] = asset{content: content, contentType: contentTypes[ext], etag: `"` + hash + `"`}
+	}
+	return urls, assets
+}
+
+// URL is the address of an embedded file, such as "/static/app.5f2c….css" for
+// "app.css". It panics on a name that is not embedded: the names are literals
+// in views, so the first render of such a view finds the mistake.
+func URL(name string) string {
+	url, found := urls[name]
+	if !found {
+		panic("static: no file is embedded as " + name)
+	}
+	return url
+}
+
+// Handler answers the addresses that URL gives.
+func Handler() http.Handler {
+	return http.HandlerFunc(serve)
+}
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	found, known := assets[r.URL.Path]
+	if !known {
+		// Not cached: during a rolling deploy the next node may know it.
+		header.Set("Cache-Control", "no-store")
+		http.NotFound(w, r)
+		return
+	}
+	header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	header.Set("Content-Type", found.contentType)
+	header.Set("ETag", found.etag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+}

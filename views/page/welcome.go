@@ -1,0 +1,65 @@
+package page
+
+import "purser/views/component"
+
+// Server is what the welcome page says of the server that shows it.
+type Server struct {
+	Version string
+	Address string // where callers reach it, without a slash at the end
+	Program string // how the purser command is called on this machine
+}
+
+// The steps use one identity and one credit, so that each finds what the one
+// before it has made.
+
+func (s Server) makeKey() component.CommandLine {
+	return component.CommandLine{
+		ID:    "make-key",
+		Label: "Command that makes an API key",
+		Text:  s.Program + " keys create --org Acme --app Demo --preset setup",
+	}
+}
+
+// Read from the terminal, so that the secret stays out of the shell's history.
+func (s Server) holdKey() component.CommandLine {
+	return component.CommandLine{
+		ID:    "hold-key",
+		Label: "Command that keeps the key in the shell",
+		Text:  "read -r KEY",
+	}
+}
+
+func (s Server) defineCredit() component.CommandLine {
+	return component.CommandLine{
+		ID:    "define-credit",
+		Label: "Command that defines a credit",
+		Text:  s.post("/v1/credits", `{"key": "tokens", "name": "Tokens", "unit": "token"}`),
+	}
+}
+
+func (s Server) fundWallet() component.CommandLine {
+	return component.CommandLine{
+		ID:    "fund-wallet",
+		Label: "Command that deposits credits into a wallet",
+		Text: s.post("/v1/deposits", `{"identity": "ada", "creditKey": "tokens",
+       "amountNanocredits": "5000000000",
+       "idempotencyKey": "first-deposit"}`),
+	}
+}
+
+func (s Server) readWallet() component.CommandLine {
+	return component.CommandLine{
+		ID:    "read-wallet",
+		Label: "Command that reads the wallet",
+		Text:  "curl " + s.Address + "/v1/wallets/ada \\\n" + bearer,
+	}
+}
+
+const bearer = `  -H "Authorization: Bearer $KEY"`
+
+func (s Server) post(path, body string) string {
+	return "curl " + s.Address + path + " \\\n" +
+		bearer + " \\\n" +
+		"  -H 'Content-Type: application/json' \\\n" +
+		"  -d '" + body + "'"
+}
