@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/uptrace/bun"
+
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// The rows of organizations and people. They belong to no application, so no
+// policy guards them: whoever reads them names the organization.
+
+type organizationRow struct {
+	bun.BaseModel `bun:"table:organizations,alias:o"`
+
+	ID        uuid.UUID `bun:"id,pk,type:uuid"`
+	Slug      string    `bun:"slug"`
+	Name      string    `bun:"name"`
+	CreatedAt int64     `bun:"created_at"`
+}
+
+func (r organizationRow) noun() tenancy.Organization {
+	return tenancy.Organization{ID: ids.ID(r.ID), Slug: r.Slug, Name: r.Name, CreatedAt: r.CreatedAt}
+}
+
+type applicationRow struct {
+	bun.BaseModel `bun:"table:applications,alias:a"`
+
+	ID            uuid.UUID `bun:"id,pk,type:uuid"`
+	OrgID         uuid.UUID `bun:"org_id,type:uuid"`
+	Slug          string    `bun:"slug"`
+	Name          string    `bun:"name"`
+	Live          bool      `bun:"is_live"`
+	DeploymentURL string    `bun:"deployment_url,nullzero"`
+	CreatedAt     int64     `bun:"created_at"`
+}
+
+func rowOfApplication(a tenancy.Application) applicationRow {
+	return applicationRow{
+		ID: uuidOf(a.ID), OrgID: uuidOf(a.OrgID), Slug: a.Slug, Name: a.Name, Live: a.Live,
+		DeploymentURL: a.DeploymentURL, CreatedAt: a.CreatedAt,
+	}
+}
+
+func (r applicationRow) noun() tenancy.Application {
+	return tenancy.Application{
+		ID: ids.ID(r.ID), OrgID: ids.ID(r.OrgID), Slug: r.Slug, Name: r.Name, Live: r.Live,
+		DeploymentURL: r.DeploymentURL, CreatedAt: r.CreatedAt,
+	}
+}
+
+type userRow struct {
+	bun.BaseModel `bun:"table:users,alias:u"`
+
+	ID        uuid.UUID `bun:"id,pk,type:uuid"`
+	Email     string    `bun:"email"`
+	Name      string    `bun:"name"`
+	CreatedAt int64     `bun:"created_at"`
+}
+
+type memberRow struct {
+	bun.BaseModel `bun:"table:members,alias:m"`
+
+	OrgID       uuid.UUID `bun:"org_id,pk,type:uuid"`
+	UserID      uuid.UUID `bun:"user_id,pk,type:uuid"`
+	Role        string    `bun:"role"`
+	Permissions []string  `bun:"permissions,array"`
+	CreatedAt   int64     `bun:"created_at"`
+}
+
+func rowOfMember(m tenancy.Member) memberRow {
+	return memberRow{
+		OrgID: uuidOf(m.OrgID), UserID: uuidOf(m.UserID), Role: string(m.Role),
+		Permissions: m.Custom.Names(), CreatedAt: m.CreatedAt,
+	}
+}
+
+func (r memberRow) noun() tenancy.Member {
+	return tenancy.Member{
+		OrgID: ids.ID(r.OrgID), UserID: ids.ID(r.UserID),
+		Access:    tenancy.Access{Role: tenancy.Role(r.Role), Custom: tenancy.StoredPermissions(r.Permissions)},
+		CreatedAt: r.CreatedAt,
+	}
+}
+
+func uuidOf(id ids.ID) uuid.UUID { return uuid.UUID(id) }
+
+// control runs work in one transaction on the rows of organizations and people.
+func (s *Store) control(ctx context.Context, work func(context.Context, bun.Tx) error) error {
+	return s.bun.RunInTx(ctx, nil, work)
+}
+
+// So many spellings of a slug are tried: acme, acme-2, acme-3 and so on.
+const maxSlugs = 1000
+
+func insertOrganization(ctx context.Context, tx bun.Tx, o tenancy.Organization) (tenancy.Organization, error) {
+	row := organizationRow{ID: uuidOf(o.ID), Slug: o.Slug, Name: o.Name, CreatedAt: o.CreatedAt}
+	slug, err := insertUnderFreeSlug(ctx, o.Slug, func(ctx context.Context, slug string) (int64, error) {
+		row.Slug = slug
+		result, err := tx.NewInsert().Model(&row).On("CONFLICT (slug) DO NOTHING").Exec(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	})
+	if err != nil {
+		return o, fmt.Errorf("store: insert organization: %w", err)
+	}
+	o.Slug = slug
+	return o, nil
+}
+
+var insertAppState = declare("insert app state", `
+	INSERT INTO app_state (app_id, org_id, created_at) VALUES ($1, $2, $3)`)
+
+// insertApplication writes the application and its state row, without which
+// nothing of it could be written.
+func insertApplication(ctx context.Context, tx bun.Tx, a tenancy.Application) (tenancy.Application, error) {
+	row := rowOfApplication(a)
+	slug, err := insertUnderFreeSlug(ctx, a.Slug, func(ctx context.Context, slug string) (int64, error) {
+		row.Slug = slug
+		result, err := tx.NewInsert().Model(&row).On("CONFLICT (org_id, slug) DO NOTHING").Exec(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	})
+	if err != nil {
+		return a, fmt.Errorf("store: insert application: %w", err)
+	}
+	a.Slug = slug
+	if _, err := tx.Tx.ExecContext(ctx, setApplication(a.ID)); err != nil {
+		return a, fmt.Errorf("store: name the application: %w", err)
+	}
+	if _, err := tx.Tx.ExecContext(ctx, insertAppState.sql, uuidOf(a.ID), uuidOf(a.OrgID), a.CreatedAt); err != nil {
+		return a, fmt.Errorf("store: %s: %w", insertAppState.name, err)
+	}
+	return a, nil
+}
+
+// insertUnderFreeSlug tries one spelling after the other until a row is made.
+func insertUnderFreeSlug(ctx context.Context, slug string, insert func(context.Context, string) (int64, error)) (string, error) {
+	candidate := slug
+	for n := 2; n <= maxSlugs; n++ {
+		made, err := insert(ctx, candidate)
+		if err != nil || made == 1 {
+			return candidate, err
+		}
+		candidate = tenancy.NumberedSlug(slug, n)
+	}
+	return "", fmt.Errorf("no spelling of %q is free", slug)
+}
+
+func parseUUID(text string) (ids.ID, error) {
+	id, err := uuid.Parse(text)
+	return ids.ID(id), err
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+const depositColumns = `
+	j.id, w.identity, j.seq, c.key, j.delta_nanocredits, j.idempotency_key, j.created_at`
+
+var (
+	selectDepositByKey = declare("select deposit by idempotency key", `
+		SELECT`+depositColumns+`
+		FROM journal j
+		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		WHERE j.app_id = $1 AND j.idempotency_key = $2`)
+
+	listDeposits = declare("list deposits", `
+		SELECT`+depositColumns+`
+		FROM journal j
+		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3
+		  AND ($4::uuid IS NULL OR j.credit_id = $4)
+		  AND j.kind IN ('deposit', 'grant', 'top-up')
+		ORDER BY j.seq DESC LIMIT $5`)
+)
+
+// Deposit is credit that came into a wallet: by the caller, from a plan, or paid.
+type Deposit struct {
+	ID             ids.ID
+	Identity       string
+	Seq            int64
+	CreditKey      string
+	Amount         metering.Amount
+	IdempotencyKey *string
+	CreatedAt      int64
+}
+
+func readDeposit(row pgx.CollectableRow) (d Deposit, err error) {
+	var in delta
+	err = row.Scan(&d.ID, &d.Identity, &d.Seq, &d.CreditKey, &in, &d.IdempotencyKey, &d.CreatedAt)
+	d.Amount = in.Amount
+	return d, err
+}
+
+// Deposit adds credits to the identity's wallet, made when it is missing. A
+// repeated idempotency key gives the first deposit back, whatever else it says.
+func (a App) Deposit(ctx context.Context, wished Deposit) (d Deposit, duplicate bool, err error) {
+	walletID := ids.New()
+	for range maxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			d, duplicate, err = tx.deposit(ctx, walletID, wished)
+			return err
+		})
+		// The key was taken between the look and the insert, or the reply to COMMIT
+		// was lost: the next look finds the deposit, ours or another's.
+		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
+			break
+		}
+	}
+	return d, duplicate, err
+}
+
+func (tx appTx) deposit(ctx context.Context, walletID ids.ID, wished Deposit) (d Deposit, duplicate bool, err error) {
+	earlier, err := collect(ctx, tx, selectDepositByKey, readDeposit, wished.IdempotencyKey)
+	if err != nil {
+		return d, false, err
+	}
+	if len(earlier) == 1 {
+		return earlier[0], earlier[0].ID != wished.ID, nil
+	}
+	credit, err := tx.credit(ctx, wished.CreditKey)
+	if err != nil {
+		return d, false, err
+	}
+	w, err := tx.lockOrMakeWallet(ctx, walletID, wished.Identity, wished.CreatedAt)
+	if err != nil {
+		return d, false, err
+	}
+	entry, err := tx.post(ctx, &w, posting{
+		id: wished.ID, kind: metering.EntryDeposit, credit: credit, delta: metering.Delta{Amount: wished.Amount},
+		idempotencyKey: wished.IdempotencyKey, now: wished.CreatedAt,
+		change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(wished.Amount) },
+	})
+	wished.Seq = entry.Seq
+	return wished, false, err
+}
+
+// DepositPage asks for deposits of one wallet that came before the one with the
+// given number; zero asks for the newest.
+type DepositPage struct {
+	Identity  string
+	CreditKey string // all credits when empty
+	Before    int64
+	Limit     int
+}
+
+// Deposits lists what came into a wallet, newest first, and reports whether
+// there is more. An identity without a wallet has no deposits.
+func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, more bool, err error) {
+	before := p.Before
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		var creditID *ids.ID
+		if p.CreditKey != "" {
+			credit, err := tx.credit(ctx, p.CreditKey)
+			if err != nil {
+				return err
+			}
+			creditID = &credit.ID
+		}
+		wallets, err := collect(ctx, tx, selectWallet, readWallet, p.Identity)
+		if err != nil || len(wallets) == 0 {
+			return err
+		}
+		list, err = collect(ctx, tx, listDeposits, readDeposit, wallets[0].ID, before, creditID, p.Limit+1)
+		return err
+	})
+	list, more = cut(list, p.Limit)
+	return list, more, err
+}

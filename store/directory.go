@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/uptrace/bun"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/tenancy"
+)
+
+// Directory has the few looks that come before a scope is known. All of them are
+// in this file, so that a reader can see how little they tell.
+type Directory struct {
+	store *Store
+}
+
+// KeyAddress says which application holds a key.
+type KeyAddress struct {
+	Scope tenancy.Scope
+	KeyID ids.ID
+}
+
+// KeyByHash leads from a key's hash to the application that holds it. Whether the
+// key works is for that application to say. An address never changes, so a node
+// remembers it; a hash that leads nowhere is not remembered.
+func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, error) {
+	if address, ok := d.store.keyAddrs.Get(hash); ok {
+		return address, nil
+	}
+	var a KeyAddress
+	err := d.store.pool.QueryRow(ctx, `SELECT org_id, app_id, key_id FROM key_directory WHERE hash = $1`, hash[:]).
+		Scan(&a.Scope.OrgID, &a.Scope.AppID, &a.KeyID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return a, fault.New(fault.InvalidAPIKey)
+	}
+	if err != nil {
+		return a, fmt.Errorf("store: key by hash: %w", err)
+	}
+	d.store.keyAddrs.Add(hash, a)
+	return a, nil
+}
+
+// CreateOrganization keeps a new organization, under a free spelling of its slug.
+func (d Directory) CreateOrganization(ctx context.Context, o tenancy.Organization) (tenancy.Organization, error) {
+	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+		o, err = insertOrganization(ctx, tx, o)
+		return err
+	})
+	return o, err
+}
+
+// CreateUser keeps a new person, unless the address is taken.
+func (d Directory) CreateUser(ctx context.Context, u tenancy.User) error {
+	return d.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		row := userRow{ID: uuidOf(u.ID), Email: u.Email, Name: u.Name, CreatedAt: u.CreatedAt}
+		result, err := tx.NewInsert().Model(&row).On("CONFLICT (email) DO NOTHING").Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("store: insert user: %w", err)
+		}
+		if made, err := result.RowsAffected(); err != nil || made == 0 {
+			return errors.Join(err, fault.Newf(fault.AlreadyExists, "There is an account with this address already."))
+		}
+		return nil
+	})
+}
+
+// OrganizationsOf lists what a person is a member of, by name.
+func (d Directory) OrganizationsOf(ctx context.Context, user ids.ID) (list []tenancy.Organization, err error) {
+	var rows []organizationRow
+	err = d.store.bun.NewSelect().Model(&rows).
+		Join("JOIN members AS m ON m.org_id = o.id").
+		Where("m.user_id = ?", uuidOf(user)).
+		OrderExpr("o.name, o.id").
+		Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store: organizations of a user: %w", err)
+	}
+	for _, row := range rows {
+		list = append(list, row.noun())
+	}
+	return list, nil
+}
+
+// ProvisionApplication finds the organization and the application by their names
+// and makes what is missing. It is for the command line, whose user owns the
+// whole installation. Two of them at once make one application.
+func (d Directory) ProvisionApplication(ctx context.Context, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {
+	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return fmt.Errorf("store: lock organizations: %w", err)
+		}
+		var orgs []organizationRow
+		if err := tx.NewSelect().Model(&orgs).Where("o.name = ?", org.Name).Limit(2).Scan(ctx); err != nil {
+			return fmt.Errorf("store: organization by name: %w", err)
+		}
+		switch len(orgs) {
+		case 0:
+			made, err := insertOrganization(ctx, tx, org)
+			if err != nil {
+				return err
+			}
+			app.OrgID = made.ID
+		case 1:
+			app.OrgID = ids.ID(orgs[0].ID)
+		default:
+			return fault.Newf(fault.AlreadyExists, "Several organizations are called %q. Create the key in the dashboard.", org.Name)
+		}
+		var found []applicationRow
+		err := tx.NewSelect().Model(&found).
+			Where("a.org_id = ?", uuidOf(app.OrgID)).Where("a.name = ?", app.Name).Where("a.is_live = ?", app.Live).
+			OrderExpr("a.id").Limit(1).Scan(ctx)
+		if err != nil {
+			return fmt.Errorf("store: application by name: %w", err)
+		}
+		if len(found) == 1 {
+			app = found[0].noun()
+			return nil
+		}
+		app, err = insertApplication(ctx, tx, app)
+		return err
+	})
+	return app, err
+}

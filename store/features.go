@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/metering"
+)
+
+const featureColumns = `
+	f.id, f.key, f.name, f.unit, f.credit_id, c.key, f.cost_nanocredits, f.quantity_per_unit,
+	f.pricing_mode, f.deduplication_period, f.plan_pricing_locked, f.deduplication_locked,
+	f.revision, f.created_at`
+
+var (
+	insertFeature = declare("insert feature", `
+		INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits,
+			quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
+
+	insertPrice = declare("insert price", `
+		INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits,
+			quantity_per_unit, pricing_mode, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
+
+	selectFeature = declare("select feature", `
+		SELECT`+featureColumns+`
+		FROM features f JOIN credits c ON c.app_id = $1 AND c.id = f.credit_id
+		WHERE f.app_id = $1 AND f.key = $2`)
+
+	lockFeature = declare("lock feature", `
+		SELECT f.id FROM features f WHERE f.app_id = $1 AND f.key = $2 FOR NO KEY UPDATE`)
+
+	listFeatures = declare("list features", `
+		SELECT`+featureColumns+`
+		FROM features f JOIN credits c ON c.app_id = $1 AND c.id = f.credit_id
+		WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id DESC LIMIT $3`)
+
+	updateFeature = declare("update feature", `
+		UPDATE features SET name = $3, unit = $4, credit_id = $5, cost_nanocredits = $6,
+			quantity_per_unit = $7, pricing_mode = $8, deduplication_period = $9, revision = $10,
+			price_number = $11
+		WHERE app_id = $1 AND id = $2`)
+)
+
+func readFeature(row pgx.CollectableRow) (f metering.Feature, err error) {
+	err = row.Scan(&f.ID, &f.Key, &f.Name, &f.Unit, &f.CreditID, &f.CreditKey, (*amount)(&f.Cost), &f.QuantityPerUnit,
+		&f.PricingMode, &f.Deduplication, &f.PlanPricingLocked, &f.DeduplicationLocked,
+		&f.Revision, &f.CreatedAt)
+	return f, err
+}
+
+// CreateFeature keeps a new feature that is priced in the credit it names, and
+// gives it with that credit's id.
+func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Feature, error) {
+	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		credit, err := tx.credit(ctx, f.CreditKey)
+		if err != nil {
+			return err
+		}
+		f.CreditID = credit.ID
+		number, err := tx.advanceEpoch(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.exec(ctx, insertFeature, 1, f.ID, a.scope.OrgID, f.Key, f.Name, f.Unit, f.CreditID, amount(f.Cost),
+			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number, f.CreatedAt)
+		if sqlState(err) == uniqueViolation {
+			return fault.Newf(fault.AlreadyExists, "There is a feature with the key %q already. Choose another key, or update that feature.", f.Key)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.insertPrice(ctx, f, number, f.CreatedAt)
+	})
+	return f, err
+}
+
+// insertPrice keeps what a revision of a feature costs, under the number by which
+// events name it.
+func (tx appTx) insertPrice(ctx context.Context, f metering.Feature, number, now int64) error {
+	return tx.exec(ctx, insertPrice, 1, number, tx.scope.OrgID, f.ID, f.Revision, f.CreditID, amount(f.Cost),
+		f.QuantityPerUnit, f.PricingMode, now)
+}
+
+// Feature reads one feature.
+func (a App) Feature(ctx context.Context, key string) (f metering.Feature, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		f, err = tx.feature(ctx, key)
+		return err
+	})
+	return f, err
+}
+
+func (tx appTx) feature(ctx context.Context, key string) (metering.Feature, error) {
+	return find(ctx, tx, selectFeature, readFeature, fault.New(fault.FeatureNotFound), key)
+}
+
+// Features lists features, newest first, and reports whether there are more.
+func (a App) Features(ctx context.Context, p Page) (list []metering.Feature, more bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, listFeatures, readFeature, p.before(), p.oneMore())
+		return err
+	})
+	list, more = cut(list, p.Limit)
+	return list, more, err
+}
+
+// UpdateFeature applies a patch and gives the feature as it then is. A patch that
+// names another credit has it looked up here.
+func (a App) UpdateFeature(ctx context.Context, key string, patch metering.FeaturePatch, now int64) (f metering.Feature, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		// Locked first and read in a second statement: after a wait for the lock, a
+		// join would show the credit of before.
+		if _, err := find(ctx, tx, lockFeature, pgx.RowTo[[16]byte], fault.New(fault.FeatureNotFound), key); err != nil {
+			return err
+		}
+		was, err := tx.feature(ctx, key)
+		if err != nil {
+			return err
+		}
+		if patch.CreditKey != nil {
+			credit, err := tx.credit(ctx, *patch.CreditKey)
+			if err != nil {
+				return err
+			}
+			patch.CreditID = &credit.ID
+		}
+		if f, err = was.Patch(patch); err != nil || f == was {
+			return err
+		}
+		number, err := tx.advanceEpoch(ctx)
+		if err != nil {
+			return err
+		}
+		if err := tx.insertPrice(ctx, f, number, now); err != nil {
+			return err
+		}
+		return tx.exec(ctx, updateFeature, 1, f.ID, f.Name, f.Unit, f.CreditID, amount(f.Cost),
+			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number)
+	})
+	return f, err
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/tenancy"
+)
+
+const keyColumns = `
+	id, hash, name, preset, permissions, live, last_four, created_by, created_at,
+	expires_at, revoked_at, last_used_at, replaces, replaced_by`
+
+var (
+	insertKey = declare("insert key", `
+		INSERT INTO api_keys (app_id, org_id,`+keyColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`)
+
+	selectKey = declare("select key", `
+		SELECT`+keyColumns+`
+		FROM api_keys WHERE app_id = $1 AND id = $2`)
+
+	lockKey = declare("lock key", `
+		SELECT`+keyColumns+`
+		FROM api_keys WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`)
+
+	listKeys = declare("list keys", `
+		SELECT`+keyColumns+`
+		FROM api_keys WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
+
+	retireKey = declare("retire key", `
+		UPDATE api_keys SET revoked_at = $3, replaced_by = $4
+		WHERE app_id = $1 AND id = $2`)
+
+	touchKey = declare("touch key", `
+		UPDATE api_keys SET last_used_at = $3
+		WHERE app_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)`)
+
+	insertKeyAddress = declare("insert key address", `
+		INSERT INTO key_directory (app_id, org_id, key_id, hash) VALUES ($1, $2, $3, $4)`)
+)
+
+func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
+	k := keys.APIKey{Scope: a.scope}
+	var hash []byte
+	var permissions []string
+	var createdBy, replaces, replacedBy *ids.ID
+	var expires, revoked, lastUsed *int64
+	err := row.Scan(&k.ID, &hash, &k.Name, &k.Preset, &permissions, &k.Live, &k.Last4, &createdBy, &k.CreatedAt,
+		&expires, &revoked, &lastUsed, &replaces, &replacedBy)
+	copy(k.Hash[:], hash)
+	k.Permissions = tenancy.StoredPermissions(permissions)
+	k.CreatedBy, k.Replaces, k.ReplacedBy = orZero(createdBy), orZero(replaces), orZero(replacedBy)
+	k.ExpiresAt, k.RevokedAt, k.LastUsedAt = orZero(expires), orZero(revoked), orZero(lastUsed)
+	return k, err
+}
+
+// CreateKey keeps a new key. Its secret is not part of it.
+func (a App) CreateKey(ctx context.Context, k keys.APIKey) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		return tx.insertKey(ctx, k)
+	})
+}
+
+// insertKey writes the key and the way to it. Were only one of them to survive,
+// the key would open nothing, and nobody has seen its secret yet.
+func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
+	if k.Scope != tx.scope {
+		return fault.New(fault.APIKeyNotFound)
+	}
+	err := tx.exec(ctx, insertKey, 1, tx.scope.OrgID, k.ID, k.Hash[:], k.Name, k.Preset, k.Permissions.Names(), k.Live, k.Last4,
+		orNull(k.CreatedBy), k.CreatedAt, orNull(k.ExpiresAt), orNull(k.RevokedAt), orNull(k.LastUsedAt),
+		orNull(k.Replaces), orNull(k.ReplacedBy))
+	if err != nil {
+		return err
+	}
+	return tx.exec(ctx, insertKeyAddress, 1, tx.scope.OrgID, k.ID, k.Hash[:])
+}
+
+// Key reads one key.
+func (a App) Key(ctx context.Context, id ids.ID) (k keys.APIKey, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		k, err = find(ctx, tx, selectKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
+		return err
+	})
+	return k, err
+}
+
+// Keys lists keys, newest first, and reports whether there are more.
+func (a App) Keys(ctx context.Context, p Page) (list []keys.APIKey, more bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, listKeys, a.readKey, p.before(), p.oneMore())
+		return err
+	})
+	list, more = cut(list, p.Limit)
+	return list, more, err
+}
+
+// UseKey reads the key with which a request came and refuses it when it no longer
+// works. It notes the use, once a minute.
+func (a App) UseKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		k, err = find(ctx, tx, selectKey, a.readKey, fault.New(fault.InvalidAPIKey), id)
+		if err != nil {
+			return err
+		}
+		if err := k.Usable(now); err != nil {
+			return err
+		}
+		if !keys.TouchDue(k.LastUsedAt, now) {
+			return nil
+		}
+		_, err = tx.execAny(ctx, touchKey, id, now)
+		return err
+	})
+	return k, err
+}
+
+// RevokeKey stops a key: no request that comes after the reply is served with it.
+func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		was, err := find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
+		if err != nil {
+			return err
+		}
+		k = was.Revoke(now)
+		return tx.retireKey(ctx, k)
+	})
+	return k, err
+}
+
+// RotateKey replaces a key in one step. The rule, given the key as it stands
+// under its lock, makes the replacement.
+func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) (keys.Rotated, error)) (r keys.Rotated, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		old, err := find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
+		if err != nil {
+			return err
+		}
+		if r, err = rotate(old); err != nil {
+			return err
+		}
+		if err := tx.insertKey(ctx, r.New); err != nil {
+			return err
+		}
+		return tx.retireKey(ctx, r.Old)
+	})
+	return r, err
+}
+
+// retireKey writes when a key ends, and tells every node.
+func (tx appTx) retireKey(ctx context.Context, k keys.APIKey) error {
+	if _, err := tx.advanceEpoch(ctx); err != nil {
+		return err
+	}
+	return tx.exec(ctx, retireKey, 1, k.ID, orNull(k.RevokedAt), orNull(k.ReplacedBy))
+}
+
+// orNull stores a noun's zero, which means none, as NULL.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+func orZero[T any](value *T) (v T) {
+	if value != nil {
+		v = *value
+	}
+	return v
+}

@@ -1,0 +1,33 @@
+package store
+
+import "purser/ids"
+
+// Page asks for at most Limit items that are older than Before. The zero Before
+// asks for the newest.
+type Page struct {
+	Before ids.ID
+	Limit  int
+}
+
+// before is the id below which the page starts.
+func (p Page) before() ids.ID {
+	if !p.Before.IsZero() {
+		return p.Before
+	}
+	var last ids.ID
+	for i := range last {
+		last[i] = 0xff
+	}
+	return last
+}
+
+// oneMore is how many rows to ask for: the extra one tells that the list goes on.
+func (p Page) oneMore() int { return p.Limit + 1 }
+
+// cut takes the extra row off and reports whether it was there.
+func cut[T any](list []T, limit int) (page []T, more bool) {
+	if len(list) > limit {
+		return list[:limit], true
+	}
+	return list, false
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pipe sends several statements in one round trip and reads their results in
+// order.
+type pipe struct {
+	conn     *pgconn.PgConn
+	pipeline *pgconn.Pipeline
+	steps    []step
+}
+
+type step struct {
+	name string
+	read func(*row) // each row of the result; nil to ignore them
+	want int64      // rows to be affected; anyCount to ignore it
+}
+
+const anyCount = -1
+
+var binaryFormat = []int16{1}
+
+func newPipe(ctx context.Context, conn *pgx.Conn) *pipe {
+	return &pipe{conn: conn.PgConn(), pipeline: conn.PgConn().StartPipeline(ctx)}
+}
+
+// text sends a statement without parameters that is not worth preparing.
+func (p *pipe) text(sql string) {
+	p.pipeline.SendQueryParams(sql, nil, nil, nil, nil)
+	p.steps = append(p.steps, step{name: sql, want: anyCount})
+}
+
+// send sends a prepared statement with its parameters in binary.
+func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
+	p.pipeline.SendQueryPrepared(s.preparedName(), params, binaryFormat, binaryFormat)
+	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
+}
+
+// sendCounted sends a statement that must affect so many rows.
+func (p *pipe) sendCounted(s statement, want int64, params ...[]byte) {
+	p.send(s, nil, params...)
+	p.steps[len(p.steps)-1].want = want
+}
+
+// run makes the round trip. The first error ends it: Postgres skips whatever was
+// sent behind a statement that failed.
+func (p *pipe) run() error {
+	err := p.pipeline.Sync()
+	for i := 0; err == nil && i < len(p.steps); i++ {
+		err = p.result(p.steps[i])
+	}
+	return errors.Join(err, p.pipeline.Close())
+}
+
+func (p *pipe) result(s step) error {
+	result, err := p.pipeline.GetResults()
+	if err != nil {
+		return fmt.Errorf("store: %s: %w", s.name, err)
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return fmt.Errorf("store: %s: no result", s.name)
+	}
+	var malformed error
+	for reader.NextRow() {
+		if s.read == nil || malformed != nil {
+			continue
+		}
+		r := row{values: reader.Values()}
+		s.read(&r)
+		malformed = r.err
+	}
+	tag, err := reader.Close()
+	switch {
+	case err != nil:
+		return fmt.Errorf("store: %s: %w", s.name, err)
+	case malformed != nil:
+		return fmt.Errorf("store: %s: %w", s.name, malformed)
+	case s.want != anyCount && tag.RowsAffected() != s.want:
+		return fmt.Errorf("store: %s touched %d rows, not %d", s.name, tag.RowsAffected(), s.want)
+	}
+	return nil
+}
+
+// preparedName is what the statement is called on a connection of the hot path.
+func (s statement) preparedName() string { return "purser_" + strconv.Itoa(s.number) }
+
+// hotStatements are those that batches send.
+var hotStatements = []statement{
+	ensureWallets, lockWallets, readWallets, selectEpoch, readFeatures, readKeys, readBalances, readSubscriptions,
+	readEvents, readCounters, readBilled, holdEpoch, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
+	countUses, insertBilled, lockDeduplication,
+}
+
+// prepareAll readies a new connection for the statements of the hot path.
+func prepareAll(ctx context.Context, conn *pgx.Conn) error {
+	for _, s := range hotStatements {
+		if _, err := conn.Prepare(ctx, s.preparedName(), s.sql); err != nil {
+			return fmt.Errorf("store: preparing %s: %w", s.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// appRole serves requests. It owns nothing, so no policy is open to it.
+const appRole = "purser_app"
+
+const (
+	defaultMaxConns = 16
+	// A statement or a lock that takes longer than this is stuck: the caller has
+	// given up, and its transaction must not hold wallets.
+	statementTimeout = 5 * time.Second
+	lockTimeout      = 2 * time.Second
+	idleTimeout      = 2 * time.Second
+	// How many keys a node remembers the application of.
+	rememberedKeys = 10_000
+)
+
+// Options tune a store. The zero value is good for tests and small servers.
+type Options struct {
+	MaxConns int // of the pool; 16 when zero
+}
+
+// Store is a pool of connections that serve as the application role.
+type Store struct {
+	pool     *pgxpool.Pool
+	bun      *bun.DB
+	keyAddrs *lru.Cache[[32]byte, KeyAddress]
+}
+
+// Open connects to a migrated database.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("store: the database address cannot be read: %w", withoutPassword(err))
+	}
+	config.MaxConns = int32(o.MaxConns)
+	if o.MaxConns == 0 {
+		config.MaxConns = defaultMaxConns
+	}
+	params := config.ConnConfig.RuntimeParams
+	params["application_name"] = "purser"
+	params["role"] = appRole
+	params["timezone"] = "UTC"
+	params["statement_timeout"] = milliseconds(statementTimeout)
+	params["lock_timeout"] = milliseconds(lockTimeout)
+	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("store: the database does not answer: %w", err)
+	}
+	addrs, err := lru.New[[32]byte, KeyAddress](rememberedKeys)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return &Store{
+		pool:     pool,
+		bun:      bun.NewDB(stdlib.OpenDBFromPool(pool), pgdialect.New()),
+		keyAddrs: addrs,
+	}, nil
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+
+// Close ends every connection, after those in use are given back.
+func (s *Store) Close() {
+	_ = s.bun.Close() // a view of the pool: nothing of its own to lose
+	s.pool.Close()
+}
+
+// App is the only door to the rows of an application.
+func (s *Store) App(scope tenancy.Scope) App { return App{store: s, scope: scope} }
+
+// Org is the door to the rows of an organization.
+func (s *Store) Org(id ids.ID) Org { return Org{store: s, id: id} }
+
+// Directory has the looks that come before a scope is known.
+func (s *Store) Directory() Directory { return Directory{store: s} }
+
+// App reads and writes the rows of one application.
+type App struct {
+	store *Store
+	scope tenancy.Scope
+}
+
+// Org reads and writes the rows of one organization.
+type Org struct {
+	store *Store
+	id    ids.ID
+}

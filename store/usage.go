@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/tenancy"
+)
+
+// useDeadline is how long a use may wait and be retried. It is the use's own: the
+// caller's going away changes nothing once a batch has it.
+const useDeadline = 10 * time.Second
+
+// Use is a request to use a feature, or to ask whether it may be used. The feature
+// itself is looked up by its key.
+type Use struct {
+	Scope      tenancy.Scope
+	KeyID      ids.ID
+	Identity   string
+	FeatureKey string
+	metering.Use
+}
+
+// pending is a use on its way through a batch.
+type pending struct {
+	Use
+	deadline time.Time
+	decision metering.Decision
+	settled  bool // answered without or before a decision, or committed
+	err      error
+	done     chan struct{}
+}
+
+// reset makes a use ready for another try.
+func (p *pending) reset() { p.decision, p.settled, p.err = metering.Decision{}, false, nil }
+
+// UsageOptions tune the engine's store. The zero value is good.
+type UsageOptions struct {
+	Log *slog.Logger
+	// Now is the clock, in milliseconds since 1970.
+	Now func() int64
+}
+
+// Usage decides and records uses, many in one transaction. It is the hot path:
+// its statements are prepared, its connections its own.
+type Usage struct {
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	now    func() int64
+	tracks *lane
+	checks *lane
+	memory *memory // of the track lane, and only its
+
+	conflicts atomic.Int64 // batches that memory got wrong, and that ran again under locks
+	splits    atomic.Int64 // batches that had to be halved: each is a bug to look for
+}
+
+// Connections of the hot path: one for the lane of uses, one for that of checks,
+// and one spare for a moment of reconnecting.
+const usageConns = 3
+
+// OpenUsage starts the engine's store beside an open store.
+func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
+	config := s.pool.Config()
+	config.MaxConns = usageConns
+	config.MinConns = 0
+	config.AfterConnect = prepareAll
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	u := &Usage{pool: pool, log: o.Log, now: o.Now, memory: newMemory()}
+	if u.log == nil {
+		u.log = slog.New(slog.DiscardHandler)
+	}
+	if u.now == nil {
+		u.now = func() int64 { return time.Now().UnixMilli() }
+	}
+	u.tracks = newLane(u, u.track)
+	u.checks = newLane(u, u.check)
+	return u, nil
+}
+
+// Close finishes every use that was taken in, then ends the connections.
+func (u *Usage) Close() {
+	u.tracks.drain()
+	u.checks.drain()
+	u.pool.Close()
+}
+
+// Track decides a use and records it when it is accepted, atomically. When it
+// returns a decision, that is committed.
+func (u *Usage) Track(use Use) (metering.Decision, error) { return u.submit(u.tracks, use) }
+
+// Check decides a use as Track would, and records nothing.
+func (u *Usage) Check(use Use) (metering.Decision, error) { return u.submit(u.checks, use) }
+
+func (u *Usage) submit(l *lane, use Use) (metering.Decision, error) {
+	p := &pending{Use: use, deadline: time.Now().Add(useDeadline), done: make(chan struct{}, 1)}
+	if err := l.submit(p); err != nil {
+		return metering.Decision{}, err
+	}
+	if p.err != nil {
+		return metering.Decision{}, p.err
+	}
+	return p.decision, nil
+}
+
+// check settles checks: the same reading and the same decision, from one
+// snapshot, without locks and without a trace.
+func (u *Usage) check(uses []*pending) { u.untilSettled(uses, u.snapshot) }
+
+func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newPipe(ctx, conn)
+	p.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	p.text(setApplications(batches))
+	for _, b := range batches {
+		b.loadFirst(p, readWallets)
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	if err := loadRest(ctx, conn, batches, now); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		b.ask(now)
+	}
+	return nil
+}
+
+// ask decides every use by itself, as if it were the only one.
+func (b *appBatch) ask(now int64) {
+	for _, p := range b.uses {
+		if p.settled {
+			continue
+		}
+		state := &metering.State{Now: now}
+		if w := b.wallets[p.Identity]; w != nil {
+			state = &w.state
+		}
+		p.decision = metering.Decide(state, p.Use.Use)
+	}
+}

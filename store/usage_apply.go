@@ -1,0 +1,258 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+// Rows that exist are changed by upserts, not by UPDATE … FROM: an upsert goes
+// straight to the row by its key, in the order of the arrays, while a join can be
+// planned the other way round.
+
+const plainEventColumns = `
+	app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
+	amount_nanocredits, balance_after`
+
+var (
+	// holdEpoch fails with a division by zero when the catalog or a key has changed.
+	holdEpoch = declare("hold epoch", `
+		SELECT 1 / (epoch = $2)::int FROM app_state WHERE app_id = $1`)
+
+	// Most uses have nothing out of the ordinary, and half of the columns to carry.
+	insertPlainEvents = declare("insert plain events", `
+		INSERT INTO usage_events (`+plainEventColumns+`)
+		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
+			t.amount, t.balance_after
+		FROM app_state s CROSS JOIN unnest($3::uuid[], $4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $8::bigint[],
+			$9::bigint[], $10::numeric[], $11::numeric[])
+			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity, amount, balance_after)
+		WHERE s.app_id = $1`)
+
+	insertEvents = declare("insert events", `
+		INSERT INTO usage_events (`+plainEventColumns+`, debt_after, occurred_at, entity_id, period_start, period_end,
+			deduplicated_from, basis_points, quoted_nanocredits,
+			allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage)
+		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
+			t.amount, t.balance_after, t.debt_after, t.occurred_at, t.entity_id, t.period_start, t.period_end,
+			t.deduplicated_from, t.basis_points, t.quoted,
+			t.allowance_limit, t.allowance_used, t.allowance_start, t.allowance_end, t.allowance_overage
+		FROM app_state s CROSS JOIN unnest($3::uuid[], $4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $8::bigint[],
+			$9::bigint[], $10::numeric[], $11::numeric[], $12::numeric[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[],
+			$17::uuid[], $18::integer[], $19::numeric[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[])
+			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
+				amount, balance_after, debt_after, occurred_at, entity_id, period_start, period_end,
+				deduplicated_from, basis_points, quoted,
+				allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage)
+		WHERE s.app_id = $1`)
+
+	// A wallet whose version is not the expected one gets -1, which the table refuses.
+	chargeWallets = declare("charge wallets", `
+		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
+		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[])
+			AS t (id, identity, version, seq, charged)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, id) DO UPDATE SET
+			version = CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END,
+			last_seq = excluded.last_seq, charged = excluded.charged`)
+
+	chargeBalances = declare("charge balances", `
+		INSERT INTO balances (app_id, org_id, wallet_id, credit_id, amount_nanocredits)
+		SELECT s.app_id, s.org_id, t.wallet_id, t.credit_id, t.amount
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::numeric[]) AS t (wallet_id, credit_id, amount)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, wallet_id, credit_id) DO UPDATE SET amount_nanocredits = excluded.amount_nanocredits`)
+
+	countUses = declare("count uses", `
+		INSERT INTO counters (app_id, org_id, wallet_id, feature_id, period_start, period_end, used)
+		SELECT s.app_id, s.org_id, t.wallet_id, t.feature_id, t.period_start, t.period_end, t.used
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[])
+			AS t (wallet_id, feature_id, period_start, period_end, used)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, wallet_id, feature_id, period_start, period_end) DO UPDATE SET used = excluded.used`)
+
+	insertBilled = declare("insert billed periods", `
+		INSERT INTO billed_periods (app_id, org_id, wallet_id, feature_id, period_start, period_end, entity_id, tx_id)
+		SELECT s.app_id, s.org_id, t.wallet_id, t.feature_id, t.period_start, t.period_end, t.entity_id, t.tx_id
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[])
+			AS t (wallet_id, feature_id, period_start, period_end, entity_id, tx_id)
+		WHERE s.app_id = $1`)
+
+	// The first use fixes a feature's deduplication, if the feature is still the one
+	// that the use was decided by: otherwise its revision becomes -1, which the table
+	// refuses.
+	lockDeduplication = declare("lock deduplication", `
+		UPDATE features SET deduplication_locked = true, revision = CASE WHEN revision = $3 THEN revision ELSE -1 END
+		WHERE app_id = $1 AND id = $2`)
+)
+
+// record is an event with its place and the key that brought it.
+type record struct {
+	metering.Event
+	keyID       ids.ID
+	priceNumber int64
+	seq         int64
+}
+
+// apply sends everything that the decisions of the batch have changed.
+func (b *appBatch) apply(p *pipe, now int64) {
+	if len(b.records) == 0 {
+		return
+	}
+	b.applyEvents(p, now)
+	b.applyWallets(p)
+	b.applyPeriods(p)
+	for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
+		p.send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
+	}
+}
+
+func (b *appBatch) applyEvents(p *pipe, now int64) {
+	columns := []column{uuidColumn, textColumn, uuidColumn, uuidColumn, int8Column, int8Column, int8Column, numericColumn, numericColumn}
+	plain := true
+	for i := range b.records {
+		r := &b.records[i]
+		columns[0].id(r.TransactionID)
+		columns[1].text(r.EventID)
+		columns[2].id(r.WalletID)
+		columns[3].id(r.keyID)
+		columns[4].int8(r.seq)
+		columns[5].int8(r.priceNumber)
+		columns[6].int8(r.Quantity)
+		columns[7].amount(r.Charge.Amount)
+		columns[8].amount(r.BalanceAfter)
+		plain = plain && r.plain(now)
+	}
+	insert := insertPlainEvents
+	if !plain {
+		insert = insertEvents
+		columns = append(columns, b.rareColumns(now)...)
+	}
+	p.sendCounted(insert, int64(len(b.records)), append([][]byte{b.scope.AppID[:], int8Param(now)}, encodeAll(columns)...)...)
+}
+
+// plain reports whether every rare column of the record is NULL.
+func (r *record) plain(now int64) bool {
+	return r.DebtAfter == 0 && r.OccurredAt == now && r.EntityID == "" && r.Period.IsZero() &&
+		r.Charge.BasisPoints == metering.ListPrice && r.quoted() == nil && !r.Allowance.Limited()
+}
+
+// quoted is what the caller asked to charge, when the amount does not tell.
+func (r *record) quoted() *metering.Amount {
+	if r.Quoted != nil && *r.Quoted == r.Charge.Amount && r.DeduplicatedFrom.IsZero() {
+		return nil
+	}
+	return r.Quoted
+}
+
+func (b *appBatch) rareColumns(now int64) []column {
+	columns := []column{numericColumn, int8Column, textColumn, int8Column, int8Column, uuidColumn, int4Column, numericColumn,
+		int8Column, int8Column, int8Column, int8Column, textColumn}
+	for i := range b.records {
+		r := &b.records[i]
+		optional(&columns[0], r.DebtAfter != 0, (*column).amount, r.DebtAfter)
+		optional(&columns[1], r.OccurredAt != now, (*column).int8, r.OccurredAt)
+		columns[2].optionalText(r.EntityID)
+		optional(&columns[3], !r.Period.IsZero(), (*column).int8, r.Period.Start)
+		optional(&columns[4], !r.Period.IsZero(), (*column).int8, r.Period.End)
+		columns[5].optionalID(r.DeduplicatedFrom)
+		optional(&columns[6], r.Charge.BasisPoints != metering.ListPrice, (*column).int4, int32(r.Charge.BasisPoints))
+		quoted := r.quoted()
+		optional(&columns[7], quoted != nil, (*column).amount, orZero(quoted))
+		limited := r.Allowance.Limited()
+		optional(&columns[8], limited, (*column).int8, r.Allowance.Limit)
+		optional(&columns[9], limited, (*column).int8, r.Allowance.Used)
+		optional(&columns[10], limited, (*column).int8, r.Allowance.Period.Start)
+		optional(&columns[11], limited, (*column).int8, r.Allowance.Period.End)
+		columns[12].optionalText(string(r.Allowance.Overage))
+	}
+	return columns
+}
+
+func optional[T any](c *column, given bool, write func(*column, T), value T) {
+	if given {
+		write(c, value)
+	} else {
+		c.null()
+	}
+}
+
+// applyWallets moves each wallet by one version and changes its balances, in the
+// order of identities, in which every writer locks.
+func (b *appBatch) applyWallets(p *pipe) {
+	wallets := []column{uuidColumn, textColumn, int8Column, int8Column, boolColumn}
+	balances := []column{uuidColumn, uuidColumn, numericColumn}
+	for _, w := range b.touchedInOrder() {
+		wallets[0].id(w.state.Wallet.ID)
+		wallets[1].text(w.state.Wallet.Identity)
+		wallets[2].int8(w.version + 1)
+		wallets[3].int8(w.seq)
+		wallets[4].bool(w.state.Wallet.Charged)
+		for _, balance := range w.charged {
+			balances[0].id(w.state.Wallet.ID)
+			balances[1].id(balance.CreditID)
+			balances[2].amount(balance.Amount)
+		}
+	}
+	p.sendCounted(chargeWallets, int64(wallets[0].count), append([][]byte{b.scope.AppID[:]}, encodeAll(wallets)...)...)
+	if n := balances[0].count; n > 0 {
+		p.sendCounted(chargeBalances, int64(n), append([][]byte{b.scope.AppID[:]}, encodeAll(balances)...)...)
+	}
+}
+
+// applyPeriods writes the counters as they stand after the batch, one row for
+// each, and what was billed.
+func (b *appBatch) applyPeriods(p *pipe) {
+	counters := []column{uuidColumn, uuidColumn, int8Column, int8Column, int8Column}
+	billed := []column{uuidColumn, uuidColumn, int8Column, int8Column, textColumn, uuidColumn}
+	type counter struct {
+		wallet ids.ID
+		metering.CounterKey
+	}
+	done := make(map[counter]bool)
+	for i := range b.records {
+		r := &b.records[i]
+		if !r.DeduplicatedFrom.IsZero() {
+			continue
+		}
+		if key := (counter{r.WalletID, metering.CounterKey{FeatureID: r.FeatureID, Period: r.Allowance.Period}}); r.Allowance.Limited() && !done[key] {
+			done[key] = true
+			counters[0].id(r.WalletID)
+			counters[1].id(r.FeatureID)
+			counters[2].int8(key.Period.Start)
+			counters[3].int8(key.Period.End)
+			counters[4].int8(b.byID[r.WalletID].state.Used[key.CounterKey])
+		}
+		if !r.Period.IsZero() {
+			billed[0].id(r.WalletID)
+			billed[1].id(r.FeatureID)
+			billed[2].int8(r.Period.Start)
+			billed[3].int8(r.Period.End)
+			billed[4].text(r.EntityID)
+			billed[5].id(r.TransactionID)
+		}
+	}
+	if n := counters[0].count; n > 0 {
+		p.sendCounted(countUses, int64(n), append([][]byte{b.scope.AppID[:]}, encodeAll(counters)...)...)
+	}
+	if n := billed[0].count; n > 0 {
+		p.sendCounted(insertBilled, int64(n), append([][]byte{b.scope.AppID[:]}, encodeAll(billed)...)...)
+	}
+}
+
+func byFeatureID(a, b *metering.Feature) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+
+func encodeAll(columns []column) [][]byte {
+	values := make([][]byte, len(columns))
+	for i := range columns {
+		values[i] = columns[i].encode(make([]byte, 0, 20+len(columns[i].data)))
+	}
+	return values
+}
+
+func int8Param(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }

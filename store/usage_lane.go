@@ -1,0 +1,107 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+)
+
+// lane works off uses, one batch at a time. While a batch is under way, what
+// arrives becomes the next one: there is no timer, so a lone request never waits.
+type lane struct {
+	usage *Usage
+	work  func([]*pending) // settles every use of a batch
+
+	mu    sync.Mutex
+	queue fairQueue
+	busy  bool
+	wake  chan struct{}
+	idle  *sync.Cond
+}
+
+func newLane(u *Usage, work func([]*pending)) *lane {
+	l := &lane{usage: u, work: work, wake: make(chan struct{}), queue: newFairQueue()}
+	l.idle = sync.NewCond(&l.mu)
+	go l.loop()
+	return l
+}
+
+// submit queues a use and returns when it is settled. A caller that finds the
+// lane idle works its batch off itself, which saves a lone request two switches.
+func (l *lane) submit(p *pending) error {
+	l.mu.Lock()
+	if !l.queue.push(p) {
+		l.mu.Unlock()
+		return errOverloaded
+	}
+	if l.busy {
+		l.mu.Unlock()
+		<-p.done
+		return nil
+	}
+	l.busy = true
+	batch := l.queue.take()
+	l.mu.Unlock()
+	l.settle(batch)
+	l.handOn()
+	<-p.done
+	return nil
+}
+
+// handOn gives the lane to its own goroutine when more has arrived.
+func (l *lane) handOn() {
+	l.mu.Lock()
+	waiting := l.queue.size > 0
+	if !waiting {
+		l.busy = false
+		l.idle.Broadcast()
+	}
+	l.mu.Unlock()
+	if waiting {
+		l.wake <- struct{}{}
+	}
+}
+
+func (l *lane) loop() {
+	for range l.wake {
+		for {
+			l.mu.Lock()
+			batch := l.queue.take()
+			if len(batch) == 0 {
+				l.busy = false
+				l.idle.Broadcast()
+				l.mu.Unlock()
+				break
+			}
+			l.mu.Unlock()
+			l.settle(batch)
+		}
+	}
+}
+
+// settle works a batch off and lets every caller go, whatever happens: a panic
+// must not leave them waiting for ever.
+func (l *lane) settle(batch []*pending) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			l.usage.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
+			for _, p := range batch {
+				p.err = fmt.Errorf("store: usage batch panicked: %v", cause)
+			}
+		}
+		for _, p := range batch {
+			p.done <- struct{}{}
+		}
+	}()
+	l.work(batch)
+}
+
+// drain waits until everything that was accepted is settled, and ends the lane.
+func (l *lane) drain() {
+	l.mu.Lock()
+	l.queue.closed = true
+	for l.busy {
+		l.idle.Wait()
+	}
+	l.mu.Unlock()
+	close(l.wake)
+}

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"encoding/json"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/tenancy"
+)
+
+// Each read of the hot path looks its keys up one by one, inside LATERAL. A join
+// that the planner is free to turn around was planned while the table was empty
+// and then read a whole application for each batch.
+
+const usageEventColumns = `
+	tx_id, event_id, wallet_id, price_number, quantity, created_at, occurred_at,
+	period_start, period_end, deduplicated_from, amount_nanocredits, quoted_nanocredits, entity_id`
+
+var (
+	readWallets = declare("read wallets", `
+		SELECT `+prefixed("w", walletColumns)+`
+		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
+			SELECT `+walletColumns+`
+			FROM wallets WHERE app_id = $1 AND identity = t.identity
+			LIMIT 1) w`)
+
+	readFeatures = declare("read features", `
+		SELECT f.id, f.key, f.credit_id, c.key, f.cost_nanocredits, f.quantity_per_unit, f.pricing_mode,
+			f.deduplication_period, f.deduplication_locked, f.revision, f.price_number
+		FROM unnest($2::text[]) AS t (key) CROSS JOIN LATERAL (
+			SELECT id, key, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode,
+				deduplication_period, deduplication_locked, revision, price_number
+			FROM features WHERE app_id = $1 AND key = t.key
+			LIMIT 1) f CROSS JOIN LATERAL (
+			SELECT key FROM credits WHERE app_id = $1 AND id = f.credit_id
+			LIMIT 1) c`)
+
+	readKeys = declare("read keys", `
+		SELECT k.id, k.permissions, k.expires_at, k.revoked_at, k.last_used_at
+		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
+			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked_at, last_used_at
+			FROM api_keys WHERE app_id = $1 AND id = t.id
+			LIMIT 1) k`)
+
+	readBalances = declare("read balances", `
+		SELECT b.wallet_id, b.credit_id, b.amount_nanocredits, b.debt_nanocredits
+		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
+			SELECT id FROM wallets WHERE app_id = $1 AND identity = t.identity
+			LIMIT 1) w CROSS JOIN LATERAL (
+			SELECT wallet_id, credit_id, amount_nanocredits, debt_nanocredits
+			FROM balances WHERE app_id = $1 AND wallet_id = w.id
+			LIMIT 100) b`)
+
+	readSubscriptions = declare("read subscriptions", `
+		SELECT s.wallet_id, s.id, s.status, s.period_start, s.period_end, s.terms
+		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
+			SELECT id FROM wallets WHERE app_id = $1 AND identity = t.identity
+			LIMIT 1) w CROSS JOIN LATERAL (
+			SELECT wallet_id, id, status, period_start, period_end, terms::text AS terms
+			FROM subscriptions WHERE app_id = $1 AND wallet_id = w.id
+			  AND status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
+			LIMIT 1) s`)
+
+	readEvents = declare("read events", `
+		SELECT `+prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode
+		FROM unnest($2::text[]) AS t (event_id) CROSS JOIN LATERAL (
+			SELECT `+usageEventColumns+`
+			FROM usage_events WHERE app_id = $1 AND event_id = t.event_id
+			LIMIT 1) e CROSS JOIN LATERAL (
+			SELECT feature_id, pricing_mode FROM prices WHERE app_id = $1 AND number = e.price_number
+			LIMIT 1) p`)
+
+	readCounters = declare("read counters", `
+		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
+		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[]) AS t (wallet_id, feature_id, period_start, period_end)
+		CROSS JOIN LATERAL (
+			SELECT wallet_id, feature_id, period_start, period_end, used
+			FROM counters WHERE app_id = $1 AND wallet_id = t.wallet_id AND feature_id = t.feature_id
+			  AND period_start = t.period_start AND period_end = t.period_end
+			LIMIT 1) c`)
+
+	readBilled = declare("read billed periods", `
+		SELECT b.wallet_id, b.feature_id, b.period_start, b.period_end, b.entity_id, b.tx_id
+		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[])
+			AS t (wallet_id, feature_id, period_start, period_end, entity_id)
+		CROSS JOIN LATERAL (
+			SELECT wallet_id, feature_id, period_start, period_end, entity_id, tx_id
+			FROM billed_periods WHERE app_id = $1 AND wallet_id = t.wallet_id AND feature_id = t.feature_id
+			  AND period_start = t.period_start AND period_end = t.period_end AND entity_id = t.entity_id
+			LIMIT 1) b`)
+)
+
+// loadFirst asks for everything that the uses name themselves.
+func (b *appBatch) loadFirst(p *pipe, readWallet statement) {
+	var identities, featureKeys, eventIDs, keyIDs = textColumn, textColumn, textColumn, uuidColumn
+	for _, identity := range b.identities() {
+		identities.text(identity)
+	}
+	for key := range b.uniqueUses(func(u *pending) string { return u.FeatureKey }) {
+		featureKeys.text(key)
+	}
+	for id := range b.uniqueUses(func(u *pending) string { return u.EventID }) {
+		if id != "" {
+			eventIDs.text(id)
+		}
+	}
+	seen := make(map[ids.ID]bool)
+	for _, u := range b.uses {
+		if !seen[u.KeyID] {
+			seen[u.KeyID] = true
+			keyIDs.id(u.KeyID)
+		}
+	}
+	app := b.scope.AppID[:]
+	names := identities.encode(nil)
+	p.send(readWallet, b.takeWallet, app, names)
+	p.send(selectEpoch, func(r *row) { b.epoch = r.int8() }, app)
+	p.send(readFeatures, b.takeFeature, app, featureKeys.encode(nil))
+	p.send(readKeys, b.takeKey, app, keyIDs.encode(nil))
+	p.send(readBalances, b.takeBalance, app, names)
+	p.send(readSubscriptions, b.takeSubscription, app, names)
+	if eventIDs.count > 0 {
+		p.send(readEvents, b.takeEvent, app, eventIDs.encode(nil))
+	}
+}
+
+func (b *appBatch) takeWallet(r *row) {
+	w := &walletState{}
+	w.state.Wallet.ID = r.id()
+	w.state.Wallet.Identity = r.text()
+	if !r.isNull() {
+		w.state.Wallet.BillingPeriod = &metering.BillingPeriod{Interval: metering.Interval(r.text()), Anchor: r.int8()}
+	} else {
+		r.next += 2
+	}
+	w.state.Wallet.Charged = r.bool()
+	w.state.Wallet.CreatedAt = r.int8()
+	w.seq = r.int8()
+	w.version = r.int8()
+	b.wallets[w.state.Wallet.Identity] = w
+	b.byID[w.state.Wallet.ID] = w
+}
+
+func (b *appBatch) takeFeature(r *row) {
+	f := &pricedFeature{}
+	f.ID, f.Key = r.id(), r.text()
+	f.CreditID, f.CreditKey = r.id(), r.text()
+	f.Cost = r.amount()
+	f.QuantityPerUnit = r.int8()
+	f.PricingMode = metering.PricingMode(r.text())
+	f.Deduplication = metering.Deduplication(r.text())
+	f.DeduplicationLocked = r.bool()
+	f.Revision = r.int8()
+	f.priceNumber = r.int8()
+	b.features[f.Key] = f
+}
+
+func (b *appBatch) takeKey(r *row) {
+	k := &keys.APIKey{Scope: b.scope, ID: r.id()}
+	k.Permissions = storedPermissions(r.text())
+	k.ExpiresAt, k.RevokedAt, k.LastUsedAt = r.int8(), r.int8(), r.int8()
+	b.keys[k.ID] = k
+}
+
+func (b *appBatch) takeBalance(r *row) {
+	w := b.byID[r.id()]
+	balance := metering.Balance{CreditID: r.id(), Amount: r.amount(), Debt: r.amount()}
+	if w != nil { // nil only for a wallet made after the statement before
+		w.state.Wallet.Balances = append(w.state.Wallet.Balances, balance)
+	}
+}
+
+func (b *appBatch) takeSubscription(r *row) {
+	w := b.byID[r.id()]
+	s := &metering.Subscription{ID: r.id(), Status: metering.SubscriptionStatus(r.text())}
+	s.Period = metering.Period{Start: r.int8(), End: r.int8()}
+	if err := json.Unmarshal(r.bytes(), (*termsColumn)(&s.Terms)); err != nil {
+		r.err = err
+	}
+	if w != nil {
+		w.state.Subscription = s
+	}
+}
+
+func (b *appBatch) takeEvent(r *row) {
+	e := &metering.Event{TransactionID: r.id(), EventID: r.text(), WalletID: r.id()}
+	r.int8() // the price's number leads to its feature, below
+	e.Quantity, e.CreatedAt = r.int8(), r.int8()
+	e.OccurredAt = e.CreatedAt
+	if r.isNull() {
+		r.next++
+	} else {
+		e.OccurredAt = r.int8()
+	}
+	e.Period = metering.Period{Start: r.int8(), End: r.int8()}
+	e.DeduplicatedFrom = r.id()
+	e.Charge.Amount = r.amount()
+	if r.isNull() {
+		r.next++
+	} else {
+		quoted := r.amount()
+		e.Quoted = &quoted
+	}
+	e.EntityID = r.text()
+	e.FeatureID = r.id()
+	if metering.PricingMode(r.text()) == metering.Callback && e.Quoted == nil {
+		e.Quoted = &e.Charge.Amount
+	}
+	b.events[e.EventID] = e
+}
+
+// loadKeyed asks for the counters and the billed periods that the uses turn out
+// to need, now that wallets and subscriptions are known. It reports whether there
+// is anything to ask for.
+func (b *appBatch) loadKeyed(p *pipe) bool {
+	counterColumns := [4]column{uuidColumn, uuidColumn, int8Column, int8Column}
+	billedColumns := [5]column{uuidColumn, uuidColumn, int8Column, int8Column, textColumn}
+	for _, u := range b.uses {
+		w := b.wallets[u.Identity]
+		if u.settled || w == nil {
+			continue
+		}
+		needed := w.state.Keys(u.Use.Use)
+		if key := needed.Counter; !key.Period.IsZero() && !w.knowsCounter(key) {
+			w.learnCounter(key, 0)
+			counterColumns[0].id(w.state.Wallet.ID)
+			counterColumns[1].id(key.FeatureID)
+			counterColumns[2].int8(key.Period.Start)
+			counterColumns[3].int8(key.Period.End)
+		}
+		if key := needed.Billed; !key.Period.IsZero() && !w.knowsBilled(key) {
+			w.learnUnbilled(key)
+			billedColumns[0].id(w.state.Wallet.ID)
+			billedColumns[1].id(key.FeatureID)
+			billedColumns[2].int8(key.Period.Start)
+			billedColumns[3].int8(key.Period.End)
+			billedColumns[4].text(key.EntityID)
+		}
+	}
+	if counterColumns[0].count > 0 {
+		p.send(readCounters, b.takeCounter, append([][]byte{b.scope.AppID[:]}, encodeAll(counterColumns[:])...)...)
+	}
+	if billedColumns[0].count > 0 {
+		p.send(readBilled, b.takeBilled, append([][]byte{b.scope.AppID[:]}, encodeAll(billedColumns[:])...)...)
+	}
+	return counterColumns[0].count+billedColumns[0].count > 0
+}
+
+func (b *appBatch) takeCounter(r *row) {
+	w := b.byID[r.id()]
+	key := metering.CounterKey{FeatureID: r.id(), Period: metering.Period{Start: r.int8(), End: r.int8()}}
+	w.learnCounter(key, r.int8())
+}
+
+func (b *appBatch) takeBilled(r *row) {
+	w := b.byID[r.id()]
+	key := metering.BilledKey{FeatureID: r.id(), Period: metering.Period{Start: r.int8(), End: r.int8()}, EntityID: r.text()}
+	w.learnBilled(key, r.id())
+}
+
+// admit finds the feature of each use and refuses those whose key no longer
+// works, in the order in which callers are answered: key first.
+func (b *appBatch) admit(now int64) {
+	for _, u := range b.uses {
+		if u.settled {
+			continue
+		}
+		key, known := b.keys[u.KeyID]
+		if !known {
+			u.refuse(fault.New(fault.InvalidAPIKey))
+			continue
+		}
+		if err := key.Usable(now); err != nil {
+			u.refuse(err)
+			continue
+		}
+		if err := key.Permissions.Require(tenancy.EventsIngest); err != nil {
+			u.refuse(err)
+			continue
+		}
+		feature, known := b.features[u.FeatureKey]
+		if !known {
+			u.refuse(fault.New(fault.FeatureNotFound))
+			continue
+		}
+		u.Feature = &feature.Feature
+	}
+}

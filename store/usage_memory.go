@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/metering"
+)
+
+// trackFromMemory settles the uses that are accepted by what the node remembers,
+// in one round trip, and gives back the others. The transaction compares the
+// epoch and every wallet's version, and fails as a whole when one has moved. A
+// refusal never comes from memory.
+func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
+	now := u.now()
+	var known []*pending
+	for _, p := range uses {
+		if u.memory.knows(p, now) {
+			known = append(known, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	if len(known) == 0 || (len(rest) > 0 && len(known) < minFast) {
+		return uses
+	}
+	var batches []*appBatch
+	err := u.inTransaction(known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, now int64) error {
+		batches = parts
+		return u.remembered(ctx, conn, parts, now)
+	})
+	if err != nil {
+		u.conflicts.Add(1)
+		u.memory.distrust(batches, sqlState(err))
+		return uses
+	}
+	for _, p := range known {
+		if !p.settled {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// remembered is one try from memory: decide, then check and write in one trip.
+func (u *Usage) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newPipe(ctx, conn)
+	p.text("BEGIN")
+	p.text(setApplications(batches))
+	for _, b := range batches {
+		u.memory.recall(b)
+		b.admit(now)
+		b.decideAccepted(now)
+		if len(b.records) > 0 {
+			p.send(holdEpoch, nil, b.scope.AppID[:], int8Param(b.epoch))
+			b.apply(p, now)
+		}
+	}
+	p.text("COMMIT")
+	if err := p.run(); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		b.committed()
+		for _, use := range b.uses {
+			use.settled = use.settled || use.decision.New
+		}
+		for identity, w := range b.wallets {
+			u.memory.keepWallet(b.scope.AppID, identity, w)
+		}
+	}
+	return nil
+}
+
+// decideAccepted takes the uses that memory accepts and leaves the others as if
+// they had not been asked.
+func (b *appBatch) decideAccepted(now int64) {
+	for _, use := range b.uses {
+		if use.err != nil { // the key may work again, the feature may be there: look
+			use.reset()
+			continue
+		}
+		w := b.wallets[use.Identity]
+		w.state.Now, w.state.Events = now, b.events
+		d := metering.Decide(&w.state, use.Use.Use)
+		if d.Verdict != metering.Accepted || !d.New {
+			continue
+		}
+		use.decision = d
+		b.take(w, use)
+	}
+}
+
+const (
+	// A wallet on which another node was faster is locked for this long.
+	contention = 3 * time.Second
+	// An application that repeats event ids has them looked up first for this long.
+	repetition = time.Second
+)
+
+// distrust notes why memory failed, so that the next batch does not fail again.
+func (m *memory) distrust(batches []*appBatch, state string) {
+	now := time.Now()
+	for _, b := range batches {
+		m.forget(b)
+		switch state {
+		case uniqueViolation:
+			m.repeating.Add(b.scope.AppID, now.Add(repetition))
+		case divisionByZero: // the epoch has moved, and nothing else
+		default:
+			for identity := range b.wallets {
+				m.contended.Add(walletAddress{b.scope.AppID, identity}, now.Add(contention))
+			}
+		}
+	}
+}
+
+// knows reports whether a use can be decided from memory, and fills in its feature.
+func (m *memory) knows(p *pending, now int64) bool {
+	app, known := m.apps.Get(p.Scope.AppID)
+	if !known || app.keys[p.KeyID] == nil || isFresh(m.repeating, p.Scope.AppID) {
+		return false
+	}
+	feature := app.features[p.FeatureKey]
+	if feature == nil {
+		return false
+	}
+	w, known := m.wallets.Get(walletAddress{p.Scope.AppID, p.Identity})
+	if !known {
+		return false
+	}
+	p.Feature = &feature.Feature
+	w.state.Now = now
+	return w.knows(p.Use.Use)
+}
+
+// recall fills a batch with what is remembered for its uses.
+func (m *memory) recall(b *appBatch) {
+	app, known := m.apps.Get(b.scope.AppID)
+	if !known {
+		return
+	}
+	b.epoch, b.features, b.keys = app.epoch, app.features, app.keys
+	for _, p := range b.uses {
+		if w, known := m.wallets.Get(walletAddress{b.scope.AppID, p.Identity}); known {
+			b.wallets[p.Identity] = w
+			b.byID[w.state.Wallet.ID] = w
+		}
+	}
+}

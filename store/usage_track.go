@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+const (
+	// A batch that Postgres gave up is tried again after up to this much for each
+	// earlier try.
+	batchPause    = 5 * time.Millisecond
+	maxBatchPause = 100 * time.Millisecond
+	// So many tries may fail on a taken key before the batch itself is suspected.
+	maxTaken = 8
+	// Fewer uses than this are not worth a transaction of their own.
+	minFast = 8
+	// One round trip of a batch may take so long.
+	batchTimeout = 8 * time.Second
+)
+
+// track settles uses: as many as can be from memory, the others under locks.
+func (u *Usage) track(uses []*pending) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			u.memory = newMemory() // it may hold what was never committed
+			panic(cause)
+		}
+	}()
+	u.untilSettled(u.trackFromMemory(u.dropExpired(uses)), u.locked)
+}
+
+// attempt is one try at a batch, in a transaction of its own.
+type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
+
+// untilSettled tries a batch until Postgres takes it or the uses run out of time.
+// One that Postgres will never take is halved until the culprit stands alone.
+//
+// Every try has the ids of the first. So when the reply to a COMMIT was lost, the
+// next try finds what was committed, and knows it for its own.
+func (u *Usage) untilSettled(uses []*pending, try attempt) {
+	taken := 0
+	for tries := 1; len(uses) > 0; tries++ {
+		if uses = u.dropExpired(uses); len(uses) == 0 {
+			return
+		}
+		err := u.inTransaction(uses, try)
+		if err == nil {
+			return
+		}
+		if sqlState(err) == uniqueViolation {
+			taken++
+		}
+		if !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {
+			u.log.Warn("usage batch runs again", "uses", len(uses), "tries", tries, "cause", err)
+			for _, p := range uses {
+				p.err = err // what is said if time runs out
+			}
+			pause(tries)
+			continue
+		}
+		if len(uses) == 1 {
+			u.log.Error("usage refused by the database", "app", uses[0].Scope.AppID.Format(ids.Application), "cause", err)
+			uses[0].refuse(err)
+			return
+		}
+		u.splits.Add(1)
+		u.log.Error("usage batch is split", "uses", len(uses), "cause", err)
+		u.untilSettled(uses[:len(uses)/2], try)
+		u.untilSettled(uses[len(uses)/2:], try)
+		return
+	}
+}
+
+// pause waits before another try, longer after each and never the same: two nodes
+// that met once should not meet again.
+func pause(tries int) {
+	time.Sleep(rand.N(min(batchPause*time.Duration(tries), maxBatchPause)))
+}
+
+// dropExpired answers uses whose time is over. Nothing was done with those that
+// were never tried; of the others the last error tells.
+func (u *Usage) dropExpired(uses []*pending) []*pending {
+	now := time.Now()
+	kept := uses[:0:0]
+	for _, p := range uses {
+		switch {
+		case now.Before(p.deadline):
+			kept = append(kept, p)
+		case p.err == nil:
+			p.refuse(errOverloaded)
+		default:
+			p.refuse(fmt.Errorf("store: out of time: %w", p.err))
+		}
+	}
+	return kept
+}
+
+// inTransaction runs one try of a batch on a connection of the hot path.
+func (u *Usage) inTransaction(uses []*pending, try attempt) error {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	pooled, err := u.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("store: no connection: %w", err)
+	}
+	defer pooled.Release()
+	for _, p := range uses {
+		p.reset()
+	}
+	err = try(ctx, pooled.Conn(), byApplication(uses), u.now())
+	if err != nil {
+		rollback(ctx, pooled.Conn())
+	}
+	return err
+}
+
+// locked is one try under locks: read, decide, write.
+func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	if err := u.loadLocked(ctx, conn, batches, now); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		b.decide(now)
+	}
+	if makeWallets(batches) {
+		// Someone's first use costs nothing. Their wallet is made first, and
+		// everything is read once more.
+		rollback(ctx, conn)
+		if err := u.loadLocked(ctx, conn, batches, now); err != nil {
+			return err
+		}
+		for _, b := range batches {
+			b.decide(now)
+		}
+	}
+	p := newPipe(ctx, conn)
+	for _, b := range batches {
+		b.apply(p, now)
+	}
+	p.text("COMMIT")
+	if err := p.run(); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		b.committed()
+		u.memory.keep(b)
+	}
+	return nil
+}
+
+// loadLocked opens the transaction, locks every wallet and reads what the uses need.
+func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newPipe(ctx, conn)
+	p.text("BEGIN")
+	p.text(setApplications(batches))
+	for _, b := range batches {
+		b.ensureAbsent(p, now)
+	}
+	for _, b := range batches {
+		b.loadFirst(p, lockWallets)
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	return loadRest(ctx, conn, batches, now)
+}
+
+// loadRest reads what only shows once wallets and subscriptions are known.
+func loadRest(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newPipe(ctx, conn)
+	needed := false
+	for _, b := range batches {
+		b.admit(now)
+		for _, w := range b.wallets {
+			w.state.Now = now
+		}
+		needed = b.loadKeyed(p) || needed
+	}
+	if !needed {
+		return p.pipeline.Close()
+	}
+	return p.run()
+}
+
+// makeWallets prepares a second try for uses that are accepted and have no wallet
+// yet, and reports whether there are any.
+func makeWallets(batches []*appBatch) bool {
+	again := false
+	for _, b := range batches {
+		again = again || len(b.absent) > 0
+	}
+	if !again {
+		return false
+	}
+	for _, b := range batches {
+		fresh := newAppBatch(b.scope)
+		fresh.uses, fresh.absent = b.uses, b.absent
+		for _, u := range fresh.uses {
+			u.reset()
+		}
+		*b = *fresh
+	}
+	return true
+}
+
+func (b *appBatch) ensureAbsent(p *pipe, now int64) {
+	if len(b.absent) == 0 {
+		return
+	}
+	made, identities := uuidColumn, textColumn
+	for _, identity := range slices.Compact(slices.Sorted(slices.Values(b.absent))) {
+		made.id(ids.New())
+		identities.text(identity)
+	}
+	b.absent = nil
+	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(now))
+}
+
+// setApplications names every application of a batch to the policies.
+func setApplications(batches []*appBatch) string {
+	var list strings.Builder
+	for i, b := range batches {
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		list.WriteString(b.scope.AppID.String())
+	}
+	return "SET LOCAL purser.app_ids = '{" + list.String() + "}'"
+}
+
+// isDeterministic reports an error that the same statements will meet again: bad
+// data, a violated rule, a missing right.
+func isDeterministic(err error) bool {
+	state := sqlState(err)
+	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "42")
+}

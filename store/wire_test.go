@@ -1,0 +1,48 @@
+package store
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"purser/metering"
+)
+
+// An amount must survive the binary format for every number of digits; what
+// Postgres itself makes of the bytes is shown by the tests over a database.
+func TestAmountSurvivesTheBinaryFormat(t *testing.T) {
+	roundTrip := func(a metering.Amount) (metering.Amount, error) {
+		c := numericColumn
+		c.amount(a)
+		size := binary.BigEndian.Uint32(c.data)
+		r := row{values: [][]byte{c.data[4:]}}
+		if int(size) != len(c.data)-4 {
+			t.Fatalf("the size of %s is written as %d, and is %d", a, size, len(c.data)-4)
+		}
+		return r.amount(), r.err
+	}
+	edges := []metering.Amount{0, 1, 9_999, 10_000, 10_001, 100_000_000, 9_999_999_999_999_999, 1_000_000_000_000_000_000, metering.MaxAmount}
+	for _, a := range edges {
+		if got, err := roundTrip(a); err != nil || got != a {
+			t.Errorf("%s came back as %s, %v", a, got, err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a := metering.Amount(rapid.Uint64Range(0, uint64(metering.MaxAmount)).Draw(t, "amount"))
+		if got, err := roundTrip(a); err != nil || got != a {
+			t.Fatalf("%s came back as %s, %v", a, got, err)
+		}
+	})
+}
+
+func FuzzAmountColumn(f *testing.F) {
+	f.Add([]byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 7})
+	f.Add([]byte{0, 5, 0, 4, 0, 0, 0, 0, 0x27, 0x0f, 0x27, 0x0f, 0x27, 0x0f, 0x27, 0x0f, 0x27, 0x0f})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r := row{values: [][]byte{value}}
+		if a := r.amount(); a > metering.MaxAmount {
+			t.Fatalf("%x was read as %s", value, a)
+		}
+	})
+}
