@@ -1,0 +1,251 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func chars(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+
+// wide has n code points in 4n bytes and 2n UTF-16 units.
+func wide(n int) string { return `"` + strings.Repeat("😀", n) + `"` }
+
+func repeated(n int, item string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+}
+
+// Values at, below and past the bounds of each kind of field.
+type bounds struct{ good, bad []string }
+
+var (
+	textOf = func(limit int) bounds {
+		return bounds{
+			[]string{chars(1), chars(limit), wide(limit), `" "`, `"a/b"`, `".."`, `"%"`},
+			[]string{`""`, chars(limit + 1), wide(limit + 1), `1`, `null`, `true`, `["a"]`, `{}`},
+		}
+	}
+	keys80 = bounds{
+		[]string{`"a"`, `"0"`, `"a_b-c9"`, `"a-"`, chars(80)},
+		[]string{`""`, chars(81), `"A"`, `"_a"`, `"-a"`, `"a b"`, `"a.b"`, `"é"`, `"a\n"`, `"a\u0001"`, `1`, `null`},
+	}
+	nanocredits = bounds{
+		[]string{`"0"`, `"1"`, `"10"`, `"9223372036854775808"`, `"9999999999999999999"`},
+		[]string{`""`, `"00"`, `"01"`, `"-1"`, `"+1"`, `"1.0"`, `"1e3"`, `" 1"`, `"1\n"`, `"٣"`, `"10000000000000000000"`, `0`, `1`, `null`, `true`},
+	}
+	whole = func(low, high int64) bounds {
+		b := bounds{
+			[]string{fmt.Sprint(low), fmt.Sprintf("%d.0", low), fmt.Sprint(high), fmt.Sprintf("%d.000e0", high)},
+			[]string{fmt.Sprint(low - 1), fmt.Sprint(high + 1), "1e999999", "-1e999999", "9999999999999999999", "1.5", "0.5", `"1"`, `""`, `true`, `null`, `[1]`},
+		}
+		if low == 0 {
+			b.good = append(b.good, "-0", "-0.0", "0e5")
+		} else {
+			b.bad = append(b.bad, "0", "-0")
+		}
+		if high >= 1000 {
+			b.good = append(b.good, "1e3", "1E+3", "1000")
+		}
+		return b
+	}
+	boolean = bounds{[]string{`true`, `false`}, []string{`0`, `1`, `"true"`, `null`, `""`}}
+	oneOf   = func(values ...string) bounds {
+		b := bounds{nil, []string{`""`, `"other"`, `null`, `1`, `[]`, `"` + strings.ToUpper(values[0]) + `"`, `"` + values[0] + ` "`}}
+		for _, value := range values {
+			b.good = append(b.good, `"`+value+`"`)
+		}
+		return b
+	}
+	address = bounds{
+		[]string{`"https://a.example"`, `"http://localhost:3000/x?y=z#w"`, `"https://a.example/{CHECKOUT_SESSION_ID}"`, `"https://[::1]/"`, `"https://a.example/` + strings.Repeat("x", 2048-18) + `"`},
+		[]string{`""`, `"a.example"`, `"/a"`, `"//a.example"`, `"ftp://a.example"`, `"javascript:alert(1)"`, `"https://"`, `"https:///a"`, `"https://a b"`, `"https://a.example/\u0001"`, `"https://é.example"`, `"https://a:b:c"`, `"https://[::1"`, `"https://[x]/"`, `"https://a.example/%zz"`, `"https://a.example/` + strings.Repeat("x", 2048-17) + `"`, `1`, `null`},
+	}
+	currency = bounds{[]string{`"eur"`, `"usd"`}, []string{`"EUR"`, `"eu"`, `"euro"`, `"e1r"`, `""`, `1`, `null`}}
+	revision = bounds{[]string{`1`, `1.0`, `9007199254740993`, `9223372036854775807`}, []string{`0`, `-1`, `1.5`, `"1"`, `null`, `9223372036854775808`, `1e999999`}}
+	listOf   = func(item string) bounds {
+		return bounds{[]string{`[]`, repeated(1, item), repeated(100, item)}, []string{repeated(101, item), `{}`, `null`, `""`, `[1]`, `[null]`, `[[]]`, `[{}]`}}
+	}
+	safe       = int64(9007199254740991)
+	limitItem  = `{"featureKey":"a","limit":1}`
+	grantItem  = `{"creditKey":"a","amountNanocredits":"1"}`
+	multiplier = `{"featureKey":"a","basisPoints":1}`
+	limitWith  = func(member string) func(string) string {
+		return func(value string) string { return `[` + withField(limitItem, member, value) + `]` }
+	}
+)
+
+// fields says for each operation which bounds each field of its body has, and
+// which fields may not be left out.
+var fields = map[string]struct {
+	required string
+	bounds   map[string]bounds
+}{
+	"createCredit": {"key name unit", map[string]bounds{"key": keys80, "name": textOf(120), "unit": textOf(40)}},
+	"updateCredit": {"", map[string]bounds{"expectedRevision": revision, "name": textOf(120), "unit": textOf(40)}},
+	"createFeature": {"key name unit creditKey costNanocredits", map[string]bounds{
+		"key": keys80, "name": textOf(120), "unit": textOf(40), "creditKey": keys80, "costNanocredits": nanocredits,
+		"quantityPerUnit": whole(1, safe), "pricingMode": oneOf("fixed", "callback"), "deduplicationPeriod": oneOf("none", "day", "week", "month", "billing"),
+	}},
+	"updateFeature": {"", map[string]bounds{
+		"expectedRevision": revision, "name": textOf(120), "unit": textOf(40), "creditKey": keys80, "costNanocredits": nanocredits,
+		"quantityPerUnit": whole(1, safe), "pricingMode": oneOf("fixed", "callback"), "deduplicationPeriod": oneOf("none", "day", "week", "month", "billing"),
+	}},
+	"createPlan": {"key name amountCents currency interval featureLimits", map[string]bounds{
+		"key": keys80, "name": textOf(120), "amountCents": whole(0, 99999999), "currency": currency, "interval": oneOf("month", "year"),
+		"featureLimits": listOf(limitItem), "creditGrants": listOf(grantItem), "featureMultipliers": listOf(multiplier),
+		"topupsEnabled": boolean, "active": boolean,
+	}},
+	"updatePlan": {"", map[string]bounds{
+		"name": textOf(120), "amountCents": whole(0, 99999999), "currency": currency, "interval": oneOf("month", "year"),
+		"featureLimits": listOf(limitItem), "creditGrants": listOf(grantItem), "featureMultipliers": listOf(multiplier),
+		"topupsEnabled": boolean, "active": boolean, "expectedRevision": revision,
+	}},
+	"changeSubscription": {"planKey idempotencyKey", map[string]bounds{"planKey": keys80, "idempotencyKey": textOf(200)}},
+	"cancelSubscription": {"cancelAtPeriodEnd idempotencyKey", map[string]bounds{"cancelAtPeriodEnd": boolean, "idempotencyKey": textOf(200)}},
+	"createSubscriptionCheckout": {"identity planKey successUrl cancelUrl idempotencyKey", map[string]bounds{
+		"identity": textOf(200), "planKey": keys80, "successUrl": address, "cancelUrl": address, "idempotencyKey": textOf(200),
+	}},
+	"createTopupCheckout": {"identity creditKey amountNanocredits amountCents currency successUrl cancelUrl idempotencyKey", map[string]bounds{
+		"identity": textOf(200), "creditKey": keys80, "amountNanocredits": nanocredits, "amountCents": whole(1, 99999999),
+		"currency": currency, "successUrl": address, "cancelUrl": address, "idempotencyKey": textOf(200),
+	}},
+	"createBillingPortal": {"identity returnUrl", map[string]bounds{"identity": textOf(200), "returnUrl": address}},
+	"createWallet":        {"identity", map[string]bounds{"identity": textOf(200)}},
+	"setBillingPeriod":    {"billingPeriod", map[string]bounds{"billingPeriod": {nil, []string{`null`, `{}`, `[]`, `"month"`, `{"interval":"month"}`, `{"anchor":0}`, `{"interval":"month","anchor":0,"x":1}`}}}},
+	"createDeposit": {"identity creditKey amountNanocredits idempotencyKey", map[string]bounds{
+		"identity": textOf(200), "creditKey": keys80, "amountNanocredits": nanocredits, "idempotencyKey": textOf(200),
+	}},
+	"checkUsage": {"identity feature", map[string]bounds{
+		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
+		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
+	}},
+	"trackUsage": {"id identity feature", map[string]bounds{
+		"id": textOf(200), "identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
+		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
+	}},
+}
+
+// nested are the bounds of fields below the first level, each put in its place.
+var nested = []struct {
+	op     string
+	field  string
+	place  func(value string) string
+	bounds bounds
+}{
+	{"createPlan", "featureLimits", limitWith("featureKey"), keys80},
+	{"createPlan", "featureLimits", limitWith("limit"), whole(0, safe)},
+	{"createPlan", "featureLimits", limitWith("period"), oneOf("month", "billing")},
+	{"updatePlan", "featureLimits", limitWith("overage"), oneOf("block", "credits")},
+	{"createPlan", "creditGrants", func(v string) string { return `[` + withField(grantItem, "creditKey", v) + `]` }, keys80},
+	{"createPlan", "creditGrants", func(v string) string { return `[` + withField(grantItem, "amountNanocredits", v) + `]` }, nanocredits},
+	{"createPlan", "featureMultipliers", func(v string) string { return `[` + withField(multiplier, "featureKey", v) + `]` }, keys80},
+	{"updatePlan", "featureMultipliers", func(v string) string { return `[` + withField(multiplier, "basisPoints", v) + `]` }, whole(0, 1000000)},
+	{"setBillingPeriod", "billingPeriod", func(v string) string { return `{"interval":` + v + `,"anchor":0}` }, oneOf("day", "week", "month")},
+	{"setBillingPeriod", "billingPeriod", func(v string) string { return `{"interval":"day","anchor":` + v + `}` }, whole(0, 253402300799999)},
+}
+
+// exampleBody is a body that the document shows.
+func exampleBody(t testing.TB, op *operation) string {
+	t.Helper()
+	_, root, err := parseDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := root.Object("paths").Object(op.path).Object(strings.ToLower(op.method))
+	example, err := json.Marshal(node.Object("requestBody").Object("content").Object("application/json").Object("example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(example)
+}
+
+// withField sets a field of a body to a value, or takes it away.
+func withField(body, name, value string) string {
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(body), &object); err != nil {
+		panic(err)
+	}
+	delete(object, name)
+	if value != "" {
+		object[name] = json.RawMessage("0")
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	// Put in afterwards, as it is: encoding would tidy up what is being tested.
+	return strings.Replace(string(text), `"`+name+`":0`, `"`+name+`":`+value, 1)
+}
+
+func TestReadBodyBounds(t *testing.T) {
+	doc := loaded(t)
+	tried := map[string]bool{}
+	for id, f := range fields {
+		op := doc.named(t, id)
+		tried[id] = true
+		t.Run(id, func(t *testing.T) {
+			body := exampleBody(t, op)
+			for name, bounds := range f.bounds {
+				expectBody(t, op, body, name, bounds, func(value string) string { return value })
+				required := strings.Contains(" "+f.required+" ", " "+name+" ")
+				_, err := op.readBody([]byte(withField(body, name, "")))
+				if required && !says(err, name+" is required.") {
+					t.Errorf("without %s: %v", name, err)
+				}
+				if !required && err != nil && id != "updateCredit" {
+					t.Errorf("%s should be optional: %v", name, err)
+				}
+			}
+			for _, p := range op.body.properties {
+				if _, listed := f.bounds[p.name]; !listed {
+					t.Errorf("%s is not in the table", p.name)
+				}
+			}
+			for _, stranger := range []string{"orgId", "appId", "x", ""} {
+				_, err := op.readBody([]byte(withField(body, stranger, "1")))
+				if want := fmt.Sprintf("The body has an unknown field %q.", stranger); !says(err, want) {
+					t.Errorf("%s: %v", want, err)
+				}
+			}
+		})
+	}
+	for _, n := range nested {
+		t.Run(n.op+" "+n.field, func(t *testing.T) {
+			op := doc.named(t, n.op)
+			expectBody(t, op, exampleBody(t, op), n.field, n.bounds, n.place)
+		})
+	}
+	for _, op := range doc.operations {
+		if (op.body != nil) != tried[op.id] {
+			t.Errorf("%s is not in the table", op.id)
+		}
+	}
+}
+
+func expectBody(t *testing.T, op *operation, body, name string, b bounds, place func(string) string) {
+	t.Helper()
+	for _, value := range b.good {
+		if v := checkedText(t, op, withField(body, name, place(value))); v != nil {
+			t.Errorf("%s %.60s is refused: %s %s", name, value, v.path, v.broken)
+		}
+	}
+	for _, value := range b.bad {
+		v := checkedText(t, op, withField(body, name, place(value)))
+		if v == nil {
+			t.Errorf("%s %.60s is accepted", name, value)
+		} else if !strings.HasPrefix(v.path, name) {
+			t.Errorf("%s %.60s is refused as %s %s", name, value, v.path, v.broken)
+		}
+	}
+}
+
+// checkedText leaves the size aside, which a hundred items can pass.
+func checkedText(t *testing.T, op *operation, body string) *violation {
+	t.Helper()
+	object, err := decodeJSON([]byte(body))
+	if err != nil {
+		t.Fatalf("%.80s: %v", body, err)
+	}
+	return op.body.check(object)
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/tenancy"
+)
+
+// call is one request on its way: what is known of it so far.
+type call struct {
+	ctx      context.Context
+	id       ids.ID // of the request
+	route    route
+	keyID    ids.ID
+	key      keys.APIKey
+	presumed bool          // the key is as it was a moment ago
+	scope    tenancy.Scope // the key's, and nothing else's
+	path     map[string]string
+	query    input
+	body     input
+	now      int64
+}
+
+// serve takes a request through the gates, in the order in which it is refused,
+// and then to its handler.
+func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		request := ec.Request()
+		ctx, cancel := context.WithTimeout(request.Context(), requestTimeout)
+		defer cancel()
+		c := &call{ctx: ctx, route: r, id: requestOf(ec), now: s.now()}
+		ec.Set(callKey, c)
+		var err error
+		if c.path, err = pathParameters(ec); err != nil {
+			return err
+		}
+		if err := s.address(c, request.Header); err != nil {
+			return err
+		}
+		leave, err := s.places.enter(c.scope.AppID)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		out, err := s.answer(c, op, request)
+		if err != nil {
+			return err
+		}
+		return writeJSON(ec, out.status, out.body)
+	}
+}
+
+func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) {
+	admit := s.authenticate
+	if c.route.batched {
+		admit = s.presume
+	}
+	if err := admit(c); err != nil {
+		return reply{}, err
+	}
+	if err := s.limits.take(c.keyID); err != nil {
+		return reply{}, s.confirm(c, err)
+	}
+	if err := c.read(op, r); err != nil {
+		return reply{}, s.confirm(c, err)
+	}
+	return c.route.handle(c)
+}
+
+// read takes in what the request says, checked against the document.
+func (c *call) read(op *operation, r *http.Request) (err error) {
+	if err = op.checkPath(c.path); err != nil {
+		return err
+	}
+	if c.query, err = op.readQuery(r.URL.RawQuery); err != nil || op.body == nil {
+		return err
+	}
+	if err = checkMedia(r.Header); err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	c.body, err = op.readBody(body)
+	return err
+}
+
+// checkMedia refuses a body that is not plain JSON.
+func checkMedia(header http.Header) error {
+	media, params, err := mime.ParseMediaType(header.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || media != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")) ||
+		header.Get("Content-Encoding") != "" {
+		return fault.New(fault.UnsupportedMedia)
+	}
+	return nil
+}
+
+// readBody reads at most the limit and one byte, by which a longer body shows.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxBody {
+		return nil, fault.New(fault.BodyTooLarge)
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, invalid("The body did not arrive whole.")
+	}
+	if len(body) > maxBody {
+		return nil, fault.New(fault.BodyTooLarge)
+	}
+	return body, nil
+}
+
+// routeByEscapedPath makes echo match the path as it was sent. Go decodes it as
+// well, but only keeps the original when it has to: a handler could not tell
+// whether a '%' is still to be decoded, and a second decoding is another wallet.
+func routeByEscapedPath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		target := ec.Request().URL
+		target.RawPath = target.EscapedPath()
+		return next(ec)
+	}
+}
+
+// pathParameters decodes each parameter of the path, this once.
+func pathParameters(ec echo.Context) (map[string]string, error) {
+	params := make(map[string]string, len(ec.ParamNames()))
+	for i, name := range ec.ParamNames() {
+		raw := ec.ParamValues()[i]
+		if raw == "" || strings.Contains(raw, "/") {
+			return nil, fault.New(fault.PathNotFound)
+		}
+		text, err := url.PathUnescape(raw)
+		if err != nil {
+			return nil, invalid("The path is not percent-encoded as it should be.")
+		}
+		params[name] = text
+	}
+	return params, nil
+}
+
+// echoPath writes {name} as echo does.
+func echoPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}

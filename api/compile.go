@@ -1,0 +1,276 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// compiler turns the schemas of the document into the form that requests are
+// checked with. A keyword that it does not know is an error, so that nothing in
+// the document is silently not enforced.
+type compiler struct {
+	root     input              // the document, in which references point
+	compiled map[string]*schema // by reference; nil while under way
+	errs     []error
+}
+
+func newCompiler(root input) *compiler {
+	return &compiler{root: root, compiled: map[string]*schema{}}
+}
+
+// fail collects what is wrong with the document, to report all of it at once.
+func (c *compiler) fail(at, format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
+}
+
+func (c *compiler) err() error { return errors.Join(c.errs...) }
+
+// schema compiles a node. After a failure the result is still a schema, of no
+// use but to go on looking for more failures.
+func (c *compiler) schema(node input, at string) *schema {
+	s := &schema{
+		maxItems:  math.MaxInt,
+		maxLength: math.MaxInt,
+		minimum:   math.MinInt64,
+		maximum:   math.MaxInt64,
+		open:      true,
+		member:    "field",
+	}
+	if node.Has("$ref") {
+		s = c.reference(node, at)
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(node)) {
+		c.keyword(s, node, keyword, at)
+	}
+	c.settle(s, at)
+	return s
+}
+
+// reference starts from a copy of what is referred to. Only annotations and a
+// default may stand beside it: anything else would have to be checked twice.
+func (c *compiler) reference(node input, at string) *schema {
+	for keyword := range node {
+		if !slices.Contains([]string{"$ref", "description", "default"}, keyword) {
+			c.fail(at, "%s cannot stand beside $ref", keyword)
+		}
+	}
+	ref := c.text(node, "$ref", at)
+	target, begun := c.compiled[ref]
+	if !begun {
+		c.compiled[ref] = nil
+		target = c.schema(c.resolve(node, at), ref)
+		c.compiled[ref] = target
+	}
+	if target == nil {
+		c.fail(at, "%s refers to itself", ref)
+		return new(schema)
+	}
+	s := *target
+	return &s
+}
+
+// resolve gives what a node refers to, or the node itself.
+func (c *compiler) resolve(node input, at string) input {
+	if !node.Has("$ref") {
+		return node
+	}
+	ref := c.text(node, "$ref", at)
+	path, local := strings.CutPrefix(ref, "#/")
+	found := c.root
+	for segment := range strings.SplitSeq(path, "/") {
+		found, _ = found[segment].(input)
+	}
+	if !local || found == nil {
+		c.fail(at, "%s refers to nothing", ref)
+		return input{}
+	}
+	return found
+}
+
+func (c *compiler) keyword(s *schema, node input, keyword, at string) {
+	switch keyword {
+	case "$ref", "title", "description", "examples":
+	case "x-rule": // read beside pattern
+	case "required":
+		if !node.Has("properties") {
+			c.fail(at, "required needs properties")
+		}
+	case "type":
+		s.types = c.types(node["type"], at)
+	case "anyOf":
+		for i, alternative := range c.objects(node, keyword, at) {
+			s.anyOf = append(s.anyOf, c.schema(alternative, fmt.Sprintf("%s/anyOf/%d", at, i)))
+		}
+	case "properties":
+		s.properties = c.properties(node, at)
+	case "additionalProperties":
+		s.open = expect[bool](c, node, keyword, at)
+	case "minProperties":
+		s.minProperties = int(expect[int64](c, node, keyword, at))
+	case "items":
+		s.items = c.schema(expect[input](c, node, keyword, at), at+"/items")
+	case "maxItems":
+		s.maxItems = int(expect[int64](c, node, keyword, at))
+	case "minLength":
+		s.minLength = int(expect[int64](c, node, keyword, at))
+	case "maxLength":
+		s.maxLength = int(expect[int64](c, node, keyword, at))
+	case "pattern":
+		s.pattern = c.pattern(node, at)
+		s.rule = c.text(node, "x-rule", at)
+	case "format":
+		c.format(s, node, at)
+	case "enum":
+		s.enum = c.texts(node, keyword, at)
+	case "minimum":
+		s.minimum = expect[int64](c, node, keyword, at)
+	case "exclusiveMinimum":
+		if node.Has("minimum") {
+			c.fail(at, "there are two minima")
+		}
+		s.minimum = expect[int64](c, node, keyword, at) + 1
+	case "maximum":
+		s.maximum = expect[int64](c, node, keyword, at)
+	case "default":
+		s.fallback, s.hasFallback = node["default"], true
+	default:
+		c.fail(at, "the keyword %s is not understood", keyword)
+	}
+}
+
+// settle checks what needs all keywords at once.
+func (c *compiler) settle(s *schema, at string) {
+	if (s.types == 0) == (s.anyOf == nil) {
+		c.fail(at, "there is neither a type nor anyOf, or both")
+	}
+	if s.enum != nil && s.types != kindString {
+		c.fail(at, "an enum is for strings alone")
+	}
+	if s.types&kindArray != 0 && s.items == nil {
+		c.fail(at, "there are no items")
+	}
+	if s.hasFallback {
+		if v := s.check(s.fallback); v != nil {
+			c.fail(at, "the default is not valid: it %s", v.broken)
+		}
+		// One default value serves all requests, so it must be one that nobody can change.
+		if list, isList := s.fallback.([]any); isList && len(list) > 0 || kindOf(s.fallback) == kindObject {
+			c.fail(at, "the default is neither a scalar nor an empty array")
+		}
+	}
+	s.fills = nil
+	for _, p := range s.properties {
+		inside := p.schema
+		if inside.items != nil {
+			inside = inside.items
+		}
+		if p.schema.hasFallback || len(inside.fills) > 0 {
+			s.fills = append(s.fills, p)
+		}
+	}
+}
+
+func (c *compiler) types(value any, at string) (set kinds) {
+	names, isList := value.([]any)
+	if !isList {
+		names = []any{value}
+	}
+	for _, name := range names {
+		name, _ := name.(string)
+		if kindNames[name] == 0 {
+			c.fail(at, "the type %q is not understood", name)
+		}
+		set |= kindNames[name]
+	}
+	return set
+}
+
+// properties puts the required ones first, in the order of the document, so that
+// the first violation is the one that a reader of the document expects.
+func (c *compiler) properties(node input, at string) []property {
+	nodes := expect[input](c, node, "properties", at)
+	required := c.texts(node, "required", at)
+	names := slices.Clone(required)
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if !slices.Contains(required, name) {
+			names = append(names, name)
+		}
+	}
+	var all []property
+	for _, name := range names {
+		each := c.schema(expect[input](c, nodes, name, at), at+"/"+name)
+		all = append(all, property{name, slices.Contains(required, name), each})
+	}
+	return all
+}
+
+func (c *compiler) pattern(node input, at string) *regexp.Regexp {
+	pattern, err := regexp.Compile(c.text(node, "pattern", at))
+	if err != nil {
+		c.fail(at, "%v", err)
+	}
+	return pattern
+}
+
+func (c *compiler) format(s *schema, node input, at string) {
+	switch format := c.text(node, "format", at); format {
+	case "int64": // what every integer is read as
+	case "uri":
+		s.uri = true
+		if !node.Has("pattern") {
+			s.rule = "a whole address, with its scheme"
+		}
+	default:
+		c.fail(at, "the format %s is not understood", format)
+	}
+}
+
+// expect reads a member of a node of the document. A member that is missing or
+// of another type is a failure.
+func expect[T any](c *compiler, node input, name, at string) (value T) {
+	value, ok := node[name].(T)
+	if !ok {
+		c.fail(at, "%s is missing or of the wrong type", name)
+	}
+	return value
+}
+
+func (c *compiler) text(node input, name, at string) string {
+	return expect[string](c, node, name, at)
+}
+
+// texts reads an array of strings; it may be left out.
+func (c *compiler) texts(node input, name, at string) (all []string) {
+	for i, value := range c.items(node, name, at) {
+		each, ok := value.(string)
+		if !ok {
+			c.fail(at, "%s/%d is not a string", name, i)
+		}
+		all = append(all, each)
+	}
+	return all
+}
+
+// objects reads an array of objects; it may be left out.
+func (c *compiler) objects(node input, name, at string) (all []input) {
+	for i, value := range c.items(node, name, at) {
+		each, ok := value.(input)
+		if !ok {
+			c.fail(at, "%s/%d is not an object", name, i)
+		}
+		all = append(all, each)
+	}
+	return all
+}
+
+func (c *compiler) items(node input, name, at string) []any {
+	if !node.Has(name) {
+		return nil
+	}
+	return expect[[]any](c, node, name, at)
+}

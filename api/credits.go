@@ -1,0 +1,57 @@
+package api
+
+import (
+	"purser/ids"
+	"purser/metering"
+)
+
+type creditReply struct {
+	Revision  int64  `json:"revision"`
+	ID        string `json:"id"`
+	Key       string `json:"key"`
+	Name      string `json:"name"`
+	Unit      string `json:"unit"`
+	CreatedAt int64  `json:"createdAt"`
+}
+
+func showCredit(c metering.Credit) creditReply {
+	return creditReply{
+		Revision:  c.Revision,
+		ID:        c.ID.Format(ids.Credit),
+		Key:       c.Key,
+		Name:      c.Name,
+		Unit:      c.Unit,
+		CreatedAt: c.CreatedAt,
+	}
+}
+
+func (s *Server) createCredit(c *call) (reply, error) {
+	credit := metering.NewCredit(ids.New(), c.body.Text("key"), c.body.Text("name"), c.body.Text("unit"), c.now)
+	if err := s.store.App(c.scope).CreateCredit(c.ctx, credit); err != nil {
+		return reply{}, err
+	}
+	return created(showCredit(credit)), nil
+}
+
+func (s *Server) getCredit(c *call) (reply, error) {
+	credit, err := s.store.App(c.scope).Credit(c.ctx, c.path["key"])
+	return okOr(showCredit(credit), err)
+}
+
+func (s *Server) listCredits(c *call) (reply, error) {
+	page, err := s.pageOf(c)
+	if err != nil {
+		return reply{}, err
+	}
+	list, more, err := s.store.App(c.scope).Credits(c.ctx, page)
+	return okOr(showPage(s, c, list, more, showCredit, func(m metering.Credit) ids.ID { return m.ID }), err)
+}
+
+func (s *Server) updateCredit(c *call) (reply, error) {
+	credit, err := s.store.App(c.scope).UpdateCredit(c.ctx, c.path["key"], metering.CreditPatch{
+		ExpectedRevision: c.body.OptionalInt("expectedRevision"),
+		Name:             c.body.OptionalText("name"),
+		Unit:             c.body.OptionalText("unit"),
+	})
+	return okOr(showCredit(credit), err)
+}

@@ -1,0 +1,39 @@
+package api
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+
+	"purser/fault"
+)
+
+// cursors seals positions in lists. A cursor is a position and a MAC over it, the
+// operation, the application and the filter: it opens only where it was made.
+type cursors struct {
+	key []byte
+}
+
+const cursorMAC = 16
+
+func (s cursors) seal(c *call, filter string, position []byte) *string {
+	text := base64.RawURLEncoding.EncodeToString(append(position, s.mac(c, filter, position)...))
+	return &text
+}
+
+// open gives the position back, which must have the size of the list's.
+func (s cursors) open(c *call, filter, text string, size int) ([]byte, error) {
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(sealed) != size+cursorMAC || !hmac.Equal(sealed[size:], s.mac(c, filter, sealed[:size])) {
+		return nil, fault.Newf(fault.InvalidRequest, "The cursor is not one that this list gave. Start again without it.")
+	}
+	return sealed[:size], nil
+}
+
+func (s cursors) mac(c *call, filter string, position []byte) []byte {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write(c.scope.AppID[:])
+	mac.Write(position)
+	mac.Write([]byte(c.route.path + "\x00" + filter))
+	return mac.Sum(nil)[:cursorMAC]
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"encoding/binary"
+
+	"purser/ids"
+	"purser/store"
+)
+
+type depositReply struct {
+	ID                string  `json:"id"`
+	Identity          string  `json:"identity"`
+	CreditKey         string  `json:"creditKey"`
+	AmountNanocredits string  `json:"amountNanocredits"`
+	IdempotencyKey    *string `json:"idempotencyKey"`
+	CreatedAt         int64   `json:"createdAt"`
+}
+
+type createDepositReply struct {
+	Deposit   depositReply `json:"deposit"`
+	Duplicate bool         `json:"duplicate"`
+}
+
+func showDeposit(d store.Deposit) depositReply {
+	return depositReply{
+		ID:                d.ID.Format(ids.Deposit),
+		Identity:          d.Identity,
+		CreditKey:         d.CreditKey,
+		AmountNanocredits: d.Amount.String(),
+		IdempotencyKey:    d.IdempotencyKey,
+		CreatedAt:         d.CreatedAt,
+	}
+}
+
+func (s *Server) createDeposit(c *call) (reply, error) {
+	deposit, duplicate, err := s.store.App(c.scope).Deposit(c.ctx, store.Deposit{
+		ID:             ids.New(),
+		Identity:       c.body.Text("identity"),
+		CreditKey:      c.body.Text("creditKey"),
+		Amount:         c.body.Amount("amountNanocredits"),
+		IdempotencyKey: c.body.OptionalText("idempotencyKey"),
+		CreatedAt:      c.now,
+	})
+	shown := createDepositReply{Deposit: showDeposit(deposit), Duplicate: duplicate}
+	if duplicate {
+		return okOr(shown, err)
+	}
+	return createdOr(shown, err)
+}
+
+// listDeposits pages by the deposit's number within its wallet. The cursor is
+// bound to the filter, so that it cannot continue another list.
+func (s *Server) listDeposits(c *call) (reply, error) {
+	wished := store.DepositPage{
+		Identity:  c.query.Text("identity"),
+		CreditKey: c.query.Text("creditKey"),
+		Limit:     int(c.query.Int("limit")),
+	}
+	filter := wished.Identity + "\x00" + wished.CreditKey
+	if c.query.Has("cursor") {
+		position, err := s.cursors.open(c, filter, c.query.Text("cursor"), 8)
+		if err != nil {
+			return reply{}, err
+		}
+		wished.Before = int64(binary.BigEndian.Uint64(position))
+	}
+	list, more, err := s.store.App(c.scope).Deposits(c.ctx, wished)
+	if err != nil {
+		return reply{}, err
+	}
+	shown := page[depositReply]{Data: showAll(list, showDeposit)}
+	if more {
+		last := list[len(list)-1].Seq
+		shown.Cursor = s.cursors.seal(c, filter, binary.BigEndian.AppendUint64(nil, uint64(last)))
+	}
+	return ok(shown), nil
+}

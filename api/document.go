@@ -1,0 +1,195 @@
+package api
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-yaml"
+)
+
+//go:embed openapi.yaml
+var openapiYAML []byte
+
+// document is openapi.yaml, ready to serve and to check requests with.
+type document struct {
+	json       []byte
+	operations []*operation // sorted by path and method
+}
+
+// operation is one method of one path.
+type operation struct {
+	id         string
+	method     string
+	path       string  // with its parameters in braces, as in /v1/credits/{key}
+	permission string  // empty when no key is needed
+	planned    bool    // described, but not served yet
+	params     *schema // of the path
+	query      *schema
+	body       *schema // nil when there is none
+	responses  map[int]*response
+}
+
+// response is what an operation may answer with a status.
+type response struct {
+	headers *schema // those that are documented; others may come too
+	body    *schema
+}
+
+// loadDocument reads and compiles the document. It is called once, at the start;
+// an error is a mistake in openapi.yaml.
+func loadDocument() (*document, error) {
+	encoded, root, err := parseDocument()
+	if err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	c := newCompiler(root)
+	doc := &document{json: encoded}
+	paths := expect[input](c, root, "paths", "document")
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		methods := expect[input](c, paths, path, "paths")
+		for _, method := range slices.Sorted(maps.Keys(methods)) {
+			op := c.operation(method, path, expect[input](c, methods, method, path))
+			doc.operations = append(doc.operations, op)
+		}
+	}
+	if err := c.err(); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	return doc, nil
+}
+
+// operation finds an operation by its method and its path as the document
+// writes it, or gives nil.
+func (d *document) operation(method, path string) *operation {
+	for _, op := range d.operations {
+		if op.method == method && op.path == path {
+			return op
+		}
+	}
+	return nil
+}
+
+// parseDocument gives the document as compact JSON and as a tree.
+func parseDocument() ([]byte, input, error) {
+	encoded, err := yaml.YAMLToJSON(openapiYAML)
+	if err != nil {
+		return nil, nil, err
+	}
+	compact := jsontext.Value(encoded)
+	if err := compact.Compact(); err != nil {
+		return nil, nil, err
+	}
+	root, err := decodeJSON(compact)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, ok := root.(input)
+	if !ok {
+		return nil, nil, errors.New("not an object")
+	}
+	return compact, tree, nil
+}
+
+func (c *compiler) operation(method, path string, node input) *operation {
+	op := &operation{
+		id:        c.text(node, "operationId", path),
+		method:    strings.ToUpper(method),
+		path:      path,
+		responses: map[int]*response{},
+	}
+	at := op.id
+	// Anything else beside the methods, such as shared parameters, is not read.
+	if !slices.Contains([]string{"get", "post", "patch"}, method) {
+		c.fail(at, "%s is not read", method)
+	}
+	if security, isOpen := node["security"].([]any); !isOpen || len(security) > 0 {
+		op.permission = c.text(node, "x-permission", at)
+	}
+	if node.Has("x-status") {
+		op.planned = true
+		if status := c.text(node, "x-status", at); status != "planned" {
+			c.fail(at, "the status %s is not understood", status)
+		}
+	}
+	op.params, op.query = c.parameters(node, at)
+	for _, p := range op.params.properties {
+		if !strings.Contains(path, "{"+p.name+"}") {
+			c.fail(at, "the path has no {%s}", p.name)
+		}
+	}
+	if strings.Count(path, "{") != len(op.params.properties) {
+		c.fail(at, "a parameter of the path is not described")
+	}
+	if node.Has("requestBody") {
+		op.body = c.content(expect[input](c, node, "requestBody", at), at+"/requestBody")
+	}
+	for status, answer := range expect[input](c, node, "responses", at) {
+		answer, _ := answer.(input)
+		op.responses[c.status(status, at)] = c.response(answer, at+"/"+status)
+	}
+	return op
+}
+
+// parameters makes one closed object of the path's parameters, and one of the
+// query's, so that they are checked as a body is.
+func (c *compiler) parameters(node input, at string) (path, query *schema) {
+	path = &schema{types: kindObject, member: "parameter"}
+	query = &schema{types: kindObject, member: "parameter"}
+	for _, parameter := range c.objects(node, "parameters", at) {
+		parameter = c.resolve(parameter, at)
+		p := c.named(c.text(parameter, "name", at), parameter, at)
+		switch place := c.text(parameter, "in", at); place {
+		case "path":
+			path.properties = append(path.properties, p)
+		case "query":
+			query.properties = append(query.properties, p)
+		default:
+			c.fail(at, "a parameter in %s is not read", place)
+		}
+	}
+	c.settle(path, at)
+	c.settle(query, at)
+	return path, query
+}
+
+// named reads a parameter or a header.
+func (c *compiler) named(name string, node input, at string) property {
+	at += "/" + name
+	each := c.schema(expect[input](c, node, "schema", at), at)
+	if each.types != kindString && each.types != kindInteger {
+		c.fail(at, "only strings and integers can be read from text")
+	}
+	return property{name, node.Bool("required"), each}
+}
+
+func (c *compiler) response(node input, at string) *response {
+	node = c.resolve(node, at)
+	headers := &schema{types: kindObject, open: true}
+	for name, header := range node.Object("headers") {
+		header, _ := header.(input)
+		p := c.named(name, c.resolve(header, at), at)
+		headers.properties = append(headers.properties, p)
+	}
+	return &response{headers: headers, body: c.content(node, at)}
+}
+
+// content compiles the one media type that there is.
+func (c *compiler) content(node input, at string) *schema {
+	content := expect[input](c, node, "content", at)
+	media := expect[input](c, content, "application/json", at)
+	return c.schema(expect[input](c, media, "schema", at), at)
+}
+
+func (c *compiler) status(code, at string) int {
+	status, err := strconv.Atoi(code)
+	if err != nil {
+		c.fail(at, "the status %s is not a number", code)
+	}
+	return status
+}

@@ -1,0 +1,310 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"purser/fault"
+)
+
+// contract is every operation with the permission that it needs.
+var contract = map[string]string{
+	"getApplication":             "GET /v1/application credits:read",
+	"getOpenapi":                 "GET /v1/openapi.json ",
+	"createCredit":               "POST /v1/credits credits:write",
+	"listCredits":                "GET /v1/credits credits:read",
+	"getCredit":                  "GET /v1/credits/{key} credits:read",
+	"updateCredit":               "PATCH /v1/credits/{key} credits:write",
+	"createFeature":              "POST /v1/features features:write",
+	"listFeatures":               "GET /v1/features features:read",
+	"getFeature":                 "GET /v1/features/{key} features:read",
+	"updateFeature":              "PATCH /v1/features/{key} features:write",
+	"createPlan":                 "POST /v1/plans plans:write",
+	"listPlans":                  "GET /v1/plans plans:read",
+	"getPlan":                    "GET /v1/plans/{key} plans:read",
+	"updatePlan":                 "PATCH /v1/plans/{key} plans:write",
+	"getSubscription":            "GET /v1/subscriptions/{identity} subscriptions:read",
+	"changeSubscription":         "POST /v1/subscriptions/{identity}/change subscriptions:write",
+	"cancelSubscription":         "POST /v1/subscriptions/{identity}/cancel subscriptions:write",
+	"createSubscriptionCheckout": "POST /v1/subscription-checkout subscriptions:write",
+	"createTopupCheckout":        "POST /v1/topup-checkout subscriptions:write",
+	"createBillingPortal":        "POST /v1/billing-portal subscriptions:write",
+	"createWallet":               "POST /v1/wallets wallets:write",
+	"listWallets":                "GET /v1/wallets wallets:read",
+	"getWallet":                  "GET /v1/wallets/{identity} wallets:read",
+	"setBillingPeriod":           "PATCH /v1/wallets/{identity}/billing-period wallets:write",
+	"createDeposit":              "POST /v1/deposits deposits:write",
+	"listDeposits":               "GET /v1/deposits deposits:read",
+	"checkUsage":                 "POST /v1/check events:ingest",
+	"trackUsage":                 "POST /v1/events events:ingest",
+}
+
+func loaded(t testing.TB) *document {
+	t.Helper()
+	doc, err := loadDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func (d *document) named(t testing.TB, id string) *operation {
+	t.Helper()
+	for _, op := range d.operations {
+		if op.id == id {
+			return op
+		}
+	}
+	t.Fatalf("there is no operation %s", id)
+	return nil
+}
+
+func TestDocumentOperations(t *testing.T) {
+	got := map[string]string{}
+	for _, op := range loaded(t).operations {
+		if got[op.id] != "" {
+			t.Errorf("%s is there twice", op.id)
+		}
+		got[op.id] = op.method + " " + op.path + " " + op.permission
+	}
+	if !maps.Equal(got, contract) {
+		for id := range contract {
+			if got[id] != contract[id] {
+				t.Errorf("%s is %q, want %q", id, got[id], contract[id])
+			}
+		}
+		for id := range got {
+			if contract[id] == "" {
+				t.Errorf("%s is not in the contract", id)
+			}
+		}
+	}
+}
+
+func TestDocumentAnswers(t *testing.T) {
+	for _, op := range loaded(t).operations {
+		want := []int{400, 429, 500}
+		if op.permission != "" {
+			want = append(want, 401, 403)
+		}
+		if op.body != nil {
+			want = append(want, 413, 415)
+		}
+		if len(op.params.properties) > 0 && op.id != "getSubscription" { // which answers null
+			want = append(want, 404)
+		}
+		success := 0
+		for status, answer := range op.responses {
+			if status < 300 {
+				success++
+			}
+			if p := answer.headers.property("X-Request-Id"); p == nil || !p.required {
+				t.Errorf("%s %d does not promise X-Request-Id", op.id, status)
+			}
+			if p := answer.headers.property("Retry-After"); (p != nil && p.required) != (status == 429) {
+				t.Errorf("%s %d: Retry-After belongs to 429 alone", op.id, status)
+			}
+		}
+		if success == 0 {
+			t.Errorf("%s never succeeds", op.id)
+		}
+		for _, status := range want {
+			if op.responses[status] == nil {
+				t.Errorf("%s does not describe %d", op.id, status)
+			}
+		}
+		if op.responses[405] != nil {
+			t.Errorf("%s describes 405, which no operation answers", op.id)
+		}
+	}
+}
+
+func TestDocumentIsClosed(t *testing.T) {
+	var walk func(at string, s *schema)
+	walk = func(at string, s *schema) {
+		if s.types&kindObject != 0 && s.open {
+			t.Errorf("%s lets unknown fields through", at)
+		}
+		for _, p := range s.properties {
+			walk(at+"."+p.name, p.schema)
+		}
+		for i, alternative := range s.anyOf {
+			walk(fmt.Sprintf("%s|%d", at, i), alternative)
+		}
+		if s.items != nil {
+			walk(at+"[]", s.items)
+		}
+	}
+	for _, op := range loaded(t).operations {
+		if op.body != nil {
+			walk(op.id, op.body)
+		}
+		for status, answer := range op.responses {
+			if op.id != "getOpenapi" || status != 200 { // the document itself
+				walk(fmt.Sprint(op.id, status), answer.body)
+			}
+		}
+	}
+}
+
+func TestDocumentStructure(t *testing.T) {
+	_, root, err := parseDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if root.Text("openapi") != "3.1.0" || root.Object("info").Text("title") != "Purser" || root.Object("info").Text("version") != "1.0.0" {
+		t.Errorf("the head is %q, %v", root.Text("openapi"), root.Object("info"))
+	}
+	for _, member := range slices.Sorted(maps.Keys(root)) {
+		if !slices.Contains([]string{"openapi", "info", "servers", "security", "tags", "paths", "components"}, member) {
+			t.Errorf("%s is no member of an OpenAPI document", member)
+		}
+	}
+	var tags []string
+	for _, tag := range root.Objects("tags") {
+		tags = append(tags, tag.Text("name"))
+	}
+	known := []string{"operationId", "tags", "summary", "description", "security", "parameters", "requestBody", "responses", "x-permission", "x-status"}
+	for path, item := range root.Object("paths") {
+		for method, node := range item.(input) {
+			at, node := method+" "+path, node.(input)
+			for member := range node {
+				if !slices.Contains(known, member) {
+					t.Errorf("%s: %s is no member of an operation", at, member)
+				}
+			}
+			if node.Text("summary") == "" || node.Text("description") == "" {
+				t.Errorf("%s is not described", at)
+			}
+			if tag := fmt.Sprint(node["tags"].([]any)...); !slices.Contains(tags, tag) {
+				t.Errorf("%s: the tag %s is not declared", at, tag)
+			}
+			if node.Has("requestBody") && !node.Object("requestBody").Bool("required") {
+				t.Errorf("%s: the body is not required", at)
+			}
+			for status, answer := range node.Object("responses") {
+				if c := newCompiler(root); c.resolve(answer.(input), at).Text("description") == "" {
+					t.Errorf("%s %s is not described", at, status)
+				}
+			}
+		}
+	}
+	for name, parameter := range root.Object("components").Object("parameters") {
+		if p := parameter.(input); (p.Text("in") == "path") != p.Bool("required") {
+			t.Errorf("the parameter %s: a parameter of a path is required, one of a query that all share is not", name)
+		}
+	}
+}
+
+// TestDocumentReferences finds components that nothing uses and references that
+// the compiler never followed.
+func TestDocumentReferences(t *testing.T) {
+	encoded, root, err := parseDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, components := range root.Object("components") {
+		for name := range components.(input) {
+			reference := fmt.Sprintf(`"#/components/%s/%s"`, kind, name)
+			unrouted := name == "MethodNotAllowed" // the answer of a path, not of an operation
+			if used := strings.Contains(string(encoded), reference); used == unrouted && kind != "securitySchemes" {
+				t.Errorf("%s: used is %v", reference, used)
+			}
+		}
+	}
+}
+
+func TestDocumentExamples(t *testing.T) {
+	_, root, err := parseDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, examples := newCompiler(root), 0
+	check := func(at string, s *schema, example any) {
+		examples++
+		if v := s.check(example); v != nil {
+			t.Errorf("%s: the example is not valid: %s %s", at, v.path, v.broken)
+		}
+	}
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		switch node := node.(type) {
+		case []any:
+			for i, item := range node {
+				walk(fmt.Sprintf("%s/%d", at, i), item)
+			}
+		case input:
+			if example, given := node["example"]; given { // of a media type or a parameter
+				check(at, c.schema(node.Object("schema"), at), example)
+			} else if strings.HasSuffix(at, "/application/json") {
+				t.Errorf("%s has no example", at)
+			}
+			if list, given := node["examples"].([]any); given { // of a schema
+				for _, example := range list {
+					check(at, c.schema(node, at), example)
+				}
+			}
+			for name, member := range node {
+				if name != "example" && name != "examples" {
+					walk(at+"/"+name, member)
+				}
+			}
+		}
+	}
+	walk("", root)
+	if err := c.err(); err != nil {
+		t.Error(err)
+	}
+	if examples < 60 {
+		t.Errorf("only %d examples were found", examples)
+	}
+	for name, answer := range root.Object("components").Object("responses") {
+		example := answer.(input).Object("content").Object("application/json").Object("example")
+		if !slices.Contains(fault.Codes(), fault.Code(example.Text("error"))) {
+			t.Errorf("%s: %s is not in the catalogue", name, example.Text("error"))
+		}
+	}
+}
+
+func TestCompilerRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ schema, complaint string }{
+		"an unknown keyword":               {`{"type":"string","contentEncoding":"base64"}`, "contentEncoding is not understood"},
+		"a keyword below":                  {`{"type":"object","properties":{"a":{"type":"string","not":{}}}}`, "not is not understood"},
+		"an unknown type":                  {`{"type":"number"}`, `"number" is not understood`},
+		"no type":                          {`{"minLength":1}`, "there is neither a type nor anyOf"},
+		"a type beside anyOf":              {`{"type":"string","anyOf":[{"type":"string"}]}`, "or both"},
+		"an enum that null escapes":        {`{"type":["string","null"],"enum":["a"]}`, "an enum is for strings alone"},
+		"required without properties":      {`{"type":"object","required":["a"]}`, "required needs properties"},
+		"two minima":                       {`{"type":"integer","minimum":1,"exclusiveMinimum":1}`, "there are two minima"},
+		"an array of anything":             {`{"type":"array"}`, "there are no items"},
+		"an unknown format":                {`{"type":"string","format":"email"}`, "format email is not understood"},
+		"a fraction as a bound":            {`{"type":"integer","minimum":0.5}`, "minimum is missing or of the wrong type"},
+		"a pattern without a rule":         {`{"type":"string","pattern":"^a$"}`, "x-rule is missing"},
+		"a broken pattern":                 {`{"type":"string","pattern":"(","x-rule":"x"}`, "missing closing"},
+		"a default that is not valid":      {`{"type":"integer","maximum":5,"default":6}`, "it must be at most 5"},
+		"a default that could be changed":  {`{"type":"array","items":{"type":"string"},"default":["a"]}`, "neither a scalar nor an empty array"},
+		"a reference to nothing":           {`{"$ref":"#/components/schemas/Missing"}`, "refers to nothing"},
+		"a reference to itself":            {`{"$ref":"#/loop"}`, "refers to itself"},
+		"a rule beside a reference":        {`{"$ref":"#/text","maxLength":3}`, "maxLength cannot stand beside $ref"},
+		"a required field it does not say": {`{"type":"object","properties":{},"required":["a"]}`, "a is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, err := decodeBody([]byte(`{"loop":{"$ref":"#/loop"},"text":{"type":"string"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			node, err := decodeBody([]byte(c.schema))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiler := newCompiler(root)
+			compiler.schema(node, "here")
+			if err := compiler.err(); err == nil || !strings.Contains(err.Error(), c.complaint) {
+				t.Errorf("the complaint is %v, want %q", err, c.complaint)
+			}
+		})
+	}
+}

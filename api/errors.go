@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+)
+
+// status is what each kind of refusal is over HTTP.
+var status = map[fault.Kind]int{
+	fault.Invalid:       http.StatusBadRequest,
+	fault.Unauthorized:  http.StatusUnauthorized,
+	fault.Forbidden:     http.StatusForbidden,
+	fault.NotFound:      http.StatusNotFound,
+	fault.NotAllowed:    http.StatusMethodNotAllowed,
+	fault.Conflict:      http.StatusConflict,
+	fault.TooLarge:      http.StatusRequestEntityTooLarge,
+	fault.WrongMedia:    http.StatusUnsupportedMediaType,
+	fault.Unprocessable: http.StatusUnprocessableEntity,
+	fault.Limited:       http.StatusTooManyRequests,
+	fault.Internal:      http.StatusInternalServerError,
+}
+
+type errorReply struct {
+	Error   fault.Code `json:"error"`
+	Message string     `json:"message"`
+}
+
+// handleError is the one renderer of errors.
+func (s *Server) handleError(err error, ec echo.Context) {
+	if ec.Response().Committed {
+		return
+	}
+	f := s.explain(err, ec)
+	code := status[f.Kind()]
+	header := ec.Response().Header()
+	switch f.Kind() {
+	case fault.Limited:
+		header.Set("Retry-After", strconv.Itoa(retryAfter(err)))
+	case fault.Unauthorized:
+		header.Set("WWW-Authenticate", `Bearer realm="purser"`)
+	case fault.NotAllowed:
+		header.Set("Allow", strings.TrimPrefix(header.Get("Allow"), "OPTIONS, "))
+	}
+	if !forPrograms(ec.Request().URL.Path) && s.errorPage != nil {
+		err = s.errorPage(ec, code, requestID(ec))
+	} else {
+		err = writeJSON(ec, code, errorReply{f.Code, f.Message})
+	}
+	if err != nil {
+		s.log.Warn("reply failed", "request", requestID(ec), "cause", err)
+	}
+}
+
+// explain turns any error into what may be said of it. What is not a fault is
+// ours: its cause goes to the log and stays there.
+func (s *Server) explain(err error, ec echo.Context) *fault.Fault {
+	var f *fault.Fault
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, echo.ErrNotFound):
+		f = fault.New(fault.PathNotFound)
+	case errors.Is(err, echo.ErrMethodNotAllowed):
+		f = fault.New(fault.MethodNotAllowed)
+	default:
+		f = fault.New(fault.InternalError)
+		s.log.Error("request failed", "request", requestID(ec), "cause", err)
+	}
+	note(ec, f.Code)
+	return f
+}
+
+func forPrograms(path string) bool { return path == "/v1" || strings.HasPrefix(path, "/v1/") }
+
+// refuseOptions answers OPTIONS as any other method that a path does not take.
+// Echo would answer it with a success; the interface is not for browsers.
+func refuseOptions(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		allowed, known := ec.Get(echo.ContextKeyHeaderAllow).(string)
+		if known && ec.Request().Method == http.MethodOptions {
+			ec.Response().Header().Set("Allow", allowed)
+			return echo.ErrMethodNotAllowed
+		}
+		return next(ec)
+	}
+}
+
+func writeJSON(ec echo.Context, code int, body any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	ec.Response().Header().Set("Cache-Control", "no-store")
+	ec.Response().Header().Set("X-Content-Type-Options", "nosniff")
+	return ec.Blob(code, echo.MIMEApplicationJSON, text)
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"purser/ids"
+	"purser/metering"
+)
+
+type featureReply struct {
+	Revision            int64  `json:"revision"`
+	PlanPricingLocked   bool   `json:"planPricingLocked"`
+	ID                  string `json:"id"`
+	Key                 string `json:"key"`
+	Name                string `json:"name"`
+	Unit                string `json:"unit"`
+	CreditKey           string `json:"creditKey"`
+	CostNanocredits     string `json:"costNanocredits"`
+	QuantityPerUnit     int64  `json:"quantityPerUnit"`
+	PricingMode         string `json:"pricingMode"`
+	DeduplicationPeriod string `json:"deduplicationPeriod"`
+	DeduplicationLocked bool   `json:"deduplicationLocked"`
+	CreatedAt           int64  `json:"createdAt"`
+}
+
+func showFeature(f metering.Feature) featureReply {
+	return featureReply{
+		Revision:            f.Revision,
+		PlanPricingLocked:   f.PlanPricingLocked,
+		ID:                  f.ID.Format(ids.Feature),
+		Key:                 f.Key,
+		Name:                f.Name,
+		Unit:                f.Unit,
+		CreditKey:           f.CreditKey,
+		CostNanocredits:     f.Cost.String(),
+		QuantityPerUnit:     f.QuantityPerUnit,
+		PricingMode:         string(f.PricingMode),
+		DeduplicationPeriod: string(f.Deduplication),
+		DeduplicationLocked: f.DeduplicationLocked,
+		CreatedAt:           f.CreatedAt,
+	}
+}
+
+func (s *Server) createFeature(c *call) (reply, error) {
+	feature, err := s.store.App(c.scope).CreateFeature(c.ctx, metering.Feature{
+		ID:              ids.New(),
+		Key:             c.body.Text("key"),
+		Name:            c.body.Text("name"),
+		Unit:            c.body.Text("unit"),
+		CreditKey:       c.body.Text("creditKey"),
+		Cost:            c.body.Amount("costNanocredits"),
+		QuantityPerUnit: c.body.Int("quantityPerUnit"),
+		PricingMode:     metering.PricingMode(c.body.Text("pricingMode")),
+		Deduplication:   metering.Deduplication(c.body.Text("deduplicationPeriod")),
+		Revision:        1,
+		CreatedAt:       c.now,
+	})
+	return createdOr(showFeature(feature), err)
+}
+
+func (s *Server) getFeature(c *call) (reply, error) {
+	feature, err := s.store.App(c.scope).Feature(c.ctx, c.path["key"])
+	return okOr(showFeature(feature), err)
+}
+
+func (s *Server) listFeatures(c *call) (reply, error) {
+	page, err := s.pageOf(c)
+	if err != nil {
+		return reply{}, err
+	}
+	list, more, err := s.store.App(c.scope).Features(c.ctx, page)
+	return okOr(showPage(s, c, list, more, showFeature, func(f metering.Feature) ids.ID { return f.ID }), err)
+}
+
+func (s *Server) updateFeature(c *call) (reply, error) {
+	feature, err := s.store.App(c.scope).UpdateFeature(c.ctx, c.path["key"], metering.FeaturePatch{
+		ExpectedRevision: c.body.OptionalInt("expectedRevision"),
+		Name:             c.body.OptionalText("name"),
+		Unit:             c.body.OptionalText("unit"),
+		CreditKey:        c.body.OptionalText("creditKey"),
+		Cost:             c.body.OptionalAmount("costNanocredits"),
+		QuantityPerUnit:  c.body.OptionalInt("quantityPerUnit"),
+		PricingMode:      (*metering.PricingMode)(c.body.OptionalText("pricingMode")),
+		Deduplication:    (*metering.Deduplication)(c.body.OptionalText("deduplicationPeriod")),
+	}, c.now)
+	return okOr(showFeature(feature), err)
+}

@@ -1,0 +1,71 @@
+package api
+
+import "purser/metering"
+
+// input is what a request says, checked against the document: a JSON object, or
+// the parameters of a path or a query, with the defaults filled in. A field that
+// the caller left out and that has no default reads as the zero value; Has tells
+// the two apart.
+type input map[string]any
+
+// Has reports whether the field was given or has a default.
+func (in input) Has(name string) bool {
+	_, given := in[name]
+	return given
+}
+
+// Text reads a string.
+func (in input) Text(name string) string { return field[string](in, name) }
+
+// Int reads an integer.
+func (in input) Int(name string) int64 { return field[int64](in, name) }
+
+// Bool reads true or false.
+func (in input) Bool(name string) bool { return field[bool](in, name) }
+
+// Amount reads an amount of nanocredits. The schema lets through only what parses.
+func (in input) Amount(name string) metering.Amount {
+	amount, _ := metering.ParseAmount(in.Text(name))
+	return amount
+}
+
+// OptionalText reads a string, nil when it is absent.
+func (in input) OptionalText(name string) *string { return optional(in, name, in.Text) }
+
+// OptionalInt reads an integer, nil when it is absent.
+func (in input) OptionalInt(name string) *int64 { return optional(in, name, in.Int) }
+
+// OptionalAmount reads an amount, nil when it is absent.
+func (in input) OptionalAmount(name string) *metering.Amount {
+	return optional(in, name, in.Amount)
+}
+
+// Object reads an object, for its own fields to be read.
+func (in input) Object(name string) input { return field[input](in, name) }
+
+// Objects reads an array of objects.
+func (in input) Objects(name string) []input {
+	items := field[[]any](in, name)
+	objects := make([]input, len(items))
+	for i, item := range items {
+		objects[i] = item.(input)
+	}
+	return objects
+}
+
+func optional[T any](in input, name string, read func(string) T) *T {
+	if !in.Has(name) {
+		return nil
+	}
+	value := read(name)
+	return &value
+}
+
+// field panics when the field holds another type: the schema has been checked by
+// then, so the handler asks for something that the document does not say.
+func field[T any](in input, name string) (value T) {
+	if given := in[name]; given != nil {
+		value = given.(T)
+	}
+	return value
+}

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+// What travels with a request in echo's context.
+const (
+	idKey    = "id"
+	callKey  = "call"
+	faultKey = "fault"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+func requestID(ec echo.Context) string { return ec.Response().Header().Get(requestIDHeader) }
+
+// requestOf is the request's id as a number. A use's transaction takes it over, so
+// that one leads to the other.
+func requestOf(ec echo.Context) ids.ID {
+	id, _ := ec.Get(idKey).(ids.ID)
+	return id
+}
+
+// note remembers for the log how the request was refused.
+func note(ec echo.Context, code fault.Code) { ec.Set(faultKey, code) }
+
+// observe gives every request an id, turns a panic into an error, and writes one
+// line about it. The line has the route and never the path, whose identities may
+// be people's addresses, and nothing of the headers or the body.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		started := time.Now()
+		id := ids.New()
+		ec.Set(idKey, id)
+		ec.Response().Header().Set(requestIDHeader, id.Format(ids.Request))
+		if err := s.sheltered(next, ec); err != nil {
+			s.handleError(err, ec)
+		}
+		s.logRequest(ec, time.Since(started))
+		return nil
+	}
+}
+
+// sheltered turns a panic into an error, so that one request cannot end the others.
+func (s *Server) sheltered(next echo.HandlerFunc, ec echo.Context) (err error) {
+	defer func() {
+		cause := recover()
+		if cause == http.ErrAbortHandler {
+			panic(cause)
+		}
+		if cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return next(ec)
+}
+
+func (s *Server) logRequest(ec echo.Context, took time.Duration) {
+	level := slog.LevelInfo
+	code := ec.Response().Status
+	if code >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	ctx := ec.Request().Context()
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	line := []slog.Attr{
+		slog.String("request", requestID(ec)),
+		slog.String("method", ec.Request().Method),
+		slog.String("route", ec.Path()),
+		slog.Int("status", code),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+	}
+	if c, known := ec.Get(callKey).(*call); known && !c.key.ID.IsZero() {
+		line = append(line,
+			slog.String("app", c.scope.AppID.Format(ids.Application)),
+			slog.String("key", c.key.ID.Format(ids.APIKey)))
+	}
+	if refused, known := ec.Get(faultKey).(fault.Code); known {
+		line = append(line, slog.String("error", string(refused)))
+	}
+	s.log.LogAttrs(ctx, level, "request", line...)
+}

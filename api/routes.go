@@ -1,0 +1,61 @@
+package api
+
+import (
+	"net/http"
+
+	"purser/tenancy"
+)
+
+// route is one operation. A test holds the table against the document.
+type route struct {
+	method     string
+	path       string // as the document writes it, {name} for a parameter
+	permission tenancy.Permission
+	handle     func(*call) (reply, error)
+	batched    bool // its transaction compares the key, so it need not be read before
+}
+
+// routes is the whole surface of keyed operations.
+func (s *Server) routes() []route {
+	return []route{
+		get("/v1/application", tenancy.CreditsRead, s.getApplication),
+
+		post("/v1/credits", tenancy.CreditsWrite, s.createCredit),
+		get("/v1/credits", tenancy.CreditsRead, s.listCredits),
+		get("/v1/credits/{key}", tenancy.CreditsRead, s.getCredit),
+		patch("/v1/credits/{key}", tenancy.CreditsWrite, s.updateCredit),
+
+		post("/v1/features", tenancy.FeaturesWrite, s.createFeature),
+		get("/v1/features", tenancy.FeaturesRead, s.listFeatures),
+		get("/v1/features/{key}", tenancy.FeaturesRead, s.getFeature),
+		patch("/v1/features/{key}", tenancy.FeaturesWrite, s.updateFeature),
+
+		post("/v1/wallets", tenancy.WalletsWrite, s.createWallet),
+		get("/v1/wallets", tenancy.WalletsRead, s.listWallets),
+		get("/v1/wallets/{identity}", tenancy.WalletsRead, s.getWallet),
+		patch("/v1/wallets/{identity}/billing-period", tenancy.WalletsWrite, s.setBillingPeriod),
+
+		post("/v1/deposits", tenancy.DepositsWrite, s.createDeposit),
+		get("/v1/deposits", tenancy.DepositsRead, s.listDeposits),
+
+		batched(post("/v1/check", tenancy.EventsIngest, s.checkUsage)),
+		batched(post("/v1/events", tenancy.EventsIngest, s.trackUsage)),
+	}
+}
+
+func get(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+	return route{method: http.MethodGet, path: path, permission: p, handle: handle}
+}
+
+func post(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+	return route{method: http.MethodPost, path: path, permission: p, handle: handle}
+}
+
+func patch(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+	return route{method: http.MethodPatch, path: path, permission: p, handle: handle}
+}
+
+func batched(r route) route {
+	r.batched = true
+	return r
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+)
+
+type checkReply struct {
+	Allowed            bool        `json:"allowed"`
+	CreditKey          string      `json:"creditKey"`
+	AmountNanocredits  string      `json:"amountNanocredits"`
+	BalanceNanocredits string      `json:"balanceNanocredits"`
+	PeriodStart        *int64      `json:"periodStart,omitzero"`
+	PeriodEnd          *int64      `json:"periodEnd,omitzero"`
+	Limit              *limitReply `json:"limit,omitzero"`
+	Reason             fault.Code  `json:"reason,omitzero"`
+}
+
+type limitReply struct {
+	Limit       int64  `json:"limit"`
+	Used        int64  `json:"used"`
+	Remaining   int64  `json:"remaining"`
+	PeriodStart int64  `json:"periodStart"`
+	PeriodEnd   int64  `json:"periodEnd"`
+	Overage     string `json:"overage"`
+}
+
+func (s *Server) checkUsage(c *call) (reply, error) {
+	d, err := s.usage.Check(c.use())
+	if err == nil && d.Verdict == metering.Unprocessable {
+		err = d.Err()
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	shown := checkReply{
+		Allowed:            d.Allowed(),
+		CreditKey:          d.Before.CreditKey,
+		AmountNanocredits:  d.Event.Charge.Amount.String(),
+		BalanceNanocredits: d.Before.Amount.String(),
+		Reason:             d.Code,
+	}
+	shown.PeriodStart, shown.PeriodEnd = showPeriod(d.Event.Period)
+	if a := d.Allowance; a.Limited() {
+		shown.Limit = &limitReply{
+			Limit: a.Limit, Used: a.Used, Remaining: a.Remaining(),
+			PeriodStart: a.Period.Start, PeriodEnd: a.Period.End, Overage: string(a.Overage),
+		}
+	}
+	return ok(shown), nil
+}
+
+type eventReply struct {
+	Status            metering.Verdict `json:"status"`
+	TransactionID     string           `json:"transactionId"`
+	AmountNanocredits string           `json:"amountNanocredits"`
+	PeriodStart       *int64           `json:"periodStart,omitzero"`
+	PeriodEnd         *int64           `json:"periodEnd,omitzero"`
+	DeduplicatedFrom  string           `json:"deduplicatedFrom,omitzero"`
+}
+
+func (s *Server) trackUsage(c *call) (reply, error) {
+	use := c.use()
+	use.EventID = c.body.Text("id")
+	use.TransactionID = c.id
+	d, err := s.usage.Track(use)
+	if err == nil {
+		err = d.Err()
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	shown := eventReply{
+		Status:            d.Verdict,
+		TransactionID:     d.Event.TransactionID.Format(ids.Transaction),
+		AmountNanocredits: d.Event.Charge.Amount.String(),
+	}
+	shown.PeriodStart, shown.PeriodEnd = showPeriod(d.Event.Period)
+	if from := d.Event.DeduplicatedFrom; !from.IsZero() {
+		shown.DeduplicatedFrom = from.Format(ids.Transaction)
+	}
+	if d.Verdict == metering.Accepted {
+		return created(shown), nil
+	}
+	return ok(shown), nil
+}
+
+// use is what both operations have in common.
+func (c *call) use() store.Use {
+	return store.Use{
+		Scope:      c.scope,
+		KeyID:      c.key.ID,
+		Identity:   c.body.Text("identity"),
+		FeatureKey: c.body.Text("feature"),
+		Use: metering.Use{
+			EntityID:   c.body.Text("entityId"),
+			Quantity:   c.body.Int("quantity"),
+			Amount:     c.body.OptionalAmount("amountNanocredits"),
+			OccurredAt: c.body.OptionalInt("occurredAt"),
+		},
+	}
+}
+
+func showPeriod(p metering.Period) (start, end *int64) {
+	if p.IsZero() {
+		return nil, nil
+	}
+	return &p.Start, &p.End
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"purser/fault"
+)
+
+// readBody gives the fields of a JSON body, checked, with their defaults. Hand it
+// what was read of a body up to one byte past maxBody: that byte makes it a 413.
+func (op *operation) readBody(body []byte) (input, error) {
+	object, err := decodeBody(body)
+	if err != nil {
+		return nil, err
+	}
+	if v := op.body.check(object); v != nil {
+		return nil, v.fault("The body")
+	}
+	op.body.fill(object)
+	return object, nil
+}
+
+// readQuery gives the parameters of a raw query, checked, with their defaults.
+// It takes the raw form because the parsed one has lost what was malformed.
+func (op *operation) readQuery(raw string) (input, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, invalid("The query is malformed. Percent-encode its names and values.")
+	}
+	given := make(input, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		p := op.query.property(name)
+		if p == nil {
+			given[name] = nil // unknown, as the check will say
+			continue
+		}
+		if len(values[name]) > 1 {
+			return nil, broken("is given twice").under(name).fault("")
+		}
+		value, v := p.schema.read(values[name][0])
+		if v != nil {
+			return nil, v.under(name).fault("")
+		}
+		given[name] = value
+	}
+	if v := op.query.check(given); v != nil {
+		return nil, v.fault("The query")
+	}
+	op.query.fill(given)
+	return given, nil
+}
+
+// checkPath checks the parameters of the path, which come decoded, once.
+func (op *operation) checkPath(params map[string]string) error {
+	given := make(input, len(params))
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		p := op.params.property(name)
+		if p == nil {
+			return fmt.Errorf("the document has no parameter %s in the path of %s", name, op.id)
+		}
+		value, v := p.schema.read(params[name])
+		if v != nil {
+			return v.under(name).fault("")
+		}
+		given[name] = value
+	}
+	if v := op.params.check(given); v != nil {
+		return v.fault("The path")
+	}
+	return nil
+}
+
+// read turns the text of a parameter into a value of its type. An integer has
+// one spelling here: digits, no sign but a minus, no leading zero.
+func (s *schema) read(text string) (any, *violation) {
+	if !utf8.ValidString(text) {
+		return nil, broken("must be valid UTF-8")
+	}
+	if strings.IndexByte(text, 0) >= 0 {
+		return nil, broken("must not contain the character NUL")
+	}
+	if s.types == kindString {
+		return text, nil
+	}
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" || digits[0] == '0' && text != "0" {
+		return nil, broken("must be %s", s.types)
+	}
+	return parseNumber([]byte(text)), nil
+}
+
+// fault says the violation in one sentence. The subject stands for the whole,
+// where no path names a part.
+func (v *violation) fault(subject string) *fault.Fault {
+	if v.path != "" {
+		subject = v.path
+	}
+	end := "."
+	if strings.HasSuffix(v.broken, "?") {
+		end = ""
+	}
+	return invalid("%s %s%s", subject, v.broken, end)
+}
+
+func invalid(format string, args ...any) *fault.Fault {
+	return fault.Newf(fault.InvalidRequest, format, args...)
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"purser/ids"
+	"purser/metering"
+)
+
+type walletReply struct {
+	ID                  string              `json:"id"`
+	Identity            string              `json:"identity"`
+	BillingPeriod       *billingPeriodReply `json:"billingPeriod"`
+	BillingPeriodLocked bool                `json:"billingPeriodLocked"`
+	CreatedAt           int64               `json:"createdAt"`
+	Balances            []balanceReply      `json:"balances"`
+}
+
+type billingPeriodReply struct {
+	Interval string `json:"interval"`
+	Anchor   int64  `json:"anchor"`
+}
+
+type balanceReply struct {
+	CreditKey         string `json:"creditKey"`
+	AmountNanocredits string `json:"amountNanocredits"`
+	DebtNanocredits   string `json:"debtNanocredits,omitempty"`
+}
+
+func showWallet(w metering.Wallet) walletReply {
+	shown := walletReply{
+		ID:                  w.ID.Format(ids.Wallet),
+		Identity:            w.Identity,
+		BillingPeriodLocked: w.BillingPeriodLocked(),
+		CreatedAt:           w.CreatedAt,
+		Balances:            []balanceReply{},
+	}
+	if p := w.BillingPeriod; p != nil {
+		shown.BillingPeriod = &billingPeriodReply{Interval: string(p.Interval), Anchor: p.Anchor}
+	}
+	for _, b := range w.Balances {
+		balance := balanceReply{CreditKey: b.CreditKey, AmountNanocredits: b.Amount.String()}
+		if b.Debt > 0 {
+			balance.DebtNanocredits = b.Debt.String()
+		}
+		shown.Balances = append(shown.Balances, balance)
+	}
+	return shown
+}
+
+func (s *Server) createWallet(c *call) (reply, error) {
+	wallet, made, err := s.store.App(c.scope).CreateWallet(c.ctx, ids.New(), c.body.Text("identity"), c.now)
+	if made {
+		return createdOr(showWallet(wallet), err)
+	}
+	return okOr(showWallet(wallet), err)
+}
+
+func (s *Server) getWallet(c *call) (reply, error) {
+	wallet, err := s.store.App(c.scope).Wallet(c.ctx, c.path["identity"])
+	return okOr(showWallet(wallet), err)
+}
+
+func (s *Server) listWallets(c *call) (reply, error) {
+	page, err := s.pageOf(c)
+	if err != nil {
+		return reply{}, err
+	}
+	list, more, err := s.store.App(c.scope).Wallets(c.ctx, page)
+	return okOr(showPage(s, c, list, more, showWallet, func(w metering.Wallet) ids.ID { return w.ID }), err)
+}
+
+func (s *Server) setBillingPeriod(c *call) (reply, error) {
+	period := c.body.Object("billingPeriod")
+	wallet, err := s.store.App(c.scope).SetBillingPeriod(c.ctx, c.path["identity"], metering.BillingPeriod{
+		Interval: metering.Interval(period.Text("interval")),
+		Anchor:   period.Int("anchor"),
+	})
+	return okOr(showWallet(wallet), err)
+}
