@@ -1,0 +1,89 @@
+# Needs Go, a POSIX shell and make. Postgres is found on the machine, or
+# installed where that is possible without asking anybody for a password.
+
+GO ?= go
+FUZZTIME ?= 20s
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# The race detector needs a C compiler; without one the tests still run.
+RACE := $(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
+
+# A checkout that belongs to another user would stop the build at git's guard.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Build and start the server on ./data; ARGS="--addr :9000" adds arguments
+	@[ -n "$$DATABASE_URL" ] || $(MAKE) --no-print-directory postgres
+	@exec bin/purser serve $(ARGS)
+
+.PHONY: build
+build: ## Build bin/purser
+	@$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/purser ./cmd/purser
+
+# Not from the cache: what these tests see of Postgres and of the source tree is
+# more than the cache knows of.
+.PHONY: test
+test: lint postgres ## Check and test everything
+	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
+	$(GO) test -count=1 -timeout 10m $(RACE) ./...
+
+.PHONY: lint
+lint: ## Check format, vet and staticcheck
+	@stray=$$(find . \( -path ./data -o -path ./.git \) -prune -o -name '*.go' -exec gofmt -l {} +) && \
+	if [ -n "$$stray" ]; then printf 'not formatted with gofmt:\n%s\n' "$$stray" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+.PHONY: generate
+generate: ## Format the templates and write their Go code
+	$(GO) tool templ fmt -log-level warn views
+	$(GO) tool templ generate -log-level warn -path views
+
+.PHONY: bench
+bench: postgres ## Run every benchmark
+	@for package in $$($(call packages_with,Benchmark)); do \
+		$(GO) test -run '^$$' -bench . -benchmem "$$package" || exit 1; \
+	done
+
+.PHONY: fuzz
+fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each
+	@for package in $$($(call packages_with,Fuzz)); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$package"/*_test.go); do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built; ./data stays
+	@rm -rf bin
+
+# The folders whose tests have a function with this beginning.
+packages_with = find . \( -path ./data -o -path ./.git \) -prune -o -name '*_test.go' -exec grep -l '^func $(1)' {} + | xargs -r -n 1 dirname | sort -u
+
+# Purser starts a Postgres of its own from the programs on the machine. Debian's
+# package also starts a cluster, on port 5432: it is left alone, for ours
+# listens on a socket in the data folder only.
+install_postgres = apt-get update && apt-get install -y --no-install-recommends postgresql
+
+.PHONY: postgres
+postgres:
+	@for programs in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin "$$(dirname "$$(command -v initdb)")"; do \
+		if [ -x "$$programs/initdb" ] && [ -x "$$programs/postgres" ]; then exit 0; fi; \
+	done; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "Purser needs Postgres 15 or later: install it with your package manager, with initdb on the PATH." >&2; exit 1; \
+	fi; \
+	if [ "$$(id -u)" = 0 ]; then as_root=""; \
+	elif sudo -n true 2>/dev/null; then as_root="sudo -n"; \
+	else \
+		echo "Purser needs Postgres. Install it with this command, then run make again:" >&2; \
+		echo "  sudo sh -c '$(install_postgres)'" >&2; exit 1; \
+	fi; \
+	echo "Installing Postgres…"; \
+	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_postgres)'

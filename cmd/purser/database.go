@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"purser/store"
+	"purser/store/embedded"
+)
+
+// databaseName is the embedded cluster's own database.
+const databaseName = "postgres"
+
+// database is a migrated store, and the embedded server below it, if any.
+type database struct {
+	*store.Store
+	server *embedded.Server
+}
+
+// openDatabase finds the database, brings its schema up to date and opens it.
+func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database, err error) {
+	db := &database{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.close())
+		}
+	}()
+	address := c.databaseURL
+	if address == "" {
+		if db.server, err = embedded.Start(ctx, embedded.Options{Dir: c.data, Log: log}); err != nil {
+			return nil, err
+		}
+		address = db.server.URL(databaseName)
+	}
+	if err = store.Migrate(ctx, address); err != nil {
+		return nil, err
+	}
+	if db.Store, err = store.Open(ctx, address, store.Options{}); err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// close ends the connections first, then the server. It takes the time it needs:
+// by now nobody waits for it.
+func (db *database) close() error {
+	if db.Store != nil {
+		db.Store.Close()
+	}
+	if db.server != nil {
+		return db.server.Stop(context.Background())
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	c, err := readConfig(environ)
+	if err != nil {
+		return err
+	}
+	if err := c.parse(flag.NewFlagSet("migrate", flag.ContinueOnError), args, stderr); err != nil {
+		return err
+	}
+	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "The schema is up to date.")
+	return db.close()
+}

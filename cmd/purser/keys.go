@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"purser/ids"
+	"purser/keys"
+	"purser/tenancy"
+)
+
+// keyOrder is what 'purser keys create' was asked for.
+type keyOrder struct {
+	org     string
+	app     string
+	live    bool
+	preset  string
+	name    string
+	expires time.Duration
+	json    bool
+}
+
+// createKey makes a key for automation. Whoever runs it owns the installation,
+// so it may grant everything.
+func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
+	c, err := readConfig(environ)
+	if err != nil {
+		return err
+	}
+	var order keyOrder
+	flags := flag.NewFlagSet("keys create", flag.ContinueOnError)
+	flags.StringVar(&order.org, "org", "", "name of the organization")
+	flags.StringVar(&order.app, "app", "", "name of the application")
+	flags.BoolVar(&order.live, "live", false, "a live application instead of one for development")
+	flags.StringVar(&order.preset, "preset", "", "setup, ingestion or read-only")
+	flags.StringVar(&order.name, "name", "command line", "name of the key")
+	flags.DurationVar(&order.expires, "expires", 0, "how long the key works, such as 720h; for ever when absent")
+	flags.BoolVar(&order.json, "json", false, "print JSON")
+	if err := c.parse(flags, args, stderr); err != nil {
+		return err
+	}
+	now := time.Now().UnixMilli()
+	spec, org, err := order.spec(now)
+	if err != nil {
+		return err
+	}
+	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	if spec.App, err = db.Directory().ProvisionApplication(ctx, org, spec.App); err != nil {
+		return err
+	}
+	key, secret, err := keys.New(spec, tenancy.AllPermissions(), now, rand.Reader)
+	if err != nil {
+		return err
+	}
+	if err := db.App(key.Scope).CreateKey(ctx, key); err != nil {
+		return err
+	}
+	return order.print(stdout, key, secret)
+}
+
+// spec checks the order before any database is touched.
+func (o keyOrder) spec(now int64) (keys.Spec, tenancy.Organization, error) {
+	if o.org == "" || o.app == "" || o.preset == "" {
+		return keys.Spec{}, tenancy.Organization{}, errors.New("keys create needs --org, --app and --preset")
+	}
+	org, err := tenancy.NewOrganization(ids.New(), o.org, now)
+	if err != nil {
+		return keys.Spec{}, org, fmt.Errorf("--org: %w", err)
+	}
+	app, err := tenancy.NewApplication(ids.New(), org, o.app, o.live, now)
+	if err != nil {
+		return keys.Spec{}, org, fmt.Errorf("--app: %w", err)
+	}
+	preset, err := keys.ParsePreset(o.preset)
+	if err != nil || preset == keys.Custom {
+		return keys.Spec{}, org, errors.New("--preset must be setup, ingestion or read-only")
+	}
+	spec := keys.Spec{ID: ids.New(), App: app, Name: o.name, Preset: preset}
+	if o.expires < 0 || (o.expires > 0 && o.expires < time.Millisecond) {
+		return spec, org, errors.New("--expires must be a time ahead, such as 720h")
+	}
+	if o.expires > 0 {
+		spec.ExpiresAt = now + o.expires.Milliseconds()
+	}
+	return spec, org, nil
+}
+
+// print shows the secret, this once.
+func (o keyOrder) print(out io.Writer, key keys.APIKey, secret keys.Secret) error {
+	if o.json {
+		return json.NewEncoder(out).Encode(map[string]string{
+			"orgId":  key.Scope.OrgID.Format(ids.Organization),
+			"appId":  key.Scope.AppID.Format(ids.Application),
+			"keyId":  key.ID.Format(ids.APIKey),
+			"secret": secret.Reveal(),
+		})
+	}
+	_, err := fmt.Fprintf(out, "Key %s of application %s (%s).\nIts secret is shown this once; keep it where your servers find it:\n\n%s\n",
+		key.ID.Format(ids.APIKey), o.app, key.Scope.AppID.Format(ids.Application), secret.Reveal())
+	return err
+}

@@ -1,0 +1,326 @@
+package main_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The house is held together by who may know whom. This file is the list; a new
+// edge or a new room is a decision, made here and told in ARCHITECTURE.md.
+// "views/..." means views and every room below it.
+
+// nouns decide: each is pure, so that its tests need nothing but numbers.
+var nouns = []string{"fault", "ids", "tenancy", "keys", "metering", "billing"}
+
+// knows lists, for each room, which of our rooms its code may import.
+var knows = map[string][]string{
+	"fault":    {},
+	"ids":      {},
+	"tenancy":  {"fault", "ids"},
+	"keys":     {"fault", "ids", "tenancy"},
+	"metering": {"fault", "ids"},
+	"billing":  {"fault", "ids", "metering"},
+
+	"migrations":         {},
+	"store":              with(nouns, "migrations"),
+	"store/embedded/...": {"store/embedded/..."},
+	"store/storetest":    {"store", "store/embedded", "migrations"},
+
+	"static":    {},
+	"views/...": with(nouns, "static", "views/..."),
+	"api":       with(nouns, "store"),
+	"web":       with(nouns, "store", "static", "views/..."),
+
+	// The composition root knows everything but the room that only tests use.
+	"cmd/purser": with(nouns, "migrations", "store", "store/embedded/...", "static", "views/...", "api", "web"),
+}
+
+// testRoom starts a Postgres for tests. The tests of a room may use it when the
+// room's code may use the store; no other code may.
+const testRoom = "store/storetest"
+
+// owners lists the libraries that only some rooms may touch, tests included.
+var owners = map[string][]string{
+	"github.com/labstack/echo":    {"api", "web", "cmd/purser"},
+	"github.com/uptrace/bun":      {"store/..."},
+	"github.com/jackc/pgx":        {"store/..."},
+	"github.com/stripe/stripe-go": {"billing/stripe"},
+	"github.com/a-h/templ":        {"views/...", "web"},
+}
+
+// impure is what a noun may not import: it would bring in the world.
+var impure = []string{"context", "log", "log/slog", "os", "net", "net/http", "database/sql"}
+
+// excused names the exceptions, each with its reason.
+var excused = map[string]string{
+	"keys log/slog": "a secret is a slog.LogValuer, so that no log can show it",
+}
+
+func with(rooms []string, more ...string) []string {
+	return slices.Concat(rooms, more)
+}
+
+func TestRoomsKnowOnlyWhatTheyMay(t *testing.T) {
+	t.Parallel()
+	for _, room := range readRooms(t) {
+		may, listed := mayKnow(room.name)
+		if !listed {
+			t.Errorf("the room %s is new: list what it may know", room.name)
+			continue
+		}
+		for _, known := range room.ours(room.Imports) {
+			if !matches(may, known) {
+				t.Errorf("%s may not know %s", room.name, known)
+			}
+		}
+		inTests := with(may, room.name)
+		if matches(inTests, "store") {
+			inTests = append(inTests, testRoom)
+		}
+		for _, known := range room.ours(room.testImports()) {
+			if !matches(inTests, known) {
+				t.Errorf("the tests of %s may not know %s", room.name, known)
+			}
+		}
+	}
+}
+
+func TestLibrariesStayInTheirRooms(t *testing.T) {
+	t.Parallel()
+	for _, room := range readRooms(t) {
+		for _, path := range slices.Concat(room.Imports, room.testImports()) {
+			for library, rooms := range owners {
+				if below(path, library) && !matches(rooms, room.name) {
+					t.Errorf("%s imports %s, which belongs to %v", room.name, path, rooms)
+				}
+			}
+		}
+	}
+}
+
+func TestNounsArePure(t *testing.T) {
+	t.Parallel()
+	for _, room := range readRooms(t) {
+		if !slices.Contains(nouns, room.name) {
+			continue
+		}
+		for _, path := range room.Imports {
+			if slices.Contains(impure, path) && excused[room.name+" "+path] == "" {
+				t.Errorf("%s is a noun and imports %s", room.name, path)
+			}
+		}
+		for _, file := range room.GoFiles {
+			for _, place := range clockReads(t, filepath.Join(room.Dir, file)) {
+				t.Errorf("%s reads the clock: take the time as an argument", place)
+			}
+		}
+	}
+}
+
+func TestEveryRoomSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	for _, room := range readRooms(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(room.Dir, "doc.go"), nil, parser.ParseComments)
+		if err != nil {
+			t.Errorf("%s has no doc.go that can be read: %v", room.name, err)
+			continue
+		}
+		if file.Doc.Text() == "" {
+			t.Errorf("the doc.go of %s has no package comment", room.name)
+		}
+	}
+}
+
+// TestGeneratedCodeIsCurrent generates into a copy: a check that repaired the
+// tree would pass the second time without anybody having committed the result.
+func TestGeneratedCodeIsCurrent(t *testing.T) {
+	t.Parallel()
+	const ending = "_templ.go"
+	source, fresh := filepath.Join(moduleRoot, "views"), filepath.Join(t.TempDir(), "views")
+	for path, content := range readTree(t, source, ".templ") {
+		target := filepath.Join(fresh, path)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(target, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outputOf(t, "go", "tool", "templ", "generate", "-log-level", "error", "-path", fresh)
+
+	committed, generated := readTree(t, source, ending), readTree(t, fresh, ending)
+	if len(generated) == 0 {
+		t.Fatal("nothing was generated")
+	}
+	for path, content := range generated {
+		if committed[path] != content {
+			t.Errorf("views/%s is stale: run make generate", path)
+		}
+	}
+	for path := range committed {
+		if _, exists := generated[path]; !exists {
+			t.Errorf("views/%s has no template any more: run make generate", path)
+		}
+	}
+}
+
+// moduleRoot is the module's folder: tests run in the folder of their package.
+const moduleRoot = "../.."
+
+const moduleName = "purser"
+
+type room struct {
+	name string // the import path without the module
+
+	ImportPath   string
+	Dir          string
+	GoFiles      []string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func (r room) testImports() []string {
+	return slices.Concat(r.TestImports, r.XTestImports)
+}
+
+// ours keeps the imports that are rooms of this module, by their names.
+func (r room) ours(imports []string) []string {
+	var names []string
+	for _, path := range imports {
+		if name, isOurs := strings.CutPrefix(path, moduleName+"/"); isOurs {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func readRooms(t *testing.T) []room {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(outputOf(t, "go", "list", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")))
+	var rooms []room
+	for {
+		var next room
+		err := decoder.Decode(&next)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("reading what go list says: %v", err)
+		}
+		next.name = strings.TrimPrefix(next.ImportPath, moduleName+"/")
+		rooms = append(rooms, next)
+	}
+	if len(rooms) == 0 {
+		t.Fatal("go list names no room")
+	}
+	return rooms
+}
+
+func outputOf(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = moduleRoot
+	var complaint strings.Builder
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, complaint.String())
+	}
+	return string(output)
+}
+
+// mayKnow finds the room's line; no two lines match one room.
+func mayKnow(name string) (may []string, listed bool) {
+	for pattern, may := range knows {
+		if matches([]string{pattern}, name) {
+			return may, true
+		}
+	}
+	return nil, false
+}
+
+func matches(patterns []string, name string) bool {
+	for _, pattern := range patterns {
+		if parent, deep := strings.CutSuffix(pattern, "/..."); pattern == name || deep && below(name, parent) {
+			return true
+		}
+	}
+	return false
+}
+
+// below reports whether the path is the parent or lies under it.
+func below(path, parent string) bool {
+	return path == parent || strings.HasPrefix(path, parent+"/")
+}
+
+// clockReads finds every mention of a function that looks at the clock or waits
+// for it, whether it is called there or handed on.
+func clockReads(t *testing.T, path string) []string {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := importedAs(file, "time")
+	var places []string
+	ast.Inspect(file, func(node ast.Node) bool {
+		selector, isSelector := node.(*ast.SelectorExpr)
+		if !isSelector {
+			return true
+		}
+		reads := slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, selector.Sel.Name)
+		if of, isName := selector.X.(*ast.Ident); reads && isName && of.Name == clock {
+			places = append(places, set.Position(selector.Pos()).String())
+		}
+		return true
+	})
+	return places
+}
+
+// importedAs is the name under which the file knows a package of the standard
+// library, or nothing.
+func importedAs(file *ast.File, path string) string {
+	for _, spec := range file.Imports {
+		if value, err := strconv.Unquote(spec.Path.Value); err != nil || value != path {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return path
+	}
+	return ""
+}
+
+// readTree reads every file below the folder whose name has the ending.
+func readTree(t *testing.T, folder, ending string) map[string]string {
+	t.Helper()
+	contents := map[string]string{}
+	tree := os.DirFS(folder)
+	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ending) {
+			return err
+		}
+		content, err := fs.ReadFile(tree, path)
+		contents[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contents
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set by the build.
+var version = "dev"
+
+const usage = `Purser: prepaid usage credits, metered and billed.
+
+Usage:
+  purser serve [--addr HOST:PORT] [--data FOLDER]
+        run the service; without DATABASE_URL, on a Postgres of its own under the data folder
+  purser keys create --org NAME --app NAME [--live] --preset setup|ingestion|read-only
+                     [--name NAME] [--expires 720h] [--json] [--data FOLDER]
+        make an API key, and the organization and the application when they are missing
+  purser migrate [--data FOLDER]
+        bring the database's schema up to date
+  purser version
+
+Settings come from the environment:
+  DATABASE_URL       a Postgres server of your own, instead of the embedded one
+  PURSER_ADDR        as --addr, 127.0.0.1:8080 when absent
+  PURSER_DATA        as --data, ./data when absent
+  PURSER_BASE_URL    the public address, for links
+  PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
+  PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
+                     else made and kept under the data folder
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "purser:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the whole program, with the world passed in.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	command, rest := split(args)
+	switch command {
+	case "serve":
+		return serve(ctx, rest, environ, stdout, stderr)
+	case "keys":
+		if sub, rest := split(rest); sub == "create" {
+			return createKey(ctx, rest, environ, stdout, stderr)
+		}
+	case "migrate":
+		return migrate(ctx, rest, environ, stdout, stderr)
+	case "version":
+		fmt.Fprintln(stdout, "purser", version)
+		return nil
+	case "help", "-h", "--help":
+		fmt.Fprint(stdout, usage)
+		return nil
+	}
+	return flag.ErrHelp
+}
+
+func split(args []string) (first string, rest []string) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	return args[0], args[1:]
+}

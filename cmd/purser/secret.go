@@ -1,0 +1,74 @@
+package main
+
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// secret is the installation's key, from which every purpose gets its own.
+type secret string
+
+const (
+	secretFile = "secret.key"
+	derivedKey = 32
+)
+
+// loadSecret takes the secret from the settings or from the data folder, where
+// the first start leaves one. Nodes that share a database must share it, so with
+// a database of one's own it has to be set.
+func loadSecret(c config) (secret, error) {
+	if c.secretKey != "" {
+		return secret(c.secretKey), nil
+	}
+	if c.databaseURL != "" {
+		return "", errors.New("PURSER_SECRET_KEY is required with DATABASE_URL: set it to at least 32 random characters, the same on every node")
+	}
+	path := filepath.Join(c.data, secretFile)
+	kept, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		kept, err = keepNewSecret(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the secret key under --data (PURSER_DATA): %w", err)
+	}
+	if len(kept) < minSecretKey {
+		return "", fmt.Errorf("%s is shorter than %d characters: restore it from a backup", path, minSecretKey)
+	}
+	return secret(kept), nil
+}
+
+// keepNewSecret writes a secret that is whole from the first moment. Of two
+// processes that start at once, both use the one that was there first.
+func keepNewSecret(path string) ([]byte, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), secretFile+".*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.WriteString(rand.Text() + rand.Text())
+	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// derive makes the key for one purpose.
+func (s secret) derive(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, []byte(s), nil, "purser "+purpose, derivedKey)
+	if err != nil {
+		panic(err) // only for sizes that no purpose asks for
+	}
+	return key
+}
