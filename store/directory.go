@@ -127,3 +127,16 @@ func (d Directory) ProvisionApplication(ctx context.Context, org tenancy.Organiz
 	})
 	return app, err
 }
+
+// Scopes lists every application there is, for the tools of whoever runs the
+// installation.
+func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error) {
+	var rows []applicationRow
+	if err := d.store.bun.NewSelect().Model(&rows).Column("id", "org_id").OrderExpr("a.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("store: list applications: %w", err)
+	}
+	for _, row := range rows {
+		list = append(list, tenancy.Scope{OrgID: ids.ID(row.OrgID), AppID: ids.ID(row.ID)})
+	}
+	return list, nil
+}

@@ -22,6 +22,8 @@ Usage:
   purser keys create --org NAME --app NAME [--live] --preset setup|ingestion|read-only
                      [--name NAME] [--expires 720h] [--json] [--data FOLDER]
         make an API key, and the organization and the application when they are missing
+  purser verify [--since 10m] [--data FOLDER]
+        recompute every balance, counter and chain from the journal; exit 1 when anything differs
   purser migrate [--data FOLDER]
         bring the database's schema up to date
   purser version
@@ -63,6 +65,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 	case "migrate":
 		return migrate(ctx, rest, environ, stdout, stderr)
+	case "verify":
+		return verify(ctx, rest, environ, stdout, stderr)
 	case "version":
 		fmt.Fprintln(stdout, "purser", version)
 		return nil

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"purser/ids"
+	"purser/store"
+)
+
+// verify recomputes every application from its journal and lists what differs.
+func verify(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
+	c, err := readConfig(environ)
+	if err != nil {
+		return err
+	}
+	var recent time.Duration
+	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
+	flags.DurationVar(&recent, "since", 0, "only what was entered in this time, such as 10m; everything when absent")
+	if err := c.parse(flags, args, stderr); err != nil {
+		return err
+	}
+	if recent < 0 {
+		return errors.New("--since must be a time back, such as 10m")
+	}
+	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	started := time.Now()
+	var since time.Time
+	if recent > 0 {
+		since = started.Add(-recent)
+	}
+	books, err := verifyAll(ctx, db.Store, since, stdout)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%d applications, %d wallets, %d entries: %d differences, in %s.\n",
+		books.applications, books.wallets, books.entries, books.differences, time.Since(started).Round(time.Millisecond))
+	if books.differences > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+var errDiffers = errors.New("the books differ from the journal")
+
+// books is what all applications add up to.
+type books struct {
+	applications, wallets, entries, differences int64
+}
+
+func verifyAll(ctx context.Context, s *store.Store, since time.Time, out io.Writer) (books, error) {
+	var all books
+	scopes, err := s.Directory().Scopes(ctx)
+	if err != nil {
+		return all, err
+	}
+	for _, scope := range scopes {
+		v, err := s.App(scope).Verify(ctx, since)
+		if err != nil {
+			return all, err
+		}
+		all.applications++
+		all.wallets += v.Wallets
+		all.entries += v.Entries
+		all.differences += int64(len(v.Differences))
+		for _, d := range v.Differences {
+			fmt.Fprintf(out, "%s %s: not so: %s (%s)\n", scope.AppID.Format(ids.Application), d.WalletID.Format(ids.Wallet), d.Check, d.Detail)
+		}
+		if v.More {
+			fmt.Fprintf(out, "%s: and more\n", scope.AppID.Format(ids.Application))
+		}
+	}
+	return all, nil
+}
