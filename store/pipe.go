@@ -95,8 +95,8 @@ func (s statement) preparedName() string { return "purser_" + strconv.Itoa(s.num
 
 // hotStatements are those that batches send.
 var hotStatements = []statement{
-	ensureWallets, lockWallets, readWallets, selectEpoch, readFeatures, readKeys, readBalances, readSubscriptions,
-	readEvents, readCounters, readBilled, holdEpoch, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
+	ensureWallets, lockWallets, readWallets, readVersions, selectEpoch, readFeatures, readKeys, readBalances, readSubscriptions,
+	readEvents, readCounters, readBilled, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
 	countUses, insertBilled, lockDeduplication,
 }
 

@@ -57,7 +57,7 @@ type Usage struct {
 	now    func() int64
 	tracks *lane
 	checks *lane
-	memory *memory // of the track lane, and only its
+	memory *memory
 
 	conflicts atomic.Int64 // batches that memory got wrong, and that ran again under locks
 	splits    atomic.Int64 // batches that had to be halved: each is a bug to look for
@@ -113,44 +113,4 @@ func (u *Usage) submit(l *lane, use Use) (metering.Decision, error) {
 		return metering.Decision{}, p.err
 	}
 	return p.decision, nil
-}
-
-// check settles checks: the same reading and the same decision, from one
-// snapshot, without locks and without a trace.
-func (u *Usage) check(uses []*pending) { u.untilSettled(uses, u.snapshot) }
-
-func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := newPipe(ctx, conn)
-	p.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	p.text(setApplications(batches))
-	for _, b := range batches {
-		b.loadFirst(p, readWallets)
-	}
-	if err := p.run(); err != nil {
-		return err
-	}
-	if err := loadRest(ctx, conn, batches, now); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
-		return err
-	}
-	for _, b := range batches {
-		b.ask(now)
-	}
-	return nil
-}
-
-// ask decides every use by itself, as if it were the only one.
-func (b *appBatch) ask(now int64) {
-	for _, p := range b.uses {
-		if p.settled {
-			continue
-		}
-		state := &metering.State{Now: now}
-		if w := b.wallets[p.Identity]; w != nil {
-			state = &w.state
-		}
-		p.decision = metering.Decide(state, p.Use.Use)
-	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"slices"
@@ -19,19 +20,18 @@ const plainEventColumns = `
 	amount_nanocredits, balance_after`
 
 var (
-	// holdEpoch fails with a division by zero when the catalog or a key has changed.
-	holdEpoch = declare("hold epoch", `
-		SELECT 1 / (epoch = $2)::int FROM app_state WHERE app_id = $1`)
-
+	// Both inserts fail with a division by zero when the catalog or a key is no longer
+	// what it was at the epoch that the uses were decided by.
+	//
 	// Most uses have nothing out of the ordinary, and half of the columns to carry.
 	insertPlainEvents = declare("insert plain events", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
 			t.amount, t.balance_after
-		FROM app_state s CROSS JOIN unnest($3::uuid[], $4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::numeric[], $11::numeric[])
+		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
+			$10::bigint[], $11::numeric[], $12::numeric[])
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity, amount, balance_after)
-		WHERE s.app_id = $1`)
+		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
 
 	insertEvents = declare("insert events", `
 		INSERT INTO usage_events (`+plainEventColumns+`, debt_after, occurred_at, entity_id, period_start, period_end,
@@ -41,14 +41,14 @@ var (
 			t.amount, t.balance_after, t.debt_after, t.occurred_at, t.entity_id, t.period_start, t.period_end,
 			t.deduplicated_from, t.basis_points, t.quoted,
 			t.allowance_limit, t.allowance_used, t.allowance_start, t.allowance_end, t.allowance_overage
-		FROM app_state s CROSS JOIN unnest($3::uuid[], $4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::numeric[], $11::numeric[], $12::numeric[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[],
-			$17::uuid[], $18::integer[], $19::numeric[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[])
+		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
+			$10::bigint[], $11::numeric[], $12::numeric[], $13::numeric[], $14::bigint[], $15::text[], $16::bigint[], $17::bigint[],
+			$18::uuid[], $19::integer[], $20::numeric[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[])
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 				amount, balance_after, debt_after, occurred_at, entity_id, period_start, period_end,
 				deduplicated_from, basis_points, quoted,
 				allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage)
-		WHERE s.app_id = $1`)
+		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
 
 	// A wallet whose version is not the expected one gets -1, which the table refuses.
 	chargeWallets = declare("charge wallets", `
@@ -99,20 +99,29 @@ type record struct {
 	seq         int64
 }
 
-// apply sends everything that the decisions of the batch have changed.
-func (b *appBatch) apply(p *pipe, now int64) {
-	if len(b.records) == 0 {
-		return
+// apply sends everything that the decisions of the batch have changed. All wallets
+// come before all events, and these before all features: whoever waits for an
+// event id that another node is writing holds nothing that the other may want.
+func apply(p *pipe, batches []*appBatch, now int64) {
+	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records) == 0 })
+	for _, b := range changed {
+		b.applyWallets(p)
 	}
-	b.applyEvents(p, now)
-	b.applyWallets(p)
-	b.applyPeriods(p)
-	for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
-		p.send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
+	for _, b := range changed {
+		b.applyEvents(p, now)
+	}
+	for _, b := range changed {
+		b.applyPeriods(p)
+		for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
+			p.send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
+		}
 	}
 }
 
+// applyEvents writes the events in the order of their ids: two nodes that write the
+// same ids never wait for each other.
 func (b *appBatch) applyEvents(p *pipe, now int64) {
+	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
 	columns := []column{uuidColumn, textColumn, uuidColumn, uuidColumn, int8Column, int8Column, int8Column, numericColumn, numericColumn}
 	plain := true
 	for i := range b.records {
@@ -133,7 +142,7 @@ func (b *appBatch) applyEvents(p *pipe, now int64) {
 		insert = insertEvents
 		columns = append(columns, b.rareColumns(now)...)
 	}
-	p.sendCounted(insert, int64(len(b.records)), append([][]byte{b.scope.AppID[:], int8Param(now)}, encodeAll(columns)...)...)
+	p.sendCounted(insert, int64(len(b.records)), append([][]byte{b.scope.AppID[:], int8Param(now), int8Param(b.epoch)}, encodeAll(columns)...)...)
 }
 
 // plain reports whether every rare column of the record is NULL.

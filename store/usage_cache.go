@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -101,10 +103,13 @@ type walletAddress struct {
 	identity string
 }
 
-// memory is what one lane remembers between batches. Nothing rests on it alone:
-// each batch that uses it has its versions compared inside the transaction, and
-// what would be refused is looked up first.
+// memory is what a node remembers between batches. Nothing rests on it alone: each
+// batch that uses it has its versions compared inside the transaction, and what
+// would be refused is looked up first. The lane of uses changes it; that of checks
+// takes copies.
 type memory struct {
+	mu sync.Mutex
+
 	apps    *simplelru.LRU[ids.ID, *appMemory]
 	wallets *simplelru.LRU[walletAddress, *walletState]
 
@@ -123,7 +128,7 @@ func newMemory() *memory {
 	}
 }
 
-// newLRU makes a cache for one goroutine at a time: a lane's.
+// newLRU makes a cache that is safe under memory's mutex.
 func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
 	cache, err := simplelru.NewLRU[K, V](size, nil)
 	if err != nil {
@@ -138,22 +143,23 @@ func isFresh[K comparable](notes *simplelru.LRU[K, time.Time], key K) bool {
 	return noted && time.Now().Before(until)
 }
 
-// keep remembers what a locked batch has read and left behind.
+// keep remembers what a batch has read, and what it has left behind if it wrote.
 func (m *memory) keep(b *appBatch) {
-	app, known := m.apps.Get(b.scope.AppID)
-	if !known || app.epoch != b.epoch {
-		app = &appMemory{epoch: b.epoch, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
-		m.apps.Add(b.scope.AppID, app)
-	}
-	for key, feature := range b.features {
-		app.features[key] = feature
-	}
-	for id, key := range b.keys {
-		app.keys[id] = key
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for identity, w := range b.wallets {
 		m.keepWallet(b.scope.AppID, identity, w)
 	}
+	app, known := m.apps.Get(b.scope.AppID)
+	if known && app.epoch > b.epoch {
+		return // the other lane has seen a later one
+	}
+	if !known || app.epoch < b.epoch {
+		app = &appMemory{epoch: b.epoch, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
+		m.apps.Add(b.scope.AppID, app)
+	}
+	maps.Copy(app.features, b.features)
+	maps.Copy(app.keys, b.keys)
 }
 
 func (m *memory) keepWallet(app ids.ID, identity string, w *walletState) {

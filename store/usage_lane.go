@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 )
 
@@ -64,6 +65,9 @@ func (l *lane) handOn() {
 func (l *lane) loop() {
 	for range l.wake {
 		for {
+			// Whoever is ready to join the next batch does so first: fuller batches cost
+			// less, and a lane that nobody is about to join is not held up.
+			runtime.Gosched()
 			l.mu.Lock()
 			batch := l.queue.take()
 			if len(batch) == 0 {

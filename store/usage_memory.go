@@ -14,15 +14,7 @@ import (
 // epoch and every wallet's version, and fails as a whole when one has moved. A
 // refusal never comes from memory.
 func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
-	now := u.now()
-	var known []*pending
-	for _, p := range uses {
-		if u.memory.knows(p, now) {
-			known = append(known, p)
-		} else {
-			rest = append(rest, p)
-		}
-	}
+	known, rest := u.memory.part(uses, u.now())
 	if len(known) == 0 || (len(rest) > 0 && len(known) < minFast) {
 		return uses
 	}
@@ -49,28 +41,21 @@ func (u *Usage) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBa
 	p := newPipe(ctx, conn)
 	p.text("BEGIN")
 	p.text(setApplications(batches))
-	for _, b := range batches {
-		u.memory.recall(b)
+	u.memory.recall(batches, func(b *appBatch) {
 		b.admit(now)
 		b.decideAccepted(now)
-		if len(b.records) > 0 {
-			p.send(holdEpoch, nil, b.scope.AppID[:], int8Param(b.epoch))
-			b.apply(p, now)
-		}
-	}
+	})
+	apply(p, batches, now)
 	p.text("COMMIT")
 	if err := p.run(); err != nil {
 		return err
 	}
 	for _, b := range batches {
-		b.committed()
 		for _, use := range b.uses {
-			use.settled = use.settled || use.decision.New
-		}
-		for identity, w := range b.wallets {
-			u.memory.keepWallet(b.scope.AppID, identity, w)
+			use.settled = use.decision.New
 		}
 	}
+	u.memory.settle(batches)
 	return nil
 }
 
@@ -102,6 +87,8 @@ const (
 
 // distrust notes why memory failed, so that the next batch does not fail again.
 func (m *memory) distrust(batches []*appBatch, state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := time.Now()
 	for _, b := range batches {
 		m.forget(b)
@@ -117,36 +104,68 @@ func (m *memory) distrust(batches []*appBatch, state string) {
 	}
 }
 
-// knows reports whether a use can be decided from memory, and fills in its feature.
-func (m *memory) knows(p *pending, now int64) bool {
-	app, known := m.apps.Get(p.Scope.AppID)
-	if !known || app.keys[p.KeyID] == nil || isFresh(m.repeating, p.Scope.AppID) {
-		return false
+// part tells the uses that can be decided from memory from the others.
+func (m *memory) part(uses []*pending, now int64) (known, rest []*pending) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range uses {
+		if m.find(p, now) != nil && !isFresh(m.repeating, p.Scope.AppID) {
+			known = append(known, p)
+		} else {
+			rest = append(rest, p)
+		}
 	}
-	feature := app.features[p.FeatureKey]
-	if feature == nil {
-		return false
+	return known, rest
+}
+
+// find gives the wallet of a use and fills in its feature, if both and the key are
+// remembered and nothing else has to be looked up.
+func (m *memory) find(p *pending, now int64) *walletState {
+	app, known := m.apps.Get(p.Scope.AppID)
+	if !known || app.keys[p.KeyID] == nil || app.features[p.FeatureKey] == nil {
+		return nil
 	}
 	w, known := m.wallets.Get(walletAddress{p.Scope.AppID, p.Identity})
 	if !known {
-		return false
+		return nil
 	}
-	p.Feature = &feature.Feature
+	p.Feature = &app.features[p.FeatureKey].Feature
 	w.state.Now = now
-	return w.knows(p.Use.Use)
+	if !w.knows(p.Use.Use) {
+		return nil
+	}
+	return w
 }
 
-// recall fills a batch with what is remembered for its uses.
-func (m *memory) recall(b *appBatch) {
-	app, known := m.apps.Get(b.scope.AppID)
-	if !known {
-		return
+// recall fills batches with what is remembered for their uses, and has them
+// decided. From then until settle or distrust the wallets they touch are theirs.
+func (m *memory) recall(batches []*appBatch, decide func(*appBatch)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range batches {
+		app, known := m.apps.Get(b.scope.AppID)
+		if !known {
+			continue
+		}
+		b.epoch, b.features, b.keys = app.epoch, app.features, app.keys
+		for _, p := range b.uses {
+			if w, known := m.wallets.Get(walletAddress{b.scope.AppID, p.Identity}); known {
+				b.wallets[p.Identity] = w
+				b.byID[w.state.Wallet.ID] = w
+			}
+		}
+		decide(b)
 	}
-	b.epoch, b.features, b.keys = app.epoch, app.features, app.keys
-	for _, p := range b.uses {
-		if w, known := m.wallets.Get(walletAddress{b.scope.AppID, p.Identity}); known {
-			b.wallets[p.Identity] = w
-			b.byID[w.state.Wallet.ID] = w
+}
+
+// settle keeps what a batch from memory has committed.
+func (m *memory) settle(batches []*appBatch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range batches {
+		b.committed()
+		for identity, w := range b.wallets {
+			m.keepWallet(b.scope.AppID, identity, w)
 		}
 	}
 }

@@ -142,9 +142,7 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 		}
 	}
 	p := newPipe(ctx, conn)
-	for _, b := range batches {
-		b.apply(p, now)
-	}
+	apply(p, batches, now)
 	p.text("COMMIT")
 	if err := p.run(); err != nil {
 		return err
@@ -237,8 +235,12 @@ func setApplications(batches []*appBatch) string {
 }
 
 // isDeterministic reports an error that the same statements will meet again: bad
-// data, a violated rule, a missing right.
+// data, a violated rule, a missing right. A division by zero is none: it says that
+// the epoch has moved since it was read.
 func isDeterministic(err error) bool {
 	state := sqlState(err)
+	if state == divisionByZero {
+		return false
+	}
 	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "42")
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -26,6 +27,9 @@ const (
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	// The heap is small and most of it is short-lived: collecting it a fourth as
+	// often costs some megabytes and saves a tenth of the processor.
+	gcPercent = 400
 	// How long requests under way have to finish once the server is told to stop.
 	shutdownTimeout = 25 * time.Second
 )
@@ -47,7 +51,12 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(stderr, nil))
+	lines := newLogWriter(stderr)
+	defer lines.close()
+	log := lines.logger()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	// Before the database: a taken address is found at once.
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {

@@ -134,7 +134,7 @@ func (c *cluster) launch(ctx context.Context, running *flock.Lock) error {
 	}
 	defer log.Close()
 	keepInheritedFiles()
-	cmd := exec.Command(bin.postgres(), "-D", c.path(dataName), "-k", socket)
+	cmd := exec.Command(bin.postgres(), "-D", c.path(dataName), "-k", socket, "-c", c.nameSetting())
 	cmd.SysProcAttr, cmd.Dir, cmd.Env = as.attr(), c.path(dataName), environment()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{running.File()}
@@ -176,6 +176,8 @@ func (c *cluster) initialise(ctx context.Context, bin binaries, as account, runn
 
 // stop shuts the cluster down and returns when its last process is gone.
 func (c *cluster) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
 	told := 0
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
 		running, err := flock.Try(c.path(runningLock), flock.Exclusive)

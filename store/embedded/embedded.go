@@ -19,6 +19,10 @@ import (
 // have gigabytes of write-ahead log to replay.
 const startLimit = 5 * time.Minute
 
+// stopLimit bounds the wait for an orderly end, in which all that is still in
+// memory is written down. Past it the server goes on by itself.
+const stopLimit = 2 * time.Minute
+
 // superuser is the role that owns the cluster. The socket's folder is its guard.
 const superuser = "postgres"
 

@@ -1,7 +1,9 @@
 package embedded
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -83,21 +85,25 @@ func (c *cluster) notedPID() int {
 }
 
 // isOurs reports whether a process is a Postgres of this cluster: the number
-// alone may have passed to a stranger. All of them work in the data folder; a
-// dead one that nobody has collected yet works nowhere.
+// alone may have passed to a stranger. Everyone may read a command line, while
+// root in a container may not see the files of another user's process. A dead
+// process that nobody has collected yet has no command line.
 func (c *cluster) isOurs(pid int) bool {
 	if runtime.GOOS != "linux" {
 		return syscall.Kill(pid, 0) == nil
 	}
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	program, err := os.Readlink(filepath.Join(proc, "exe"))
-	if err != nil || !strings.HasPrefix(filepath.Base(program), "postgres") {
-		return false
-	}
-	works, err := os.Stat(filepath.Join(proc, "cwd"))
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {
 		return false
 	}
-	data, err := os.Stat(c.path(dataName))
-	return err == nil && os.SameFile(works, data)
+	session := strings.HasPrefix(string(line), "postgres: "+c.name()+": ")
+	return session || strings.Contains(string(line), "\x00"+c.nameSetting()+"\x00")
 }
+
+// name is what all processes of the cluster carry in their command lines.
+func (c *cluster) name() string {
+	sum := sha256.Sum256([]byte(c.home))
+	return fmt.Sprintf("purser-%x", sum[:6])
+}
+
+func (c *cluster) nameSetting() string { return "cluster_name=" + c.name() }

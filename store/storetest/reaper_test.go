@@ -66,8 +66,8 @@ func TestReaper(t *testing.T) {
 			return os.IsNotExist(err)
 		})
 		eventually(t, "the end of Postgres", func() bool {
-			_, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", postmaster)) // a zombie has none
-			return err != nil
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", postmaster))
+			return len(line) == 0 // gone, or dead and not collected yet
 		})
 	})
 }

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -71,7 +73,7 @@ func TestDropAbandoned(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.drop(context.Background(), mine) })
-	const abandoned = "test_2147483647_1_1" // no process has this number
+	abandoned := fmt.Sprintf(databaseName, math.MaxInt32, processStart, 0) // no process has this number
 	execute(t, c, "CREATE DATABASE "+abandoned)
 	if err := c.dropAbandoned(t.Context()); err != nil {
 		t.Fatal(err)
