@@ -19,8 +19,11 @@ ALTER TABLE app_state FORCE ROW LEVEL SECURITY;
 
 --bun:split
 
+-- The same policy stands on every table. Without the coalesce the planner would
+-- count it as a second, sharper condition on app_id, expect one row of an
+-- application, and find a wallet by reading all of them.
 CREATE POLICY tenant ON app_state
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 
@@ -61,7 +64,7 @@ ALTER TABLE api_keys FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON api_keys
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 

@@ -24,7 +24,7 @@ ALTER TABLE credits FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON credits
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 
@@ -71,7 +71,7 @@ ALTER TABLE features FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON features
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 
@@ -108,7 +108,7 @@ ALTER TABLE prices FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON prices
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 

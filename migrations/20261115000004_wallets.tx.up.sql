@@ -31,7 +31,7 @@ ALTER TABLE wallets FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON wallets
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 
@@ -65,7 +65,7 @@ ALTER TABLE balances FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON balances
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 
@@ -108,7 +108,7 @@ ALTER TABLE journal FORCE ROW LEVEL SECURITY;
 --bun:split
 
 CREATE POLICY tenant ON journal
-  USING (app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]));
+  USING (coalesce(app_id = ANY (nullif(current_setting('purser.app_ids', true), '')::uuid[]), false));
 
 --bun:split
 

@@ -66,6 +66,7 @@ func (a App) Deposit(ctx context.Context, wished Deposit) (d Deposit, duplicate 
 			break
 		}
 	}
+	a.walletChanged(wished.Identity)
 	return d, duplicate, err
 }
 

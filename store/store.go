@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -40,6 +41,7 @@ type Store struct {
 	pool     *pgxpool.Pool
 	bun      *bun.DB
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
+	memories sync.Map // of every Usage that is open on it
 }
 
 // Open connects to a migrated database.

@@ -25,6 +25,7 @@ func (a App) PutSubscription(ctx context.Context, identity string, s metering.Su
 	if err != nil {
 		return err
 	}
+	defer a.walletChanged(identity)
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		locked, err := tx.lockWallets(ctx, identity)
 		if err != nil {

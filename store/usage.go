@@ -36,6 +36,7 @@ type pending struct {
 	decision metering.Decision
 	settled  bool // answered without or before a decision, or committed
 	err      error
+	failure  error // of the last try; nil when there was none yet
 	done     chan struct{}
 }
 
@@ -52,6 +53,7 @@ type UsageOptions struct {
 // Usage decides and records uses, many in one transaction. It is the hot path:
 // its statements are prepared, its connections its own.
 type Usage struct {
+	store  *Store
 	pool   *pgxpool.Pool
 	log    *slog.Logger
 	now    func() int64
@@ -59,8 +61,9 @@ type Usage struct {
 	checks *lane
 	memory *memory
 
-	conflicts atomic.Int64 // batches that memory got wrong, and that ran again under locks
-	splits    atomic.Int64 // batches that had to be halved: each is a bug to look for
+	useDeadline, batchTimeout time.Duration // tests have less patience
+
+	conflicts, splits, differing atomic.Int64
 }
 
 // Connections of the hot path: one for the lane of uses, one for that of checks,
@@ -78,7 +81,7 @@ func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	u := &Usage{pool: pool, log: o.Log, now: o.Now, memory: newMemory()}
+	u := &Usage{store: s, pool: pool, log: o.Log, now: o.Now, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
@@ -87,6 +90,7 @@ func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 	}
 	u.tracks = newLane(u, u.track)
 	u.checks = newLane(u, u.check)
+	s.memories.Store(u.memory, true)
 	return u, nil
 }
 
@@ -94,18 +98,43 @@ func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 func (u *Usage) Close() {
 	u.tracks.drain()
 	u.checks.drain()
+	u.store.memories.Delete(u.memory)
 	u.pool.Close()
+}
+
+// UsageStats counts what the hot path has done since it was opened.
+type UsageStats struct {
+	Conflicts int64 // batches that memory got wrong, and that ran again under locks
+	Splits    int64 // batches that had to be halved: each is a bug to look for
+	Differing int64 // repeated events that said something else than the first
+	Waiting   int   // uses and checks in the queues now
+}
+
+// Stats reads the counters.
+func (u *Usage) Stats() UsageStats {
+	return UsageStats{
+		Conflicts: u.conflicts.Load(),
+		Splits:    u.splits.Load(),
+		Differing: u.differing.Load(),
+		Waiting:   u.tracks.waiting() + u.checks.waiting(),
+	}
 }
 
 // Track decides a use and records it when it is accepted, atomically. When it
 // returns a decision, that is committed.
-func (u *Usage) Track(use Use) (metering.Decision, error) { return u.submit(u.tracks, use) }
+func (u *Usage) Track(use Use) (metering.Decision, error) {
+	d, err := u.submit(u.tracks, use)
+	if d.Differs {
+		u.differing.Add(1)
+	}
+	return d, err
+}
 
 // Check decides a use as Track would, and records nothing.
 func (u *Usage) Check(use Use) (metering.Decision, error) { return u.submit(u.checks, use) }
 
 func (u *Usage) submit(l *lane, use Use) (metering.Decision, error) {
-	p := &pending{Use: use, deadline: time.Now().Add(useDeadline), done: make(chan struct{}, 1)}
+	p := &pending{Use: use, deadline: time.Now().Add(u.useDeadline), done: make(chan struct{}, 1)}
 	if err := l.submit(p); err != nil {
 		return metering.Decision{}, err
 	}

@@ -84,10 +84,10 @@ var (
 		WHERE s.app_id = $1`)
 
 	// The first use fixes a feature's deduplication, if the feature is still the one
-	// that the use was decided by: otherwise its revision becomes -1, which the table
-	// refuses.
+	// that the use was decided by: otherwise it fails with a division by zero, as for
+	// an epoch that has moved.
 	lockDeduplication = declare("lock deduplication", `
-		UPDATE features SET deduplication_locked = true, revision = CASE WHEN revision = $3 THEN revision ELSE -1 END
+		UPDATE features SET deduplication_locked = true, revision = revision / (revision = $3)::int
 		WHERE app_id = $1 AND id = $2`)
 )
 

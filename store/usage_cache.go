@@ -32,7 +32,8 @@ type pricedFeature struct {
 // stored version is the same, nothing of it has changed.
 type walletState struct {
 	state   metering.State
-	version int64
+	loaded  int64 // the version as it was read
+	version int64 // and as it is now
 	seq     int64
 
 	// unbilled are the periods that are known not to be billed. State.Billed holds
@@ -117,6 +118,8 @@ type memory struct {
 	// applications that repeat event ids.
 	contended *simplelru.LRU[walletAddress, time.Time]
 	repeating *simplelru.LRU[ids.ID, time.Time]
+	// The versions by which a batch just failed, until its wallets are read again.
+	suspects map[walletAddress]int64
 }
 
 func newMemory() *memory {
@@ -125,6 +128,7 @@ func newMemory() *memory {
 		wallets:   newLRU[walletAddress, *walletState](rememberedWallets),
 		contended: newLRU[walletAddress, time.Time](rememberedWallets),
 		repeating: newLRU[ids.ID, time.Time](rememberedApps),
+		suspects:  make(map[walletAddress]int64),
 	}
 }
 
@@ -164,18 +168,16 @@ func (m *memory) keep(b *appBatch) {
 
 func (m *memory) keepWallet(app ids.ID, identity string, w *walletState) {
 	address := walletAddress{app, identity}
+	if version, suspected := m.suspects[address]; suspected {
+		delete(m.suspects, address)
+		if version != w.loaded {
+			m.contended.Add(address, time.Now().Add(contention))
+		}
+	}
 	if w.overgrown() || isFresh(m.contended, address) {
 		m.wallets.Remove(address)
 		return
 	}
 	w.state.Events = nil // the batch's, not the wallet's
 	m.wallets.Add(address, w)
-}
-
-// forget drops what a batch that failed may have left half changed.
-func (m *memory) forget(b *appBatch) {
-	m.apps.Remove(b.scope.AppID)
-	for identity := range b.wallets {
-		m.wallets.Remove(walletAddress{b.scope.AppID, identity})
-	}
 }

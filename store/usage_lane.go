@@ -99,6 +99,12 @@ func (l *lane) settle(batch []*pending) {
 	l.work(batch)
 }
 
+func (l *lane) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.size
+}
+
 // drain waits until everything that was accepted is settled, and ends the lane.
 func (l *lane) drain() {
 	l.mu.Lock()

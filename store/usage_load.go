@@ -138,7 +138,8 @@ func (b *appBatch) takeWallet(r *row) {
 	w.state.Wallet.Charged = r.bool()
 	w.state.Wallet.CreatedAt = r.int8()
 	w.seq = r.int8()
-	w.version = r.int8()
+	w.loaded = r.int8()
+	w.version = w.loaded
 	b.wallets[w.state.Wallet.Identity] = w
 	b.byID[w.state.Wallet.ID] = w
 }
@@ -267,16 +268,7 @@ func (b *appBatch) admit(now int64) {
 		if u.settled {
 			continue
 		}
-		key, known := b.keys[u.KeyID]
-		if !known {
-			u.refuse(fault.New(fault.InvalidAPIKey))
-			continue
-		}
-		if err := key.Usable(now); err != nil {
-			u.refuse(err)
-			continue
-		}
-		if err := key.Permissions.Require(tenancy.EventsIngest); err != nil {
+		if err := b.admitKey(u, now); err != nil {
 			u.refuse(err)
 			continue
 		}
@@ -287,4 +279,20 @@ func (b *appBatch) admit(now int64) {
 		}
 		u.Feature = &feature.Feature
 	}
+}
+
+// admitKey refuses a use whose key does not work, unless an earlier try has
+// committed the use, with the key as it then was.
+func (b *appBatch) admitKey(u *pending, now int64) error {
+	if e := b.events[u.EventID]; e != nil && e.TransactionID == u.TransactionID {
+		return nil
+	}
+	key, known := b.keys[u.KeyID]
+	if !known {
+		return fault.New(fault.InvalidAPIKey)
+	}
+	if err := key.Usable(now); err != nil {
+		return err
+	}
+	return key.Permissions.Require(tenancy.EventsIngest)
 }

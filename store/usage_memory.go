@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/ids"
 	"purser/metering"
 )
 
@@ -14,12 +15,13 @@ import (
 // epoch and every wallet's version, and fails as a whole when one has moved. A
 // refusal never comes from memory.
 func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
-	known, rest := u.memory.part(uses, u.now())
+	now := u.now() // for both: what is enough for this moment is not for the next
+	known, rest := u.memory.part(uses, now)
 	if len(known) == 0 || (len(rest) > 0 && len(known) < minFast) {
 		return uses
 	}
 	var batches []*appBatch
-	err := u.inTransaction(known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, now int64) error {
+	err := u.inTransaction(known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
 		batches = parts
 		return u.remembered(ctx, conn, parts, now)
 	})
@@ -82,26 +84,43 @@ const (
 	// A wallet on which another node was faster is locked for this long.
 	contention = 3 * time.Second
 	// An application that repeats event ids has them looked up first for this long.
-	repetition = time.Second
+	repetition = 100 * time.Millisecond
 )
 
-// distrust notes why memory failed, so that the next batch does not fail again.
+// distrust forgets what failed, and notes why, so that the next batch does not
+// fail again. The same uses now run under locks; that will show which wallets had
+// moved.
 func (m *memory) distrust(batches []*appBatch, state string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
+	clear(m.suspects)
 	for _, b := range batches {
-		m.forget(b)
-		switch state {
-		case uniqueViolation:
-			m.repeating.Add(b.scope.AppID, now.Add(repetition))
-		case divisionByZero: // the epoch has moved, and nothing else
-		default:
-			for identity := range b.wallets {
-				m.contended.Add(walletAddress{b.scope.AppID, identity}, now.Add(contention))
-			}
+		if state == uniqueViolation {
+			m.repeating.Add(b.scope.AppID, time.Now().Add(repetition))
+		}
+		m.apps.Remove(b.scope.AppID)
+		for identity, w := range b.wallets {
+			address := walletAddress{b.scope.AppID, identity}
+			m.suspects[address] = w.version
+			m.wallets.Remove(address)
 		}
 	}
+}
+
+// drop forgets everything.
+func (m *memory) drop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apps.Purge()
+	m.wallets.Purge()
+}
+
+// changed drops a wallet that something else than a use has changed on this node.
+// A batch that has it in hand will find out by its version.
+func (m *memory) changed(app ids.ID, identity string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wallets.Remove(walletAddress{app, identity})
 }
 
 // part tells the uses that can be decided from memory from the others.

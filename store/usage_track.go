@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -30,12 +31,16 @@ const (
 func (u *Usage) track(uses []*pending) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			u.memory = newMemory() // it may hold what was never committed
+			u.memory.drop() // it may hold what was never committed
 			panic(cause)
 		}
 	}()
 	u.untilSettled(u.trackFromMemory(u.dropExpired(uses)), u.locked)
 }
+
+// errWalletAbsent is for a use that is accepted only since the catalog changed
+// between the two looks of one try. The next try makes its wallet too.
+var errWalletAbsent = errors.New("store: a use is accepted that has no wallet yet")
 
 // attempt is one try at a batch, in a transaction of its own.
 type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
@@ -60,9 +65,6 @@ func (u *Usage) untilSettled(uses []*pending, try attempt) {
 		}
 		if !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {
 			u.log.Warn("usage batch runs again", "uses", len(uses), "tries", tries, "cause", err)
-			for _, p := range uses {
-				p.err = err // what is said if time runs out
-			}
 			pause(tries)
 			continue
 		}
@@ -86,7 +88,7 @@ func pause(tries int) {
 }
 
 // dropExpired answers uses whose time is over. Nothing was done with those that
-// were never tried; of the others the last error tells.
+// were never tried; the others may have been committed.
 func (u *Usage) dropExpired(uses []*pending) []*pending {
 	now := time.Now()
 	kept := uses[:0:0]
@@ -94,18 +96,23 @@ func (u *Usage) dropExpired(uses []*pending) []*pending {
 		switch {
 		case now.Before(p.deadline):
 			kept = append(kept, p)
-		case p.err == nil:
+		case p.failure == nil:
 			p.refuse(errOverloaded)
 		default:
-			p.refuse(fmt.Errorf("store: out of time: %w", p.err))
+			p.refuse(fmt.Errorf("store: out of time: %w", p.failure))
 		}
 	}
 	return kept
 }
 
 // inTransaction runs one try of a batch on a connection of the hot path.
-func (u *Usage) inTransaction(uses []*pending, try attempt) error {
-	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+func (u *Usage) inTransaction(uses []*pending, try attempt) (err error) {
+	defer func() {
+		for _, p := range uses {
+			p.failure = err
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), u.batchTimeout)
 	defer cancel()
 	pooled, err := u.pool.Acquire(ctx)
 	if err != nil {
@@ -139,6 +146,9 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 		}
 		for _, b := range batches {
 			b.decide(now)
+			if len(b.absent) > 0 {
+				return errWalletAbsent
+			}
 		}
 	}
 	p := newPipe(ctx, conn)

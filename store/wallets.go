@@ -137,7 +137,17 @@ func (a App) SetBillingPeriod(ctx context.Context, identity string, period meter
 		w, err = tx.wallet(ctx, identity)
 		return err
 	})
+	a.walletChanged(identity)
 	return w, err
+}
+
+// walletChanged tells the batcher of this node, if there is one, that a wallet has
+// moved. Other nodes find out by its version; here that would only be slower.
+func (a App) walletChanged(identity string) {
+	a.store.memories.Range(func(m, _ any) bool {
+		m.(*memory).changed(a.scope.AppID, identity)
+		return true
+	})
 }
 
 // lockWallets locks the wallets that exist and gives them in the order of their
