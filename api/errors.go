@@ -78,11 +78,16 @@ func (s *Server) explain(err error, ec echo.Context) *fault.Fault {
 
 func forPrograms(path string) bool { return path == "/v1" || strings.HasPrefix(path, "/v1/") }
 
-// refuseOptions answers OPTIONS as any other method that a path does not take.
-// Echo would answer it with a success; the interface is not for browsers.
-func refuseOptions(next echo.HandlerFunc) echo.HandlerFunc {
+// refuseMethods answers a method that a path does not take. Echo would answer
+// OPTIONS with a success, though the interface is not for browsers; and it takes
+// a longer path for a known one, because a parameter at the end swallows the rest.
+func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		allowed, known := ec.Get(echo.ContextKeyHeaderAllow).(string)
+		path := ec.Request().URL.EscapedPath()
+		if known && forPrograms(path) && (strings.Count(path, "/") != strings.Count(ec.Path(), "/") || strings.Contains(path, "//")) {
+			return echo.ErrNotFound
+		}
 		if known && ec.Request().Method == http.MethodOptions {
 			ec.Response().Header().Set("Allow", allowed)
 			return echo.ErrMethodNotAllowed

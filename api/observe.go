@@ -46,7 +46,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := s.sheltered(next, ec); err != nil {
 			s.handleError(err, ec)
 		}
-		s.logRequest(ec, time.Since(started))
+		took := time.Since(started)
+		s.tell(ec.Request().Method, ec.Path(), ec.Response().Status, took)
+		s.logRequest(ec, took)
 		return nil
 	}
 }

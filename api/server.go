@@ -33,6 +33,8 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is how many requests may be under way at once; 4096 when zero.
 	MaxInFlight int
+	// Observe is told of every request, by its route and never by its path.
+	Observe func(method, route string, status int, took time.Duration)
 	// ErrorPage answers errors outside /v1, where people look.
 	ErrorPage func(c echo.Context, status int, requestID string) error
 }
@@ -48,6 +50,7 @@ type Server struct {
 	cursors   cursors
 	limits    *keyLimits
 	places    *places
+	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
 }
 
@@ -71,6 +74,9 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Observe == nil {
+		o.Observe = func(string, string, int, time.Duration) {}
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -84,6 +90,7 @@ func New(o Options) (*Server, error) {
 		cursors:   cursors{key: o.CursorKey},
 		limits:    limits,
 		places:    newPlaces(o.MaxInFlight),
+		tell:      o.Observe,
 		errorPage: o.ErrorPage,
 	}, nil
 }
@@ -95,7 +102,7 @@ func (s *Server) Echo() *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.handleError
 	e.Pre(s.observe, routeByEscapedPath)
-	e.Use(refuseOptions)
+	e.Use(refuseMethods)
 	e.GET("/healthz", s.healthz)
 	e.GET("/readyz", s.readyz)
 	e.GET("/v1/openapi.json", s.getOpenapi)

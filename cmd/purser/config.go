@@ -17,6 +17,7 @@ type config struct {
 	data        string
 	databaseURL string
 	baseURL     string
+	metricsAddr string
 	rateLimit   float64
 	secretKey   string
 }
@@ -29,12 +30,13 @@ const (
 // settings maps each variable to where it goes. Another one that starts with
 // PURSER_ is a mistake, and is named.
 var settings = map[string]func(*config, string) error{
-	"DATABASE_URL":      func(c *config, v string) error { c.databaseURL = v; return nil },
-	"PURSER_ADDR":       func(c *config, v string) error { c.addr = v; return nil },
-	"PURSER_DATA":       func(c *config, v string) error { c.data = v; return nil },
-	"PURSER_BASE_URL":   (*config).setBaseURL,
-	"PURSER_RATE_LIMIT": (*config).setRateLimit,
-	"PURSER_SECRET_KEY": (*config).setSecretKey,
+	"DATABASE_URL":        func(c *config, v string) error { c.databaseURL = v; return nil },
+	"PURSER_ADDR":         func(c *config, v string) error { c.addr = v; return nil },
+	"PURSER_DATA":         func(c *config, v string) error { c.data = v; return nil },
+	"PURSER_BASE_URL":     (*config).setBaseURL,
+	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
+	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
+	"PURSER_SECRET_KEY":   (*config).setSecretKey,
 }
 
 // readConfig reads the environment. Values are never repeated in errors: they may
@@ -67,6 +69,14 @@ func (c *config) setBaseURL(value string) error {
 		return errors.New("must be an address such as https://billing.example.com")
 	}
 	c.baseURL = strings.TrimSuffix(value, "/")
+	return nil
+}
+
+func (c *config) setMetricsAddr(value string) error {
+	if _, port, err := net.SplitHostPort(value); err != nil || port == "" {
+		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090")
+	}
+	c.metricsAddr = value
 	return nil
 }
 

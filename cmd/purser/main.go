@@ -33,6 +33,8 @@ Settings come from the environment:
   PURSER_ADDR        as --addr, 127.0.0.1:8080 when absent
   PURSER_DATA        as --data, ./data when absent
   PURSER_BASE_URL    the public address, for links
+  PURSER_METRICS_ADDR
+                     a private address for Prometheus' /metrics; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
   PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
                      else made and kept under the data folder

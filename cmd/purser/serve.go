@@ -79,7 +79,14 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer usage.Close() // before the connections that others use, after the last request
-	app, err := newApp(c, db, usage, secret, log)
+	meters := newMetrics()
+	meters.watch(usage)
+	stopMetrics, err := meters.serve(c.metricsAddr, log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
+	app, err := newApp(c, db, usage, meters, secret, log)
 	if err != nil {
 		return err
 	}
@@ -88,7 +95,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 }
 
 // newApp mounts the interface and the pages on one echo app.
-func newApp(c config, db *database, usage *store.Usage, secret secret, log *slog.Logger) (*echo.Echo, error) {
+func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, log *slog.Logger) (*echo.Echo, error) {
 	site := web.New(web.Options{BaseURL: c.baseURL, Version: version, Program: os.Args[0]})
 	server, err := api.New(api.Options{
 		Store:     db.Store,
@@ -96,6 +103,7 @@ func newApp(c config, db *database, usage *store.Usage, secret secret, log *slog
 		Log:       log,
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
+		Observe:   meters.observe,
 		ErrorPage: site.RenderError,
 	})
 	if err != nil {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"purser/store"
+)
+
+// metrics is what a node tells Prometheus. Labels are routes and statuses, never
+// an application, a key or an identity.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "purser_request_seconds",
+			Help:    "How long requests took, by method, route and status.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 15},
+		}, []string{"method", "route", "status"}),
+	}
+	m.registry.MustRegister(m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// observe notes a request. Methods are the caller's words, so unknown ones share a
+// label.
+func (m *metrics) observe(method, route string, status int, took time.Duration) {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodPut, http.MethodDelete, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// watch adds what the hot path counts.
+func (m *metrics) watch(u *store.Usage) {
+	counter := func(name, help string, read func(store.UsageStats) int64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+			func() float64 { return float64(read(u.Stats())) }))
+	}
+	counter("purser_usage_conflicts_total", "Batches that ran again under locks.",
+		func(s store.UsageStats) int64 { return s.Conflicts })
+	counter("purser_usage_splits_total", "Batches that had to be halved. Each is a bug: look in the log.",
+		func(s store.UsageStats) int64 { return s.Splits })
+	counter("purser_usage_differing_repeats_total", "Repeated events that said something else than the first.",
+		func(s store.UsageStats) int64 { return s.Differing })
+	m.registry.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: "Uses and checks in the queues."},
+		func() float64 { return float64(u.Stats().Waiting) }))
+}
+
+// serve answers /metrics on an address of its own, until stop is called.
+func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("PURSER_METRICS_ADDR: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics stopped", "cause", err)
+		}
+	}()
+	return func() { _ = server.Shutdown(context.Background()) }, nil
+}
