@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReadConfig(t *testing.T) {
+	t.Run("has defaults for everything", func(t *testing.T) {
+		c, err := readConfig([]string{"HOME=/home/ann", "PATH=/bin"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: 1000}
+		if c != want {
+			t.Errorf("got %+v, want %+v", c, want)
+		}
+	})
+	t.Run("takes every setting", func(t *testing.T) {
+		key := strings.Repeat("k", 32)
+		c, err := readConfig([]string{
+			"PURSER_ADDR=:9", "PURSER_DATA=/d", "DATABASE_URL=postgres://x", "PURSER_BASE_URL=https://p.example/",
+			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_METRICS_ADDR=127.0.0.1:9090",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := config{addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, metricsAddr: "127.0.0.1:9090"}
+		if c != want {
+			t.Errorf("got %+v, want %+v", c, want)
+		}
+	})
+	t.Run("an empty value is no value", func(t *testing.T) {
+		if c, err := readConfig([]string{"PURSER_ADDR=", "PURSER_RATE_LIMIT="}); err != nil || c.addr != "127.0.0.1:8080" || c.rateLimit != 1000 {
+			t.Errorf("got %+v, %v", c, err)
+		}
+	})
+}
+
+func TestReadConfigNamesWhatIsWrong(t *testing.T) {
+	for _, pair := range []string{
+		"PURSER_ADRR=127.0.0.1:1",
+		"PURSER_BASE_URL=no-scheme.invalid",
+		"PURSER_BASE_URL=ftp://files.invalid",
+		"PURSER_BASE_URL=https://ann:secret@billing.example.com",
+		"PURSER_RATE_LIMIT=-1",
+		"PURSER_RATE_LIMIT=1.5",
+		"PURSER_RATE_LIMIT=many",
+		"PURSER_SECRET_KEY=short",
+		"PURSER_METRICS_ADDR=7777",
+	} {
+		name, value, _ := strings.Cut(pair, "=")
+		_, err := readConfig([]string{pair})
+		if err == nil {
+			t.Errorf("%s was accepted", pair)
+			continue
+		}
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is refused without its name: %v", pair, err)
+		}
+		if strings.Contains(err.Error(), value) {
+			t.Errorf("%s is refused with its value, which may be a secret: %v", pair, err)
+		}
+	}
+	t.Run("all at once", func(t *testing.T) {
+		_, err := readConfig([]string{"PURSER_ONE=1", "PURSER_RATE_LIMIT=x"})
+		if err == nil || !strings.Contains(err.Error(), "PURSER_ONE") || !strings.Contains(err.Error(), "PURSER_RATE_LIMIT") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
