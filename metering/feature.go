@@ -43,6 +43,8 @@ type Feature struct {
 
 	// PlanPricingLocked is true while a plan or a live subscription names the feature.
 	PlanPricingLocked bool
+	// Multiplied is true while one of them multiplies the price.
+	Multiplied bool
 	// DeduplicationLocked is true once a use of the feature was accepted.
 	DeduplicationLocked bool
 }
@@ -76,6 +78,9 @@ func (f Feature) Patch(p FeaturePatch) (Feature, error) {
 	set(&next.QuantityPerUnit, p.QuantityPerUnit)
 	set(&next.PricingMode, p.PricingMode)
 	set(&next.Deduplication, p.Deduplication)
+	if f.Multiplied && f.PricingMode != Callback && next.PricingMode == Callback {
+		return f, fault.New(fault.CallbackMultiplier)
+	}
 	if f.PlanPricingLocked && !samePricing(f, next) {
 		return f, fault.New(fault.PricingLocked)
 	}

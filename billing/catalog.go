@@ -1,0 +1,107 @@
+package billing
+
+import (
+	"slices"
+
+	"purser/fault"
+	"purser/metering"
+)
+
+// Catalog is what a plan may name, by key. Whoever loads it needs only what the
+// plan at hand names.
+type Catalog struct {
+	Features map[string]metering.Feature
+	Credits  map[string]metering.Credit
+}
+
+// setLists replaces the lists that are given. What is wrong with the lists
+// themselves is said before what they name is looked up.
+func (p *Plan) setLists(limits *[]metering.Limit, grants *[]Grant, multipliers *[]metering.Multiplier, catalog Catalog) error {
+	l, g, m := given(limits), given(grants), given(multipliers)
+	for _, err := range []error{
+		namedOnce("featureLimits", "feature", l, func(l metering.Limit) string { return l.FeatureKey }),
+		namedOnce("creditGrants", "credit", g, func(g Grant) string { return g.CreditKey }),
+		namedOnce("featureMultipliers", "feature", m, func(m metering.Multiplier) string { return m.FeatureKey }),
+		catalog.findLimits(l),
+		catalog.findGrants(g),
+		catalog.findMultipliers(m),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if limits != nil {
+		p.Limits = l
+	}
+	if grants != nil {
+		p.Grants = g
+	}
+	if multipliers != nil {
+		p.Multipliers = m
+	}
+	return nil
+}
+
+// given copies a list, because the ids will be written into it.
+func given[T any](list *[]T) []T {
+	if list == nil {
+		return nil
+	}
+	return slices.Clone(*list)
+}
+
+func namedOnce[T any](list, noun string, items []T, key func(T) string) error {
+	seen := make(map[string]bool, len(items))
+	for _, item := range items {
+		if seen[key(item)] {
+			return fault.Newf(fault.InvalidRequest, "%s names the %s %q twice. Name each %s once.", list, noun, key(item), noun)
+		}
+		seen[key(item)] = true
+	}
+	return nil
+}
+
+func (c Catalog) findLimits(limits []metering.Limit) error {
+	for i := range limits {
+		feature, err := c.feature(limits[i].FeatureKey)
+		if err != nil {
+			return err
+		}
+		limits[i].FeatureID = feature.ID
+	}
+	return nil
+}
+
+func (c Catalog) findGrants(grants []Grant) error {
+	for i := range grants {
+		credit, known := c.Credits[grants[i].CreditKey]
+		if !known {
+			return fault.Newf(fault.CreditNotFound, "There is no credit with the key %q. Create it first with POST /v1/credits.", grants[i].CreditKey)
+		}
+		grants[i].CreditID = credit.ID
+	}
+	return nil
+}
+
+func (c Catalog) findMultipliers(multipliers []metering.Multiplier) error {
+	for i := range multipliers {
+		feature, err := c.feature(multipliers[i].FeatureKey)
+		if err != nil {
+			return err
+		}
+		if feature.PricingMode == metering.Callback {
+			return fault.Newf(fault.CallbackMultiplier,
+				"The feature %q is priced by callback, so there is no price to multiply. Leave it out of featureMultipliers.", feature.Key)
+		}
+		multipliers[i].FeatureID = feature.ID
+	}
+	return nil
+}
+
+func (c Catalog) feature(key string) (metering.Feature, error) {
+	feature, known := c.Features[key]
+	if !known {
+		return feature, fault.Newf(fault.FeatureNotFound, "There is no feature with the key %q. Create it first with POST /v1/features.", key)
+	}
+	return feature, nil
+}

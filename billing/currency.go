@@ -1,0 +1,90 @@
+package billing
+
+import (
+	"strconv"
+	"strings"
+
+	"purser/fault"
+)
+
+// smallestCharge is what the provider charges at least, in the currency's
+// smallest unit, from its page on currencies. A smaller invoice counts as paid
+// there and is carried over to the next one: credits for no money.
+//
+// A currency that the page does not list has the smallest charge of the currency
+// that the account is settled in, which takes an exchange rate to know. For such
+// a one any amount passes here that can be written down, and the provider
+// decides.
+var smallestCharge = map[string]int64{
+	"aed": 200, "ars": 50, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50, "cop": 50,
+	"czk": 1500, "dkk": 250, "eur": 50, "gbp": 30, "hkd": 400, "huf": 17500, "idr": 50, "ils": 50,
+	"inr": 50, "jpy": 50, "krw": 50, "mxn": 1000, "myr": 200, "nok": 300, "nzd": 50, "php": 50,
+	"pln": 200, "ron": 200, "rub": 50, "sek": 300, "sgd": 50, "thb": 1000, "usd": 50, "zar": 50,
+}
+
+// SmallestCharge is the least that can be charged in a currency.
+func SmallestCharge(currency string) int64 {
+	if least, listed := smallestCharge[currency]; listed {
+		return least
+	}
+	return chargeStep(currency)
+}
+
+// chargeStep is what an amount has to be a multiple of. The crown of Iceland and
+// the shilling of Uganda have no hundredths, but the provider still counts in
+// them; and it has only two places for those with three.
+func chargeStep(currency string) int64 {
+	switch currency {
+	case "isk", "ugx":
+		return 100
+	case "bhd", "jod", "kwd", "omr", "tnd":
+		return 10
+	default:
+		return 1
+	}
+}
+
+// Decimals is how many digits of an amount stand behind the point.
+func Decimals(currency string) int {
+	switch currency {
+	case "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf":
+		return 0
+	case "bhd", "jod", "kwd", "omr", "tnd":
+		return 3
+	default:
+		return 2
+	}
+}
+
+// FormatMoney writes an amount for people, such as "29.00 USD".
+func FormatMoney(amountCents int64, currency string) string {
+	digits, places := strconv.FormatInt(amountCents, 10), Decimals(currency)
+	if missing := places + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	point := len(digits) - places
+	if places > 0 {
+		digits = digits[:point] + "." + digits[point:]
+	}
+	return digits + " " + strings.ToUpper(currency)
+}
+
+// CheckCharge refuses an amount that the provider could not charge.
+func CheckCharge(amountCents int64, currency string) error {
+	if least := SmallestCharge(currency); amountCents < least {
+		return fault.Newf(fault.AmountTooSmall, "The smallest charge in %s is %s, which is amountCents %d. Ask for at least that.",
+			strings.ToUpper(currency), FormatMoney(least, currency), least)
+	}
+	if step := chargeStep(currency); amountCents%step != 0 {
+		return fault.Newf(fault.AmountNotChargeable, "Amounts in %s have to be a multiple of %d. Round amountCents.",
+			strings.ToUpper(currency), step)
+	}
+	return nil
+}
+
+func (p Price) check() error {
+	if p.Free() {
+		return nil
+	}
+	return CheckCharge(p.AmountCents, p.Currency)
+}

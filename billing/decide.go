@@ -1,0 +1,155 @@
+package billing
+
+import (
+	"purser/fault"
+	"purser/metering"
+)
+
+// ChangeOrder is what a request to change plans amounts to. What is called off
+// comes before everything else: a page on which the old wish can still be paid
+// would charge twice.
+type ChangeOrder struct {
+	Kind             ChangeKind
+	Target           Terms
+	ReleaseScheduled bool
+	VoidPending      bool
+}
+
+// DecideChange says what it means that the identity wants to be on the plan,
+// whose subscription is nil when it has none.
+func DecideChange(current *Subscription, target Plan) (ChangeOrder, error) {
+	if current == nil || current.Ended() {
+		return decideStart(target)
+	}
+	if err := changeable(*current); err != nil {
+		return ChangeOrder{}, err
+	}
+	order := ChangeOrder{
+		Target:           target.Terms(),
+		ReleaseScheduled: current.Scheduled != nil,
+		VoidPending:      current.Pending != nil,
+	}
+	if target.ID == current.Terms.PlanID {
+		if !order.ReleaseScheduled && !order.VoidPending {
+			return ChangeOrder{}, fault.New(fault.AlreadyOnPlan)
+		}
+		order.Kind, order.Target = Keep, current.Terms
+		return order, nil
+	}
+	order.Kind = kindOf(*current, target)
+	if err := takeable(target); err != nil {
+		return ChangeOrder{}, err
+	}
+	if target.Currency != current.Terms.Currency {
+		return ChangeOrder{}, fault.New(fault.CurrencyMismatch)
+	}
+	// From one free plan to another the provider has no part in it.
+	if stays := current.Local() && target.Free(); !stays {
+		return order, salable(target)
+	}
+	return order, nil
+}
+
+// decideStart is for an identity without a subscription. Only what costs nothing
+// can start without somebody at a payment page.
+func decideStart(target Plan) (ChangeOrder, error) {
+	if !target.Free() {
+		return ChangeOrder{}, fault.New(fault.SubscriptionNotFound)
+	}
+	return ChangeOrder{Kind: StartFree, Target: target.Terms()}, takeable(target)
+}
+
+// kindOf: an upgrade costs more and does not shorten the interval; everything
+// else waits, because a paid period is never cut short. A free period was not
+// paid, so leaving it for a paid plan is an upgrade in any case. What the
+// provider does not know has no saved card either: it is paid for on a page.
+func kindOf(current Subscription, target Plan) ChangeKind {
+	was := current.Terms.Price
+	dearer := target.AmountCents > was.AmountCents
+	switch {
+	case !dearer, target.Interval.shorterThan(was.Interval) && !was.Free():
+		return Downgrade
+	case current.Local():
+		return Checkout
+	default:
+		return Upgrade
+	}
+}
+
+func changeable(current Subscription) error {
+	switch {
+	case current.Status == metering.StatusIncomplete:
+		return fault.Newf(fault.PaymentHold, "The first payment of this subscription is not confirmed yet. Wait until it is, or has failed.")
+	case current.PaymentHold():
+		return fault.New(fault.PaymentHold)
+	case current.CancelAtPeriodEnd:
+		return fault.New(fault.CancellationScheduled)
+	default:
+		return nil
+	}
+}
+
+func takeable(target Plan) error {
+	if !target.Active {
+		return fault.New(fault.PlanInactive)
+	}
+	return nil
+}
+
+func salable(target Plan) error {
+	if target.Sync.Status != SyncDone {
+		return fault.New(fault.PlanNotSynced)
+	}
+	return nil
+}
+
+// DecideCheckout says whether a hosted checkout may sell the plan to the
+// identity. One whose first payment is still being confirmed counts as there:
+// a second page could be paid as well.
+func DecideCheckout(current *Subscription, target Plan) error {
+	if current != nil && !current.Ended() {
+		return fault.New(fault.SubscriptionExists)
+	}
+	if err := takeable(target); err != nil {
+		return err
+	}
+	return salable(target)
+}
+
+// CancelOrder is what a request to cancel amounts to.
+type CancelOrder struct {
+	CancelAtPeriodEnd bool
+	Changes           bool // whether the flag is another than before
+	ReleaseScheduled  bool
+	VoidPending       bool
+}
+
+// DecideCancel says what it means that the subscription shall, or shall not, end
+// with its period. A queued downgrade is released in either case. An upgrade
+// that waits for payment goes only with the subscription.
+func DecideCancel(current *Subscription, atPeriodEnd bool) (CancelOrder, error) {
+	switch {
+	case current == nil, current.Ended():
+		return CancelOrder{}, fault.New(fault.SubscriptionNotFound)
+	case current.Status == metering.StatusIncomplete:
+		return CancelOrder{}, changeable(*current)
+	}
+	return CancelOrder{
+		CancelAtPeriodEnd: atPeriodEnd,
+		Changes:           current.CancelAtPeriodEnd != atPeriodEnd,
+		ReleaseScheduled:  current.Scheduled != nil,
+		VoidPending:       current.Pending != nil && atPeriodEnd,
+	}, nil
+}
+
+// DecideTopUp says whether the identity may buy an amount of a credit at the
+// price. The terms have a word in it only while they are in force.
+func DecideTopUp(current *Subscription, amount metering.Amount, amountCents int64, currency string) error {
+	if current != nil && current.Status.InForce() && !current.Terms.TopupsEnabled {
+		return fault.New(fault.TopupsDisabled)
+	}
+	if amount == 0 {
+		return fault.Newf(fault.AmountTooSmall, "A top-up of no credits cannot be sold. Ask for amountNanocredits above 0.")
+	}
+	return CheckCharge(amountCents, currency)
+}

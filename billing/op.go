@@ -1,0 +1,111 @@
+package billing
+
+import (
+	"strconv"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+// Op is the intent of a conversation with the provider. It is stored before the
+// first call, with everything that the calls will say, so that whoever finds it
+// after a crash says the same again.
+type Op struct {
+	ID             ids.ID
+	Kind           OpKind
+	IdempotencyKey string // the caller's; unique for the kind in the application
+	Fingerprint    Fingerprint
+
+	// Parameters are frozen with the intent: a repeat with a later expiry, say, would
+	// be another request under the same key, which the provider refuses for a day.
+	Parameters map[string]string
+
+	Step        Step
+	Attempt     int // from 1, for each step
+	State       OpState
+	CreatedAt   int64
+	AttemptedAt int64 // when this step was first sent in this attempt; zero when not yet
+}
+
+// OpKind is what the conversation is about.
+type OpKind string
+
+// The kinds of conversations. The first four are asked for by callers.
+const (
+	OpChange   OpKind = "change"
+	OpCancel   OpKind = "cancel"
+	OpCheckout OpKind = "checkout"
+	OpTopUp    OpKind = "topup"
+	OpSync     OpKind = "sync"   // a plan
+	OpAction   OpKind = "action" // something that a projection asked for
+)
+
+// Step is one call of a conversation.
+type Step string
+
+// The steps.
+const (
+	StepProduct  Step = "product"
+	StepPrice    Step = "price"
+	StepArchive  Step = "archive"
+	StepCustomer Step = "customer"
+	StepExpire   Step = "expire"   // a session
+	StepSession  Step = "session"  // a new one; whoever opens the page is charged there, not by the call
+	StepRelease  Step = "release"  // a schedule
+	StepVoid     Step = "void"     // an invoice
+	StepUpgrade  Step = "upgrade"  // charges
+	StepSchedule Step = "schedule" // made from the subscription
+	StepPhases   Step = "phases"   // of the schedule
+	StepFlag     Step = "flag"     // to cancel with the period, or not
+	StepEnd      Step = "end"      // a subscription, now
+	StepRefund   Step = "refund"
+)
+
+// Charges reports whether the call itself can take money.
+func (s Step) Charges() bool { return s == StepUpgrade }
+
+// OpState is how a conversation ended.
+type OpState string
+
+// The states of a conversation.
+const (
+	OpRunning OpState = "running"
+	OpDone    OpState = "done"
+	OpFailed  OpState = "failed"
+)
+
+// ProviderKey is the idempotency key of the call. It is made from our own id and
+// never from the caller's key, which the provider would trim and share.
+func (o Op) ProviderKey() string {
+	return "psr:" + o.ID.Format("op") + ":" + string(o.Step) + ":" + strconv.Itoa(o.Attempt)
+}
+
+// To gives the op at its next step.
+func (o Op) To(step Step) Op {
+	o.Step, o.Attempt, o.AttemptedAt = step, 1, 0
+	return o
+}
+
+// Again gives the op with a new attempt at its step, under a new key.
+func (o Op) Again() Op {
+	o.Attempt++
+	o.AttemptedAt = 0
+	return o
+}
+
+// Sending gives the op as it has to be stored before its step is sent.
+func (o Op) Sending(now int64) Op {
+	if o.AttemptedAt == 0 {
+		o.AttemptedAt = now
+	}
+	return o
+}
+
+// Repeats refuses a request that carries the op's idempotency key and says
+// something else.
+func (o Op) Repeats(request Fingerprint) error {
+	if request != o.Fingerprint {
+		return fault.New(fault.IdempotencyConflict)
+	}
+	return nil
+}

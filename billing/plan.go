@@ -1,0 +1,110 @@
+package billing
+
+import (
+	"slices"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+// Plan is what can be subscribed to.
+type Plan struct {
+	ID   ids.ID
+	Key  string
+	Name string
+	Price
+	Limits        []metering.Limit
+	Grants        []Grant
+	Multipliers   []metering.Multiplier
+	TopupsEnabled bool
+	Active        bool // whether it can be taken
+	Revision      int64
+	Sync          Sync
+	CreatedAt     int64
+}
+
+// PlanDraft is a wished plan. Its lists name features and credits by key; the
+// ids come from the catalog.
+type PlanDraft struct {
+	Key  string
+	Name string
+	Price
+	Limits        []metering.Limit
+	Grants        []Grant
+	Multipliers   []metering.Multiplier
+	TopupsEnabled bool
+	Active        bool
+}
+
+// NewPlan makes the first revision of a plan, or the fault of what it says.
+func NewPlan(id ids.ID, d PlanDraft, catalog Catalog, now int64) (Plan, error) {
+	p := Plan{
+		ID:            id,
+		Key:           d.Key,
+		Name:          d.Name,
+		Price:         d.Price,
+		TopupsEnabled: d.TopupsEnabled,
+		Active:        d.Active,
+		Revision:      1,
+		Sync:          Sync{Status: SyncPending, Version: 1, PriceNumber: 1},
+		CreatedAt:     now,
+	}
+	if err := p.setLists(&d.Limits, &d.Grants, &d.Multipliers, catalog); err != nil {
+		return Plan{}, err
+	}
+	return p, p.Price.check()
+}
+
+// PlanPatch is a wished change; a nil field stays as it is.
+type PlanPatch struct {
+	ExpectedRevision *int64
+	Name             *string
+	AmountCents      *int64
+	Currency         *string
+	Interval         *Interval
+	Limits           *[]metering.Limit
+	Grants           *[]Grant
+	Multipliers      *[]metering.Multiplier
+	TopupsEnabled    *bool
+	Active           *bool
+}
+
+// Patch gives the plan after the change, for new subscriptions only. A patch that
+// changes nothing keeps the revision.
+func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
+	if expected := patch.ExpectedRevision; expected != nil && *expected != p.Revision {
+		return p, fault.Newf(fault.RevisionConflict,
+			"You expected revision %d, and it is at revision %d. Read it again, then repeat your change.", *expected, p.Revision)
+	}
+	next := p
+	set(&next.Name, patch.Name)
+	set(&next.AmountCents, patch.AmountCents)
+	set(&next.Currency, patch.Currency)
+	set(&next.Interval, patch.Interval)
+	set(&next.TopupsEnabled, patch.TopupsEnabled)
+	set(&next.Active, patch.Active)
+	if err := next.setLists(patch.Limits, patch.Grants, patch.Multipliers, catalog); err != nil {
+		return p, err
+	}
+	if err := next.Price.check(); err != nil {
+		return p, err
+	}
+	if !next.says(p) {
+		next.Revision++
+	}
+	next.Sync = p.Sync.after(p, next)
+	return next, nil
+}
+
+// says reports whether both plans tell a subscriber the same.
+func (p Plan) says(q Plan) bool {
+	return p.Name == q.Name && p.Price == q.Price && p.TopupsEnabled == q.TopupsEnabled && p.Active == q.Active &&
+		slices.Equal(p.Limits, q.Limits) && slices.Equal(p.Grants, q.Grants) && slices.Equal(p.Multipliers, q.Multipliers)
+}
+
+func set[T any](field *T, wished *T) {
+	if wished != nil {
+		*field = *wished
+	}
+}

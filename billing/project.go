@@ -1,0 +1,209 @@
+package billing
+
+import "purser/metering"
+
+// Known is what we hold of a subscription before the provider is heard.
+type Known struct {
+	Subscription Subscription
+
+	// Changes are all that were ever asked of the subscription, the checkout that
+	// made it, and the checkouts that would replace it. They tell on which terms an
+	// invoice was sold, however late it is seen.
+	Changes []Change
+	// Prices are the terms in the catalog by the provider's price, for what was
+	// sold there without us.
+	Prices map[string]Terms
+	// Payments are those of the subscription's invoices that are settled, and the
+	// identity's free ones.
+	Payments []Payment
+	// Rival is another live subscription of the identity; nil for none.
+	Rival *Subscription
+}
+
+// Projection is what follows from the provider's word. Everything but the
+// actions is stored in one transaction; the actions are calls for later.
+type Projection struct {
+	Subscription Subscription
+	Replaced     *Subscription // the rival, ended, when this one took its place
+	Changes      []Change      // those that moved
+	Settled      []Payment     // to be credited, in this order, and remembered
+	Actions      []Action
+	Alerts       []Alert
+}
+
+// Action is something that the provider has to be asked for. It may be said again
+// as long as it is not done; the kind and the object make it one.
+type Action struct {
+	Kind     ActionKind
+	ObjectID string
+}
+
+// ActionKind is what to ask the provider for.
+type ActionKind string
+
+// The actions.
+const (
+	CancelNow     ActionKind = "cancel_now"     // a subscription, without proration or invoice
+	RefundInvoice ActionKind = "refund_invoice" // all that was paid of it
+)
+
+// Alert is something that a person should look at.
+type Alert struct {
+	Kind     AlertKind
+	ObjectID string
+}
+
+// AlertKind is what a person should look at.
+type AlertKind string
+
+// The alerts.
+const (
+	UnknownPrice      AlertKind = "unknown_price"      // sold or queued at the provider, not by us: the terms of before stay
+	UnaskedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
+	ExtraSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
+	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
+)
+
+// Project takes a subscription to where the provider's word puts it. The result
+// depends on the word alone, not on how often or after which other word it was
+// heard: a report that is older than what is known does no harm, and the next
+// one heals it.
+func Project(known Known, said ProviderSubscription, now int64) Projection {
+	p := projector{known: known, said: said, now: now, applied: map[int]string{}}
+	p.Subscription = known.Subscription
+	p.standing()
+	p.settle()
+	p.period()
+	p.status()
+	p.cancellation()
+	p.scheduled()
+	p.pending()
+	p.changes()
+	p.takePlace()
+	return p.Projection
+}
+
+// projector is a projection in the making.
+type projector struct {
+	Projection
+	known Known
+	said  ProviderSubscription
+	now   int64
+
+	purchases   []purchase
+	applied     map[int]string // changes that were paid for, by position, and the invoice as far as it is known
+	queued      int            // position of the change that is scheduled, or none
+	waiting     int            // position of the change that waits for payment, or none
+	openInvoice ProviderInvoice
+}
+
+// none is the position of a change that there is not.
+const none = -1
+
+// standing finds out whether the subscription may come into force at all. One
+// that is live keeps its place, so of two that were bought at once the one that
+// is heard of second gives way.
+func (p *projector) standing() {
+	s := &p.Subscription
+	if s.Extra || s.Begun || s.Ended() || p.known.Rival == nil || p.replacesRival() {
+		return
+	}
+	if p.said.Status.Terminal() && len(paidSales(p.said.Invoices)) == 0 {
+		return
+	}
+	s.Extra = true
+	p.alert(ExtraSubscription, p.said.ID)
+}
+
+func (p *projector) replacesRival() bool {
+	for _, c := range p.known.Changes {
+		if c.replaces(*p.known.Rival) {
+			return true
+		}
+	}
+	return false
+}
+
+// period moves period and terms to the latest that was paid. Around a renewal,
+// the provider's own period runs ahead of the payment, so it is not asked.
+func (p *projector) period() {
+	s := &p.Subscription
+	if s.Extra {
+		return
+	}
+	for _, bought := range p.purchases {
+		start := bought.line.Period.Start
+		// Two that start in the same second, as an upgrade right after the purchase
+		// does: the one holds whose price the provider goes by.
+		if !s.Begun || start > s.Period.Start || start == s.Period.Start && bought.line.PriceID == p.said.PriceID {
+			s.Begun, s.Period, s.Terms = true, bought.line.Period, bought.terms
+		}
+	}
+}
+
+func (p *projector) status() {
+	s := &p.Subscription
+	if !s.Begun && !p.said.Period.IsZero() {
+		s.Period = p.said.Period
+	}
+	switch {
+	case s.Ended():
+	case p.said.Status.Terminal():
+		at := p.said.EndedAt
+		if at == 0 {
+			at = p.now
+		}
+		*s = s.End(at)
+	case !s.Begun:
+		s.Status = metering.StatusIncomplete
+	default:
+		s.Status = statusOf(p.said.Status)
+	}
+	if s.Extra && !p.said.Status.Terminal() {
+		p.act(CancelNow, p.said.ID)
+	}
+}
+
+// statusOf is for a subscription that has begun, so "incomplete" cannot be said
+// of it; whatever is unknown rests until somebody has looked.
+func statusOf(said ProviderStatus) metering.SubscriptionStatus {
+	switch said {
+	case ProviderActive:
+		return metering.StatusActive
+	case ProviderTrialing:
+		return metering.StatusTrialing
+	case ProviderPastDue:
+		return metering.StatusPastDue
+	case ProviderUnpaid:
+		return metering.StatusUnpaid
+	default:
+		return metering.StatusPaused
+	}
+}
+
+// cancellation: the provider's own portal sets a date and not the flag.
+func (p *projector) cancellation() {
+	byDate := p.said.CancelAt > 0 && p.said.CancelAt <= p.said.Period.End
+	p.Subscription.CancelAtPeriodEnd = p.said.CancelAtPeriodEnd || byDate
+}
+
+// takePlace ends the subscription that this one was bought to replace, in the
+// same step in which this one comes into force.
+func (p *projector) takePlace() {
+	if p.known.Rival == nil || !p.Subscription.Live() || !p.replacesRival() {
+		return
+	}
+	replaced := p.known.Rival.End(p.now)
+	p.Replaced = &replaced
+	if !replaced.Local() {
+		p.act(CancelNow, replaced.ProviderID)
+	}
+}
+
+func (p *projector) act(kind ActionKind, objectID string) {
+	p.Actions = append(p.Actions, Action{kind, objectID})
+}
+
+func (p *projector) alert(kind AlertKind, objectID string) {
+	p.Alerts = append(p.Alerts, Alert{kind, objectID})
+}

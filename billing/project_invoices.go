@@ -1,0 +1,207 @@
+package billing
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// purchase is a paid invoice that bought a period.
+type purchase struct {
+	invoice ProviderInvoice
+	line    ProviderLine
+	terms   Terms
+	unasked bool // an update that no change asked for
+}
+
+// settle works out what each paid invoice bought, and credits those that are not
+// settled yet, oldest first.
+func (p *projector) settle() {
+	for _, sale := range paidSales(p.said.Invoices) {
+		bought, known := p.sold(sale)
+		if !known {
+			p.alert(UnknownPrice, sale.line.PriceID)
+			continue
+		}
+		p.purchases = append(p.purchases, bought)
+		source := Source{Invoice, bought.invoice.ID}
+		if !remembered(p.known.Payments, source) && !remembered(p.Settled, source) {
+			p.Settled = append(p.Settled, p.payment(source, bought))
+		}
+	}
+	if p.Subscription.Extra {
+		p.giveBack()
+	}
+}
+
+// paidSales are the paid invoices that bought a period, with the line that says
+// which, in the order of their periods. An invoice for anything else, such as
+// one that somebody wrote by hand, buys none, however much was paid.
+func paidSales(invoices []ProviderInvoice) []purchase {
+	var sales []purchase
+	for _, invoice := range invoices {
+		if invoice.Status != InvoicePaid || !invoice.Reason.buysPeriod() {
+			continue
+		}
+		if line, found := invoice.periodLine(); found {
+			sales = append(sales, purchase{invoice: invoice, line: line})
+		}
+	}
+	slices.SortFunc(sales, func(a, b purchase) int {
+		return cmp.Or(
+			cmp.Compare(a.line.Period.Start, b.line.Period.Start),
+			cmp.Compare(a.invoice.CreatedAt, b.invoice.CreatedAt),
+			cmp.Compare(a.invoice.ID, b.invoice.ID),
+		)
+	})
+	return sales
+}
+
+func (r InvoiceReason) buysPeriod() bool {
+	return r == ReasonCreate || r == ReasonCycle || r == ReasonUpdate
+}
+
+// periodLine is the line that bills the latest full period of a subscription.
+func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
+	for _, line := range i.Lines {
+		if !line.Subscription || line.Proration || line.PriceID == "" {
+			continue
+		}
+		if !found || line.Period.Start > latest.Period.Start {
+			latest, found = line, true
+		}
+	}
+	return latest, found
+}
+
+// sold finds the terms on which a sale was made: those of the change that asked
+// for it, else those that the subscription has at this price, else those of the
+// catalog.
+func (p *projector) sold(sale purchase) (purchase, bool) {
+	at := p.changeFor(sale)
+	if at == none {
+		sale.unasked = sale.invoice.Reason == ReasonUpdate
+		terms, known := p.termsOf(sale.line.PriceID)
+		sale.terms = terms
+		return sale, known
+	}
+	sale.terms = p.known.Changes[at].Target
+	switch {
+	case !sale.fulfils(p.known.Changes[at]):
+		if _, paid := p.applied[at]; !paid {
+			p.applied[at] = ""
+		}
+	case p.paidBy(at) == "" || p.paidBy(at) == sale.invoice.ID:
+		p.applied[at] = sale.invoice.ID
+	default:
+		// Two paid updates for one wish: somebody was charged twice.
+		sale.unasked = sale.invoice.Reason == ReasonUpdate
+	}
+	return sale, true
+}
+
+// fulfils tells the invoice that a change was waiting for from the later ones
+// that continue on its terms.
+func (b purchase) fulfils(c Change) bool {
+	switch c.Kind {
+	case Checkout:
+		return b.invoice.Reason == ReasonCreate
+	case Upgrade:
+		return b.invoice.Reason == ReasonUpdate
+	default:
+		return b.invoice.Reason == ReasonCycle
+	}
+}
+
+// paidBy is the invoice that has paid for a change, as far as it is known.
+func (p *projector) paidBy(position int) string {
+	if invoiceID := p.applied[position]; invoiceID != "" {
+		return invoiceID
+	}
+	if c := p.known.Changes[position]; c.State == ChangeApplied {
+		return c.InvoiceID
+	}
+	return ""
+}
+
+// clockSkew is how far the provider's clock may be behind ours when both write
+// down the same moment.
+const clockSkew = int64(time.Minute / time.Millisecond)
+
+// changeFor finds the change that a sale fulfils or continues: the latest one to
+// its price that was asked for before the period began. A plan's terms can differ
+// between two sales at one price, so the time decides.
+func (p *projector) changeFor(sale purchase) int {
+	latest := none
+	for i, c := range p.known.Changes {
+		if c.Target.PriceID != sale.line.PriceID || c.replaces(p.known.Subscription) {
+			continue
+		}
+		if c.InvoiceID == sale.invoice.ID {
+			return i
+		}
+		begins := sale.line.Period.Start
+		if c.Kind != Downgrade {
+			begins += clockSkew
+		}
+		if sale.invoice.Reason == ReasonUpdate && c.Kind != Upgrade || c.RequestedAt > begins {
+			continue
+		}
+		if latest == none || c.later(p.known.Changes[latest]) {
+			latest = i
+		}
+	}
+	return latest
+}
+
+func (p *projector) termsOf(priceID string) (Terms, bool) {
+	if own := p.known.Subscription.Terms; own.PriceID == priceID {
+		return own, true
+	}
+	terms, known := p.known.Prices[priceID]
+	return terms, known
+}
+
+func (p *projector) payment(source Source, bought purchase) Payment {
+	settled := Payment{
+		Source:      source,
+		AmountCents: bought.invoice.AmountPaid,
+		Currency:    bought.invoice.Currency,
+		IntentID:    bought.invoice.IntentID,
+		ChargeID:    bought.invoice.ChargeID,
+		PlanID:      bought.terms.PlanID,
+		Period:      bought.line.Period,
+		Free:        bought.terms.Free(),
+	}
+	if p.grants(bought) {
+		settled.Credits = bought.terms.credits()
+	}
+	return settled
+}
+
+// grants reports whether the purchase brings the credits of its terms.
+func (p *projector) grants(bought purchase) bool {
+	switch {
+	case p.Subscription.Extra:
+		return false
+	case bought.unasked:
+		p.alert(UnaskedUpdate, bought.invoice.ID)
+		return false
+	case bought.terms.Free():
+		ended := p.known.Subscription.Ended() && bought.line.Period.Start >= p.known.Subscription.EndedAt
+		return !ended && freeGrantDue(concat(p.known.Payments, p.Settled), bought.terms.PlanID, bought.line.Period)
+	default:
+		// A trial has its line at nothing. Money from the customer's balance is money.
+		return bought.line.AmountCents > 0
+	}
+}
+
+// giveBack asks for a refund of whatever was paid for an extra subscription,
+// whatever it was paid for.
+func (p *projector) giveBack() {
+	for _, invoice := range p.said.Invoices {
+		if invoice.Status == InvoicePaid && invoice.AmountPaid > 0 && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
+			p.act(RefundInvoice, invoice.ID)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package billing
+
+import (
+	"slices"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+// Terms are what a subscription copies from its plan. A later change of the plan
+// does not touch them.
+type Terms struct {
+	PlanID  ids.ID
+	PlanKey string
+	Price
+	PriceID       string // the provider's; empty when it was not sold there
+	Limits        []metering.Limit
+	Grants        []Grant
+	Multipliers   []metering.Multiplier
+	TopupsEnabled bool
+}
+
+// Grant is an amount of one credit.
+type Grant struct {
+	CreditID  ids.ID
+	CreditKey string
+	Amount    metering.Amount
+}
+
+// Terms freezes the plan as it is now.
+func (p Plan) Terms() Terms {
+	return Terms{
+		PlanID:        p.ID,
+		PlanKey:       p.Key,
+		Price:         p.Price,
+		PriceID:       p.Sync.PriceID,
+		Limits:        slices.Clone(p.Limits),
+		Grants:        slices.Clone(p.Grants),
+		Multipliers:   slices.Clone(p.Multipliers),
+		TopupsEnabled: p.TopupsEnabled,
+	}
+}
+
+// Metering is the part of the terms by which uses are decided.
+func (t Terms) Metering() metering.Terms {
+	return metering.Terms{Limits: t.Limits, Multipliers: t.Multipliers}
+}
+
+// credits are the grants that change a balance.
+func (t Terms) credits() []Grant {
+	var credits []Grant
+	for _, g := range t.Grants {
+		if g.Amount > 0 {
+			credits = append(credits, g)
+		}
+	}
+	return credits
+}
