@@ -35,6 +35,9 @@ func (in input) OptionalText(name string) *string { return optional(in, name, in
 // OptionalInt reads an integer, nil when it is absent.
 func (in input) OptionalInt(name string) *int64 { return optional(in, name, in.Int) }
 
+// OptionalBool reads true or false, nil when it was not given.
+func (in input) OptionalBool(name string) *bool { return optional(in, name, in.Bool) }
+
 // OptionalAmount reads an amount, nil when it is absent.
 func (in input) OptionalAmount(name string) *metering.Amount {
 	return optional(in, name, in.Amount)

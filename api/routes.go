@@ -30,6 +30,11 @@ func (s *Server) routes() []route {
 		get("/v1/features/{key}", tenancy.FeaturesRead, s.getFeature),
 		patch("/v1/features/{key}", tenancy.FeaturesWrite, s.updateFeature),
 
+		post("/v1/plans", tenancy.PlansWrite, s.createPlan),
+		get("/v1/plans", tenancy.PlansRead, s.listPlans),
+		get("/v1/plans/{key}", tenancy.PlansRead, s.getPlan),
+		patch("/v1/plans/{key}", tenancy.PlansWrite, s.updatePlan),
+
 		post("/v1/wallets", tenancy.WalletsWrite, s.createWallet),
 		get("/v1/wallets", tenancy.WalletsRead, s.listWallets),
 		get("/v1/wallets/{identity}", tenancy.WalletsRead, s.getWallet),

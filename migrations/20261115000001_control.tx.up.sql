@@ -11,9 +11,12 @@ $$;
 
 --bun:split
 
+-- Whoever migrates may serve as this role. From version 16 on, who makes a role is
+-- a member of it, may let others be one, and still may not take the role on.
 DO $$
 BEGIN
-  IF NOT pg_has_role(current_user, 'purser_app', 'MEMBER') THEN
+  IF NOT pg_has_role(current_user, 'purser_app',
+    CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) THEN
     EXECUTE format('GRANT purser_app TO %I', current_user);
   END IF;
 END

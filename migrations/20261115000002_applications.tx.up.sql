@@ -45,6 +45,7 @@ CREATE TABLE api_keys (
   created_by   uuid,            -- a user; none when the command line made it
   created_at   bigint  NOT NULL,
   expires_at   bigint,
+  revoked      boolean NOT NULL DEFAULT false, -- for good, whatever a node's clock says
   revoked_at   bigint, -- in the future while a rotation's overlap runs
   last_used_at bigint,
   replaces     uuid,

@@ -44,7 +44,6 @@ CREATE TABLE features (
   quantity_per_unit    bigint        NOT NULL,
   pricing_mode         text          NOT NULL,
   deduplication_period text          NOT NULL,
-  plan_pricing_locked  boolean       NOT NULL DEFAULT false, -- while a plan or a live subscription names it
   deduplication_locked boolean       NOT NULL DEFAULT false, -- since its first accepted use
   revision             bigint        NOT NULL,
   price_number         bigint        NOT NULL, -- of the revision in force, in prices

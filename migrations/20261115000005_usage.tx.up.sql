@@ -69,7 +69,7 @@ CREATE TABLE usage_events (
   quoted_nanocredits numeric(19,0),         -- NULL when it is the amount, or was not given
   deduplicated_from uuid,
   allowance_overage text,
-  event_id          text          COLLATE "C" NOT NULL,
+  event_id          bytea         NOT NULL, -- the caller's text, or a zero and the UUID that it spells
   entity_id         text          COLLATE "C",
   CONSTRAINT event_has_its_place_in_the_wallet UNIQUE (app_id, wallet_id, seq),
   CONSTRAINT charge_is_not_negative CHECK (amount_nanocredits >= 0),

@@ -11,8 +11,9 @@ import (
 
 const featureColumns = `
 	f.id, f.key, f.name, f.unit, f.credit_id, c.key, f.cost_nanocredits, f.quantity_per_unit,
-	f.pricing_mode, f.deduplication_period, f.plan_pricing_locked, f.deduplication_locked,
-	f.revision, f.created_at`
+	f.pricing_mode, f.deduplication_period, f.deduplication_locked, f.revision, f.created_at,
+	EXISTS (SELECT 1 FROM feature_references r WHERE r.app_id = $1 AND r.feature_id = f.id),
+	EXISTS (SELECT 1 FROM feature_references r WHERE r.app_id = $1 AND r.feature_id = f.id AND r.multiplied)`
 
 var (
 	insertFeature = declare("insert feature", `
@@ -47,8 +48,8 @@ var (
 
 func readFeature(row pgx.CollectableRow) (f metering.Feature, err error) {
 	err = row.Scan(&f.ID, &f.Key, &f.Name, &f.Unit, &f.CreditID, &f.CreditKey, (*amount)(&f.Cost), &f.QuantityPerUnit,
-		&f.PricingMode, &f.Deduplication, &f.PlanPricingLocked, &f.DeduplicationLocked,
-		&f.Revision, &f.CreatedAt)
+		&f.PricingMode, &f.Deduplication, &f.DeduplicationLocked, &f.Revision, &f.CreatedAt,
+		&f.PlanPricingLocked, &f.Multiplied)
 	return f, err
 }
 

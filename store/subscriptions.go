@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 
 	"purser/fault"
 	"purser/metering"
@@ -21,7 +20,7 @@ var touchWallet = declare("touch wallet", `
 // holds the wallet's lock and moves its version, so the next use, on whichever
 // node, is decided by it.
 func (a App) PutSubscription(ctx context.Context, identity string, s metering.Subscription) error {
-	terms, err := json.Marshal((*termsColumn)(&s.Terms))
+	terms, err := encodeTerms(s.Terms, nil)
 	if err != nil {
 		return err
 	}
@@ -38,67 +37,12 @@ func (a App) PutSubscription(ctx context.Context, identity string, s metering.Su
 		if err != nil {
 			return err
 		}
-		return tx.exec(ctx, touchWallet, 1, locked[0].ID)
+		if err := tx.exec(ctx, touchWallet, 1, locked[0].ID); err != nil {
+			return err
+		}
+		if !s.Status.Live() {
+			return tx.refer(ctx, s.ID, metering.Terms{})
+		}
+		return tx.refer(ctx, s.ID, s.Terms)
 	})
-}
-
-// termsColumn is how terms are kept: as JSON with short, stable names.
-type termsColumn metering.Terms
-
-type storedTerms struct {
-	Limits      []storedLimit      `json:"limits,omitempty"`
-	Multipliers []storedMultiplier `json:"multipliers,omitempty"`
-}
-
-type storedLimit struct {
-	FeatureID  string `json:"featureId"`
-	FeatureKey string `json:"featureKey"`
-	Limit      int64  `json:"limit"`
-	Period     string `json:"period"`
-	Overage    string `json:"overage"`
-}
-
-type storedMultiplier struct {
-	FeatureID   string `json:"featureId"`
-	FeatureKey  string `json:"featureKey"`
-	BasisPoints int64  `json:"basisPoints"`
-}
-
-// MarshalJSON writes the stored form.
-func (t *termsColumn) MarshalJSON() ([]byte, error) {
-	var stored storedTerms
-	for _, l := range t.Limits {
-		stored.Limits = append(stored.Limits, storedLimit{uuidOf(l.FeatureID).String(), l.FeatureKey, l.Limit, string(l.Period), string(l.Overage)})
-	}
-	for _, m := range t.Multipliers {
-		stored.Multipliers = append(stored.Multipliers, storedMultiplier{uuidOf(m.FeatureID).String(), m.FeatureKey, m.BasisPoints})
-	}
-	return json.Marshal(stored)
-}
-
-// UnmarshalJSON reads the stored form.
-func (t *termsColumn) UnmarshalJSON(text []byte) error {
-	var stored storedTerms
-	if err := json.Unmarshal(text, &stored); err != nil {
-		return err
-	}
-	*t = termsColumn{}
-	for _, l := range stored.Limits {
-		id, err := parseUUID(l.FeatureID)
-		if err != nil {
-			return err
-		}
-		t.Limits = append(t.Limits, metering.Limit{
-			FeatureID: id, FeatureKey: l.FeatureKey, Limit: l.Limit,
-			Period: metering.LimitPeriod(l.Period), Overage: metering.Overage(l.Overage),
-		})
-	}
-	for _, m := range stored.Multipliers {
-		id, err := parseUUID(m.FeatureID)
-		if err != nil {
-			return err
-		}
-		t.Multipliers = append(t.Multipliers, metering.Multiplier{FeatureID: id, FeatureKey: m.FeatureKey, BasisPoints: m.BasisPoints})
-	}
-	return nil
 }

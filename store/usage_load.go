@@ -1,8 +1,6 @@
 package store
 
 import (
-	"encoding/json"
-
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
@@ -38,9 +36,9 @@ var (
 			LIMIT 1) c`)
 
 	readKeys = declare("read keys", `
-		SELECT k.id, k.permissions, k.expires_at, k.revoked_at, k.last_used_at
+		SELECT k.id, k.permissions, k.expires_at, k.revoked, k.revoked_at, k.last_used_at
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
-			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked_at, last_used_at
+			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked, revoked_at, last_used_at
 			FROM api_keys WHERE app_id = $1 AND id = t.id
 			LIMIT 1) k`)
 
@@ -65,7 +63,7 @@ var (
 
 	readEvents = declare("read events", `
 		SELECT `+prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode
-		FROM unnest($2::text[]) AS t (event_id) CROSS JOIN LATERAL (
+		FROM unnest($2::bytea[]) AS t (event_id) CROSS JOIN LATERAL (
 			SELECT `+usageEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND event_id = t.event_id
 			LIMIT 1) e CROSS JOIN LATERAL (
@@ -92,19 +90,14 @@ var (
 			LIMIT 1) b`)
 )
 
-// loadFirst asks for everything that the uses name themselves.
+// loadFirst asks for what the uses name themselves, but for their event ids.
 func (b *appBatch) loadFirst(p *pipe, readWallet statement) {
-	var identities, featureKeys, eventIDs, keyIDs = textColumn, textColumn, textColumn, uuidColumn
+	var identities, featureKeys, keyIDs = textColumn, textColumn, uuidColumn
 	for _, identity := range b.identities() {
 		identities.text(identity)
 	}
 	for key := range b.uniqueUses(func(u *pending) string { return u.FeatureKey }) {
 		featureKeys.text(key)
-	}
-	for id := range b.uniqueUses(func(u *pending) string { return u.EventID }) {
-		if id != "" {
-			eventIDs.text(id)
-		}
 	}
 	seen := make(map[ids.ID]bool)
 	for _, u := range b.uses {
@@ -121,9 +114,15 @@ func (b *appBatch) loadFirst(p *pipe, readWallet statement) {
 	p.send(readKeys, b.takeKey, app, keyIDs.encode(nil))
 	p.send(readBalances, b.takeBalance, app, names)
 	p.send(readSubscriptions, b.takeSubscription, app, names)
-	if eventIDs.count > 0 {
-		p.send(readEvents, b.takeEvent, app, eventIDs.encode(nil))
+}
+
+// loadEvents asks for the records that already carry the event ids of the uses.
+func (b *appBatch) loadEvents(p *pipe) {
+	eventIDs := byteaColumn
+	for id := range b.uniqueUses(func(u *pending) string { return u.EventID }) {
+		eventIDs.eventID(id)
 	}
+	p.send(readEvents, b.takeEvent, b.scope.AppID[:], eventIDs.encode(nil))
 }
 
 func (b *appBatch) takeWallet(r *row) {
@@ -161,7 +160,7 @@ func (b *appBatch) takeFeature(r *row) {
 func (b *appBatch) takeKey(r *row) {
 	k := &keys.APIKey{Scope: b.scope, ID: r.id()}
 	k.Permissions = storedPermissions(r.text())
-	k.ExpiresAt, k.RevokedAt, k.LastUsedAt = r.int8(), r.int8(), r.int8()
+	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt = r.int8(), r.bool(), r.int8(), r.int8()
 	b.keys[k.ID] = k
 }
 
@@ -177,7 +176,8 @@ func (b *appBatch) takeSubscription(r *row) {
 	w := b.byID[r.id()]
 	s := &metering.Subscription{ID: r.id(), Status: metering.SubscriptionStatus(r.text())}
 	s.Period = metering.Period{Start: r.int8(), End: r.int8()}
-	if err := json.Unmarshal(r.bytes(), (*termsColumn)(&s.Terms)); err != nil {
+	var err error
+	if s.Terms, _, err = decodeTerms(r.bytes()); err != nil {
 		r.err = err
 	}
 	if w != nil {
@@ -186,7 +186,7 @@ func (b *appBatch) takeSubscription(r *row) {
 }
 
 func (b *appBatch) takeEvent(r *row) {
-	e := &metering.Event{TransactionID: r.id(), EventID: r.text(), WalletID: r.id()}
+	e := &metering.Event{TransactionID: r.id(), EventID: r.eventID(), WalletID: r.id()}
 	r.int8() // the price's number leads to its feature, below
 	e.Quantity, e.CreatedAt = r.int8(), r.int8()
 	e.OccurredAt = e.CreatedAt

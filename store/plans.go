@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/metering"
+)
+
+const planColumns = `
+	id, key, name, amount_cents, currency, billing_interval, terms, topups_enabled, active, revision,
+	sync_status, sync_error, sync_version, price_number, product_id, price_id, created_at`
+
+var (
+	insertPlan = declare("insert plan", `
+		INSERT INTO plans (app_id, org_id,`+planColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`)
+
+	selectPlan = declare("select plan", `
+		SELECT`+planColumns+`
+		FROM plans WHERE app_id = $1 AND key = $2`)
+
+	lockPlan = declare("lock plan", `
+		SELECT`+planColumns+`
+		FROM plans WHERE app_id = $1 AND key = $2 FOR NO KEY UPDATE`)
+
+	listPlans = declare("list plans", `
+		SELECT`+planColumns+`
+		FROM plans WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
+
+	updatePlan = declare("update plan", `
+		UPDATE plans SET name = $3, amount_cents = $4, currency = $5, billing_interval = $6, terms = $7,
+			topups_enabled = $8, active = $9, revision = $10, sync_status = $11, sync_error = $12,
+			sync_version = $13, price_number = $14, product_id = $15, price_id = $16
+		WHERE app_id = $1 AND id = $2`)
+)
+
+func readPlan(row pgx.CollectableRow) (billing.Plan, error) {
+	var p billing.Plan
+	var terms []byte
+	var syncError, productID, priceID *string
+	err := row.Scan(&p.ID, &p.Key, &p.Name, &p.AmountCents, &p.Currency, &p.Interval, &terms, &p.TopupsEnabled, &p.Active, &p.Revision,
+		&p.Sync.Status, &syncError, &p.Sync.Version, &p.Sync.PriceNumber, &productID, &priceID, &p.CreatedAt)
+	if err != nil {
+		return p, err
+	}
+	p.Sync.Error, p.Sync.ProductID, p.Sync.PriceID = orZero(syncError), orZero(productID), orZero(priceID)
+	lists, grants, err := decodeTerms(terms)
+	p.Limits, p.Multipliers, p.Grants = lists.Limits, lists.Multipliers, grants
+	return p, err
+}
+
+// CreatePlan keeps a plan that the rule makes of the catalog it names.
+func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(billing.Catalog) (billing.Plan, error)) (p billing.Plan, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		catalog, err := tx.catalogOf(ctx, draft.Limits, draft.Grants, draft.Multipliers)
+		if err != nil {
+			return err
+		}
+		if p, err = make(catalog); err != nil {
+			return err
+		}
+		terms, err := encodeTerms(p.Terms().Metering(), p.Grants)
+		if err != nil {
+			return err
+		}
+		err = tx.exec(ctx, insertPlan, 1, a.scope.OrgID, p.ID, p.Key, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled,
+			p.Active, p.Revision, p.Sync.Status, orNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
+			orNull(p.Sync.ProductID), orNull(p.Sync.PriceID), p.CreatedAt)
+		if sqlState(err) == uniqueViolation {
+			return fault.Newf(fault.AlreadyExists, "There is a plan with the key %q already. Choose another key, or update that plan.", p.Key)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.refer(ctx, p.ID, p.Terms().Metering())
+	})
+	return p, err
+}
+
+// Plan reads one plan.
+func (a App) Plan(ctx context.Context, key string) (p billing.Plan, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		p, err = find(ctx, tx, selectPlan, readPlan, fault.New(fault.PlanNotFound), key)
+		return err
+	})
+	return p, err
+}
+
+// Plans lists plans, newest first, and reports whether there are more.
+func (a App) Plans(ctx context.Context, p Page) (list []billing.Plan, more bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, listPlans, readPlan, p.before(), p.oneMore())
+		return err
+	})
+	list, more = cut(list, p.Limit)
+	return list, more, err
+}
+
+// UpdatePlan applies a patch and gives the plan as it then is.
+func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch) (p billing.Plan, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		was, err := find(ctx, tx, lockPlan, readPlan, fault.New(fault.PlanNotFound), key)
+		if err != nil {
+			return err
+		}
+		catalog, err := tx.catalogOf(ctx, orZero(patch.Limits), orZero(patch.Grants), orZero(patch.Multipliers))
+		if err != nil {
+			return err
+		}
+		if p, err = was.Patch(patch, catalog); err != nil || p.Revision == was.Revision {
+			return err
+		}
+		terms, err := encodeTerms(p.Terms().Metering(), p.Grants)
+		if err != nil {
+			return err
+		}
+		if err := tx.exec(ctx, updatePlan, 1, p.ID, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled, p.Active,
+			p.Revision, p.Sync.Status, orNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
+			orNull(p.Sync.ProductID), orNull(p.Sync.PriceID)); err != nil {
+			return err
+		}
+		return tx.refer(ctx, p.ID, p.Terms().Metering())
+	})
+	return p, err
+}
+
+// catalogOf loads what the lists of a plan name, and holds the features still.
+// What is not there is missing from it; the plan says so.
+func (tx appTx) catalogOf(ctx context.Context, limits []metering.Limit, grants []billing.Grant, multipliers []metering.Multiplier) (billing.Catalog, error) {
+	catalog := billing.Catalog{Features: map[string]metering.Feature{}, Credits: map[string]metering.Credit{}}
+	var featureKeys []string
+	for _, l := range limits {
+		featureKeys = append(featureKeys, l.FeatureKey)
+	}
+	for _, m := range multipliers {
+		featureKeys = append(featureKeys, m.FeatureKey)
+	}
+	if _, err := collect(ctx, tx, holdFeatures, pgx.RowTo[[16]byte], featureKeys); err != nil {
+		return catalog, err
+	}
+	for _, key := range featureKeys {
+		feature, err := tx.feature(ctx, key)
+		if fault.Is(err, fault.FeatureNotFound) {
+			continue
+		}
+		if err != nil {
+			return catalog, err
+		}
+		catalog.Features[key] = feature
+	}
+	for _, g := range grants {
+		credit, err := tx.credit(ctx, g.CreditKey)
+		if fault.Is(err, fault.CreditNotFound) {
+			continue
+		}
+		if err != nil {
+			return catalog, err
+		}
+		catalog.Credits[g.CreditKey] = credit
+	}
+	return catalog, nil
+}
