@@ -21,6 +21,7 @@ type APIKey struct {
 	CreatedBy   ids.ID // a user; zero when the command line made it
 	CreatedAt   int64
 	ExpiresAt   int64
+	Revoked     bool  // for good, whatever a node's clock says
 	RevokedAt   int64 // in the future while a rotation's overlap lasts
 	LastUsedAt  int64 // to the minute
 	Replaces    ids.ID

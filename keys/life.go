@@ -23,7 +23,7 @@ const (
 // as well is revoked: someone meant it, and the answer never changes again.
 func (k APIKey) Status(now int64) Status {
 	switch {
-	case k.RevokedAt != 0 && k.RevokedAt <= now:
+	case k.Revoked, k.RevokedAt != 0 && k.RevokedAt <= now:
 		return Revoked
 	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
 		return Expired
@@ -46,9 +46,11 @@ func (k APIKey) Usable(now int64) error {
 	}
 }
 
-// Revoke stops the key now. A key that is revoked keeps the time at which it was;
-// one that is to be revoked later is revoked earlier.
+// Revoke stops the key now: a fact, so that a node whose clock is behind does not
+// wait for the moment. A key that is revoked keeps the time at which it was; one
+// that is to be revoked later is revoked earlier.
 func (k APIKey) Revoke(now int64) APIKey {
+	k.Revoked = true
 	if k.RevokedAt == 0 || k.RevokedAt > now {
 		k.RevokedAt = now
 	}
@@ -137,5 +139,8 @@ func Rotate(old APIKey, rotation Rotation, rotator tenancy.Permissions, now int6
 		return Rotated{}, err
 	}
 	old.RevokedAt, old.ReplacedBy = end, next.ID
+	if rotation.Overlap == NoOverlap {
+		old = old.Revoke(now)
+	}
 	return Rotated{Old: old, New: next, Secret: secret}, nil
 }

@@ -51,7 +51,10 @@ func TestRevoke(t *testing.T) {
 				t.Errorf("revoked at %d, want %d, again at %d", once.RevokedAt, c.want, once.Revoke(now+1000).RevokedAt)
 			}
 			expect(t, once.Usable(now), fault.RevokedAPIKey)
-			if once.RevokedAt = key.RevokedAt; once != key {
+			if once.Usable(0) == nil {
+				t.Error("a node whose clock is behind still takes it")
+			}
+			if once.Revoked, once.RevokedAt = false, key.RevokedAt; once != key {
 				t.Error("more than the time was changed")
 			}
 		})
@@ -79,7 +82,7 @@ func TestRotate(t *testing.T) {
 		if got.New != want || got.New.Hash == old.Hash {
 			t.Errorf("made %+v, want %+v", got.New, want)
 		}
-		old.RevokedAt, old.ReplacedBy = later, rotation.ID
+		old.Revoked, old.RevokedAt, old.ReplacedBy = true, later, rotation.ID
 		if got.Old != old {
 			t.Errorf("left %+v, want %+v", got.Old, old)
 		}

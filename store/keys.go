@@ -13,12 +13,12 @@ import (
 
 const keyColumns = `
 	id, hash, name, preset, permissions, live, last_four, created_by, created_at,
-	expires_at, revoked_at, last_used_at, replaces, replaced_by`
+	expires_at, revoked, revoked_at, last_used_at, replaces, replaced_by`
 
 var (
 	insertKey = declare("insert key", `
 		INSERT INTO api_keys (app_id, org_id,`+keyColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`)
 
 	selectKey = declare("select key", `
 		SELECT`+keyColumns+`
@@ -33,7 +33,7 @@ var (
 		FROM api_keys WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 
 	retireKey = declare("retire key", `
-		UPDATE api_keys SET revoked_at = $3, replaced_by = $4
+		UPDATE api_keys SET revoked = $3, revoked_at = $4, replaced_by = $5
 		WHERE app_id = $1 AND id = $2`)
 
 	touchKey = declare("touch key", `
@@ -51,7 +51,7 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 	var createdBy, replaces, replacedBy *ids.ID
 	var expires, revoked, lastUsed *int64
 	err := row.Scan(&k.ID, &hash, &k.Name, &k.Preset, &permissions, &k.Live, &k.Last4, &createdBy, &k.CreatedAt,
-		&expires, &revoked, &lastUsed, &replaces, &replacedBy)
+		&expires, &k.Revoked, &revoked, &lastUsed, &replaces, &replacedBy)
 	copy(k.Hash[:], hash)
 	k.Permissions = tenancy.StoredPermissions(permissions)
 	k.CreatedBy, k.Replaces, k.ReplacedBy = orZero(createdBy), orZero(replaces), orZero(replacedBy)
@@ -73,7 +73,7 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 		return fault.New(fault.APIKeyNotFound)
 	}
 	err := tx.exec(ctx, insertKey, 1, tx.scope.OrgID, k.ID, k.Hash[:], k.Name, k.Preset, k.Permissions.Names(), k.Live, k.Last4,
-		orNull(k.CreatedBy), k.CreatedAt, orNull(k.ExpiresAt), orNull(k.RevokedAt), orNull(k.LastUsedAt),
+		orNull(k.CreatedBy), k.CreatedAt, orNull(k.ExpiresAt), k.Revoked, orNull(k.RevokedAt), orNull(k.LastUsedAt),
 		orNull(k.Replaces), orNull(k.ReplacedBy))
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (tx appTx) retireKey(ctx context.Context, k keys.APIKey) error {
 	if _, err := tx.advanceEpoch(ctx); err != nil {
 		return err
 	}
-	return tx.exec(ctx, retireKey, 1, k.ID, orNull(k.RevokedAt), orNull(k.ReplacedBy))
+	return tx.exec(ctx, retireKey, 1, k.ID, k.Revoked, orNull(k.RevokedAt), orNull(k.ReplacedBy))
 }
 
 // orNull stores a noun's zero, which means none, as NULL.

@@ -28,7 +28,7 @@ var (
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
 			t.amount, t.balance_after
-		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
+		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::bytea[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
 			$10::bigint[], $11::numeric[], $12::numeric[])
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity, amount, balance_after)
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
@@ -41,7 +41,7 @@ var (
 			t.amount, t.balance_after, t.debt_after, t.occurred_at, t.entity_id, t.period_start, t.period_end,
 			t.deduplicated_from, t.basis_points, t.quoted,
 			t.allowance_limit, t.allowance_used, t.allowance_start, t.allowance_end, t.allowance_overage
-		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
+		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::bytea[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
 			$10::bigint[], $11::numeric[], $12::numeric[], $13::numeric[], $14::bigint[], $15::text[], $16::bigint[], $17::bigint[],
 			$18::uuid[], $19::integer[], $20::numeric[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[])
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
@@ -122,12 +122,12 @@ func apply(p *pipe, batches []*appBatch, now int64) {
 // same ids never wait for each other.
 func (b *appBatch) applyEvents(p *pipe, now int64) {
 	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
-	columns := []column{uuidColumn, textColumn, uuidColumn, uuidColumn, int8Column, int8Column, int8Column, numericColumn, numericColumn}
+	columns := []column{uuidColumn, byteaColumn, uuidColumn, uuidColumn, int8Column, int8Column, int8Column, numericColumn, numericColumn}
 	plain := true
 	for i := range b.records {
 		r := &b.records[i]
 		columns[0].id(r.TransactionID)
-		columns[1].text(r.EventID)
+		columns[1].eventID(r.EventID)
 		columns[2].id(r.WalletID)
 		columns[3].id(r.keyID)
 		columns[4].int8(r.seq)

@@ -166,6 +166,37 @@ func (m *memory) keep(b *appBatch) {
 	maps.Copy(app.keys, b.keys)
 }
 
+// learn remembers what was read without locks. Of a wallet that is known already
+// the later version counts; of the same version, both know something.
+func (m *memory) learn(b *appBatch) {
+	m.mu.Lock()
+	for identity, w := range b.wallets {
+		known, found := m.wallets.Peek(walletAddress{b.scope.AppID, identity})
+		if !found || (!known.touched && known.version < w.version) {
+			continue
+		}
+		if !known.touched && known.version == w.version {
+			known.merge(w)
+		}
+		delete(b.wallets, identity)
+	}
+	m.mu.Unlock()
+	m.keep(b)
+}
+
+// merge takes over the keyed facts of another look at the same version.
+func (w *walletState) merge(other *walletState) {
+	for key, used := range other.state.Used {
+		w.learnCounter(key, used)
+	}
+	for key := range other.unbilled {
+		w.learnUnbilled(key)
+	}
+	for key, transaction := range other.state.Billed {
+		w.learnBilled(key, transaction)
+	}
+}
+
 func (m *memory) keepWallet(app ids.ID, identity string, w *walletState) {
 	address := walletAddress{app, identity}
 	if version, suspected := m.suspects[address]; suspected {

@@ -23,8 +23,20 @@ func (u *Usage) check(uses []*pending) {
 	u.untilSettled(u.checkFromMemory(u.dropExpired(uses)), u.snapshot)
 }
 
-// snapshot is one try at reading everything, as of one moment.
+// snapshot is one try at answering checks by reading everything.
 func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	if err := loadSnapshot(ctx, conn, batches, now); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		b.ask(now)
+		u.memory.learn(b)
+	}
+	return nil
+}
+
+// loadSnapshot reads what uses need, as of one moment and without locks.
+func loadSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	p.text(setApplications(batches))
@@ -37,14 +49,8 @@ func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatc
 	if err := loadRest(ctx, conn, batches, now); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
-		return err
-	}
-	for _, b := range batches {
-		b.ask(now)
-		u.memory.learn(b)
-	}
-	return nil
+	_, err := conn.Exec(ctx, "COMMIT")
+	return err
 }
 
 // ask decides every use by itself, as if it were the only one.
@@ -59,19 +65,6 @@ func (b *appBatch) ask(now int64) {
 		}
 		p.decision = metering.Decide(state, p.Use.Use)
 	}
-}
-
-// learn remembers wallets that a check has read, unless they are known already:
-// the lane of uses knows them better.
-func (m *memory) learn(b *appBatch) {
-	m.mu.Lock()
-	for identity := range b.wallets {
-		if m.wallets.Contains(walletAddress{b.scope.AppID, identity}) {
-			delete(b.wallets, identity)
-		}
-	}
-	m.mu.Unlock()
-	m.keep(b)
 }
 
 // glimpse is a copy of what memory holds for one check.

@@ -15,8 +15,11 @@ import (
 // epoch and every wallet's version, and fails as a whole when one has moved. A
 // refusal never comes from memory.
 func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
-	now := u.now() // for both: what is enough for this moment is not for the next
+	now := u.now() // one for all: what is enough for this moment is not for the next
 	known, rest := u.memory.part(uses, now)
+	if len(rest) > 0 && u.recollect(rest, now) {
+		known, rest = u.memory.part(uses, now)
+	}
 	if len(known) == 0 || (len(rest) > 0 && len(known) < minFast) {
 		return uses
 	}
@@ -36,6 +39,39 @@ func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
 		}
 	}
 	return rest
+}
+
+// recollect reads what memory lacks for these uses, without locks, and reports
+// whether it may have learnt something. It costs no more than the first half of a
+// try under locks, and the batch stays one transaction. Wallets that other nodes
+// write too are left to the locks.
+func (u *Usage) recollect(uses []*pending, now int64) bool {
+	missing := u.memory.missing(uses)
+	if len(missing) == 0 {
+		return false
+	}
+	err := u.inTransaction(missing, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
+		if err := loadSnapshot(ctx, conn, batches, now); err != nil {
+			return err
+		}
+		for _, b := range batches {
+			u.memory.learn(b)
+		}
+		return nil
+	})
+	return err == nil // otherwise the locks will meet the same error, and deal with it
+}
+
+// missing are the uses that reading could let memory decide.
+func (m *memory) missing(uses []*pending) (list []*pending) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range uses {
+		if !isFresh(m.repeating, p.Scope.AppID) && !isFresh(m.contended, walletAddress{p.Scope.AppID, p.Identity}) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // remembered is one try from memory: decide, then check and write in one trip.

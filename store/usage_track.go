@@ -174,6 +174,7 @@ func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBa
 	}
 	for _, b := range batches {
 		b.loadFirst(p, lockWallets)
+		b.loadEvents(p)
 	}
 	if err := p.run(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -70,6 +71,43 @@ func (c *column) optionalText(s string) {
 	c.text(s)
 }
 
+// eventID writes an event id as it is stored. The canonical text of a UUID, which
+// is what callers should use, takes 17 bytes instead of 36: a zero, which no text
+// has, and the UUID. Every other id is its text. Either way ids sort as they did.
+func (c *column) eventID(id string) {
+	var short [17]byte
+	if !packUUID(short[1:], id) {
+		c.text(id)
+		return
+	}
+	c.size(len(short))
+	c.data = append(c.data, short[:]...)
+}
+
+// packUUID reads lower-case hexadecimal in groups of 8, 4, 4, 4 and 12. A UUID that
+// is written in any other way is another id.
+func packUUID(into []byte, id string) bool {
+	if len(id) != 36 {
+		return false
+	}
+	digits := 0
+	for i := range len(id) {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if id[i] != '-' {
+				return false
+			}
+			continue
+		}
+		value := strings.IndexByte("0123456789abcdef", id[i])
+		if value < 0 {
+			return false
+		}
+		into[digits/2] |= byte(value << (4 * (1 - digits%2)))
+		digits++
+	}
+	return true
+}
+
 func (c *column) bool(b bool) {
 	c.size(1)
 	c.data = append(c.data, boolByte(b))
@@ -122,6 +160,7 @@ var (
 	int8Column    = column{oid: pgtype.Int8OID}
 	int4Column    = column{oid: pgtype.Int4OID}
 	textColumn    = column{oid: pgtype.TextOID}
+	byteaColumn   = column{oid: pgtype.ByteaOID}
 	boolColumn    = column{oid: pgtype.BoolOID}
 	numericColumn = column{oid: pgtype.NumericOID}
 )
@@ -168,6 +207,14 @@ func (r *row) bool() bool {
 func (r *row) text() string { return string(r.value(0)) }
 
 func (r *row) bytes() []byte { return r.value(0) }
+
+func (r *row) eventID() string {
+	v := r.value(0)
+	if len(v) == 17 && v[0] == 0 {
+		return ids.ID(v[1:]).String()
+	}
+	return string(v)
+}
 
 // amount reads a numeric that must be a whole number of at most 19 digits.
 func (r *row) amount() metering.Amount {

@@ -36,6 +36,36 @@ func TestAmountSurvivesTheBinaryFormat(t *testing.T) {
 	})
 }
 
+func TestEventIDSurvivesItsStoredForm(t *testing.T) {
+	stored := func(id string) []byte {
+		c := byteaColumn
+		c.eventID(id)
+		return c.data[4:]
+	}
+	for id, size := range map[string]int{
+		"0192f0c1-7d1e-7cc3-98c4-dc0c0c07398f":  17,
+		"00000000-0000-0000-0000-000000000000":  17,
+		"0192F0C1-7D1E-7CC3-98C4-DC0C0C07398F":  36, // another id than the same in lower case
+		"0192f0c17d1e-7cc3-98c4-dc0c0c07398f-":  36,
+		"0192f0c1-7d1e-7cc3-98c4-dc0c0c07398g":  36,
+		"0192f0c1-7d1e-7cc3-98c4-dc0c0c07398f0": 37,
+		"evt_1":                                 5,
+		"é":                                     2,
+	} {
+		r := row{values: [][]byte{stored(id)}}
+		if got := r.eventID(); got != id || len(r.values[0]) != size {
+			t.Errorf("%q is stored in %d bytes and comes back as %q", id, len(r.values[0]), got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.StringOfN(rapid.RuneFrom([]rune("0123456789abcdefABCDEF-é")), 1, 40, -1).Draw(t, "id")
+		r := row{values: [][]byte{stored(id)}}
+		if got := r.eventID(); got != id {
+			t.Fatalf("%q came back as %q", id, got)
+		}
+	})
+}
+
 func FuzzAmountColumn(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 7})
 	f.Add([]byte{0, 5, 0, 4, 0, 0, 0, 0, 0x27, 0x0f, 0x27, 0x0f, 0x27, 0x0f, 0x27, 0x0f, 0x27, 0x0f})
