@@ -125,10 +125,14 @@ func readBody(r *http.Request) ([]byte, error) {
 // routeByEscapedPath makes echo match the path as it was sent. Go decodes it as
 // well, but only keeps the original when it has to: a handler could not tell
 // whether a '%' is still to be decoded, and a second decoding is another wallet.
+// What Go keeps is not encoded anew: beside a character that was sent raw, a %2F
+// would become a slash.
 func routeByEscapedPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		target := ec.Request().URL
-		target.RawPath = target.EscapedPath()
+		if target.RawPath == "" {
+			target.RawPath = target.EscapedPath()
+		}
 		return next(ec)
 	}
 }

@@ -84,7 +84,7 @@ func forPrograms(path string) bool { return path == "/v1" || strings.HasPrefix(p
 func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		allowed, known := ec.Get(echo.ContextKeyHeaderAllow).(string)
-		path := ec.Request().URL.EscapedPath()
+		path := ec.Request().URL.RawPath
 		if known && forPrograms(path) && (strings.Count(path, "/") != strings.Count(ec.Path(), "/") || strings.Contains(path, "//")) {
 			return echo.ErrNotFound
 		}

@@ -1,0 +1,177 @@
+package api_test
+
+import (
+	"io"
+	"net/http/httptrace"
+	"strconv"
+	"testing"
+	"time"
+
+	"purser/api"
+	"purser/keys"
+)
+
+// TestRateLimit has a bucket of one token that takes 100 seconds to fill again.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("gold")
+	tn.feature("chat", "gold", nil)
+	limited := tn.on(limitedNode(t, api.Options{RateLimit: 0.01}))
+	limited.get("/v1/credits").is(200)
+
+	t.Run("says in whole seconds how long to wait", func(t *testing.T) {
+		if wait := retryAfter(limited.in(t).get("/v1/credits").refused("rate_limited")); wait < 2 || wait > 100 {
+			t.Errorf("Retry-After is %d", wait)
+		}
+	})
+	t.Run("holds for every operation of the key, and nothing is done", func(t *testing.T) {
+		identity := newHolder()
+		for _, r := range []request{
+			adds("/v1/wallets", fields{"identity": identity}), adds("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}),
+			adds("/v1/check", fields{"identity": identity, "feature": "chat"}), adds("/v1/deposits", newDeposit(identity, "gold")), reads("/v1/application"),
+		} {
+			limited.in(t).send(r).refused("rate_limited")
+		}
+		tn.in(t).get(walletPath(identity)).refused("wallet_not_found")
+	})
+	t.Run("comes before the body, and after the key", func(t *testing.T) {
+		limited.in(t).post("/v1/wallets", "{").refused("rate_limited")
+		key := tn.newKey(keys.Spec{Preset: keys.Setup})
+		c := limited.in(t).with(key.secret)
+		c.post("/v1/check", fields{"identity": newHolder(), "feature": "chat"}).is(200)
+		c.post("/v1/check", "{").refused("rate_limited")
+		tn.revoke(key)
+		c.get("/v1/credits").refused("revoked_api_key")
+		c.post("/v1/check", "{").refused("revoked_api_key")
+	})
+	t.Run("is of one key alone", func(t *testing.T) {
+		limited.in(t).with(tn.newKey(keys.Spec{Preset: keys.Setup}).secret).get("/v1/credits").is(200)
+	})
+	t.Run("does not hold for what needs no key", func(t *testing.T) {
+		limited.in(t).get("/v1/openapi.json").is(200)
+		limited.in(t).get("/v1/nothing").refused("not_found")
+	})
+}
+
+func TestRateLimitIsOverWhenItWasSaidToBe(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	limited := tn.on(limitedNode(t, api.Options{RateLimit: 1}))
+	got := limited.get("/v1/credits").is(200)
+	for got.status == 200 { // the bucket holds two tokens, and one comes each second
+		got = limited.get("/v1/credits")
+	}
+	<-time.After(time.Duration(retryAfter(got.refused("rate_limited"))) * time.Second)
+	limited.get("/v1/credits").is(200)
+}
+
+// retryAfter is the header in seconds; the document has it as a whole number.
+func retryAfter(a answer) int {
+	a.t.Helper()
+	return must(strconv.Atoi(a.header.Get("Retry-After")))
+}
+
+// heldRequest is a request under way: the server has begun to read its body, and
+// waits for the rest.
+type heldRequest struct {
+	body   *io.PipeWriter
+	answer chan answer
+	err    chan error
+}
+
+// hold returns once the server reads the body: that is when it says to go on.
+func (c client) hold(target string) heldRequest {
+	c.t.Helper()
+	r := request{method: "POST", target: target, body: "{}", key: c.key, chunked: true}
+	sent, err := c.node.compose(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	reader, writer := io.Pipe()
+	sent.Body = reader
+	sent.Header.Set("Expect", "100-continue")
+	reading := make(chan struct{})
+	sent = sent.WithContext(httptrace.WithClientTrace(c.t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reading) }}))
+	held := heldRequest{writer, make(chan answer, 1), make(chan error, 1)}
+	go func() {
+		got, err := c.node.http.Do(sent)
+		if err != nil {
+			held.err <- err
+			return
+		}
+		defer got.Body.Close()
+		body, err := io.ReadAll(got.Body)
+		if err != nil {
+			held.err <- err
+			return
+		}
+		held.answer <- answer{t: c.t, method: r.method, target: r.target, status: got.StatusCode, header: got.Header, body: body}
+	}()
+	select {
+	case <-reading:
+	case err := <-held.err:
+		c.t.Fatal(err)
+	case early := <-held.answer:
+		c.t.Fatalf("%s: answered before its body came\n%s", early, early.body)
+	}
+	return held
+}
+
+// finish sends the body and gives the answer.
+func (h heldRequest) finish(t *testing.T, body fields) answer {
+	t.Helper()
+	if _, err := h.body.Write(must(bodyText(body))); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-h.err:
+		t.Fatal(err)
+		return answer{}
+	case got := <-h.answer:
+		if err := got.check(); err != nil {
+			t.Fatalf("%s: %v\n%s", got, err, got.body)
+		}
+		return got
+	}
+}
+
+// TestOverload has four places, of which one application can take two.
+func TestOverload(t *testing.T) {
+	t.Parallel()
+	small := limitedNode(t, api.Options{MaxInFlight: 4})
+	one, two, three := newTenant(t), newTenant(t), newTenant(t)
+	shed := func(c client) {
+		t.Helper()
+		if wait := c.get("/v1/credits").refused("overloaded").header.Get("Retry-After"); wait != "1" {
+			t.Errorf("Retry-After is %q", wait)
+		}
+		c.post("/v1/wallets", fields{"identity": newHolder()}).refused("overloaded")
+	}
+
+	var held []heldRequest
+	held = append(held, one.on(small).hold("/v1/wallets"))
+	one.on(small).get("/v1/credits").is(200)
+	held = append(held, one.on(small).hold("/v1/wallets"))
+	shed(one.on(small)) // has its half
+	two.on(small).get("/v1/credits").is(200)
+	held = append(held, two.on(small).hold("/v1/wallets"), two.on(small).hold("/v1/wallets"))
+	shed(two.on(small))
+	shed(three.on(small)) // all are taken
+	three.on(small).with("").get("/v1/credits").refused("missing_api_key")
+	three.on(small).get("/v1/openapi.json").is(200)
+
+	identity := newHolder()
+	held[0].finish(t, fields{"identity": identity}).is(201)
+	one.get(walletPath(identity)).is(200)
+	three.on(small).get("/v1/credits").is(200)
+	for _, h := range held[1:] {
+		h.finish(t, fields{"identity": newHolder()}).is(201)
+	}
+	for _, tn := range []*tenant{one, two, three} {
+		tn.on(small).get("/v1/credits").is(200)
+	}
+}

@@ -1,0 +1,176 @@
+package api_test
+
+import (
+	"strings"
+
+	"purser/api"
+	"purser/fault"
+)
+
+// names are what a request can call an application's things by.
+type names struct {
+	app      string
+	credit   string
+	feature  string
+	plan     string
+	identity string
+	cursors  map[string]string // by list
+}
+
+// outcome is how a request ends. A success has no code.
+type outcome struct {
+	status int
+	code   fault.Code
+}
+
+func refusedWith(code fault.Code) outcome { return outcome{statuses[fault.New(code).Kind()], code} }
+
+var (
+	found   = outcome{status: 200}
+	made    = outcome{status: 201}
+	invalid = refusedWith(fault.InvalidRequest)
+)
+
+// sample is a request of an operation that names things of an application: those
+// of the key's own, or those of another, which must be as if they did not exist.
+type sample struct {
+	operation string
+	request   func(own, named names) request
+	own       outcome
+	other     outcome
+	makes     bool // other's name becomes one of our own, so its answers differ by ids
+}
+
+// samples are in an order in which none spoils a later one: what makes things
+// under a name of another application comes last.
+var samples = []sample{
+	{operation: "getOpenapi", own: found, other: found, request: func(_, _ names) request { return reads("/v1/openapi.json") }},
+	{operation: "getApplication", own: found, other: invalid, request: func(own, named names) request {
+		if own.app == named.app {
+			return reads("/v1/application")
+		}
+		return reads("/v1/application?appId=" + named.app)
+	}},
+	{operation: "listCredits", own: found, other: invalid, request: func(_, named names) request {
+		return reads("/v1/credits?cursor=" + named.cursors["credits"])
+	}},
+	{operation: "listFeatures", own: found, other: invalid, request: func(_, named names) request {
+		return reads("/v1/features?cursor=" + named.cursors["features"])
+	}},
+	{operation: "listPlans", own: found, other: invalid, request: func(_, named names) request {
+		return reads("/v1/plans?cursor=" + named.cursors["plans"])
+	}},
+	{operation: "listWallets", own: found, other: invalid, request: func(_, named names) request {
+		return reads("/v1/wallets?cursor=" + named.cursors["wallets"])
+	}},
+	{operation: "listDeposits", own: found, other: found, request: func(_, named names) request {
+		return reads("/v1/deposits?identity=" + named.identity)
+	}},
+	{operation: "listDeposits", own: found, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return reads("/v1/deposits?identity=" + own.identity + "&creditKey=" + named.credit)
+	}},
+	{operation: "listDeposits", own: found, other: invalid, request: func(own, named names) request {
+		return reads("/v1/deposits?identity=" + own.identity + "&cursor=" + named.cursors["deposits"])
+	}},
+	{operation: "getCredit", own: found, other: refusedWith(fault.CreditNotFound), request: func(_, named names) request {
+		return reads("/v1/credits/" + named.credit)
+	}},
+	{operation: "getFeature", own: found, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
+		return reads("/v1/features/" + named.feature)
+	}},
+	{operation: "getPlan", own: found, other: refusedWith(fault.PlanNotFound), request: func(_, named names) request {
+		return reads("/v1/plans/" + named.plan)
+	}},
+	{operation: "getWallet", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return reads("/v1/wallets/" + named.identity)
+	}},
+	{operation: "updateCredit", own: found, other: refusedWith(fault.CreditNotFound), request: func(_, named names) request {
+		return changes("/v1/credits/"+named.credit, fields{"name": "New"})
+	}},
+	{operation: "updateFeature", own: found, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
+		return changes("/v1/features/"+named.feature, fields{"name": "New"})
+	}},
+	{operation: "updateFeature", own: found, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return changes("/v1/features/"+own.feature, fields{"creditKey": named.credit})
+	}},
+	{operation: "updatePlan", own: found, other: refusedWith(fault.PlanNotFound), request: func(_, named names) request {
+		return changes("/v1/plans/"+named.plan, fields{"name": "New"})
+	}},
+	{operation: "updatePlan", own: found, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return changes("/v1/plans/"+own.plan, fields{"creditGrants": []fields{{"creditKey": named.credit, "amountNanocredits": "1"}}})
+	}},
+	{operation: "updatePlan", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
+		return changes("/v1/plans/"+own.plan, fields{"featureMultipliers": []fields{{"featureKey": named.feature, "basisPoints": 10000}}})
+	}},
+	{operation: "createPlan", own: made, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
+		return adds("/v1/plans", newPlan("p-"+newName(), fields{"featureLimits": []fields{{"featureKey": named.feature, "limit": 1}}}))
+	}},
+	{operation: "setBillingPeriod", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return changes("/v1/wallets/"+named.identity+"/billing-period", period("day", 0))
+	}},
+	{operation: "checkUsage", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
+		return adds("/v1/check", fields{"identity": own.identity, "feature": named.feature})
+	}},
+	{operation: "checkUsage", own: found, other: found, request: func(own, named names) request {
+		return adds("/v1/check", fields{"identity": named.identity, "feature": own.feature})
+	}},
+	{operation: "trackUsage", own: made, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
+		return adds("/v1/events", fields{"id": newName(), "identity": own.identity, "feature": named.feature})
+	}},
+	{operation: "trackUsage", own: made, other: refusedWith(fault.InsufficientBalance), request: func(own, named names) request {
+		return adds("/v1/events", fields{"id": newName(), "identity": named.identity, "feature": own.feature})
+	}},
+	{operation: "createFeature", own: made, other: refusedWith(fault.CreditNotFound), request: func(_, named names) request {
+		return adds("/v1/features", newFeature("f-"+newName(), fields{"creditKey": named.credit}))
+	}},
+	{operation: "createDeposit", own: made, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return adds("/v1/deposits", newDeposit(own.identity, named.credit))
+	}},
+	{operation: "createWallet", own: found, other: made, makes: true, request: func(_, named names) request {
+		return adds("/v1/wallets", fields{"identity": named.identity})
+	}},
+	{operation: "createDeposit", own: made, other: made, makes: true, request: func(own, named names) request {
+		return adds("/v1/deposits", newDeposit(named.identity, own.credit))
+	}},
+	{operation: "createFeature", own: refusedWith(fault.AlreadyExists), other: made, makes: true, request: func(own, named names) request {
+		return adds("/v1/features", newFeature(named.feature, fields{"creditKey": own.credit}))
+	}},
+	{operation: "createPlan", own: refusedWith(fault.AlreadyExists), other: made, makes: true, request: func(_, named names) request {
+		return adds("/v1/plans", newPlan(named.plan, nil))
+	}},
+	{operation: "createCredit", own: refusedWith(fault.AlreadyExists), other: made, makes: true, request: func(_, named names) request {
+		return adds("/v1/credits", fields{"key": named.credit, "name": "Gold", "unit": "coin"})
+	}},
+}
+
+func reads(target string) request { return request{method: "GET", target: target} }
+
+func adds(target string, body fields) request {
+	return request{method: "POST", target: target, body: body}
+}
+
+func changes(target string, body fields) request {
+	return request{method: "PATCH", target: target, body: body}
+}
+
+func newDeposit(identity, credit string) fields {
+	return fields{"identity": identity, "creditKey": credit, "amountNanocredits": "1", "idempotencyKey": newName()}
+}
+
+// samplesOf are the requests of an operation. One that is planned is asked for
+// with an empty body: nothing may look at it.
+func samplesOf(op api.Operation) (list []sample) {
+	if op.Planned {
+		notThere := refusedWith(fault.PathNotFound)
+		return []sample{{operation: op.ID, own: notThere, other: notThere, request: func(_, named names) request {
+			target := strings.NewReplacer("{key}", named.credit, "{identity}", named.identity).Replace(op.Path)
+			return request{method: op.Method, target: target, body: "{}"}
+		}}}
+	}
+	for _, s := range samples {
+		if s.operation == op.ID {
+			list = append(list, s)
+		}
+	}
+	return list
+}
