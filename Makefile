@@ -46,10 +46,12 @@ generate: ## Format the templates and write their Go code
 	$(GO) tool templ generate -log-level warn -path views
 
 .PHONY: bench
-bench: postgres ## Run every benchmark
+bench: postgres build ## Run every benchmark, then the whole server under load; ARGS="--quick" adds arguments
 	@for package in $$($(call packages_with,Benchmark)); do \
 		$(GO) test -run '^$$' -bench . -benchmem "$$package" || exit 1; \
 	done
+	@$(GO) build -o bin/bench ./cmd/bench
+	@exec bin/bench --purser bin/purser $(ARGS)
 
 .PHONY: fuzz
 fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// drainLimit is how long requests under way at the end of a load may take. Past
+// it the server is stuck.
+const drainLimit = 20 * time.Second
+
+// load is a closed loop: every connection sends its next request when it has the
+// answer to the last.
+type load struct {
+	tenant      *tenant
+	nodes       []*node // connections are dealt to them in turn
+	connections int
+	checks      int // of each cycle of a connection, the first so many are checks
+	events      int // and then so many are events
+	wallets     picker
+}
+
+// picker makes a connection's way of choosing its next wallet.
+type picker func(*rand.Rand) func() int
+
+// outcome is what a load, or the part of it on one connection, brought about.
+type outcome struct {
+	latencies  histogram // of the answers inside the window
+	accepted   int       // events in all, those outside the window too
+	wrong      int       // answers that were not as expected
+	firstWrong string    // of the first of those
+}
+
+// window is when answers count: before it the caches are cold, after it the
+// connections stop one by one.
+type window struct{ from, to time.Time }
+
+// run sends the load through the window. Probe is called when it opens and when
+// it closes.
+func (l load) run(ctx context.Context, w window, probe func()) (*outcome, error) {
+	workers := make([]*worker, l.connections)
+	for i := range workers {
+		var err error
+		if workers[i], err = l.connect(ctx, i); err != nil {
+			return nil, err
+		}
+		defer workers[i].conn.Close()
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var all sync.WaitGroup
+	for _, one := range workers {
+		all.Go(func() {
+			if err := one.run(w); err != nil {
+				fail(err)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+
+	err := watch(ctx, w, done, probe)
+	if err != nil {
+		for _, one := range workers {
+			one.conn.Close() // so that a worker that waits for an answer ends
+		}
+	}
+	<-done
+	total := &outcome{}
+	for _, one := range workers {
+		total.add(&one.outcome)
+	}
+	if err != nil {
+		return total, err
+	}
+	return total, total.fault()
+}
+
+// watch calls probe at both ends of the window and returns when the workers are
+// done, or when one of them has failed.
+func watch(ctx context.Context, w window, done <-chan struct{}, probe func()) error {
+	for _, moment := range []time.Time{w.from, w.to} {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Until(moment)):
+			probe()
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-done:
+		return context.Cause(ctx) // the last one may have failed
+	case <-time.After(drainLimit):
+		return fmt.Errorf("requests had no answer for %v", drainLimit)
+	}
+}
+
+func (o *outcome) add(other *outcome) {
+	o.latencies.merge(&other.latencies)
+	o.accepted += other.accepted
+	o.wrong += other.wrong
+	if o.firstWrong == "" {
+		o.firstWrong = other.firstWrong
+	}
+}
+
+func (o *outcome) fault() error {
+	switch {
+	case o.wrong > 0:
+		return fmt.Errorf("%d answers were wrong, the first: %s", o.wrong, o.firstWrong)
+	case o.latencies.total == 0:
+		return errors.New("not one request was answered in time")
+	}
+	return nil
+}
+
+// worker is one connection.
+type worker struct {
+	outcome
+	conn          net.Conn
+	answers       answers
+	track, check  *request
+	checks, cycle int
+	turn          int
+	pick          func() int
+	random        *rand.PCG
+}
+
+func (l load) connect(ctx context.Context, number int) (*worker, error) {
+	to := l.nodes[number%len(l.nodes)]
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", to.host)
+	if err != nil {
+		return nil, err
+	}
+	random := rand.NewPCG(rand.Uint64(), rand.Uint64())
+	w := &worker{
+		conn:   conn,
+		track:  newTrack(to.host, l.tenant.secret),
+		check:  newCheck(to.host, l.tenant.secret),
+		checks: l.checks,
+		cycle:  l.checks + l.events,
+		turn:   number, // so that connections are at different points of the cycle
+		pick:   l.wallets(rand.New(random)),
+		random: random,
+	}
+	w.answers.from = conn
+	return w, nil
+}
+
+func (w *worker) run(counted window) error {
+	for sent := time.Now(); sent.Before(counted.to); {
+		got, err := w.ask(sent)
+		if err != nil {
+			return err
+		}
+		answered := time.Now()
+		if got && answered.After(counted.from) && !answered.After(counted.to) {
+			w.latencies.add(answered.Sub(sent))
+		}
+		sent = answered
+	}
+	return nil
+}
+
+// ask sends the next request of the cycle and reports whether it was answered as
+// it should be.
+func (w *worker) ask(now time.Time) (bool, error) {
+	next := w.track
+	if w.turn%w.cycle < w.checks {
+		next = w.check
+	}
+	w.turn++
+	if _, err := w.conn.Write(next.fill(w.pick(), now, w.random)); err != nil {
+		return false, err
+	}
+	got, err := w.answers.next()
+	if err != nil {
+		return false, err
+	}
+	if !next.expects.metBy(got) {
+		w.wrong++
+		if w.firstWrong == "" {
+			w.firstWrong = fmt.Sprintf("%d %s", got.status, got.body)
+		}
+		return false, nil
+	}
+	if next == w.track {
+		w.accepted++
+	}
+	return true, nil
+}
+
+// evenly picks any of the first n wallets.
+func evenly(n int) picker {
+	return func(r *rand.Rand) func() int { return func() int { return r.IntN(n) } }
+}
+
+// always picks one wallet.
+func always(wallet int) picker {
+	return func(*rand.Rand) func() int { return func() int { return wallet } }
+}
+
+// scatter is a prime, so that ranks times it, modulo any count of wallets that it
+// does not divide, gives every wallet once.
+const scatter = 611953
+
+// byRank picks of n wallets some far more often than others, as Zipf found it
+// with words. The often used ones lie all over the table, not side by side.
+func byRank(n int) picker {
+	return func(r *rand.Rand) func() int {
+		zipf := rand.NewZipf(r, 1.01, 1, uint64(n-1))
+		return func() int { return int(zipf.Uint64() * scatter % uint64(n)) }
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"time"
+
+	"purser/ids"
+)
+
+// tenant is an application with one credit, one feature and many wallets.
+type tenant struct {
+	name     string
+	database string
+	secret   string
+	org      ids.ID
+	app      ids.ID
+	key      ids.ID
+	credit   ids.ID
+	wallets  int
+	accepted int // events that were answered with 201
+	stored   int // events that were written past the server
+}
+
+const (
+	cost    = 1_000                     // nanocredits of one event
+	deposit = 1_000_000_000_000_000_000 // more than any run spends
+)
+
+// newTenant makes an application in the way an operator does, with a key from the
+// command line and the catalog over HTTP. Its wallets are written in bulk: a
+// million deposits would take longer than all measurements.
+func (r *rig) newTenant(ctx context.Context, n *node, name string, wallets int) (*tenant, error) {
+	t := &tenant{name: name, database: n.database, wallets: wallets}
+	if err := t.createKey(ctx, r.program, n.env); err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	var credit struct{ ID string }
+	if err := t.post(ctx, n, "/v1/credits", map[string]any{"key": "credits", "name": "Credits", "unit": "credit"}, &credit); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.credit, err = ids.Parse(ids.Credit, credit.ID); err != nil {
+		return nil, err
+	}
+	feature := map[string]any{"key": featureKey, "name": "Calls", "unit": "call", "creditKey": "credits", "costNanocredits": fmt.Sprint(cost)}
+	if err := t.post(ctx, n, "/v1/features", feature, nil); err != nil {
+		return nil, err
+	}
+	_, err = r.postgres.query(ctx, t.database, t.walletsSQL())
+	return t, err
+}
+
+func (t *tenant) createKey(ctx context.Context, program string, env []string) error {
+	create := exec.CommandContext(ctx, program, "keys", "create", "--org", "Bench", "--app", t.name, "--preset", "setup", "--json")
+	create.Env = env
+	out, err := output(create)
+	if err != nil {
+		return err
+	}
+	var made struct{ OrgID, AppID, KeyID, Secret string }
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		return err
+	}
+	t.secret = made.Secret
+	for prefix, part := range map[string]struct {
+		text string
+		into *ids.ID
+	}{
+		ids.Organization: {made.OrgID, &t.org},
+		ids.Application:  {made.AppID, &t.app},
+		ids.APIKey:       {made.KeyID, &t.key},
+	} {
+		if *part.into, err = ids.Parse(prefix, part.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tenant) post(ctx context.Context, n *node, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+n.host+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+t.secret)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return n.explain(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusCreated {
+		return fmt.Errorf("POST %s answered %s %s", path, response.Status, answer)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// uuidAt is SQL for a UUIDv7 of a moment, made from a number that is used once.
+func uuidAt(ms, number string) string {
+	digest := fmt.Sprintf("md5('%s' || (%s))", ids.New(), number)
+	return fmt.Sprintf("(lpad(to_hex(%s), 12, '0') || '7' || substr(%s, 1, 3) || '8' || substr(%s, 4, 15))::uuid", ms, digest, digest)
+}
+
+// walletsSQL writes each wallet as its first deposit would leave it. Foreign keys
+// are not looked at: the rows are right by construction, and there are millions.
+func (t *tenant) walletsSQL() string {
+	return fmt.Sprintf(`
+		SET session_replication_role = replica;
+		BEGIN;
+		INSERT INTO wallets (app_id, org_id, id, identity, version, last_seq, created_at)
+		SELECT '%[1]s', '%[2]s', %[6]s, '%[4]s' || lpad(g::text, %[5]d, '0'), 1, 1, %[7]d::bigint
+		FROM generate_series(0, %[3]d - 1) g;
+		INSERT INTO balances (app_id, org_id, wallet_id, credit_id, amount_nanocredits)
+		SELECT app_id, org_id, id, '%[8]s', %[9]d FROM wallets WHERE app_id = '%[1]s';
+		INSERT INTO journal (app_id, org_id, id, wallet_id, seq, kind, credit_id, delta_nanocredits,
+			balance_after, debt_after, idempotency_key, created_at)
+		SELECT app_id, org_id, id, id, 1, 'deposit', '%[8]s', %[9]d, %[9]d, 0, identity, created_at
+		FROM wallets WHERE app_id = '%[1]s';
+		COMMIT;`,
+		t.app, t.org, t.wallets, identityPrefix, identityDigits,
+		uuidAt(fmt.Sprintf("%d + g / 8", time.Now().UnixMilli()), "g"), time.Now().UnixMilli(), t.credit, int64(deposit))
+}
