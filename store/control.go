@@ -145,12 +145,12 @@ func insertApplication(ctx context.Context, tx bun.Tx, a tenancy.Application) (t
 // insertUnderFreeSlug tries one spelling after the other until a row is made.
 func insertUnderFreeSlug(ctx context.Context, slug string, insert func(context.Context, string) (int64, error)) (string, error) {
 	candidate := slug
-	for n := 2; n <= maxSlugs; n++ {
+	for n := 1; n <= maxSlugs; n++ {
 		made, err := insert(ctx, candidate)
 		if err != nil || made == 1 {
 			return candidate, err
 		}
-		candidate = tenancy.NumberedSlug(slug, n)
+		candidate = tenancy.NumberedSlug(slug, n+1)
 	}
 	return "", fmt.Errorf("no spelling of %q is free", slug)
 }

@@ -13,11 +13,7 @@ import (
 // Ready reports why requests cannot be served now, or nil: the database must
 // answer and know every migration that this binary was built with.
 func (s *Store) Ready(ctx context.Context) error {
-	rows, err := s.pool.Query(ctx, `SELECT name FROM schema_migrations`)
-	if err != nil {
-		return fmt.Errorf("store: the database does not answer: %w", err)
-	}
-	applied, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	applied, err := s.appliedMigrations(ctx)
 	if err != nil {
 		return fmt.Errorf("store: the database does not answer: %w", err)
 	}
@@ -29,6 +25,20 @@ func (s *Store) Ready(ctx context.Context) error {
 		return fmt.Errorf("store: the schema lacks the migrations %s: run 'purser migrate'", strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// appliedMigrations is empty where nothing was migrated yet: then there is no
+// table of them, or none that we may read.
+func (s *Store) appliedMigrations(ctx context.Context) (applied []string, err error) {
+	rows, err := s.pool.Query(ctx, `SELECT name FROM schema_migrations`)
+	if err == nil {
+		applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	switch sqlState(err) {
+	case undefinedTable, insufficientPrivilege:
+		return nil, nil
+	}
+	return applied, err
 }
 
 // CheckDurable refuses a server that may lose what it has acknowledged.

@@ -8,14 +8,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"purser/ids"
 )
 
 // pipe sends several statements in one round trip and reads their results in
 // order.
 type pipe struct {
-	conn     *pgconn.PgConn
 	pipeline *pgconn.Pipeline
 	steps    []step
+	app      ids.ID // the one that the policies were told of
 }
 
 type step struct {
@@ -29,7 +31,7 @@ const anyCount = -1
 var binaryFormat = []int16{1}
 
 func newPipe(ctx context.Context, conn *pgx.Conn) *pipe {
-	return &pipe{conn: conn.PgConn(), pipeline: conn.PgConn().StartPipeline(ctx)}
+	return &pipe{pipeline: conn.PgConn().StartPipeline(ctx)}
 }
 
 // text sends a statement without parameters that is not worth preparing.
@@ -38,8 +40,14 @@ func (p *pipe) text(sql string) {
 	p.steps = append(p.steps, step{name: sql, want: anyCount})
 }
 
-// send sends a prepared statement with its parameters in binary.
+// send sends a prepared statement with its parameters in binary, the application's
+// id first. The policies are told of that application and no other: a list of all
+// that share a batch would be read again for each row.
 func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
+	if app := ids.ID(params[0]); app != p.app {
+		p.text(setApplication(app))
+		p.app = app
+	}
 	p.pipeline.SendQueryPrepared(s.preparedName(), params, binaryFormat, binaryFormat)
 	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
 }

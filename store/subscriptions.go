@@ -11,7 +11,8 @@ var upsertSubscription = declare("upsert subscription", `
 	INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 	ON CONFLICT (app_id, id) DO UPDATE SET
-		status = excluded.status, period_start = excluded.period_start, period_end = excluded.period_end, terms = excluded.terms`)
+		status = excluded.status, period_start = excluded.period_start, period_end = excluded.period_end, terms = excluded.terms
+	WHERE subscriptions.wallet_id = excluded.wallet_id`)
 
 var touchWallet = declare("touch wallet", `
 	UPDATE wallets SET version = version + 1 WHERE app_id = $1 AND id = $2`)

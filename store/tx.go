@@ -124,8 +124,10 @@ func wasRolledBack(err error) bool {
 }
 
 const (
-	uniqueViolation = "23505"
-	divisionByZero  = "22012"
+	uniqueViolation       = "23505"
+	divisionByZero        = "22012"
+	undefinedTable        = "42P01"
+	insufficientPrivilege = "42501"
 )
 
 // sqlState is the code of a Postgres error, or empty. Decisions rest on it alone:

@@ -39,7 +39,6 @@ func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatc
 func loadSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	p.text(setApplications(batches))
 	for _, b := range batches {
 		b.loadFirst(p, readWallets)
 	}
@@ -155,7 +154,6 @@ func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, 
 	seen := sighting{epochs: make(map[ids.ID]int64), versions: make(map[walletAddress]int64)}
 	p := newPipe(ctx, conn)
 	p.text("BEGIN READ ONLY")
-	p.text(setApplications(batches))
 	for _, b := range batches {
 		app := b.scope.AppID
 		identities := textColumn

@@ -78,7 +78,6 @@ func (m *memory) missing(uses []*pending) (list []*pending) {
 func (u *Usage) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.text("BEGIN")
-	p.text(setApplications(batches))
 	u.memory.recall(batches, func(b *appBatch) {
 		b.admit(now)
 		b.decideAccepted(now)

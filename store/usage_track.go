@@ -168,7 +168,6 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.text("BEGIN")
-	p.text(setApplications(batches))
 	for _, b := range batches {
 		b.ensureAbsent(p, now)
 	}
@@ -231,18 +230,6 @@ func (b *appBatch) ensureAbsent(p *pipe, now int64) {
 	}
 	b.absent = nil
 	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(now))
-}
-
-// setApplications names every application of a batch to the policies.
-func setApplications(batches []*appBatch) string {
-	var list strings.Builder
-	for i, b := range batches {
-		if i > 0 {
-			list.WriteByte(',')
-		}
-		list.WriteString(b.scope.AppID.String())
-	}
-	return "SET LOCAL purser.app_ids = '{" + list.String() + "}'"
 }
 
 // isDeterministic reports an error that the same statements will meet again: bad

@@ -89,6 +89,11 @@ func TestKeysCreate(t *testing.T) {
 			t.Errorf("printed %q, %v", out, err)
 		}
 	})
+	t.Run("cannot be spread without Citus, and says so", func(t *testing.T) {
+		if _, err := command(t, data, "migrate", "--distribute"); err == nil || !strings.Contains(err.Error(), "Citus") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("the schema is up to date", func(t *testing.T) {
 		if out, err := command(t, data, "migrate"); err != nil || !strings.Contains(out, "up to date") {
 			t.Errorf("printed %q, %v", out, err)

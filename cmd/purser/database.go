@@ -18,7 +18,8 @@ const databaseName = "postgres"
 // database is a migrated store, and the embedded server below it, if any.
 type database struct {
 	*store.Store
-	server *embedded.Server
+	address string
+	server  *embedded.Server
 }
 
 // openDatabase finds the database, brings its schema up to date and opens it.
@@ -29,17 +30,17 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database,
 			err = errors.Join(err, db.close())
 		}
 	}()
-	address := c.databaseURL
-	if address == "" {
+	db.address = c.databaseURL
+	if db.address == "" {
 		if db.server, err = embedded.Start(ctx, embedded.Options{Dir: c.data, Log: log}); err != nil {
 			return nil, err
 		}
-		address = db.server.URL(databaseName)
+		db.address = db.server.URL(databaseName)
 	}
-	if err = store.Migrate(ctx, address); err != nil {
+	if err = store.Migrate(ctx, db.address); err != nil {
 		return nil, err
 	}
-	if db.Store, err = store.Open(ctx, address, store.Options{}); err != nil {
+	if db.Store, err = store.Open(ctx, db.address, store.Options{}); err != nil {
 		return nil, err
 	}
 	return db, nil
@@ -57,18 +58,27 @@ func (db *database) close() error {
 	return nil
 }
 
-func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {
 		return err
 	}
-	if err := c.parse(flag.NewFlagSet("migrate", flag.ContinueOnError), args, stderr); err != nil {
+	var distribute bool
+	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
+	flags.BoolVar(&distribute, "distribute", false, "spread the tables over the nodes of a Citus cluster")
+	if err := c.parse(flags, args, stderr); err != nil {
 		return err
 	}
 	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	if distribute {
+		if err := store.Distribute(ctx, db.address); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(stdout, "The schema is up to date.")
-	return db.close()
+	return nil
 }

@@ -24,8 +24,8 @@ Usage:
         make an API key, and the organization and the application when they are missing
   purser verify [--since 10m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
-  purser migrate [--data FOLDER]
-        bring the database's schema up to date
+  purser migrate [--distribute] [--data FOLDER]
+        bring the database's schema up to date; and spread its tables over a Citus cluster
   purser version
 
 Settings come from the environment:

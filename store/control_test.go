@@ -1,0 +1,222 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+)
+
+func TestOrganizations(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+
+	t.Run("number their slug when it is taken, also all at once", func(t *testing.T) {
+		t.Parallel()
+		name := uniqueName("acme")
+		slugs := together(t, 8, func(int) (string, error) {
+			wished, err := tenancy.NewOrganization(ids.New(), name, moment)
+			noError(t, err)
+			org, err := db.Directory().CreateOrganization(t.Context(), wished)
+			return org.Slug, err
+		})
+		var want []string
+		for n := range 8 {
+			if n == 0 {
+				want = append(want, name)
+			} else {
+				want = append(want, tenancy.NumberedSlug(name, n+1))
+			}
+		}
+		slices.Sort(slugs)
+		if slices.Sort(want); !slices.Equal(slugs, want) {
+			t.Errorf("they are %v", slugs)
+		}
+	})
+
+	t.Run("take the last spelling of a slug, and no further one", func(t *testing.T) {
+		t.Parallel()
+		url := storetest.FreshURL(t)
+		db, owner := openStore(t, url), connect(t, url)
+		exec(t, owner, `INSERT INTO organizations (id, slug, name, created_at)
+			SELECT gen_random_uuid(), CASE n WHEN 1 THEN 'acme' ELSE 'acme-' || n END, 'Acme', 0 FROM generate_series(1, $1) n`, store.MaxSlugs-1)
+		if org := newOrganization(t, db, "Acme"); org.Slug != fmt.Sprintf("acme-%d", store.MaxSlugs) {
+			t.Errorf("the last one is %s", org.Slug)
+		}
+		wished, err := tenancy.NewOrganization(ids.New(), "Acme", moment)
+		noError(t, err)
+		if org, err := db.Directory().CreateOrganization(t.Context(), wished); err == nil {
+			t.Errorf("there is another: %s", org.Slug)
+		}
+	})
+
+	t.Run("are read as they were made", func(t *testing.T) {
+		t.Parallel()
+		org := newOrganization(t, db, "Ünïcode & Söhne")
+		if got, err := db.Org(org.ID).Organization(t.Context()); err != nil || got != org {
+			t.Errorf("got %+v, %v, want %+v", got, err, org)
+		}
+		_, err := db.Org(ids.New()).Organization(t.Context())
+		wantFault(t, err, fault.PathNotFound)
+	})
+}
+
+func TestApplications(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Applications")
+	door := db.Org(org.ID)
+	create := func(t *testing.T, name string) tenancy.Application {
+		t.Helper()
+		wished, err := tenancy.NewApplication(ids.New(), org, name, false, moment)
+		noError(t, err)
+		app, err := door.CreateApplication(t.Context(), wished)
+		noError(t, err)
+		return app
+	}
+	first, second, other := create(t, "Chat"), create(t, "Chat"), create(t, "Billing")
+
+	t.Run("number their slug within the organization", func(t *testing.T) {
+		if first.Slug != "chat" || second.Slug != "chat-2" {
+			t.Errorf("they are %s and %s", first.Slug, second.Slug)
+		}
+	})
+
+	t.Run("are listed by name", func(t *testing.T) {
+		list, err := door.Applications(t.Context())
+		noError(t, err)
+		if want := []tenancy.Application{other, first, second}; !slices.Equal(list, want) {
+			t.Errorf("got %v, want %v", list, want)
+		}
+	})
+
+	t.Run("have their state from their first moment", func(t *testing.T) {
+		noError(t, db.App(first.Scope()).CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", moment)))
+	})
+
+	t.Run("change their name and address, and nothing else", func(t *testing.T) {
+		changed, err := first.Change("Talk", "https://talk.example")
+		noError(t, err)
+		wished := changed
+		wished.Slug, wished.Live, wished.CreatedAt = "stolen", true, 0
+		noError(t, door.UpdateApplication(t.Context(), wished))
+		if got, err := door.Application(t.Context(), first.ID); err != nil || got != changed {
+			t.Errorf("got %+v, %v, want %+v", got, err, changed)
+		}
+		bare, err := changed.Change("Talk", "")
+		noError(t, err)
+		noError(t, door.UpdateApplication(t.Context(), bare))
+		if got, err := door.Application(t.Context(), first.ID); err != nil || got.DeploymentURL != "" {
+			t.Errorf("the address stays: %+v, %v", got, err)
+		}
+	})
+
+	t.Run("that do not exist are not found", func(t *testing.T) {
+		_, err := door.Application(t.Context(), ids.New())
+		wantFault(t, err, fault.PathNotFound)
+		wantFault(t, door.UpdateApplication(t.Context(), tenancy.Application{ID: ids.New(), OrgID: org.ID}), fault.PathNotFound)
+	})
+}
+
+func TestProvisionApplication(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	owner := connect(t, storetest.URL(t))
+	name := uniqueName("provisioned")
+	provision := func(live bool) (tenancy.Application, error) {
+		org, err := tenancy.NewOrganization(ids.New(), name, moment)
+		noError(t, err)
+		app, err := tenancy.NewApplication(ids.New(), org, "Chat", live, moment)
+		noError(t, err)
+		return db.Directory().ProvisionApplication(t.Context(), org, app)
+	}
+
+	t.Run("makes one of each, however many ask at once", func(t *testing.T) {
+		apps := together(t, 12, func(int) (tenancy.Application, error) { return provision(false) })
+		for _, app := range apps {
+			if app != apps[0] {
+				t.Errorf("there are %v and %v", app, apps[0])
+			}
+		}
+		made := texts(t, owner, `SELECT o.id || ' ' || a.id || ' ' || s.app_id FROM organizations o
+			JOIN applications a ON a.org_id = o.id JOIN app_state s ON s.app_id = a.id WHERE o.name = $1`, name)
+		if len(made) != 1 {
+			t.Errorf("made were %v", made)
+		}
+	})
+
+	t.Run("keeps live and development apart", func(t *testing.T) {
+		development, err := provision(false)
+		noError(t, err)
+		live, err := provision(true)
+		noError(t, err)
+		if live.ID == development.ID || live.OrgID != development.OrgID {
+			t.Errorf("live is %+v, development %+v", live, development)
+		}
+	})
+
+	t.Run("does not guess between organizations of one name", func(t *testing.T) {
+		newOrganization(t, db, name)
+		_, err := provision(false)
+		wantFault(t, err, fault.AlreadyExists)
+	})
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	user, err := tenancy.NewUser(ids.New(), uniqueName("ann")+"@example.com", "Ann", moment)
+	noError(t, err)
+
+	t.Run("have an address of their own, whoever comes first", func(t *testing.T) {
+		errs := make([]error, 8)
+		atOnce(len(errs), func(i int) {
+			another := user
+			another.ID = ids.New()
+			errs[i] = db.Directory().CreateUser(t.Context(), another)
+		})
+		wantOneWinner(t, errs, fault.AlreadyExists)
+	})
+
+	t.Run("see the organizations they are in, by name", func(t *testing.T) {
+		b, a := newOrganization(t, db, "Bolt"), newOrganization(t, db, "Acme")
+		newOrganization(t, db, "Another")
+		member := newMember(t, db, b, tenancy.Developer)
+		member.OrgID = a.ID
+		noError(t, db.Org(a.ID).AddMember(t.Context(), member))
+		list, err := db.Directory().OrganizationsOf(t.Context(), member.UserID)
+		noError(t, err)
+		if want := []tenancy.Organization{a, b}; !slices.Equal(list, want) {
+			t.Errorf("got %v", list)
+		}
+		if list, err := db.Directory().OrganizationsOf(t.Context(), ids.New()); err != nil || len(list) > 0 {
+			t.Errorf("a stranger sees %v, %v", list, err)
+		}
+	})
+}
+
+// together runs something several times at once and gives what came out.
+func together[T any](t *testing.T, times int, run func(i int) (T, error)) []T {
+	t.Helper()
+	results := make([]T, times)
+	atOnce(times, func(i int) {
+		result, err := run(i)
+		if err != nil {
+			t.Error(err)
+		}
+		results[i] = result
+	})
+	return results
+}
+
+// uniqueName is a name that is its own slug and that no other test has.
+func uniqueName(beginning string) string {
+	id := ids.New().String()
+	return beginning + "-" + id[len(id)-12:]
+}

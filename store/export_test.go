@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What the tests of package store_test see beyond the doors.
+
+// Statement is an entry of the package's list.
+type Statement struct{ Name, SQL string }
+
+// Statements is the package's list.
+func Statements() []Statement { return exported(statements) }
+
+// HotStatements are those that batches send.
+func HotStatements() []Statement { return exported(hotStatements) }
+
+func exported(list []statement) []Statement {
+	out := make([]Statement, len(list))
+	for i, s := range list {
+		out[i] = Statement{s.name, s.sql}
+	}
+	return out
+}
+
+// LockWallets is the only statement that may lock wallets.
+var LockWallets = Statement{lockWallets.name, lockWallets.sql}
+
+// The limits that are tested at the limit and one past it.
+const (
+	AppRole     = appRole
+	MaxAttempts = maxAttempts
+	MaxSlugs    = maxSlugs
+)
+
+// PoolOf is what every method draws its connections from.
+func PoolOf(s *Store) *pgxpool.Pool { return s.pool }
+
+// UsagePoolOf is what batches draw their connections from.
+func UsagePoolOf(u *Usage) *pgxpool.Pool { return u.pool }
+
+// Transact runs work in a transaction of the application, as every method does.
+func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.conn) })
+}

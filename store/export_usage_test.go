@@ -1,0 +1,83 @@
+package store
+
+import (
+	"time"
+
+	"purser/ids"
+)
+
+// What the tests of the usage batcher see of its inside.
+
+// The limits that are tested at the limit and one past it.
+const (
+	MaxBatch        = maxBatch
+	MaxBatchApps    = maxBatchApps
+	MaxQueued       = maxQueued
+	MaxQueuedPerApp = maxQueuedPerApp
+	UseDeadline     = useDeadline
+)
+
+// HaveLessPatience shortens what a use and a round trip may take. No use may have
+// been sent yet.
+func (u *Usage) HaveLessPatience(use, batch time.Duration) {
+	u.useDeadline, u.batchTimeout = use, batch
+}
+
+// Splits is how many batches had to be halved.
+func (u *Usage) Splits() int64 { return u.splits.Load() }
+
+// Conflicts is how many batches memory got wrong.
+func (u *Usage) Conflicts() int64 { return u.conflicts.Load() }
+
+// Queued is how many uses wait to be tracked.
+func (u *Usage) Queued() int {
+	u.tracks.mu.Lock()
+	defer u.tracks.mu.Unlock()
+	return u.tracks.queue.size
+}
+
+// Busy reports whether a batch of uses is under way.
+func (u *Usage) Busy() bool {
+	u.tracks.mu.Lock()
+	defer u.tracks.mu.Unlock()
+	return u.tracks.busy
+}
+
+// Remembers reports whether the wallet is in memory.
+func (u *Usage) Remembers(app ids.ID, identity string) bool {
+	u.memory.mu.Lock()
+	defer u.memory.mu.Unlock()
+	return u.memory.wallets.Contains(walletAddress{app, identity})
+}
+
+// KeepUnderLocks has the wallet's uses decided under locks for the next minute, as
+// if other nodes wrote it too.
+func (u *Usage) KeepUnderLocks(app ids.ID, identity string) {
+	u.memory.mu.Lock()
+	defer u.memory.mu.Unlock()
+	u.memory.contended.Add(walletAddress{app, identity}, time.Now().Add(time.Minute))
+}
+
+// Queue is the queue of a lane, without the lane.
+type Queue struct{ queue fairQueue }
+
+// NewQueue makes an empty one.
+func NewQueue() *Queue { return &Queue{newFairQueue()} }
+
+// Push queues a use, or reports that there is no room.
+func (q *Queue) Push(use Use) bool { return q.queue.push(&pending{Use: use}) }
+
+// Take gives the uses of the next batch.
+func (q *Queue) Take() []Use {
+	var uses []Use
+	for _, p := range q.queue.take() {
+		uses = append(uses, p.Use)
+	}
+	return uses
+}
+
+// Close refuses whatever comes from now on.
+func (q *Queue) Close() { q.queue.closed = true }
+
+// Size is how many uses wait.
+func (q *Queue) Size() int { return q.queue.size }

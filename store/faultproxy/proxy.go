@@ -1,0 +1,129 @@
+package faultproxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Proxy stands between clients and one Postgres.
+type Proxy struct {
+	listener net.Listener
+	database *url.URL
+	network  string // of the server
+	address  string
+	sessions sync.WaitGroup
+
+	mu      sync.Mutex
+	plan    Plan
+	commits int
+	struck  map[Fault]int
+	hooks   []hook
+	open    map[net.Conn]struct{}
+	closed  bool
+}
+
+// Start listens on the loopback for clients of the database.
+func Start(databaseURL string) (*Proxy, error) {
+	database, err := url.Parse(databaseURL)
+	if err != nil {
+		return nil, errors.New("faultproxy: the database's address cannot be read")
+	}
+	p := &Proxy{database: database, struck: make(map[Fault]int), open: make(map[net.Conn]struct{})}
+	p.network, p.address = serverOf(database)
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("faultproxy: %w", err)
+	}
+	p.sessions.Go(p.accept)
+	return p, nil
+}
+
+// serverOf finds the server as libpq does: the query may name its host, and a
+// host that is a path is a folder with a socket in it.
+func serverOf(database *url.URL) (network, address string) {
+	host, port := database.Hostname(), database.Port()
+	if given := database.Query().Get("host"); given != "" {
+		host = given
+	}
+	if given := database.Query().Get("port"); given != "" {
+		port = given
+	}
+	if port == "" {
+		port = "5432"
+	}
+	if strings.HasPrefix(host, "/") {
+		return "unix", filepath.Join(host, ".s.PGSQL."+port)
+	}
+	return "tcp", net.JoinHostPort(host, port)
+}
+
+// URL is the database's address through the proxy.
+func (p *Proxy) URL() string {
+	through := *p.database
+	query := through.Query()
+	_, port, _ := net.SplitHostPort(p.listener.Addr().String())
+	query.Set("host", "127.0.0.1")
+	query.Set("port", port)
+	query.Set("sslmode", "disable")
+	through.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // Postgres clients take a plus for a plus
+	return through.String()
+}
+
+// Close ends every connection.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	for conn := range p.open {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
+	p.sessions.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		p.sessions.Go(func() { p.serve(client) })
+	}
+}
+
+// keep remembers a connection so that Close can end it; false after Close.
+func (p *Proxy) keep(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.open[conn] = struct{}{}
+	}
+	return !p.closed
+}
+
+func (p *Proxy) drop(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, conn)
+	_ = conn.Close()
+}
+
+// takeHooks gives the hooks that wait for the statement, each of them once.
+func (p *Proxy) takeHooks(sql string) (due []func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.hooks[:0]
+	for _, h := range p.hooks {
+		if strings.Contains(sql, h.text) {
+			due = append(due, h.do)
+		} else {
+			kept = append(kept, h)
+		}
+	}
+	p.hooks = kept
+	return due
+}

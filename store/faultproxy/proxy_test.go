@@ -1,0 +1,188 @@
+package faultproxy_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/store/faultproxy"
+	"purser/store/storetest"
+)
+
+// patience is how long a client waits for a peer that has fallen silent.
+const patience = time.Second
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	direct := connect(t, url)
+	if _, err := direct.Exec(t.Context(), "CREATE TABLE notes (note text NOT NULL)"); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, way := range []struct {
+		name  string
+		write func(context.Context, *pgx.Conn, string) error
+	}{
+		{"of the simple protocol", writeSimply},
+		{"of a pipeline", writePipelined},
+		{"of a prepared statement", writePrepared},
+	} {
+		t.Run("hit the commit "+way.name, func(t *testing.T) {
+			for _, c := range []struct {
+				fault     faultproxy.Fault
+				fails     bool
+				committed bool
+			}{
+				{faultproxy.None, false, true},
+				{faultproxy.BeforeCommit, true, false},
+				{faultproxy.AfterCommit, true, true},
+				{faultproxy.BlackHole, true, true},
+			} {
+				proxy := start(t, url)
+				conn := connect(t, proxy.URL())
+				proxy.Plan(func(int) faultproxy.Fault { return c.fault })
+				ctx := t.Context()
+				if c.fault == faultproxy.BlackHole {
+					impatient, cancel := context.WithTimeout(ctx, patience)
+					defer cancel()
+					ctx = impatient
+				}
+				note := way.name + ", " + c.fault.String()
+				err := way.write(ctx, conn, note)
+				if (err != nil) != c.fails {
+					t.Errorf("%s: the client got %v", c.fault, err)
+				}
+				if c.fault == faultproxy.BlackHole && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("the client did not have to wait: %v", err)
+				}
+				if got := written(t, direct, note); got != c.committed {
+					t.Errorf("%s: committed is %t", c.fault, got)
+				}
+				if c.fault != faultproxy.None && proxy.Struck(c.fault) != 1 {
+					t.Errorf("%s struck %d times", c.fault, proxy.Struck(c.fault))
+				}
+			}
+		})
+	}
+
+	t.Run("end a connection inside a row", func(t *testing.T) {
+		proxy := start(t, url)
+		conn := connect(t, proxy.URL())
+		proxy.Plan(func(int) faultproxy.Fault { return faultproxy.MidRow })
+		if err := writeSimply(t.Context(), conn, "before the row"); err != nil {
+			t.Fatal(err)
+		}
+		var text string
+		err := conn.QueryRow(t.Context(), "SELECT repeat('long ', 1000)").Scan(&text)
+		if err == nil || text != "" || proxy.Struck(faultproxy.MidRow) != 1 {
+			t.Errorf("a row of %d bytes arrived, %v", len(text), err)
+		}
+	})
+}
+
+func TestPlanCountsCommitsOverAllConnections(t *testing.T) {
+	t.Parallel()
+	proxy := start(t, storetest.URL(t))
+	var asked []int
+	proxy.Plan(func(n int) faultproxy.Fault {
+		asked = append(asked, n)
+		return faultproxy.None
+	})
+	for range 2 {
+		conn := connect(t, proxy.URL())
+		for range 2 {
+			if _, err := conn.Exec(t.Context(), "BEGIN; COMMIT"); err != nil { // one message of two statements is no COMMIT
+				t.Fatal(err)
+			}
+			if _, err := conn.Exec(t.Context(), "commit"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(asked) != 4 || asked[0] != 1 || asked[3] != 4 {
+		t.Errorf("the plan was asked for %v", asked)
+	}
+}
+
+func TestHookRunsOnceBeforeItsStatement(t *testing.T) {
+	t.Parallel()
+	proxy := start(t, storetest.URL(t))
+	conn := connect(t, proxy.URL())
+	runs := 0
+	proxy.Before("pg_sleep", func() { runs++ })
+	for _, sql := range []string{"SELECT 1", "SELECT pg_sleep(0)", "SELECT pg_sleep(0)"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		if want := min(1, strings.Count(sql, "pg_sleep")); runs != want {
+			t.Fatalf("after %s it ran %d times", sql, runs)
+		}
+	}
+}
+
+func start(t *testing.T, url string) *faultproxy.Proxy {
+	t.Helper()
+	proxy, err := faultproxy.Start(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return proxy
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+const insertNote = "INSERT INTO notes VALUES ($1)"
+
+func writeSimply(ctx context.Context, conn *pgx.Conn, note string) error {
+	if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, insertNote, note); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, "COMMIT")
+	return err
+}
+
+func writePipelined(ctx context.Context, conn *pgx.Conn, note string) error {
+	pipeline := conn.PgConn().StartPipeline(ctx)
+	pipeline.SendQueryParams("BEGIN", nil, nil, nil, nil)
+	pipeline.SendQueryParams(insertNote, [][]byte{[]byte(note)}, nil, nil, nil)
+	pipeline.SendQueryParams("COMMIT", nil, nil, nil, nil)
+	return errors.Join(pipeline.Sync(), pipeline.Close())
+}
+
+func writePrepared(ctx context.Context, conn *pgx.Conn, note string) error {
+	if _, err := conn.Prepare(ctx, "the end", "COMMIT"); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, insertNote, note); err != nil {
+		return err
+	}
+	return conn.PgConn().ExecPrepared(ctx, "the end", nil, nil, nil).Read().Err
+}
+
+func written(t *testing.T, conn *pgx.Conn, note string) (exists bool) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM notes WHERE note = $1)", note).Scan(&exists); err != nil {
+		t.Fatal(err)
+	}
+	return exists
+}

@@ -1,0 +1,151 @@
+package faultproxy
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// session is one client's connection, carried through.
+type session struct {
+	proxy    *Proxy
+	client   net.Conn
+	server   net.Conn
+	prepared map[string]string // statements by name, as the client sends them
+
+	armed  atomic.Int32 // the Fault that the server's next messages meet
+	silent atomic.Bool  // nothing passes any more
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	if !p.keep(client) {
+		_ = client.Close()
+		return
+	}
+	defer p.drop(client)
+	fromClient := bufio.NewReader(client)
+	startup, code, err := readStartup(fromClient)
+	for err == nil && (code == sslRequest || code == gssRequest) {
+		if _, err = client.Write([]byte("N")); err == nil {
+			startup, code, err = readStartup(fromClient)
+		}
+	}
+	if err != nil {
+		return
+	}
+	server, err := net.Dial(p.network, p.address)
+	if err != nil {
+		return
+	}
+	if !p.keep(server) {
+		_ = server.Close()
+		return
+	}
+	defer p.drop(server)
+	if _, err := server.Write(startup); err != nil || code == cancelRequest {
+		return
+	}
+	s := &session{proxy: p, client: client, server: server, prepared: make(map[string]string)}
+	var ways sync.WaitGroup
+	ways.Go(func() { s.carry(fromClient, server, s.sent) })
+	ways.Go(func() { s.carry(bufio.NewReader(server), client, s.received) })
+	ways.Wait()
+}
+
+// carry passes messages on until one side ends or a fault ends both. The look
+// says how much of the message passes, and whether anything may come after it.
+func (s *session) carry(from *bufio.Reader, to net.Conn, look func(frame) (pass int, more bool)) {
+	defer s.cut()
+	out := bufio.NewWriter(to)
+	for {
+		f, err := readFrame(from)
+		if err != nil {
+			return
+		}
+		pass, more := look(f)
+		if s.silent.Load() {
+			continue
+		}
+		if _, err := out.Write(f[:pass]); err != nil {
+			return
+		}
+		if !more || from.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return
+			}
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+func (s *session) cut() {
+	_ = s.client.Close()
+	_ = s.server.Close()
+}
+
+// sent looks at what the client sends.
+func (s *session) sent(f frame) (pass int, more bool) {
+	var sql string
+	switch f.kind() {
+	case clientParse:
+		name, rest := text(f.body())
+		s.prepared[name], _ = text(rest)
+		return len(f), true
+	case clientBind:
+		_, rest := text(f.body())
+		name, _ := text(rest)
+		sql = s.prepared[name]
+	case clientQuery:
+		sql, _ = text(f.body())
+	default:
+		return len(f), true
+	}
+	for _, do := range s.proxy.takeHooks(sql) {
+		do()
+	}
+	if strings.EqualFold(strings.TrimSpace(sql), "commit") {
+		return s.commit(f)
+	}
+	return len(f), true
+}
+
+func (s *session) commit(f frame) (pass int, more bool) {
+	switch fault := s.proxy.nextFault(); fault {
+	case None:
+	case BeforeCommit:
+		s.proxy.strike(fault)
+		return 0, false
+	default:
+		s.armed.Store(int32(fault))
+	}
+	return len(f), true
+}
+
+// received looks at what the server sends.
+func (s *session) received(f frame) (pass int, more bool) {
+	fault := Fault(s.armed.Load())
+	switch {
+	case fault == AfterCommit && isCommitted(f):
+		s.proxy.strike(fault)
+		return 0, false
+	case fault == MidRow && f.kind() == serverDataRow:
+		s.proxy.strike(fault)
+		return len(f) / 2, false
+	case fault == BlackHole && isCommitted(f):
+		s.proxy.strike(fault)
+		s.silent.Store(true)
+	}
+	return len(f), true
+}
+
+func isCommitted(f frame) bool {
+	if f.kind() != serverCommandComplete {
+		return false
+	}
+	tag, _ := text(f.body())
+	return tag == "COMMIT"
+}

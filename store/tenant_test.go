@@ -1,0 +1,255 @@
+package store_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// moment is when everything happens in tests that need no other time.
+const moment int64 = 1_800_000_000_000
+
+// tenant is an application in an organization of its own.
+type tenant struct {
+	store.App
+	db          *store.Store
+	org         tenancy.Organization
+	application tenancy.Application
+}
+
+func newTenant(tb testing.TB, db *store.Store) tenant {
+	tb.Helper()
+	org := newOrganization(tb, db, "Tenant")
+	wished, err := tenancy.NewApplication(ids.New(), org, "Chat", true, moment)
+	noError(tb, err)
+	application, err := db.Org(org.ID).CreateApplication(tb.Context(), wished)
+	noError(tb, err)
+	return tenant{App: db.App(application.Scope()), db: db, org: org, application: application}
+}
+
+func newOrganization(tb testing.TB, db *store.Store, name string) tenancy.Organization {
+	tb.Helper()
+	wished, err := tenancy.NewOrganization(ids.New(), name, moment)
+	noError(tb, err)
+	org, err := db.Directory().CreateOrganization(tb.Context(), wished)
+	noError(tb, err)
+	return org
+}
+
+// newMember is a new person in the organization.
+func newMember(tb testing.TB, db *store.Store, org tenancy.Organization, role tenancy.Role) tenancy.Member {
+	tb.Helper()
+	id := ids.New()
+	user, err := tenancy.NewUser(id, id.String()+"@example.com", "Ann", moment)
+	noError(tb, err)
+	noError(tb, db.Directory().CreateUser(tb.Context(), user))
+	member := tenancy.Member{OrgID: org.ID, UserID: id, Access: tenancy.Access{Role: role}, CreatedAt: moment}
+	noError(tb, db.Org(org.ID).AddMember(tb.Context(), member))
+	return member
+}
+
+func (a tenant) newKey(tb testing.TB, preset keys.Preset) (keys.APIKey, keys.Secret) {
+	tb.Helper()
+	spec := keys.Spec{ID: ids.New(), App: a.application, Name: "Server", Preset: preset}
+	key, secret, err := keys.New(spec, tenancy.AllPermissions(), moment, rand.Reader)
+	noError(tb, err)
+	noError(tb, a.CreateKey(tb.Context(), key))
+	return key, secret
+}
+
+func (a tenant) newCredit(tb testing.TB, key string) metering.Credit {
+	tb.Helper()
+	credit := metering.NewCredit(ids.New(), key, "Tokens", "token", moment)
+	noError(tb, a.CreateCredit(tb.Context(), credit))
+	return credit
+}
+
+// featureOf is a feature that costs 7 nanocredits a piece.
+func featureOf(key, creditKey string) metering.Feature {
+	return metering.Feature{
+		ID: ids.New(), Key: key, Name: "Messages", Unit: "message", CreditKey: creditKey, Cost: 7, QuantityPerUnit: 1,
+		PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: moment,
+	}
+}
+
+func (a tenant) newFeature(tb testing.TB, wished metering.Feature) metering.Feature {
+	tb.Helper()
+	feature, err := a.CreateFeature(tb.Context(), wished)
+	noError(tb, err)
+	return feature
+}
+
+func depositOf(identity, creditKey string, amount metering.Amount, idempotencyKey string) store.Deposit {
+	return store.Deposit{
+		ID: ids.New(), Identity: identity, CreditKey: creditKey, Amount: amount,
+		IdempotencyKey: &idempotencyKey, CreatedAt: moment,
+	}
+}
+
+func (a tenant) deposit(tb testing.TB, wished store.Deposit) store.Deposit {
+	tb.Helper()
+	made, _, err := a.Deposit(tb.Context(), wished)
+	noError(tb, err)
+	return made
+}
+
+// household is a tenant with at least one row in every table.
+type household struct {
+	tenant
+	owner        tenancy.Member
+	key          keys.APIKey
+	credit       metering.Credit
+	feature      metering.Feature // counted against a limit
+	plan         billing.Plan
+	deposit      store.Deposit
+	walletID     ids.ID
+	subscription metering.Subscription
+	use          store.Use // the one that was accepted
+}
+
+func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household {
+	tb.Helper()
+	h := household{tenant: newTenant(tb, db)}
+	h.owner = newMember(tb, db, h.org, tenancy.Owner)
+	h.key, _ = h.newKey(tb, keys.Setup)
+	h.credit = h.newCredit(tb, "tokens")
+	h.feature = h.newFeature(tb, featureOf("messages", "tokens"))
+	daily := featureOf("daily", "tokens")
+	daily.Deduplication = metering.DeduplicateDay
+	h.newFeature(tb, daily)
+	plan, err := createPlan(tb.Context(), h.App, ids.New())
+	noError(tb, err)
+	h.plan = plan
+	h.deposit = h.tenant.deposit(tb, depositOf("ann@example.com", "tokens", 1_000, "first deposit"))
+	wallet, err := h.Wallet(tb.Context(), "ann@example.com")
+	noError(tb, err)
+	h.walletID = wallet.ID
+	h.subscription = metering.Subscription{
+		ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(moment),
+		Terms: metering.Terms{Limits: []metering.Limit{{
+			FeatureID: h.feature.ID, FeatureKey: "messages", Limit: 1, Period: metering.LimitBilling, Overage: metering.OverageCredits,
+		}}},
+	}
+	noError(tb, h.PutSubscription(tb.Context(), "ann@example.com", h.subscription))
+	h.use = h.useOf("messages", "event 1")
+	for _, use := range []store.Use{h.use, h.useOf("daily", "event 2")} {
+		decision, err := usage.Track(use)
+		noError(tb, err)
+		noError(tb, decision.Err())
+	}
+	return h
+}
+
+// createPlan makes a plan that includes a message a month.
+func createPlan(ctx context.Context, a store.App, id ids.ID) (billing.Plan, error) {
+	draft := billing.PlanDraft{
+		Key: "pro", Name: "Pro", Price: billing.Price{AmountCents: 2900, Currency: "usd", Interval: billing.Month}, Active: true,
+		Limits: []metering.Limit{{FeatureKey: "messages", Limit: 1, Period: metering.LimitBilling, Overage: metering.OverageCredits}},
+	}
+	return a.CreatePlan(ctx, draft, func(catalog billing.Catalog) (billing.Plan, error) {
+		return billing.NewPlan(id, draft, catalog, moment)
+	})
+}
+
+func (h household) useOf(featureKey, eventID string) store.Use {
+	return store.Use{
+		Scope: h.application.Scope(), KeyID: h.key.ID, Identity: "ann@example.com", FeatureKey: featureKey,
+		Use: metering.Use{TransactionID: ids.New(), EventID: eventID, EntityID: "room 1", Quantity: 3},
+	}
+}
+
+func openStore(tb testing.TB, url string) *store.Store {
+	tb.Helper()
+	db, err := store.Open(tb.Context(), url, store.Options{})
+	noError(tb, err)
+	tb.Cleanup(db.Close)
+	return db
+}
+
+func openUsage(tb testing.TB, db *store.Store) *store.Usage {
+	tb.Helper()
+	usage, err := db.OpenUsage(tb.Context(), store.UsageOptions{Now: func() int64 { return moment }})
+	noError(tb, err)
+	tb.Cleanup(usage.Close)
+	return usage
+}
+
+// connect is a connection past the store, as the owner of everything unless the
+// address says otherwise.
+func connect(tb testing.TB, url string) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	noError(tb, err)
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// asApp is the address for sessions of the role that serves requests.
+func asApp(url string) string { return withParameter(url, "role", store.AppRole) }
+
+// withParameter adds a setting that the session starts with.
+func withParameter(address, name, value string) string {
+	separator := "?"
+	if strings.Contains(address, "?") {
+		separator = "&"
+	}
+	return address + separator + name + "=" + url.QueryEscape(value)
+}
+
+type execer interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}
+
+// exec runs one statement that must work.
+func exec(tb testing.TB, on execer, sql string, args ...any) {
+	tb.Helper()
+	rows, err := on.Query(tb.Context(), sql, args...)
+	if err == nil {
+		rows.Close()
+		err = rows.Err()
+	}
+	if err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// texts gives the first column of every row.
+func texts(tb testing.TB, on execer, sql string, args ...any) []string {
+	tb.Helper()
+	rows, err := on.Query(tb.Context(), sql, args...)
+	if err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+	return list
+}
+
+func noError(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// wantFault expects a refusal, or none for the empty code.
+func wantFault(tb testing.TB, err error, code fault.Code) {
+	tb.Helper()
+	if code == "" && err != nil || code != "" && !fault.Is(err, code) {
+		tb.Errorf("got %v, want %q", err, code)
+	}
+}

@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// patience is the longest that anybody may wait for an answer while nodes meet
+// each other: a deadlock alone takes a second to be found.
+const patience = 2 * time.Second
+
+// TestEventIsChargedOnce sends one event id many times at once, with different
+// content each time.
+func TestEventIsChargedOnce(t *testing.T) {
+	t.Parallel()
+	const sends, rounds = 60, 8
+	for _, c := range []struct {
+		name           string
+		nodes, wallets int
+	}{
+		{"for one wallet on one node", 1, 1},
+		{"for one wallet on three nodes", 3, 1},
+		{"for twenty wallets on one node", 1, 20},
+		{"for twenty wallets on three nodes", 3, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := newShop(t, url, c.nodes)
+			daily := featureOf("daily", "tokens")
+			daily.Deduplication = metering.DeduplicateDay
+			s.newFeature(t, daily)
+			for w := range c.wallets {
+				s.credit(t, numbered("wallet", w), 1_000_000)
+			}
+			for round := range rounds {
+				feature := []string{"message", "daily"}[round%2]
+				outcomes := make([]outcome, sends)
+				atOnce(sends, func(i int) {
+					use := s.useOf(feature, numbered("wallet", i%c.wallets), numbered("event", round))
+					use.Quantity = int64(1 + i)
+					use.EntityID = numbered("entity", round)
+					outcomes[i] = trackOutcome(s.nodes[i%c.nodes], use)
+				})
+				sameAnswer(t, outcomes)
+			}
+			if stored := s.storedEvents(t, connect(t, url)); len(stored) != rounds {
+				t.Errorf("%d events are stored, not %d", len(stored), rounds)
+			}
+			soundBooks(t, url, s.tenant)
+		})
+	}
+}
+
+// sameAnswer expects one accepted use, and every other to repeat its answer.
+func sameAnswer(t *testing.T, outcomes []outcome) {
+	t.Helper()
+	var first outcome
+	for _, o := range outcomes {
+		if o.String() == "accepted" {
+			first = o
+		}
+	}
+	if got := tally(outcomes); got["accepted"] != 1 || got["duplicate"] != len(outcomes)-1 {
+		t.Fatalf("of %d sends: %v", len(outcomes), got)
+	}
+	if first.d.Event.TransactionID != first.use.TransactionID {
+		t.Errorf("the accepted use carries another's transaction")
+	}
+	for _, o := range outcomes {
+		got, want := o.d.Event, first.d.Event
+		if got.TransactionID != want.TransactionID || got.Charge.Amount != want.Charge.Amount ||
+			got.Period != want.Period || got.DeduplicatedFrom != want.DeduplicatedFrom {
+			t.Errorf("a repeat is answered with %s, %s, %v; the first with %s, %s, %v",
+				got.TransactionID, got.Charge.Amount, got.Period, want.TransactionID, want.Charge.Amount, want.Period)
+		}
+	}
+}
+
+// TestRepeatsOnSeveralNodesDoNotBlockEachOther sends the same ids to three nodes
+// at once, in another order on each, once for wallets that they share and once
+// for wallets of their own: neither the wallets nor the ids may be taken in an
+// order that lets two nodes wait for each other.
+func TestRepeatsOnSeveralNodesDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
+	const nodes, events, rounds = 3, 30, 12
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, nodes)
+	for w := range 2 * nodes {
+		s.credit(t, numbered("wallet", w), 1_000_000)
+	}
+	var all []outcome
+	for round := range rounds {
+		uses := make([]store.Use, 0, nodes*events)
+		for n := range nodes {
+			for _, e := range random.Perm(events) {
+				wallet := e % nodes // shared
+				if round%2 == 1 {
+					wallet = nodes + n // its own
+				}
+				uses = append(uses, s.message(numbered("wallet", wallet), numbered("event", round*events+e)))
+			}
+		}
+		outcomes := make([]outcome, len(uses))
+		atOnce(len(uses), func(i int) { outcomes[i] = trackOutcome(s.nodes[i/events], uses[i]) })
+		all = append(all, outcomes...)
+	}
+	if got := tally(all); got["accepted"] != rounds*events || got["duplicate"] != rounds*events*(nodes-1) {
+		t.Errorf("of %d sends of %d events: %v", len(all), rounds*events, got)
+	}
+	if longest := slowest(all); longest > patience {
+		t.Errorf("somebody waited %s", longest)
+	}
+	soundBooks(t, url, s.tenant)
+	s.closeNodes()
+	if n := deadlocks(t, url); n != 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}

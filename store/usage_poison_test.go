@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"purser/fault"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// TestPoisonHarmsNobodyElse gives the database a rule that one use of a full batch
+// breaks.
+func TestPoisonHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	const uses, wallets = 60, 7
+	for _, c := range []struct {
+		name string
+		warm bool
+	}{{"in a batch under locks", false}, {"in a batch from memory", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.FreshURL(t)
+			s := newShop(t, url, 1)
+			n := s.nodes[0]
+			exec(t, connect(t, url), `ALTER TABLE usage_events ADD CONSTRAINT no_poison CHECK (event_id <> 'poison')`)
+			s.credit(t, "gate", 1000)
+			for w := range wallets {
+				s.credit(t, numbered("wallet", w), uses*messagePrice)
+				s.warm(t, n, numbered("wallet", w), c.warm)
+			}
+			batch := make([]store.Use, uses)
+			for i := range batch {
+				batch[i] = s.message(numbered("wallet", i%wallets), numbered("event", i))
+			}
+			batch[uses/3].EventID = "poison"
+			outcomes := s.inOneBatch(t, url, n, batch, nil)
+			for i, o := range outcomes {
+				if i == uses/3 {
+					var broken *pgconn.PgError
+					var refused *fault.Fault
+					if !errors.As(o.err, &broken) || errors.As(o.err, &refused) {
+						t.Errorf("the poison is %s: %v", o, o.err)
+					}
+				} else if o.d.Verdict != metering.Accepted {
+					t.Errorf("%q is %s: %v", o.use.EventID, o, o.err)
+				}
+			}
+			if splits := n.usage.Splits(); splits == 0 {
+				t.Error("the split was not counted")
+			}
+			stored := s.storedEvents(t, connect(t, url))
+			if len(stored["poison"]) != 0 {
+				t.Error("the poison is stored")
+			}
+			soundBooks(t, url, s.tenant)
+
+			// Alone it fails alone, and what was wrong with it is forgotten.
+			for range 2 {
+				if o := trackOutcome(n, s.message("wallet 0", "poison")); o.err == nil {
+					t.Errorf("the poison alone is %s", o)
+				}
+				mustAccept(t, n, s.message("wallet 0", freshID()))
+			}
+			soundBooks(t, url, s.tenant)
+		})
+	}
+}

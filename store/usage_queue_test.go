@@ -1,0 +1,154 @@
+package store_test
+
+import (
+	"testing"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// useBy is a use of an application, with a number to know it by.
+func useBy(app ids.ID, number int) store.Use {
+	return store.Use{Scope: tenancy.Scope{AppID: app}, Use: metering.Use{Quantity: int64(number)}}
+}
+
+// push queues n uses of an application and reports how many had room.
+func push(q *store.Queue, app ids.ID, n int) (taken int) {
+	for i := range n {
+		if q.Push(useBy(app, i)) {
+			taken++
+		}
+	}
+	return taken
+}
+
+// byApp counts a batch by application.
+func byApp(batch []store.Use) map[ids.ID]int {
+	counts := make(map[ids.ID]int)
+	for _, use := range batch {
+		counts[use.Scope.AppID]++
+	}
+	return counts
+}
+
+func newIDs(n int) []ids.ID {
+	list := make([]ids.ID, n)
+	for i := range list {
+		list[i] = ids.New()
+	}
+	return list
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+
+	t.Run("takes so many of one application and not one more", func(t *testing.T) {
+		q := store.NewQueue()
+		app := ids.New()
+		if taken := push(q, app, store.MaxQueuedPerApp+1); taken != store.MaxQueuedPerApp || q.Size() != taken {
+			t.Errorf("%d were taken, %d wait", taken, q.Size())
+		}
+		if !q.Push(useBy(ids.New(), 0)) {
+			t.Error("another application was refused for it")
+		}
+		q.Take()
+		if !q.Push(useBy(app, 0)) {
+			t.Error("there is no room after a batch was taken")
+		}
+	})
+
+	t.Run("takes so many of all and not one more", func(t *testing.T) {
+		q := store.NewQueue()
+		taken := 0
+		for _, app := range newIDs(store.MaxQueued/store.MaxQueuedPerApp + 1) {
+			taken += push(q, app, store.MaxQueuedPerApp)
+		}
+		if taken != store.MaxQueued || q.Size() != taken {
+			t.Errorf("%d were taken, %d wait", taken, q.Size())
+		}
+	})
+
+	t.Run("gives an application that is alone the whole batch, in its order", func(t *testing.T) {
+		q := store.NewQueue()
+		push(q, ids.New(), store.MaxBatch+1)
+		batch := q.Take()
+		if len(batch) != store.MaxBatch {
+			t.Errorf("a batch of %d", len(batch))
+		}
+		for i, use := range append(batch, q.Take()...) {
+			if use.Quantity != int64(i) {
+				t.Fatalf("in place %d is use %d", i, use.Quantity)
+			}
+		}
+		if rest := q.Take(); rest != nil || q.Size() != 0 {
+			t.Errorf("%d are left of nothing", len(rest))
+		}
+	})
+
+	t.Run("gives no application more than half of a batch while another waits", func(t *testing.T) {
+		q := store.NewQueue()
+		greedy, modest := ids.New(), ids.New()
+		push(q, greedy, store.MaxQueuedPerApp)
+		push(q, modest, 3)
+		if got := byApp(q.Take()); got[greedy] != store.MaxBatch/2 || got[modest] != 3 {
+			t.Errorf("the greedy one got %d, the modest one %d", got[greedy], got[modest])
+		}
+		if got := byApp(q.Take()); got[greedy] != store.MaxBatch {
+			t.Errorf("alone again it got %d", got[greedy])
+		}
+	})
+
+	t.Run("takes applications in turn, however many there are", func(t *testing.T) {
+		const share = store.MaxBatch / 2
+		q := store.NewQueue()
+		apps := newIDs(3 * store.MaxBatchApps)
+		for _, app := range apps {
+			if push(q, app, share+10) != share+10 {
+				t.Fatal("there is no room")
+			}
+		}
+		served := make(map[ids.ID]int)
+		for range len(apps) / 2 { // each batch serves two
+			for app, n := range byApp(q.Take()) {
+				served[app] += n
+			}
+		}
+		for _, app := range apps {
+			if served[app] != share {
+				t.Errorf("when each had its turn, one got %d", served[app])
+			}
+		}
+	})
+
+	t.Run("brings so many applications into one batch and the others into the next", func(t *testing.T) {
+		q := store.NewQueue()
+		apps := newIDs(store.MaxBatchApps + 8)
+		for _, app := range apps {
+			push(q, app, 1)
+		}
+		push(q, apps[0], 1) // it has its turn in the first batch, and only there
+		first, second := byApp(q.Take()), byApp(q.Take())
+		if len(first) != store.MaxBatchApps || len(second) != 8 || first[apps[0]] != 2 {
+			t.Errorf("%d in the first batch, %d in the second", len(first), len(second))
+		}
+		for _, app := range apps[store.MaxBatchApps:] {
+			if second[app] != 1 {
+				t.Error("an application was passed over")
+			}
+		}
+	})
+
+	t.Run("takes nothing once it is closed, and gives what it has", func(t *testing.T) {
+		q := store.NewQueue()
+		push(q, ids.New(), 2)
+		q.Close()
+		if q.Push(useBy(ids.New(), 0)) {
+			t.Error("a closed queue took a use")
+		}
+		if batch := q.Take(); len(batch) != 2 {
+			t.Errorf("a closed queue gave %d of 2", len(batch))
+		}
+	})
+}

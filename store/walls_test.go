@@ -1,0 +1,267 @@
+package store_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+)
+
+// anyError stands for a refusal that has no code of its own.
+const anyError fault.Code = "*"
+
+// call is one use of a door with what belongs to the household: its ids, keys and
+// identities. The codes are what three callers get: a stranger, who has nothing;
+// a neighbour, who has the same under the same names; and the household itself,
+// which shows that the arguments do lead to something.
+type call[Door any] struct {
+	method                   string
+	with                     string // which of the arguments is meant, where there are several cases
+	stranger, neighbour, own fault.Code
+	run                      func(context.Context, Door, household) (seen any, err error)
+}
+
+var appCalls = []call[store.App]{
+	{"CreateCredit", "", "", fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.CreateCredit(ctx, h.credit)
+	}},
+	{"Credit", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Credit(ctx, h.credit.Key)
+	}},
+	{"Credits", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Credits(ctx, store.Page{Limit: 100}))
+	}},
+	{"UpdateCredit", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.UpdateCredit(ctx, h.credit.Key, metering.CreditPatch{Name: new("Changed")})
+	}},
+	{"CreateFeature", "", fault.CreditNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.CreateFeature(ctx, h.feature)
+	}},
+	{"Feature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Feature(ctx, h.feature.Key)
+	}},
+	{"Features", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Features(ctx, store.Page{Limit: 100}))
+	}},
+	{"UpdateFeature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.UpdateFeature(ctx, h.feature.Key, metering.FeaturePatch{Name: new("Changed")}, moment)
+	}},
+	{"CreatePlan", "", fault.FeatureNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
+		return createPlan(ctx, a, h.plan.ID)
+	}},
+	{"Plan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Plan(ctx, h.plan.Key)
+	}},
+	{"Plans", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Plans(ctx, store.Page{Limit: 100}))
+	}},
+	{"UpdatePlan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.UpdatePlan(ctx, h.plan.Key, billing.PlanPatch{Name: new("Changed")})
+	}},
+	{"CreateKey", "its scope", fault.APIKeyNotFound, fault.APIKeyNotFound, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.CreateKey(ctx, h.key)
+	}},
+	{"Key", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Key(ctx, h.key.ID)
+	}},
+	{"Keys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Keys(ctx, store.Page{Limit: 100}))
+	}},
+	{"UseKey", "", fault.InvalidAPIKey, fault.InvalidAPIKey, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.UseKey(ctx, h.key.ID, moment)
+	}},
+	{"RevokeKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.RevokeKey(ctx, h.key.ID, moment)
+	}},
+	{"RotateKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.RotateKey(ctx, h.key.ID, func(old keys.APIKey) (keys.Rotated, error) {
+			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneHour}, tenancy.AllPermissions(), moment, rand.Reader)
+		})
+	}},
+	{"CreateWallet", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		w, _, err := a.CreateWallet(ctx, ids.New(), h.deposit.Identity, moment)
+		return w, err
+	}},
+	{"Wallet", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Wallet(ctx, h.deposit.Identity)
+	}},
+	{"Wallets", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Wallets(ctx, store.Page{Limit: 100}))
+	}},
+	{"SetBillingPeriod", "", fault.WalletNotFound, fault.BillingPeriodLocked, fault.BillingPeriodLocked, func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.SetBillingPeriod(ctx, h.deposit.Identity, metering.BillingPeriod{Interval: metering.Day})
+	}},
+	{"Deposit", "its idempotency key", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		d, _, err := a.Deposit(ctx, depositOf(h.deposit.Identity, h.credit.Key, 5, *h.deposit.IdempotencyKey))
+		return d, err
+	}},
+	{"Deposit", "its identity", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		d, _, err := a.Deposit(ctx, depositOf(h.deposit.Identity, h.credit.Key, 5, ids.New().String()))
+		return d, err
+	}},
+	{"Deposits", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return page(a.Deposits(ctx, store.DepositPage{Identity: h.deposit.Identity, Limit: 100}))
+	}},
+	{"PutSubscription", "", fault.WalletNotFound, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.PutSubscription(ctx, h.deposit.Identity, h.subscription)
+	}},
+	{"Verify", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.Verify(ctx, time.Time{})
+	}},
+}
+
+var orgCalls = []call[store.Org]{
+	{"Organization", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return o.Organization(ctx)
+	}},
+	{"CreateApplication", "its organization", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		wished := h.application
+		wished.ID = ids.New()
+		return o.CreateApplication(ctx, wished)
+	}},
+	{"Application", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		return o.Application(ctx, h.application.ID)
+	}},
+	{"Applications", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return o.Applications(ctx)
+	}},
+	{"UpdateApplication", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		wished := h.application
+		wished.Name = "Changed"
+		return nil, o.UpdateApplication(ctx, wished)
+	}},
+	{"Members", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return o.Members(ctx)
+	}},
+	{"AddMember", "", fault.PathNotFound, fault.PathNotFound, fault.AlreadyExists, func(ctx context.Context, o store.Org, h household) (any, error) {
+		return nil, o.AddMember(ctx, h.owner)
+	}},
+	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		return nil, o.ChangeMember(ctx, h.owner.UserID, func(m tenancy.Member, _ int) (tenancy.Member, error) {
+			m.Role = tenancy.Support
+			return m, nil
+		})
+	}},
+	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		return nil, o.RemoveMember(ctx, h.owner.UserID, func(tenancy.Member, int) error { return nil })
+	}},
+}
+
+func page[T any](list []T, _ bool, err error) (any, error) { return list, err }
+
+// The first wall by itself: through the door of one application or organization
+// there is no way to another, whatever one brings along.
+func TestDoorsLeadToOneTenant(t *testing.T) {
+	t.Parallel()
+	everyMethodHasACall(t, appCalls)
+	everyMethodHasACall(t, orgCalls)
+	url := urlWithoutPolicies(t)
+	throughDoors(t, url, appCalls, func(a tenant) store.App { return a.App })
+	throughDoors(t, url, orgCalls, func(a tenant) store.Org { return a.db.Org(a.org.ID) })
+}
+
+// urlWithoutPolicies is a database in which the third wall is down. A statement
+// that reaches too far shows there, and not only once the policies fail as well.
+func urlWithoutPolicies(t *testing.T) string {
+	t.Helper()
+	url := storetest.FreshURL(t)
+	owner := connect(t, url)
+	for _, table := range tablesOfTenants(t, owner) {
+		exec(t, owner, `ALTER TABLE `+table+` DISABLE ROW LEVEL SECURITY`)
+	}
+	return url
+}
+
+func everyMethodHasACall[Door any](t *testing.T, calls []call[Door]) {
+	t.Helper()
+	called := make(map[string]bool)
+	for _, c := range calls {
+		called[c.method] = true
+	}
+	door := reflect.TypeFor[Door]()
+	for i := range door.NumMethod() {
+		if name := door.Method(i).Name; !called[name] {
+			t.Errorf("%s.%s is not tried from outside: add a call", door.Name(), name)
+		}
+	}
+}
+
+func throughDoors[Door any](t *testing.T, url string, calls []call[Door], door func(tenant) Door) {
+	db, owner := openStore(t, url), connect(t, url)
+	usage := openUsage(t, db)
+	neighbour := newHousehold(t, db, usage).tenant
+	for _, c := range calls {
+		t.Run(strings.TrimSpace(reflect.TypeFor[Door]().Name()+"."+c.method+" "+c.with), func(t *testing.T) {
+			stranger, home := newTenant(t, db), newHousehold(t, db, usage)
+			before := dump(t, owner, home)
+			for name, foreign := range map[string]struct {
+				tenant
+				want fault.Code
+			}{"a stranger": {stranger, c.stranger}, "a neighbour": {neighbour, c.neighbour}} {
+				seen, err := c.run(t.Context(), door(foreign.tenant), home)
+				expect(t, name, err, foreign.want)
+				if err == nil {
+					seesNothing(t, name, seen, home)
+				}
+				if after := dump(t, owner, home); after != before {
+					t.Errorf("%s has changed the rows from\n%s\nto\n%s", name, before, after)
+				}
+			}
+			_, err := c.run(t.Context(), door(home.tenant), home)
+			expect(t, "the household", err, c.own)
+		})
+	}
+}
+
+func expect(t *testing.T, who string, err error, want fault.Code) {
+	t.Helper()
+	if want == anyError && err != nil {
+		return
+	}
+	if want == "" && err != nil || want != "" && !fault.Is(err, want) {
+		t.Errorf("%s got %v, want %q", who, err, want)
+	}
+}
+
+// seesNothing looks for the household's ids in all that came back.
+func seesNothing(t *testing.T, who string, seen any, h household) {
+	t.Helper()
+	text := fmt.Sprintf("%+v", seen)
+	for name, id := range map[string]ids.ID{
+		"organization": h.org.ID, "application": h.application.ID, "key": h.key.ID, "credit": h.credit.ID, "feature": h.feature.ID, "plan": h.plan.ID,
+		"deposit": h.deposit.ID, "subscription": h.subscription.ID, "owner": h.owner.UserID, "wallet": h.walletID,
+	} {
+		if strings.Contains(text, id.String()) {
+			t.Errorf("%s sees the %s: %s", who, name, text)
+		}
+	}
+}
+
+// dump is every row of the household, each with the transaction that wrote it, so
+// that even a change to the same values shows.
+func dump(t *testing.T, on *pgx.Conn, h household) string {
+	t.Helper()
+	var rows []string
+	for _, table := range append(tablesOfTenants(t, on), controlTables...) {
+		rows = append(rows, texts(t, on, `SELECT '`+table+` ' || r.xmin || ' ' || r::text FROM `+table+` r WHERE app_id = $1 ORDER BY 1`, h.application.ID)...)
+	}
+	for _, table := range []string{"applications", "members"} {
+		rows = append(rows, texts(t, on, `SELECT '`+table+` ' || r.xmin || ' ' || r::text FROM `+table+` r WHERE org_id = $1 ORDER BY 1`, h.org.ID)...)
+	}
+	rows = append(rows, texts(t, on, `SELECT 'organizations ' || r.xmin || ' ' || r::text FROM organizations r WHERE id = $1`, h.org.ID)...)
+	return strings.Join(rows, "\n")
+}
