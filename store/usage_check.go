@@ -25,7 +25,10 @@ func (u *Usage) check(uses []*pending) {
 
 // snapshot is one try at answering checks by reading everything.
 func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	if err := loadSnapshot(ctx, conn, batches, now); err != nil {
+	if err := loadSnapshot(ctx, conn, batches, now, func(b *appBatch, p *pipe) {
+		b.loadCatalog(p)
+		b.loadWallets(p)
+	}); err != nil {
 		return err
 	}
 	for _, b := range batches {
@@ -36,11 +39,11 @@ func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatc
 }
 
 // loadSnapshot reads what uses need, as of one moment and without locks.
-func loadSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func loadSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64, load func(*appBatch, *pipe)) error {
 	p := newPipe(ctx, conn)
 	p.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	for _, b := range batches {
-		b.loadFirst(p, readWallets)
+		load(b, p)
 	}
 	if err := p.run(); err != nil {
 		return err

@@ -17,12 +17,22 @@ const usageEventColumns = `
 	period_start, period_end, deduplicated_from, amount_nanocredits, quoted_nanocredits, entity_id`
 
 var (
+	// Without locks one statement sees one moment, so it may read all of a wallet: a
+	// row for each balance, or one without.
 	readWallets = declare("read wallets", `
-		SELECT `+prefixed("w", walletColumns)+`
+		SELECT `+prefixed("w", walletColumns)+`, b.credit_id, b.amount_nanocredits, b.debt_nanocredits,
+			s.id, s.status, s.period_start, s.period_end, s.terms
 		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
 			SELECT `+walletColumns+`
 			FROM wallets WHERE app_id = $1 AND identity = t.identity
-			LIMIT 1) w`)
+			LIMIT 1) w LEFT JOIN LATERAL (
+			SELECT credit_id, amount_nanocredits, debt_nanocredits
+			FROM balances WHERE app_id = $1 AND wallet_id = w.id
+			LIMIT 100) b ON true LEFT JOIN LATERAL (
+			SELECT id, status, period_start, period_end, terms::text AS terms
+			FROM subscriptions WHERE app_id = $1 AND wallet_id = w.id
+			  AND status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
+			LIMIT 1) s ON true`)
 
 	readFeatures = declare("read features", `
 		SELECT f.id, f.key, f.credit_id, c.key, f.cost_nanocredits, f.quantity_per_unit, f.pricing_mode,
@@ -90,12 +100,34 @@ var (
 			LIMIT 1) b`)
 )
 
-// loadFirst asks for what the uses name themselves, but for their event ids.
-func (b *appBatch) loadFirst(p *pipe, readWallet statement) {
-	var identities, featureKeys, keyIDs = textColumn, textColumn, uuidColumn
+// loadLocked locks the wallets, and reads everything else in later statements: what
+// a statement that waited for a lock read beside it may be old.
+func (b *appBatch) loadLocked(p *pipe) {
+	app, names := b.scope.AppID[:], b.encodedIdentities()
+	p.send(lockWallets, b.takeWallet, app, names)
+	b.loadCatalog(p)
+	p.send(readBalances, b.takeBalance, app, names)
+	p.send(readSubscriptions, b.takeSubscription, app, names)
+	b.loadEvents(p)
+}
+
+// loadWallets reads the wallets whole, without locks.
+func (b *appBatch) loadWallets(p *pipe) {
+	p.send(readWallets, b.takeWhole, b.scope.AppID[:], b.encodedIdentities())
+}
+
+func (b *appBatch) encodedIdentities() []byte {
+	identities := textColumn
 	for _, identity := range b.identities() {
 		identities.text(identity)
 	}
+	return identities.encode(nil)
+}
+
+// loadCatalog reads the features and the keys that the uses name. The epoch comes
+// first: were a price to change in between, the epoch would tell.
+func (b *appBatch) loadCatalog(p *pipe) {
+	var featureKeys, keyIDs = textColumn, uuidColumn
 	for key := range b.uniqueUses(func(u *pending) string { return u.FeatureKey }) {
 		featureKeys.text(key)
 	}
@@ -107,13 +139,9 @@ func (b *appBatch) loadFirst(p *pipe, readWallet statement) {
 		}
 	}
 	app := b.scope.AppID[:]
-	names := identities.encode(nil)
-	p.send(readWallet, b.takeWallet, app, names)
 	p.send(selectEpoch, func(r *row) { b.epoch = r.int8() }, app)
 	p.send(readFeatures, b.takeFeature, app, featureKeys.encode(nil))
 	p.send(readKeys, b.takeKey, app, keyIDs.encode(nil))
-	p.send(readBalances, b.takeBalance, app, names)
-	p.send(readSubscriptions, b.takeSubscription, app, names)
 }
 
 // loadEvents asks for the records that already carry the event ids of the uses.
@@ -125,7 +153,26 @@ func (b *appBatch) loadEvents(p *pipe) {
 	p.send(readEvents, b.takeEvent, b.scope.AppID[:], eventIDs.encode(nil))
 }
 
+// takeWhole takes a wallet with one of its balances; the next row may bring
+// another.
+func (b *appBatch) takeWhole(r *row) {
+	b.takeWallet(r)
+	w := b.byID[ids.ID(r.values[0])]
+	if r.isNull() {
+		r.next += 3
+	} else {
+		w.state.Wallet.Balances = append(w.state.Wallet.Balances, metering.Balance{CreditID: r.id(), Amount: r.amount(), Debt: r.amount()})
+	}
+	if !r.isNull() && w.state.Subscription == nil {
+		w.state.Subscription = r.subscription()
+	}
+}
+
 func (b *appBatch) takeWallet(r *row) {
+	if known := b.byID[ids.ID(r.values[0])]; known != nil {
+		r.next += walletColumnCount
+		return
+	}
 	w := &walletState{}
 	w.state.Wallet.ID = r.id()
 	w.state.Wallet.Identity = r.text()
@@ -174,15 +221,19 @@ func (b *appBatch) takeBalance(r *row) {
 
 func (b *appBatch) takeSubscription(r *row) {
 	w := b.byID[r.id()]
+	if w != nil {
+		w.state.Subscription = r.subscription()
+	}
+}
+
+func (r *row) subscription() *metering.Subscription {
 	s := &metering.Subscription{ID: r.id(), Status: metering.SubscriptionStatus(r.text())}
 	s.Period = metering.Period{Start: r.int8(), End: r.int8()}
 	var err error
 	if s.Terms, _, err = decodeTerms(r.bytes()); err != nil {
 		r.err = err
 	}
-	if w != nil {
-		w.state.Subscription = s
-	}
+	return s
 }
 
 func (b *appBatch) takeEvent(r *row) {

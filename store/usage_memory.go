@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,7 +52,13 @@ func (u *Usage) recollect(uses []*pending, now int64) bool {
 		return false
 	}
 	err := u.inTransaction(missing, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
-		if err := loadSnapshot(ctx, conn, batches, now); err != nil {
+		err := loadSnapshot(ctx, conn, batches, now, func(b *appBatch, p *pipe) {
+			if !u.memory.recallCatalog(b) {
+				b.loadCatalog(p)
+			}
+			b.loadWallets(p)
+		})
+		if err != nil {
 			return err
 		}
 		for _, b := range batches {
@@ -60,6 +67,24 @@ func (u *Usage) recollect(uses []*pending, now int64) bool {
 		return nil
 	})
 	return err == nil // otherwise the locks will meet the same error, and deal with it
+}
+
+// recallCatalog fills in the features and keys that the uses name, or reports that
+// some are not remembered. Whether they still hold is for the transaction to say.
+func (m *memory) recallCatalog(b *appBatch) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	app, known := m.apps.Get(b.scope.AppID)
+	if !known {
+		return false
+	}
+	for _, p := range b.uses {
+		if app.features[p.FeatureKey] == nil || app.keys[p.KeyID] == nil {
+			return false
+		}
+	}
+	b.epoch, b.features, b.keys = app.epoch, maps.Clone(app.features), maps.Clone(app.keys)
+	return true
 }
 
 // missing are the uses that reading could let memory decide.

@@ -172,8 +172,7 @@ func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		b.ensureAbsent(p, now)
 	}
 	for _, b := range batches {
-		b.loadFirst(p, lockWallets)
-		b.loadEvents(p)
+		b.loadLocked(p)
 	}
 	if err := p.run(); err != nil {
 		return err

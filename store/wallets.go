@@ -13,6 +13,8 @@ import (
 
 const walletColumns = `id, identity, billing_interval, billing_anchor, charged, created_at, last_seq, version`
 
+const walletColumnCount = 8
+
 var (
 	ensureWallets = declare("ensure wallets", `
 		INSERT INTO wallets (app_id, id, org_id, identity, created_at)

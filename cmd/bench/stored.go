@@ -51,7 +51,7 @@ func (t *tenant) eventsSQL(from, to int, firstMS int64) string {
 	return fmt.Sprintf(`
 		INSERT INTO usage_events (app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 			amount_nanocredits, balance_after)
-		SELECT w.app_id, w.org_id, %[1]d + g, %[2]s, %[3]s::text, w.id, '%[4]s', 2 + g / %[5]d, f.price_number, 1,
+		SELECT w.app_id, w.org_id, %[1]d + g, %[2]s, '\x00'::bytea || uuid_send(%[3]s), w.id, '%[4]s', 2 + g / %[5]d, f.price_number, 1,
 			%[6]d, %[7]d - %[6]d * (1 + g / %[5]d)::numeric
 		FROM generate_series(%[8]d, %[9]d - 1) g
 		JOIN wallets w ON w.app_id = '%[10]s' AND w.identity = '%[11]s' || lpad((g %% %[5]d)::text, %[12]d, '0')
