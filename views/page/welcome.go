@@ -47,6 +47,24 @@ func (s Server) fundWallet() component.CommandLine {
 	}
 }
 
+func (s Server) priceFeature() component.CommandLine {
+	return component.CommandLine{
+		ID:    "price-feature",
+		Label: "Command that prices a feature",
+		Text: s.post("/v1/features", `{"key": "chat", "name": "Chat message", "unit": "message",
+       "creditKey": "tokens", "costNanocredits": "250000000"}`),
+	}
+}
+
+func (s Server) sendEvent() component.CommandLine {
+	return component.CommandLine{
+		ID:    "send-event",
+		Label: "Command that sends a usage event",
+		Text: s.post("/v1/events", `{"id": "0192f0c1-7d1e-7cc3-98c4-dc0c0c07398f",
+       "identity": "ada", "feature": "chat"}`),
+	}
+}
+
 func (s Server) readWallet() component.CommandLine {
 	return component.CommandLine{
 		ID:    "read-wallet",

@@ -14,7 +14,7 @@ import (
 )
 
 // Welcome is the start page: what this server is, and the way to a first
-// balance.
+// charge.
 func Welcome(s Server) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -48,7 +48,7 @@ func Welcome(s Server) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><span class=\"badge\" data-tone=\"ok\">Running</span><h1>Your Purser server is up</h1><p>It keeps prepaid credits for the applications that call it, in exact amounts, and remembers every change of a balance.</p><dl class=\"facts\"><div><dt>Address</dt><dd><code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><span class=\"badge\" data-tone=\"ok\">Running</span><h1>Your Purser server is up</h1><p>It keeps prepaid credits for the applications that call it, charges their uses in exact amounts, and remembers every change of a balance.</p><dl class=\"facts\"><div><dt>Address</dt><dd><code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -74,7 +74,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</code></dd></div></dl></div><section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>From nothing to a funded wallet, in a terminal.</p></header><ol class=\"steps\"><li><h3>Make an API key</h3><p>On the server's machine, in the folder and with the settings that the server was started with. The organization and the application are made along with the key.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</code></dd></div></dl></div><section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>From nothing to a first charge, in a terminal.</p></header><ol class=\"steps\"><li><h3>Make an API key</h3><p>On the server's machine, in the folder and with the settings that the server was started with. The organization and the application are made along with the key.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -106,7 +106,23 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</li><li><h3>Read the balance</h3>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</li><li><h3>Price a feature</h3><p>A feature is what your customers use. Here a message costs a quarter of a token.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(s.priceFeature()).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</li><li><h3>Send an event</h3><p>The answer is the charge itself, committed. The id is yours: sent again, it is recognised and costs nothing.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(s.sendEvent()).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</li><li><h3>Read the balance</h3>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -114,7 +130,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">What this server answers</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Address</th><th scope=\"col\">Says</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document, for reading and for generators</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process lives</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the database answers and its schema fits, 503 otherwise</td></tr></tbody></table></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">What this server answers</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Address</th><th scope=\"col\">Says</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document, for reading and for generators</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process lives</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the database answers and its schema fits, 503 otherwise</td></tr></tbody></table></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
