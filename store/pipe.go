@@ -58,6 +58,22 @@ func (p *pipe) sendCounted(s statement, want int64, params ...[]byte) {
 	p.steps[len(p.steps)-1].want = want
 }
 
+// sendRows sends columns, behind the parameters that all rows share: one row by the
+// statement that takes values, more by the one that takes arrays, none not at all.
+// A caller that has no statement for one row gives the other twice.
+func (p *pipe) sendRows(one, many statement, columns []column, shared ...[]byte) {
+	switch rows := columns[0].count; {
+	case rows == 0:
+	case rows == 1 && one != many:
+		for i := range columns {
+			shared = append(shared, columns[i].single())
+		}
+		p.sendCounted(one, 1, shared...)
+	default:
+		p.sendCounted(many, int64(rows), append(shared, encodeAll(columns)...)...)
+	}
+}
+
 // run makes the round trip. The first error ends it: Postgres skips whatever was
 // sent behind a statement that failed.
 func (p *pipe) run() error {
@@ -104,7 +120,7 @@ func (s statement) preparedName() string { return "purser_" + strconv.Itoa(s.num
 // hotStatements are those that batches send.
 var hotStatements = []statement{
 	ensureWallets, lockWallets, readWallets, readVersions, selectEpoch, readFeatures, readKeys, readBalances, readSubscriptions,
-	readEvents, readCounters, readBilled, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
+	readEvents, readCounters, readBilled, insertPlainEvent, chargeWallet, chargeBalance, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
 	countUses, insertBilled, lockDeduplication,
 }
 

@@ -33,6 +33,22 @@ var (
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity, amount, balance_after)
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
 
+	// A lone use is written by statements without arrays, for two thirds of the work.
+	insertPlainEvent = declare("insert plain event", `
+		INSERT INTO usage_events (`+plainEventColumns+`)
+		SELECT s.app_id, s.org_id, $2, $4::uuid, $5::bytea, $6::uuid, $7::uuid, $8::bigint, $9::bigint,
+			$10::bigint, $11::numeric, $12::numeric
+		FROM app_state s
+		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
+
+	chargeWallet = declare("charge wallet", `
+		UPDATE wallets SET version = CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END, last_seq = $5, charged = $6
+		WHERE app_id = $1 AND id = $2 AND identity = $3`)
+
+	chargeBalance = declare("charge balance", `
+		UPDATE balances SET amount_nanocredits = $4
+		WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
+
 	insertEvents = declare("insert events", `
 		INSERT INTO usage_events (`+plainEventColumns+`, debt_after, occurred_at, entity_id, period_start, period_end,
 			deduplicated_from, basis_points, quoted_nanocredits,
@@ -137,12 +153,12 @@ func (b *appBatch) applyEvents(p *pipe, now int64) {
 		columns[8].amount(r.BalanceAfter)
 		plain = plain && r.plain(now)
 	}
-	insert := insertPlainEvents
+	one, many := insertPlainEvent, insertPlainEvents
 	if !plain {
-		insert = insertEvents
+		one, many = insertEvents, insertEvents
 		columns = append(columns, b.rareColumns(now)...)
 	}
-	p.sendCounted(insert, int64(len(b.records)), append([][]byte{b.scope.AppID[:], int8Param(now), int8Param(b.epoch)}, encodeAll(columns)...)...)
+	p.sendRows(one, many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch))
 }
 
 // plain reports whether every rare column of the record is NULL.
@@ -208,10 +224,8 @@ func (b *appBatch) applyWallets(p *pipe) {
 			balances[2].amount(balance.Amount)
 		}
 	}
-	p.sendCounted(chargeWallets, int64(wallets[0].count), append([][]byte{b.scope.AppID[:]}, encodeAll(wallets)...)...)
-	if n := balances[0].count; n > 0 {
-		p.sendCounted(chargeBalances, int64(n), append([][]byte{b.scope.AppID[:]}, encodeAll(balances)...)...)
-	}
+	p.sendRows(chargeWallet, chargeWallets, wallets, b.scope.AppID[:])
+	p.sendRows(chargeBalance, chargeBalances, balances, b.scope.AppID[:])
 }
 
 // applyPeriods writes the counters as they stand after the batch, one row for
@@ -246,12 +260,8 @@ func (b *appBatch) applyPeriods(p *pipe) {
 			billed[5].id(r.TransactionID)
 		}
 	}
-	if n := counters[0].count; n > 0 {
-		p.sendCounted(countUses, int64(n), append([][]byte{b.scope.AppID[:]}, encodeAll(counters)...)...)
-	}
-	if n := billed[0].count; n > 0 {
-		p.sendCounted(insertBilled, int64(n), append([][]byte{b.scope.AppID[:]}, encodeAll(billed)...)...)
-	}
+	p.sendRows(countUses, countUses, counters, b.scope.AppID[:])
+	p.sendRows(insertBilled, insertBilled, billed, b.scope.AppID[:])
 }
 
 func byFeatureID(a, b *metering.Feature) int { return bytes.Compare(a.ID[:], b.ID[:]) }

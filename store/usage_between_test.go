@@ -44,15 +44,8 @@ func TestPeriodTurnsWhileABatchIsDecided(t *testing.T) {
 		return month.End
 	}
 	s := shop{nodes: []node{openNode(t, url, store.UsageOptions{Now: clock}), openNode(t, url, store.UsageOptions{})}}.stocked(t)
-	message, err := s.Feature(t.Context(), "message")
-	noError(t, err)
 	s.credit(t, "ann", 1000)
-	noError(t, s.PutSubscription(t.Context(), "ann", metering.Subscription{
-		ID: ids.New(), Status: metering.StatusActive, Period: month,
-		Terms: metering.Terms{Limits: []metering.Limit{{
-			FeatureID: message.ID, FeatureKey: "message", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock,
-		}}},
-	}))
+	s.limitMessages(t, "ann", 5)
 	early := s.message("ann", "of the next month")
 	early.Quantity, early.OccurredAt = 4, &month.End
 	mustAccept(t, s.nodes[1], early)
@@ -124,7 +117,7 @@ func TestPriceFallsWhileAWalletIsMade(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	outcomes := s.inOneBatch(t, url, s.nodes[0], []store.Use{s.useOf("free", "ann", "free"), s.message("bob", "made free")}, nil)
+	outcomes := s.inOneBatch(t, url, s.nodes[0], "gate", []store.Use{s.useOf("free", "ann", "free"), s.message("bob", "made free")}, nil)
 	stored := s.storedEvents(t, connect(t, url))
 	for _, o := range outcomes {
 		if o.String() != "accepted" || len(stored[o.use.EventID]) != 1 || stored[o.use.EventID][0] != o.use.TransactionID {
@@ -168,4 +161,69 @@ func change(t *testing.T, tx pgx.Tx, s shop) {
 	exec(t, tx, `INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at)
 		SELECT app_id, price_number, org_id, id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at
 		FROM features WHERE app_id = $1 AND key = 'message'`, s.application.ID)
+}
+
+// TestMemoryChangesBetweenTwoLooks changes what a node remembers between the
+// moment at which it sees that it remembers enough and the moment at which it
+// decides by it.
+func TestMemoryChangesBetweenTwoLooks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, shop)
+		want   string
+	}{
+		{"by forgetting the wallet", func(t *testing.T, s shop) {
+			_, _, err := s.on(s.nodes[0]).Deposit(t.Context(), depositOf("ann", "tokens", 1, freshID()))
+			noError(t, err)
+		}, "accepted"},
+		{"by reading it again for another feature", func(t *testing.T, s shop) {
+			use := s.message("ann", freshID())
+			use.Quantity = 3
+			mustAccept(t, s.nodes[1], use)
+			_, err := s.nodes[0].usage.Check(s.useOf("other", "ann", ""))
+			noError(t, err)
+		}, "feature_limit_exceeded"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			var calls atomic.Int64
+			calls.Store(1_000_000)
+			var change func()
+			clock := func() int64 {
+				if calls.Add(1) == 2 { // the first is for the look, this one for the decision
+					change()
+				}
+				return moment
+			}
+			s := shop{nodes: []node{openNode(t, url, store.UsageOptions{Now: clock}), openNode(t, url, store.UsageOptions{})}}.stocked(t)
+			change = func() { c.change(t, s) }
+			s.newFeature(t, featureOf("other", "tokens"))
+			s.credit(t, "ann", 1000)
+			s.limitMessages(t, "ann", 5)
+			mustAccept(t, s.nodes[0], s.message("ann", "first"))
+
+			calls.Store(0)
+			use := s.message("ann", "event")
+			use.Quantity = 4
+			if d, err := s.nodes[0].usage.Track(use); answer(d, err) != c.want {
+				t.Errorf("the use is %s: %v", answer(d, err), err)
+			}
+			soundBooks(t, url, s.tenant)
+		})
+	}
+}
+
+// limitMessages gives an identity so many messages a month, and no more.
+func (s shop) limitMessages(tb testing.TB, identity string, limit int64) {
+	tb.Helper()
+	message, err := s.Feature(tb.Context(), "message")
+	noError(tb, err)
+	noError(tb, s.PutSubscription(tb.Context(), identity, metering.Subscription{
+		ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(moment),
+		Terms: metering.Terms{Limits: []metering.Limit{{
+			FeatureID: message.ID, FeatureKey: "message", Limit: limit, Period: metering.LimitMonth, Overage: metering.OverageBlock,
+		}}},
+	}))
 }

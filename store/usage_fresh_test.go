@@ -135,8 +135,10 @@ func TestChangesHoldForTheFirstUseAfterThem(t *testing.T) {
 				mustAccept(t, n, s.message(identity(round, i), freshID()))
 				_, _, err := s.on(s.nodes[(i+1)%nodes]).Deposit(t.Context(), depositOf(identity(round, i), "tokens", messagePrice, freshID()))
 				noError(t, err)
-				if d, err := n.usage.Check(s.message(identity(round, i), "")); answer(d, err) != "accepted" || d.Before.Amount != messagePrice {
-					t.Fatalf("node %d: a check says %s, with %s in the wallet", i, answer(d, err), d.Before.Amount)
+				if round%2 == 0 { // in the other rounds the use comes first: a check would refresh the memory
+					if d, err := n.usage.Check(s.message(identity(round, i), "")); answer(d, err) != "accepted" || d.Before.Amount != messagePrice {
+						t.Fatalf("node %d: a check says %s, with %s in the wallet", i, answer(d, err), d.Before.Amount)
+					}
 				}
 				mustAccept(t, n, s.message(identity(round, i), freshID()))
 			}

@@ -130,7 +130,13 @@ func (b *appBatch) decideAccepted(now int64) {
 			continue
 		}
 		w := b.wallets[use.Identity]
+		if w == nil {
+			continue // forgotten since memory was asked for it
+		}
 		w.state.Now, w.state.Events = now, b.events
+		if !w.knows(use.Use.Use) {
+			continue // read again since then, for another use
+		}
 		d := metering.Decide(&w.state, use.Use.Use)
 		if d.Verdict != metering.Accepted || !d.New {
 			continue

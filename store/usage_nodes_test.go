@@ -172,7 +172,7 @@ func soon(tb testing.TB, what string, holds func() bool) {
 		select {
 		case <-deadline:
 			tb.Fatalf("not in time: %s", what)
-		case <-time.After(time.Millisecond):
+		case <-time.After(100 * time.Microsecond):
 		}
 	}
 }
@@ -189,15 +189,15 @@ func (s shop) hold(tb testing.TB, url, identity string) (release func()) {
 }
 
 // inOneBatch has the engine take all uses together: they wait behind a use of
-// the wallet "gate", which the shop must have and which stands still until all
-// are there. It returns what they became.
-func (s shop) inOneBatch(tb testing.TB, url string, n node, uses []store.Use, meanwhile func()) []outcome {
+// the gate, a wallet that the shop must have and that stands still until all are
+// there. It returns what they became.
+func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []store.Use, meanwhile func()) []outcome {
 	tb.Helper()
-	release := s.hold(tb, url, "gate")
+	release := s.hold(tb, url, gate)
 	outcomes := make([]outcome, len(uses))
 	var done sync.WaitGroup
 	done.Go(func() {
-		if d, err := n.usage.Track(s.message("gate", freshID())); err != nil || d.Verdict != metering.Accepted {
+		if d, err := n.usage.Track(s.message(gate, freshID())); err != nil || d.Verdict != metering.Accepted {
 			tb.Errorf("the gate: %s, %v", d.Verdict, err)
 		}
 	})
@@ -210,7 +210,16 @@ func (s shop) inOneBatch(tb testing.TB, url string, n node, uses []store.Use, me
 		meanwhile()
 	}
 	release()
-	done.Wait()
+	all := make(chan struct{})
+	go func() {
+		done.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(2 * store.UseDeadline):
+		tb.Fatal("somebody is still waiting")
+	}
 	return outcomes
 }
 

@@ -37,7 +37,7 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 				batch[i] = s.message(numbered("wallet", i%wallets), numbered("event", i))
 			}
 			batch[uses/3].EventID = "poison"
-			outcomes := s.inOneBatch(t, url, n, batch, nil)
+			outcomes := s.inOneBatch(t, url, n, "gate", batch, nil)
 			for i, o := range outcomes {
 				if i == uses/3 {
 					var broken *pgconn.PgError

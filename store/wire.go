@@ -155,6 +155,14 @@ func (c *column) encode(buf []byte) []byte {
 	return append(buf, c.data...)
 }
 
+// single is the value of a column that has one, as a parameter of its own.
+func (c *column) single() []byte {
+	if c.nulls {
+		return nil
+	}
+	return c.data[4:]
+}
+
 var (
 	uuidColumn    = column{oid: pgtype.UUIDOID}
 	int8Column    = column{oid: pgtype.Int8OID}
