@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"slices"
+
+	"purser/billing/sandbox/engine"
+)
+
+func getAccount(c *call) (engine.Doc, error) {
+	return c.w.RenderAccount(), c.in.Problem()
+}
+
+func getEvent(c *call) (engine.Doc, error) { return get(c, c.w.Events, "event") }
+
+func listEvents(c *call) (engine.Doc, error) {
+	kind, kinds, within, delivered := c.in.Text("type"), c.in.Texts("types"), c.within("created"), c.in.Bool("delivery_success")
+	return list(c, c.w.Events, func(e *engine.Event) bool {
+		return matches(kind, e.Type) && (len(kinds) == 0 || slices.Contains(kinds, e.Type)) && within.Holds(e.Created) &&
+			(delivered == nil || *delivered == c.w.IsDelivered(e))
+	})
+}
+
+func createEndpoint(c *call) (engine.Doc, error) {
+	p := engine.NewEndpoint{
+		URL: c.in.Text("url"), Types: c.in.Texts("enabled_events"), APIVersion: c.in.Text("api_version"),
+		Description: c.in.Text("description"), Metadata: c.in.Pairs("metadata"),
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	endpoint, err := c.w.CreateEndpoint(c.m, p)
+	if err != nil {
+		return nil, err
+	}
+	doc := c.w.Render(endpoint)
+	// Shown this once.
+	doc["secret"] = endpoint.Secret
+	return doc, nil
+}
+
+func listEndpoints(c *call) (engine.Doc, error) {
+	return list(c, c.w.Endpoints, func(*engine.Endpoint) bool { return true })
+}
+
+func createTestClock(c *call) (engine.Doc, error) {
+	name := c.in.Text("name")
+	c.in.Int("frozen_time")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	clock, err := c.w.CreateTestClock(c.m, name)
+	return show(c, clock, err)
+}
+
+func getTestClock(c *call) (engine.Doc, error) {
+	return get(c, c.w.TestClocks, "test clock")
+}
+
+// advanceTestClock moves the world's clock as Stripe does: everything on the way
+// happens at its instant, and the webhooks of all of it follow.
+func (s *Server) advanceTestClock(c *call) (engine.Doc, error) {
+	to := c.in.Int("frozen_time")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	clock, err := engine.Get(c.w.TestClocks, "test clock", c.id())
+	if err != nil {
+		return nil, err
+	}
+	if to == nil {
+		return nil, badRequest("frozen_time", "Missing required param: frozen_time.")
+	}
+	if err := c.w.CheckAdvance(c.m, engine.Time(*to)); err != nil {
+		return nil, err
+	}
+	c.w.MoveClock(s.realNow(), *to*1000)
+	c.m.Now = engine.Time(*to)
+	c.w.Fire(c.m)
+	clock.Frozen = c.m.Now
+	return c.w.Render(clock), nil
+}

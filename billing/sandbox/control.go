@@ -1,0 +1,270 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"purser/billing/sandbox/engine"
+	"purser/fault"
+	"purser/ids"
+)
+
+// maxControl is the size of the largest body of a control request.
+const maxControl = 16 << 10
+
+// controlRoutes is how an application's owner plays the rest of the world: time,
+// unhappy customers, a network that holds webhooks back.
+func (s *Server) controlRoutes(mux *http.ServeMux) {
+	get := func(path string, c control) { mux.HandleFunc("GET /sandbox/apps/{app}/"+path, s.control(c)) }
+	post := func(path string, c control) { mux.HandleFunc("POST /sandbox/apps/{app}/"+path, s.control(c)) }
+
+	get("clock", s.readClock)
+	post("clock", s.advanceClock)
+	post("refunds", s.makeRefund)
+	post("disputes", s.makeDispute)
+	post("webhooks", s.steerWebhooks)
+}
+
+// control answers a request for an application that its caller may steer.
+type control func(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error)
+
+func (s *Server) control(do control) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, status := any(nil), http.StatusOK
+		app, err := s.steered(r)
+		if err == nil {
+			body, err = do(w, r, app)
+		}
+		if err != nil {
+			f := s.controlFault(r, err)
+			body, status = refusal{f.Code, f.Message}, statusOf(f)
+		}
+		text, err := json.Marshal(body)
+		if err != nil {
+			s.options.Log.Error("sandbox: a control answer", "cause", err)
+			status = http.StatusInternalServerError
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		if _, err := w.Write(text); err != nil {
+			s.options.Log.Debug("sandbox: a control answer was not read", "cause", err)
+		}
+	}
+}
+
+// steered is the application in the path, when it is the caller's own.
+func (s *Server) steered(r *http.Request) (ids.ID, error) {
+	owner, err := s.options.Authorize(r)
+	if err != nil {
+		return ids.ID{}, err
+	}
+	app, err := ids.Parse(ids.Application, r.PathValue("app"))
+	if err != nil || app != owner {
+		return ids.ID{}, fault.New(fault.PathNotFound)
+	}
+	admitted, err := s.options.Admits(r.Context(), app)
+	if err == nil && !admitted {
+		err = fault.Newf(fault.PathNotFound, "This application does not use the payments sandbox.")
+	}
+	return app, err
+}
+
+type refusal struct {
+	Error   fault.Code `json:"error"`
+	Message string     `json:"message"`
+}
+
+// controlFault is what the caller may know of an error.
+func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
+	var f *fault.Fault
+	var refused *engine.Refusal
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return fault.Newf(fault.PathNotFound, "%s", refused.Message)
+	case errors.As(err, &refused):
+		return fault.Newf(fault.InvalidRequest, "%s", refused.Message)
+	}
+	s.options.Log.Error("sandbox: a control request failed", "path", r.URL.Path, "cause", err)
+	return fault.New(fault.InternalError)
+}
+
+func statusOf(f *fault.Fault) int {
+	switch f.Kind() {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.Limited:
+		return http.StatusTooManyRequests
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// readJSON reads a body strictly: a misspelt field must not be ignored.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControl))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return fault.New(fault.BodyTooLarge)
+	case err != nil:
+		return fault.Newf(fault.InvalidRequest, "The body could not be read.")
+	}
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return fault.Newf(fault.InvalidRequest, "The body is not the JSON object that this path takes.")
+	}
+	return nil
+}
+
+type clockReply struct {
+	Now int64 `json:"now"`
+}
+
+func (s *Server) readClock(_ http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+	now, err := s.Clock(r.Context(), app)
+	return clockReply{now}, err
+}
+
+// advanceTime is how long an advance may take: the webhooks of years are
+// delivered and applied on the way.
+const advanceTime = 10 * time.Minute
+
+func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+	var body struct {
+		AdvanceTo *int64 `json:"advanceTo"`
+	}
+	if err := readJSON(w, r, &body); err != nil {
+		return nil, err
+	}
+	if body.AdvanceTo == nil {
+		return nil, fault.Newf(fault.InvalidRequest, "Send {\"advanceTo\": <milliseconds since 1970>}.")
+	}
+	// More than the server's usual limit, by the clock that connections go by.
+	// Where it cannot be set, the world's clock stays where it got to and the same
+	// request goes on from there.
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(advanceTime)); err != nil {
+		s.options.Log.Debug("sandbox: an advance has the usual time only", "cause", err)
+	}
+	now, err := s.Advance(r.Context(), app, *body.AdvanceTo)
+	return clockReply{now}, err
+}
+
+func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+	var body struct {
+		CheckoutID  string `json:"checkoutId"`
+		AmountCents *int64 `json:"amountCents"`
+	}
+	if err := readJSON(w, r, &body); err != nil {
+		return nil, err
+	}
+	var made struct {
+		ID          string `json:"id"`
+		Status      string `json:"status"`
+		AmountCents int64  `json:"amountCents"`
+	}
+	err := s.update(r.Context(), app, func(w *engine.World, m engine.Moment) error {
+		charge, err := w.ChargeFor(body.CheckoutID)
+		if err != nil {
+			return err
+		}
+		refund, err := w.CreateRefund(m, engine.NewRefund{Charge: charge.ID, Amount: body.AmountCents})
+		if err == nil {
+			made.ID, made.Status, made.AmountCents = refund.ID, refund.Status, refund.Amount
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, s.settle(r.Context(), app)
+}
+
+func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+	var body struct {
+		CheckoutID string `json:"checkoutId"`
+		Outcome    string `json:"outcome"`
+	}
+	if err := readJSON(w, r, &body); err != nil {
+		return nil, err
+	}
+	var made struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	}
+	err := s.update(r.Context(), app, func(w *engine.World, m engine.Moment) error {
+		charge, err := w.ChargeFor(body.CheckoutID)
+		if err != nil {
+			return err
+		}
+		dispute, err := w.Dispute(m, charge, body.Outcome)
+		if err == nil {
+			made.ID, made.Status = dispute.ID, dispute.Status
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, s.settle(r.Context(), app)
+}
+
+// maxReplay is how many events can be delivered again in one request.
+const maxReplay = 1000
+
+func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+	var body struct {
+		Hold    *bool   `json:"hold"`
+		Replay  *int    `json:"replay"`
+		Shuffle *uint64 `json:"shuffle"`
+	}
+	if err := readJSON(w, r, &body); err != nil {
+		return nil, err
+	}
+	if body.Replay != nil && (*body.Replay < 1 || *body.Replay > maxReplay) {
+		return nil, fault.Newf(fault.InvalidRequest, "Between 1 and %d events can be delivered again.", maxReplay)
+	}
+	if body.Hold == nil && body.Replay == nil && body.Shuffle == nil {
+		return nil, fault.Newf(fault.InvalidRequest, "Send hold, replay or shuffle.")
+	}
+	err := s.update(r.Context(), app, func(w *engine.World, m engine.Moment) error {
+		if body.Replay != nil {
+			w.Replay(m, *body.Replay)
+		}
+		if body.Shuffle != nil {
+			w.Shuffle(*body.Shuffle)
+		}
+		if body.Hold != nil {
+			w.Hold(*body.Hold)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.settle(r.Context(), app); err != nil {
+		return nil, err
+	}
+	var state struct {
+		Held    bool `json:"held"`
+		Waiting int  `json:"waiting"`
+	}
+	err = s.view(r.Context(), app, func(w *engine.World, _ engine.Moment) error {
+		state.Held, state.Waiting = w.Held, w.Waiting()
+		return nil
+	})
+	return state, err
+}

@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"purser/billing/sandbox/engine"
+	"purser/ids"
+)
+
+const (
+	// deliverTime is how long a receiver may take, less than a delivery's lease.
+	deliverTime = 20 * time.Second
+	// batchSize is how many deliveries are claimed together.
+	batchSize = 50
+)
+
+// Flush delivers what is due now, in order. It returns an error when something
+// was not taken; that is tried again when its time comes.
+func (s *Server) Flush(ctx context.Context, app ids.ID) error {
+	unlock, err := s.flushes.lock(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var failures []error
+	for {
+		batch, err := s.claim(ctx, app)
+		if err != nil || len(batch) == 0 {
+			return errors.Join(append(failures, err)...)
+		}
+		failed, err := s.deliverAll(ctx, app, batch)
+		if err != nil {
+			return err
+		}
+		failures = append(failures, failed...)
+		if len(batch) < batchSize {
+			return errors.Join(failures...)
+		}
+	}
+}
+
+func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, err error) {
+	err = s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
+		if batch = w.Claim(m, s.realNow(), batchSize); len(batch) == 0 {
+			return errUnchanged
+		}
+		return nil
+	})
+	return batch, err
+}
+
+// deliverAll sends a batch, and writes down which of it was taken.
+func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outgoing) (failures []error, err error) {
+	taken := make([]bool, len(batch))
+	for i, out := range batch {
+		if err := s.deliverOne(ctx, app, out); err != nil {
+			failures = append(failures, fmt.Errorf("sandbox: delivering %s %s: %w", out.Type, out.Event, err))
+			continue
+		}
+		taken[i] = true
+	}
+	// The receiver has acted, whatever became of our caller: write it down.
+	err = s.update(context.WithoutCancel(ctx), app, func(w *engine.World, _ engine.Moment) error {
+		for i, out := range batch {
+			if taken[i] {
+				w.Delivered(out.Delivery)
+			} else {
+				w.Undelivered(out.Delivery, s.realNow())
+			}
+		}
+		return nil
+	})
+	return failures, err
+}
+
+func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing) error {
+	// The real time: that is what the receiver compares with, whatever the
+	// world's clock says.
+	signedAt := s.options.Now()
+	leaves, err := s.distort(app, &out, &signedAt)
+	if err != nil || !leaves {
+		return err
+	}
+	header := http.Header{}
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	header.Set("Stripe-Signature", sign(out.Body, out.Secrets, signedAt))
+	ctx, cancel := context.WithTimeout(ctx, deliverTime)
+	defer cancel()
+	return s.options.Deliver(ctx, out.URL, header, out.Body)
+}
+
+// sign makes the header that proves where a webhook comes from: one signature
+// for each secret that is valid, so that a receiver can change over.
+func sign(body []byte, secrets []string, at time.Time) string {
+	seconds := strconv.FormatInt(at.Unix(), 10)
+	var header strings.Builder
+	header.WriteString("t=" + seconds)
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(seconds + "."))
+		mac.Write(body)
+		header.WriteString(",v1=" + hex.EncodeToString(mac.Sum(nil)))
+	}
+	return header.String()
+}
+
+const (
+	// Applying a webhook makes calls, which make webhooks. This many rounds of
+	// that is a circle.
+	maxRounds = 100
+	// How often a receiver that fails is tried again while somebody waits.
+	maxUrgent = 3
+)
+
+// settle delivers all that is waiting and has it applied, and again what came of
+// that, until nothing is waiting. Held deliveries stay.
+func (s *Server) settle(ctx context.Context, app ids.ID) error {
+	urgent := 0
+	for range maxRounds {
+		failure := s.Flush(ctx, app)
+		if err := s.options.Settle(ctx, app); err != nil {
+			return fmt.Errorf("sandbox: applying webhooks: %w", err)
+		}
+		waiting := false
+		err := s.update(ctx, app, func(w *engine.World, _ engine.Moment) error {
+			if waiting = w.Waiting() > 0 && !w.Held; !waiting {
+				return errUnchanged
+			}
+			w.Retry()
+			return nil
+		})
+		if err != nil || !waiting {
+			return err
+		}
+		if failure != nil {
+			if urgent++; urgent == maxUrgent {
+				return failure
+			}
+		}
+	}
+	return errors.New("sandbox: webhooks lead to webhooks without an end")
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Customer is who pays.
+type Customer struct {
+	Head
+	Email       string
+	Name        string
+	Description string
+	Metadata    map[string]string
+	Currency    string // of the first subscription; others are refused from then on
+	Balance     int64  // carried to the next invoice; above zero is owed
+	Method      string // the default payment method for invoices
+	Prefix      string // of invoice numbers
+	Invoices    int    // how many were numbered
+	Deleted     bool
+}
+
+// CustomerFields is what a caller may set; nil leaves a field as it is.
+type CustomerFields struct {
+	Email       *string
+	Name        *string
+	Description *string
+	Metadata    map[string]string
+	Method      *string // invoice_settings.default_payment_method
+	Attach      string  // a payment method to attach while creating
+}
+
+// CreateCustomer makes a customer.
+func (w *World) CreateCustomer(m Moment, p CustomerFields) (*Customer, error) {
+	head, err := newHead(w, m, w.Customers, "cus_")
+	if err != nil {
+		return nil, err
+	}
+	customer := &Customer{Head: head, Prefix: strings.ToUpper(m.token("", 8))}
+	w.Customers[head.ID] = customer
+	if p.Attach != "" {
+		method, err := w.attach(m, head.ID, "payment_method", p.Attach)
+		if err != nil {
+			return nil, err
+		}
+		// The same token names the method that was just made from it.
+		if p.Method != nil && *p.Method == p.Attach {
+			p.Method = &method.ID
+		}
+	}
+	if err := w.setCustomer(m, customer, p); err != nil {
+		return nil, err
+	}
+	w.emit(m, "customer.created", customer)
+	return customer, nil
+}
+
+// UpdateCustomer changes what is given.
+func (w *World) UpdateCustomer(m Moment, id string, p CustomerFields) (*Customer, error) {
+	customer, err := w.customer(id)
+	if err != nil {
+		return nil, NotFound("customer", id)
+	}
+	was := w.Render(customer)
+	if err := w.setCustomer(m, customer, p); err != nil {
+		return nil, err
+	}
+	w.emitChange(m, "customer.updated", was, customer)
+	return customer, nil
+}
+
+func (w *World) setCustomer(m Moment, customer *Customer, p CustomerFields) error {
+	set(&customer.Email, p.Email)
+	set(&customer.Name, p.Name)
+	set(&customer.Description, p.Description)
+	customer.Metadata = merge(customer.Metadata, p.Metadata)
+	if p.Method != nil {
+		method, err := w.attach(m, customer.ID, "invoice_settings[default_payment_method]", *p.Method)
+		if err != nil {
+			return err
+		}
+		customer.Method = method.ID
+	}
+	return nil
+}
+
+// DeleteCustomer ends the customer's subscriptions and takes the customer away.
+// Its id still answers, as deleted.
+func (w *World) DeleteCustomer(m Moment, id string) (*Customer, error) {
+	customer, err := w.customer(id)
+	if err != nil {
+		return nil, NotFound("customer", id)
+	}
+	for _, s := range w.subscriptionsOf(id) {
+		w.end(m, s, "cancellation_requested")
+	}
+	w.emit(m, "customer.deleted", customer)
+	customer.Deleted = true
+	return customer, nil
+}
+
+// customer finds one that a parameter names and that is not deleted.
+func (w *World) customer(id string) (*Customer, error) {
+	customer := w.Customers[id]
+	if customer == nil || customer.Deleted {
+		return nil, missing("customer", "customer", id)
+	}
+	return customer, nil
+}
+
+// nextNumber is the number of the customer's next invoice.
+func (c *Customer) nextNumber() string {
+	c.Invoices++
+	return fmt.Sprintf("%s-%04d", c.Prefix, c.Invoices)
+}

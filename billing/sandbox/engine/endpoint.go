@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+)
+
+// Endpoint is where webhooks go.
+type Endpoint struct {
+	Head
+	URL         string
+	Types       []string // "*" stands for all
+	Secret      string
+	OldSecret   string // signs too, until its time is over
+	OldUntil    Time
+	Description string
+	Metadata    map[string]string
+}
+
+// NewEndpoint is what an endpoint is made from.
+type NewEndpoint struct {
+	URL         string
+	Types       []string
+	APIVersion  string
+	Description string
+	Metadata    map[string]string
+}
+
+// maxEndpoints is Stripe's limit in test mode.
+const maxEndpoints = 16
+
+// CreateEndpoint makes an endpoint with a secret of its own.
+func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
+	if !webAddress(p.URL) {
+		return nil, invalid("url", "Invalid URL: an absolute http or https address is needed.").withCode("url_invalid")
+	}
+	if len(p.Types) == 0 {
+		return nil, absent("enabled_events")
+	}
+	if p.APIVersion != "" && p.APIVersion != APIVersion {
+		return nil, invalid("api_version", "The sandbox speaks API version %s only.", APIVersion)
+	}
+	if len(w.Endpoints) >= maxEndpoints {
+		return nil, invalid("", "You have reached the maximum of %d test webhook endpoints.", maxEndpoints)
+	}
+	head, err := newHead(w, m, w.Endpoints, "we_")
+	if err != nil {
+		return nil, err
+	}
+	endpoint := &Endpoint{Head: head, URL: p.URL, Types: p.Types, Secret: m.token("whsec_", 32), Description: p.Description, Metadata: p.Metadata}
+	w.Endpoints[head.ID] = endpoint
+	return endpoint, nil
+}
+
+// EndpointAt finds the endpoint with the address.
+func (w *World) EndpointAt(address string) (endpoint *Endpoint, known bool) {
+	for _, endpoint := range w.endpoints() {
+		if endpoint.URL == address {
+			return endpoint, true
+		}
+	}
+	return nil, false
+}
+
+// RollSecret gives the endpoint a new secret; the old one keeps signing beside
+// it for the given time.
+func (e *Endpoint) RollSecret(m Moment, overlap Time) {
+	e.OldSecret, e.OldUntil = e.Secret, m.Now+overlap
+	e.Secret = m.token("whsec_", 32)
+}
+
+func (e *Endpoint) wants(kind string) bool {
+	return slices.Contains(e.Types, kind) || slices.Contains(e.Types, "*")
+}
+
+// Secrets are those that sign now, the current one first.
+func (e *Endpoint) Secrets(now Time) []string {
+	if e.OldSecret != "" && now < e.OldUntil {
+		return []string{e.Secret, e.OldSecret}
+	}
+	return []string{e.Secret}
+}
+
+// endpoints lists them in the order in which they were made, so that one world
+// always delivers in the same order.
+func (w *World) endpoints() []*Endpoint {
+	return slices.SortedFunc(maps.Values(w.Endpoints), func(a, b *Endpoint) int { return int(a.Nth - b.Nth) })
+}
+
+// webAddress reports whether a browser could be sent there.
+func webAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}

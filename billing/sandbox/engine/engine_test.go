@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// begin is a world on the given day, and luck that is the same in every run.
+func begin(t testing.TB, day string) (*World, Moment) {
+	t.Helper()
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reopen(t, nil), Moment{Now: Time(at.Unix()), Random: rand.New(rand.NewPCG(1, 2))}
+}
+
+func reopen(t testing.TB, document []byte) *World {
+	t.Helper()
+	w, err := Open(document, Place{Site: "http://sandbox.test/apps/1", Account: "acct_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func written(t testing.TB, w *World) []byte {
+	t.Helper()
+	document, err := w.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+func need[T any](t testing.TB) func(T, error) T {
+	return func(got T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+}
+
+func monthlyPrice(t testing.TB, w *World, m Moment, amount int64) *Price {
+	t.Helper()
+	name := "Plan"
+	product := need[*Product](t)(w.CreateProduct(m, "", ProductFields{Name: &name}))
+	return need[*Price](t)(w.CreatePrice(m, NewPrice{Product: product.ID, Currency: "usd", Amount: &amount, Interval: Interval{"month", 1}}))
+}
+
+func subscribe(t testing.TB, w *World, m Moment, price *Price, card Card) *Subscription {
+	t.Helper()
+	customer := need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
+	session := need[*Session](t)(w.CreateSession(m, NewSession{
+		Mode: modeSubscription, Customer: customer.ID, Success: "http://shop.test/", Lines: []NewSessionLine{{Price: price.ID}},
+	}))
+	step := need[Step](t)(w.PaySession(m, session.ID, card))
+	if token, asked := strings.CutPrefix(step.URL, w.place.Site+"/authenticate/"); asked {
+		need[Step](t)(w.AnswerChallenge(m, token, true))
+	}
+	return w.Subscriptions[session.Subscription]
+}
+
+// busy is a world in which something of every kind is under way.
+func busy(t testing.TB) (*World, Moment) {
+	t.Helper()
+	w, m := begin(t, "2026-01-31")
+	need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
+	small, big := monthlyPrice(t, w, m, 2900), monthlyPrice(t, w, m, 9900)
+	var last *Subscription
+	for _, card := range []Card{"pays", "asks_once", "asks_always", "disputed", "refund_fails", "bank_succeeds", "bank_fails"} {
+		last = subscribe(t, w, m, small, card)
+	}
+	waits := subscribe(t, w, m, small, "asks_always")
+	need[*Subscription](t)(w.UpdateSubscription(m, waits.ID, SubscriptionChange{
+		Items: []ItemChange{{ID: waits.Items[0].ID, Price: big.ID}}, Behavior: "pending_if_incomplete", Proration: "none", Anchor: "now",
+	}))
+	turns := subscribe(t, w, m, big, "pays")
+	schedule := need[*Schedule](t)(w.CreateSchedule(m, turns.ID))
+	start := turns.PeriodStart
+	need[*Schedule](t)(w.UpdateSchedule(m, schedule.ID, ScheduleChange{Phases: []NewPhase{
+		{Start: &start, Items: []ItemChange{{Price: big.ID}}, Proration: "none"}, {Items: []ItemChange{{Price: small.ID}}, Proration: "none"},
+	}}))
+	refunded := subscribe(t, w, m, small, "refund_fails")
+	need[*Refund](t)(w.CreateRefund(m, NewRefund{Charge: w.Invoices[refunded.LatestInvoice].Charge}))
+	need[*Portal](t)(w.CreatePortal(m, Portal{Customer: last.Customer}))
+	need[*Session](t)(w.CreateSession(m, NewSession{
+		Mode: modeSubscription, Customer: last.Customer, Success: "http://shop.test/", Lines: []NewSessionLine{{Price: small.ID}},
+	}))
+	w.Remember(m, Answer{Key: "k", Status: 200, Body: []byte("{}")})
+	return w, m
+}
+
+func TestDocument(t *testing.T) {
+	t.Parallel()
+
+	t.Run("holds all of a world", func(t *testing.T) {
+		w, _ := busy(t)
+		back := reopen(t, written(t, w))
+		if !reflect.DeepEqual(w, back) {
+			t.Error("a world that was written down and read again is another")
+		}
+	})
+
+	t.Run("holds no card number", func(t *testing.T) {
+		w, _ := busy(t)
+		document := string(written(t, w))
+		for _, card := range TestCards() {
+			if strings.Contains(document, card.Number) {
+				t.Errorf("%s is in it", card.Number)
+			}
+		}
+	})
+
+	t.Run("of a newer program is refused", func(t *testing.T) {
+		if _, err := Open([]byte(`{"Version": 2}`), Place{}); err == nil {
+			t.Error("it was read")
+		}
+	})
+}
+
+// TestTimePasses is what lets a clock be advanced: however the months are cut
+// into pieces, and however often the world is written down between them, the same
+// things happen at the same instants.
+func TestTimePasses(t *testing.T) {
+	t.Parallel()
+	whole, m := busy(t)
+	begun := written(t, whole)
+	luck := func() *rand.Rand { return rand.New(rand.NewPCG(3, 4)) }
+	end := m.Now + 130*day
+	whole.Fire(Moment{Now: end, Random: luck()})
+	want := string(written(t, whole))
+
+	for seed := range uint64(4) {
+		cut := rand.New(rand.NewPCG(seed, seed))
+		w, random := reopen(t, begun), luck()
+		for now := m.Now; now < end; {
+			now = min(end, now+Time(1+cut.Int64N(int64(30*day))))
+			w.Fire(Moment{Now: now, Random: random})
+			if cut.IntN(2) == 0 {
+				w = reopen(t, written(t, w))
+			}
+		}
+		if got := string(written(t, w)); got != want {
+			t.Errorf("cut with seed %d it is another world: %d bytes, not %d", seed, len(got), len(want))
+		}
+	}
+}
+
+// TestBooksBalance holds, after a year, what must be true of money.
+func TestBooksBalance(t *testing.T) {
+	t.Parallel()
+	w, m := busy(t)
+	w.Fire(Moment{Now: m.Now + 366*day, Random: m.Random})
+	charged := map[string]int64{}
+	for _, charge := range w.Charges {
+		charged[charge.Intent] += charge.Amount
+		if charge.Refunded < 0 || charge.Refunded > charge.Amount {
+			t.Errorf("%s of %d has %d refunded", charge.ID, charge.Amount, charge.Refunded)
+		}
+	}
+	for _, invoice := range w.Invoices {
+		if paid := invoice.Status == settled; paid != (charged[invoice.Intent] == invoice.AmountDue) {
+			t.Errorf("%s is %s, and %d of %d were charged", invoice.ID, invoice.Status, charged[invoice.Intent], invoice.AmountDue)
+		}
+	}
+	for _, s := range w.Subscriptions {
+		if !s.ended() && s.PeriodEnd <= m.Now+366*day {
+			t.Errorf("%s is %s and its period is over", s.ID, s.Status)
+		}
+	}
+}
+
+func TestBoundary(t *testing.T) {
+	t.Parallel()
+	date := func(text string) Time {
+		at, err := time.Parse(time.DateTime, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Time(at.Unix())
+	}
+	for _, c := range []struct {
+		interval     Interval
+		anchor, want string
+		n            int
+	}{
+		{Interval{"month", 1}, "2026-01-31 10:00:00", "2026-02-28 10:00:00", 1},
+		{Interval{"month", 1}, "2026-01-31 10:00:00", "2026-03-31 10:00:00", 2},
+		{Interval{"month", 1}, "2028-01-31 10:00:00", "2028-02-29 10:00:00", 1},
+		{Interval{"month", 3}, "2026-11-30 10:00:00", "2027-02-28 10:00:00", 1},
+		{Interval{"year", 1}, "2028-02-29 10:00:00", "2029-02-28 10:00:00", 1},
+		{Interval{"year", 1}, "2028-02-29 10:00:00", "2032-02-29 10:00:00", 4},
+		{Interval{"week", 2}, "2026-03-20 10:00:00", "2026-04-03 10:00:00", 1},
+		{Interval{"day", 1}, "2026-03-28 10:00:00", "2026-03-29 10:00:00", 1},
+	} {
+		if got := c.interval.boundary(date(c.anchor), c.n); got != date(c.want) {
+			t.Errorf("%v, %d after %s is %s", c.interval, c.n, c.anchor, time.Unix(int64(got), 0).UTC())
+		}
+	}
+
+	t.Run("that follows is the first one after", func(t *testing.T) {
+		rapid.Check(t, func(rt *rapid.T) {
+			unit := rapid.SampledFrom([]string{"day", "week", "month", "year"}).Draw(rt, "unit")
+			i := Interval{unit, rapid.IntRange(1, mostOf[unit]).Draw(rt, "count")}
+			anchor := Time(rapid.Int64Range(0, 4e9).Draw(rt, "anchor"))
+			at := anchor + Time(rapid.Int64Range(0, 4e8).Draw(rt, "later"))
+			next := i.following(anchor, at)
+			n := 1
+			for i.boundary(anchor, n) <= at {
+				n++
+			}
+			if next != i.boundary(anchor, n) {
+				rt.Fatalf("%v from %d after %d gives %d, want %d", i, anchor, at, next, i.boundary(anchor, n))
+			}
+		})
+	})
+}
+
+func TestSmallInvoice(t *testing.T) {
+	t.Parallel()
+	t.Run("is carried until it can be charged", func(t *testing.T) {
+		w, m := begin(t, "2026-03-01")
+		s := subscribe(t, w, m, monthlyPrice(t, w, m, 30), "pays")
+		if first := w.Invoices[s.LatestInvoice]; first.Status != settled || first.AmountPaid != 0 || w.Customers[s.Customer].Balance != 30 {
+			t.Errorf("first %+v", first)
+		}
+		w.Fire(Moment{Now: s.PeriodEnd + hour, Random: m.Random})
+		if second := w.Invoices[s.LatestInvoice]; second.AmountPaid != 60 || second.StartingBalance != 30 || w.Customers[s.Customer].Balance != 0 {
+			t.Errorf("second %+v", second)
+		}
+	})
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a world holds so many of a kind and no more", func(t *testing.T) {
+		w, m := begin(t, "2026-03-01")
+		for range maxObjects {
+			w.Customers[m.token("cus_", idLength)] = &Customer{}
+		}
+		if _, err := w.CreateCustomer(m, CustomerFields{}); err == nil || !strings.Contains(err.Error(), "full") {
+			t.Errorf("one more: %v", err)
+		}
+	})
+
+	t.Run("events go after a month, or when there are too many, unless they still have to arrive", func(t *testing.T) {
+		w, m := begin(t, "2026-03-01")
+		need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
+		need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"customer.created"}}))
+		need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
+		m.Now += eventLife + 1
+		w.forgetEvents(m.Now)
+		if len(w.Events) != 1 {
+			t.Errorf("%d are left", len(w.Events))
+		}
+		for range maxEvents + 10 {
+			w.record(m, "product.created", Doc{}, nil)
+		}
+		if len(w.Events) != maxEvents {
+			t.Errorf("%d are kept, want %d", len(w.Events), maxEvents)
+		}
+	})
+
+	t.Run("a delivery is given up after its last try", func(t *testing.T) {
+		w, m := begin(t, "2026-03-01")
+		need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
+		need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
+		tries := 0
+		for now := int64(0); w.Waiting() > 0; now += 3_600_000 {
+			for _, out := range w.Claim(m, now, 1) {
+				tries++
+				w.Undelivered(out.Delivery, now)
+			}
+		}
+		if tries != maxTries {
+			t.Errorf("tried %d times", tries)
+		}
+		for _, event := range w.Events {
+			if w.IsDelivered(event) {
+				t.Error("the lost event counts as delivered")
+			}
+		}
+	})
+
+	t.Run("a claimed delivery is nobody else's for a while", func(t *testing.T) {
+		w, m := begin(t, "2026-03-01")
+		need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
+		need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
+		if len(w.Claim(m, 0, 10)) != 1 || len(w.Claim(m, leaseTime-1, 10)) != 0 || len(w.Claim(m, leaseTime, 10)) != 1 {
+			t.Error("the lease does not hold")
+		}
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	w, m := begin(t, "2026-03-01")
+	key := func(n int) string { return "key-" + strconv.Itoa(n) }
+	for n := range maxAnswers + 1 {
+		w.Remember(m, Answer{Key: key(n), Fingerprint: "f"})
+	}
+	for n, want := range map[int]bool{0: false, 1: true, maxAnswers: true} {
+		if _, known, err := w.Recall(m, key(n), "f"); known != want || err != nil {
+			t.Errorf("answer %d is known: %v, %v", n, known, err)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package engine
+
+import "strings"
+
+// Step is where a person at a hosted page goes next.
+type Step struct {
+	URL    string // empty when the page stays, with the reason
+	Reason string
+}
+
+// Challenge is a bank that wants to hear from the customer before it pays.
+type Challenge struct {
+	Token string
+	For   string // the session or the invoice that is being paid
+	Card  Card
+}
+
+// challenge sends the customer to the bank. One payment has one open question.
+func (w *World) challenge(m Moment, target string, card Card) Step {
+	w.dropChallenges(target)
+	token := m.token("", tokenLength)
+	w.Challenges[token] = &Challenge{Token: token, For: target, Card: card}
+	return Step{URL: w.place.Site + "/authenticate/" + token}
+}
+
+func (w *World) dropChallenges(target string) {
+	for token, challenge := range w.Challenges {
+		if challenge.For == target {
+			delete(w.Challenges, token)
+		}
+	}
+}
+
+// AnswerChallenge ends a challenge, proven or not.
+func (w *World) AnswerChallenge(m Moment, token string, proven bool) (Step, error) {
+	challenge, err := Get(w.Challenges, "authentication", token)
+	if err != nil {
+		return Step{}, err
+	}
+	delete(w.Challenges, token)
+	if session := w.Sessions[challenge.For]; session != nil {
+		if !proven {
+			session.Failure = notProven.Message
+			return Step{URL: w.sessionURL(session)}, nil
+		}
+		return w.paySession(m, session, challenge.Card, proving)
+	}
+	invoice := w.Invoices[challenge.For]
+	if !proven {
+		if intent := w.Intents[invoice.Intent]; invoice.Status == open {
+			intent.Status, intent.Error = requiresMethod, notProven
+		}
+		return Step{URL: w.invoiceURL(invoice)}, nil
+	}
+	return w.payHosted(m, invoice, challenge.Card, proving)
+}
+
+// PaySession pays a checkout with a card.
+func (w *World) PaySession(m Moment, id string, card Card) (Step, error) {
+	session, err := Get(w.Sessions, "checkout.session", id)
+	if err != nil {
+		return Step{}, err
+	}
+	return w.paySession(m, session, card, there)
+}
+
+// StartFree completes a checkout that costs nothing and asks for no card.
+func (w *World) StartFree(m Moment, id string) (Step, error) {
+	session, err := Get(w.Sessions, "checkout.session", id)
+	if err != nil {
+		return Step{}, err
+	}
+	if !session.Free() {
+		return Step{Reason: "This checkout needs a card."}, nil
+	}
+	return w.finish(m, session, nil, there)
+}
+
+// Free reports whether the checkout can be completed without a card.
+func (s *Session) Free() bool { return s.Total == 0 && s.Collects == "if_required" }
+
+// NotOpen is what a page gets that tries to pay what cannot be paid any more.
+func NotOpen(status string) *Refusal {
+	r := invalid("", "This can no longer be paid: it is %s.", status)
+	r.Status = conflict
+	return r
+}
+
+func (w *World) paySession(m Moment, session *Session, card Card, how presence) (Step, error) {
+	if session.Status != open {
+		return Step{}, NotOpen(session.Status)
+	}
+	test := byCard[card]
+	session.Failure = ""
+	// Nothing is made before the card is known to work: a declined checkout
+	// leaves no subscription behind. A free plan only saves the card.
+	if test.decline != nil && (session.Total > 0 || test.unsaved) {
+		session.Failure = test.decline.Message
+		return Step{Reason: session.Failure}, nil
+	}
+	if test.asks != asksNever && how != proving {
+		return w.challenge(m, session.ID, card), nil
+	}
+	customer := ""
+	if session.Mode == modeSubscription {
+		if err := w.ensureCustomer(m, session); err != nil {
+			return Step{}, err
+		}
+		customer = session.Customer
+	}
+	method, err := w.addMethod(m, customer, card)
+	if err != nil {
+		return Step{}, err
+	}
+	return w.finish(m, session, method, how)
+}
+
+func (w *World) ensureCustomer(m Moment, session *Session) error {
+	if session.Customer != "" {
+		return nil
+	}
+	customer, err := w.CreateCustomer(m, CustomerFields{Email: &session.Email})
+	if err != nil {
+		return err
+	}
+	session.Customer = customer.ID
+	return nil
+}
+
+// finish makes what was ordered, with a method that is known to work.
+func (w *World) finish(m Moment, session *Session, method *Method, how presence) (Step, error) {
+	if session.Status != open {
+		return Step{}, NotOpen(session.Status)
+	}
+	got, err := paid, error(nil)
+	if session.Mode == modeSubscription {
+		got, err = w.finishSubscription(m, session, method, how)
+	} else {
+		intent := w.newIntent(m, session.Total, session.Currency, session.Customer)
+		intent.Session, intent.Metadata = session.ID, session.IntentMetadata
+		session.Intent = intent.ID
+		got = w.try(m, intent, method, how)
+	}
+	if err != nil {
+		return Step{}, err
+	}
+	session.Status = complete
+	switch {
+	case got == underway:
+		session.Payment = unpaid
+	case session.Total == 0:
+		session.Payment = noPayment
+	default:
+		session.Payment = settled
+	}
+	w.dropChallenges(session.ID)
+	w.emit(m, "checkout.session.completed", session)
+	return Step{URL: strings.ReplaceAll(session.Success, "{CHECKOUT_SESSION_ID}", session.ID)}, nil
+}
+
+func (w *World) finishSubscription(m Moment, session *Session, method *Method, how presence) (result, error) {
+	if err := w.ensureCustomer(m, session); err != nil {
+		return refused, err
+	}
+	var want []ItemChange
+	for _, line := range session.Lines {
+		want = append(want, ItemChange{Price: line.Price, Quantity: &line.Quantity})
+	}
+	s, invoice, err := w.start(m, w.Customers[session.Customer], want, session.SubscriptionMetadata, method)
+	if err != nil {
+		return refused, err
+	}
+	session.Subscription, session.Invoice = s.ID, invoice.ID
+	if s.Status == active {
+		return paid, nil
+	}
+	w.Intents[invoice.Intent].Session = session.ID
+	got := w.collect(m, invoice, method, how)
+	if got == paid {
+		w.settle(m, invoice)
+	}
+	return got, nil
+}
+
+// sessionPaidLate announces that a checkout's bank debit has worked.
+func (w *World) sessionPaidLate(m Moment, intent *Intent) {
+	session := w.Sessions[intent.Session]
+	if session == nil || session.Payment != unpaid {
+		return
+	}
+	session.Payment = settled
+	w.emit(m, "checkout.session.async_payment_succeeded", session)
+}
+
+// sessionUnpaidLate announces that it has not.
+func (w *World) sessionUnpaidLate(m Moment, intent *Intent) {
+	if session := w.Sessions[intent.Session]; session != nil && session.Payment == unpaid {
+		w.emit(m, "checkout.session.async_payment_failed", session)
+	}
+}
+
+// InvoiceOf finds an invoice by the token of its page.
+func (w *World) InvoiceOf(token string) (*Invoice, error) {
+	for _, invoice := range w.Invoices {
+		if invoice.Token == token && token != "" {
+			return invoice, nil
+		}
+	}
+	return nil, NotFound("invoice", token)
+}
+
+// PayHosted pays an invoice at its page.
+func (w *World) PayHosted(m Moment, token string, card Card) (Step, error) {
+	invoice, err := w.InvoiceOf(token)
+	if err != nil {
+		return Step{}, err
+	}
+	return w.payHosted(m, invoice, card, there)
+}
+
+func (w *World) payHosted(m Moment, invoice *Invoice, card Card, how presence) (Step, error) {
+	intent := w.Intents[invoice.Intent]
+	if invoice.Status != open || intent.Status == processing {
+		return Step{}, NotOpen(invoice.Status)
+	}
+	// A pending update cannot be paid by a debit that may fail days after it expired.
+	s := w.Subscriptions[invoice.Subscription]
+	if byCard[card].bank != "" && s.awaits(invoice) {
+		return Step{Reason: "A change of plan cannot be paid by bank debit. Use a card."}, nil
+	}
+	method, err := w.addMethod(m, invoice.Customer, card)
+	if err != nil {
+		return Step{}, err
+	}
+	switch w.collect(m, invoice, method, how) {
+	case needsAction:
+		return w.challenge(m, invoice.ID, card), nil
+	case refused:
+		w.emit(m, "invoice.payment_failed", invoice)
+		return Step{Reason: intent.Error.Message}, nil
+	case paid:
+		// Whoever pays for a subscription by hand wants the next renewal to work.
+		s.Method = method.ID
+		w.settle(m, invoice)
+	case underway:
+		s.Method, invoice.NextAttempt = method.ID, 0
+	}
+	return Step{URL: w.invoiceURL(invoice)}, nil
+}

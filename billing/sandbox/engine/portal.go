@@ -1,0 +1,120 @@
+package engine
+
+// Portal is a customer's visit to the page where cards are changed.
+type Portal struct {
+	Head
+	Token         string
+	Customer      string
+	Configuration string
+	ReturnURL     string
+	Flow          string
+}
+
+// Configuration says what a portal lets customers do.
+type Configuration struct {
+	Head
+	Default        bool
+	Headline       string
+	ReturnURL      string
+	ChangesCard    bool
+	ShowsInvoices  bool
+	CancelsOwn     bool
+	ChangesOwn     bool
+	ChangesAddress bool
+	Metadata       map[string]string
+}
+
+// portalLife is how long a visit may last.
+const portalLife = day
+
+// CreatePortal opens the portal for a customer.
+func (w *World) CreatePortal(m Moment, p Portal) (*Portal, error) {
+	if _, err := w.customer(p.Customer); err != nil {
+		return nil, err
+	}
+	if p.ReturnURL != "" && !webAddress(p.ReturnURL) {
+		return nil, invalid("return_url", "Not a valid URL").withCode("url_invalid")
+	}
+	if p.Flow != "" && p.Flow != "payment_method_update" {
+		return nil, invalid("flow_data[type]", "The sandbox's portal knows the flow `payment_method_update` only.")
+	}
+	if p.Configuration == "" {
+		p.Configuration = w.defaultConfiguration(m).ID
+	}
+	if _, err := find(w.Configurations, "configuration", "configuration", p.Configuration); err != nil {
+		return nil, err
+	}
+	for id, old := range w.Portals {
+		if old.Created < m.Now-portalLife {
+			delete(w.Portals, id)
+		}
+	}
+	head, err := newHead(w, m, w.Portals, "bps_")
+	if err != nil {
+		return nil, err
+	}
+	p.Head, p.Token = head, m.token("", tokenLength)
+	w.Portals[head.ID] = &p
+	return &p, nil
+}
+
+// PortalOf finds a visit by the token of its page, while it lasts.
+func (w *World) PortalOf(m Moment, token string) (*Portal, error) {
+	for _, portal := range w.Portals {
+		if portal.Token == token && portal.Created >= m.Now-portalLife {
+			return portal, nil
+		}
+	}
+	return nil, NotFound("portal", token)
+}
+
+// CreateConfiguration keeps what portals made with it will offer.
+func (w *World) CreateConfiguration(m Moment, c Configuration) (*Configuration, error) {
+	head, err := newHead(w, m, w.Configurations, "bpc_")
+	if err != nil {
+		return nil, err
+	}
+	c.Head = head
+	w.Configurations[head.ID] = &c
+	return &c, nil
+}
+
+func (w *World) defaultConfiguration(m Moment) *Configuration {
+	for _, c := range w.Configurations {
+		if c.Default {
+			return c
+		}
+	}
+	c := &Configuration{Head: w.head(m, m.token("bpc_", idLength)), Default: true, ChangesCard: true, ShowsInvoices: true}
+	w.Configurations[c.ID] = c
+	return c
+}
+
+// SaveCard makes a card the customer's own for all that is charged from now on,
+// at the portal. The bank is not asked: a card that wants authentication asks
+// with the first charge.
+func (w *World) SaveCard(m Moment, portal *Portal, card Card) (Step, error) {
+	if !w.Configurations[portal.Configuration].ChangesCard {
+		return Step{Reason: "This portal does not let you change the card."}, nil
+	}
+	if test := byCard[card]; test.unsaved {
+		return Step{Reason: test.decline.Message}, nil
+	}
+	customer, err := w.customer(portal.Customer)
+	if err != nil {
+		return Step{}, err
+	}
+	method, err := w.addMethod(m, customer.ID, card)
+	if err != nil {
+		return Step{}, err
+	}
+	was := w.Render(customer)
+	customer.Method = method.ID
+	w.emitChange(m, "customer.updated", was, customer)
+	for _, s := range w.subscriptionsOf(customer.ID) {
+		was := w.Render(s)
+		s.Method = method.ID
+		w.emitChange(m, subscriptionUpdated, was, s)
+	}
+	return Step{URL: w.portalURL(portal)}, nil
+}

@@ -1,0 +1,104 @@
+package engine
+
+// Product is what is sold.
+type Product struct {
+	Head
+	Name         string
+	Description  string
+	Active       bool
+	DefaultPrice string
+	Metadata     map[string]string
+	Updated      Time
+}
+
+// ProductFields is what a caller may set; nil leaves a field as it is.
+type ProductFields struct {
+	Name         *string
+	Description  *string
+	Active       *bool
+	DefaultPrice *string
+	Metadata     map[string]string
+}
+
+// CreateProduct makes a product, under the caller's id when there is one. A
+// second product with that id is refused, which makes creation repeatable.
+func (w *World) CreateProduct(m Moment, id string, p ProductFields) (*Product, error) {
+	if p.Name == nil || *p.Name == "" {
+		return nil, absent("name")
+	}
+	if id == "" {
+		id = m.token("prod_", idLength)
+	}
+	if _, taken := w.Products[id]; taken {
+		return nil, invalid("id", "Product already exists.").withCode("resource_already_exists")
+	}
+	head, err := namedHead(w, m, w.Products, id)
+	if err != nil {
+		return nil, err
+	}
+	product := &Product{Head: head, Active: true, Updated: m.Now}
+	if err := w.setProduct(product, p); err != nil {
+		return nil, err
+	}
+	w.Products[id] = product
+	w.emit(m, "product.created", product)
+	return product, nil
+}
+
+// UpdateProduct changes what is given.
+func (w *World) UpdateProduct(m Moment, id string, p ProductFields) (*Product, error) {
+	product, err := Get(w.Products, "product", id)
+	if err != nil {
+		return nil, err
+	}
+	was := w.Render(product)
+	if err := w.setProduct(product, p); err != nil {
+		return nil, err
+	}
+	product.Updated = m.Now
+	w.emitChange(m, "product.updated", was, product)
+	return product, nil
+}
+
+func (w *World) setProduct(product *Product, p ProductFields) error {
+	set(&product.Name, p.Name)
+	set(&product.Description, p.Description)
+	set(&product.Active, p.Active)
+	if p.DefaultPrice != nil {
+		price, err := find(w.Prices, "price", "default_price", *p.DefaultPrice)
+		if err != nil {
+			return err
+		}
+		if price.Product != product.ID {
+			return invalid("default_price", "The price %s belongs to another product.", price.ID)
+		}
+		product.DefaultPrice = price.ID
+	}
+	product.Metadata = merge(product.Metadata, p.Metadata)
+	return nil
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// merge sets the given pairs; an empty value takes its pair away.
+func merge(old, given map[string]string) map[string]string {
+	if len(given) == 0 {
+		return old
+	}
+	merged := make(map[string]string, len(old)+len(given))
+	for key, value := range old {
+		merged[key] = value
+	}
+	for key, value := range given {
+		if value == "" {
+			delete(merged, key)
+		} else {
+			merged[key] = value
+		}
+	}
+	return merged
+}

@@ -1,0 +1,92 @@
+package engine
+
+func (w *World) renderIntent(p *Intent) Doc {
+	doc := p.doc("payment_intent").with(Doc{
+		"amount": p.Amount, "amount_capturable": 0, "amount_details": Doc{"tip": Doc{}}, "amount_received": 0, "application": nil,
+		"application_fee_amount": nil, "automatic_payment_methods": nil, "canceled_at": nil, "cancellation_reason": nil,
+		"capture_method": "automatic", "client_secret": p.Secret, "confirmation_method": "automatic", "currency": p.Currency,
+		"customer": null(p.Customer), "description": nil, "invoice": null(p.Invoice), "last_payment_error": nil,
+		"latest_charge": null(p.Charge), "metadata": pairs(p.Metadata), "next_action": nil, "on_behalf_of": nil,
+		"payment_method": null(p.Method), "payment_method_configuration_details": nil, "payment_method_options": Doc{},
+		"payment_method_types": []string{"card"}, "processing": nil, "receipt_email": nil, "review": nil, "setup_future_usage": nil,
+		"shipping": nil, "statement_descriptor": nil, "statement_descriptor_suffix": nil, "status": p.Status,
+		"transfer_data": nil, "transfer_group": nil,
+	})
+	switch p.Status {
+	case succeeded:
+		doc["amount_received"] = p.Amount
+	case canceled:
+		doc["cancellation_reason"] = "void_invoice"
+	case requiresAction:
+		if invoice := w.Invoices[p.Invoice]; invoice != nil {
+			doc["next_action"] = Doc{"type": "redirect_to_url", "redirect_to_url": Doc{"return_url": nil, "url": w.invoiceURL(invoice)}}
+		}
+	}
+	if p.Error != (Decline{}) {
+		doc["last_payment_error"] = Doc{
+			"type": cardError, "code": p.Error.Code, "decline_code": null(p.Error.DeclineCode), "message": p.Error.Message,
+		}
+	}
+	return doc
+}
+
+func (w *World) renderCharge(c *Charge) Doc {
+	kind, details := w.Methods[c.Method].details()
+	return c.doc("charge").with(Doc{
+		"amount": c.Amount, "amount_captured": c.Amount, "amount_refunded": c.Refunded, "application": nil, "application_fee": nil,
+		"application_fee_amount": nil, "balance_transaction": nil, "billing_details": noAddress, "calculated_statement_descriptor": "SANDBOX",
+		"captured": true, "currency": c.Currency, "customer": null(c.Customer), "description": nil, "disputed": c.Disputed,
+		"failure_balance_transaction": nil, "failure_code": nil, "failure_message": nil, "fraud_details": Doc{}, "invoice": null(c.Invoice),
+		"metadata": pairs(c.Metadata), "on_behalf_of": nil, "outcome": nil, "paid": true, "payment_intent": c.Intent,
+		"payment_method": c.Method, "payment_method_details": Doc{"type": kind, kind: details}, "receipt_email": nil, "receipt_number": nil,
+		"receipt_url": nil, "refunded": c.Refunded == c.Amount, "review": nil, "shipping": nil, "source_transfer": nil,
+		"statement_descriptor": nil, "statement_descriptor_suffix": nil, "status": succeeded, "transfer_data": nil, "transfer_group": nil,
+	})
+}
+
+// chargeRefunds is the list that a charge shows when it is asked to.
+func (w *World) chargeRefunds(c *Charge) Doc {
+	refunds, more, err := List(w.Refunds, Page{Limit: 10}, func(r *Refund) bool { return r.Charge == c.ID })
+	var docs []Doc
+	for _, refund := range refunds {
+		docs = append(docs, w.Render(refund))
+	}
+	return Listed("/v1/charges/"+c.ID+"/refunds", docs, more && err == nil)
+}
+
+func (w *World) renderRefund(r *Refund) Doc {
+	doc := r.doc("refund").with(Doc{
+		"amount": r.Amount, "balance_transaction": nil, "charge": r.Charge, "currency": r.Currency,
+		"destination_details": Doc{"type": "card", "card": Doc{"type": "refund", "reference_status": "pending", "reference_type": "acquirer_reference_number"}},
+		"metadata":            pairs(r.Metadata), "payment_intent": r.Intent, "reason": null(r.Reason), "receipt_number": nil,
+		"source_transfer_reversal": nil, "status": r.Status, "transfer_reversal": nil,
+	})
+	// A refund has no such flag in this version of the API.
+	delete(doc, "livemode")
+	if r.Failure != "" {
+		doc["failure_reason"] = r.Failure
+	}
+	return doc
+}
+
+// evidenceTime is how long a dispute can be answered.
+const evidenceTime = 7 * day
+
+func (w *World) renderDispute(d *Dispute) Doc {
+	movements := []Doc{}
+	for _, moved := range d.Movements {
+		movements = append(movements, Doc{
+			"id": moved.ID, "object": "balance_transaction", "amount": moved.Amount, "available_on": moved.At, "created": moved.At,
+			"currency": d.Currency, "description": nil, "exchange_rate": nil, "fee": 0, "fee_details": none, "net": moved.Amount,
+			"reporting_category": "dispute", "source": d.ID, "status": "available", "type": "adjustment",
+		})
+	}
+	return d.doc("dispute").with(Doc{
+		"amount": d.Amount, "balance_transactions": movements, "charge": d.Charge, "currency": d.Currency,
+		"evidence": Doc{}, "metadata": pairs(nil), "payment_intent": d.Intent, "reason": "fraudulent", "status": d.Status,
+		"evidence_details": Doc{
+			"due_by": d.Created + evidenceTime, "has_evidence": false, "past_due": false, "submission_count": 0,
+		},
+		"is_charge_refundable": d.Status == warningNeedsResponse || d.Status == warningClosed || d.Status == won,
+	})
+}

@@ -1,0 +1,192 @@
+package sandbox
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"purser/billing/sandbox/engine"
+	"purser/ids"
+)
+
+// Mischief is a mistake that a provider or a network makes.
+type Mischief int
+
+// What can be ordered for requests to the API, and for webhooks.
+const (
+	DropBefore   Mischief = iota + 1 // the connection breaks, nothing was done
+	DropAfter                        // it was done, the connection breaks before the answer
+	Fail                             // 500, and the same again for the idempotency key
+	Conflict                         // 409 lock_timeout
+	Limit                            // 429
+	Decline                          // 402 card_declined, and the same again for the key
+	Delay                            // the answer takes longer
+	DeliverFirst                     // webhooks are delivered before the answer
+	StaleRead                        // a read shows the world as it was when this was ordered
+
+	LoseWebhook  // it never arrives, though the sandbox thinks so
+	LiveWebhook  // it claims to be from live mode
+	OtherWebhook // it has the version of another API
+	LateWebhook  // its signature is six minutes old
+)
+
+func (m Mischief) onWebhooks() bool { return m >= LoseWebhook }
+
+// Fault is mischief for the next requests, or webhooks, of an application.
+type Fault struct {
+	Mischief Mischief
+	Times    int           // 1 when zero
+	Only     string        // a part of "POST /v1/…", or of a webhook's type; empty for any
+	Delay    time.Duration // for Delay
+	stale    []byte
+}
+
+// faults is what was ordered and has not happened yet.
+type faults struct {
+	mu  sync.Mutex
+	all map[ids.ID][]*Fault
+}
+
+// Inject orders a fault. It is for tests: nothing in the product calls it.
+func (s *Server) Inject(ctx context.Context, app ids.ID, fault Fault) error {
+	fault.Times = max(fault.Times, 1)
+	if fault.Mischief == StaleRead {
+		state, err := s.options.Documents.View(ctx, app)
+		if err != nil {
+			return err
+		}
+		fault.stale = state
+	}
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	if s.faults.all == nil {
+		s.faults.all = map[ids.ID][]*Fault{}
+	}
+	s.faults.all[app] = append(s.faults.all[app], &fault)
+	return nil
+}
+
+// take gives the first fault that is for this, and counts it down.
+func (f *faults) take(app ids.ID, webhook bool, what string) (Fault, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, fault := range f.all[app] {
+		if fault.Mischief.onWebhooks() != webhook || !strings.Contains(what, fault.Only) {
+			continue
+		}
+		if fault.Mischief == StaleRead && !strings.HasPrefix(what, http.MethodGet) {
+			continue
+		}
+		if fault.Times--; fault.Times == 0 {
+			f.all[app] = append(f.all[app][:i:i], f.all[app][i+1:]...)
+		}
+		return *fault, true
+	}
+	return Fault{}, false
+}
+
+// withFaults executes the request, and does to it what was ordered.
+func (s *Server) withFaults(ctx context.Context, r *request, op operation) (reply, error) {
+	fault, ordered := s.faults.take(r.app, false, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/sandbox/stripe"))
+	if !ordered {
+		return s.execute(ctx, r, op)
+	}
+	switch fault.Mischief {
+	case DropBefore:
+		panic(http.ErrAbortHandler)
+	case Fail:
+		return s.answerInstead(ctx, r, &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "An unknown error occurred.", Kept: true})
+	case Decline:
+		return s.answerInstead(ctx, r, &engine.Refusal{
+			Status: http.StatusPaymentRequired, Type: "card_error", Code: "card_declined", DeclineCode: "generic_decline",
+			Message: "Your card was declined.", Kept: true,
+		})
+	case Conflict:
+		return reply{}, &engine.Refusal{
+			Status: http.StatusConflict, Type: "invalid_request_error", Code: "lock_timeout",
+			Message: "This object cannot be accessed right now because another API request or Stripe process is currently accessing it.",
+		}
+	case Limit:
+		return reply{}, &engine.Refusal{Status: http.StatusTooManyRequests, Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded."}
+	case Delay:
+		if err := wait(ctx, fault.Delay); err != nil {
+			return reply{}, err
+		}
+	case StaleRead:
+		return s.readStale(r, op, fault.stale)
+	}
+	got, err := s.execute(ctx, r, op)
+	switch fault.Mischief {
+	case DropAfter:
+		panic(http.ErrAbortHandler)
+	case DeliverFirst:
+		if err := s.Flush(ctx, r.app); err != nil {
+			return reply{}, err
+		}
+	}
+	return got, err
+}
+
+// answerInstead does nothing but remember the answer.
+func (s *Server) answerInstead(ctx context.Context, r *request, refusal *engine.Refusal) (reply, error) {
+	return s.execute(ctx, r, func(*call) (engine.Doc, error) { return nil, refusal })
+}
+
+func (s *Server) readStale(r *request, op operation, state []byte) (reply, error) {
+	w, err := engine.Open(state, s.place(r.app))
+	if err != nil {
+		return reply{}, err
+	}
+	m, err := s.moment(w)
+	if err != nil {
+		return reply{}, err
+	}
+	return s.run(r, w, m, op)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lateness is past the five minutes for which receivers take a signature.
+const lateness = 6 * time.Minute
+
+// distort changes a webhook as was ordered. It reports whether it still leaves.
+func (s *Server) distort(app ids.ID, out *engine.Outgoing, signedAt *time.Time) (leaves bool, err error) {
+	fault, ordered := s.faults.take(app, true, out.Type)
+	if !ordered {
+		return true, nil
+	}
+	var change engine.Doc
+	switch fault.Mischief {
+	case LoseWebhook:
+		return false, nil
+	case LateWebhook:
+		*signedAt = signedAt.Add(-lateness)
+		return true, nil
+	case LiveWebhook:
+		change = engine.Doc{"livemode": true}
+	case OtherWebhook:
+		change = engine.Doc{"api_version": "2025-03-31.basil"}
+	}
+	var event map[string]any
+	if err := json.Unmarshal(out.Body, &event); err != nil {
+		return false, err
+	}
+	for name, value := range change {
+		event[name] = value
+	}
+	out.Body, err = json.Marshal(event, json.Deterministic(true))
+	return true, err
+}

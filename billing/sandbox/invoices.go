@@ -1,0 +1,75 @@
+package sandbox
+
+import "purser/billing/sandbox/engine"
+
+func getInvoice(c *call) (engine.Doc, error) { return get(c, c.w.Invoices, "invoice") }
+
+func listInvoices(c *call) (engine.Doc, error) {
+	customer, subscription, within := c.in.Text("customer"), c.in.Text("subscription"), c.within("created")
+	status := c.in.OneOf("status", "draft", "open", "paid", "uncollectible", "void")
+	return list(c, c.w.Invoices, func(i *engine.Invoice) bool {
+		return matches(customer, i.Customer) && matches(subscription, i.Subscription) && matches(status, i.Status) && within.Holds(i.Created)
+	})
+}
+
+func upcomingInvoice(c *call) (engine.Doc, error) {
+	subscription, customer := c.in.Text("subscription"), c.in.Text("customer")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	return c.w.Upcoming(c.m, subscription, customer)
+}
+
+func payInvoice(c *call) (engine.Doc, error) {
+	method, offSession := c.in.Text("payment_method"), isTrue(c.in.Bool("off_session"))
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	invoice, err := c.w.PayInvoice(c.m, c.id(), method, offSession)
+	return show(c, invoice, err)
+}
+
+func voidInvoice(c *call) (engine.Doc, error) {
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	invoice, err := c.w.VoidInvoice(c.m, c.id())
+	return show(c, invoice, err)
+}
+
+func getIntent(c *call) (engine.Doc, error) {
+	c.in.Text("client_secret")
+	return get(c, c.w.Intents, "payment_intent")
+}
+
+func getCharge(c *call) (engine.Doc, error) { return get(c, c.w.Charges, "charge") }
+
+func createRefund(c *call) (engine.Doc, error) {
+	p := engine.NewRefund{
+		Charge: c.in.Text("charge"), Intent: c.in.Text("payment_intent"), Amount: c.in.Int("amount"), Metadata: c.in.Pairs("metadata"),
+		Reason: c.in.OneOf("reason", "duplicate", "fraudulent", "requested_by_customer"),
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	refund, err := c.w.CreateRefund(c.m, p)
+	return show(c, refund, err)
+}
+
+func getRefund(c *call) (engine.Doc, error) { return get(c, c.w.Refunds, "refund") }
+
+func listRefunds(c *call) (engine.Doc, error) {
+	charge, intent, within := c.in.Text("charge"), c.in.Text("payment_intent"), c.within("created")
+	return list(c, c.w.Refunds, func(r *engine.Refund) bool {
+		return matches(charge, r.Charge) && matches(intent, r.Intent) && within.Holds(r.Created)
+	})
+}
+
+func getDispute(c *call) (engine.Doc, error) { return get(c, c.w.Disputes, "dispute") }
+
+func listDisputes(c *call) (engine.Doc, error) {
+	charge, intent, within := c.in.Text("charge"), c.in.Text("payment_intent"), c.within("created")
+	return list(c, c.w.Disputes, func(d *engine.Dispute) bool {
+		return matches(charge, d.Charge) && matches(intent, d.Intent) && within.Holds(d.Created)
+	})
+}

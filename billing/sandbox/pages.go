@@ -1,0 +1,168 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"purser/billing/sandbox/engine"
+	"purser/ids"
+	"purser/views/page"
+)
+
+// pageRoutes is where people go. The address of a page is its secret: whoever
+// was given it may use it, as at any hosted checkout.
+func (s *Server) pageRoutes(mux *http.ServeMux) {
+	guard := http.NewCrossOriginProtection()
+	// A proxy may hide the address that browsers know.
+	if base, err := url.Parse(s.options.BaseURL); err == nil && base.Host != "" {
+		if err := guard.AddTrustedOrigin(base.Scheme + "://" + base.Host); err != nil {
+			s.options.Log.Warn("sandbox: the public address is no origin", "cause", err)
+		}
+	}
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, &engine.Refusal{Status: http.StatusForbidden, Message: "This form was sent from another site."})
+	}))
+	handle := func(path string, show, act visit) {
+		pattern := " /sandbox/apps/{app}/" + path + "/{token}"
+		mux.HandleFunc("GET"+pattern, s.visited(show))
+		mux.Handle("POST"+pattern, guard.Handler(s.visited(act)))
+	}
+	handle("checkout", s.showCheckout, s.actCheckout)
+	handle("authenticate", s.showChallenge, s.actChallenge)
+	handle("invoice", s.showInvoice, s.actInvoice)
+	handle("portal", s.showPortal, s.actPortal)
+	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, engine.NotFound("page", "")) })
+}
+
+// visit answers a person at a page of an application.
+type visit func(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error
+
+// Nothing inline and nothing from elsewhere. A form may lead anywhere on the
+// web: browsers hold the redirect after a form to this list too, and a checkout
+// ends at an address of the caller's own.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"form-action 'self' http: https:; frame-ancestors 'none'; base-uri 'none'"
+
+// maxVisit is the size of the largest form that a page sends.
+const maxVisit = 4 << 10
+
+func (s *Server) visited(v visit) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
+		app, err := ids.Parse(ids.Application, r.PathValue("app"))
+		if err == nil {
+			var admitted bool
+			if admitted, err = s.options.Admits(r.Context(), app); err == nil && !admitted {
+				err = engine.NotFound("page", "")
+			}
+		} else {
+			err = engine.NotFound("page", "")
+		}
+		if err == nil {
+			err = v(w, r, app, r.PathValue("token"))
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// view is anything that templ has made.
+type view interface {
+	Render(ctx context.Context, w io.Writer) error
+}
+
+// render sends a page that is already whole.
+func render(w http.ResponseWriter, r *http.Request, status int, v view) error {
+	var body bytes.Buffer
+	if err := v.Render(r.Context(), &body); err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", contentSecurityPolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	// The address is a secret, so it is told to no other site. Not to this one
+	// either would make browsers hide where a form comes from, and the guard
+	// refuse it.
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, err := w.Write(body.Bytes())
+	return err
+}
+
+// fail shows a page in the place of the one that there is not.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	failure := page.Failure{
+		Status: http.StatusInternalServerError, Title: "Something failed on our side",
+		Advice: "Nothing was charged, and nothing could be: this is a sandbox. Try again.",
+	}
+	var refused *engine.Refusal
+	switch {
+	case !errors.As(err, &refused):
+		s.options.Log.Error("sandbox: a page failed", "path", r.Pattern, "cause", err)
+	case refused.Status == http.StatusNotFound:
+		failure = page.Failure{
+			Status: refused.Status, Title: "There is no such page in the sandbox",
+			Advice: "It may have been used up or replaced by a newer one. Ask for a new link where you got this one.",
+		}
+	default:
+		failure = page.Failure{Status: refused.Status, Title: "This did not work", Advice: refused.Message}
+	}
+	if err := render(w, r, failure.Status, page.Error(failure)); err != nil {
+		s.options.Log.Warn("sandbox: rendering a failure", "cause", err)
+	}
+}
+
+// redirectTime is how long a person waits for the webhooks of a payment, as at
+// Stripe's checkout, so that the page they come back to knows of it.
+const redirectTime = 10 * time.Second
+
+// follow sends a person on.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, app ids.ID, url string) {
+	ctx, cancel := context.WithTimeout(r.Context(), redirectTime)
+	defer cancel()
+	if err := s.settle(ctx, app); err != nil {
+		s.options.Log.Warn("sandbox: a payment's webhooks are late", "cause", err)
+	}
+	http.Redirect(w, r, url, http.StatusSeeOther)
+}
+
+// unknownCard is what people read who type a number that is not on the list. It
+// might be a real one, so it is neither kept nor repeated.
+const unknownCard = "Use one of the test cards below. The sandbox takes no other number, and keeps none."
+
+// chosen is the card or bank account in a form.
+func chosen(r *http.Request) (engine.Card, bool) {
+	if end := r.PostFormValue("bank"); end != "" {
+		return engine.BankOf(end)
+	}
+	return engine.CardOf(digitsOf(r.PostFormValue("card")))
+}
+
+// digitsOf takes out what people put between the digits of a card.
+func digitsOf(number string) string {
+	return strings.NewReplacer(" ", "", "-", "").Replace(number)
+}
+
+func testCards() (cards []page.SandboxCard) {
+	for _, c := range engine.TestCards() {
+		cards = append(cards, page.SandboxCard{Number: c.Number, Does: c.Does})
+	}
+	return cards
+}
+
+func testBanks() (banks []page.SandboxCard) {
+	for _, b := range engine.TestBanks() {
+		banks = append(banks, page.SandboxCard{Number: b.Ends(), Does: b.Does})
+	}
+	return banks
+}

@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"net/http"
+
+	"purser/billing/sandbox/engine"
+)
+
+const v1 = "/sandbox/stripe/v1/"
+
+// stripeRoutes is the part of Stripe's API that the sandbox has.
+func (s *Server) stripeRoutes(mux *http.ServeMux) {
+	get := func(path string, op operation) { mux.HandleFunc("GET "+v1+path, s.answer(op)) }
+	post := func(path string, op operation) { mux.HandleFunc("POST "+v1+path, s.answer(op)) }
+	remove := func(path string, op operation) { mux.HandleFunc("DELETE "+v1+path, s.answer(op)) }
+
+	post("products", createProduct)
+	get("products/{id}", getProduct)
+	post("products/{id}", updateProduct)
+
+	post("prices", createPrice)
+	get("prices", listPrices)
+	get("prices/{id}", getPrice)
+	post("prices/{id}", updatePrice)
+
+	post("customers", createCustomer)
+	get("customers/search", searchCustomers)
+	get("customers/{id}", getCustomer)
+	post("customers/{id}", updateCustomer)
+	remove("customers/{id}", deleteCustomer)
+
+	post("checkout/sessions", createSession)
+	get("checkout/sessions", listSessions)
+	get("checkout/sessions/{id}", getSession)
+	post("checkout/sessions/{id}/expire", expireSession)
+
+	post("subscriptions", createSubscription)
+	get("subscriptions", listSubscriptions)
+	get("subscriptions/{id}", getSubscription)
+	post("subscriptions/{id}", updateSubscription)
+	remove("subscriptions/{id}", cancelSubscription)
+
+	post("subscription_schedules", createSchedule)
+	get("subscription_schedules/{id}", getSchedule)
+	post("subscription_schedules/{id}", updateSchedule)
+	post("subscription_schedules/{id}/release", releaseSchedule)
+
+	get("invoices", listInvoices)
+	get("invoices/upcoming", upcomingInvoice)
+	get("invoices/{id}", getInvoice)
+	post("invoices/{id}/pay", payInvoice)
+	post("invoices/{id}/void", voidInvoice)
+
+	get("payment_methods/{id}", getMethod)
+	get("payment_intents/{id}", getIntent)
+	get("charges/{id}", getCharge)
+	post("refunds", createRefund)
+	get("refunds", listRefunds)
+	get("refunds/{id}", getRefund)
+	get("disputes", listDisputes)
+	get("disputes/{id}", getDispute)
+
+	get("events", listEvents)
+	get("events/{id}", getEvent)
+	post("billing_portal/sessions", createPortal)
+	post("billing_portal/configurations", createConfiguration)
+	get("account", getAccount)
+	post("webhook_endpoints", createEndpoint)
+	get("webhook_endpoints", listEndpoints)
+
+	post("test_helpers/test_clocks", createTestClock)
+	get("test_helpers/test_clocks/{id}", getTestClock)
+	post("test_helpers/test_clocks/{id}/advance", s.advanceTestClock)
+
+	mux.HandleFunc("/sandbox/stripe/", s.answer(s.unknownPath))
+}
+
+// page reads which part of a list is wanted.
+func (c *call) page() (engine.Page, error) {
+	const usual, most = 10, 100
+	page := engine.Page{Limit: usual, After: c.in.Text("starting_after"), Before: c.in.Text("ending_before")}
+	if limit := c.in.Int("limit"); limit != nil {
+		if *limit < 1 || *limit > most {
+			return page, badRequest("limit", "Invalid integer: the limit must be between 1 and 100.")
+		}
+		page.Limit = int(*limit)
+	}
+	if page.After != "" && page.Before != "" {
+		return page, badRequest("ending_before", "You may only specify one of these parameters: starting_after, ending_before.")
+	}
+	return page, nil
+}
+
+// within reads a filter on times: created=n, or created[gte]=n and the like.
+func (c *call) within(name string) engine.Within {
+	group := c.in.Group(name)
+	return engine.Within{After: instant(group.Int("gt")), From: instant(group.Int("gte")), Before: instant(group.Int("lt")), To: instant(group.Int("lte"))}
+}
+
+func instant(seconds *int64) *engine.Time {
+	if seconds == nil {
+		return nil
+	}
+	t := engine.Time(*seconds)
+	return &t
+}
+
+// list shows a page of the objects that the filter keeps. It is the last to read
+// parameters, so it is the one to complain about those that nobody read.
+func list[T engine.Object](c *call, all map[string]T, keep func(T) bool) (engine.Doc, error) {
+	page, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	found, more, err := engine.List(all, page, keep)
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]engine.Doc, 0, len(found))
+	for _, o := range found {
+		docs = append(docs, c.w.Render(o))
+	}
+	return engine.Listed("/v1/"+c.URL.Path[len(v1):], docs, more), nil
+}
+
+// get shows the object that the path names.
+func get[T engine.Object](c *call, all map[string]T, kind string) (engine.Doc, error) {
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	o, err := engine.Get(all, kind, c.id())
+	if err != nil {
+		return nil, err
+	}
+	return c.w.Render(o), nil
+}
+
+// show gives what a change returned.
+func show[T engine.Object](c *call, o T, err error) (engine.Doc, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.w.Render(o), nil
+}
+
+// matches reports whether a filter that may be absent holds.
+func matches(filter, value string) bool { return filter == "" || filter == value }

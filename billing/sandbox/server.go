@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"purser/billing/sandbox/engine"
+	"purser/ids"
+)
+
+// Options is all that the sandbox needs from outside.
+type Options struct {
+	Documents Documents
+	BaseURL   string // the public address of the server, for links
+	Secret    []byte // makes the keys; the same on every node, 32 bytes or more
+
+	// Admits reports whether the application pays through the sandbox. A live
+	// application must never be admitted.
+	Admits func(ctx context.Context, app ids.ID) (bool, error)
+	// Authorize finds the application of a request to the control surface, whose
+	// key may write subscriptions.
+	Authorize func(*http.Request) (ids.ID, error)
+	// Deliver sends a webhook. An error, such as a status that is not 2xx, means
+	// that it is sent again later.
+	Deliver func(ctx context.Context, url string, header http.Header, body []byte) error
+	// Settle waits until the application's delivered webhooks are applied.
+	Settle func(ctx context.Context, app ids.ID) error
+
+	Log    *slog.Logger
+	Now    func() time.Time // the real clock; time.Now when nil
+	Random io.Reader        // crypto/rand when nil
+}
+
+// Server is the sandbox of every application.
+type Server struct {
+	options Options
+	handler http.Handler
+	flushes locks
+	faults  faults
+	inUse   keysInUse
+	dirty   dirtyApps
+}
+
+// New makes the sandbox. Run must be running for webhooks to leave by themselves.
+func New(options Options) *Server {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if len(options.Secret) < 32 || options.Documents == nil || options.Admits == nil || options.Authorize == nil ||
+		options.Deliver == nil || options.Settle == nil || options.Log == nil {
+		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
+	}
+	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
+	s := &Server{options: options, dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	mux := http.NewServeMux()
+	s.stripeRoutes(mux)
+	s.controlRoutes(mux)
+	s.pageRoutes(mux)
+	s.handler = mux
+	return s
+}
+
+// Prefix is where Handler must be mounted.
+const Prefix = "/sandbox/"
+
+// Handler answers everything under Prefix.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// StripeURL is the base address that Stripe's client is given.
+func (s *Server) StripeURL() string { return s.options.BaseURL + "/sandbox/stripe" }
+
+// Connection is what it takes to be a client of the application's world.
+type Connection struct {
+	URL            string
+	Key            string
+	WebhookSecrets []string // the current one first
+}
+
+// Connect makes sure that the application's webhooks go to the address, and says
+// how to reach its world. It can be called any number of times.
+func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (Connection, error) {
+	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
+	err := s.update(ctx, app, func(w *engine.World, m engine.Moment) (err error) {
+		endpoint, known := w.EndpointAt(webhookURL)
+		if known && slices.Equal(endpoint.Types, types) {
+			connection.WebhookSecrets = endpoint.Secrets(m.Now)
+			return errUnchanged
+		}
+		if known {
+			endpoint.Types = types
+		} else if endpoint, err = w.CreateEndpoint(m, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
+			return err
+		}
+		connection.WebhookSecrets = endpoint.Secrets(m.Now)
+		return nil
+	})
+	return connection, err
+}
+
+// RollSecret gives the application's webhooks a new secret. The old one signs
+// too for the overlap.
+func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, overlap time.Duration) error {
+	return s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
+		endpoint, known := w.EndpointAt(webhookURL)
+		if !known {
+			return engine.NotFound("webhook endpoint", webhookURL)
+		}
+		endpoint.RollSecret(m, engine.Time(overlap/time.Second))
+		return nil
+	})
+}
+
+// locks is one lock an application, which gives up with its context.
+type locks struct {
+	mu  sync.Mutex
+	all map[ids.ID]chan struct{}
+}
+
+func (l *locks) lock(ctx context.Context, app ids.ID) (unlock func(), err error) {
+	l.mu.Lock()
+	if l.all == nil {
+		l.all = map[ids.ID]chan struct{}{}
+	}
+	held, known := l.all[app]
+	if !known {
+		held = make(chan struct{}, 1)
+		l.all[app] = held
+	}
+	l.mu.Unlock()
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

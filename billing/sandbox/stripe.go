@@ -1,0 +1,255 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"purser/billing/sandbox/engine"
+	"purser/billing/sandbox/form"
+	"purser/ids"
+)
+
+// maxForm is the size of the largest body that the API takes.
+const maxForm = 64 << 10
+
+// maxKey is the length of the longest idempotency key.
+const maxKey = 255
+
+// call is one request to the API, inside of the world that it is about.
+type call struct {
+	*http.Request
+	w  *engine.World
+	m  engine.Moment
+	in *form.Fields
+}
+
+func (c *call) id() string { return c.PathValue("id") }
+
+// operation answers a call. What it returns is shown, with what the caller wants
+// to see expanded.
+type operation func(*call) (engine.Doc, error)
+
+// reply is an answer that is ready to be sent.
+type reply struct {
+	status   int
+	body     []byte
+	replayed bool
+}
+
+// answer serves one operation of the API.
+func (s *Server) answer(op operation) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		asked := &request{Request: r, id: "req_" + s.randomText()}
+		header := w.Header()
+		header.Set("Request-Id", asked.id)
+		header.Set("Stripe-Version", engine.APIVersion)
+		header.Set("Content-Type", "application/json")
+		header.Set("Cache-Control", "no-store")
+		got, err := s.serve(r.Context(), asked, op)
+		if err != nil {
+			got = s.explain(asked, err)
+		}
+		if asked.key != "" {
+			header.Set("Idempotency-Key", asked.key)
+		}
+		if got.replayed {
+			header.Set("Idempotent-Replayed", "true")
+		}
+		w.WriteHeader(got.status)
+		if _, err := w.Write(got.body); err != nil {
+			s.options.Log.Debug("sandbox: a reply was not read", "request", asked.id, "cause", err)
+		}
+	}
+}
+
+// request is what was asked, before anything is done about it.
+type request struct {
+	*http.Request
+	id     string
+	app    ids.ID
+	values url.Values
+	key    string // Idempotency-Key
+	print  string // tells requests apart that share a key
+}
+
+func (s *Server) serve(ctx context.Context, r *request, op operation) (reply, error) {
+	app, err := s.appOf(r.Request)
+	if err != nil {
+		return reply{}, err
+	}
+	r.app = app
+	if err := r.read(); err != nil {
+		return reply{}, err
+	}
+	if r.Method == http.MethodPost && r.key != "" {
+		done, free := s.inUse.take(app, r.key)
+		if !free {
+			return reply{}, engine.InUse(r.key)
+		}
+		defer done()
+	}
+	return s.withFaults(ctx, r, op)
+}
+
+// read takes the request's parameters and headers in.
+func (r *request) read() error {
+	if version := r.Header.Get("Stripe-Version"); version != "" && version != engine.APIVersion {
+		return badRequest("Stripe-Version", "The sandbox speaks API version "+engine.APIVersion+", not "+version+".")
+	}
+	r.key = r.Header.Get("Idempotency-Key")
+	if len(r.key) > maxKey {
+		return badRequest("Idempotency-Key", "Idempotency keys can be at most 255 characters long.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxForm))
+	if err != nil {
+		return badRequest("", "The body could not be read, or is larger than 64 KiB.")
+	}
+	if len(body) > 0 && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return badRequest("", "Send parameters form-encoded, with Content-Type: application/x-www-form-urlencoded.")
+	}
+	text := string(body)
+	if r.Method != http.MethodPost {
+		text = strings.Trim(r.URL.RawQuery+"&"+text, "&")
+	}
+	if r.values, err = url.ParseQuery(text); err != nil {
+		return badRequest("", "The parameters are not form-encoded.")
+	}
+	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\n" + r.values.Encode()))
+	r.print = hex.EncodeToString(sum[:])
+	return nil
+}
+
+func badRequest(param, message string) *engine.Refusal {
+	return &engine.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Param: param, Message: message}
+}
+
+// execute runs the operation, once for each idempotency key.
+func (s *Server) execute(ctx context.Context, r *request, op operation) (got reply, err error) {
+	if r.Method == http.MethodGet {
+		err = s.view(ctx, r.app, func(w *engine.World, m engine.Moment) error {
+			got, err = s.run(r, w, m, op)
+			return err
+		})
+		return got, err
+	}
+	err = s.update(ctx, r.app, func(w *engine.World, m engine.Moment) error {
+		m.Request = engine.RequestRef{ID: r.id, IdempotencyKey: r.key}
+		if r.key != "" {
+			old, known, err := w.Recall(m, r.key, r.print)
+			if known {
+				got = reply{status: old.Status, body: old.Body, replayed: true}
+				return errUnchanged
+			}
+			if err != nil {
+				return err
+			}
+		}
+		var refusal *engine.Refusal
+		got, err = s.run(r, w, m, op)
+		if errors.As(err, &refusal) && refusal.Kept {
+			got, err = s.explain(r, refusal), nil
+		}
+		if err == nil && r.key != "" {
+			w.Remember(m, engine.Answer{Key: r.key, Fingerprint: r.print, Status: got.status, Body: got.body})
+		}
+		return err
+	})
+	return got, err
+}
+
+// run reads the parameters, and shows what the operation gives.
+func (s *Server) run(r *request, w *engine.World, m engine.Moment, op operation) (reply, error) {
+	in, err := form.Parse(r.values)
+	if err != nil {
+		return reply{}, err
+	}
+	expand := in.Texts("expand")
+	doc, err := op(&call{Request: r.Request, w: w, m: m, in: in})
+	if err != nil {
+		return reply{}, err
+	}
+	if err := w.Expand(doc, expand); err != nil {
+		return reply{}, err
+	}
+	body, err := json.Marshal(doc, json.Deterministic(true))
+	return reply{status: http.StatusOK, body: body}, err
+}
+
+// explain turns any error into one that Stripe's clients understand.
+func (s *Server) explain(r *request, err error) reply {
+	var refusal *engine.Refusal
+	var problem *form.Problem
+	switch {
+	case errors.As(err, &refusal):
+	case errors.As(err, &problem):
+		refusal = badRequest(problem.Param, problem.Message)
+		refusal.Code = problem.Code
+	default:
+		s.options.Log.Error("sandbox: a request failed", "request", r.id, "cause", err)
+		refusal = &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "Something failed on the sandbox's side."}
+	}
+	body := engine.Doc{"type": refusal.Type, "message": refusal.Message}
+	for name, value := range map[string]string{"code": refusal.Code, "param": refusal.Param, "decline_code": refusal.DeclineCode} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	if refusal.Payment != nil {
+		body["payment_intent"] = refusal.Payment
+	}
+	text, err := json.Marshal(engine.Doc{"error": body}, json.Deterministic(true))
+	if err != nil {
+		panic("sandbox: an error that is not JSON: " + err.Error())
+	}
+	return reply{status: refusal.Status, body: text}
+}
+
+func (s *Server) randomText() string {
+	var text [12]byte
+	if _, err := io.ReadFull(s.options.Random, text[:]); err != nil {
+		return "unknown"
+	}
+	return hex.EncodeToString(text[:])
+}
+
+// keysInUse are the idempotency keys of the requests that are being answered on
+// this node. Another node's are found at the document, where they wait.
+type keysInUse struct {
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+func (k *keysInUse) take(app ids.ID, key string) (done func(), free bool) {
+	name := app.String() + " " + key
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all[name] {
+		return nil, false
+	}
+	if k.all == nil {
+		k.all = map[string]bool{}
+	}
+	k.all[name] = true
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.all, name)
+	}, true
+}
+
+// unknownPath is what the API says about a path that it does not have.
+func (s *Server) unknownPath(c *call) (engine.Doc, error) {
+	path := strings.TrimPrefix(c.URL.Path, "/sandbox/stripe")
+	refusal := badRequest("", "Unrecognized request URL ("+c.Method+": "+path+").")
+	refusal.Status = http.StatusNotFound
+	return nil, refusal
+}

@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"slices"
+
+	"purser/billing/sandbox/engine"
+	"purser/billing/sandbox/form"
+)
+
+var paymentBehaviors = []string{"allow_incomplete", "default_incomplete", "error_if_incomplete", "pending_if_incomplete"}
+
+var prorationBehaviors = []string{"always_invoice", "create_prorations", "none"}
+
+func createSubscription(c *call) (engine.Doc, error) {
+	p := engine.NewSubscription{
+		Customer: c.in.Text("customer"), Items: itemChanges(c.in), Metadata: c.in.Pairs("metadata"), Method: c.in.Text("default_payment_method"),
+		SavesMethod: c.in.Group("payment_settings").OneOf("save_default_payment_method", "off", "on_subscription"),
+		Behavior:    c.in.OneOf("payment_behavior", paymentBehaviors...), OffSession: isTrue(c.in.Bool("off_session")),
+	}
+	c.in.OneOf("proration_behavior", prorationBehaviors...)
+	c.in.OneOf("collection_method", "charge_automatically")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	s, err := c.w.CreateSubscription(c.m, p)
+	return show(c, s, err)
+}
+
+// itemChanges reads items[0][id], items[0][price] and the like.
+func itemChanges(in *form.Fields) []engine.ItemChange {
+	var changes []engine.ItemChange
+	for _, item := range in.List("items") {
+		changes = append(changes, engine.ItemChange{
+			ID: item.Text("id"), Price: item.Text("price"), Quantity: item.Int("quantity"),
+			Deleted: isTrue(item.Bool("deleted")), Metadata: item.Pairs("metadata"),
+		})
+	}
+	return changes
+}
+
+func getSubscription(c *call) (engine.Doc, error) {
+	return get(c, c.w.Subscriptions, "subscription")
+}
+
+func updateSubscription(c *call) (engine.Doc, error) {
+	p := engine.SubscriptionChange{
+		Items: itemChanges(c.in), Behavior: c.in.OneOf("payment_behavior", paymentBehaviors...),
+		Proration: c.in.OneOf("proration_behavior", prorationBehaviors...), ProrationDate: instant(c.in.Int("proration_date")),
+		Anchor: c.in.OneOf("billing_cycle_anchor", "now", "unchanged"), CancelAtPeriodEnd: c.in.Bool("cancel_at_period_end"),
+		CancelAt: instant(c.in.Int("cancel_at")), Metadata: c.in.Pairs("metadata"), Method: c.in.MaybeText("default_payment_method"),
+		SavesMethod: c.in.Group("payment_settings").MaybeText("save_default_payment_method"), OffSession: c.in.Bool("off_session"),
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	s, err := c.w.UpdateSubscription(c.m, c.id(), p)
+	return show(c, s, err)
+}
+
+func cancelSubscription(c *call) (engine.Doc, error) {
+	// The sandbox never prorates a cancellation: it has nobody to pay back.
+	c.in.Ignore("cancellation_details")
+	now, prorate := c.in.Bool("invoice_now"), c.in.Bool("prorate")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	if isTrue(now) || isTrue(prorate) {
+		return nil, badRequest("prorate", "The sandbox cancels without a last invoice: leave invoice_now and prorate out, or false.")
+	}
+	s, err := c.w.CancelSubscription(c.m, c.id())
+	return show(c, s, err)
+}
+
+func listSubscriptions(c *call) (engine.Doc, error) {
+	customer, price, within := c.in.Text("customer"), c.in.Text("price"), c.within("created")
+	status := c.in.OneOf("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
+	return list(c, c.w.Subscriptions, func(s *engine.Subscription) bool {
+		return matches(customer, s.Customer) && s.HasStatus(status) && within.Holds(s.Created) && (price == "" || s.HasPrice(price))
+	})
+}
+
+func createSchedule(c *call) (engine.Doc, error) {
+	from := c.in.Text("from_subscription")
+	// Refused by Stripe's own reference: a schedule made from a subscription
+	// takes everything from it.
+	if from != "" && hasOther(c.in) {
+		return nil, badRequest("from_subscription", "You cannot set any other parameter together with `from_subscription`.")
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	if from == "" {
+		return nil, badRequest("from_subscription", "The sandbox makes schedules from a subscription: set `from_subscription`.")
+	}
+	schedule, err := c.w.CreateSchedule(c.m, from)
+	return show(c, schedule, err)
+}
+
+func hasOther(in *form.Fields) bool {
+	return slices.ContainsFunc([]string{"customer", "default_settings", "end_behavior", "metadata", "phases", "start_date"}, in.Has)
+}
+
+func getSchedule(c *call) (engine.Doc, error) {
+	return get(c, c.w.Schedules, "subscription schedule")
+}
+
+func updateSchedule(c *call) (engine.Doc, error) {
+	p := engine.ScheduleChange{EndBehavior: c.in.OneOf("end_behavior", "release", "cancel"), Metadata: c.in.Pairs("metadata")}
+	usual := c.in.OneOf("proration_behavior", prorationBehaviors...)
+	for _, phase := range c.in.List("phases") {
+		p.Phases = append(p.Phases, newPhase(phase, usual))
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	schedule, err := c.w.UpdateSchedule(c.m, c.id(), p)
+	return show(c, schedule, err)
+}
+
+func newPhase(in *form.Fields, usual string) engine.NewPhase {
+	phase := engine.NewPhase{
+		Start: instant(in.Int("start_date")), End: instant(in.Int("end_date")), Iterations: in.Int("iterations"), Items: itemChanges(in),
+		Proration: in.OneOf("proration_behavior", prorationBehaviors...),
+		Anchors:   in.OneOf("billing_cycle_anchor", "automatic", "phase_start") == "phase_start",
+	}
+	if phase.Proration == "" {
+		phase.Proration = usual
+	}
+	if phase.Proration == "" {
+		phase.Proration = "create_prorations"
+	}
+	return phase
+}
+
+func releaseSchedule(c *call) (engine.Doc, error) {
+	c.in.Bool("preserve_cancel_date")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	schedule, err := c.w.ReleaseSchedule(c.m, c.id())
+	return show(c, schedule, err)
+}

@@ -1,0 +1,254 @@
+package sandbox
+
+import (
+	"errors"
+	"net/http"
+
+	"purser/billing/sandbox/engine"
+	"purser/ids"
+	"purser/views/page"
+)
+
+func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	return s.checkoutPage(w, r, app, token, http.StatusOK, "")
+}
+
+// checkoutPage shows the order as it stands, with the reason why it did not go on.
+func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
+	var order page.SandboxCheckout
+	err := s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
+		session, err := engine.Get(world.Sessions, "checkout.session", token)
+		if err != nil {
+			return err
+		}
+		order = page.SandboxCheckout{
+			Clock: s.clockOf(world), State: session.Status, Subscribes: session.Mode == "subscription", Free: session.Free(),
+			Total: page.SandboxAmount{Minor: session.Total, Currency: session.Currency}, Expires: int64(session.Expires) * 1000,
+			Reason: session.Failure, Back: session.Cancel, Cards: testCards(), Banks: testBanks(),
+		}
+		for _, line := range session.Lines {
+			price := world.Prices[line.Price]
+			order.Lines = append(order.Lines, page.SandboxLine{
+				Name: line.Description, Quantity: line.Quantity, Interval: intervalOf(price),
+				Amount: page.SandboxAmount{Minor: price.Amount * line.Quantity, Currency: price.Currency},
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		order.Reason = reason
+	}
+	return render(w, r, status, page.SandboxCheckoutPage(order))
+}
+
+func intervalOf(price *engine.Price) page.SandboxInterval {
+	return page.SandboxInterval{Unit: price.Interval.Unit, Count: price.Interval.Count}
+}
+
+func (s *Server) clockOf(w *engine.World) page.SandboxClock {
+	return page.SandboxClock{Now: w.Now(s.realNow()), Moved: w.Offset != 0}
+}
+
+func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	var next engine.Step
+	act := func(world *engine.World, m engine.Moment) (err error) {
+		session, err := engine.Get(world.Sessions, "checkout.session", token)
+		if err != nil {
+			return err
+		}
+		switch action := r.PostFormValue("action"); action {
+		case "cancel":
+			next.URL = session.Cancel
+			return errUnchanged
+		case "expire":
+			_, err = world.ExpireSession(m, token)
+			next.URL = r.URL.Path
+			return err
+		case "start":
+			next, err = world.StartFree(m, token)
+			return err
+		}
+		card, known := chosen(r)
+		if !known {
+			next.Reason = unknownCard
+			return errUnchanged
+		}
+		next, err = world.PaySession(m, token, card)
+		return err
+	}
+	return s.act(w, r, app, act, &next, func(status int, reason string) error {
+		return s.checkoutPage(w, r, app, token, status, reason)
+	})
+}
+
+// act changes the world as a person asked, and sends them on, or back to the
+// page with the reason.
+func (s *Server) act(w http.ResponseWriter, r *http.Request, app ids.ID, change func(*engine.World, engine.Moment) error, next *engine.Step, again func(status int, reason string) error) error {
+	if err := r.ParseForm(); err != nil {
+		return badRequest("", "The form could not be read.")
+	}
+	err := s.update(r.Context(), app, change)
+	var refused *engine.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Status != http.StatusNotFound:
+		return again(refused.Status, refused.Message)
+	case err != nil:
+		return err
+	case next.Reason != "":
+		return again(http.StatusPaymentRequired, next.Reason)
+	case next.URL == "":
+		// A checkout without an address to go back to: its page says what is so.
+		next.URL = r.URL.Path
+	}
+	s.follow(w, r, app, next.URL)
+	return nil
+}
+
+func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	var asked page.SandboxChallenge
+	err := s.view(r.Context(), app, func(world *engine.World, _ engine.Moment) error {
+		challenge, err := engine.Get(world.Challenges, "authentication", token)
+		if err != nil {
+			return err
+		}
+		asked = page.SandboxChallenge{Clock: s.clockOf(world), Last4: challenge.Card.Last4()}
+		if session := world.Sessions[challenge.For]; session != nil {
+			asked.Amount = page.SandboxAmount{Minor: session.Total, Currency: session.Currency}
+		} else if invoice := world.Invoices[challenge.For]; invoice != nil {
+			asked.Amount = page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, page.SandboxChallengePage(asked))
+}
+
+func (s *Server) actChallenge(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	var next engine.Step
+	act := func(world *engine.World, m engine.Moment) (err error) {
+		switch result := r.PostFormValue("result"); result {
+		case "complete", "fail":
+			next, err = world.AnswerChallenge(m, token, result == "complete")
+			return err
+		}
+		return badRequest("result", "The result of an authentication is complete or fail.")
+	}
+	return s.act(w, r, app, act, &next, func(status int, reason string) error {
+		return &engine.Refusal{Status: status, Message: reason}
+	})
+}
+
+func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	return s.invoicePage(w, r, app, token, http.StatusOK, "")
+}
+
+func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
+	var shown page.SandboxInvoice
+	err := s.view(r.Context(), app, func(world *engine.World, _ engine.Moment) error {
+		invoice, err := world.InvoiceOf(token)
+		if err != nil {
+			return err
+		}
+		shown = page.SandboxInvoice{
+			Clock: s.clockOf(world), Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
+			Due: page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}, Cards: testCards(), Banks: testBanks(),
+		}
+		if intent := world.Intents[invoice.Intent]; intent != nil {
+			shown.Reason, shown.UnderWay = intent.Error.Message, intent.Status == "processing"
+		}
+		for _, line := range invoice.Lines {
+			shown.Lines = append(shown.Lines, page.SandboxLine{
+				Name: line.Description, Amount: page.SandboxAmount{Minor: line.Amount, Currency: invoice.Currency},
+				From: int64(line.Start) * 1000, To: int64(line.End) * 1000,
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		shown.Reason = reason
+	}
+	return render(w, r, status, page.SandboxInvoicePage(shown))
+}
+
+func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	var next engine.Step
+	act := func(world *engine.World, m engine.Moment) (err error) {
+		card, known := chosen(r)
+		if !known {
+			next.Reason = unknownCard
+			return errUnchanged
+		}
+		next, err = world.PayHosted(m, token, card)
+		return err
+	}
+	return s.act(w, r, app, act, &next, func(status int, reason string) error {
+		return s.invoicePage(w, r, app, token, status, reason)
+	})
+}
+
+// invoicesShown is how many invoices the portal lists.
+const invoicesShown = 24
+
+func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	return s.portalPage(w, r, app, token, http.StatusOK, "")
+}
+
+func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
+	shown := page.SandboxPortal{Reason: reason, Cards: testCards()}
+	err := s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
+		portal, err := world.PortalOf(m, token)
+		if err != nil {
+			return err
+		}
+		offers := world.Configurations[portal.Configuration]
+		shown.Clock, shown.Back, shown.ChangesCard = s.clockOf(world), portal.ReturnURL, offers.ChangesCard
+		if card := world.CardOn(portal.Customer); card != nil {
+			shown.Last4, shown.Bank = card.Last4, card.Bank()
+		}
+		if !offers.ShowsInvoices {
+			return nil
+		}
+		invoices, _, err := engine.List(world.Invoices, engine.Page{Limit: invoicesShown}, func(i *engine.Invoice) bool {
+			return i.Customer == portal.Customer && i.Token != ""
+		})
+		for _, invoice := range invoices {
+			shown.Invoices = append(shown.Invoices, page.SandboxInvoiceRow{
+				Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
+				Total: page.SandboxAmount{Minor: invoice.Total, Currency: invoice.Currency}, URL: "../invoice/" + invoice.Token,
+			})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, status, page.SandboxPortalPage(shown))
+}
+
+func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+	var next engine.Step
+	act := func(world *engine.World, m engine.Moment) error {
+		portal, err := world.PortalOf(m, token)
+		if err != nil {
+			return err
+		}
+		card, known := engine.CardOf(digitsOf(r.PostFormValue("card")))
+		if !known {
+			next.Reason = unknownCard
+			return errUnchanged
+		}
+		next, err = world.SaveCard(m, portal, card)
+		return err
+	}
+	return s.act(w, r, app, act, &next, func(status int, reason string) error {
+		return s.portalPage(w, r, app, token, status, reason)
+	})
+}
