@@ -61,6 +61,10 @@ fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each
 		done; \
 	done
 
+.PHONY: mutants
+mutants: postgres ## Seed known bugs one at a time and see that the tests catch each; ARGS="-only lock" chooses
+	@$(GO) run ./cmd/mutants $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
 	@rm -rf bin

@@ -1,0 +1,13 @@
+// Command mutants shows that the tests have teeth.
+//
+// What it is: a list of bugs that someone might write into the hot path one day,
+// and a loop that seeds each into a copy of the module and runs the tests that are
+// there to catch it. It prints what became of each, and fails when one survives.
+//
+// What always holds: the tree itself is never touched; a bug is a text that is
+// replaced by another, and one that no longer fits the source is reported, not
+// skipped; tests that fail without any bug stop the run, for they would catch
+// everything.
+//
+// What it is not: a search for bugs. It knows only those on its list.
+package main

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	only := flag.String("only", "", "only the bugs whose names contain this")
+	root := flag.String("module", ".", "folder of the module")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *root, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, root, only string) error {
+	chosen := choose(only)
+	if len(chosen) == 0 {
+		return fmt.Errorf("no bug has %q in its name", only)
+	}
+	copied, err := copyModule(root)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(copied)
+	if err := soundWithout(ctx, copied, chosen); err != nil {
+		return err
+	}
+	escaped := 0
+	for _, m := range chosen {
+		started := time.Now()
+		verdict, detail := judge(ctx, copied, m)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		fmt.Printf("%-9s %-62s %5.1fs  %s\n", verdict, m.name, time.Since(started).Seconds(), m.tests)
+		if verdict != caught {
+			escaped++
+			fmt.Println(indent(detail))
+		}
+	}
+	fmt.Printf("%d of %d bugs caught\n", len(chosen)-escaped, len(chosen))
+	if escaped > 0 {
+		return errors.New("not every bug was caught")
+	}
+	return nil
+}
+
+func choose(only string) (chosen []mutant) {
+	for _, m := range mutants {
+		if strings.Contains(m.name, only) {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// soundWithout runs the tests on the source as it is.
+func soundWithout(ctx context.Context, root string, chosen []mutant) error {
+	tests := make(map[string]string)
+	for _, m := range chosen {
+		if tests[m.pkg] != "" {
+			tests[m.pkg] += "|"
+		}
+		tests[m.pkg] += m.tests
+	}
+	for pkg, names := range tests {
+		known, err := list(ctx, root, pkg)
+		if err != nil {
+			return fmt.Errorf("the tests of %s cannot be listed:\n%s", pkg, indent(known))
+		}
+		for name := range strings.SplitSeq(names, "|") {
+			if !slices.Contains(strings.Fields(known), name) {
+				return fmt.Errorf("%s has no test %s", pkg, name)
+			}
+		}
+		if output, err := test(ctx, root, pkg, names); err != nil {
+			return fmt.Errorf("the tests of %s fail without any bug:\n%s", pkg, indent(output))
+		}
+	}
+	return nil
+}
+
+// indent keeps the end of a long text, where the reason stands.
+func indent(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > 40 {
+		lines = lines[len(lines)-40:]
+	}
+	return "\t" + strings.Join(lines, "\n\t")
+}

@@ -1,0 +1,211 @@
+package main
+
+// mutant is one seeded bug.
+type mutant struct {
+	name    string
+	changes []change
+	pkg     string // of the tests that must catch it
+	tests   string // as for go test -run
+}
+
+// change replaces a text that stands in the file so many times.
+type change struct {
+	file  string
+	times int
+	old   string
+	new   string
+}
+
+func once(file, old, new string) change { return change{file, 1, old, new} }
+
+const (
+	usagePolicy = "CREATE POLICY tenant ON usage_events\n  USING ("
+	commitUnder = "\tapply(p, batches, now)\n\tp.text(\"COMMIT\")\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.committed()"
+	runsAgain   = "\t\tif !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {\n"
+	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
+)
+
+var mutants = []mutant{
+	{
+		name: "acknowledge before the commit is flushed",
+		changes: []change{once("store/usage.go", "\tconfig.AfterConnect = prepareAll\n",
+			"\tconfig.AfterConnect = prepareAll\n\tconfig.ConnConfig.RuntimeParams[\"synchronous_commit\"] = \"off\"\n")},
+		pkg: "./cmd/purser", tests: "TestCrashesLoseAndDoubleNothing",
+	},
+	{
+		name: "take a lost reply to a commit for a success",
+		changes: []change{once("store/usage_track.go", commitUnder, `	apply(p, batches, now)
+	p.text("COMMIT")
+	if err := p.run(); sqlState(err) != "" {
+		return err
+	}
+	for _, b := range batches {
+		b.committed()`)},
+		pkg: "./store", tests: "TestCutConnectionsLoseAndDoubleNothing",
+	},
+	{
+		name: "take a lost reply to a commit for a failure",
+		changes: []change{once("store/usage_track.go", runsAgain, `		if sqlState(err) == "" {
+			for _, p := range uses {
+				p.refuse(err)
+			}
+			return
+		}
+`+runsAgain)},
+		pkg: "./store", tests: "TestCutConnectionsLoseAndDoubleNothing",
+	},
+	{
+		name: "say that nothing was done when time runs out after a try",
+		changes: []change{once("store/usage_track.go",
+			"p.refuse(fmt.Errorf(\"store: out of time: %w\", p.failure))", "p.refuse(errOverloaded)")},
+		pkg: "./store", tests: "TestSilentServerIsWaitedForOnlySoLong",
+	},
+	{
+		name: "another transaction id for each try",
+		changes: []change{once("store/usage_track.go", "\t\tp.reset()\n\t}\n\terr = try(",
+			"\t\tp.reset()\n\t\tif p.failure != nil {\n\t\t\tp.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")},
+		pkg: "./store", tests: "TestCutConnectionsLoseAndDoubleNothing",
+	},
+	{
+		name:    "a deposit whose commit is unknown is not looked up",
+		changes: []change{once("store/deposits.go", "if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {", "if sqlState(err) != uniqueViolation || errors.Is(err, errCommitUnknown) {")},
+		pkg:     "./store", tests: "TestDepositSurvivesACutConnection",
+	},
+	{
+		name:    "no lock on wallets",
+		changes: []change{once("store/wallets.go", "\n\t\t\tFOR NO KEY UPDATE) w`)", ") w`)")},
+		pkg:     "./store", tests: "TestWalletPaysForWhatItHoldsAndNoMore|TestNodesNeverWaitForEachOther",
+	},
+	{
+		name: "wallets locked in the order of arrival",
+		changes: []change{once("store/usage_batch.go", "\tslices.Sort(list)\n\treturn slices.Compact(list)",
+			"\treturn slices.Collect(b.uniqueUses(func(u *pending) string { return u.Identity }))")},
+		pkg: "./store", tests: "TestNodesNeverWaitForEachOther",
+	},
+	{
+		name: "events written in the order of arrival",
+		changes: []change{once("store/usage_apply.go",
+			"\tslices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })\n", "\t_ = cmp.Compare[int]\n")},
+		pkg: "./store", tests: "TestRepeatsOnTwoNodesDoNotBlockEachOther",
+	},
+	{
+		name: "ensure and lock in one statement",
+		changes: []change{once("store/wallets.go", ensureFirst, "\tlocked, err := collect(ctx, tx, statement{name: \"ensure and lock\", sql: `"+`
+		WITH made AS (
+			INSERT INTO wallets (app_id, id, org_id, identity, created_at)
+			SELECT s.app_id, $2, s.org_id, $3, $4 FROM app_state s WHERE s.app_id = $1
+			ON CONFLICT (app_id, identity) DO NOTHING RETURNING `+"` + walletColumns + `"+`)
+		SELECT `+"` + walletColumns + `"+` FROM made
+		UNION ALL
+		(SELECT `+"` + walletColumns + `"+` FROM wallets WHERE app_id = $1 AND identity = $3 FOR NO KEY UPDATE)`+"`}, readWallet, id, identity, now)\n")},
+		pkg: "./store", tests: "TestFirstUsesAndDepositsMakeOneWallet",
+	},
+	{
+		name: "no unique event id",
+		changes: []change{once("migrations/20261115000005_usage.tx.up.sql",
+			"ADD CONSTRAINT event_id_is_unique_in_its_application PRIMARY KEY (app_id, event_id);", "ADD COLUMN twice boolean;\n--bun:split\nCREATE INDEX events_by_id ON usage_events (app_id, event_id);")},
+		pkg: "./store", tests: "TestEventIsChargedOnce",
+	},
+	{
+		name: "no epoch guard",
+		changes: []change{{"store/usage_apply.go", 2,
+			"AND 1 / (s.epoch = $3)::int = 1", "AND 1 / (s.epoch = $3 OR true)::int = 1"}},
+		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
+	},
+	{
+		name: "no version guard",
+		changes: []change{once("store/usage_apply.go",
+			"CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END", "excluded.version")},
+		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletPaysForWhatItHoldsAndNoMore",
+	},
+	{
+		name: "no version guard for checks",
+		changes: []change{once("store/usage_check.go",
+			"return found && version == g.version && ", "return found && version != -1 && ")},
+		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletIsLinearizable",
+	},
+	{
+		name: "a refusal from memory",
+		changes: []change{
+			once("store/usage_memory.go", "\t\tif d.Verdict != metering.Accepted || !d.New {\n",
+				"\t\tif d.Verdict == metering.Refused {\n\t\t\tuse.decision = d\n\t\t}\n\t\tif d.Verdict != metering.Accepted || !d.New {\n"),
+			once("store/usage_memory.go", "use.settled = use.decision.New", "use.settled = use.decision.New || use.decision.Verdict == metering.Refused"),
+		},
+		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
+	},
+	{
+		name: "memory that is enough for one moment decides for another",
+		changes: []change{
+			once("store/usage_memory.go", "parts []*appBatch, _ int64) error {", "parts []*appBatch, now int64) error {"),
+		},
+		pkg: "./store", tests: "TestPeriodTurnsWhileABatchIsDecided",
+	},
+	{
+		name:    "memory that was enough a moment ago decides now",
+		changes: []change{once("store/usage_memory.go", "\t\tif !w.knows(use.Use.Use) {\n\t\t\tcontinue", "\t\tif w.version < 0 {\n\t\t\tcontinue")},
+		pkg:     "./store", tests: "TestMemoryChangesBetweenTwoLooks",
+	},
+	{
+		name: "a committed use is refused for a key that was revoked since",
+		changes: []change{once("store/usage_load.go",
+			"if e := b.events[u.EventID]; e != nil && e.TransactionID == u.TransactionID {", "if e := b.events[u.EventID]; e != nil && e.TransactionID.IsZero() {")},
+		pkg: "./store", tests: "TestKeyIsRevokedWhileACommitIsUnknown",
+	},
+	{
+		name:    "a use is accepted that has no wallet",
+		changes: []change{once("store/usage_track.go", "if len(b.absent) > 0 {\n\t\t\t\treturn errWalletAbsent", "if len(b.absent) < 0 {\n\t\t\t\treturn errWalletAbsent")},
+		pkg:     "./store", tests: "TestPriceFallsWhileAWalletIsMade",
+	},
+	{
+		name:    "what an allowance does not cover is not counted",
+		changes: []change{once("store/usage_apply.go", "r.Allowance.Limited() && !done[key] {", "r.Allowance.Covered > 0 && !done[key] {")},
+		pkg:     "./store", tests: "TestHistoriesEndAsTheModelSays",
+	},
+	{
+		name:    "a deposit does not move the wallet's version",
+		changes: []change{once("store/journal.go", "last_seq = $3, version = version + 1", "last_seq = $3")},
+		pkg:     "./store", tests: "TestWalletPaysForWhatItHoldsAndNoMore|TestChangesHoldForTheFirstUseAfterThem|TestNodesNeverWaitForEachOther",
+	},
+	{
+		name: "a price in floating point",
+		changes: []change{
+			once("metering/price.go", `import "math/bits"`, "import (\n\t\"math\"\n\t\"math/bits\"\n)"),
+			once("metering/price.go", "\treturn product(uint64(cost), uint64(billable), uint64(basisPoints)).\n",
+				"\tif f := math.Ceil(float64(cost) * float64(billable) * float64(basisPoints) / float64(quantityPerUnit) / float64(ListPrice)); f <= float64(MaxAmount) {\n\t\treturn Amount(f), true\n\t}\n\treturn product(uint64(cost), uint64(billable), uint64(basisPoints)).\n"),
+		},
+		pkg: "./metering", tests: "TestPrice|TestPriceIsExact",
+	},
+	{
+		name: "a queue without a limit",
+		changes: []change{
+			once("store/usage_queue.go", "if q.closed || q.size >= maxQueued {", "if q.closed {"),
+			once("store/usage_queue.go", "if len(own.waiting) >= maxQueuedPerApp {", "if len(own.waiting) < 0 {"),
+		},
+		pkg: "./store", tests: "TestQueue",
+	},
+	{
+		name:    "a batch that one application fills",
+		changes: []change{once("store/usage_queue.go", "share = maxBatch / 2", "share = maxBatch")},
+		pkg:     "./store", tests: "TestQueue",
+	},
+	{
+		name:    "a panic that leaves callers waiting",
+		changes: []change{once("store/usage_lane.go", "\t\tfor _, p := range batch {\n\t\t\tp.done <- struct{}{}\n\t\t}\n", "\t\tfor _, p := range batch {\n\t\t\tif p.err == nil {\n\t\t\t\tp.done <- struct{}{}\n\t\t\t}\n\t\t}\n")},
+		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",
+	},
+	{
+		name:    "a policy that lets everybody in",
+		changes: []change{once("migrations/20261115000005_usage.tx.up.sql", usagePolicy, "CREATE POLICY tenant ON usage_events\n  USING (true OR ")},
+		pkg:     "./store", tests: "TestRowLevelSecurity|TestTheSchemaKeepsTheWalls",
+	},
+	{
+		name:    "no question whether a key may ingest, in the batch",
+		changes: []change{once("store/usage_load.go", "\treturn key.Permissions.Require(tenancy.EventsIngest)\n", "\t_ = tenancy.EventsIngest\n\treturn nil\n")},
+		pkg:     "./store", tests: "TestKeyMustBeAllowedToIngest",
+	},
+	{
+		name:    "no question whether a key may do it, at the edge",
+		changes: []change{once("api/authenticate.go", "\treturn c.key.Permissions.Require(c.route.permission)\n", "\treturn nil\n")},
+		pkg:     "./api", tests: "TestPermissionMatrix",
+	},
+}

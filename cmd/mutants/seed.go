@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+type verdict string
+
+const (
+	caught   verdict = "caught"
+	survived verdict = "SURVIVED"
+	stale    verdict = "STALE" // it does not fit the source, or does not compile in it
+)
+
+// judge seeds one bug, runs the tests that should see it, and takes it out again.
+func judge(ctx context.Context, root string, m mutant) (verdict, string) {
+	before, err := seed(root, m)
+	defer restore(root, before)
+	if err != nil {
+		return stale, err.Error()
+	}
+	output, err := test(ctx, root, m.pkg, m.tests)
+	switch {
+	case err == nil:
+		return survived, output
+	case strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]"):
+		return stale, output
+	default:
+		return caught, ""
+	}
+}
+
+// seed makes the changes and gives the files as they were.
+func seed(root string, m mutant) (before map[string]string, err error) {
+	before = make(map[string]string)
+	for _, c := range m.changes {
+		text, err := os.ReadFile(filepath.Join(root, c.file))
+		if err != nil {
+			return before, err
+		}
+		if _, known := before[c.file]; !known {
+			before[c.file] = string(text)
+		}
+		changed, err := c.apply(string(text))
+		if err != nil {
+			return before, err
+		}
+		if err := os.WriteFile(filepath.Join(root, c.file), []byte(changed), 0o644); err != nil {
+			return before, err
+		}
+	}
+	return before, nil
+}
+
+func (c change) apply(text string) (string, error) {
+	if n := strings.Count(text, c.old); n != c.times {
+		return "", fmt.Errorf("%s has this %d times, not %d:\n%s", c.file, n, c.times, c.old)
+	}
+	return strings.ReplaceAll(text, c.old, c.new), nil
+}
+
+func restore(root string, before map[string]string) {
+	for file, text := range before {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o644); err != nil {
+			panic(err) // every bug after this one would be judged with it
+		}
+	}
+}
+
+// test runs tests once, from no cache.
+func test(ctx context.Context, root, pkg, names string) (output string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=3m", "-run", "^("+names+")$", pkg)
+	cmd.Dir = root
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// list names the tests of a package.
+func list(ctx context.Context, root, pkg string) (output string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-list", ".", pkg)
+	cmd.Dir = root
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// left are the folders that no test needs.
+var left = map[string]bool{".git": true, "data": true, "bin": true}
+
+// copyModule copies the source to a folder of its own.
+func copyModule(root string) (string, error) {
+	target, err := os.MkdirTemp("", "purser-mutants-*")
+	if err != nil {
+		return "", err
+	}
+	source := os.DirFS(root)
+	err = fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if left[path] {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(target, path), 0o755)
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		text, err := fs.ReadFile(source, path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(target, path), text, 0o644)
+	})
+	return target, err
+}
