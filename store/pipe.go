@@ -119,7 +119,7 @@ func (s statement) preparedName() string { return "purser_" + strconv.Itoa(s.num
 
 // hotStatements are those that batches send.
 var hotStatements = []statement{
-	ensureWallets, lockWallets, readWallets, readVersions, selectEpoch, readFeatures, readKeys, readBalances, readSubscriptions,
+	ensureWallets, lockWallets, readWallets, readVersions, selectEpoch, readFeatures, readKeys,
 	readEvents, readCounters, readBilled, insertPlainEvent, chargeWallet, chargeBalance, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
 	countUses, insertBilled, lockDeduplication,
 }

@@ -104,18 +104,13 @@ func TestChangesHoldForTheFirstUseAfterThem(t *testing.T) {
 	t.Run("a subscription", func(t *testing.T) {
 		t.Parallel()
 		s := newShop(t, url, nodes)
-		message, err := s.Feature(t.Context(), "message")
-		noError(t, err)
 		for round := range rounds {
 			for i, n := range s.nodes {
 				s.credit(t, identity(round, i), 1_000_000)
 				mustAccept(t, n, s.message(identity(round, i), freshID()))
 				mustAccept(t, n, s.message(identity(round, i), freshID()))
 				points := int64(20_000 + 1000*round)
-				noError(t, s.on(s.nodes[(i+1)%nodes]).PutSubscription(t.Context(), identity(round, i), metering.Subscription{
-					ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(moment),
-					Terms: metering.Terms{Multipliers: []metering.Multiplier{{FeatureID: message.ID, FeatureKey: "message", BasisPoints: points}}},
-				}))
+				s.multiplyMessages(t, s.nodes[(i+1)%nodes], identity(round, i), points)
 				want := messagePrice * metering.Amount(points) / 10_000
 				if d := mustAccept(t, n, s.message(identity(round, i), freshID())); d.Event.Charge.Amount != want {
 					t.Fatalf("node %d charges %s, and by the new terms it is %s", i, d.Event.Charge.Amount, want)
@@ -147,6 +142,18 @@ func TestChangesHoldForTheFirstUseAfterThem(t *testing.T) {
 	})
 }
 
+// multiplyMessages gives an identity, through a node, a subscription that changes
+// the price of a message.
+func (s shop) multiplyMessages(tb testing.TB, n node, identity string, points int64) {
+	tb.Helper()
+	message, err := s.Feature(tb.Context(), "message")
+	noError(tb, err)
+	noError(tb, s.on(n).PutSubscription(tb.Context(), identity, metering.Subscription{
+		ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(moment),
+		Terms: metering.Terms{Multipliers: []metering.Multiplier{{FeatureID: message.ID, FeatureKey: "message", BasisPoints: points}}},
+	}))
+}
+
 // wantConflicts expects that every node relied on its memory and found it wrong:
 // otherwise the changes were never hidden by it, and nothing was proven.
 func (s shop) wantConflicts(t *testing.T, n int64) {
@@ -173,5 +180,63 @@ func TestKeyMustBeAllowedToIngest(t *testing.T) {
 				t.Errorf("a %s with a key that may not %s: %v", name, tenancy.EventsIngest, err)
 			}
 		}
+	}
+}
+
+// TestChangesHoldForABatchAfterThem is the same for uses that are decided together:
+// they wait behind a use of another application, which teaches the node nothing
+// about theirs.
+func TestChangesHoldForABatchAfterThem(t *testing.T) {
+	t.Parallel()
+	const wallets, rounds = 6, 4
+	url := storetest.URL(t)
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, *shop, []string) // through the other node
+		holds  func(outcome) bool
+	}{
+		{"a price", func(t *testing.T, s *shop, _ []string) {
+			_, err := s.on(s.nodes[1]).UpdateFeature(t.Context(), "message", metering.FeaturePatch{Cost: amountOf(3)}, moment)
+			noError(t, err)
+		}, func(o outcome) bool { return o.String() == "accepted" && o.d.Event.Charge.Amount == 3 }},
+		{"a revoked key", func(t *testing.T, s *shop, _ []string) {
+			_, err := s.on(s.nodes[1]).RevokeKey(t.Context(), s.key.ID, moment)
+			noError(t, err)
+		}, func(o outcome) bool { return o.String() == string(fault.RevokedAPIKey) }},
+		{"a subscription", func(t *testing.T, s *shop, identities []string) {
+			for _, identity := range identities {
+				s.multiplyMessages(t, s.nodes[1], identity, 5000)
+			}
+		}, func(o outcome) bool { return o.String() == "accepted" && o.d.Event.Charge.Amount == messagePrice/2 }},
+		{"what another node has charged", func(t *testing.T, s *shop, identities []string) {
+			for _, identity := range identities {
+				mustAccept(t, s.nodes[1], s.message(identity, freshID()))
+			}
+		}, func(o outcome) bool { return o.String() == string(fault.InsufficientBalance) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for range rounds {
+				s := newShop(t, url, 2)
+				neighbour := shop{nodes: s.nodes}.stocked(t)
+				neighbour.credit(t, "gate", 1000)
+				var identities []string
+				var uses []store.Use
+				for w := range wallets {
+					identities = append(identities, numbered("wallet", w))
+					s.credit(t, identities[w], 2*messagePrice)
+					s.warm(t, s.nodes[0], identities[w], true)
+					uses = append(uses, s.message(identities[w], freshID()))
+				}
+				c.change(t, &s, identities)
+				for _, o := range neighbour.inOneBatch(t, url, s.nodes[0], "gate", uses, nil) {
+					if !c.holds(o) {
+						t.Errorf("a use is %s, for %s: %v", o, o.d.Event.Charge.Amount, o.err)
+					}
+				}
+				soundBooks(t, url, s.tenant)
+				s.closeNodes()
+			}
+		})
 	}
 }

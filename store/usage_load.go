@@ -17,8 +17,8 @@ const usageEventColumns = `
 	period_start, period_end, deduplicated_from, amount_nanocredits, quoted_nanocredits, entity_id`
 
 var (
-	// Without locks one statement sees one moment, so it may read all of a wallet: a
-	// row for each balance, or one without.
+	// One statement sees one moment, so it may read all of a wallet: a row for each
+	// balance, or one without.
 	readWallets = declare("read wallets", `
 		SELECT `+prefixed("w", walletColumns)+`, b.credit_id, b.amount_nanocredits, b.debt_nanocredits,
 			s.id, s.status, s.period_start, s.period_end, s.terms
@@ -52,25 +52,6 @@ var (
 			FROM api_keys WHERE app_id = $1 AND id = t.id
 			LIMIT 1) k`)
 
-	readBalances = declare("read balances", `
-		SELECT b.wallet_id, b.credit_id, b.amount_nanocredits, b.debt_nanocredits
-		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
-			SELECT id FROM wallets WHERE app_id = $1 AND identity = t.identity
-			LIMIT 1) w CROSS JOIN LATERAL (
-			SELECT wallet_id, credit_id, amount_nanocredits, debt_nanocredits
-			FROM balances WHERE app_id = $1 AND wallet_id = w.id
-			LIMIT 100) b`)
-
-	readSubscriptions = declare("read subscriptions", `
-		SELECT s.wallet_id, s.id, s.status, s.period_start, s.period_end, s.terms
-		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
-			SELECT id FROM wallets WHERE app_id = $1 AND identity = t.identity
-			LIMIT 1) w CROSS JOIN LATERAL (
-			SELECT wallet_id, id, status, period_start, period_end, terms::text AS terms
-			FROM subscriptions WHERE app_id = $1 AND wallet_id = w.id
-			  AND status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
-			LIMIT 1) s`)
-
 	readEvents = declare("read events", `
 		SELECT `+prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode
 		FROM unnest($2::bytea[]) AS t (event_id) CROSS JOIN LATERAL (
@@ -100,20 +81,24 @@ var (
 			LIMIT 1) b`)
 )
 
-// loadLocked locks the wallets, and reads everything else in later statements: what
-// a statement that waited for a lock read beside it may be old.
-func (b *appBatch) loadLocked(p *pipe) {
+// lockAndLoad locks the wallets, and reads everything in later statements: what a
+// statement that waited for a lock read beside it may be old. A wallet that appears
+// only after the locks is not ours, and as good as absent.
+func (b *appBatch) lockAndLoad(p *pipe) {
 	app, names := b.scope.AppID[:], b.encodedIdentities()
-	p.send(lockWallets, b.takeWallet, app, names)
-	b.loadCatalog(p)
-	p.send(readBalances, b.takeBalance, app, names)
-	p.send(readSubscriptions, b.takeSubscription, app, names)
+	locked := make(map[ids.ID]bool)
+	p.send(lockWallets, func(r *row) { locked[r.id()] = true }, app, names)
+	p.send(readWallets, func(r *row) {
+		if locked[ids.ID(r.values[0])] {
+			b.takeWallet(r)
+		}
+	}, app, names)
 	b.loadEvents(p)
 }
 
-// loadWallets reads the wallets whole, without locks.
+// loadWallets reads the wallets without locks.
 func (b *appBatch) loadWallets(p *pipe) {
-	p.send(readWallets, b.takeWhole, b.scope.AppID[:], b.encodedIdentities())
+	p.send(readWallets, b.takeWallet, b.scope.AppID[:], b.encodedIdentities())
 }
 
 func (b *appBatch) encodedIdentities() []byte {
@@ -153,11 +138,15 @@ func (b *appBatch) loadEvents(p *pipe) {
 	p.send(readEvents, b.takeEvent, b.scope.AppID[:], eventIDs.encode(nil))
 }
 
-// takeWhole takes a wallet with one of its balances; the next row may bring
+// takeWallet takes a wallet with one of its balances; the next row may bring
 // another.
-func (b *appBatch) takeWhole(r *row) {
-	b.takeWallet(r)
+func (b *appBatch) takeWallet(r *row) {
 	w := b.byID[ids.ID(r.values[0])]
+	if w == nil {
+		w = b.newWallet(r)
+	} else {
+		r.next = walletColumnCount
+	}
 	if r.isNull() {
 		r.next += 3
 	} else {
@@ -168,11 +157,7 @@ func (b *appBatch) takeWhole(r *row) {
 	}
 }
 
-func (b *appBatch) takeWallet(r *row) {
-	if known := b.byID[ids.ID(r.values[0])]; known != nil {
-		r.next += walletColumnCount
-		return
-	}
+func (b *appBatch) newWallet(r *row) *walletState {
 	w := &walletState{}
 	w.state.Wallet.ID = r.id()
 	w.state.Wallet.Identity = r.text()
@@ -188,6 +173,7 @@ func (b *appBatch) takeWallet(r *row) {
 	w.version = w.loaded
 	b.wallets[w.state.Wallet.Identity] = w
 	b.byID[w.state.Wallet.ID] = w
+	return w
 }
 
 func (b *appBatch) takeFeature(r *row) {
@@ -209,21 +195,6 @@ func (b *appBatch) takeKey(r *row) {
 	k.Permissions = storedPermissions(r.text())
 	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt = r.int8(), r.bool(), r.int8(), r.int8()
 	b.keys[k.ID] = k
-}
-
-func (b *appBatch) takeBalance(r *row) {
-	w := b.byID[r.id()]
-	balance := metering.Balance{CreditID: r.id(), Amount: r.amount(), Debt: r.amount()}
-	if w != nil { // nil only for a wallet made after the statement before
-		w.state.Wallet.Balances = append(w.state.Wallet.Balances, balance)
-	}
-}
-
-func (b *appBatch) takeSubscription(r *row) {
-	w := b.byID[r.id()]
-	if w != nil {
-		w.state.Subscription = r.subscription()
-	}
 }
 
 func (r *row) subscription() *metering.Subscription {

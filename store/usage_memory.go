@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -79,11 +78,17 @@ func (m *memory) recallCatalog(b *appBatch) bool {
 		return false
 	}
 	for _, p := range b.uses {
-		if app.features[p.FeatureKey] == nil || app.keys[p.KeyID] == nil {
+		feature, key := app.features[p.FeatureKey], app.keys[p.KeyID]
+		if feature == nil || key == nil {
 			return false
 		}
+		if b.features[p.FeatureKey] == nil {
+			copied := *feature // the batch may mark it as used, and memory is shared
+			b.features[p.FeatureKey] = &copied
+		}
+		b.keys[p.KeyID] = key
 	}
-	b.epoch, b.features, b.keys = app.epoch, maps.Clone(app.features), maps.Clone(app.keys)
+	b.epoch = app.epoch
 	return true
 }
 

@@ -171,13 +171,40 @@ func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBa
 	for _, b := range batches {
 		b.ensureAbsent(p, now)
 	}
-	for _, b := range batches {
-		b.loadLocked(p)
+	epochs := make([]int64, len(batches))
+	for i, b := range batches {
+		b.lockAndLoad(p)
+		if u.memory.recallCatalog(b) {
+			p.send(selectEpoch, func(r *row) { epochs[i] = r.int8() }, b.scope.AppID[:])
+		} else {
+			b.loadCatalog(p)
+			epochs[i] = -1
+		}
 	}
 	if err := p.run(); err != nil {
 		return err
 	}
+	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
+		return err
+	}
 	return loadRest(ctx, conn, batches, now)
+}
+
+// reloadCatalogs reads the features and keys of applications whose epoch is no
+// longer the one that memory had them by. None was read, and none is old, at -1.
+func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, epochs []int64) error {
+	p := newPipe(ctx, conn)
+	for i, b := range batches {
+		if epochs[i] >= 0 && epochs[i] != b.epoch {
+			clear(b.features)
+			clear(b.keys)
+			b.loadCatalog(p)
+		}
+	}
+	if len(p.steps) == 0 {
+		return p.pipeline.Close()
+	}
+	return p.run()
 }
 
 // loadRest reads what only shows once wallets and subscriptions are known.
