@@ -16,7 +16,7 @@ import (
 // uses it on every node right after, each of which remembers how it was.
 func TestChangesHoldForTheFirstUseAfterThem(t *testing.T) {
 	t.Parallel()
-	const nodes, rounds = 3, 25
+	const nodes, rounds = 3, 15
 	url := storetest.URL(t)
 
 	// Each round and node has a wallet of its own: one that another node touches as

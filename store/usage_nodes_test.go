@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -188,6 +189,21 @@ func (s shop) hold(tb testing.TB, url, identity string) (release func()) {
 	return func() { noError(tb, tx.Rollback(tb.Context())) }
 }
 
+// standsStill reports whether somebody waits for the wallet's lock.
+func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
+	tb.Helper()
+	conn := connect(tb, url)
+	defer conn.Close(context.Background())
+	// Whoever waits for a row holds the lock on its place and waits for the holder.
+	noError(tb, conn.QueryRow(tb.Context(), `
+		SELECT EXISTS (
+			SELECT FROM pg_locks l JOIN wallets w ON w.app_id = $1 AND w.identity = $2
+				AND l.relation = 'wallets'::regclass AND l.locktype = 'tuple' AND (l.page, l.tuple) = ((w.ctid::text::point)[0], (w.ctid::text::point)[1])
+			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`,
+		s.application.ID, identity).Scan(&waits))
+	return waits
+}
+
 // inOneBatch has the engine take all uses together: they wait behind a use of
 // the gate, a wallet that the shop must have and that stands still until all are
 // there. It returns what they became.
@@ -201,7 +217,7 @@ func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []
 			tb.Errorf("the gate: %s, %v", d.Verdict, err)
 		}
 	})
-	soon(tb, "the batch at the gate", func() bool { return n.usage.Busy() && n.usage.Queued() == 0 })
+	soon(tb, "the batch at the gate", func() bool { return n.usage.Busy() && n.usage.Queued() == 0 && s.standsStill(tb, url, gate) })
 	for i, use := range uses {
 		done.Go(func() { outcomes[i] = trackOutcome(n, use) })
 		soon(tb, "a place in the queue", func() bool { return n.usage.Queued() == i+1 })
