@@ -77,6 +77,9 @@ func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 	config.MinConns = 0
 	config.AfterConnect = prepareAll
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	// Plans are made once for a connection. Left to itself, Postgres finds a plan for
+	// the three rows at hand cheaper than one for any number, and makes it each time.
+	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)

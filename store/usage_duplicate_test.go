@@ -131,3 +131,50 @@ func TestRepeatsOnTwoNodesDoNotBlockEachOther(t *testing.T) {
 		t.Errorf("%d deadlocks", n)
 	}
 }
+
+// TestTwoNodesWriteIdsInOneOrder stops two nodes in the middle of writing the same
+// ids, which came to them in opposite orders, until both have begun. If each began
+// with what came to it first, each would then wait for the other.
+func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
+	t.Parallel()
+	const nodes = 2
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, nodes)
+	for n := range nodes {
+		s.credit(t, numbered("gate", n), 1000)
+		s.credit(t, numbered("wallet", n), 1000)
+		s.warm(t, s.nodes[n], numbered("wallet", n), true)
+	}
+	conn, watch := connect(t, url), connect(t, url)
+	tx, err := conn.Begin(t.Context())
+	noError(t, err)
+	exec(t, tx, `INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at,
+			amount_nanocredits, balance_after, event_id)
+		VALUES ($1, $1, $1, $1, $1, 1, 1, 1, 0, 0, 0, 'middle')`, s.application.ID)
+
+	outcomes := make([][]outcome, nodes)
+	var done sync.WaitGroup
+	for n, order := range [][]string{{"a", "middle", "z"}, {"z", "middle", "a"}} {
+		done.Go(func() {
+			var uses []store.Use
+			for _, event := range order {
+				uses = append(uses, s.message(numbered("wallet", n), event))
+			}
+			outcomes[n] = s.inOneBatch(t, url, s.nodes[n], numbered("gate", n), uses, nil)
+		})
+	}
+	soon(t, "two nodes in the middle", func() bool {
+		return len(texts(t, watch, `SELECT 'waits' FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INTO usage_events%'`)) == nodes
+	})
+	noError(t, tx.Rollback(t.Context()))
+	done.Wait()
+	if got := tally(slices.Concat(outcomes...)); got["accepted"] != 3 || got["duplicate"] != 3 {
+		t.Errorf("of three events sent twice: %v", got)
+	}
+	soundBooks(t, url, s.tenant)
+	s.closeNodes()
+	if n := deadlocks(t, url); n != 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}

@@ -86,6 +86,12 @@ var mutants = []mutant{
 		name: "events written in the order of arrival",
 		changes: []change{once("store/usage_apply.go",
 			"\tslices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })\n", "\t_ = cmp.Compare[int]\n")},
+		pkg: "./store", tests: "TestTwoNodesWriteIdsInOneOrder",
+	},
+	{
+		name: "events written before the wallets are locked",
+		changes: []change{once("store/usage_apply.go", "\t\tb.applyWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyEvents(p, now)\n",
+			"\t\tb.applyEvents(p, now)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyWallets(p)\n")},
 		pkg: "./store", tests: "TestRepeatsOnTwoNodesDoNotBlockEachOther",
 	},
 	{
@@ -107,16 +113,27 @@ var mutants = []mutant{
 		pkg: "./store", tests: "TestEventIsChargedOnce",
 	},
 	{
-		name: "no epoch guard",
-		changes: []change{{"store/usage_apply.go", 2,
-			"AND 1 / (s.epoch = $3)::int = 1", "AND 1 / (s.epoch = $3 OR true)::int = 1"}},
-		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
+		name:    "no epoch guard for a lone use",
+		changes: []change{once("store/usage_apply.go", "FROM app_state s\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1", "FROM app_state s\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3 OR true)::int = 1")},
+		pkg:     "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
 	},
 	{
-		name: "no version guard",
+		name: "no epoch guard for a batch",
+		changes: []change{once("store/usage_apply.go", "price_number, quantity, amount, balance_after)\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1",
+			"price_number, quantity, amount, balance_after)\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3 OR true)::int = 1")},
+		pkg: "./store", tests: "TestChangesHoldForABatchAfterThem",
+	},
+	{
+		name: "no version guard for a lone use",
+		changes: []change{once("store/usage_apply.go",
+			"CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END", "$4::bigint")},
+		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletPaysForWhatItHoldsAndNoMore",
+	},
+	{
+		name: "no version guard for a batch",
 		changes: []change{once("store/usage_apply.go",
 			"CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END", "excluded.version")},
-		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletPaysForWhatItHoldsAndNoMore",
+		pkg: "./store", tests: "TestChangesHoldForABatchAfterThem",
 	},
 	{
 		name: "no version guard for checks",
@@ -132,13 +149,6 @@ var mutants = []mutant{
 			once("store/usage_memory.go", "use.settled = use.decision.New", "use.settled = use.decision.New || use.decision.Verdict == metering.Refused"),
 		},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
-	},
-	{
-		name: "memory that is enough for one moment decides for another",
-		changes: []change{
-			once("store/usage_memory.go", "parts []*appBatch, _ int64) error {", "parts []*appBatch, now int64) error {"),
-		},
-		pkg: "./store", tests: "TestPeriodTurnsWhileABatchIsDecided",
 	},
 	{
 		name:    "memory that was enough a moment ago decides now",
