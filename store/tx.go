@@ -49,6 +49,17 @@ func (a App) transact(ctx context.Context, work func(context.Context, appTx) err
 	}
 }
 
+// snapshot runs work in one transaction that sees one moment, and changes nothing.
+func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		// Before the first look, which takes the snapshot.
+		if _, err := tx.conn.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"); err != nil {
+			return fmt.Errorf("store: snapshot: %w", err)
+		}
+		return work(ctx, tx)
+	})
+}
+
 func (a App) attempt(ctx context.Context, work func(context.Context, appTx) error) error {
 	pooled, err := a.store.pool.Acquire(ctx)
 	if err != nil {

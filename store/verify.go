@@ -41,6 +41,9 @@ func (a App) Verify(ctx context.Context, since time.Time) (v Verification, err e
 	v.Scope = a.scope
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		v.Differences, v.More = nil, false
+		if err := tx.takeTime(ctx); err != nil {
+			return err
+		}
 		from := firstID(since)
 		counted, err := find(ctx, tx, countVerified, readCounts, errNoAppState, from)
 		if err != nil {
@@ -61,21 +64,18 @@ func (a App) Verify(ctx context.Context, since time.Time) (v Verification, err e
 	return v, err
 }
 
-// snapshot runs work in one transaction that sees one moment and takes its time.
-func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		// Both come before the first look, which takes the snapshot.
-		for _, setting := range []string{
-			"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-			"SET LOCAL statement_timeout = 0",
-			"SET LOCAL idle_in_transaction_session_timeout = 0",
-		} {
-			if _, err := tx.conn.Exec(ctx, setting); err != nil {
-				return fmt.Errorf("store: %s: %w", setting, err)
-			}
+// takeTime lifts the limits that keep a request from holding others up: nobody
+// waits for a look at one moment.
+func (tx appTx) takeTime(ctx context.Context) error {
+	for _, setting := range []string{
+		"SET LOCAL statement_timeout = 0",
+		"SET LOCAL idle_in_transaction_session_timeout = 0",
+	} {
+		if _, err := tx.conn.Exec(ctx, setting); err != nil {
+			return fmt.Errorf("store: %s: %w", setting, err)
 		}
-		return work(ctx, tx)
-	})
+	}
+	return nil
 }
 
 // firstID is the lowest id that can have been made at the moment or later. Ids are

@@ -83,9 +83,9 @@ func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now i
 	return w, created, err
 }
 
-// Wallet reads the wallet of an identity, with its balances.
+// Wallet reads the wallet of an identity, with its balances, as of one moment.
 func (a App) Wallet(ctx context.Context, identity string) (w metering.Wallet, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		w, err = tx.wallet(ctx, identity)
 		return err
 	})
@@ -107,7 +107,7 @@ func (tx appTx) wallet(ctx context.Context, identity string) (metering.Wallet, e
 // Wallets lists wallets with their balances, newest first, and reports whether
 // there are more.
 func (a App) Wallets(ctx context.Context, p Page) (list []metering.Wallet, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		rows, err := collect(ctx, tx, listWallets, readWallet, p.before(), p.oneMore())
 		if err != nil {
 			return err
