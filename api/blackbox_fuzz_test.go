@@ -17,7 +17,7 @@ func (tn *tenant) handle(t *testing.T, method, target, body string, header http.
 	t.Helper()
 	address, err := url.ParseRequestURI(target)
 	if err != nil || !strings.HasPrefix(target, "/") {
-		t.Skip("no request")
+		return
 	}
 	r := &http.Request{
 		Method: method, URL: address, RequestURI: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "localhost", RemoteAddr: "127.0.0.1:1",
