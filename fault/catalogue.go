@@ -44,6 +44,7 @@ const (
 	TopupsDisabled        Code = "topups_disabled"
 	IdempotencyConflict   Code = "idempotency_conflict"
 	OperationInProgress   Code = "operation_in_progress"
+	ProviderInUse         Code = "provider_in_use"
 	BodyTooLarge          Code = "body_too_large"
 	UnsupportedMedia      Code = "unsupported_media_type"
 	AmountRequired        Code = "amount_required"
@@ -56,6 +57,7 @@ const (
 	AmountTooSmall        Code = "amount_too_small"
 	AmountNotChargeable   Code = "amount_not_chargeable"
 	PaymentsNotConfigured Code = "payments_not_configured"
+	ProviderRefused       Code = "provider_refused"
 	RateLimited           Code = "rate_limited"
 	Overloaded            Code = "overloaded"
 	ProviderUnavailable   Code = "provider_unavailable"
@@ -106,6 +108,7 @@ var catalogue = map[Code]entry{
 	TopupsDisabled:        {Conflict, "The terms of this subscription allow no top-ups. Change to a plan that has them enabled."},
 	IdempotencyConflict:   {Conflict, "This idempotency key was used with another body. Repeat the first body, or choose a new key."},
 	OperationInProgress:   {Conflict, "The first request with this idempotency key is still under way. Send the same request again in a moment."},
+	ProviderInUse:         {Conflict, "Subscriptions or open checkouts hang on the payment account that is connected. End them first, then connect the other account."},
 	BodyTooLarge:          {TooLarge, "The body is larger than 16 KiB."},
 	UnsupportedMedia:      {WrongMedia, "Send the body as JSON, with the header 'Content-Type: application/json' and no content encoding."},
 	AmountRequired:        {Unprocessable, "This feature is priced by callback: send amountNanocredits with the use."},
@@ -118,6 +121,7 @@ var catalogue = map[Code]entry{
 	AmountTooSmall:        {Unprocessable, "The amount is below the smallest one that can be charged in this currency. Ask for more."},
 	AmountNotChargeable:   {Unprocessable, "This currency cannot be charged in steps so small. Round the amount."},
 	PaymentsNotConfigured: {Unprocessable, "This application has no payment account. Connect one in the dashboard."},
+	ProviderRefused:       {Unprocessable, "The payment provider refused this. Its reason is in the message."},
 	RateLimited:           {Limited, "Too many requests with this key. Wait as long as Retry-After says."},
 	Overloaded:            {Limited, "The service is at its limit and has done nothing with this request. Send it again after Retry-After."},
 	ProviderUnavailable:   {Internal, "The payment provider did not answer. Send the same request again, with the same idempotency key."},
@@ -127,4 +131,10 @@ var catalogue = map[Code]entry{
 // Codes lists the whole catalogue, sorted.
 func Codes() []Code {
 	return slices.Sorted(maps.Keys(catalogue))
+}
+
+// Known reports whether the catalogue has the code.
+func Known(code Code) bool {
+	_, known := catalogue[code]
+	return known
 }

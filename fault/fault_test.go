@@ -24,6 +24,22 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+func TestMeanings(t *testing.T) {
+	for _, code := range Codes() {
+		meaning := code.Meaning()
+		for what, text := range map[string]string{"when it comes": meaning.When, "what to do": meaning.Do} {
+			if !strings.HasSuffix(text, ".") || len(text) < 20 {
+				t.Errorf("%s: meanings.go does not say %s: %q", code, what, text)
+			}
+		}
+	}
+	for code := range meanings {
+		if !Known(code) {
+			t.Errorf("%s has a meaning and is not in the catalogue", code)
+		}
+	}
+}
+
 func TestIs(t *testing.T) {
 	wrapped := fmt.Errorf("reading: %w", Newf(WalletNotFound, "No wallet %q.", "a"))
 	if !Is(wrapped, WalletNotFound) {

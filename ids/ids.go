@@ -25,6 +25,8 @@ const (
 	Transaction  = "txn"
 	Checkout     = "chk"
 	Request      = "req"
+	Session      = "ses"
+	Invitation   = "inv"
 )
 
 // New makes an identifier that sorts after the earlier ones of this process.

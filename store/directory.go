@@ -122,8 +122,10 @@ func (d Directory) ProvisionApplication(ctx context.Context, org tenancy.Organiz
 			app = found[0].noun()
 			return nil
 		}
-		app, err = insertApplication(ctx, tx, app)
-		return err
+		if app, err = insertApplication(ctx, tx, app); err != nil {
+			return err
+		}
+		return appendAudit(ctx, bunTx{tx}, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
 	})
 	return app, err
 }
@@ -137,6 +139,64 @@ func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error)
 	}
 	for _, row := range rows {
 		list = append(list, tenancy.Scope{OrgID: ids.ID(row.OrgID), AppID: ids.ID(row.ID)})
+	}
+	return list, nil
+}
+
+// ScopeOf finds the organization of an application.
+func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, error) {
+	scope := tenancy.Scope{AppID: app}
+	err := d.store.pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return scope, fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return scope, fmt.Errorf("store: scope of an application: %w", err)
+	}
+	return scope, nil
+}
+
+// ConnectionScope leads from the connection that a provider's webhook names to the
+// application whose it is. Whether the webhook is true is for that one to say.
+func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scope tenancy.Scope, err error) {
+	err = d.store.pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
+		Scan(&scope.OrgID, &scope.AppID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return scope, fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return scope, fmt.Errorf("store: scope of a connection: %w", err)
+	}
+	return scope, nil
+}
+
+// ScopesWithWork lists applications that have billing work by now, the longest
+// waiting first, at most so many. It says nothing about the work.
+func (d Directory) ScopesWithWork(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
+	return d.due(ctx, billingHint, realNow, most)
+}
+
+func (d Directory) due(ctx context.Context, kind string, realNow int64, most int) ([]tenancy.Scope, error) {
+	rows, err := d.store.pool.Query(ctx, `
+		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, most)
+	if err != nil {
+		return nil, fmt.Errorf("store: work hints: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
+	if err != nil {
+		return nil, fmt.Errorf("store: work hints: %w", err)
+	}
+	return list, nil
+}
+
+// OrganizationIDs lists every organization there is, for the same tools.
+func (d Directory) OrganizationIDs(ctx context.Context) (list []ids.ID, err error) {
+	var rows []organizationRow
+	if err := d.store.bun.NewSelect().Model(&rows).Column("id").OrderExpr("o.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("store: list organizations: %w", err)
+	}
+	for _, row := range rows {
+		list = append(list, ids.ID(row.ID))
 	}
 	return list, nil
 }

@@ -18,8 +18,8 @@ const (
 )
 
 // controlTables have a column app_id and still belong to no application: they are
-// asked before it is known which one a request is for.
-var controlTables = []string{"key_directory"}
+// asked before it is known which one a request, or work, is for.
+var controlTables = []string{"connection_directory", "key_directory", "work_hints"}
 
 // Distribute spreads the tables of applications over the nodes of a Citus cluster
 // by app_id, once the schema is up to date. It may be repeated: what is

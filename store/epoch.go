@@ -8,7 +8,10 @@ import (
 
 var (
 	selectEpoch = declare("select epoch", `
-		SELECT epoch FROM app_state WHERE app_id = $1`)
+		SELECT epoch, clock_offset FROM app_state WHERE app_id = $1`)
+
+	selectClock = declare("select clock", `
+		SELECT clock_offset FROM app_state WHERE app_id = $1`)
 
 	advanceEpoch = declare("advance epoch", `
 		UPDATE app_state SET epoch = epoch + 1 WHERE app_id = $1 RETURNING epoch`)
@@ -18,4 +21,14 @@ var (
 // keys has changed. It is part of the transaction that changes them.
 func (tx appTx) advanceEpoch(ctx context.Context) (int64, error) {
 	return find(ctx, tx, advanceEpoch, pgx.RowTo[int64], errNoAppState)
+}
+
+// ClockOffset is how far the application's clock is ahead of the real one. It is
+// zero but in an application whose sandbox was moved in time.
+func (a App) ClockOffset(ctx context.Context) (ahead int64, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		ahead, err = find(ctx, tx, selectClock, pgx.RowTo[int64], errNoAppState)
+		return err
+	})
+	return ahead, err
 }

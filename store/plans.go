@@ -76,7 +76,13 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 		if err != nil {
 			return err
 		}
-		return tx.refer(ctx, p.ID, p.Terms().Metering())
+		if err := tx.refer(ctx, p.ID, p.Terms().Metering()); err != nil {
+			return err
+		}
+		if err := tx.syncPlan(ctx, p); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
 	})
 	return p, err
 }
@@ -123,7 +129,13 @@ func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch
 			orNull(p.Sync.ProductID), orNull(p.Sync.PriceID)); err != nil {
 			return err
 		}
-		return tx.refer(ctx, p.ID, p.Terms().Metering())
+		if err := tx.refer(ctx, p.ID, p.Terms().Metering()); err != nil {
+			return err
+		}
+		if err := tx.syncPlan(ctx, p); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))
 	})
 	return p, err
 }

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+// Standing is what a request about an identity is decided by.
+type Standing struct {
+	Subscription *billing.Subscription // live, or waiting for its first payment; nil for none
+	Plan         billing.Plan          // the one that the request names
+	Credit       metering.Credit       // the one that the request names
+	Changes      []billing.Change      // the identity's that are neither applied nor dropped
+	Payments     []billing.Payment     // what the identity was given for nothing
+}
+
+// Intent is what a request amounts to: what has to be stored before the provider
+// hears of it, or instead.
+type Intent struct {
+	Op           billing.Op
+	Change       *billing.Change       // nil for none
+	TopUp        *billing.TopUp        // nil for none
+	Subscription *billing.Subscription // a free one that runs here, as it then is; nil for none
+	Settled      []billing.Payment     // of that one
+	Answer       *billing.Subscription // when it is known already
+}
+
+// Beginning is a request that may become a conversation with the provider.
+type Beginning struct {
+	Fence     Fence
+	Identity  string
+	PlanKey   string // looked up when given
+	CreditKey string // looked up when given
+	Op        billing.Op
+	Now       int64
+	Decide    func(Standing) (Intent, error)
+}
+
+// Begin keeps the intent of a request before anything is said to the provider. A
+// request whose idempotency key is known gives what was kept then, and Decide is
+// not asked; it reports whether this one is new. When Decide refuses, nothing is
+// kept and the key stays free.
+func (a App) Begin(ctx context.Context, b Beginning) (rec OpRecord, began bool, err error) {
+	walletID := ids.New()
+	for range maxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			if err := tx.hold(ctx, b.Fence); err != nil {
+				return err
+			}
+			rec, err = tx.op(ctx, b.Op.Kind, b.Op.IdempotencyKey)
+			if !errors.Is(err, ErrUnknown) {
+				return err
+			}
+			rec, err = tx.begin(ctx, walletID, b)
+			return err
+		})
+		// The key was taken for another identity between the look and the insert, or the
+		// reply to COMMIT was lost: the next look finds the op, ours or another's.
+		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
+			break
+		}
+	}
+	a.walletChanged(b.Identity)
+	return rec, err == nil && rec.ID == b.Op.ID, err
+}
+
+func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec OpRecord, err error) {
+	w, err := tx.lockOrMakeWallet(ctx, walletID, b.Identity, b.Now)
+	if err != nil {
+		return rec, err
+	}
+	standing, err := tx.standing(ctx, w.ID, b)
+	if err != nil {
+		return rec, err
+	}
+	intent, err := b.Decide(standing)
+	if err != nil {
+		return rec, err
+	}
+	rec = OpRecord{Op: intent.Op, Identity: b.Identity, Answer: intent.Answer}
+	if err := tx.keepWish(ctx, &w, intent, b.Now, &rec); err != nil {
+		return rec, err
+	}
+	if err := tx.insertOp(ctx, w.ID, rec); err != nil {
+		return rec, err
+	}
+	if rec.State == billing.OpRunning {
+		if err := tx.enqueue(ctx, Work{Kind: WorkOp, Object: rec.ID.String(), DueAt: b.Now + opPatience}); err != nil {
+			return rec, err
+		}
+	}
+	return rec, tx.hint(ctx)
+}
+
+func (tx appTx) standing(ctx context.Context, walletID ids.ID, b Beginning) (s Standing, err error) {
+	if b.PlanKey != "" {
+		if s.Plan, err = find(ctx, tx, selectPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
+			return s, err
+		}
+	}
+	if b.CreditKey != "" {
+		if s.Credit, err = tx.credit(ctx, b.CreditKey); err != nil {
+			return s, err
+		}
+	}
+	subscription, err := tx.subscription(ctx, b.Identity)
+	switch {
+	case err == nil:
+		s.Subscription = &subscription
+	case !fault.Is(err, fault.SubscriptionNotFound):
+		return s, err
+	}
+	if s.Changes, err = collect(ctx, tx, selectOpenChanges, readChange, walletID); err != nil {
+		return s, err
+	}
+	free, err := tx.payments(ctx, selectPayments, walletID, ids.ID{})
+	s.Payments = plainPayments(free)
+	return s, err
+}
+
+// keepWish writes what the request is about.
+func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Intent, now int64, rec *OpRecord) error {
+	if s := intent.Subscription; s != nil {
+		if err := tx.keepSubscription(ctx, w, *s); err != nil {
+			return err
+		}
+		if err := tx.settle(ctx, w, s.ID, intent.Settled, now); err != nil {
+			return err
+		}
+	}
+	if c := intent.Change; c != nil {
+		rec.ChangeID = c.ID
+		if err := tx.insertChange(ctx, w.ID, *c); err != nil {
+			return err
+		}
+	}
+	if t := intent.TopUp; t != nil {
+		rec.ChangeID = t.ID
+		return tx.insertTopUp(ctx, w.ID, *t)
+	}
+	return nil
+}
+
+func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, rec OpRecord) error {
+	parameters, err := encodeMap(rec.Parameters)
+	if err != nil {
+		return err
+	}
+	answer, err := encodeAnswer(rec.Answer)
+	if err != nil {
+		return err
+	}
+	return tx.exec(ctx, insertOp, 1, rec.ID, tx.scope.OrgID, walletID, rec.Kind, rec.IdempotencyKey, rec.Fingerprint[:], parameters, rec.Step,
+		rec.Attempt, rec.State, rec.CreatedAt, orNull(rec.AttemptedAt), orNull(rec.ChangeID), answer)
+}

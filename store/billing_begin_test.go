@@ -1,0 +1,224 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	s := newStorefront(t, storetest.Open(t))
+	asked := func(identity, key string, decide func(store.Standing) (store.Intent, error)) (store.OpRecord, bool, error) {
+		return s.Begin(t.Context(), store.Beginning{
+			Fence: s.lease(t, "identity:"+identity), Identity: identity, PlanKey: "pro", CreditKey: "tokens",
+			Op: opOf(billing.OpChange, key), Now: moment, Decide: decide,
+		})
+	}
+
+	t.Run("gives a repeated key the first intent, and decides nothing", func(t *testing.T) {
+		op := opOf(billing.OpChange, "twice")
+		_, began, err := s.Begin(t.Context(), store.Beginning{Fence: s.lease(t, "identity:ann"), Identity: "ann", Op: op, Now: moment,
+			Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op}, nil }})
+		if err != nil || !began {
+			t.Fatal(began, err)
+		}
+		rec, began, err := asked("ann", "twice", func(store.Standing) (store.Intent, error) {
+			t.Error("it was decided again")
+			return store.Intent{}, nil
+		})
+		if err != nil || began || rec.ID != op.ID || rec.Parameters["expires"] != "1" || rec.Fingerprint != op.Fingerprint || rec.Identity != "ann" {
+			t.Errorf("%+v, %v, %v", rec, began, err)
+		}
+	})
+
+	t.Run("keeps nothing of what was refused, and leaves the key free", func(t *testing.T) {
+		_, _, err := asked("nobody", "refused", func(store.Standing) (store.Intent, error) {
+			return store.Intent{}, fault.New(fault.PlanInactive)
+		})
+		wantFault(t, err, fault.PlanInactive)
+		if _, err := s.Op(t.Context(), billing.OpChange, "refused"); !errors.Is(err, store.ErrUnknown) {
+			t.Error(err)
+		}
+		_, err = s.Wallet(t.Context(), "nobody")
+		wantFault(t, err, fault.WalletNotFound)
+	})
+
+	t.Run("decides by what stands", func(t *testing.T) {
+		s.subscribe(t, "bob", "sub_bob")
+		_, pending := s.checkout(t, "bob", s.plan)
+		_, _, err := asked("bob", "stands", func(now store.Standing) (store.Intent, error) {
+			if now.Subscription == nil || now.Subscription.ProviderID != "sub_bob" || now.Plan.ID != s.plan.ID || now.Credit.ID != s.credit.ID ||
+				len(now.Changes) != 1 || now.Changes[0].ID != pending.ID {
+				t.Errorf("%+v", now)
+			}
+			return store.Intent{}, errors.New("seen")
+		})
+		if err == nil || err.Error() != "seen" {
+			t.Error(err)
+		}
+	})
+
+	t.Run("finds what is named, or says that it is missing", func(t *testing.T) {
+		for code, b := range map[fault.Code]store.Beginning{
+			fault.PlanNotFound: {PlanKey: "none"}, fault.CreditNotFound: {CreditKey: "none"},
+		} {
+			b.Fence, b.Identity, b.Op, b.Now = s.lease(t, "identity:ann"), "ann", opOf(billing.OpChange, string(code)), moment
+			_, _, err := s.Begin(t.Context(), b)
+			wantFault(t, err, code)
+		}
+	})
+
+	t.Run("keeps one intent when many come at once, whoever they are for", func(t *testing.T) {
+		var began atomic.Int64
+		var wait sync.WaitGroup
+		for i := range 12 {
+			identity := []string{"ann", "bob", "eve"}[i%3]
+			fence := s.lease(t, "identity:"+identity) // the later leases fence the earlier ones out, which is no success either
+			wait.Go(func() {
+				op := opOf(billing.OpCancel, "same")
+				_, first, err := s.Begin(t.Context(), store.Beginning{Fence: fence, Identity: identity, Op: op, Now: moment,
+					Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op}, nil }})
+				if err != nil && !errors.Is(err, store.ErrFenced) {
+					t.Error(err)
+				}
+				if first {
+					began.Add(1)
+				}
+			})
+		}
+		wait.Wait()
+		if began.Load() != 1 {
+			t.Errorf("%d began", began.Load())
+		}
+	})
+
+	t.Run("has a running one looked after, and a finished one not", func(t *testing.T) {
+		running := s.begin(t, "eve", billing.OpCheckout, func(*store.Intent) {})
+		done := s.begin(t, "eve", billing.OpCheckout, func(i *store.Intent) { i.Op.State = billing.OpDone })
+		due, err := s.DueWork(t.Context(), moment+60_000, 100)
+		noError(t, err)
+		if !hasWork(due, store.WorkOp, running.ID.String()) || hasWork(due, store.WorkOp, done.ID.String()) {
+			t.Errorf("%+v", due)
+		}
+	})
+}
+
+func TestOps(t *testing.T) {
+	t.Parallel()
+	s := newStorefront(t, storetest.Open(t))
+
+	t.Run("go on where they were left", func(t *testing.T) {
+		rec := s.begin(t, "ann", billing.OpCheckout, func(*store.Intent) {})
+		op := rec.To(billing.StepCustomer).Again().Sending(moment + 5)
+		op.Parameters = map[string]string{"customer": "cus_1"}
+		noError(t, s.PutOp(t.Context(), s.lease(t, "identity:ann"), op))
+		kept, err := s.OpByID(t.Context(), rec.ID)
+		if err != nil || kept.Step != billing.StepCustomer || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters["customer"] != "cus_1" {
+			t.Errorf("%+v, %v", kept, err)
+		}
+	})
+
+	t.Run("end once, with what the caller was told", func(t *testing.T) {
+		rec, change := s.checkout(t, "ann", s.plan)
+		rec.State = billing.OpDone
+		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, Result: map[string]string{"url": "first"}}))
+		rec.State = billing.OpFailed
+		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, Result: map[string]string{"url": "second"}, Error: "late"}))
+		noError(t, s.PutOp(t.Context(), s.lease(t, "identity:ann"), rec.Op.To(billing.StepEnd)))
+		kept, err := s.Op(t.Context(), rec.Kind, rec.IdempotencyKey)
+		if err != nil || kept.State != billing.OpDone || kept.Result["url"] != "first" || kept.Error != "" || kept.Step == billing.StepEnd || kept.ChangeID != change.ID {
+			t.Errorf("%+v, %v", kept, err)
+		}
+	})
+
+	t.Run("take a change that is not wanted any more with them", func(t *testing.T) {
+		rec, change := s.checkout(t, "ann", s.plan)
+		rec.State = billing.OpFailed
+		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, DropChange: change.ID, Error: "no \x00card\xff"}))
+		kept, err := s.OpByID(t.Context(), rec.ID)
+		if err != nil || kept.Error != "no card�" {
+			t.Errorf("%q, %v", kept.Error, err)
+		}
+		if c, err := s.Change(t.Context(), change.ID); err != nil || c.State != billing.ChangeDropped {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+
+	t.Run("can change what they ask for", func(t *testing.T) {
+		rec, first := s.checkout(t, "ann", s.plan)
+		second := first
+		second.ID = ids.New()
+		for range 2 { // as when the first reply was lost
+			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), rec.Op, second))
+		}
+		kept, err := s.OpByID(t.Context(), rec.ID)
+		if err != nil || kept.ChangeID != second.ID {
+			t.Errorf("%+v, %v", kept, err)
+		}
+		if c, err := s.Change(t.Context(), first.ID); err != nil || c.State != billing.ChangeDropped {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if identity, err := s.IdentityOfChange(t.Context(), second.ID); err != nil || identity != "ann" {
+			t.Errorf("%q, %v", identity, err)
+		}
+	})
+}
+
+func TestFreeSubscriptions(t *testing.T) {
+	t.Parallel()
+	s := newStorefront(t, storetest.Open(t))
+	free := s.startFree(t, "ann")
+
+	t.Run("grant at once, and answer as they were", func(t *testing.T) {
+		if held, _ := s.balance(t, "ann", s.credit); held != 1_000 {
+			t.Errorf("%d tokens", held)
+		}
+		kept, err := s.Subscription(t.Context(), "ann")
+		if err != nil || kept.ID != free.ID || !kept.Local() || kept.Anchor != moment {
+			t.Errorf("%+v, %v", kept, err)
+		}
+	})
+
+	t.Run("are due at the end of their period", func(t *testing.T) {
+		if due, err := s.DueWork(t.Context(), free.Period.End-1, 100); err != nil || hasWork(due, store.WorkFree, free.ID.String()) {
+			t.Errorf("too early: %+v, %v", due, err)
+		}
+		if due, err := s.DueWork(t.Context(), free.Period.End, 100); err != nil || !hasWork(due, store.WorkFree, free.ID.String()) {
+			t.Errorf("%+v, %v", due, err)
+		}
+	})
+
+	t.Run("turn once for each period", func(t *testing.T) {
+		for range 3 {
+			turned, err := s.RenewFree(t.Context(), s.lease(t, "identity:ann"), free.ID, free.Period.End)
+			if err != nil || turned.Period.Start != free.Period.End {
+				t.Fatalf("%+v, %v", turned, err)
+			}
+		}
+		if held, _ := s.balance(t, "ann", s.credit); held != 2_000 {
+			t.Errorf("%d tokens", held)
+		}
+	})
+
+	t.Run("are turned no more once they have ended", func(t *testing.T) {
+		rec := s.begin(t, "ann", billing.OpCancel, func(*store.Intent) {})
+		kept, err := s.Subscription(t.Context(), "ann")
+		noError(t, err)
+		ended := kept.End(moment)
+		rec.State = billing.OpDone
+		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, Subscription: &ended, Answer: &ended}))
+		if due, err := s.DueWork(t.Context(), 1<<60, 100); err != nil || hasWork(due, store.WorkFree, free.ID.String()) {
+			t.Errorf("%+v, %v", due, err)
+		}
+		_, err = s.Subscription(t.Context(), "ann")
+		wantFault(t, err, fault.SubscriptionNotFound)
+	})
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+)
+
+const changeColumns = `
+	c.id, c.kind, c.subscription_id, c.replaces, c.terms, c.state, c.requested_at, c.session_id, c.invoice_id, c.payment_url, c.expires_at`
+
+var (
+	insertChange = declare("insert change", `
+		INSERT INTO subscription_changes (app_id, id, org_id, wallet_id, kind, subscription_id, replaces, terms, state, requested_at,
+			session_id, invoice_id, payment_url, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
+
+	updateChange = declare("update change", `
+		UPDATE subscription_changes SET subscription_id = $3, state = $4, session_id = $5, invoice_id = $6, payment_url = $7, expires_at = $8
+		WHERE app_id = $1 AND id = $2`)
+
+	dropChange = declare("drop change", `
+		UPDATE subscription_changes SET state = 'dropped'
+		WHERE app_id = $1 AND id = $2 AND state IN ('requested', 'pending')`)
+
+	selectChange = declare("select change", `
+		SELECT`+changeColumns+`
+		FROM subscription_changes c WHERE c.app_id = $1 AND c.id = $2`)
+
+	// All that a subscription was ever asked, the checkout that made it, and those that
+	// would take its place.
+	selectChangesOf = declare("select changes of subscription", `
+		SELECT`+changeColumns+`
+		FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND (c.subscription_id = $3 OR c.replaces = $3)
+		ORDER BY c.id`)
+
+	selectOpenChanges = declare("select open changes", `
+		SELECT`+changeColumns+`
+		FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND c.state IN ('requested', 'pending')
+		ORDER BY c.id`)
+
+	selectIdentityOfChange = declare("select identity of change", `
+		SELECT w.identity
+		FROM subscription_changes c JOIN wallets w ON w.app_id = $1 AND w.id = c.wallet_id
+		WHERE c.app_id = $1 AND c.id = $2`)
+)
+
+func readChange(row pgx.CollectableRow) (billing.Change, error) {
+	var c billing.Change
+	var subscription, replaces *ids.ID
+	var terms []byte
+	var session, invoice, url *string
+	var expires *int64
+	err := row.Scan(&c.ID, &c.Kind, &subscription, &replaces, &terms, &c.State, &c.RequestedAt, &session, &invoice, &url, &expires)
+	if err != nil {
+		return c, err
+	}
+	c.SubscriptionID, c.Replaces = orZero(subscription), orZero(replaces)
+	c.SessionID, c.InvoiceID, c.PaymentURL, c.ExpiresAt = orZero(session), orZero(invoice), orZero(url), orZero(expires)
+	c.Target, err = thawTerms(terms)
+	return c, err
+}
+
+func (tx appTx) insertChange(ctx context.Context, walletID ids.ID, c billing.Change) error {
+	terms, err := freezeTerms(c.Target)
+	if err != nil {
+		return err
+	}
+	return tx.exec(ctx, insertChange, 1, c.ID, tx.scope.OrgID, walletID, c.Kind, orNull(c.SubscriptionID), orNull(c.Replaces), terms, c.State,
+		c.RequestedAt, orNull(c.SessionID), orNull(c.InvoiceID), orNull(c.PaymentURL), orNull(c.ExpiresAt))
+}
+
+// keepChanges writes how far changes have come. Those that wait no longer come
+// first: of a kind, one can wait.
+func (tx appTx) keepChanges(ctx context.Context, changes []billing.Change) error {
+	waits := func(c billing.Change) int {
+		if c.State == billing.ChangePending {
+			return 1
+		}
+		return 0
+	}
+	changes = slices.SortedStableFunc(slices.Values(changes), func(a, b billing.Change) int { return cmp.Compare(waits(a), waits(b)) })
+	for _, c := range changes {
+		if err := tx.exec(ctx, updateChange, 1, c.ID, orNull(c.SubscriptionID), c.State, orNull(c.SessionID), orNull(c.InvoiceID),
+			orNull(c.PaymentURL), orNull(c.ExpiresAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Change reads a change.
+func (a App) Change(ctx context.Context, id ids.ID) (c billing.Change, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		c, err = find(ctx, tx, selectChange, readChange, ErrUnknown, id)
+		return err
+	})
+	return c, err
+}
+
+// PutChange puts another change in the place of the one that an op asks for, such
+// as a checkout for an upgrade that has no card to charge.
+func (a App) PutChange(ctx context.Context, f Fence, op billing.Op, c billing.Change) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		rec, err := tx.opByID(ctx, op.ID)
+		if err != nil {
+			return err
+		}
+		if rec.ChangeID == c.ID { // the reply to an earlier try was lost
+			return nil
+		}
+		locked, err := tx.lockWallets(ctx, rec.Identity)
+		if err != nil {
+			return err
+		}
+		if len(locked) == 0 {
+			return ErrUnknown
+		}
+		if _, err := tx.execAny(ctx, dropChange, rec.ChangeID); err != nil {
+			return err
+		}
+		if err := tx.insertChange(ctx, locked[0].ID, c); err != nil {
+			return err
+		}
+		return tx.exec(ctx, setOpChange, 1, op.ID, c.ID)
+	})
+}
+
+// HearCheckout takes the change of a hosted checkout to where its session stands.
+// A live subscription that it would replace shows it as waiting.
+func (a App) HearCheckout(ctx context.Context, f Fence, change ids.ID, said billing.ProviderSession, now int64, end *Closing) (c billing.Change, err error) {
+	var identity string
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		if identity, err = find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change); err != nil {
+			return err
+		}
+		locked, err := tx.lockWallets(ctx, identity)
+		if err != nil {
+			return err
+		}
+		if c, err = find(ctx, tx, selectChange, readChange, ErrUnknown, change); err != nil {
+			return err
+		}
+		c = c.After(said)
+		if err := tx.keepChanges(ctx, []billing.Change{c}); err != nil {
+			return err
+		}
+		if err := tx.showAwaiting(ctx, &locked[0], c.Replaces, now); err != nil {
+			return err
+		}
+		return tx.close(ctx, end)
+	})
+	a.walletChanged(identity)
+	return c, err
+}
+
+// showAwaiting has a subscription show the change that would replace it, if one
+// waits to be paid.
+func (tx appTx) showAwaiting(ctx context.Context, w *wallet, subscription ids.ID, now int64) error {
+	if subscription.IsZero() {
+		return nil
+	}
+	s, err := find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription)
+	if err != nil || !s.Live() {
+		return err
+	}
+	changes, err := collect(ctx, tx, selectChangesOf, readChange, w.ID, subscription)
+	if err != nil {
+		return err
+	}
+	return tx.keepSubscription(ctx, w, s.Awaiting(changes, now))
+}
+
+// IdentityOfChange finds out who asked for a change.
+func (a App) IdentityOfChange(ctx context.Context, change ids.ID) (identity string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		identity, err = find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change)
+		return err
+	})
+	return identity, err
+}

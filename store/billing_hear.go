@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+)
+
+// Hearing is what the provider says of a subscription, with what follows for us
+// beside the subscription itself.
+type Hearing struct {
+	Fence Fence
+	Said  billing.ProviderSubscription
+	// Bought is the change that the provider's object names as its origin; zero for
+	// none. It tells whose the subscription is when it is heard of for the first time.
+	Bought ids.ID
+	Now    int64
+	// Close is the conversation that this ends; its answer is the subscription.
+	Close *billing.Op
+	// Watch says when to look at the subscription again; zero for not by itself.
+	Watch func(billing.Subscription) int64
+}
+
+var (
+	selectIdentityOfSubscription = declare("select identity of subscription", `
+		SELECT w.identity`+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.provider_id = $2`)
+
+	selectIdentityOfFree = declare("select identity of free subscription", `
+		SELECT w.identity`+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.id = $2`)
+)
+
+// HearSubscription takes a subscription to where the provider's word puts it: the
+// subscription, the one that it replaces, its changes, the credits of what was
+// paid, what has to be asked of the provider and what a person should see are
+// stored together or not at all. It may be said again any number of times.
+func (a App) HearSubscription(ctx context.Context, h Hearing) (p billing.Projection, err error) {
+	fresh := ids.New()
+	var identity string
+	for range maxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			if err := tx.hold(ctx, h.Fence); err != nil {
+				return err
+			}
+			if identity, err = tx.identityOfHearing(ctx, h); err != nil {
+				return err
+			}
+			p, err = tx.hear(ctx, identity, fresh, h)
+			return err
+		})
+		// Without a reply to COMMIT the word is simply heard once more.
+		if !errors.Is(err, errCommitUnknown) {
+			break
+		}
+	}
+	a.walletChanged(identity)
+	return p, err
+}
+
+func (tx appTx) identityOfHearing(ctx context.Context, h Hearing) (string, error) {
+	identity, err := find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Said.ID)
+	if errors.Is(err, ErrUnknown) {
+		return find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
+	}
+	return identity, err
+}
+
+func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Hearing) (p billing.Projection, err error) {
+	locked, err := tx.lockWallets(ctx, identity)
+	if err != nil {
+		return p, err
+	}
+	w := &locked[0]
+	known, err := tx.known(ctx, w, fresh, h)
+	if err != nil {
+		return p, err
+	}
+	p = billing.Project(known, h.Said, h.Now)
+	if err := tx.keepProjection(ctx, w, known, p, h.Now); err != nil {
+		return p, err
+	}
+	if h.Watch != nil {
+		if at := h.Watch(p.Subscription); at != 0 {
+			if err := tx.enqueue(ctx, Work{Kind: WorkSubscription, Object: h.Said.ID, DueAt: at}); err != nil {
+				return p, err
+			}
+		}
+	}
+	if h.Close == nil {
+		return p, tx.hint(ctx)
+	}
+	done := *h.Close
+	done.State = billing.OpDone
+	return p, tx.close(ctx, &Closing{Op: done, Answer: &p.Subscription})
+}
+
+// known loads what the provider's word is compared with. A subscription that is
+// heard of for the first time begins here, on the terms of the change that bought
+// it.
+func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (k billing.Known, err error) {
+	stored, err := optionalRow(find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Said.ID))
+	if err != nil {
+		return k, err
+	}
+	var bought *billing.Change
+	if stored == nil {
+		change, err := find(ctx, tx, selectChange, readChange, ErrUnknown, h.Bought)
+		if err != nil {
+			return k, err
+		}
+		change.SubscriptionID = fresh
+		bought = &change
+		k.Subscription = billing.Begin(fresh, w.Identity, h.Said.ID, change, h.Now)
+	} else {
+		k.Subscription = *stored
+	}
+	if k.Changes, err = collect(ctx, tx, selectChangesOf, readChange, w.ID, k.Subscription.ID); err != nil {
+		return k, err
+	}
+	if bought != nil {
+		k.Changes = append(k.Changes, *bought)
+	}
+	if k.Prices, err = tx.pricesNamed(ctx, h.Said); err != nil {
+		return k, err
+	}
+	payments, err := tx.payments(ctx, selectPayments, w.ID, k.Subscription.ID)
+	if err != nil {
+		return k, err
+	}
+	k.Payments = plainPayments(payments)
+	rival, err := tx.liveSubscription(ctx, w.Identity)
+	if rival != nil && rival.ID != k.Subscription.ID {
+		k.Rival = rival
+	}
+	return k, err
+}
+
+// keepProjection writes everything that follows from the provider's word.
+func (tx appTx) keepProjection(ctx context.Context, w *wallet, known billing.Known, p billing.Projection, now int64) error {
+	if p.Replaced != nil {
+		if err := tx.keepSubscription(ctx, w, *p.Replaced); err != nil {
+			return err
+		}
+	}
+	if err := tx.keepSubscription(ctx, w, p.Subscription); err != nil {
+		return err
+	}
+	// All of them, and not only those that moved: the one that bought a new
+	// subscription now names it.
+	if err := tx.keepChanges(ctx, latest(known.Changes, p.Changes)); err != nil {
+		return err
+	}
+	if err := tx.settle(ctx, w, p.Subscription.ID, p.Settled, now); err != nil {
+		return err
+	}
+	if err := tx.ask(ctx, w.ID, p.Actions, now); err != nil {
+		return err
+	}
+	return tx.raise(ctx, w.ID, p.Alerts, now)
+}
+
+// latest gives each change as it now is.
+func latest(known, moved []billing.Change) []billing.Change {
+	place := make(map[ids.ID]billing.Change, len(moved))
+	for _, c := range moved {
+		place[c.ID] = c
+	}
+	list := make([]billing.Change, len(known))
+	for i, c := range known {
+		list[i] = c
+		if now, ok := place[c.ID]; ok {
+			list[i] = now
+		}
+	}
+	return list
+}
+
+// IdentityOfSubscription finds out whose the provider's subscription is.
+func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (identity string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		identity, err = find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
+		return err
+	})
+	return identity, err
+}
+
+// IdentityOfFree finds out whose a free subscription that runs here is.
+func (a App) IdentityOfFree(ctx context.Context, subscription ids.ID) (identity string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		identity, err = find(ctx, tx, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
+		return err
+	})
+	return identity, err
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+)
+
+// opPatience is how long a conversation may go on before somebody looks whether it
+// was left behind.
+const opPatience = 60_000
+
+// OpRecord is a conversation as it is kept: what it is to say, how far it has come,
+// and what its caller was told.
+type OpRecord struct {
+	billing.Op
+	Identity string                // empty for a plan's
+	ChangeID ids.ID                // the change, or the top-up, that it asks for; zero for none
+	Answer   *billing.Subscription // the first answer; nil for none
+	Result   map[string]string     // the first answer of a checkout
+	Error    string                // why it failed
+}
+
+// Closing ends a conversation.
+type Closing struct {
+	Op         billing.Op // done, or failed
+	Result     map[string]string
+	Answer     *billing.Subscription
+	Error      string
+	DropChange ids.ID // no longer wanted; zero for none
+	// Subscription is a free one that runs here, as it then is; nil for none.
+	Subscription *billing.Subscription
+}
+
+const opColumns = `
+	o.id, o.kind, o.idempotency_key, o.fingerprint, o.parameters, o.step, o.attempt, o.state, o.created_at, o.attempted_at,
+	w.identity, o.change_id, o.answer, o.result, o.error`
+
+const fromOps = `
+	FROM provider_ops o LEFT JOIN wallets w ON w.app_id = $1 AND w.id = o.wallet_id`
+
+var (
+	insertOp = declare("insert op", `
+		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state,
+			created_at, attempted_at, change_id, answer)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`)
+
+	insertAction = declare("insert action", `
+		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state, created_at)
+		VALUES ($1, $2, $3, $4, 'action', $5, $6, $7, $8, 1, 'running', $9)
+		ON CONFLICT (app_id, kind, idempotency_key) DO NOTHING`)
+
+	selectOp = declare("select op", `
+		SELECT`+opColumns+fromOps+`
+		WHERE o.app_id = $1 AND o.kind = $2 AND o.idempotency_key = $3`)
+
+	selectOpByID = declare("select op by id", `
+		SELECT`+opColumns+fromOps+`
+		WHERE o.app_id = $1 AND o.id = $2`)
+
+	updateOp = declare("update op", `
+		UPDATE provider_ops SET parameters = $3, step = $4, attempt = $5, attempted_at = $6, state = 'running', error = NULL
+		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
+
+	closeOp = declare("close op", `
+		UPDATE provider_ops SET state = $3, step = $4, attempt = $5, answer = $6, result = $7, error = $8
+		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
+
+	setOpChange = declare("set op change", `
+		UPDATE provider_ops SET change_id = $3 WHERE app_id = $1 AND id = $2`)
+)
+
+func readOp(row pgx.CollectableRow) (OpRecord, error) {
+	var o OpRecord
+	var fingerprint, parameters, answer, result []byte
+	var attempted *int64
+	var identity, failure *string
+	var change *ids.ID
+	err := row.Scan(&o.ID, &o.Kind, &o.IdempotencyKey, &fingerprint, &parameters, &o.Step, &o.Attempt, &o.State, &o.CreatedAt, &attempted,
+		&identity, &change, &answer, &result, &failure)
+	if err != nil {
+		return o, err
+	}
+	copy(o.Fingerprint[:], fingerprint)
+	o.AttemptedAt, o.Identity, o.ChangeID, o.Error = orZero(attempted), orZero(identity), orZero(change), orZero(failure)
+	if err := json.Unmarshal(parameters, &o.Parameters); err != nil {
+		return o, fmt.Errorf("store: op parameters: %w", err)
+	}
+	if result != nil {
+		if err := json.Unmarshal(result, &o.Result); err != nil {
+			return o, fmt.Errorf("store: op result: %w", err)
+		}
+	}
+	o.Answer, err = decodeAnswer(answer)
+	return o, err
+}
+
+// Op reads a conversation by its caller's idempotency key.
+func (a App) Op(ctx context.Context, kind billing.OpKind, idempotencyKey string) (o OpRecord, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		o, err = tx.op(ctx, kind, idempotencyKey)
+		return err
+	})
+	return o, err
+}
+
+func (tx appTx) op(ctx context.Context, kind billing.OpKind, idempotencyKey string) (OpRecord, error) {
+	return find(ctx, tx, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
+}
+
+// OpByID reads a conversation.
+func (a App) OpByID(ctx context.Context, id ids.ID) (o OpRecord, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		o, err = tx.opByID(ctx, id)
+		return err
+	})
+	return o, err
+}
+
+func (tx appTx) opByID(ctx context.Context, id ids.ID) (OpRecord, error) {
+	return find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
+}
+
+// PutOp notes how far a conversation has come, before its next call is sent. One
+// that failed is thereby taken up again, as its caller may; one that is done stays
+// as it is.
+func (a App) PutOp(ctx context.Context, f Fence, op billing.Op) error {
+	parameters, err := encodeMap(op.Parameters)
+	if err != nil {
+		return err
+	}
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		_, err := tx.execAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, orNull(op.AttemptedAt))
+		return err
+	})
+}
+
+// CloseOp ends a conversation.
+func (a App) CloseOp(ctx context.Context, f Fence, c Closing) error {
+	if c.Subscription != nil {
+		defer a.walletChanged(c.Subscription.Identity)
+	}
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		return tx.close(ctx, &c)
+	})
+}
+
+// close ends a conversation, if one is to end, and the transaction's work on the
+// queue.
+func (tx appTx) close(ctx context.Context, c *Closing) error {
+	if c == nil {
+		return tx.hint(ctx)
+	}
+	if err := tx.keepFree(ctx, c.Subscription); err != nil {
+		return err
+	}
+	answer, err := encodeAnswer(c.Answer)
+	if err != nil {
+		return err
+	}
+	result, err := encodeMap(c.Result)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.execAny(ctx, closeOp, c.Op.ID, c.Op.State, c.Op.Step, c.Op.Attempt, answer, result, orNull(cutText(c.Error, maxWorkError))); err != nil {
+		return err
+	}
+	if !c.DropChange.IsZero() {
+		if _, err := tx.execAny(ctx, dropChange, c.DropChange); err != nil {
+			return err
+		}
+	}
+	if err := tx.dropWork(ctx, WorkOp, c.Op.ID.String()); err != nil {
+		return err
+	}
+	return tx.hint(ctx)
+}
+
+// keepFree writes a free subscription that a conversation was about.
+func (tx appTx) keepFree(ctx context.Context, s *billing.Subscription) error {
+	if s == nil {
+		return nil
+	}
+	locked, err := tx.lockWallets(ctx, s.Identity)
+	if err != nil {
+		return err
+	}
+	if len(locked) == 0 || !s.Local() {
+		return ErrUnknown
+	}
+	return tx.keepSubscription(ctx, &locked[0], *s)
+}
+
+// ask makes conversations of what a projection wants of the provider. What was
+// asked for before is not asked for again.
+func (tx appTx) ask(ctx context.Context, walletID ids.ID, actions []billing.Action, now int64) error {
+	for _, action := range actions {
+		step := billing.StepEnd
+		if action.Kind == billing.RefundInvoice {
+			step = billing.StepRefund
+		}
+		parameters, err := encodeMap(map[string]string{"action": string(action.Kind), "object": action.ObjectID})
+		if err != nil {
+			return err
+		}
+		id := ids.New()
+		made, err := tx.execAny(ctx, insertAction, id, tx.scope.OrgID, walletID, string(action.Kind)+":"+action.ObjectID,
+			make([]byte, len(billing.Fingerprint{})), parameters, step, now)
+		if err != nil {
+			return err
+		}
+		if made == 0 {
+			continue
+		}
+		if err := tx.enqueue(ctx, Work{Kind: WorkOp, Object: id.String(), DueAt: now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encodeMap(m map[string]string) ([]byte, error) {
+	if m == nil {
+		m = map[string]string{}
+	}
+	return json.Marshal(m)
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/metering"
+)
+
+const paymentColumns = `
+	source_kind, source_id, wallet_id, amount_cents, currency, intent_id, charge_id, plan_id, period_start, period_end, free,
+	refunded_cents, disputed_cents`
+
+var (
+	insertPayment = declare("insert payment", `
+		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
+			intent_id, charge_id, plan_id, period_start, period_end, free, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		ON CONFLICT (app_id, source_kind, source_id) DO NOTHING`)
+
+	insertPaymentCredits = declare("insert payment credits", `
+		INSERT INTO payment_credits (app_id, org_id, source_kind, source_id, credit_id, position, amount_nanocredits)
+		SELECT s.app_id, s.org_id, $2, $3, t.credit_id, t.position, t.amount
+		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::integer[], $6::numeric[]) AS t (credit_id, position, amount)
+		WHERE s.app_id = $1`)
+
+	// What a subscription has to know before the provider is heard: its own payments,
+	// and whatever the wallet was given for nothing.
+	selectPayments = declare("select payments", `
+		SELECT`+paymentColumns+`
+		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 AND (free OR subscription_id = $3)`)
+
+	selectPaymentOfCharge = declare("select payment of charge", `
+		SELECT`+paymentColumns+`
+		FROM provider_payments WHERE app_id = $1 AND (charge_id = $2 OR intent_id = $3)
+		ORDER BY created_at LIMIT 1`)
+
+	selectIdentityOfCharge = declare("select identity of charge", `
+		SELECT w.identity
+		FROM provider_payments p JOIN wallets w ON w.app_id = $1 AND w.id = p.wallet_id
+		WHERE p.app_id = $1 AND (p.charge_id = $2 OR p.intent_id = $3)
+		ORDER BY p.created_at LIMIT 1`)
+
+	selectPaymentCredits = declare("select payment credits", `
+		SELECT p.source_kind, p.source_id, p.credit_id, c.key, p.amount_nanocredits, p.taken_back_nanocredits
+		FROM payment_credits p JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
+		WHERE p.app_id = $1 AND p.source_id = ANY ($2)
+		ORDER BY p.source_kind, p.source_id, p.position`)
+
+	reversePayment = declare("reverse payment", `
+		UPDATE provider_payments SET refunded_cents = $4, disputed_cents = $5
+		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3`)
+
+	reverseCredit = declare("reverse credit", `
+		UPDATE payment_credits SET taken_back_nanocredits = $5
+		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3 AND credit_id = $4`)
+)
+
+// storedPayment is a payment with the wallet that it went to.
+type storedPayment struct {
+	billing.Payment
+	walletID ids.ID
+}
+
+func readPayment(row pgx.CollectableRow) (storedPayment, error) {
+	var p storedPayment
+	var intent, charge *string
+	var plan *ids.ID
+	var start, end *int64
+	err := row.Scan(&p.Source.Kind, &p.Source.ID, &p.walletID, &p.AmountCents, &p.Currency, &intent, &charge, &plan, &start, &end, &p.Free,
+		&p.RefundedCents, &p.DisputedCents)
+	p.IntentID, p.ChargeID, p.PlanID = orZero(intent), orZero(charge), orZero(plan)
+	p.Period = metering.Period{Start: orZero(start), End: orZero(end)}
+	return p, err
+}
+
+// payments reads what is known of payments, with the credits that they brought.
+func (tx appTx) payments(ctx context.Context, s statement, args ...any) ([]storedPayment, error) {
+	list, err := collect(ctx, tx, s, readPayment, args...)
+	if err != nil || len(list) == 0 {
+		return list, err
+	}
+	place := make(map[billing.Source]*billing.Payment, len(list))
+	sources := make([]string, len(list))
+	for i := range list {
+		place[list[i].Source] = &list[i].Payment
+		sources[i] = list[i].Source.ID
+	}
+	_, err = collect(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) (struct{}, error) {
+		var source billing.Source
+		var brought, taken billing.Grant
+		err := row.Scan(&source.Kind, &source.ID, &brought.CreditID, &brought.CreditKey, (*amount)(&brought.Amount), (*amount)(&taken.Amount))
+		if p := place[source]; p != nil {
+			p.Credits = append(p.Credits, brought)
+			if taken.Amount > 0 {
+				taken.CreditID, taken.CreditKey = brought.CreditID, brought.CreditKey
+				p.TakenBack = append(p.TakenBack, taken)
+			}
+		}
+		return struct{}{}, err
+	}, sources)
+	return list, err
+}
+
+func plainPayments(list []storedPayment) (payments []billing.Payment) {
+	for _, p := range list {
+		payments = append(payments, p.Payment)
+	}
+	return payments
+}
+
+// settle credits payments to a locked wallet, in order. One whose source is known
+// has been credited: the insert finds that out, before anything else is done.
+func (tx appTx) settle(ctx context.Context, w *wallet, subscription ids.ID, payments []billing.Payment, now int64) error {
+	for _, p := range payments {
+		made, err := tx.execAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.scope.OrgID, w.ID, orNull(subscription), p.AmountCents, p.Currency,
+			orNull(p.IntentID), orNull(p.ChargeID), orNull(p.PlanID), orNull(p.Period.Start), orNull(p.Period.End), p.Free, now)
+		if err != nil {
+			return err
+		}
+		if made == 0 {
+			continue
+		}
+		if err := tx.receive(ctx, w, p, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive posts what a payment brings.
+func (tx appTx) receive(ctx context.Context, w *wallet, p billing.Payment, now int64) error {
+	var credits []ids.ID
+	var positions []int32
+	var amounts []amount
+	for i, g := range p.Credits {
+		credits, positions, amounts = append(credits, g.CreditID), append(positions, int32(i)), append(amounts, amount(g.Amount))
+	}
+	if err := tx.exec(ctx, insertPaymentCredits, int64(len(credits)), p.Source.Kind, p.Source.ID, credits, positions, amounts); err != nil {
+		return err
+	}
+	for _, g := range p.Credits {
+		_, err := tx.post(ctx, w, posting{
+			id: ids.New(), kind: p.EntryKind(), credit: metering.Credit{ID: g.CreditID, Key: g.CreditKey},
+			delta: metering.Delta{Amount: g.Amount}, source: p.Source, now: now,
+			change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(g.Amount) },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HearCharge takes credits back as far as the provider says that a charge's money
+// went back, or gives them again. What it says is compared with what was taken
+// already, so it may be said any number of times and in any order.
+func (a App) HearCharge(ctx context.Context, f Fence, said billing.ProviderCharge, now int64) error {
+	var identity string
+	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		var err error
+		if identity, err = tx.identityOfCharge(ctx, said.ID, said.IntentID); err != nil {
+			return err
+		}
+		locked, err := tx.lockWallets(ctx, identity)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		payments, err := tx.payments(ctx, selectPaymentOfCharge, orNull(said.ID), orNull(said.IntentID))
+		if err != nil || len(payments) == 0 {
+			return err
+		}
+		return tx.reverse(ctx, &locked[0], payments[0].Payment, said.Reversed(), now)
+	})
+	a.walletChanged(identity)
+	return err
+}
+
+func (tx appTx) reverse(ctx context.Context, w *wallet, p billing.Payment, r billing.Reversal, now int64) error {
+	next, movements := p.Reverse(r)
+	if next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents && len(movements) == 0 {
+		return nil
+	}
+	if err := tx.exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents); err != nil {
+		return err
+	}
+	for _, credited := range next.Credits {
+		taken := metering.Amount(0)
+		for _, g := range next.TakenBack {
+			if g.CreditID == credited.CreditID {
+				taken = g.Amount
+			}
+		}
+		if err := tx.exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credited.CreditID, amount(taken)); err != nil {
+			return err
+		}
+	}
+	for _, m := range movements {
+		_, err := tx.post(ctx, w, posting{
+			id: ids.New(), kind: m.Kind, credit: metering.Credit{ID: m.CreditID, Key: m.CreditKey}, delta: m.Delta, source: p.Source, now: now,
+			change: func(b metering.Balance) (metering.Balance, error) {
+				if m.Delta.Out {
+					return b.TakeBack(m.Delta.Amount)
+				}
+				return b.Receive(m.Delta.Amount)
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IdentityOfCharge finds out whose payment a charge is.
+func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (identity string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		identity, err = tx.identityOfCharge(ctx, chargeID, intentID)
+		return err
+	})
+	return identity, err
+}
+
+func (tx appTx) identityOfCharge(ctx context.Context, chargeID, intentID string) (string, error) {
+	return find(ctx, tx, selectIdentityOfCharge, pgx.RowTo[string], ErrUnknown, orNull(chargeID), orNull(intentID))
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+)
+
+var (
+	selectPlanByID = declare("select plan by id", `
+		SELECT`+planColumns+`
+		FROM plans WHERE app_id = $1 AND id = $2`)
+
+	lockPlanByID = declare("lock plan by id", `
+		SELECT`+planColumns+`
+		FROM plans WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`)
+
+	updatePlanSync = declare("update plan sync", `
+		UPDATE plans SET sync_status = $3, sync_error = $4, product_id = $5, price_id = $6
+		WHERE app_id = $1 AND id = $2`)
+
+	insertPlanPrice = declare("insert plan price", `
+		INSERT INTO plan_prices (app_id, org_id, connection_id, price_id, plan_id, number, terms, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (app_id, price_id) DO NOTHING`)
+
+	supersedePrices = declare("supersede prices", `
+		UPDATE plan_prices SET archive_after = $4
+		WHERE app_id = $1 AND plan_id = $2 AND number < $3 AND connection_id = $5 AND archive_after IS NULL
+		RETURNING price_id`)
+
+	archivePrice = declare("archive price", `
+		UPDATE plan_prices SET archived_at = $3 WHERE app_id = $1 AND price_id = $2`)
+
+	selectPriceTerms = declare("select price terms", `
+		SELECT price_id, terms FROM plan_prices WHERE app_id = $1 AND price_id = ANY ($2)`)
+)
+
+// PlanByID reads one plan.
+func (a App) PlanByID(ctx context.Context, id ids.ID) (p billing.Plan, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		p, err = find(ctx, tx, selectPlanByID, readPlan, fault.New(fault.PlanNotFound), id)
+		return err
+	})
+	return p, err
+}
+
+// SyncedPlan is what the provider now has of a plan.
+type SyncedPlan struct {
+	PlanID     ids.ID
+	Began      billing.Sync // as the plan stood when the work began
+	Connection ids.ID
+	ProductID  string
+	PriceID    string
+	Terms      billing.Terms // that the price sells
+}
+
+// PlanSynced notes what the provider has of a plan. The price is kept with the
+// terms that it sells, and those before it are taken off sale once no page can sell
+// them any more. What an account has that was replaced meanwhile is of no use: the
+// plan stays as it is.
+func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64) (p billing.Plan, err error) {
+	terms, err := freezeTerms(done.Terms)
+	if err != nil {
+		return p, err
+	}
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		if p, err = find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), done.PlanID); err != nil {
+			return err
+		}
+		connection, err := tx.connection(ctx)
+		if err != nil || connection.ID != done.Connection {
+			return err
+		}
+		p = p.Synced(done.Began, done.ProductID, done.PriceID)
+		if err := tx.keepSync(ctx, p); err != nil {
+			return err
+		}
+		number := done.Began.PriceNumber
+		if _, err := tx.execAny(ctx, insertPlanPrice, a.scope.OrgID, done.Connection, done.PriceID, p.ID, number, terms, now); err != nil {
+			return err
+		}
+		archiveAfter := now + billing.PriceArchiveDelay
+		former, err := collect(ctx, tx, supersedePrices, pgx.RowTo[string], p.ID, number, archiveAfter, done.Connection)
+		if err != nil {
+			return err
+		}
+		for _, price := range former {
+			if err := tx.enqueue(ctx, Work{Kind: WorkArchive, Object: price, DueAt: archiveAfter}); err != nil {
+				return err
+			}
+		}
+		return tx.hint(ctx)
+	})
+	return p, err
+}
+
+// PlanRefused notes why the provider does not have the plan.
+func (a App) PlanRefused(ctx context.Context, f Fence, plan ids.ID, began billing.Sync, reason string) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		p, err := find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), plan)
+		if err != nil {
+			return err
+		}
+		return tx.keepSync(ctx, p.SyncRefused(began, cutText(reason, maxWorkError)))
+	})
+}
+
+func (tx appTx) keepSync(ctx context.Context, p billing.Plan) error {
+	return tx.exec(ctx, updatePlanSync, 1, p.ID, p.Sync.Status, orNull(p.Sync.Error), orNull(p.Sync.ProductID), orNull(p.Sync.PriceID))
+}
+
+// PriceArchived notes that a price is off sale.
+func (a App) PriceArchived(ctx context.Context, priceID string, now int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, archivePrice, priceID, now)
+		return err
+	})
+}
+
+// syncPlan asks that the provider be told of a plan, when it has to be.
+func (tx appTx) syncPlan(ctx context.Context, p billing.Plan) error {
+	if p.Sync.Status != billing.SyncPending {
+		return nil
+	}
+	if err := tx.enqueue(ctx, Work{Kind: WorkPlan, Object: p.ID.String()}); err != nil {
+		return err
+	}
+	return tx.hint(ctx)
+}
+
+// pricesNamed are the terms of the prices that the provider speaks of, as far as
+// they are ours.
+func (tx appTx) pricesNamed(ctx context.Context, said billing.ProviderSubscription) (map[string]billing.Terms, error) {
+	named := []string{said.PriceID}
+	if said.Pending != nil {
+		named = append(named, said.Pending.PriceID)
+	}
+	if said.Next != nil {
+		named = append(named, said.Next.PriceID)
+	}
+	for _, invoice := range said.Invoices {
+		for _, line := range invoice.Lines {
+			named = append(named, line.PriceID)
+		}
+	}
+	prices := make(map[string]billing.Terms)
+	_, err := collect(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) (struct{}, error) {
+		var price string
+		var text []byte
+		if err := row.Scan(&price, &text); err != nil {
+			return struct{}{}, err
+		}
+		terms, err := thawTerms(text)
+		prices[price] = terms
+		return struct{}{}, err
+	}, named)
+	return prices, err
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+const subscriptionColumns = `
+	s.id, w.identity, s.provider_id, s.status, s.begun, s.extra, s.period_start, s.period_end, s.anchor, s.terms, s.sale,
+	s.cancel_at_period_end, s.scheduled, s.pending, s.created_at, s.ended_at`
+
+const fromSubscriptions = `
+	FROM subscriptions s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id`
+
+// liveStatuses is spelt as in the index that holds a wallet to one of them.
+const liveStatuses = `('active', 'trialing', 'past_due', 'unpaid', 'paused')`
+
+var (
+	selectSubscription = declare("select subscription", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.id = $2`)
+
+	selectSubscriptionByProvider = declare("select subscription by provider", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.provider_id = $2`)
+
+	selectLiveSubscription = declare("select live subscription", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN `+liveStatuses)
+
+	selectIncompleteSubscription = declare("select incomplete subscription", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN ('incomplete', 'canceled') AND s.status = 'incomplete' AND NOT s.extra
+		ORDER BY s.id DESC LIMIT 1`)
+
+	putSubscription = declare("put subscription", `
+		INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, connection_id, provider_id,
+			begun, extra, anchor, plan_id, sale, cancel_at_period_end, scheduled, pending, created_at, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+		ON CONFLICT (app_id, id) DO UPDATE SET
+			status = excluded.status, period_start = excluded.period_start, period_end = excluded.period_end, terms = excluded.terms,
+			begun = excluded.begun, extra = excluded.extra, anchor = excluded.anchor, plan_id = excluded.plan_id, sale = excluded.sale,
+			cancel_at_period_end = excluded.cancel_at_period_end, scheduled = excluded.scheduled, pending = excluded.pending,
+			ended_at = excluded.ended_at
+		WHERE subscriptions.wallet_id = excluded.wallet_id`)
+)
+
+func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
+	var s billing.Subscription
+	var providerID *string
+	var terms, sale, scheduled, pending []byte
+	var ended *int64
+	err := row.Scan(&s.ID, &s.Identity, &providerID, &s.Status, &s.Begun, &s.Extra, &s.Period.Start, &s.Period.End, &s.Anchor, &terms, &sale,
+		&s.CancelAtPeriodEnd, &scheduled, &pending, &s.CreatedAt, &ended)
+	if err != nil {
+		return s, err
+	}
+	s.ProviderID, s.EndedAt = orZero(providerID), orZero(ended)
+	if s.Terms, err = decodeSale(terms, sale); err != nil {
+		return s, err
+	}
+	if s.Scheduled, err = decodeScheduled(scheduled); err != nil {
+		return s, err
+	}
+	s.Pending, err = decodePending(pending)
+	return s, err
+}
+
+// Subscription reads the identity's subscription: the live one, or else one whose
+// first payment is still being confirmed.
+func (a App) Subscription(ctx context.Context, identity string) (s billing.Subscription, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		s, err = tx.subscription(ctx, identity)
+		return err
+	})
+	return s, err
+}
+
+func (tx appTx) subscription(ctx context.Context, identity string) (billing.Subscription, error) {
+	s, err := find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity)
+	if errors.Is(err, ErrUnknown) {
+		return find(ctx, tx, selectIncompleteSubscription, readSubscription, fault.New(fault.SubscriptionNotFound), identity)
+	}
+	return s, err
+}
+
+// liveSubscription is the identity's, or nil.
+func (tx appTx) liveSubscription(ctx context.Context, identity string) (*billing.Subscription, error) {
+	return optionalRow(find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity))
+}
+
+// optionalRow turns what is not known into nothing.
+func optionalRow[T any](value T, err error) (*T, error) {
+	if errors.Is(err, ErrUnknown) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &value, nil
+}
+
+// keepSubscription writes a subscription of a locked wallet: billing's columns and
+// the engine's, the features that it holds fast, and when a free one turns. The
+// wallet's version moves, so the next use, on whichever node, is decided by it.
+//
+// The one that it replaces has to be written before it: a wallet has one that is
+// live.
+func (tx appTx) keepSubscription(ctx context.Context, w *wallet, s billing.Subscription) error {
+	lists, sale, err := encodeSale(s.Terms)
+	if err != nil {
+		return err
+	}
+	scheduled, err := encodeScheduled(s.Scheduled)
+	if err != nil {
+		return err
+	}
+	pending, err := encodePending(s.Pending)
+	if err != nil {
+		return err
+	}
+	var connection ids.ID
+	if !s.Local() {
+		current, err := tx.connection(ctx)
+		if err != nil {
+			return err
+		}
+		connection = current.ID
+	}
+	if err := tx.exec(ctx, putSubscription, 1, s.ID, tx.scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, orNull(connection),
+		orNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, orNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
+		s.CreatedAt, orNull(s.EndedAt)); err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, touchWallet, 1, w.ID); err != nil {
+		return err
+	}
+	if err := tx.planTurn(ctx, s); err != nil {
+		return err
+	}
+	if !s.Live() {
+		return tx.refer(ctx, s.ID, metering.Terms{})
+	}
+	return tx.refer(ctx, s.ID, s.Terms.Metering())
+}
+
+// planTurn asks for a free subscription to be turned at the end of its period. The
+// row is written anew: the period may have been put off.
+func (tx appTx) planTurn(ctx context.Context, s billing.Subscription) error {
+	if !s.Local() {
+		return nil
+	}
+	if err := tx.dropWork(ctx, WorkFree, s.ID.String()); err != nil || s.Ended() {
+		return err
+	}
+	return tx.enqueue(ctx, Work{Kind: WorkFree, Object: s.ID.String(), DueAt: s.Period.End})
+}
+
+// RenewFree takes a free subscription that runs here one step closer to the period
+// of now, with the credits of each period on the way.
+func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now int64) (s billing.Subscription, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.hold(ctx, f); err != nil {
+			return err
+		}
+		if s, err = find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
+			return err
+		}
+		locked, err := tx.lockWallets(ctx, s.Identity)
+		if err != nil {
+			return err
+		}
+		w := &locked[0]
+		// Read again, now that nobody else writes it.
+		if s, err = find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
+			return err
+		}
+		if !s.Local() {
+			return ErrUnknown
+		}
+		known, err := tx.payments(ctx, selectPayments, w.ID, s.ID)
+		if err != nil {
+			return err
+		}
+		var settled []billing.Payment
+		s, settled = billing.RenewFree(s, plainPayments(known), now)
+		if err := tx.keepSubscription(ctx, w, s); err != nil {
+			return err
+		}
+		if err := tx.settle(ctx, w, s.ID, settled, now); err != nil {
+			return err
+		}
+		return tx.hint(ctx)
+	})
+	a.walletChanged(s.Identity)
+	return s, err
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+// storedSale is what terms say beyond the lists that the engine reads. The names are
+// for ever, as those of storedTerms are.
+type storedSale struct {
+	PlanID        string        `json:"planId"`
+	PlanKey       string        `json:"planKey"`
+	AmountCents   int64         `json:"amountCents"`
+	Currency      string        `json:"currency"`
+	Interval      string        `json:"interval"`
+	PriceID       string        `json:"priceId,omitempty"`
+	TopupsEnabled bool          `json:"topupsEnabled"`
+	Grants        []storedGrant `json:"grants,omitempty"`
+}
+
+// frozenTerms are terms as a whole, where the engine does not read them.
+type frozenTerms struct {
+	Lists json.RawMessage `json:"lists"`
+	Sale  json.RawMessage `json:"sale"`
+}
+
+// encodeSale gives the two parts of terms: the engine's lists, and the sale.
+func encodeSale(t billing.Terms) (lists, sale []byte, err error) {
+	if lists, err = encodeTerms(t.Metering(), nil); err != nil {
+		return nil, nil, err
+	}
+	stored := storedSale{
+		PlanID: t.PlanID.String(), PlanKey: t.PlanKey, AmountCents: t.AmountCents, Currency: t.Currency,
+		Interval: string(t.Interval), PriceID: t.PriceID, TopupsEnabled: t.TopupsEnabled,
+	}
+	for _, g := range t.Grants {
+		stored.Grants = append(stored.Grants, storedGrant{g.CreditID.String(), g.CreditKey, g.Amount.String()})
+	}
+	sale, err = json.Marshal(stored)
+	return lists, sale, err
+}
+
+// decodeSale undoes encodeSale. A subscription that nothing was sold for, such as
+// one from before there were sales, has none.
+func decodeSale(lists, sale []byte) (t billing.Terms, err error) {
+	engine, _, err := decodeTerms(lists)
+	if err != nil {
+		return t, err
+	}
+	t.Limits, t.Multipliers = engine.Limits, engine.Multipliers
+	if sale == nil {
+		return t, nil
+	}
+	var stored storedSale
+	if err := json.Unmarshal(sale, &stored); err != nil {
+		return t, fmt.Errorf("store: sale: %w", err)
+	}
+	if t.PlanID, err = parseUUID(stored.PlanID); err != nil {
+		return t, fmt.Errorf("store: sale: %w", err)
+	}
+	t.PlanKey, t.PriceID, t.TopupsEnabled = stored.PlanKey, stored.PriceID, stored.TopupsEnabled
+	t.Price = billing.Price{AmountCents: stored.AmountCents, Currency: stored.Currency, Interval: billing.Interval(stored.Interval)}
+	for _, g := range stored.Grants {
+		id, err := parseUUID(g.CreditID)
+		amount, ok := metering.ParseAmount(g.Amount)
+		if err != nil || !ok {
+			return t, fmt.Errorf("store: sale: a grant is malformed")
+		}
+		t.Grants = append(t.Grants, billing.Grant{CreditID: id, CreditKey: g.CreditKey, Amount: amount})
+	}
+	return t, nil
+}
+
+func freezeTerms(t billing.Terms) ([]byte, error) {
+	lists, sale, err := encodeSale(t)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(frozenTerms{lists, sale})
+}
+
+func thawTerms(text []byte) (billing.Terms, error) {
+	var frozen frozenTerms
+	if err := json.Unmarshal(text, &frozen); err != nil {
+		return billing.Terms{}, fmt.Errorf("store: frozen terms: %w", err)
+	}
+	return decodeSale(frozen.Lists, frozen.Sale)
+}
+
+// waitingChange is a scheduled or a pending change as a subscription's row has it.
+type waitingChange struct {
+	Terms       json.RawMessage `json:"terms"`
+	EffectiveAt int64           `json:"effectiveAt,omitempty"`
+	ExpiresAt   int64           `json:"expiresAt,omitempty"`
+	PaymentURL  string          `json:"paymentUrl,omitempty"`
+}
+
+func encodeScheduled(c *billing.ScheduledChange) ([]byte, error) {
+	if c == nil {
+		return nil, nil
+	}
+	terms, err := freezeTerms(c.Target)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(waitingChange{Terms: terms, EffectiveAt: c.EffectiveAt})
+}
+
+func encodePending(c *billing.PendingChange) ([]byte, error) {
+	if c == nil {
+		return nil, nil
+	}
+	terms, err := freezeTerms(c.Target)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(waitingChange{Terms: terms, ExpiresAt: c.ExpiresAt, PaymentURL: c.PaymentURL})
+}
+
+func decodeScheduled(text []byte) (*billing.ScheduledChange, error) {
+	waiting, terms, err := decodeWaiting(text)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	return &billing.ScheduledChange{Target: terms, EffectiveAt: waiting.EffectiveAt}, nil
+}
+
+func decodePending(text []byte) (*billing.PendingChange, error) {
+	waiting, terms, err := decodeWaiting(text)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	return &billing.PendingChange{Target: terms, ExpiresAt: waiting.ExpiresAt, PaymentURL: waiting.PaymentURL}, nil
+}
+
+func decodeWaiting(text []byte) (waiting waitingChange, terms billing.Terms, err error) {
+	if text == nil {
+		return waiting, terms, nil
+	}
+	if err := json.Unmarshal(text, &waiting); err != nil {
+		return waiting, terms, fmt.Errorf("store: waiting change: %w", err)
+	}
+	terms, err = thawTerms(waiting.Terms)
+	return waiting, terms, err
+}

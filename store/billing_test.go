@@ -1,0 +1,269 @@
+package store_test
+
+import (
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+func TestHearSubscription(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+
+	t.Run("credits a paid period once, however often it is said", func(t *testing.T) {
+		s := newStorefront(t, db)
+		first := s.subscribe(t, "ann", "sub_1")
+		if len(first.Settled) != 1 || !first.Subscription.Live() {
+			t.Fatalf("%+v", first)
+		}
+		again := s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))
+		if len(again.Settled) != 0 || again.Subscription.ID != first.Subscription.ID {
+			t.Errorf("%+v", again)
+		}
+		if held, _ := s.balance(t, "ann", s.credit); held != 1_000 {
+			t.Errorf("%d tokens", held)
+		}
+	})
+
+	t.Run("keeps all that is known of the subscription", func(t *testing.T) {
+		s := newStorefront(t, db)
+		max := s.newPlan(t, "max", 9900, 5_000)
+		first := s.subscribe(t, "ann", "sub_1").Subscription
+		said := paid("sub_1", s.plan, "in_sub_1")
+		said.CancelAtPeriodEnd = true
+		said.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
+		said.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
+		projected := s.hear(t, "ann", ids.ID{}, said).Subscription
+		stored, err := s.Subscription(t.Context(), "ann")
+		noError(t, err)
+		if !reflect.DeepEqual(stored, projected) || stored.ID != first.ID {
+			t.Errorf("stored\n%+v\nprojected\n%+v", stored, projected)
+		}
+		if stored.Scheduled == nil || stored.Pending == nil || stored.Scheduled.Target.PlanID != max.ID || len(stored.Terms.Grants) != 1 {
+			t.Errorf("%+v", stored)
+		}
+	})
+
+	t.Run("is heard by the engine with the next use", func(t *testing.T) {
+		s := newStorefront(t, db)
+		usage := openUsage(t, db)
+		key, _ := s.newKey(t, "setup")
+		use := func(event string, quantity int64) error {
+			t.Helper()
+			d, err := usage.Track(store.Use{Scope: s.application.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: "messages",
+				Use: metering.Use{TransactionID: ids.New(), EventID: event, Quantity: quantity}})
+			noError(t, err)
+			return d.Err()
+		}
+		wantFault(t, use("before", 1), fault.InsufficientBalance)
+		s.subscribe(t, "ann", "sub_1")
+		noError(t, use("included", 5))
+		wantFault(t, use("too much", 1), fault.FeatureLimitExceeded)
+		s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1", "in_renewal"))
+		noError(t, use("next period", 5))
+		ended := paid("sub_1", s.plan)
+		ended.Status = billing.ProviderCanceled
+		s.hear(t, "ann", ids.ID{}, ended)
+		noError(t, use("from the balance", 5))
+		if held, _ := s.balance(t, "ann", s.credit); held != 2_000-5*7 {
+			t.Errorf("%d tokens", held)
+		}
+	})
+
+	t.Run("locks the features that its terms name while it is live", func(t *testing.T) {
+		s := newStorefront(t, db)
+		s.subscribe(t, "ann", "sub_1")
+		none := []metering.Limit{}
+		_, err := s.UpdatePlan(t.Context(), "pro", billing.PlanPatch{Limits: &none})
+		noError(t, err)
+		dearer := metering.FeaturePatch{Cost: new(metering.Amount(8))}
+		_, err = s.UpdateFeature(t.Context(), "messages", dearer, moment)
+		wantFault(t, err, fault.PricingLocked)
+		ended := paid("sub_1", s.plan)
+		ended.Status = billing.ProviderCanceled
+		s.hear(t, "ann", ids.ID{}, ended)
+		_, err = s.UpdateFeature(t.Context(), "messages", dearer, moment)
+		noError(t, err)
+	})
+
+	t.Run("says what nobody here has asked for is unknown", func(t *testing.T) {
+		s := newStorefront(t, db)
+		for _, bought := range []ids.ID{{}, ids.New()} {
+			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: s.lease(t, "x"), Said: paid("sub_other", s.plan), Bought: bought, Now: moment})
+			if !errors.Is(err, store.ErrUnknown) {
+				t.Error(err)
+			}
+		}
+	})
+
+	t.Run("asks once to end and refund a second one", func(t *testing.T) {
+		s := newStorefront(t, db)
+		s.subscribe(t, "ann", "sub_1")
+		_, change := s.checkout(t, "ann", s.plan)
+		for range 3 {
+			s.hear(t, "ann", change.ID, paid("sub_2", s.plan, "in_2"))
+		}
+		for _, key := range []string{"cancel_now:sub_2", "refund_invoice:in_2"} {
+			op, err := s.Op(t.Context(), billing.OpAction, key)
+			if err != nil || op.State != billing.OpRunning || op.Parameters["object"] == "" || op.Identity != "ann" {
+				t.Errorf("%s: %+v, %v", key, op, err)
+			}
+		}
+		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
+		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.ExtraSubscription || alerts[0].Identity != "ann" {
+			t.Errorf("%+v, %v", alerts, err)
+		}
+		if held, _ := s.balance(t, "ann", s.credit); held != 1_000 {
+			t.Errorf("%d tokens", held)
+		}
+	})
+
+	t.Run("puts a bought one in the place of a free one", func(t *testing.T) {
+		s := newStorefront(t, db)
+		free := s.startFree(t, "ann")
+		change := billing.Change{ID: ids.New(), Kind: billing.Checkout, Replaces: free.ID, Target: s.plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment}
+		s.begin(t, "ann", billing.OpChange, func(i *store.Intent) { i.Change = &change })
+		session := billing.ProviderSession{ID: "cs_1", Status: billing.SessionOpen, URL: "https://pay.example", ExpiresAt: moment + 9}
+		_, err := s.HearCheckout(t.Context(), s.lease(t, "identity:ann"), change.ID, session, moment, nil)
+		noError(t, err)
+		waiting, err := s.Subscription(t.Context(), "ann")
+		if err != nil || waiting.ID != free.ID || waiting.Pending == nil || waiting.Pending.PaymentURL != session.URL {
+			t.Fatalf("%+v, %v", waiting, err)
+		}
+		p := s.hear(t, "ann", change.ID, paid("sub_1", s.plan, "in_1"))
+		if p.Replaced == nil || p.Replaced.ID != free.ID {
+			t.Fatalf("%+v", p)
+		}
+		now, err := s.Subscription(t.Context(), "ann")
+		if err != nil || now.ProviderID != "sub_1" {
+			t.Errorf("%+v, %v", now, err)
+		}
+		if due, err := s.DueWork(t.Context(), aMonth.End, 100); err != nil || hasWork(due, store.WorkFree, free.ID.String()) {
+			t.Errorf("the replaced one is still to be turned: %v, %v", due, err)
+		}
+	})
+
+	t.Run("ends the conversation that it was heard in, with the answer", func(t *testing.T) {
+		s := newStorefront(t, db)
+		rec, change := s.checkout(t, "ann", s.plan)
+		p, err := s.HearSubscription(t.Context(), store.Hearing{
+			Fence: s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment, Close: &rec.Op,
+			Watch: func(billing.Subscription) int64 { return moment + 7 },
+		})
+		noError(t, err)
+		closed, err := s.OpByID(t.Context(), rec.ID)
+		if err != nil || closed.State != billing.OpDone || !reflect.DeepEqual(*closed.Answer, p.Subscription) {
+			t.Errorf("%+v, %v", closed, err)
+		}
+		due, err := s.DueWork(t.Context(), moment+60_000, 100)
+		if err != nil || hasWork(due, store.WorkOp, rec.ID.String()) || !hasWork(due, store.WorkSubscription, "sub_1") {
+			t.Errorf("%+v, %v", due, err)
+		}
+	})
+
+	t.Run("leaves nothing behind when a credit does not fit", func(t *testing.T) {
+		s := newStorefront(t, db)
+		s.deposit(t, depositOf("ann", "tokens", metering.MaxAmount, "all"))
+		_, change := s.checkout(t, "ann", s.plan)
+		_, err := s.HearSubscription(t.Context(), store.Hearing{
+			Fence: s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
+		})
+		wantFault(t, err, fault.BalanceOverflow)
+		_, err = s.Subscription(t.Context(), "ann")
+		wantFault(t, err, fault.SubscriptionNotFound)
+		if payments, err := s.Payments(t.Context(), "ann", 10); err != nil || len(payments) != 0 {
+			t.Errorf("%+v, %v", payments, err)
+		}
+		if c, err := s.Change(t.Context(), change.ID); err != nil || c.State != billing.ChangeRequested {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+
+	t.Run("two workers with the same word store it once", func(t *testing.T) {
+		s := newStorefront(t, db)
+		_, change := s.checkout(t, "ann", s.plan)
+		fence := s.lease(t, "identity:ann")
+		var wait sync.WaitGroup
+		for range 8 {
+			wait.Go(func() {
+				_, err := s.HearSubscription(t.Context(), store.Hearing{
+					Fence: fence, Said: paid("sub_1", s.plan, "in_1", "in_2"), Bought: change.ID, Now: moment,
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		if held, _ := s.balance(t, "ann", s.credit); held != 2_000 {
+			t.Errorf("%d tokens", held)
+		}
+	})
+}
+
+func hasWork(list []store.Work, kind store.WorkKind, object string) bool {
+	for _, w := range list {
+		if w.Kind == kind && w.Object == object {
+			return true
+		}
+	}
+	return false
+}
+
+// Whoever was too slow has seen something old.
+func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
+	t.Parallel()
+	s := newStorefront(t, storetest.Open(t))
+	rec, change := s.checkout(t, "ann", s.plan)
+	topUp := s.topUp(t, "ann")
+	slow := s.lease(t, "identity:ann")
+	s.lease(t, "identity:ann")
+	before := dumpOf(t, s.application.ID)
+	for name, write := range map[string]func() error{
+		"HearSubscription": func() error {
+			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: slow, Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
+			return err
+		},
+		"HearCheckout": func() error {
+			_, err := s.HearCheckout(t.Context(), slow, change.ID, billing.ProviderSession{ID: "cs_1"}, moment, nil)
+			return err
+		},
+		"HearTopUp": func() error {
+			_, err := s.HearTopUp(t.Context(), slow, topUp.ID, sessionOf(topUp), moment, nil)
+			return err
+		},
+		"HearCharge":  func() error { return s.HearCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
+		"PutOp":       func() error { return s.PutOp(t.Context(), slow, rec.Sending(moment)) },
+		"CloseOp":     func() error { return s.CloseOp(t.Context(), slow, store.Closing{Op: rec.Op}) },
+		"PutChange":   func() error { return s.PutChange(t.Context(), slow, rec.Op, change) },
+		"PlanRefused": func() error { return s.PlanRefused(t.Context(), slow, s.plan.ID, s.plan.Sync, "no") },
+		"PlanSynced": func() error {
+			_, err := s.PlanSynced(t.Context(), slow, store.SyncedPlan{PlanID: s.plan.ID}, moment)
+			return err
+		},
+		"RenewFree": func() error {
+			_, err := s.RenewFree(t.Context(), slow, ids.New(), moment)
+			return err
+		},
+		"Begin": func() error {
+			_, _, err := s.Begin(t.Context(), store.Beginning{Fence: slow, Identity: "ann", Op: opOf(billing.OpChange, "k"), Now: moment,
+				Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: opOf(billing.OpChange, "k")}, nil }})
+			return err
+		},
+	} {
+		if err := write(); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := dumpOf(t, s.application.ID); after != before {
+		t.Errorf("rows have changed from\n%s\nto\n%s", before, after)
+	}
+}

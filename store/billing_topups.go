@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+)
+
+const topUpColumns = `
+	t.id, w.identity, t.credit_id, c.key, t.amount_nanocredits, t.amount_cents, t.currency, t.customer_id, t.live, t.session_id, t.url,
+	t.expires_at, t.status, t.created_at`
+
+const fromTopUps = `
+	FROM topups t
+	JOIN wallets w ON w.app_id = $1 AND w.id = t.wallet_id
+	JOIN credits c ON c.app_id = $1 AND c.id = t.credit_id`
+
+var (
+	insertTopUp = declare("insert top-up", `
+		INSERT INTO topups (app_id, id, org_id, wallet_id, credit_id, amount_nanocredits, amount_cents, currency, connection_id, customer_id,
+			live, session_id, url, expires_at, status, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`)
+
+	selectTopUp = declare("select top-up", `
+		SELECT`+topUpColumns+fromTopUps+`
+		WHERE t.app_id = $1 AND t.id = $2`)
+
+	updateTopUp = declare("update top-up", `
+		UPDATE topups SET customer_id = $3, session_id = $4, url = $5, expires_at = $6, status = $7
+		WHERE app_id = $1 AND id = $2`)
+)
+
+func readTopUp(row pgx.CollectableRow) (t billing.TopUp, err error) {
+	var session, url *string
+	err = row.Scan(&t.ID, &t.Identity, &t.Credit.CreditID, &t.Credit.CreditKey, (*amount)(&t.Credit.Amount), &t.AmountCents, &t.Currency,
+		&t.CustomerID, &t.Live, &session, &url, &t.ExpiresAt, &t.Status, &t.CreatedAt)
+	t.SessionID, t.URL = orZero(session), orZero(url)
+	return t, err
+}
+
+func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopUp) error {
+	connection, err := tx.connection(ctx)
+	if err != nil {
+		return err
+	}
+	return tx.exec(ctx, insertTopUp, 1, t.ID, tx.scope.OrgID, walletID, t.Credit.CreditID, amount(t.Credit.Amount), t.AmountCents, t.Currency,
+		connection.ID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
+}
+
+// TopUp reads a purchase of credits.
+func (a App) TopUp(ctx context.Context, id ids.ID) (t billing.TopUp, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
+		return err
+	})
+	return t, err
+}
+
+// HearTopUp takes a purchase of credits to where its session stands, and credits
+// it once when it was paid.
+func (a App) HearTopUp(ctx context.Context, f Fence, topUp ids.ID, said billing.ProviderSession, now int64, end *Closing) (t billing.TopUp, err error) {
+	for range maxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			if err := tx.hold(ctx, f); err != nil {
+				return err
+			}
+			t, err = tx.hearTopUp(ctx, topUp, said, now)
+			if err != nil {
+				return err
+			}
+			return tx.close(ctx, end)
+		})
+		if !errors.Is(err, errCommitUnknown) {
+			break
+		}
+	}
+	a.walletChanged(t.Identity)
+	return t, err
+}
+
+func (tx appTx) hearTopUp(ctx context.Context, id ids.ID, said billing.ProviderSession, now int64) (billing.TopUp, error) {
+	t, err := find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
+	if err != nil {
+		return t, err
+	}
+	locked, err := tx.lockWallets(ctx, t.Identity)
+	if err != nil {
+		return t, err
+	}
+	w := &locked[0]
+	// Read again, now that nobody else writes it.
+	if t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
+		return t, err
+	}
+	t, settled, alerts := t.Settle(said)
+	if err := tx.exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status); err != nil {
+		return t, err
+	}
+	if err := tx.settle(ctx, w, ids.ID{}, settled, now); err != nil {
+		return t, err
+	}
+	return t, tx.raise(ctx, w.ID, alerts, now)
+}

@@ -1,0 +1,185 @@
+package store_test
+
+import (
+	"context"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+)
+
+func init() { appCalls = append(appCalls, billingCalls...) }
+
+// turn is a lease of the door's own application.
+func turn(ctx context.Context, a store.App) store.Fence {
+	f, _, err := a.Lease(ctx, "identity:bob@example.com", ids.New(), moment, moment+1)
+	if err != nil {
+		return store.Fence{}
+	}
+	_ = a.Release(ctx, f)
+	return f
+}
+
+// What is known by the provider's names is there for the neighbour too, under the
+// same names; what is known by our ids is not.
+var billingCalls = []call[store.App]{
+	{"ClockOffset", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.ClockOffset(ctx) }},
+	{"Lease", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		_, held, err := a.Lease(ctx, "identity:ann@example.com", ids.New(), moment, moment+1)
+		return held, err
+	}},
+	{"Release", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.Release(ctx, store.Fence{Name: "identity:bob@example.com", Number: 1})
+	}},
+
+	{"Connection", "", fault.PaymentsNotConfigured, "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Connection(ctx) }},
+	{"ConnectionByID", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.ConnectionByID(ctx, h.connection.ID)
+	}},
+	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.PutConnection(ctx, h.connection, moment)
+	}},
+	{"SetEventsAfter", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.SetEventsAfter(ctx, h.connection.ID, moment)
+	}},
+	{"SetPortalConfiguration", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.SetPortalConfiguration(ctx, h.connection.ID, "bpc_1")
+	}},
+	{"Customer", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Customer(ctx, h.connection.ID, "ann@example.com")
+	}},
+	{"KeepCustomer", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.KeepCustomer(ctx, h.connection.ID, "bob@example.com", "cus_bob", moment)
+	}},
+	{"ForgetCustomer", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.ForgetCustomer(ctx, h.connection.ID, "cus_ann")
+	}},
+
+	{"Enqueue", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.Enqueue(ctx, store.Work{Kind: store.WorkInvoice, Object: "in_1"})
+	}},
+	{"EnqueuePlans", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.EnqueuePlans(ctx, moment)
+	}},
+	{"DueWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.DueWork(ctx, moment, 100) }},
+	{"NextWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		at, _, err := a.NextWork(ctx)
+		return at, err
+	}},
+	{"FailingWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.FailingWork(ctx, 100) }},
+	{"FinishWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.FinishWork(ctx, h.work, 0)
+	}},
+	{"PostponeWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.PostponeWork(ctx, h.work, "no answer", moment+1)
+	}},
+	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.ReceiveEvent(ctx, h.connection.ID, store.WebhookEvent{ID: "evt_1"}, []store.Work{{Kind: store.WorkInvoice, Object: "in_2"}})
+	}},
+	{"UnseenEvents", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.UnseenEvents(ctx, h.connection.ID, []string{"evt_1", "evt_2"})
+	}},
+	{"WebhookEvents", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.WebhookEvents(ctx, store.Page{Limit: 100}))
+	}},
+
+	{"Op", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Op(ctx, h.op.Kind, h.op.IdempotencyKey)
+	}},
+	{"OpByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.OpByID(ctx, h.op.ID) }},
+	{"PutOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.PutOp(ctx, turn(ctx, a), h.op.Op)
+	}},
+	{"CloseOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.CloseOp(ctx, turn(ctx, a), store.Closing{Op: h.op.Op, DropChange: h.change.ID})
+	}},
+	{"CloseOp", "a subscription of another", anyError, anyError, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.CloseOp(ctx, turn(ctx, a), store.Closing{Op: h.op.Op, Subscription: &h.paidSubscription})
+	}},
+	{"Begin", "its idempotency key", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		op := opOf(h.op.Kind, h.op.IdempotencyKey)
+		rec, _, err := a.Begin(ctx, store.Beginning{
+			Fence: turn(ctx, a), Identity: "bob@example.com", PlanKey: "max", Op: op, Now: moment,
+			Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op}, nil },
+		})
+		return rec, err
+	}},
+	{"Change", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.Change(ctx, h.change.ID) }},
+	{"PutChange", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		next := h.change
+		next.ID, next.SessionID, next.SubscriptionID = ids.New(), "", ids.ID{}
+		return nil, a.PutChange(ctx, turn(ctx, a), h.op.Op, next)
+	}},
+
+	{"HearSubscription", "the provider's id", anyError, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Said: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
+	}},
+	{"HearSubscription", "the change that bought it", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Said: paid("sub_new", h.plan), Bought: h.change.ID, Now: moment})
+	}},
+	{"HearCheckout", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.HearCheckout(ctx, turn(ctx, a), h.change.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
+	}},
+	{"HearTopUp", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.HearTopUp(ctx, turn(ctx, a), h.topUp.ID, sessionOf(h.topUp), moment, nil)
+	}},
+	{"HearCharge", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.HearCharge(ctx, turn(ctx, a), billing.ProviderCharge{
+			ID: "ch_in_sub_bob", Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 9900, Status: "succeeded"}},
+		}, moment)
+	}},
+	{"RenewFree", "", anyError, anyError, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.RenewFree(ctx, turn(ctx, a), h.paidSubscription.ID, moment)
+	}},
+
+	{"Subscription", "", fault.SubscriptionNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.Subscription(ctx, "bob@example.com")
+	}},
+	{"TopUp", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.TopUp(ctx, h.topUp.ID) }},
+	{"CheckoutByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.CheckoutByID(ctx, h.topUp.ID)
+	}},
+	{"CheckoutBySession", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.CheckoutBySession(ctx, sessionOf(h.topUp).ID)
+	}},
+	{"Checkouts", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Checkouts(ctx, store.CheckoutPage{Page: store.Page{Limit: 100}}))
+	}},
+	{"Payments", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.Payments(ctx, "bob@example.com", 100)
+	}},
+	{"Alerts", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Alerts(ctx, store.Page{Limit: 100}, true))
+	}},
+	{"ResolveAlert", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.ResolveAlert(ctx, h.alertID, moment)
+	}},
+	{"IdentityOfSubscription", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.IdentityOfSubscription(ctx, "sub_bob")
+	}},
+	{"IdentityOfChange", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.IdentityOfChange(ctx, h.change.ID)
+	}},
+	{"IdentityOfCharge", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.IdentityOfCharge(ctx, "ch_in_sub_bob", "")
+	}},
+	{"IdentityOfFree", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.IdentityOfFree(ctx, h.paidSubscription.ID)
+	}},
+
+	{"PlanByID", "", fault.PlanNotFound, fault.PlanNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.PlanByID(ctx, h.plan.ID)
+	}},
+	{"PlanSynced", "", fault.PlanNotFound, fault.PlanNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.PlanSynced(ctx, turn(ctx, a), store.SyncedPlan{
+			PlanID: h.plan.ID, Began: h.plan.Sync, Connection: h.connection.ID, ProductID: "prod_1", PriceID: "price_1", Terms: h.plan.Terms(),
+		}, moment)
+	}},
+	{"PlanRefused", "", fault.PlanNotFound, fault.PlanNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.PlanRefused(ctx, turn(ctx, a), h.plan.ID, h.plan.Sync, "no")
+	}},
+	{"PriceArchived", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.PriceArchived(ctx, "price_max", moment)
+	}},
+}

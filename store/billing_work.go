@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+// WorkKind says what is to be done.
+type WorkKind string
+
+// The kinds of work. The objects of the first group are ours, those of the second
+// the provider's; the third is about the application as a whole.
+const (
+	WorkPlan WorkKind = "plan" // tell the provider of it
+	WorkOp   WorkKind = "op"   // finish the conversation
+	WorkFree WorkKind = "free" // turn a free subscription
+
+	WorkArchive      WorkKind = "archive" // take a price off sale
+	WorkSession      WorkKind = "session"
+	WorkSubscription WorkKind = "subscription"
+	WorkInvoice      WorkKind = "invoice"
+	WorkCharge       WorkKind = "charge"
+	WorkRefund       WorkKind = "refund"
+	WorkDispute      WorkKind = "dispute"
+	WorkSchedule     WorkKind = "schedule"
+	WorkCustomer     WorkKind = "customer"
+
+	WorkEvents WorkKind = "events" // read the provider's list of events
+	WorkSweep  WorkKind = "sweep"  // compare everything
+)
+
+// Work is one thing to be done, by the application's clock. Whoever takes it does
+// so without removing it, so nothing is lost when they vanish.
+type Work struct {
+	Kind      WorkKind
+	Object    string
+	DueAt     int64
+	Tries     int    // that failed, in a row
+	Version   ids.ID // another one each time it is asked for
+	LastError string
+}
+
+const workColumns = `kind, object, due_at, tries, version, last_error`
+
+var (
+	enqueueWork = declare("enqueue work", `
+		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
+		SELECT s.app_id, s.org_id, t.kind, t.object, t.due_at, $5
+		FROM app_state s CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) AS t (kind, object, due_at)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, kind, object) DO UPDATE
+		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version`)
+
+	enqueuePlans = declare("enqueue plans", `
+		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
+		SELECT s.app_id, s.org_id, 'plan', p.id::text, $2, $3
+		FROM app_state s JOIN plans p ON p.app_id = $1
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, kind, object) DO UPDATE
+		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version`)
+
+	selectDueWork = declare("select due work", `
+		SELECT `+workColumns+`
+		FROM work_queue WHERE app_id = $1 AND due_at <= $2 ORDER BY due_at, kind, object LIMIT $3`)
+
+	selectNextWork = declare("select next work", `
+		SELECT due_at FROM work_queue WHERE app_id = $1 ORDER BY due_at LIMIT 1`)
+
+	deleteWork = declare("delete work", `
+		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4`)
+
+	dropWork = declare("drop work", `
+		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3`)
+
+	repeatWork = declare("repeat work", `
+		UPDATE work_queue SET due_at = $5, tries = 0, last_error = NULL
+		WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4`)
+
+	postponeWork = declare("postpone work", `
+		UPDATE work_queue SET tries = tries + 1, last_error = $5, due_at = CASE WHEN version = $4 THEN $6 ELSE due_at END
+		WHERE app_id = $1 AND kind = $2 AND object = $3`)
+)
+
+func readWork(row pgx.CollectableRow) (w Work, err error) {
+	var lastError *string
+	err = row.Scan(&w.Kind, &w.Object, &w.DueAt, &w.Tries, &w.Version, &lastError)
+	w.LastError = orZero(lastError)
+	return w, err
+}
+
+// Enqueue asks for work, no later than it was asked for before.
+func (a App) Enqueue(ctx context.Context, work ...Work) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.enqueue(ctx, work...); err != nil {
+			return err
+		}
+		return tx.hint(ctx)
+	})
+}
+
+// EnqueuePlans asks that the provider be told of every plan.
+func (a App) EnqueuePlans(ctx context.Context, now int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if _, err := tx.execAny(ctx, enqueuePlans, now, ids.New()); err != nil {
+			return err
+		}
+		return tx.hint(ctx)
+	})
+}
+
+// enqueue asks for work. Whoever calls it ends the transaction with a hint.
+func (tx appTx) enqueue(ctx context.Context, work ...Work) error {
+	if len(work) == 0 {
+		return nil
+	}
+	var kinds, objects []string
+	var due []int64
+	for _, w := range once(work) {
+		kinds, objects, due = append(kinds, string(w.Kind)), append(objects, w.Object), append(due, w.DueAt)
+	}
+	return tx.exec(ctx, enqueueWork, int64(len(kinds)), kinds, objects, due, ids.New())
+}
+
+// once keeps the first of each object: one statement cannot change a row twice.
+func once(work []Work) (list []Work) {
+	type object struct {
+		kind WorkKind
+		name string
+	}
+	seen := make(map[object]bool, len(work))
+	for _, w := range work {
+		if name := (object{w.Kind, w.Object}); !seen[name] {
+			seen[name] = true
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// dropWork forgets what need not be done any more.
+func (tx appTx) dropWork(ctx context.Context, kind WorkKind, object string) error {
+	_, err := tx.execAny(ctx, dropWork, kind, object)
+	return err
+}
+
+// DueWork lists what is to be done by now, the longest waiting first.
+func (a App) DueWork(ctx context.Context, now int64, most int) (list []Work, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, selectDueWork, readWork, now, most)
+		return err
+	})
+	return list, err
+}
+
+// NextWork says when there is something to be done next, if there is anything.
+func (a App) NextWork(ctx context.Context) (dueAt int64, found bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		next, err := collect(ctx, tx, selectNextWork, pgx.RowTo[int64])
+		if found = len(next) == 1; found {
+			dueAt = next[0]
+		}
+		return err
+	})
+	return dueAt, found, err
+}
+
+// FinishWork takes work off the queue, or puts it back until its next time when
+// that is not zero. What was asked for again meanwhile stays as it is.
+func (a App) FinishWork(ctx context.Context, w Work, next int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) (err error) {
+		if next == 0 {
+			_, err = tx.execAny(ctx, deleteWork, w.Kind, w.Object, w.Version)
+		} else {
+			_, err = tx.execAny(ctx, repeatWork, w.Kind, w.Object, w.Version, next)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.hint(ctx)
+	})
+}
+
+// maxWorkError is as much of a reason as is kept, in characters.
+const maxWorkError = 500
+
+// PostponeWork notes that work failed and when to try again. What was asked for
+// again meanwhile is not put off.
+func (a App) PostponeWork(ctx context.Context, w Work, reason string, until int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if _, err := tx.execAny(ctx, postponeWork, w.Kind, w.Object, w.Version, cutText(reason, maxWorkError), until); err != nil {
+			return err
+		}
+		return tx.hint(ctx)
+	})
+}
+
+// cutText makes a text of whatever was said that Postgres takes and people read.
+func cutText(text string, characters int) string {
+	clean := make([]rune, 0, min(len(text), characters))
+	for _, r := range text { // what is no UTF-8 comes as U+FFFD
+		if len(clean) == characters {
+			break
+		}
+		if r != 0 {
+			clean = append(clean, r)
+		}
+	}
+	return string(clean)
+}

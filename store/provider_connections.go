@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+// ConnectionMode is what is at the other end.
+type ConnectionMode string
+
+// An application is paid through an account at Stripe, or through the sandbox that
+// lives in the server.
+const (
+	StripeConnection  ConnectionMode = "stripe"
+	SandboxConnection ConnectionMode = "sandbox"
+)
+
+// SealedSecret is a secret that only the vault can read.
+type SealedSecret struct {
+	Sealed []byte
+	Until  int64 // when it ends; zero for never
+}
+
+// Connection is an application's account at the payment provider. Its secrets are
+// sealed before they come here.
+type Connection struct {
+	ID                  ids.ID
+	Mode                ConnectionMode
+	Live                bool // whether it is about real money
+	AccountID           string
+	SealedKey           []byte // empty when it can be made again
+	KeyLastFour         string
+	EndpointID          string         // of the webhooks
+	Secrets             []SealedSecret // of the webhooks, the current one first
+	EventsAfter         int64          // up to where the provider's list of events was read
+	PortalConfiguration string         // empty until it was made
+	CreatedAt           int64
+	ChangedAt           int64
+	ReplacedAt          int64 // zero for the current one
+}
+
+const connectionColumns = `
+	id, mode, live, account_id, api_key, api_key_last_four, endpoint_id, webhook_secrets, webhook_secrets_until,
+	events_after, portal_configuration, created_at, changed_at, replaced_at`
+
+var (
+	selectConnection = declare("select connection", `
+		SELECT`+connectionColumns+`
+		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL`)
+
+	selectConnectionByID = declare("select connection by id", `
+		SELECT`+connectionColumns+`
+		FROM provider_connections WHERE app_id = $1 AND id = $2`)
+
+	lockConnection = declare("lock connection", `
+		SELECT`+connectionColumns+`
+		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL FOR NO KEY UPDATE`)
+
+	insertConnection = declare("insert connection", `
+		INSERT INTO provider_connections (app_id, org_id,`+connectionColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL)`)
+
+	updateConnection = declare("update connection", `
+		UPDATE provider_connections SET live = $3, account_id = $4, api_key = $5, api_key_last_four = $6, endpoint_id = $7,
+			webhook_secrets = $8, webhook_secrets_until = $9, events_after = $10, portal_configuration = $11, changed_at = $12
+		WHERE app_id = $1 AND id = $2`)
+
+	retireConnection = declare("retire connection", `
+		UPDATE provider_connections SET replaced_at = $3 WHERE app_id = $1 AND id = $2`)
+
+	insertConnectionAddress = declare("insert connection address", `
+		INSERT INTO connection_directory (app_id, org_id, connection_id) VALUES ($1, $2, $3)`)
+
+	countUsesOfConnection = declare("count uses of connection", `
+		SELECT (SELECT count(*) FROM subscriptions s WHERE s.app_id = $1 AND s.connection_id = $2 AND s.provider_id IS NOT NULL
+				AND s.status <> 'canceled')
+			+ (SELECT count(*) FROM topups t WHERE t.app_id = $1 AND t.connection_id = $2 AND t.status IN ('open', 'processing'))
+			+ (SELECT count(*) FROM subscription_changes c WHERE c.app_id = $1 AND c.kind = 'checkout' AND c.state IN ('requested', 'pending'))`)
+
+	forgetPlansAtProvider = declare("forget plans at provider", `
+		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
+		WHERE app_id = $1`)
+
+	setEventsAfter = declare("set events after", `
+		UPDATE provider_connections SET events_after = $3 WHERE app_id = $1 AND id = $2`)
+
+	setPortalConfiguration = declare("set portal configuration", `
+		UPDATE provider_connections SET portal_configuration = $3 WHERE app_id = $1 AND id = $2`)
+)
+
+func readConnection(row pgx.CollectableRow) (Connection, error) {
+	var c Connection
+	var lastFour, endpoint, portal *string
+	var secrets [][]byte
+	var until []int64
+	var replaced *int64
+	err := row.Scan(&c.ID, &c.Mode, &c.Live, &c.AccountID, &c.SealedKey, &lastFour, &endpoint, &secrets, &until,
+		&c.EventsAfter, &portal, &c.CreatedAt, &c.ChangedAt, &replaced)
+	c.KeyLastFour, c.EndpointID, c.PortalConfiguration = orZero(lastFour), orZero(endpoint), orZero(portal)
+	c.ReplacedAt = orZero(replaced)
+	for i := range secrets {
+		c.Secrets = append(c.Secrets, SealedSecret{secrets[i], until[i]})
+	}
+	return c, err
+}
+
+// columns of the secrets.
+func (c Connection) secrets() (sealed [][]byte, until []int64) {
+	sealed, until = [][]byte{}, []int64{}
+	for _, s := range c.Secrets {
+		sealed, until = append(sealed, s.Sealed), append(until, s.Until)
+	}
+	return sealed, until
+}
+
+// Connection reads the account by which the application is paid.
+func (a App) Connection(ctx context.Context) (c Connection, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		c, err = tx.connection(ctx)
+		return err
+	})
+	return c, err
+}
+
+func (tx appTx) connection(ctx context.Context) (Connection, error) {
+	return find(ctx, tx, selectConnection, readConnection, fault.New(fault.PaymentsNotConfigured))
+}
+
+// ConnectionByID reads an account, also one that was replaced: its webhooks may
+// still be on their way.
+func (a App) ConnectionByID(ctx context.Context, id ids.ID) (c Connection, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		c, err = find(ctx, tx, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
+		return err
+	})
+	return c, err
+}
+
+// PutConnection changes the current account when the id is its own, and otherwise
+// puts another in its place: then nothing may hang on the one before, and the new
+// one has to hear of every plan. The sandbox is not replaced by itself: of two
+// nodes that connect to it, both get the first one's connection.
+func (a App) PutConnection(ctx context.Context, wished Connection, now int64) (c Connection, err error) {
+	for range maxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			if c, err = tx.putConnection(ctx, wished, now); err != nil {
+				return err
+			}
+			return tx.audit(ctx, "provider.connect", c.AccountID, nil, factsOfConnection(c))
+		})
+		// Somebody else's is the current one now, or the reply to COMMIT was lost.
+		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
+			break
+		}
+	}
+	return c, err
+}
+
+func (tx appTx) putConnection(ctx context.Context, wished Connection, now int64) (Connection, error) {
+	current, err := find(ctx, tx, lockConnection, readConnection, ErrUnknown)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return tx.insertConnection(ctx, wished, now)
+	case err != nil:
+		return current, err
+	case current.ID == wished.ID:
+		return tx.updateConnection(ctx, current, wished, now)
+	case current.Mode == SandboxConnection && wished.Mode == SandboxConnection:
+		return current, nil
+	}
+	uses, err := find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], errNoAppState, current.ID)
+	if err != nil {
+		return current, err
+	}
+	if uses > 0 {
+		return current, fault.New(fault.ProviderInUse)
+	}
+	if err := tx.exec(ctx, retireConnection, 1, current.ID, now); err != nil {
+		return current, err
+	}
+	return tx.insertConnection(ctx, wished, now)
+}
+
+func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (Connection, error) {
+	c.CreatedAt, c.ChangedAt, c.ReplacedAt = now, now, 0
+	secrets, until := c.secrets()
+	if err := tx.exec(ctx, insertConnection, 1, tx.scope.OrgID, c.ID, c.Mode, c.Live, c.AccountID, c.SealedKey, orNull(c.KeyLastFour),
+		orNull(c.EndpointID), secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.CreatedAt, c.ChangedAt); err != nil {
+		return c, err
+	}
+	if err := tx.exec(ctx, insertConnectionAddress, 1, tx.scope.OrgID, c.ID); err != nil {
+		return c, err
+	}
+	if _, err := tx.execAny(ctx, forgetPlansAtProvider); err != nil {
+		return c, err
+	}
+	if _, err := tx.execAny(ctx, enqueuePlans, now, ids.New()); err != nil {
+		return c, err
+	}
+	return c, tx.hint(ctx)
+}
+
+func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now int64) (Connection, error) {
+	c.Mode, c.CreatedAt, c.ChangedAt = current.Mode, current.CreatedAt, now
+	secrets, until := c.secrets()
+	return c, tx.exec(ctx, updateConnection, 1, c.ID, c.Live, c.AccountID, c.SealedKey, orNull(c.KeyLastFour), orNull(c.EndpointID),
+		secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.ChangedAt)
+}
+
+// SetEventsAfter notes up to where the provider's list of events was read.
+func (a App) SetEventsAfter(ctx context.Context, connection ids.ID, at int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, setEventsAfter, connection, at)
+		return err
+	})
+}
+
+// SetPortalConfiguration notes what the provider calls the portal that was set up.
+func (a App) SetPortalConfiguration(ctx context.Context, connection ids.ID, id string) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, setPortalConfiguration, connection, id)
+		return err
+	})
+}

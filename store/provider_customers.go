@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+var (
+	selectCustomer = declare("select customer", `
+		SELECT c.provider_id
+		FROM provider_customers c JOIN wallets w ON w.app_id = $1 AND w.id = c.wallet_id
+		WHERE c.app_id = $1 AND c.connection_id = $2 AND w.identity = $3`)
+
+	insertCustomer = declare("insert customer", `
+		INSERT INTO provider_customers (app_id, connection_id, wallet_id, org_id, provider_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (app_id, connection_id, wallet_id) DO NOTHING`)
+
+	deleteCustomer = declare("delete customer", `
+		DELETE FROM provider_customers WHERE app_id = $1 AND connection_id = $2 AND provider_id = $3`)
+)
+
+// Customer is what the provider calls the identity, or ErrUnknown.
+func (a App) Customer(ctx context.Context, connection ids.ID, identity string) (customerID string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		customerID, err = tx.customer(ctx, connection, identity)
+		return err
+	})
+	return customerID, err
+}
+
+func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string) (string, error) {
+	return find(ctx, tx, selectCustomer, pgx.RowTo[string], ErrUnknown, connection, identity)
+}
+
+// KeepCustomer notes what the provider calls the identity, and gives what was noted
+// first: of two that were made at once, one is used from then on.
+func (a App) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
+	walletID := ids.New()
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		w, err := tx.lockOrMakeWallet(ctx, walletID, identity, now)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.execAny(ctx, insertCustomer, connection, w.ID, a.scope.OrgID, customerID, now); err != nil {
+			return err
+		}
+		kept, err = tx.customer(ctx, connection, identity)
+		return err
+	})
+	return kept, err
+}
+
+// ForgetCustomer is for one that was deleted at the provider.
+func (a App) ForgetCustomer(ctx context.Context, connection ids.ID, customerID string) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, deleteCustomer, connection, customerID)
+		return err
+	})
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+// ErrFenced says that a lease has gone to somebody else since it was taken, so that
+// whatever its holder found out may be old. Nothing was stored.
+var ErrFenced = errors.New("store: the lease has gone to somebody else")
+
+// ErrUnknown says that there is no such thing of the provider here.
+var ErrUnknown = errors.New("store: this is not known here")
+
+// Fence is proof of having held a lease at its number. A later holder has a higher
+// one.
+type Fence struct {
+	Name   string
+	Number int64
+}
+
+var (
+	takeLease = declare("take lease", `
+		INSERT INTO leases (app_id, org_id, name, holder, held_until, fence) VALUES ($1, $2, $3, $4, $6, 1)
+		ON CONFLICT (app_id, name) DO UPDATE
+		SET holder = excluded.holder, held_until = excluded.held_until, fence = leases.fence + 1
+		WHERE leases.holder = excluded.holder OR leases.held_until <= $5
+		RETURNING fence`)
+
+	releaseLease = declare("release lease", `
+		UPDATE leases SET held_until = 0 WHERE app_id = $1 AND name = $2 AND fence = $3`)
+
+	checkFence = declare("check fence", `
+		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)
+)
+
+// Lease takes a lease that is free, has run out, or is the holder's own, until a
+// moment of the real clock. It reports whether it was to be had.
+func (a App) Lease(ctx context.Context, name string, holder ids.ID, now, until int64) (f Fence, held bool, err error) {
+	f.Name = name
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		taken, err := collect(ctx, tx, takeLease, pgx.RowTo[int64], a.scope.OrgID, name, holder, now, until)
+		if held = len(taken) == 1; held {
+			f.Number = taken[0]
+		}
+		return err
+	})
+	return f, held, err
+}
+
+// Release gives a lease back. One that has gone to somebody else stays theirs.
+func (a App) Release(ctx context.Context, f Fence) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, releaseLease, f.Name, f.Number)
+		return err
+	})
+}
+
+// hold refuses a fence that is not the lease's latest. Until the transaction ends,
+// nobody else gets the lease.
+func (tx appTx) hold(ctx context.Context, f Fence) error {
+	_, err := find(ctx, tx, checkFence, pgx.RowTo[int64], ErrFenced, f.Name, f.Number)
+	return err
+}
