@@ -47,8 +47,11 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			s.handleError(err, ec)
 		}
 		took := time.Since(started)
+		// The caller has the answer before the books about it are kept.
+		_ = http.NewResponseController(ec.Response()).Flush()
 		s.tell(ec.Request().Method, ec.Path(), ec.Response().Status, took)
 		s.logRequest(ec, took)
+		s.remember(ec, took)
 		return nil
 	}
 }

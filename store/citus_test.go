@@ -94,7 +94,7 @@ func TestCitus(t *testing.T) {
 			insert := `INSERT INTO ` + table + ` (` + columns + `) `
 			for name, setting := range map[string]string{
 				"without a setting": "",
-				"as a neighbour":    "SET LOCAL purser.app_ids = '{" + theirs.application.ID.String() + "}'",
+				"as a neighbour":    "SET LOCAL purser.app_id = '" + theirs.application.ID.String() + "'",
 			} {
 				foreign := ` WHERE app_id = '` + ours.application.ID.String() + `'`
 				session.touchesNothing(t, setting, `SELECT app_id FROM `+table+foreign)
@@ -134,7 +134,7 @@ func (s citusSession) plan(t *testing.T, statement store.Statement) string {
 	tx, err := s.conn.Begin(t.Context())
 	noError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	exec(t, tx, `SET LOCAL purser.app_ids = '{`+s.app.String()+`}'`)
+	exec(t, tx, `SET LOCAL purser.app_id = '`+s.app.String()+`'`)
 	exec(t, tx, `PREPARE "`+statement.Name+`" AS `+statement.SQL)
 	args := fmt.Sprintf("'%s'%s", s.app, strings.Repeat(", NULL", parametersOf(t, statement)-1))
 	return strings.Join(texts(t, tx, `EXPLAIN (COSTS OFF) EXECUTE "`+statement.Name+`"(`+args+`)`), "\n")

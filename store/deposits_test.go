@@ -151,15 +151,15 @@ func TestDeposit(t *testing.T) {
 	})
 }
 
-// takeBack is what a lost dispute does to the only balance of the wallet: of what
-// it holds nothing is left, and the rest is owed.
+// takeBack takes more from the only balance of the wallet than it holds: nothing is
+// left, and the rest is owed.
 func takeBack(t *testing.T, app tenant, held, taken int) {
 	t.Helper()
 	owner := connect(t, storetest.URL(t))
 	tx, err := owner.Begin(t.Context())
 	noError(t, err)
 	exec(t, tx, `INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
-		SELECT b.app_id, $2, b.org_id, b.wallet_id, w.last_seq + 1, 'dispute', b.credit_id, -$3::int, 0, $4::int, $5
+		SELECT b.app_id, $2, b.org_id, b.wallet_id, w.last_seq + 1, 'adjustment', b.credit_id, -$3::int, 0, $4::int, $5
 		FROM balances b JOIN wallets w ON w.app_id = b.app_id AND w.id = b.wallet_id WHERE b.app_id = $1`,
 		app.application.ID, ids.New(), taken, taken-held, moment)
 	exec(t, tx, `UPDATE balances SET amount_nanocredits = 0, debt_nanocredits = $2::int WHERE app_id = $1`, app.application.ID, taken-held)

@@ -134,6 +134,9 @@ func forgetSchema(t *testing.T, owner *pgx.Conn) {
 	for _, table := range texts(t, owner, `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'schema_migrations%'`) {
 		exec(t, owner, `DROP TABLE `+table+` CASCADE`)
 	}
+	for _, domain := range texts(t, owner, `SELECT typname::text FROM pg_type WHERE typtype = 'd' AND typnamespace = 'public'::regnamespace`) {
+		exec(t, owner, `DROP DOMAIN `+domain)
+	}
 	exec(t, owner, `DELETE FROM schema_migrations`)
 }
 

@@ -34,6 +34,24 @@ func newPipe(ctx context.Context, conn *pgx.Conn) *pipe {
 	return &pipe{pipeline: conn.PgConn().StartPipeline(ctx)}
 }
 
+// frame is what begins or ends a transaction. It is prepared as everything else
+// is: parsing it would cost a lone use as much as writing its event.
+type frame struct{ name, sql string }
+
+var (
+	beginning         = frame{"purser_begin", "BEGIN"}
+	beginningReadOnly = frame{"purser_begin_read_only", "BEGIN READ ONLY"}
+	beginningSnapshot = frame{"purser_begin_snapshot", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+	ending            = frame{"purser_commit", "COMMIT"}
+)
+
+var hotFrames = []frame{beginning, beginningReadOnly, beginningSnapshot, ending}
+
+func (p *pipe) frame(f frame) {
+	p.pipeline.SendQueryPrepared(f.name, nil, nil, nil)
+	p.steps = append(p.steps, step{name: f.sql, want: anyCount})
+}
+
 // text sends a statement without parameters that is not worth preparing.
 func (p *pipe) text(sql string) {
 	p.pipeline.SendQueryParams(sql, nil, nil, nil, nil)
@@ -126,6 +144,11 @@ var hotStatements = []statement{
 
 // prepareAll readies a new connection for the statements of the hot path.
 func prepareAll(ctx context.Context, conn *pgx.Conn) error {
+	for _, f := range hotFrames {
+		if _, err := conn.Prepare(ctx, f.name, f.sql); err != nil {
+			return fmt.Errorf("store: preparing %s: %w", f.sql, err)
+		}
+	}
 	for _, s := range hotStatements {
 		if _, err := conn.Prepare(ctx, s.preparedName(), s.sql); err != nil {
 			return fmt.Errorf("store: preparing %s: %w", s.name, err)

@@ -41,8 +41,8 @@ func TestRowLevelSecurity(t *testing.T) {
 
 		for name, setting := range map[string]string{
 			"without a setting":     "",
-			"with an empty setting": "SET LOCAL purser.app_ids = ''",
-			"with an empty list":    "SET LOCAL purser.app_ids = '{}'",
+			"with an empty setting": "SET LOCAL purser.app_id = ''",
+			"with another id":       "SET LOCAL purser.app_id = '00000000-0000-0000-0000-000000000000'",
 		} {
 			t.Run(table+" "+name+" has no rows and takes none", func(t *testing.T) {
 				for _, statement := range []string{
@@ -57,7 +57,7 @@ func TestRowLevelSecurity(t *testing.T) {
 		}
 
 		t.Run(table+" is the named application's alone", func(t *testing.T) {
-			setting := "SET LOCAL purser.app_ids = '{" + ours.application.ID.String() + "}'"
+			setting := "SET LOCAL purser.app_id = '" + ours.application.ID.String() + "'"
 			foreign := ` WHERE app_id <> '` + ours.application.ID.String() + `'`
 			for _, statement := range []string{
 				`SELECT FROM ` + table + foreign, `SELECT FROM ` + table + foreign + ` FOR UPDATE`, `SELECT FROM ` + table + foreign + ` FOR NO KEY UPDATE`,
@@ -202,7 +202,7 @@ func everyConnectionIsBlank(t *testing.T, pool *pgxpool.Pool) {
 		conn, err := pool.Acquire(t.Context())
 		noError(t, err)
 		defer conn.Release()
-		setting := texts(t, conn, `SELECT coalesce(current_setting('purser.app_ids', true), '')`)
+		setting := texts(t, conn, `SELECT coalesce(current_setting('purser.app_id', true), '')`)
 		if seen := walletsSeen(t, conn.Conn()); setting[0] != "" || seen != 0 {
 			t.Errorf("connection %d still names %q and sees %d wallets", i, setting[0], seen)
 		}

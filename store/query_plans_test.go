@@ -79,7 +79,7 @@ func planner(t *testing.T, url string, app ids.ID) execer {
 	t.Helper()
 	conn := connect(t, asApp(url))
 	exec(t, conn, `SET plan_cache_mode = force_generic_plan`)
-	exec(t, conn, `SET purser.app_ids = '{`+app.String()+`}'`)
+	exec(t, conn, `SET purser.app_id = '`+app.String()+`'`)
 	return conn
 }
 
@@ -118,7 +118,7 @@ func planProblems(plan string) (problems []string) {
 			continue
 		}
 		for _, column := range planColumn.FindAllStringSubmatch(condition, -1) {
-			if column[1] != "app_id" && column[1] != "app_ids" { // the second is the setting
+			if column[1] != "app_id" { // also the name of the setting
 				problems = append(problems, line)
 				break
 			}

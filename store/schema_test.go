@@ -15,18 +15,19 @@ import (
 
 var (
 	// controlTables have a column app_id and still belong to no application: they
-	// are asked before it is known which one a request is for.
-	controlTables = []string{"key_directory"}
+	// are asked before it is known which one a request, or work, is for.
+	controlTables = []string{"connection_directory", "key_directory", "work_hints"}
 
-	// listTables hold lists that are replaced as a whole. No other table loses a row.
-	listTables = []string{"feature_references"}
+	// listTables hold lists that are replaced as a whole, what is done with, and names
+	// that the provider has given up. No other table loses a row.
+	listTables = []string{"debtors", "feature_references", "provider_customers", "work_queue"}
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
 	// changes or goes.
-	appendOnly = []string{"billed_periods", "journal", "prices", "usage_events"}
+	appendOnly = []string{"adjustments", "billed_periods", "journal", "prices", "usage_events"}
 )
 
-const policyExpression = `COALESCE((app_id = ANY ((NULLIF(current_setting('purser.app_ids'::text, true), ''::text))::uuid[])), false)`
+const policyExpression = `((app_id)::text = current_setting('purser.app_id'::text, true))`
 
 // tenantTables finds them by their column, so that a new table is one of them
 // before anyone thinks of it.

@@ -86,7 +86,7 @@ func TestStatementRulesFind(t *testing.T) {
 		"a savepoint":                            {`SAVEPOINT one`, "savepoint costs"},
 		"a statement that changes inside of one": {`WITH gone AS (DELETE FROM wallets WHERE app_id = $1 RETURNING id) SELECT id FROM gone`, "delete is inside"},
 		"an update inside of one":                {`WITH x AS (UPDATE wallets SET charged = true WHERE app_id = $1 RETURNING id) SELECT id FROM x`, "update is inside"},
-		"a setting":                              {`SELECT set_config('purser.app_ids', $1, true)`, "set_config is not forwarded"},
+		"a setting":                              {`SELECT set_config('purser.app_id', $1, true)`, "set_config is not forwarded"},
 		"an advisory lock":                       {`SELECT pg_advisory_xact_lock($2) FROM wallets WHERE app_id = $1`, "is a lock that no row has"},
 		"two statements":                         {`SELECT id FROM wallets WHERE app_id = $1; SELECT 1`, "two statements"},
 		"another lock of wallets":                {`SELECT id FROM wallets WHERE app_id = $1 FOR UPDATE`, `locks wallets beside "lock wallets"`},

@@ -117,6 +117,14 @@ type household struct {
 	walletID     ids.ID
 	subscription metering.Subscription
 	use          store.Use // the one that was accepted
+
+	connection       store.Connection
+	paidSubscription billing.Subscription
+	op               store.OpRecord
+	change           billing.Change
+	topUp            billing.TopUp
+	work             store.Work
+	alertID          ids.ID
 }
 
 func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household {
@@ -149,6 +157,8 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household 
 		noError(tb, err)
 		noError(tb, decision.Err())
 	}
+	h.billed(tb)
+	h.desk(tb, usage)
 	return h
 }
 

@@ -11,7 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"purser/ids"
+	"purser/metering"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 const (
@@ -31,6 +33,9 @@ var errCommitUnknown = errors.New("store: the outcome of the commit is unknown")
 type appTx struct {
 	conn  *pgx.Conn
 	scope tenancy.Scope
+	by    audit.Actor // who acts by hand, if anybody does
+
+	posted *[]metering.Entry // by the transaction so far, for the figures
 }
 
 // transact runs work in one transaction of the application. When Postgres gave
@@ -72,11 +77,16 @@ func (a App) attempt(ctx context.Context, work func(context.Context, appTx) erro
 	if err := begin(ctx, conn, a.scope.AppID); err != nil {
 		return fmt.Errorf("store: begin: %w", err)
 	}
-	if err := work(ctx, appTx{conn: conn, scope: a.scope}); err != nil {
+	var posted []metering.Entry
+	if err := work(ctx, appTx{conn: conn, scope: a.scope, by: a.by, posted: &posted}); err != nil {
 		rollback(ctx, conn)
 		return err
 	}
-	return commit(ctx, conn)
+	if err := commit(ctx, conn); err != nil {
+		return err
+	}
+	a.store.figures.noteEntries(a.scope, posted)
+	return nil
 }
 
 // begin opens a transaction and names its application to the row-level policies,
@@ -101,7 +111,7 @@ func begin(ctx context.Context, conn *pgx.Conn, app ids.ID) error {
 
 // setApplication names the application to the policies, until the transaction ends.
 func setApplication(app ids.ID) string {
-	return "SET LOCAL purser.app_ids = '{" + app.String() + "}'"
+	return "SET LOCAL purser.app_id = '" + app.String() + "'"
 }
 
 func commit(ctx context.Context, conn *pgx.Conn) error {

@@ -34,6 +34,7 @@ type pending struct {
 	Use
 	deadline time.Time
 	decision metering.Decision
+	byMember bool // asked on the dashboard, with no key
 	settled  bool // answered without or before a decision, or committed
 	err      error
 	failure  error // of the last try; nil when there was none yet
@@ -136,13 +137,26 @@ func (u *Usage) Track(use Use) (metering.Decision, error) {
 // Check decides a use as Track would, and records nothing.
 func (u *Usage) Check(use Use) (metering.Decision, error) { return u.submit(u.checks, use) }
 
+// Examine decides a use as Check would for a key that may ask. It is for a member
+// who asks why somebody was denied, and is not counted as a denial itself.
+func (u *Usage) Examine(use Use) (metering.Decision, error) {
+	return u.settle(u.checks, &pending{Use: use, byMember: true})
+}
+
 func (u *Usage) submit(l *lane, use Use) (metering.Decision, error) {
-	p := &pending{Use: use, deadline: time.Now().Add(u.useDeadline), done: make(chan struct{}, 1)}
+	return u.settle(l, &pending{Use: use})
+}
+
+func (u *Usage) settle(l *lane, p *pending) (metering.Decision, error) {
+	p.deadline, p.done = time.Now().Add(u.useDeadline), make(chan struct{}, 1)
 	if err := l.submit(p); err != nil {
 		return metering.Decision{}, err
 	}
 	if p.err != nil {
 		return metering.Decision{}, p.err
+	}
+	if !p.byMember {
+		u.store.figures.noteUse(p.Scope, &p.decision, l == u.checks)
 	}
 	return p.decision, nil
 }

@@ -124,7 +124,7 @@ func apply(p *pipe, batches []*appBatch, now int64) {
 		b.applyWallets(p)
 	}
 	for _, b := range changed {
-		b.applyEvents(p, now)
+		b.applyEvents(p, b.at(now))
 	}
 	for _, b := range changed {
 		b.applyPeriods(p)

@@ -20,6 +20,7 @@ type appBatch struct {
 	uses  []*pending
 
 	epoch    int64
+	ahead    int64 // how far the application's clock is ahead of the real one
 	features map[string]*pricedFeature
 	keys     map[ids.ID]*keys.APIKey
 	wallets  map[string]*walletState
@@ -61,6 +62,9 @@ func byApplication(uses []*pending) []*appBatch {
 	return batches
 }
 
+// at is the moment by the application's clock.
+func (b *appBatch) at(now int64) int64 { return now + b.ahead }
+
 // identities lists whose wallets the uses touch, sorted, each once.
 func (b *appBatch) identities() []string {
 	list := make([]string, len(b.uses))
@@ -96,14 +100,14 @@ func (b *appBatch) decide(now int64) {
 		if w == nil {
 			// Without a wallet there is no balance and no plan: only what costs nothing
 			// is accepted, and then the wallet has to be made first.
-			empty := metering.State{Now: now, Events: b.events}
+			empty := metering.State{Now: b.at(now), Events: b.events}
 			u.decision = metering.Decide(&empty, u.Use.Use)
 			if u.decision.New {
 				b.absent = append(b.absent, u.Identity)
 			}
 			continue
 		}
-		w.state.Now, w.state.Events = now, b.events
+		w.state.Now, w.state.Events = b.at(now), b.events
 		u.decision = metering.Decide(&w.state, u.Use.Use)
 		b.take(w, u)
 	}

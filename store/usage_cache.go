@@ -91,10 +91,11 @@ func (w *walletState) overgrown() bool {
 	return len(w.state.Used)+len(w.state.Billed)+len(w.unbilled) > maxKeyedFacts
 }
 
-// appMemory is what a lane knows of an application's catalog and keys, as of an
-// epoch.
+// appMemory is what a lane knows of an application's catalog, keys and clock, as of
+// an epoch.
 type appMemory struct {
 	epoch    int64
+	ahead    int64 // how far its clock is ahead of the real one
 	features map[string]*pricedFeature
 	keys     map[ids.ID]*keys.APIKey
 }
@@ -159,7 +160,7 @@ func (m *memory) keep(b *appBatch) {
 		return // the other lane has seen a later one
 	}
 	if !known || app.epoch < b.epoch {
-		app = &appMemory{epoch: b.epoch, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
+		app = &appMemory{epoch: b.epoch, ahead: b.ahead, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
 		m.apps.Add(b.scope.AppID, app)
 	}
 	maps.Copy(app.features, b.features)

@@ -41,7 +41,7 @@ func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatc
 // loadSnapshot reads what uses need, as of one moment and without locks.
 func loadSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64, load func(*appBatch, *pipe)) error {
 	p := newPipe(ctx, conn)
-	p.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	p.frame(beginningSnapshot)
 	for _, b := range batches {
 		load(b, p)
 	}
@@ -61,7 +61,7 @@ func (b *appBatch) ask(now int64) {
 		if p.settled {
 			continue
 		}
-		state := &metering.State{Now: now}
+		state := &metering.State{Now: b.at(now)}
 		if w := b.wallets[p.Identity]; w != nil {
 			state = &w.state
 		}
@@ -156,7 +156,7 @@ type sighting struct {
 func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, error) {
 	seen := sighting{epochs: make(map[ids.ID]int64), versions: make(map[walletAddress]int64)}
 	p := newPipe(ctx, conn)
-	p.text("BEGIN READ ONLY")
+	p.frame(beginningReadOnly)
 	for _, b := range batches {
 		app := b.scope.AppID
 		identities := textColumn
@@ -169,7 +169,7 @@ func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, 
 			seen.versions[walletAddress{app, identity}] = r.int8()
 		}, app[:], identities.encode(nil))
 	}
-	p.text("COMMIT")
+	p.frame(ending)
 	return seen, p.run()
 }
 

@@ -124,7 +124,7 @@ func (b *appBatch) loadCatalog(p *pipe) {
 		}
 	}
 	app := b.scope.AppID[:]
-	p.send(selectEpoch, func(r *row) { b.epoch = r.int8() }, app)
+	p.send(selectEpoch, func(r *row) { b.epoch, b.ahead = r.int8(), r.int8() }, app)
 	p.send(readFeatures, b.takeFeature, app, featureKeys.encode(nil))
 	p.send(readKeys, b.takeKey, app, keyIDs.encode(nil))
 }
@@ -284,7 +284,8 @@ func (b *appBatch) takeBilled(r *row) {
 }
 
 // admit finds the feature of each use and refuses those whose key no longer
-// works, in the order in which callers are answered: key first.
+// works, in the order in which callers are answered: key first. A key lives by the
+// real clock, whatever the application's says.
 func (b *appBatch) admit(now int64) {
 	for _, u := range b.uses {
 		if u.settled {
@@ -307,6 +308,9 @@ func (b *appBatch) admit(now int64) {
 // committed the use, with the key as it then was.
 func (b *appBatch) admitKey(u *pending, now int64) error {
 	if e := b.events[u.EventID]; e != nil && e.TransactionID == u.TransactionID {
+		return nil
+	}
+	if u.byMember {
 		return nil
 	}
 	key, known := b.keys[u.KeyID]

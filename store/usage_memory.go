@@ -88,7 +88,7 @@ func (m *memory) recallCatalog(b *appBatch) bool {
 		}
 		b.keys[p.KeyID] = key
 	}
-	b.epoch = app.epoch
+	b.epoch, b.ahead = app.epoch, app.ahead
 	return true
 }
 
@@ -107,13 +107,13 @@ func (m *memory) missing(uses []*pending) (list []*pending) {
 // remembered is one try from memory: decide, then check and write in one trip.
 func (u *Usage) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.text("BEGIN")
+	p.frame(beginning)
 	u.memory.recall(batches, func(b *appBatch) {
 		b.admit(now)
 		b.decideAccepted(now)
 	})
 	apply(p, batches, now)
-	p.text("COMMIT")
+	p.frame(ending)
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (b *appBatch) decideAccepted(now int64) {
 		if w == nil {
 			continue // forgotten since memory was asked for it
 		}
-		w.state.Now, w.state.Events = now, b.events
+		w.state.Now, w.state.Events = b.at(now), b.events
 		if !w.knows(use.Use.Use) {
 			continue // read again since then, for another use
 		}
@@ -220,7 +220,7 @@ func (m *memory) find(p *pending, now int64) *walletState {
 		return nil
 	}
 	p.Feature = &app.features[p.FeatureKey].Feature
-	w.state.Now = now
+	w.state.Now = now + app.ahead
 	if !w.knows(p.Use.Use) {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (m *memory) recall(batches []*appBatch, decide func(*appBatch)) {
 		if !known {
 			continue
 		}
-		b.epoch, b.features, b.keys = app.epoch, app.features, app.keys
+		b.epoch, b.ahead, b.features, b.keys = app.epoch, app.ahead, app.features, app.keys
 		for _, p := range b.uses {
 			if w, known := m.wallets.Get(walletAddress{b.scope.AppID, p.Identity}); known {
 				b.wallets[p.Identity] = w

@@ -153,7 +153,7 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 	}
 	p := newPipe(ctx, conn)
 	apply(p, batches, now)
-	p.text("COMMIT")
+	p.frame(ending)
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 // loadLocked opens the transaction, locks every wallet and reads what the uses need.
 func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.text("BEGIN")
+	p.frame(beginning)
 	for _, b := range batches {
 		b.ensureAbsent(p, now)
 	}
@@ -214,7 +214,7 @@ func loadRest(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int6
 	for _, b := range batches {
 		b.admit(now)
 		for _, w := range b.wallets {
-			w.state.Now = now
+			w.state.Now = b.at(now)
 		}
 		needed = b.loadKeyed(p) || needed
 	}
@@ -236,7 +236,7 @@ func makeWallets(batches []*appBatch) bool {
 	}
 	for _, b := range batches {
 		fresh := newAppBatch(b.scope)
-		fresh.uses, fresh.absent = b.uses, b.absent
+		fresh.uses, fresh.absent, fresh.ahead = b.uses, b.absent, b.ahead
 		for _, u := range fresh.uses {
 			u.reset()
 		}
@@ -255,7 +255,7 @@ func (b *appBatch) ensureAbsent(p *pipe, now int64) {
 		identities.text(identity)
 	}
 	b.absent = nil
-	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(now))
+	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(b.at(now)))
 }
 
 // isDeterministic reports an error that the same statements will meet again: bad

@@ -101,6 +101,39 @@ var verifications = []verification{
 		WHERE coalesce(b.amount_nanocredits, 0) <> l.balance_after OR coalesce(b.debt_nanocredits, 0) <> l.debt_after
 		LIMIT $3`)},
 
+	{"nothing is held while in debt", declare("verify debts", `
+		SELECT b.wallet_id, 'balance ' || b.amount_nanocredits || ' beside a debt of ' || b.debt_nanocredits
+		FROM balances b
+		WHERE b.app_id = $1 AND `+everything+` AND b.amount_nanocredits > 0 AND b.debt_nanocredits > 0
+		LIMIT $3`)},
+
+	{"a billing period is whole", declare("verify billing periods", `
+		SELECT w.id, 'billing period of interval ' || coalesce(w.billing_interval, 'none') || ' and anchor ' || coalesce(w.billing_anchor::text, 'none')
+		FROM wallets w
+		WHERE w.app_id = $1 AND `+everything+` AND (w.billing_interval IS NULL) <> (w.billing_anchor IS NULL)
+		LIMIT $3`)},
+
+	{"what payments brought, less what was taken back, stands in the journal", declare("verify payments", `
+		WITH `+recentWallets+`,
+		posted AS (
+			SELECT j.wallet_id, j.source_kind, j.source_id, j.credit_id, sum(j.delta_nanocredits) AS total
+			FROM recent r JOIN journal j ON j.app_id = $1 AND j.wallet_id = r.wallet_id
+			WHERE j.kind IN ('grant', 'top-up', 'refund', 'dispute')
+			GROUP BY j.wallet_id, j.source_kind, j.source_id, j.credit_id
+		),
+		brought AS (
+			SELECT p.wallet_id, c.source_kind, c.source_id, c.credit_id, c.amount_nanocredits - c.taken_back_nanocredits AS total
+			FROM provider_payments p
+			JOIN payment_credits c ON c.app_id = $1 AND c.source_kind = p.source_kind AND c.source_id = p.source_id
+			WHERE p.app_id = $1 AND (`+everything+` OR p.wallet_id IN (SELECT wallet_id FROM recent))
+		)
+		SELECT coalesce(j.wallet_id, b.wallet_id), coalesce(j.source_kind || ' ' || j.source_id, b.source_kind || ' ' || b.source_id, 'no payment')
+			|| ' stands for ' || coalesce(b.total, 0) || ', the journal has ' || coalesce(j.total, 0)
+		FROM posted j FULL JOIN brought b ON b.wallet_id = j.wallet_id AND b.source_kind = j.source_kind AND b.source_id = j.source_id
+			AND b.credit_id = j.credit_id
+		WHERE b.total IS NULL OR j.total IS NULL OR b.total <> j.total
+		LIMIT $3`)},
+
 	{"no balance is without entries", declare("verify unexplained balances", `
 		SELECT b.wallet_id, 'balance ' || b.amount_nanocredits || ' with a debt of ' || b.debt_nanocredits || ' has no entry'
 		FROM balances b

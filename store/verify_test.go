@@ -115,6 +115,8 @@ func TestVerifyFindsEverySpoiling(t *testing.T) {
 		"the wallet's entries are numbered without a gap":                    `DELETE FROM usage_events WHERE event_id = 'e7'`,
 		"each entry leaves the balance before it plus its change":            `UPDATE usage_events SET balance_after = balance_after + 1 WHERE event_id = 'e8'`,
 		"the stored balance is the one after the last entry":                 `UPDATE balances SET amount_nanocredits = amount_nanocredits + 1`,
+		"nothing is held while in debt":                                      `UPDATE balances SET debt_nanocredits = 1`,
+		"a billing period is whole":                                          `UPDATE wallets SET billing_interval = 'day'`,
 		"no balance is without entries":                                      `DELETE FROM journal`,
 		"the wallet knows its last entry and whether it was charged":         `UPDATE wallets SET charged = false`,
 		"each amount follows from the price, the quantity and the allowance": `UPDATE usage_events SET quantity = quantity + 2 WHERE event_id = 'e4'`,

@@ -19,6 +19,8 @@ import (
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
 )
 
 // anyError stands for a refusal that has no code of its own.
@@ -60,6 +62,9 @@ var appCalls = []call[store.App]{
 	{"UpdateFeature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.UpdateFeature(ctx, h.feature.Key, metering.FeaturePatch{Name: new("Changed")}, moment)
 	}},
+	{"Progress", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.Progress(ctx)
+	}},
 	{"CreatePlan", "", fault.FeatureNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
 		return createPlan(ctx, a, h.plan.ID)
 	}},
@@ -86,6 +91,9 @@ var appCalls = []call[store.App]{
 	}},
 	{"RevokeKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.RevokeKey(ctx, h.key.ID, moment)
+	}},
+	{"RevokeKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.RevokeKeys(ctx, moment)
 	}},
 	{"RotateKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.RotateKey(ctx, h.key.ID, func(old keys.APIKey) (keys.Rotated, error) {
@@ -118,6 +126,9 @@ var appCalls = []call[store.App]{
 	}},
 	{"PutSubscription", "", fault.WalletNotFound, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.PutSubscription(ctx, h.deposit.Identity, h.subscription)
+	}},
+	{"By", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.By(actor).UpdateCredit(ctx, h.credit.Key, metering.CreditPatch{Name: new("Changed")})
 	}},
 	{"Verify", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.Verify(ctx, time.Time{})
@@ -159,6 +170,60 @@ var orgCalls = []call[store.Org]{
 	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
 		return nil, o.RemoveMember(ctx, h.owner.UserID, func(tenancy.Member, int) error { return nil })
 	}},
+	{"Roster", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return o.Roster(ctx)
+	}},
+	{"Rename", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return nil, o.Rename(ctx, "Changed")
+	}},
+	{"By", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return nil, o.By(actor).Rename(ctx, "Changed")
+	}},
+	{"Invite", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		i, link := invitationOf(h)
+		return nil, o.Invite(ctx, i, link)
+	}},
+	{"Invitations", "", "", "", "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		if err := inviteAtHome(ctx, h, ids.New()); err != nil {
+			return nil, err
+		}
+		return o.Invitations(ctx, moment)
+	}},
+	{"WithdrawInvitation", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		id := ids.New()
+		if err := inviteAtHome(ctx, h, id); err != nil {
+			return nil, err
+		}
+		return nil, o.WithdrawInvitation(ctx, id, moment)
+	}},
+	{"AuditLog", "", "", "", "", func(ctx context.Context, o store.Org, h household) (any, error) {
+		if err := inviteAtHome(ctx, h, ids.New()); err != nil {
+			return nil, err
+		}
+		list, _, err := o.AuditLog(ctx, store.AuditPage{Limit: 100})
+		return list, err
+	}},
+	{"VerifyAudit", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return o.VerifyAudit(ctx)
+	}},
+}
+
+// actor is somebody who acts by hand.
+var actor = audit.Actor{Name: "ann@example.com", Address: "192.0.2.1", At: moment}
+
+func invitationOf(h household) (store.Invitation, credential.Hash) {
+	id := ids.New()
+	return store.Invitation{
+		ID: id, OrgID: h.org.ID, Note: "Bob", Access: tenancy.Access{Role: tenancy.Support},
+		InvitedBy: h.owner.UserID, CreatedAt: moment, ExpiresAt: moment + 1000,
+	}, credential.Token(id.String()).Hash()
+}
+
+// inviteAtHome makes an invitation of the household's own, which others look for.
+func inviteAtHome(ctx context.Context, h household, id ids.ID) error {
+	i, link := invitationOf(h)
+	i.ID = id
+	return h.db.Org(h.org.ID).By(actor).Invite(ctx, i, link)
 }
 
 func page[T any](list []T, _ bool, err error) (any, error) { return list, err }

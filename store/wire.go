@@ -216,8 +216,10 @@ func (r *row) text() string { return string(r.value(0)) }
 
 func (r *row) bytes() []byte { return r.value(0) }
 
-func (r *row) eventID() string {
-	v := r.value(0)
+func (r *row) eventID() string { return eventIDOf(r.value(0)) }
+
+// eventIDOf reads an event id as it is stored.
+func eventIDOf(v []byte) string {
 	if len(v) == 17 && v[0] == 0 {
 		return ids.ID(v[1:]).String()
 	}

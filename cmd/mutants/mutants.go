@@ -19,8 +19,8 @@ type change struct {
 func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
-	usagePolicy = "CREATE POLICY tenant ON usage_events\n  USING ("
-	commitUnder = "\tapply(p, batches, now)\n\tp.text(\"COMMIT\")\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.committed()"
+	policy      = "ON %I USING (app_id::text ="
+	commitUnder = "\tapply(p, batches, now)\n\tp.frame(ending)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.committed()"
 	runsAgain   = "\t\tif !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {\n"
 	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
 )
@@ -35,7 +35,7 @@ var mutants = []mutant{
 	{
 		name: "take a lost reply to a commit for a success",
 		changes: []change{once("store/usage_track.go", commitUnder, `	apply(p, batches, now)
-	p.text("COMMIT")
+	p.frame(ending)
 	if err := p.run(); sqlState(err) != "" {
 		return err
 	}
@@ -90,8 +90,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "events written before the wallets are locked",
-		changes: []change{once("store/usage_apply.go", "\t\tb.applyWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyEvents(p, now)\n",
-			"\t\tb.applyEvents(p, now)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyWallets(p)\n")},
+		changes: []change{once("store/usage_apply.go", "\t\tb.applyWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyEvents(p, b.at(now))\n",
+			"\t\tb.applyEvents(p, b.at(now))\n\t}\n\tfor _, b := range changed {\n\t\tb.applyWallets(p)\n")},
 		pkg: "./store", tests: "TestRepeatsOnTwoNodesDoNotBlockEachOther",
 	},
 	{
@@ -205,7 +205,7 @@ var mutants = []mutant{
 	},
 	{
 		name:    "a policy that lets everybody in",
-		changes: []change{once("migrations/20261115000005_usage.tx.up.sql", usagePolicy, "CREATE POLICY tenant ON usage_events\n  USING (true OR ")},
+		changes: []change{once("migrations/20261115000011_lean.tx.up.sql", policy, "ON %I USING (true OR app_id::text =")},
 		pkg:     "./store", tests: "TestRowLevelSecurity|TestTheSchemaKeepsTheWalls",
 	},
 	{

@@ -1,0 +1,138 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Audited")
+	door := db.Org(org.ID).By(actor)
+	for _, name := range []string{"One", "Two", "Three"} {
+		noError(t, door.Rename(t.Context(), name))
+	}
+
+	t.Run("tells who did what, newest first", func(t *testing.T) {
+		list, more, err := door.AuditLog(t.Context(), store.AuditPage{Limit: 2})
+		noError(t, err)
+		if len(list) != 2 || !more || list[0].Number != 3 || list[0].Action != "organization.rename" || list[0].Actor != actor {
+			t.Fatalf("it tells %+v, more %t", list, more)
+		}
+		before, after := list[0].Facts()
+		if before["name"] != "Two" || after["name"] != "Three" {
+			t.Errorf("it was %v and is %v", before, after)
+		}
+		older, more, err := door.AuditLog(t.Context(), store.AuditPage{Limit: 2, Before: 2})
+		if err != nil || len(older) != 1 || more || older[0].Number != 1 {
+			t.Errorf("the rest is %+v, more %t, %v", older, more, err)
+		}
+	})
+
+	t.Run("leaves nothing of what was not done", func(t *testing.T) {
+		support := newMember(t, db, org, tenancy.Support)
+		wantFault(t, door.ChangeMember(t.Context(), support.UserID, func(m tenancy.Member, _ int) (tenancy.Member, error) {
+			return m, fault.New(fault.LastOwner)
+		}), fault.LastOwner)
+		if v, err := door.VerifyAudit(t.Context()); err != nil || v.Head.Number != 3 || len(v.Differences) > 0 {
+			t.Errorf("it is %+v, %v", v, err)
+		}
+	})
+
+	t.Run("is silent when no person acts", func(t *testing.T) {
+		noError(t, db.Org(org.ID).Rename(t.Context(), "By a program"))
+		if v, err := door.VerifyAudit(t.Context()); err != nil || v.Head.Number != 3 {
+			t.Errorf("it is %+v, %v", v, err)
+		}
+	})
+
+	t.Run("has no gap when many act at once", func(t *testing.T) {
+		crowded := newOrganization(t, db, "Crowded")
+		wished, err := tenancy.NewApplication(ids.New(), crowded, "Chat", false, moment)
+		noError(t, err)
+		app, err := db.Org(crowded.ID).CreateApplication(t.Context(), wished)
+		noError(t, err)
+		const each = 10
+		atOnce(2*each, func(i int) {
+			if i%2 == 0 {
+				if err := db.Org(crowded.ID).By(actor).Rename(t.Context(), fmt.Sprint("Name ", i)); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err := store.AuditInApp(t.Context(), db.App(app.Scope()).By(actor), "test.act", fmt.Sprint(i)); err != nil {
+				t.Error(err)
+			}
+		})
+		v, err := db.Org(crowded.ID).VerifyAudit(t.Context())
+		if err != nil || v.Head.Number != 2*each || len(v.Differences) > 0 {
+			t.Errorf("it is %+v, %v", v, err)
+		}
+	})
+}
+
+// Whoever can write to the tables past the server is found out.
+func TestASpoiltAuditLogIsFound(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	owner := connect(t, storetest.URL(t))
+	for name, change := range map[string]string{
+		"a changed entry":   `UPDATE audit_entries SET after = '{"name":"Else"}' WHERE org_id = $1 AND number = 2`,
+		"a changed actor":   `UPDATE audit_entries SET actor = 'eve@example.com' WHERE org_id = $1 AND number = 3`,
+		"a deleted entry":   `DELETE FROM audit_entries WHERE org_id = $1 AND number = 2`,
+		"two in disorder":   `UPDATE audit_entries SET number = CASE number WHEN 2 THEN 103 ELSE 102 END WHERE org_id = $1 AND number IN (2, 3)`,
+		"a cut end":         `DELETE FROM audit_entries WHERE org_id = $1 AND number = 4`,
+		"a cut beginning":   `DELETE FROM audit_entries WHERE org_id = $1 AND number = 1`,
+		"a head moved back": `UPDATE audit_heads SET number = 3 WHERE org_id = $1`,
+		"no head":           `DELETE FROM audit_heads WHERE org_id = $1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			org := newOrganization(t, db, "Spoilt")
+			for i := range 4 {
+				noError(t, db.Org(org.ID).By(actor).Rename(t.Context(), fmt.Sprint("Name ", i)))
+			}
+			if v, err := db.Org(org.ID).VerifyAudit(t.Context()); err != nil || len(v.Differences) > 0 {
+				t.Fatalf("before: %+v, %v", v, err)
+			}
+			exec(t, owner, change, org.ID)
+			if v, err := db.Org(org.ID).VerifyAudit(t.Context()); err != nil || len(v.Differences) == 0 {
+				t.Errorf("after: %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func TestTheAuditLogIsOnlyWritten(t *testing.T) {
+	t.Parallel()
+	session := connect(t, asApp(storetest.URL(t)))
+	for _, privilege := range []string{"UPDATE", "DELETE", "TRUNCATE"} {
+		if got := texts(t, session, `SELECT has_table_privilege('audit_entries', $1)::text`, privilege); !slices.Equal(got, []string{"false"}) {
+			t.Errorf("the server may %s entries", privilege)
+		}
+	}
+	if got := texts(t, session, `SELECT has_table_privilege('audit_heads', 'DELETE')::text`); !slices.Equal(got, []string{"false"}) {
+		t.Error("the server may delete heads")
+	}
+}
+
+// Facts that would confuse a hash or a text column are kept as they are.
+func TestAuditKeepsHostileFacts(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	app := newTenant(t, db)
+	by := audit.Actor{Name: "ann@example.com", At: moment, RequestID: ids.New(), UserID: ids.New()}
+	noError(t, store.AuditInApp(t.Context(), app.By(by), "test.act", "<b>'\u202e", audit.Facts{"a": "x\x00y\xff", "": "\"}"}))
+	v, err := db.Org(app.org.ID).VerifyAudit(t.Context())
+	if err != nil || len(v.Differences) > 0 || v.Head.Number != 1 {
+		t.Errorf("it is %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,251 @@
+package store_test
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// kiosk is a tenant with one priced feature and something to spend.
+type kiosk struct {
+	tenant
+	key   keys.APIKey
+	usage *store.Usage
+	now   int64
+}
+
+func newKiosk(t *testing.T, db *store.Store) *kiosk {
+	t.Helper()
+	s := &kiosk{tenant: newTenant(t, db), now: moment}
+	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{Now: func() int64 { return s.now }})
+	noError(t, err)
+	t.Cleanup(usage.Close)
+	s.usage = usage
+	s.key, _ = s.newKey(t, keys.Setup)
+	s.newCredit(t, "tokens")
+	s.newFeature(t, featureOf("messages", "tokens"))
+	return s
+}
+
+func (s *kiosk) track(t *testing.T, identity string, quantity int64) metering.Decision {
+	t.Helper()
+	d, err := s.usage.Track(s.use(identity, quantity))
+	noError(t, err)
+	return d
+}
+
+func (s *kiosk) use(identity string, quantity int64) store.Use {
+	return store.Use{
+		Scope: s.application.Scope(), KeyID: s.key.ID, Identity: identity, FeatureKey: "messages",
+		Use: metering.Use{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
+	}
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	s := newKiosk(t, storetest.Open(t))
+	yesterday, today := metering.DayOf(moment).Start-1, moment
+	for i, identity := range []string{"ann", "bob"} {
+		d := depositOf(identity, "tokens", 1_000, fmt.Sprint("first ", i))
+		d.CreatedAt = yesterday
+		s.deposit(t, d)
+	}
+	s.now = yesterday
+	s.track(t, "ann", 2)
+	s.now = today
+	s.track(t, "ann", 3)
+	s.track(t, "bob", 1)
+	repeat := s.use("bob", 1)
+	for range 2 {
+		_, err := s.usage.Track(repeat)
+		noError(t, err)
+	}
+	repeat.TransactionID = ids.New()
+	if d, err := s.usage.Track(repeat); err != nil || d.Verdict != metering.Duplicate {
+		t.Fatalf("got %+v, %v", d, err)
+	}
+	if d := s.track(t, "ann", 1_000_000); d.Code != fault.InsufficientBalance {
+		t.Fatalf("got %+v", d)
+	}
+	_, err := s.usage.Check(s.use("nobody", 1))
+	noError(t, err)
+	if d, err := s.usage.Examine(s.use("nobody", 1)); err != nil || d.Code != fault.InsufficientBalance {
+		t.Fatalf("got %+v, %v", d, err)
+	}
+
+	t.Run("sums today against yesterday, repeats and questions of members left out", func(t *testing.T) {
+		o, err := s.Overview(t.Context(), today, 1)
+		noError(t, err)
+		if o.Now.Uses != 3 || o.Before.Uses != 1 || o.Now.Denied != 2 || o.Before.Denied != 0 {
+			t.Errorf("uses %d and %d, denied %d and %d", o.Now.Uses, o.Before.Uses, o.Now.Denied, o.Before.Denied)
+		}
+		if o.Now.Active != 2 || !o.Now.ActiveExact || o.Before.Active != 1 {
+			t.Errorf("active are %d and %d", o.Now.Active, o.Before.Active)
+		}
+		if len(o.Now.Charged) != 1 || o.Now.Charged[0].Total.String() != "35" || o.Before.Charged[0].Total.String() != "14" {
+			t.Errorf("charged %v and %v", o.Now.Charged, o.Before.Charged)
+		}
+		if len(o.Now.Deposited) != 0 || o.Before.Deposited[0].Total.String() != "2000" || o.Before.Deposited[0].CreditKey != "tokens" {
+			t.Errorf("deposited %v and %v", o.Now.Deposited, o.Before.Deposited)
+		}
+		if len(o.Reasons) != 1 || o.Reasons[0] != (store.DenialReason{Code: fault.InsufficientBalance, Count: 2}) {
+			t.Errorf("reasons %v", o.Reasons)
+		}
+		if len(o.Top) != 1 || o.Top[0] != (store.FeatureFigure{FeatureKey: "messages", Uses: 3, Denied: 2}) {
+			t.Errorf("top %v", o.Top)
+		}
+	})
+
+	t.Run("has a bar for every day, with nothing on most", func(t *testing.T) {
+		o, err := s.Overview(t.Context(), today, 7)
+		noError(t, err)
+		if len(o.Days) != 7 || o.Days[5].Uses != 1 || o.Days[6].Uses != 3 || o.Days[6].Denied != 2 || o.Days[0].Uses != 0 || o.Days[0].Day != o.Since {
+			t.Errorf("got %v", o.Days)
+		}
+		if o.Now.Active != 2 || o.Before.Active != 0 {
+			t.Errorf("who was there on both days counts once: %d", o.Now.Active)
+		}
+	})
+
+	t.Run("counts the last hours", func(t *testing.T) {
+		figures, err := s.DayFigures(t.Context(), today)
+		noError(t, err)
+		if figures.Uses != 4 || figures.Denials != 2 {
+			t.Errorf("got %+v", figures)
+		}
+	})
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	db := openStore(t, storetest.URL(t))
+
+	t.Run("of two nodes add up, while both write", func(t *testing.T) {
+		t.Parallel()
+		here, there := openStore(t, storetest.URL(t)), openStore(t, storetest.URL(t))
+		s := newKiosk(t, here)
+		other := *s
+		other.App = there.App(s.application.Scope())
+		var err error
+		other.usage, err = there.OpenUsage(t.Context(), store.UsageOptions{Now: func() int64 { return moment }})
+		noError(t, err)
+		t.Cleanup(other.usage.Close)
+		s.deposit(t, depositOf("ann", "tokens", 1_000_000, "two nodes"))
+		var wait sync.WaitGroup
+		for range 5 {
+			for _, node := range []*kiosk{s, &other} {
+				wait.Go(func() {
+					node.track(t, "ann", 1)
+					if _, err := node.DayFigures(t.Context(), moment); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wait.Wait()
+		noError(t, here.WriteFigures(t.Context()))
+		noError(t, there.WriteFigures(t.Context()))
+		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Uses != 10 {
+			t.Errorf("got %+v, %v", f, err)
+		}
+	})
+
+	t.Run("are written down when the server stops", func(t *testing.T) {
+		t.Parallel()
+		stopping := openStore(t, storetest.URL(t))
+		s := newKiosk(t, stopping)
+		stop := stopping.KeepFigures(slog.New(slog.DiscardHandler))
+		s.track(t, "nobody", 1)
+		stop()
+		figures, err := db.App(s.application.Scope()).DayFigures(t.Context(), moment)
+		if err != nil || figures.Denials != 1 {
+			t.Errorf("another node sees %+v, %v", figures, err)
+		}
+	})
+
+	t.Run("wait for a database that does not take them", func(t *testing.T) {
+		t.Parallel()
+		url := storetest.FreshURL(t)
+		cut, owner := openStore(t, url), connect(t, url)
+		s := newKiosk(t, cut)
+		s.track(t, "nobody", 1)
+		exec(t, owner, `REVOKE INSERT ON denial_days FROM purser_app`)
+		if err := cut.WriteFigures(t.Context()); err == nil {
+			t.Error("they are written down without a right to")
+		}
+		s.track(t, "nobody", 1)
+		exec(t, owner, `GRANT INSERT ON denial_days TO purser_app`)
+		noError(t, cut.WriteFigures(t.Context()))
+		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 2 {
+			t.Errorf("got %+v, %v", f, err)
+		}
+	})
+}
+
+func TestRecentRequests(t *testing.T) {
+	t.Parallel()
+	s := newKiosk(t, storetest.Open(t))
+	note := func(status int, code fault.Code) store.Request {
+		r := store.Request{
+			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: status, Code: code, TookMicros: 1_500, KeyID: s.key.ID,
+		}
+		s.db.NoteRequest(s.application.Scope(), r)
+		return r
+	}
+
+	t.Run("are listed newest first, with the key's name and no secret", func(t *testing.T) {
+		note(200, "")
+		failed := note(409, fault.InsufficientBalance)
+		list, more, err := s.Requests(t.Context(), false, store.Page{Limit: 10})
+		noError(t, err)
+		failed.KeyName, failed.KeyMasked = s.key.Name, s.key.Masked()
+		if len(list) != 2 || more || list[0] != failed {
+			t.Errorf("got %+v", list)
+		}
+		list, _, err = s.Requests(t.Context(), true, store.Page{Limit: 10})
+		if err != nil || len(list) != 1 || list[0] != failed {
+			t.Errorf("failures are %+v, %v", list, err)
+		}
+	})
+
+	t.Run("are all counted, and kept up to a limit", func(t *testing.T) {
+		for range store.KeptFailures + 5 {
+			note(400, fault.InvalidRequest)
+		}
+		for range store.KeptSuccesses + 5 {
+			note(200, "")
+		}
+		list, _, err := s.Requests(t.Context(), false, store.Page{Limit: 1000})
+		noError(t, err)
+		if len(list) != 2+store.KeptFailures+store.KeptSuccesses {
+			t.Errorf("%d are kept", len(list))
+		}
+		figures, err := s.DayFigures(t.Context(), moment)
+		if err != nil || figures.Requests != 2+store.KeptFailures+5+store.KeptSuccesses+5 || figures.Failures != 1+store.KeptFailures+5 {
+			t.Errorf("%+v are counted, %v", figures, err)
+		}
+	})
+
+	t.Run("take the place of the oldest", func(t *testing.T) {
+		var last store.Request
+		for range store.RingSize/store.KeptFailures + 1 {
+			for range store.KeptFailures {
+				last = note(400, fault.InvalidRequest)
+			}
+			noError(t, s.db.WriteFigures(t.Context()))
+		}
+		list, _, err := s.Requests(t.Context(), false, store.Page{Limit: store.RingSize + 1})
+		noError(t, err)
+		if len(list) != store.RingSize || list[0].ID != last.ID {
+			t.Errorf("%d are kept, the newest is %v", len(list), list[0].ID)
+		}
+	})
+}

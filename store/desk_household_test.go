@@ -1,0 +1,121 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+)
+
+// What the household has in the tables that people look at.
+
+const debtor = "debtor@example.com"
+
+// adjustment is the household's, by an id that is its deposit's turned round.
+func (h household) adjustment() store.Adjustment {
+	return store.Adjustment{
+		ID: mirrored(h.deposit.ID), WalletID: h.walletID, CreditKey: h.credit.Key, Delta: metering.Delta{Amount: 1},
+		Reason: "goodwill", By: h.owner.UserID, Now: moment,
+	}
+}
+
+func mirrored(id ids.ID) ids.ID {
+	id[15] ^= 0xff
+	return id
+}
+
+// desk leaves a row in each table of the desk, beside the wallet that the other
+// tests count by.
+func (h household) desk(tb testing.TB, usage *store.Usage) {
+	tb.Helper()
+	w, _, err := h.CreateWallet(tb.Context(), ids.New(), debtor, moment)
+	noError(tb, err)
+	adjustment := h.adjustment()
+	adjustment.WalletID = w.ID
+	noError(tb, h.Adjust(tb.Context(), adjustment))
+	noError(tb, store.TakeBack(tb.Context(), h.App, debtor, h.credit.Key, 6, moment))
+	denied := h.useOf("messages", "too dear")
+	denied.Identity = debtor
+	decision, err := usage.Check(denied)
+	noError(tb, err)
+	wantFault(tb, decision.Err(), fault.InsufficientBalance)
+	h.db.NoteRequest(h.application.Scope(), store.Request{
+		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 200, TookMicros: 900, KeyID: h.key.ID,
+	})
+	_, _, err = h.Requests(tb.Context(), false, store.Page{Limit: 1}) // writes the figures down
+	noError(tb, err)
+}
+
+func init() { appCalls = append(appCalls, deskCalls...) }
+
+var deskCalls = []call[store.App]{
+	{"FindWallets", "its identity", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return page(a.FindWallets(ctx, store.WalletQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
+	}},
+	{"FindWallets", "its debts", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.FindWallets(ctx, store.WalletQuery{Filter: store.WalletsInDebt, Page: store.Page{Limit: 100}}))
+	}},
+	{"FindWallets", "its plan", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return page(a.FindWallets(ctx, store.WalletQuery{Filter: store.WalletsOfPlan, PlanID: h.plan.ID, Page: store.Page{Limit: 100}}))
+	}},
+	{"FindWallets", "its holds", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.FindWallets(ctx, store.WalletQuery{Filter: store.WalletsOnHold, Page: store.Page{Limit: 100}}))
+	}},
+	{"WalletByID", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.WalletByID(ctx, h.walletID)
+	}},
+	{"Journal", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		list, proof, _, err := a.Journal(ctx, store.JournalPage{WalletID: h.walletID, Limit: 100})
+		return []any{list, proof}, err
+	}},
+	{"Events", "its wallet", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		list, _, err := a.Events(ctx, store.EventQuery{WalletID: h.walletID, Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"Events", "its event id", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		list, _, err := a.Events(ctx, store.EventQuery{EventID: h.use.EventID})
+		return list, err
+	}},
+	{"Events", "all of them", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		list, _, err := a.Events(ctx, store.EventQuery{Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"Transaction", "its event", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Transaction(ctx, h.use.TransactionID)
+	}},
+	{"Transaction", "its deposit", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.Transaction(ctx, h.deposit.ID)
+	}},
+	{"FindDeposits", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.FindDeposits(ctx, store.DepositQuery{Page: store.Page{Limit: 100}}))
+	}},
+	{"DepositsOf", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return page(a.DepositsOf(ctx, store.JournalPage{WalletID: h.walletID, Limit: 100}))
+	}},
+	{"FindSubscriptions", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.FindSubscriptions(ctx, store.SubscriptionQuery{Page: store.Page{Limit: 100}}))
+	}},
+	{"SubscriptionsOf", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.SubscriptionsOf(ctx, h.walletID)
+	}},
+	{"Adjust", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		wished := h.adjustment()
+		wished.ID = ids.New()
+		return nil, a.Adjust(ctx, wished)
+	}},
+	{"Overview", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.Overview(ctx, moment, 30)
+	}},
+	{"Attention", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.Attention(ctx, moment)
+	}},
+	{"DayFigures", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.DayFigures(ctx, moment)
+	}},
+	{"Requests", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Requests(ctx, false, store.Page{Limit: 100}))
+	}},
+}

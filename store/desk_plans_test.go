@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// A page costs what it shows, and not what the application holds. Time says little
+// on a busy machine, so the claim is about blocks: a page reads some hundred of
+// them, while the tables of this test have thousands.
+func TestPagesOfTheDeskReadLittle(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	owner := connect(t, url)
+	busy := seedDesk(t, owner)
+	session := connect(t, asApp(url))
+	exec(t, session, `SET purser.app_id = '`+busy.app.String()+`'`)
+	byName := map[string]store.Statement{}
+	for _, s := range store.Statements() {
+		byName[s.Name] = s
+	}
+
+	var highest ids.ID
+	for i := range highest {
+		highest[i] = 0xff
+	}
+	const day = 86_400_000
+	for name, args := range map[string][]any{
+		"list wallets":                        {highest, 51},
+		"search wallets":                      {"user 77", "user 77\U0010ffff", "", 51},
+		"select wallet by id":                 {busy.wallet},
+		"list wallets in debt":                {highest, 51},
+		"list wallets on hold":                {highest, 51},
+		"list wallets of a plan":              {highest, 51, busy.plan},
+		"list subscriptions":                  {highest, 51},
+		"list subscriptions by status":        {highest, 51, "paused"},
+		"list subscriptions on hold":          {highest, 51},
+		"list subscriptions of a wallet":      {busy.wallet, 100},
+		"list journal":                        {busy.wallet, int64(1 << 40), 51},
+		"list openings":                       {busy.wallet, int64(1 << 40), int64(1)},
+		"list events of a wallet":             {busy.wallet, int64(1 << 40), 51},
+		"list events between":                 {busy.eventAt(deskEvents - 500), highest, 51, []int64(nil)},
+		"select event by its transaction":     {busy.eventAt(deskEvents / 2)},
+		"select event by its id":              {[]byte(fmt.Sprint("event ", deskEvents/2))},
+		"select journal entry":                {busy.entryAt(deskWallets / 2)},
+		"list deposits of all wallets":        {highest, ids.ID{}, []string{"deposit", "grant", "top-up"}, int64(0), int64(1 << 50), nil, 51},
+		"list deposits of a wallet by its id": {busy.wallet, int64(1 << 40), 51},
+		"select leap":                         {highest},
+		"sum uses by day":                     {int64(0), int64(60 * day)},
+		"sum denials by day":                  {int64(0), int64(60 * day)},
+		"sum deposits by day":                 {int64(0), int64(60 * day)},
+		"select active days":                  {int64(0), int64(60 * day)},
+		"top features":                        {int64(0), int64(60 * day), 8},
+		"count attention":                     {101},
+		"sum activity by hour":                {int64(59 * day)},
+		"list requests":                       {highest, false, 51},
+	} {
+		t.Run(name+" reads little", func(t *testing.T) {
+			sql := byName[name].SQL
+			if sql == "" {
+				t.Fatal("there is no such statement")
+			}
+			plan := strings.Join(texts(t, session, `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) `+sql, append([]any{busy.app}, args...)...), "\n")
+			if blocks := blocksOf(t, plan); blocks > maxDeskBlocks {
+				t.Errorf("it reads %d blocks:\n%s", blocks, plan)
+			}
+		})
+	}
+
+	t.Run("and a read that goes through all of it is found", func(t *testing.T) {
+		plan := strings.Join(texts(t, session, `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF)
+			SELECT identity FROM wallets WHERE app_id = $1 AND created_at = 7`, busy.app), "\n")
+		if blocks := blocksOf(t, plan); blocks <= maxDeskBlocks {
+			t.Errorf("it reads %d blocks:\n%s", blocks, plan)
+		}
+	})
+}
+
+const (
+	deskWallets = 100_000
+	deskEvents  = 200_000
+	// A page of fifty rows with all that they refer to, each by an index four levels
+	// deep, is far below this; a table of the test is far above.
+	maxDeskBlocks = 1_200
+)
+
+// seededDesk is an application with very much in it.
+type seededDesk struct {
+	app, plan, wallet ids.ID
+}
+
+// Ids are those of generate_series, in the order of time.
+func (seededDesk) eventAt(n int) ids.ID { return seededID(2, n) }
+func (seededDesk) entryAt(n int) ids.ID { return seededID(3, n) }
+
+func seededID(kind byte, n int) (id ids.ID) {
+	text := fmt.Sprintf("%012x70%02x8%015x", 1_700_000_000_000+int64(n)*100, kind, n)
+	for i := range id {
+		value, _ := strconv.ParseUint(text[2*i:2*i+2], 16, 8)
+		id[i] = byte(value)
+	}
+	return id
+}
+
+// seedID is seededID in SQL, of the number n.
+func seedID(kind int) string {
+	return fmt.Sprintf(`(lpad(to_hex(1700000000000 + n * 100), 12, '0') || '70%02x8' || lpad(to_hex(n), 15, '0'))::uuid`, kind)
+}
+
+func seedDesk(t *testing.T, owner execer) seededDesk {
+	t.Helper()
+	d := seededDesk{app: ids.New(), plan: ids.New(), wallet: seededID(1, deskWallets/2)}
+	credit, feature := ids.New(), ids.New()
+	exec(t, owner, `SET session_replication_role = replica`)
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{`INSERT INTO app_state (app_id, org_id, created_at) VALUES ($1, $1, 0)`, []any{d.app}},
+		{`INSERT INTO credits (app_id, id, org_id, key, name, unit, revision, created_at) VALUES ($1, $2, $1, 'tokens', 'Tokens', 'token', 1, 0)`, []any{d.app, credit}},
+		{`INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
+			VALUES ($1, $2, $1, 'messages', 'Messages', 'message', $3, 1, 1, 'fixed', 'none', 1, 1, 0)`, []any{d.app, feature, credit}},
+		{`INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at)
+			VALUES ($1, 1, $1, $2, 1, $3, 1, 1, 'fixed', 0)`, []any{d.app, feature, credit}},
+		{`INSERT INTO wallets (app_id, id, org_id, identity, created_at, last_seq)
+			SELECT $1, ` + seedID(1) + `, $1, 'user ' || n, 0, 3 FROM generate_series(1::bigint, $2) n`, []any{d.app, int64(deskWallets)}},
+		{`INSERT INTO balances (app_id, wallet_id, credit_id, org_id, amount_nanocredits)
+			SELECT $1, ` + seedID(1) + `, $2, $1, 5 FROM generate_series(1::bigint, $3) n`, []any{d.app, credit, int64(deskWallets)}},
+		{`INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
+			SELECT $1, ` + seedID(3) + `, $1, ` + seedID(1) + `, 1, 'deposit', $2, 7, 7, 0, n FROM generate_series(1::bigint, $3) n`, []any{d.app, credit, int64(deskWallets)}},
+		{`INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at, amount_nanocredits, balance_after, event_id)
+			SELECT $1, $1, ` + seedID(2) + `, w.id, $1, 2 + (n - 1) / $2, 1, 1, n, 1, 5, ('event ' || n)::bytea
+			FROM generate_series(1::bigint, $3) n CROSS JOIN LATERAL (SELECT (lpad(to_hex(1700000000000 + m * 100), 12, '0') || '70018' || lpad(to_hex(m), 15, '0'))::uuid AS id
+				FROM (SELECT 1 + (n - 1) % $2 AS m) x) w`, []any{d.app, int64(deskWallets), int64(deskEvents)}},
+		{`INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, plan_id)
+			SELECT $1, ` + seedID(4) + `, $1, ` + seedID(1) + `, CASE WHEN n % 10000 = 1 THEN 'past_due' WHEN n % 10000 = 2 THEN 'paused' ELSE 'active' END, 0, 1, '{}',
+				CASE WHEN n % 1000 = 3 THEN $2::uuid ELSE $1::uuid END
+			FROM generate_series(1::bigint, $3) n`, []any{d.app, d.plan, int64(deskWallets)}},
+		{`INSERT INTO debtors (app_id, wallet_id, credit_id, org_id) SELECT $1, ` + seedID(1) + `, $2, $1 FROM generate_series(1::bigint, 5000) n`, []any{d.app, credit}},
+		{`INSERT INTO usage_days (app_id, day, feature_id, credit_id, org_id, accepted, deduplicated, charged_nanocredits)
+			SELECT $1, (n / 20) * 86400000::bigint, CASE WHEN n % 20 = 0 THEN $2::uuid ELSE gen_random_uuid() END, $3, $1, 1, 0, 1 FROM generate_series(1, 8000) n`, []any{d.app, feature, credit}},
+		{`INSERT INTO denial_days (app_id, day, feature_id, reason, org_id, uses, checks)
+			SELECT $1, (n / 20) * 86400000::bigint, gen_random_uuid(), 'insufficient_balance', $1, 1, 0 FROM generate_series(1, 8000) n`, []any{d.app}},
+		{`INSERT INTO entry_days (app_id, day, kind, credit_id, org_id, entries, came_nanocredits, taken_nanocredits)
+			SELECT $1, n * 86400000::bigint, 'deposit', $2, $1, 1, 1, 0 FROM generate_series(1, 2000) n`, []any{d.app, credit}},
+		{`INSERT INTO active_days (app_id, day, org_id, sketch) SELECT $1, n * 86400000::bigint, $1, decode(repeat('02', 4097), 'hex') FROM generate_series(1, 400) n`, []any{d.app}},
+		{`INSERT INTO activity_hours (app_id, hour, org_id, uses, denials, requests, failures, oldest_tx, newest_tx)
+			SELECT $1, n * 3600000::bigint, $1, 1, 1, 1, 1, ` + seedID(2) + `, ` + seedID(2) + ` FROM generate_series(1, 20000) n`, []any{d.app}},
+		{`INSERT INTO recent_requests (app_id, slot, org_id, id, at, method, route, status, took_us, key_id)
+			SELECT $1, n, $1, ` + seedID(5) + `, n, 'POST', '/v1/events', 200, 1000, $1 FROM generate_series(0, $2::int - 1) n`, []any{d.app, store.RingSize}},
+	} {
+		exec(t, owner, step.sql, step.args...)
+	}
+	exec(t, owner, `VACUUM ANALYZE`)
+	return d
+}
+
+var buffers = regexp.MustCompile(`Buffers: shared((?: (?:hit|read)=\d+)+)`)
+
+// blocksOf is how many blocks a plan has touched: the first line that says so is
+// the whole's.
+func blocksOf(t *testing.T, plan string) (blocks int) {
+	t.Helper()
+	line := buffers.FindStringSubmatch(plan)
+	if line == nil {
+		t.Fatalf("the plan does not say what it read:\n%s", plan)
+	}
+	for _, part := range strings.Fields(line[1]) {
+		_, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		noError(t, err)
+		blocks += n
+	}
+	return blocks
+}

@@ -1,0 +1,169 @@
+package store_test
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	app := newTenant(t, db)
+	ann := app.By(audit.Actor{UserID: ids.New(), Name: "ann@example.com", Address: "192.0.2.1", At: moment})
+	log := func() []audit.Entry {
+		t.Helper()
+		list, _, err := db.Org(app.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 100})
+		noError(t, err)
+		return list
+	}
+	// wantDeed holds that the last act wrote one entry, of this kind and about this.
+	entries := len(log())
+	wantDeed := func(action, target string, told ...string) {
+		t.Helper()
+		list := log()
+		if len(list) != entries+1 || list[0].Action != action || list[0].Target != target || list[0].Name != "ann@example.com" {
+			t.Fatalf("%d entries more, the last is %+v", len(list)-entries, list[0])
+		}
+		for _, text := range told {
+			if !strings.Contains(list[0].Before+" → "+list[0].After, text) {
+				t.Errorf("%q is not told in %s → %s", text, list[0].Before, list[0].After)
+			}
+		}
+		entries = len(list)
+	}
+
+	t.Run("a credit that is made, and changed", func(t *testing.T) {
+		noError(t, ann.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", moment)))
+		wantDeed("credit.create", "tokens", `"name":"Tokens"`)
+		_, err := ann.UpdateCredit(t.Context(), "tokens", metering.CreditPatch{Name: new("Coins")})
+		noError(t, err)
+		wantDeed("credit.update", "tokens", `"name":"Tokens"`, `"name":"Coins"`, `"revision":"2"`)
+	})
+
+	t.Run("a feature", func(t *testing.T) {
+		_, err := ann.CreateFeature(t.Context(), featureOf("messages", "tokens"))
+		noError(t, err)
+		wantDeed("feature.create", "messages", `"costNanocredits":"7"`, `"creditKey":"tokens"`)
+		_, err = ann.UpdateFeature(t.Context(), "messages", metering.FeaturePatch{Cost: new(metering.Amount(9))}, moment)
+		noError(t, err)
+		wantDeed("feature.update", "messages", `"costNanocredits":"7"`, `"costNanocredits":"9"`)
+	})
+
+	t.Run("a plan", func(t *testing.T) {
+		draft := billing.PlanDraft{
+			Key: "pro", Name: "Pro", Price: billing.Price{AmountCents: 2900, Currency: "usd", Interval: billing.Month},
+			Limits: []metering.Limit{{FeatureKey: "messages", Limit: 10, Period: metering.LimitMonth, Overage: metering.OverageBlock}},
+			Grants: []billing.Grant{{CreditKey: "tokens", Amount: 5}},
+		}
+		_, err := ann.CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) {
+			return billing.NewPlan(ids.New(), draft, c, moment)
+		})
+		noError(t, err)
+		wantDeed("plan.create", "pro", "29.00 USD", "messages 10 month block", "tokens 5")
+		_, err = ann.UpdatePlan(t.Context(), "pro", billing.PlanPatch{AmountCents: new(int64(3900))})
+		noError(t, err)
+		wantDeed("plan.update", "pro", "29.00 USD", "39.00 USD")
+	})
+
+	t.Run("a key, and never what opens it", func(t *testing.T) {
+		spec := keys.Spec{ID: ids.New(), App: app.application, Name: "Server", Preset: keys.Ingestion}
+		key, secret, err := keys.New(spec, tenancy.AllPermissions(), moment, rand.Reader)
+		noError(t, err)
+		noError(t, ann.CreateKey(t.Context(), key))
+		target := key.ID.Format(ids.APIKey)
+		wantDeed("key.create", target, "events:ingest", key.Last4)
+		rotated, err := ann.RotateKey(t.Context(), key.ID, func(old keys.APIKey) (keys.Rotated, error) {
+			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneHour}, tenancy.AllPermissions(), moment, rand.Reader)
+		})
+		noError(t, err)
+		wantDeed("key.rotate", target, rotated.New.ID.Format(ids.APIKey), rotated.New.Last4)
+		_, err = ann.RevokeKey(t.Context(), key.ID, moment)
+		noError(t, err)
+		wantDeed("key.revoke", target, `"revoked":"true"`)
+		for _, entry := range log() {
+			for _, hidden := range []string{secret.Reveal(), rotated.Secret.Reveal(), hex.EncodeToString(key.Hash[:])} {
+				if strings.Contains(entry.Before+entry.After, hidden) {
+					t.Errorf("%s tells it", entry.Action)
+				}
+			}
+		}
+	})
+
+	t.Run("all keys at once", func(t *testing.T) {
+		app.newKey(t, keys.Setup)
+		revoked, err := ann.RevokeKeys(t.Context(), moment)
+		if err != nil || revoked != 2 {
+			t.Fatalf("%d keys, %v", revoked, err)
+		}
+		wantDeed("key.revoke-all", app.application.ID.Format(ids.Application), `"keys":"2"`)
+	})
+
+	t.Run("but nothing when nothing changes, fails, or no person acts", func(t *testing.T) {
+		_, err := ann.UpdateCredit(t.Context(), "tokens", metering.CreditPatch{Name: new("Coins")})
+		noError(t, err)
+		_, err = ann.UpdateFeature(t.Context(), "messages", metering.FeaturePatch{ExpectedRevision: new(int64(1))}, moment)
+		wantFault(t, err, fault.RevisionConflict)
+		wantFault(t, ann.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Again", "token", moment)), fault.AlreadyExists)
+		revoked, err := ann.RevokeKeys(t.Context(), moment)
+		if err != nil || revoked != 0 {
+			t.Errorf("%d keys, %v", revoked, err)
+		}
+		app.newCredit(t, "by-a-program")
+		if list := log(); len(list) != entries {
+			t.Errorf("%d entries more", len(list)-entries)
+		}
+	})
+}
+
+func TestRevokeKeys(t *testing.T) {
+	t.Parallel()
+	app := newTenant(t, storetest.Open(t))
+	first, _ := app.newKey(t, keys.Setup)
+	before, err := app.RevokeKey(t.Context(), first.ID, moment)
+	noError(t, err)
+	second, _ := app.newKey(t, keys.Ingestion)
+	revoked, err := app.RevokeKeys(t.Context(), moment+5)
+	if err != nil || revoked != 1 {
+		t.Fatalf("%d keys, %v", revoked, err)
+	}
+
+	t.Run("stops what worked", func(t *testing.T) {
+		_, err := app.UseKey(t.Context(), second.ID, moment)
+		wantFault(t, err, fault.RevokedAPIKey)
+		if got, err := app.Key(t.Context(), second.ID); err != nil || got.RevokedAt != moment+5 {
+			t.Errorf("it is %+v, %v", got, err)
+		}
+	})
+
+	t.Run("leaves what was revoked as it was", func(t *testing.T) {
+		if got, err := app.Key(t.Context(), first.ID); err != nil || got != before {
+			t.Errorf("it is %+v, %v", got, err)
+		}
+	})
+}
+
+func TestAKeyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	app := newTenant(t, storetest.Open(t))
+	errs, id := make([]error, 4), ids.New()
+	atOnce(len(errs), func(i int) {
+		spec := keys.Spec{ID: id, App: app.application, Name: "Server", Preset: keys.Ingestion}
+		key, _, err := keys.New(spec, tenancy.AllPermissions(), moment, rand.Reader)
+		if errs[i] = err; err == nil {
+			errs[i] = app.CreateKey(t.Context(), key)
+		}
+	})
+	wantOneWinner(t, errs, fault.AlreadyExists)
+}
