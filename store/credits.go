@@ -43,7 +43,10 @@ func (a App) CreateCredit(ctx context.Context, c metering.Credit) error {
 		if sqlState(err) == uniqueViolation {
 			return fault.Newf(fault.AlreadyExists, "There is a credit with the key %q already. Choose another key, or update that credit.", c.Key)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return tx.audit(ctx, "credit.create", c.Key, nil, factsOfCredit(c))
 	})
 }
 
@@ -80,7 +83,10 @@ func (a App) UpdateCredit(ctx context.Context, key string, patch metering.Credit
 		if c, err = was.Patch(patch); err != nil || c == was {
 			return err
 		}
-		return tx.exec(ctx, updateCredit, 1, c.ID, c.Name, c.Unit, c.Revision)
+		if err := tx.exec(ctx, updateCredit, 1, c.ID, c.Name, c.Unit, c.Revision); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "credit.update", c.Key, factsOfCredit(was), factsOfCredit(c))
 	})
 	return c, err
 }

@@ -2,8 +2,8 @@
 //
 // What it is: three doors. App(scope) reads and writes the rows of one
 // application; Org(id) those of one organization; Directory has the few looks
-// that come before a scope is known. Each exported method is one transaction:
-// load, decide in a noun, apply.
+// that come before a scope is known. Worlds keeps what the payments sandbox
+// knows. Each exported method is one transaction: load, decide in a noun, apply.
 //
 // What always holds: rows of an application are reached only in a transaction
 // that names the application to the row-level policies; every statement on them

@@ -74,7 +74,10 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 		if err != nil {
 			return err
 		}
-		return tx.insertPrice(ctx, f, number, f.CreatedAt)
+		if err := tx.insertPrice(ctx, f, number, f.CreatedAt); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))
 	})
 	return f, err
 }
@@ -139,8 +142,12 @@ func (a App) UpdateFeature(ctx context.Context, key string, patch metering.Featu
 		if err := tx.insertPrice(ctx, f, number, now); err != nil {
 			return err
 		}
-		return tx.exec(ctx, updateFeature, 1, f.ID, f.Name, f.Unit, f.CreditID, amount(f.Cost),
+		err = tx.exec(ctx, updateFeature, 1, f.ID, f.Name, f.Unit, f.CreditID, amount(f.Cost),
 			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number)
+		if err != nil {
+			return err
+		}
+		return tx.audit(ctx, "feature.update", f.Key, factsOfFeature(was), factsOfFeature(f))
 	})
 	return f, err
 }

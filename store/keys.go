@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -9,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 const keyColumns = `
@@ -36,6 +38,10 @@ var (
 		UPDATE api_keys SET revoked = $3, revoked_at = $4, replaced_by = $5
 		WHERE app_id = $1 AND id = $2`)
 
+	revokeKeys = declare("revoke keys", `
+		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2)
+		WHERE app_id = $1 AND NOT revoked`)
+
 	touchKey = declare("touch key", `
 		UPDATE api_keys SET last_used_at = $3
 		WHERE app_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)`)
@@ -59,10 +65,14 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 	return k, err
 }
 
-// CreateKey keeps a new key. Its secret is not part of it.
+// CreateKey keeps a new key, unless one with its id was made before: whoever sends
+// a form a second time made it the first time. Its secret is not part of it.
 func (a App) CreateKey(ctx context.Context, k keys.APIKey) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		return tx.insertKey(ctx, k)
+		if err := tx.insertKey(ctx, k); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "key.create", k.ID.Format(ids.APIKey), nil, factsOfKey(k))
 	})
 }
 
@@ -75,6 +85,9 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 	err := tx.exec(ctx, insertKey, 1, tx.scope.OrgID, k.ID, k.Hash[:], k.Name, k.Preset, k.Permissions.Names(), k.Live, k.Last4,
 		orNull(k.CreatedBy), k.CreatedAt, orNull(k.ExpiresAt), k.Revoked, orNull(k.RevokedAt), orNull(k.LastUsedAt),
 		orNull(k.Replaces), orNull(k.ReplacedBy))
+	if sqlState(err) == uniqueViolation {
+		return fault.Newf(fault.AlreadyExists, "This key has been created already. Its secret was shown then, and nothing keeps it.")
+	}
 	if err != nil {
 		return err
 	}
@@ -127,10 +140,30 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 		if err != nil {
 			return err
 		}
-		k = was.Revoke(now)
-		return tx.retireKey(ctx, k)
+		if k = was.Revoke(now); k == was {
+			return nil
+		}
+		if err := tx.retireKey(ctx, k); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
 	})
 	return k, err
+}
+
+// RevokeKeys stops every key of the application, and tells how many it were.
+func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		// The keys before the epoch, in the order in which retiring one takes them.
+		if revoked, err = tx.execAny(ctx, revokeKeys, now); err != nil || revoked == 0 {
+			return err
+		}
+		if _, err := tx.advanceEpoch(ctx); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "key.revoke-all", tx.scope.AppID.Format(ids.Application), nil, audit.Facts{"keys": strconv.FormatInt(revoked, 10)})
+	})
+	return revoked, err
 }
 
 // RotateKey replaces a key in one step. The rule, given the key as it stands
@@ -147,7 +180,13 @@ func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) 
 		if err := tx.insertKey(ctx, r.New); err != nil {
 			return err
 		}
-		return tx.retireKey(ctx, r.Old)
+		if err := tx.retireKey(ctx, r.Old); err != nil {
+			return err
+		}
+		rotated := factsOfKey(r.Old)
+		rotated["replacedBy"] = r.New.ID.Format(ids.APIKey)
+		rotated["replacement"] = r.New.Masked()
+		return tx.audit(ctx, "key.rotate", old.ID.Format(ids.APIKey), factsOfKey(old), rotated)
 	})
 	return r, err
 }

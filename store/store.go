@@ -15,6 +15,7 @@ import (
 
 	"purser/ids"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 // appRole serves requests. It owns nothing, so no policy is open to it.
@@ -42,6 +43,7 @@ type Store struct {
 	bun      *bun.DB
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
 	memories sync.Map // of every Usage that is open on it
+	figures  *figures
 }
 
 // Open connects to a migrated database.
@@ -80,6 +82,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		pool:     pool,
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(pool), pgdialect.New()),
 		keyAddrs: addrs,
+		figures:  newFigures(),
 	}, nil
 }
 
@@ -104,10 +107,12 @@ func (s *Store) Directory() Directory { return Directory{store: s} }
 type App struct {
 	store *Store
 	scope tenancy.Scope
+	by    audit.Actor
 }
 
 // Org reads and writes the rows of one organization.
 type Org struct {
 	store *Store
 	id    ids.ID
+	by    audit.Actor
 }

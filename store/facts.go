@@ -1,0 +1,85 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+
+	"purser/billing"
+	"purser/keys"
+	"purser/metering"
+	"purser/tenancy/audit"
+)
+
+// What the audit log tells of each thing that people change by hand. A key's
+// hash is left out, which tells a reader nothing; so are a provider's secrets.
+
+func factsOfKey(k keys.APIKey) audit.Facts {
+	facts := audit.Facts{
+		"name":        k.Name,
+		"preset":      string(k.Preset),
+		"permissions": k.Permissions.String(),
+		"secret":      k.Masked(),
+		"revoked":     strconv.FormatBool(k.Revoked),
+	}
+	for name, at := range map[string]int64{"expiresAt": k.ExpiresAt, "revokedAt": k.RevokedAt} {
+		if at != 0 {
+			facts[name] = strconv.FormatInt(at, 10)
+		}
+	}
+	return facts
+}
+
+func factsOfCredit(c metering.Credit) audit.Facts {
+	return audit.Facts{"name": c.Name, "unit": c.Unit, "revision": strconv.FormatInt(c.Revision, 10)}
+}
+
+func factsOfFeature(f metering.Feature) audit.Facts {
+	return audit.Facts{
+		"name":                f.Name,
+		"unit":                f.Unit,
+		"creditKey":           f.CreditKey,
+		"costNanocredits":     f.Cost.String(),
+		"quantityPerUnit":     strconv.FormatInt(f.QuantityPerUnit, 10),
+		"pricingMode":         string(f.PricingMode),
+		"deduplicationPeriod": string(f.Deduplication),
+		"revision":            strconv.FormatInt(f.Revision, 10),
+	}
+}
+
+func factsOfPlan(p billing.Plan) audit.Facts {
+	return audit.Facts{
+		"name":     p.Name,
+		"price":    billing.FormatMoney(p.AmountCents, p.Currency),
+		"interval": string(p.Interval),
+		"featureLimits": lines(p.Limits, func(l metering.Limit) string {
+			return l.FeatureKey + " " + strconv.FormatInt(l.Limit, 10) + " " + string(l.Period) + " " + string(l.Overage)
+		}),
+		"creditGrants": lines(p.Grants, func(g billing.Grant) string {
+			return g.CreditKey + " " + g.Amount.String()
+		}),
+		"featureMultipliers": lines(p.Multipliers, func(m metering.Multiplier) string {
+			return m.FeatureKey + " " + strconv.FormatInt(m.BasisPoints, 10)
+		}),
+		"topupsEnabled": strconv.FormatBool(p.TopupsEnabled),
+		"active":        strconv.FormatBool(p.Active),
+		"revision":      strconv.FormatInt(p.Revision, 10),
+	}
+}
+
+func factsOfConnection(c Connection) audit.Facts {
+	return audit.Facts{
+		"provider": string(c.Mode),
+		"account":  c.AccountID,
+		"live":     strconv.FormatBool(c.Live),
+		"key":      "…" + c.KeyLastFour,
+		"endpoint": c.EndpointID,
+	}
+}
+
+func lines[T any](list []T, line func(T) string) string {
+	texts := make([]string, len(list))
+	for i, item := range list {
+		texts[i] = line(item)
+	}
+	return strings.Join(texts, "; ")
+}

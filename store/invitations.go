@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/uptrace/bun"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
+)
+
+// Invitation lets whoever holds its link become a member.
+type Invitation struct {
+	ID    ids.ID
+	OrgID ids.ID
+	Note  string // whom it is for, in the inviter's words
+	tenancy.Access
+	InvitedBy ids.ID
+	CreatedAt int64
+	ExpiresAt int64
+}
+
+// Invite keeps an invitation. Its link is not part of it.
+func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) error {
+	if i.OrgID != o.id {
+		return fault.New(fault.PathNotFound)
+	}
+	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		_, err := tx.Tx.ExecContext(ctx, `
+			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			uuidOf(i.ID), uuidOf(o.id), link[:], i.Note, string(i.Role), i.Custom.Names(), uuidOf(i.InvitedBy), i.CreatedAt, i.ExpiresAt)
+		if err != nil {
+			return fmt.Errorf("store: insert invitation: %w", err)
+		}
+		return o.audit(ctx, tx, audit.Deed{
+			Action: "invitation.create", Target: i.ID.Format(ids.Invitation),
+			After: accessFacts(i.Access, audit.Facts{"for": i.Note}),
+		})
+	})
+}
+
+const invitationColumns = `i.id, i.org_id, i.note, i.role, i.permissions, i.invited_by, i.created_at, i.expires_at`
+
+func readInvitation(row pgx.CollectableRow) (i Invitation, err error) {
+	var permissions []string
+	err = row.Scan(&i.ID, &i.OrgID, &i.Note, &i.Role, &permissions, &i.InvitedBy, &i.CreatedAt, &i.ExpiresAt)
+	i.Custom = tenancy.StoredPermissions(permissions)
+	return i, err
+}
+
+// Invitations lists those that can still be accepted, newest first.
+func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
+	rows, err := o.store.pool.Query(ctx, `
+		SELECT `+invitationColumns+` FROM invitations i
+		WHERE i.org_id = $1 AND i.closed_at IS NULL AND i.expires_at > $2 ORDER BY i.id DESC`, o.id, now)
+	if err != nil {
+		return nil, fmt.Errorf("store: list invitations: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, readInvitation)
+	if err != nil {
+		return nil, fmt.Errorf("store: list invitations: %w", err)
+	}
+	return list, nil
+}
+
+// WithdrawInvitation closes an invitation that nobody has accepted.
+func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error {
+	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		result, err := tx.Tx.ExecContext(ctx, `
+			UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND id = $2 AND closed_at IS NULL`, uuidOf(o.id), uuidOf(id), now)
+		if err != nil {
+			return fmt.Errorf("store: close invitation: %w", err)
+		}
+		if closed, err := result.RowsAffected(); err != nil || closed == 0 {
+			return errors.Join(err, fault.New(fault.PathNotFound))
+		}
+		return o.audit(ctx, tx, audit.Deed{Action: "invitation.withdraw", Target: id.Format(ids.Invitation)})
+	})
+}
+
+// Invitation finds an invitation that can be accepted, by its link, and the
+// organization it leads to.
+func (e Entrance) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
+	rows, err := e.store.pool.Query(ctx, `
+		SELECT `+invitationColumns+` FROM invitations i WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2`, link[:], now)
+	if err != nil {
+		return i, org, fmt.Errorf("store: invitation by link: %w", err)
+	}
+	i, err = pgx.CollectExactlyOneRow(rows, readInvitation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return i, org, fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return i, org, fmt.Errorf("store: invitation by link: %w", err)
+	}
+	org, err = e.store.Org(i.OrgID).Organization(ctx)
+	return i, org, err
+}
+
+// Joining is who accepts an invitation.
+type Joining struct {
+	User    tenancy.User
+	Encoded string // the hash of a new account's password; empty for an account that is there
+	By      audit.Actor
+}
+
+// AcceptInvitation makes a member of whoever holds the link, once. Of two at the
+// same moment one is too late.
+func (e Entrance) AcceptInvitation(ctx context.Context, link credential.Hash, j Joining) (i Invitation, err error) {
+	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if j.Encoded != "" {
+			if err := insertAccount(ctx, pgxTx{tx.Conn()}, j.User, j.Encoded); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, `
+			UPDATE invitations i SET closed_at = $2, accepted_by = $3
+			WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2
+			RETURNING `+invitationColumns, link[:], j.By.At, j.User.ID)
+		if err != nil {
+			return fmt.Errorf("store: accept invitation: %w", err)
+		}
+		i, err = pgx.CollectExactlyOneRow(rows, readInvitation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fault.New(fault.PathNotFound)
+		}
+		if err != nil {
+			return fmt.Errorf("store: accept invitation: %w", err)
+		}
+		tag, err := tx.Exec(ctx, `
+			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (org_id, user_id) DO NOTHING`, i.OrgID, j.User.ID, string(i.Role), i.Custom.Names(), j.By.At)
+		if err != nil {
+			return fmt.Errorf("store: insert member: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.Newf(fault.AlreadyExists, "You are a member of this organization already.")
+		}
+		return appendAudit(ctx, pgxTx{tx.Conn()}, i.OrgID, j.By, audit.Deed{
+			Action: "member.join", Target: j.User.ID.Format(ids.User),
+			After: accessFacts(i.Access, audit.Facts{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
+		})
+	})
+	return i, err
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// Entrance has what is asked before it is known who is there: a session by its
+// token, an account by its address, an invitation by its link.
+type Entrance struct {
+	store *Store
+}
+
+// Entrance is where people come in.
+func (s *Store) Entrance() Entrance { return Entrance{store: s} }
+
+// Person reads and writes what is one person's own.
+type Person struct {
+	store *Store
+	id    ids.ID
+}
+
+// Person is the door to the rows of one person.
+func (s *Store) Person(id ids.ID) Person { return Person{store: s, id: id} }
+
+// people runs work in one transaction on the rows of people.
+func (s *Store) people(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
+}
+
+// Surroundings is what a person sees around the page that they are on.
+type Surroundings struct {
+	User          tenancy.User
+	Organizations []tenancy.Organization // all that they are a member of, by name
+	Org           tenancy.Organization   // the one that was asked for
+	Member        tenancy.Member
+	Applications  []tenancy.Application // of that one, by name
+}
+
+// Look reads a person's surroundings, in the organization of the slug or in none.
+// An organization that they are not a member of does not exist for them.
+func (p Person) Look(ctx context.Context, orgSlug string) (s Surroundings, err error) {
+	if s.User, err = p.User(ctx); err != nil {
+		return s, err
+	}
+	rows, err := p.store.pool.Query(ctx, `
+		SELECT o.id, o.slug, o.name, o.created_at, m.role, m.permissions, m.created_at
+		FROM members m JOIN organizations o ON o.id = m.org_id
+		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
+	if err != nil {
+		return s, fmt.Errorf("store: memberships: %w", err)
+	}
+	found := false
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var o tenancy.Organization
+		m := tenancy.Member{UserID: p.id}
+		var permissions []string
+		if err := row.Scan(&o.ID, &o.Slug, &o.Name, &o.CreatedAt, &m.Role, &permissions, &m.CreatedAt); err != nil {
+			return none, err
+		}
+		m.OrgID, m.Custom = o.ID, tenancy.StoredPermissions(permissions)
+		s.Organizations = append(s.Organizations, o)
+		if o.Slug == orgSlug {
+			s.Org, s.Member, found = o, m, true
+		}
+		return none, nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("store: memberships: %w", err)
+	}
+	if orgSlug == "" {
+		return s, nil
+	}
+	if !found {
+		return s, fault.New(fault.PathNotFound)
+	}
+	s.Applications, err = p.store.Org(s.Org.ID).Applications(ctx)
+	return s, err
+}
+
+// User reads the person's account.
+func (p Person) User(ctx context.Context) (u tenancy.User, err error) {
+	err = p.store.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
+		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return u, fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return u, fmt.Errorf("store: select user: %w", err)
+	}
+	return u, nil
+}
+
+// Rename gives the person another name.
+func (p Person) Rename(ctx context.Context, name string) error {
+	if _, err := p.store.pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
+		return fmt.Errorf("store: rename user: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy/credential"
+)
+
+// Account is what a sign-in is checked against.
+type Account struct {
+	UserID    ids.ID
+	Encoded   string // the password's hash
+	HasFactor bool   // a code is asked for as well
+}
+
+// Account finds an account by its address. One without a password does not exist
+// here: nobody can sign in to it.
+func (e Entrance) Account(ctx context.Context, email string) (a Account, err error) {
+	err = e.store.pool.QueryRow(ctx, `
+		SELECT u.id, p.encoded, f.user_id IS NOT NULL
+		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
+		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.HasFactor)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return a, fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return a, fmt.Errorf("store: account by address: %w", err)
+	}
+	return a, nil
+}
+
+// How many old counts a new attempt sweeps away.
+const sweptAttempts = 100
+
+// Attempt counts an attempt before it is made, or says how long it has to wait. It
+// counts as failed until ForgetAttempts: several at once cannot slip through
+// between the look and the count.
+func (e Entrance) Attempt(ctx context.Context, subject credential.Hash, now int64) (wait time.Duration, err error) {
+	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		old := now - credential.ForgottenAfter.Milliseconds()
+		_, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN (
+			SELECT subject FROM login_failures WHERE failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, old, sweptAttempts)
+		if err != nil {
+			return fmt.Errorf("store: sweep attempts: %w", err)
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 0, $2) ON CONFLICT (subject) DO NOTHING`, subject[:], now)
+		if err != nil {
+			return fmt.Errorf("store: ensure attempts: %w", err)
+		}
+		var was credential.Attempts
+		err = tx.QueryRow(ctx, `SELECT failures, failed_at FROM login_failures WHERE subject = $1 FOR UPDATE`, subject[:]).Scan(&was.Count, &was.LastAt)
+		if err != nil {
+			return fmt.Errorf("store: lock attempts: %w", err)
+		}
+		if wait = was.Wait(now); wait > 0 {
+			return nil
+		}
+		next := was.Next(now)
+		_, err = tx.Exec(ctx, `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
+		if err != nil {
+			return fmt.Errorf("store: count attempt: %w", err)
+		}
+		return nil
+	})
+	return wait, err
+}
+
+// ForgetAttempts is for who has succeeded.
+func (e Entrance) ForgetAttempts(ctx context.Context, subject credential.Hash) error {
+	if _, err := e.store.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
+		return fmt.Errorf("store: forget attempts: %w", err)
+	}
+	return nil
+}
+
+// Password reads the hash of the person's password.
+func (p Person) Password(ctx context.Context) (encoded string, err error) {
+	err = p.store.pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, p.id).Scan(&encoded)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("store: select password: %w", err)
+	}
+	return encoded, nil
+}
+
+// ChangePassword keeps another password, and ends the sessions in all other
+// browsers: one of them may be why it is changed.
+func (p Person) ChangePassword(ctx context.Context, encoded string, now int64, token string) error {
+	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := putPassword(ctx, tx, p.id, encoded, now); err != nil {
+			return err
+		}
+		return endSessions(ctx, tx, p.id, token)
+	})
+}
+
+// RehashPassword keeps a costlier hash of the same password, unless the password
+// was changed in the meantime.
+func (p Person) RehashPassword(ctx context.Context, was, encoded string) error {
+	_, err := p.store.pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
+	if err != nil {
+		return fmt.Errorf("store: rehash password: %w", err)
+	}
+	return nil
+}
+
+func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, now int64) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)
+		ON CONFLICT (user_id) DO UPDATE SET encoded = excluded.encoded, changed_at = excluded.changed_at`, user, encoded, now)
+	if err != nil {
+		return fmt.Errorf("store: put password: %w", err)
+	}
+	return nil
+}

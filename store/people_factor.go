@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/tenancy/credential"
+)
+
+// Factor is a person's authenticator.
+type Factor struct {
+	SealedSeed []byte
+	LastStep   int64
+	CodesLeft  int // recovery codes
+}
+
+// Factor reads the person's authenticator.
+func (p Person) Factor(ctx context.Context) (f Factor, err error) {
+	err = p.store.pool.QueryRow(ctx, `
+		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
+		FROM second_factors f WHERE user_id = $1`, p.id).Scan(&f.SealedSeed, &f.LastStep, &f.CodesLeft)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return f, fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return f, fmt.Errorf("store: select factor: %w", err)
+	}
+	return f, nil
+}
+
+// AddFactor keeps an authenticator whose first code was typed in, with its recovery
+// codes, and ends the sessions that were opened without it.
+func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, now int64, token string) error {
+	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, now, f.LastStep)
+		if err != nil {
+			return fmt.Errorf("store: insert factor: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.Newf(fault.AlreadyExists, "There is an authenticator already. Turn it off first.")
+		}
+		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
+			return err
+		}
+		return endSessions(ctx, tx, p.id, token)
+	})
+}
+
+// ReplaceRecoveryCodes makes new codes the only ones.
+func (p Person) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash) error {
+	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		return p.putRecoveryCodes(ctx, tx, codes)
+	})
+}
+
+func (p Person) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credential.Hash) error {
+	hashes := make([][]byte, len(codes))
+	for i := range codes {
+		hashes[i] = codes[i][:]
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1`, p.id); err != nil {
+		return fmt.Errorf("store: delete recovery codes: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])`, p.id, hashes); err != nil {
+		return fmt.Errorf("store: insert recovery codes: %w", err)
+	}
+	return nil
+}
+
+// UseStep spends the code of a step. It reports false when that step, or a later
+// one, was spent already.
+func (p Person) UseStep(ctx context.Context, step int64) (spent bool, err error) {
+	tag, err := p.store.pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
+	if err != nil {
+		return false, fmt.Errorf("store: use step: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// UseRecoveryCode spends a code. It reports false for one that is not there.
+func (p Person) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
+	tag, err := p.store.pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
+	if err != nil {
+		return false, fmt.Errorf("store: use recovery code: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// RemoveFactor takes the authenticator and its recovery codes away, and ends the
+// sessions in all other browsers.
+func (p Person) RemoveFactor(ctx context.Context, token string) error {
+	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := p.putRecoveryCodes(ctx, tx, nil); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM second_factors WHERE user_id = $1`, p.id); err != nil {
+			return fmt.Errorf("store: delete factor: %w", err)
+		}
+		return endSessions(ctx, tx, p.id, token)
+	})
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/uptrace/bun"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+// Members lists the organization's people, the first to join first.
+func (o Org) Members(ctx context.Context) (list []tenancy.Member, err error) {
+	return o.members(ctx, o.store.bun, "")
+}
+
+// AddMember lets a person in, unless they are in already.
+func (o Org) AddMember(ctx context.Context, m tenancy.Member) error {
+	if m.OrgID != o.id {
+		return fault.New(fault.PathNotFound)
+	}
+	row := rowOfMember(m)
+	result, err := o.store.bun.NewInsert().Model(&row).On("CONFLICT (org_id, user_id) DO NOTHING").Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("store: insert member: %w", err)
+	}
+	if made, err := result.RowsAffected(); err != nil || made == 0 {
+		return errors.Join(err, fault.Newf(fault.AlreadyExists, "This person is a member already."))
+	}
+	return nil
+}
+
+// ChangeMember gives a member another access. The rule sees the member and the
+// number of owners as they stand under a lock.
+func (o Org) ChangeMember(ctx context.Context, user ids.ID, rule func(target tenancy.Member, owners int) (tenancy.Member, error)) error {
+	return o.withMember(ctx, user, func(ctx context.Context, tx bun.Tx, target tenancy.Member, owners int) error {
+		next, err := rule(target, owners)
+		if err != nil {
+			return err
+		}
+		row := rowOfMember(next)
+		_, err = tx.NewUpdate().Model(&row).Column("role", "permissions").
+			Where("m.org_id = ?", uuidOf(o.id)).Where("m.user_id = ?", uuidOf(user)).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("store: update member: %w", err)
+		}
+		if err := o.endTrust(ctx, tx, user); err != nil {
+			return err
+		}
+		return o.audit(ctx, tx, audit.Deed{
+			Action: "member.change", Target: user.Format(ids.User),
+			Before: accessFacts(target.Access, nil), After: accessFacts(next.Access, nil),
+		})
+	})
+}
+
+// RemoveMember takes a member out. The rule sees what ChangeMember's does.
+func (o Org) RemoveMember(ctx context.Context, user ids.ID, rule func(target tenancy.Member, owners int) error) error {
+	return o.withMember(ctx, user, func(ctx context.Context, tx bun.Tx, target tenancy.Member, owners int) error {
+		if err := rule(target, owners); err != nil {
+			return err
+		}
+		_, err := tx.NewDelete().Model((*memberRow)(nil)).
+			Where("m.org_id = ?", uuidOf(o.id)).Where("m.user_id = ?", uuidOf(user)).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("store: delete member: %w", err)
+		}
+		if err := o.endTrust(ctx, tx, user); err != nil {
+			return err
+		}
+		return o.audit(ctx, tx, audit.Deed{
+			Action: "member.remove", Target: user.Format(ids.User), Before: accessFacts(target.Access, nil),
+		})
+	})
+}
+
+// endTrust ends what a person was let in with before their access changed: their
+// sessions, except when they changed it themselves, and the invitations that they
+// could send.
+func (o Org) endTrust(ctx context.Context, tx bun.Tx, user ids.ID) error {
+	if o.by.UserID != user {
+		if _, err := tx.Tx.ExecContext(ctx, `DELETE FROM sessions WHERE user_id = $1`, uuidOf(user)); err != nil {
+			return fmt.Errorf("store: end sessions: %w", err)
+		}
+	}
+	_, err := tx.Tx.ExecContext(ctx, `
+		UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND invited_by = $2 AND closed_at IS NULL`,
+		uuidOf(o.id), uuidOf(user), o.by.At)
+	if err != nil {
+		return fmt.Errorf("store: close invitations: %w", err)
+	}
+	return nil
+}
+
+// accessFacts tells what an access opens, beside other facts.
+func accessFacts(a tenancy.Access, facts audit.Facts) audit.Facts {
+	told := audit.Facts{"role": string(a.Role)}
+	if a.Role == tenancy.Custom {
+		told["permissions"] = a.Custom.String()
+	}
+	for name, fact := range facts {
+		told[name] = fact
+	}
+	return told
+}
+
+// MemberInPerson is a member and the account behind it.
+type MemberInPerson struct {
+	tenancy.Member
+	Name      string
+	Email     string
+	HasFactor bool
+	SeenAt    int64 // in a session that is open; zero when there is none
+}
+
+// Roster lists the organization's people with their names, the first to join first.
+func (o Org) Roster(ctx context.Context) ([]MemberInPerson, error) {
+	rows, err := o.store.pool.Query(ctx, `
+		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
+			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
+			coalesce((SELECT max(s.seen_at) FROM sessions s WHERE s.user_id = m.user_id), 0)
+		FROM members m JOIN users u ON u.id = m.user_id
+		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id`, o.id)
+	if err != nil {
+		return nil, fmt.Errorf("store: roster: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (MemberInPerson, error) {
+		m := MemberInPerson{Member: tenancy.Member{OrgID: o.id}}
+		var permissions []string
+		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenAt)
+		m.Custom = tenancy.StoredPermissions(permissions)
+		return m, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: roster: %w", err)
+	}
+	return list, nil
+}
+
+// withMember holds every member of the organization still, so that the owners
+// that it counts are the owners there will be.
+func (o Org) withMember(ctx context.Context, user ids.ID, work func(context.Context, bun.Tx, tenancy.Member, int) error) error {
+	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		all, err := o.members(ctx, tx, "UPDATE")
+		if err != nil {
+			return err
+		}
+		var target *tenancy.Member
+		owners := 0
+		for _, m := range all {
+			if m.Role == tenancy.Owner {
+				owners++
+			}
+			if m.UserID == user {
+				target = &m
+			}
+		}
+		if target == nil {
+			return fault.New(fault.PathNotFound)
+		}
+		return work(ctx, tx, *target, owners)
+	})
+}
+
+func (o Org) members(ctx context.Context, db bun.IDB, lock string) (list []tenancy.Member, err error) {
+	var rows []memberRow
+	query := db.NewSelect().Model(&rows).Where("m.org_id = ?", uuidOf(o.id)).OrderExpr("m.created_at, m.user_id")
+	if lock != "" {
+		query = query.For(lock)
+	}
+	if err := query.Scan(ctx); err != nil {
+		return nil, fmt.Errorf("store: list members: %w", err)
+	}
+	for _, row := range rows {
+		list = append(list, row.noun())
+	}
+	return list, nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
+)
+
+// OfferSetup keeps the hash of a setup link, and reports whether it is of use: it
+// is not once there is an account.
+func (e Entrance) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
+	tag, err := e.store.pool.Exec(ctx, `
+		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
+	if err != nil {
+		return false, fmt.Errorf("store: offer setup: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// SetupIsOpen reports whether a setup link leads anywhere.
+func (e Entrance) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool, err error) {
+	err = e.store.pool.QueryRow(ctx, `
+		SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
+	if err != nil {
+		return false, fmt.Errorf("store: setup link: %w", err)
+	}
+	return open, nil
+}
+
+// Founding is what the first person brings along.
+type Founding struct {
+	User    tenancy.User
+	Encoded string // the password's hash
+	Org     tenancy.Organization
+	App     tenancy.Application
+	By      audit.Actor
+}
+
+// Found makes the first account, its organization and its first application, and
+// closes every setup link. Two at once make one. Organizations that the command
+// line has made before have no members, so they become the founder's: whoever
+// holds the link runs the installation.
+func (e Entrance) Found(ctx context.Context, link credential.Hash, f Founding) (Founding, error) {
+	err := e.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		// Nobody else makes an account until this one is there or not.
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return fmt.Errorf("store: lock users: %w", err)
+		}
+		var open bool
+		err := tx.Tx.QueryRowContext(ctx, `
+			SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
+		if err != nil {
+			return fmt.Errorf("store: setup link: %w", err)
+		}
+		if !open {
+			return fault.New(fault.PathNotFound)
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM setup_links`); err != nil {
+			return fmt.Errorf("store: close setup links: %w", err)
+		}
+		if err := insertAccount(ctx, bunTx{tx}, f.User, f.Encoded); err != nil {
+			return err
+		}
+		return f.settle(ctx, tx)
+	})
+	return f, err
+}
+
+// settle gives the founder their organizations, the one they named among them.
+func (f *Founding) settle(ctx context.Context, tx bun.Tx) error {
+	var orphans []organizationRow
+	err := tx.NewSelect().Model(&orphans).Where("NOT EXISTS (SELECT FROM members m WHERE m.org_id = o.id)").OrderExpr("o.id").Scan(ctx)
+	if err != nil {
+		return fmt.Errorf("store: organizations without members: %w", err)
+	}
+	owned := false
+	for _, row := range orphans {
+		org := row.noun()
+		if org.Name == f.Org.Name && !owned {
+			f.Org, owned = org, true
+			continue
+		}
+		if err := f.own(ctx, tx, org); err != nil {
+			return err
+		}
+	}
+	if !owned {
+		if f.Org, err = insertOrganization(ctx, tx, f.Org); err != nil {
+			return err
+		}
+	}
+	if err := f.own(ctx, tx, f.Org); err != nil {
+		return err
+	}
+	f.App.OrgID = f.Org.ID
+	var found []applicationRow
+	err = tx.NewSelect().Model(&found).Where("a.org_id = ?", uuidOf(f.Org.ID)).Where("a.name = ?", f.App.Name).Where("a.is_live = ?", f.App.Live).
+		OrderExpr("a.id").Limit(1).Scan(ctx)
+	if err != nil {
+		return fmt.Errorf("store: application by name: %w", err)
+	}
+	if len(found) == 1 {
+		f.App = found[0].noun()
+		return nil
+	}
+	if f.App, err = insertApplication(ctx, tx, f.App); err != nil {
+		return err
+	}
+	return appendAudit(ctx, bunTx{tx}, f.Org.ID, f.By, applicationCreated(f.App))
+}
+
+func (f *Founding) own(ctx context.Context, tx bun.Tx, org tenancy.Organization) error {
+	row := rowOfMember(tenancy.Member{OrgID: org.ID, UserID: f.User.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: f.User.CreatedAt})
+	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
+		return fmt.Errorf("store: insert owner: %w", err)
+	}
+	return appendAudit(ctx, bunTx{tx}, org.ID, f.By, organizationFounded(org, f.User.ID))
+}
+
+// FoundOrganization makes an organization that the person owns.
+func (p Person) FoundOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
+	err := p.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+		if org, err = insertOrganization(ctx, tx, org); err != nil {
+			return err
+		}
+		row := rowOfMember(tenancy.Member{OrgID: org.ID, UserID: p.id, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: org.CreatedAt})
+		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
+			return fmt.Errorf("store: insert owner: %w", err)
+		}
+		return appendAudit(ctx, bunTx{tx}, org.ID, by, organizationFounded(org, p.id))
+	})
+	return org, err
+}
+
+func organizationFounded(org tenancy.Organization, owner ids.ID) audit.Deed {
+	return audit.Deed{Action: "organization.create", Target: org.ID.Format(ids.Organization), After: audit.Facts{"name": org.Name, "owner": owner.Format(ids.User)}}
+}
+
+// insertAccount keeps a person and their password, unless the address is taken.
+func insertAccount(ctx context.Context, tx anyTx, u tenancy.User, encoded string) error {
+	var made string
+	err := tx.scan(ctx, `
+		INSERT INTO users (id, email, name, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (email) DO NOTHING RETURNING email`,
+		[]any{u.ID.String(), u.Email, u.Name, u.CreatedAt}, &made)
+	if errors.Is(err, sql.ErrNoRows) { // pgx's own kind is one of these as well
+		return fault.Newf(fault.AlreadyExists, "There is an account with this address already. Sign in with it first.")
+	}
+	if err != nil {
+		return fmt.Errorf("store: insert user: %w", err)
+	}
+	if err := tx.run(ctx, `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID.String(), encoded, u.CreatedAt); err != nil {
+		return fmt.Errorf("store: insert password: %w", err)
+	}
+	return nil
+}

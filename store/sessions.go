@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+// Session is one browser in which somebody is signed in, or about to be.
+type Session struct {
+	ID        ids.ID
+	UserID    ids.ID // zero before the sign-in
+	CreatedAt int64
+	SeenAt    int64
+	ExpiresAt int64
+	Address   string
+	Agent     string
+}
+
+// sessionHash is what is kept of a token: a table that somebody reads opens
+// nothing.
+func sessionHash(token string) []byte {
+	hash := sha256.Sum256([]byte(token))
+	return hash[:]
+}
+
+// SessionContent reads what a session holds. A session that has ended or never was
+// is simply not found; so is one that began before the moment since, however often
+// it was used.
+func (e Entrance) SessionContent(ctx context.Context, token string, since, now int64) (content []byte, found bool, err error) {
+	err = e.store.pool.QueryRow(ctx, `SELECT content FROM sessions WHERE hash = $1 AND created_at > $2 AND expires_at > $3`, sessionHash(token), since, now).Scan(&content)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("store: select session: %w", err)
+	}
+	return content, true, nil
+}
+
+// How many sessions that are over a new one sweeps away, and how long after: a node
+// whose clock is ahead must not end those of others.
+const (
+	sweptSessions = 100
+	sweptAfter    = 24 * time.Hour
+)
+
+// OpenSession keeps a new session.
+func (e Entrance) OpenSession(ctx context.Context, token string, s Session, content []byte) error {
+	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
+		if err != nil {
+			return fmt.Errorf("store: sweep sessions: %w", err)
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO sessions (hash, id, user_id, content, created_at, seen_at, expires_at, address, agent)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			sessionHash(token), s.ID, orNull(s.UserID), content, s.CreatedAt, s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
+		if err != nil {
+			return fmt.Errorf("store: insert session: %w", err)
+		}
+		return nil
+	})
+}
+
+// ContinueSession writes what a session holds now, and reports whether it is still
+// there. One that was ended in the meantime stays ended: a request under way does
+// not bring it back.
+func (e Entrance) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
+	tag, err := e.store.pool.Exec(ctx, `
+		UPDATE sessions SET content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
+		sessionHash(token), content, orNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
+	if err != nil {
+		return false, fmt.Errorf("store: update session: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// A session is noted as seen at most so often.
+const seenEvery = time.Minute
+
+// TouchSession notes that a session is in use, and reports whether that was due. It
+// leaves the content alone, which another request may just have written.
+func (e Entrance) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
+	tag, err := e.store.pool.Exec(ctx, `
+		UPDATE sessions SET seen_at = $2, expires_at = $3, address = $4, agent = $5 WHERE hash = $1 AND seen_at <= $6`,
+		sessionHash(token), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, s.SeenAt-seenEvery.Milliseconds())
+	if err != nil {
+		return false, fmt.Errorf("store: touch session: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// CloseSession ends the session of a token.
+func (e Entrance) CloseSession(ctx context.Context, token string) error {
+	if _, err := e.store.pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
+		return fmt.Errorf("store: delete session: %w", err)
+	}
+	return nil
+}
+
+// Sessions lists where the person is signed in, the last seen first, and says
+// which of them has the token.
+func (p Person) Sessions(ctx context.Context, token string, now int64) (list []Session, current ids.ID, err error) {
+	rows, err := p.store.pool.Query(ctx, `
+		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
+		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
+	if err != nil {
+		return nil, current, fmt.Errorf("store: list sessions: %w", err)
+	}
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Session, error) {
+		s := Session{UserID: p.id}
+		var this bool
+		err := row.Scan(&s.ID, &s.CreatedAt, &s.SeenAt, &s.ExpiresAt, &s.Address, &s.Agent, &this)
+		if this {
+			current = s.ID
+		}
+		return s, err
+	})
+	if err != nil {
+		return nil, current, fmt.Errorf("store: list sessions: %w", err)
+	}
+	return list, current, nil
+}
+
+// EndSession ends one of the person's sessions.
+func (p Person) EndSession(ctx context.Context, id ids.ID) error {
+	tag, err := p.store.pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
+	if err != nil {
+		return fmt.Errorf("store: end session: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fault.New(fault.PathNotFound)
+	}
+	return nil
+}
+
+// EndOtherSessions ends all of the person's sessions but the one of the token.
+func (p Person) EndOtherSessions(ctx context.Context, token string) error {
+	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		return endSessions(ctx, tx, p.id, token)
+	})
+}
+
+// endSessions ends a person's sessions, all or all but one.
+func endSessions(ctx context.Context, tx pgx.Tx, user ids.ID, exceptToken string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken)); err != nil {
+		return fmt.Errorf("store: end sessions: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+
+	"purser/ids"
+)
+
+// Actor is who did something, when, and from where.
+type Actor struct {
+	UserID    ids.ID // zero when it was the command line
+	Name      string // as people know them: the address of their account
+	Address   string // of the network, empty when there is none
+	RequestID ids.ID
+	At        int64
+}
+
+// IsZero reports whether nobody acts by hand: a program did, with its key.
+func (a Actor) IsZero() bool { return a == Actor{} }
+
+// Facts are what an entry tells of its target before or after, each as people
+// read it. Secrets and their hashes are no facts.
+type Facts map[string]string
+
+// text is the facts as they are sealed and kept: JSON, sorted by name.
+func (f Facts) text() string {
+	if len(f) == 0 {
+		return "{}"
+	}
+	text, err := json.Marshal(map[string]string(f))
+	if err != nil {
+		panic(err) // a map of strings has no text that JSON lacks
+	}
+	return string(text)
+}
+
+// Entry is one line of the log.
+type Entry struct {
+	Actor
+	OrgID  ids.ID
+	AppID  ids.ID // zero when it is about the organization
+	Number int64  // from one, without a gap
+	Action string // such as "key.create"
+	Target string // such as "key_01jq…"
+	Before string // facts, as JSON
+	After  string
+	Seal   Seal
+}
+
+// Seal is the hash of an entry and of all before it.
+type Seal [sha256.Size]byte
+
+// Head is where a chain ends. The zero head is of a chain without entries.
+type Head struct {
+	Number int64
+	Seal   Seal
+}
+
+// Deed is what an actor did.
+type Deed struct {
+	AppID         ids.ID
+	Action        string
+	Target        string
+	Before, After Facts
+}
+
+// Next makes the entry that follows a head.
+func Next(org ids.ID, head Head, by Actor, d Deed) Entry {
+	e := Entry{
+		Actor: by, OrgID: org, AppID: d.AppID, Number: head.Number + 1,
+		Action: d.Action, Target: d.Target, Before: d.Before.text(), After: d.After.text(),
+	}
+	e.Seal = e.seal(head.Seal)
+	return e
+}
+
+// Head is the head of the chain that ends with the entry.
+func (e Entry) Head() Head { return Head{Number: e.Number, Seal: e.Seal} }
+
+// Facts reads what the entry tells of before and after.
+func (e Entry) Facts() (before, after Facts) {
+	// What cannot be read was not written by this package: the chain will say so.
+	_ = json.Unmarshal([]byte(e.Before), &before)
+	_ = json.Unmarshal([]byte(e.After), &after)
+	return before, after
+}
+
+// seal hashes every field with its length before it, so that no text can pass for
+// two others.
+func (e Entry) seal(previous Seal) (seal Seal) {
+	hash := sha256.New()
+	number := func(n int64) {
+		var bytes [8]byte
+		binary.BigEndian.PutUint64(bytes[:], uint64(n))
+		hash.Write(bytes[:])
+	}
+	text := func(s string) {
+		number(int64(len(s)))
+		hash.Write([]byte(s))
+	}
+	hash.Write(previous[:])
+	hash.Write(e.OrgID[:])
+	number(e.Number)
+	number(e.At)
+	hash.Write(e.UserID[:])
+	text(e.Name)
+	text(e.Address)
+	hash.Write(e.RequestID[:])
+	hash.Write(e.AppID[:])
+	text(e.Action)
+	text(e.Target)
+	text(e.Before)
+	text(e.After)
+	hash.Sum(seal[:0])
+	return seal
+}

@@ -1,0 +1,133 @@
+package credential
+
+import (
+	_ "embed"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"purser/fault"
+)
+
+// The bounds of a password, in characters. There is no rule about which ones.
+const (
+	MinPasswordLength = 12
+	MaxPasswordLength = 128
+)
+
+// CheckChoice refuses a password that is easily guessed. Personal is what others
+// know of the person: their address and their name.
+func CheckChoice(password string, personal ...string) error {
+	length := utf8.RuneCountInString(password)
+	switch {
+	case !utf8.ValidString(password):
+		return fault.Newf(fault.InvalidRequest, "The password holds characters that cannot be read. Type it again.")
+	case length < MinPasswordLength:
+		return fault.Newf(fault.InvalidRequest, "The password is too short: use at least %d characters. Several words are good.", MinPasswordLength)
+	case length > MaxPasswordLength:
+		return fault.Newf(fault.InvalidRequest, "The password is too long: use at most %d characters.", MaxPasswordLength)
+	case isCommon(password):
+		return fault.Newf(fault.InvalidRequest, "This password is among those that are tried first. Choose another.")
+	case isPersonal(password, personal):
+		return fault.Newf(fault.InvalidRequest, "The password is made of your own name or address. Choose another.")
+	}
+	return nil
+}
+
+//go:embed common.txt
+var commonText string
+
+// common are words, runs of keys and phrases that guessing begins with.
+var common = func() map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(commonText) {
+		words[word] = true
+	}
+	return words
+}()
+
+// isCommon takes off what people add to a common word to make it longer: capital
+// letters, digits and signs around it, figures in place of letters, and the same
+// once more.
+func isCommon(password string) bool {
+	plain := strings.ToLower(password)
+	for _, text := range []string{plain, undisguised.Replace(plain), undisguised.Replace(betweenLetters(plain))} {
+		letters := betweenLetters(text)
+		compact := strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, text)
+		for _, candidate := range []string{text, letters, compact} {
+			if unit := repeated(candidate); common[unit] || isRun(unit) || unit != candidate && len(unit) < 4 {
+				return true
+			}
+		}
+		if isPairOfCommon(letters) || isPairOfCommon(compact) {
+			return true
+		}
+	}
+	return false
+}
+
+// betweenLetters is the text from its first letter to its last.
+func betweenLetters(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+var undisguised = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
+
+// repeated is the shortest text of which this one is made by saying it again and
+// again.
+func repeated(text string) string {
+	for size := 1; size <= len(text)/2; size++ {
+		if len(text)%size == 0 && strings.Repeat(text[:size], len(text)/size) == text {
+			return text[:size]
+		}
+	}
+	return text
+}
+
+// isRun reports letters or digits that follow each other: 123456789012, abcdefghijkl.
+func isRun(text string) bool {
+	if len(text) < 6 {
+		return false
+	}
+	step := 0
+	for i := 1; i < len(text); i++ {
+		next := int(text[i]) - int(text[i-1])
+		if next == -9 || next == 9 { // from nine on to zero, and back
+			next = -next / 9
+		}
+		if (next != 1 && next != -1) || (step != 0 && next != step) {
+			return false
+		}
+		step = next
+	}
+	return true
+}
+
+// isPairOfCommon reports two common words in a row: letmeinplease.
+func isPairOfCommon(text string) bool {
+	for i := 3; i <= len(text)-3; i++ {
+		if common[text[:i]] && common[text[i:]] {
+			return true
+		}
+	}
+	return false
+}
+
+// isPersonal reports a password that is hardly more than a name or an address.
+func isPersonal(password string, personal []string) bool {
+	text := strings.ToLower(password)
+	left := text
+	for _, known := range personal {
+		for _, part := range strings.FieldsFunc(strings.ToLower(known), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if len(part) >= 3 {
+				left = strings.ReplaceAll(left, part, "")
+			}
+		}
+	}
+	return left != text && utf8.RuneCountInString(left) < 6
+}

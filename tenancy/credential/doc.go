@@ -1,0 +1,14 @@
+// Package credential is what people prove with who they are: a password, a code of
+// the moment, a recovery code, a link.
+//
+// What it is: rules for choosing a password, its hash, one-time codes after RFC
+// 6238, and links that are kept as hashes. Randomness and time come in as
+// arguments.
+//
+// What always holds: nothing that is kept lets anybody in by itself, except the
+// seed of the codes, which has to be sealed; comparisons take the same time
+// whatever differs; a hash names its own parameters, so they can rise.
+//
+// What it is not: a sign-in. How often one may try, and what happens then, is
+// decided at the dashboard's edge.
+package credential

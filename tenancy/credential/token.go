@@ -1,0 +1,66 @@
+package credential
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Token opens something once, for whoever holds it: a link or a recovery code. Only
+// its hash is kept; it is random enough that a fast hash hides it.
+type Token string
+
+// Hash is what is kept of a token.
+type Hash [sha256.Size]byte
+
+const (
+	linkSize     = 32
+	recoverySize = 16
+	// RecoveryCodes is how many are made at once.
+	RecoveryCodes = 10
+)
+
+// NewLink makes the part of a link that nobody can guess.
+func NewLink(random io.Reader) (Token, error) {
+	secret := make([]byte, linkSize)
+	if _, err := io.ReadFull(random, secret); err != nil {
+		return "", fmt.Errorf("credential: no randomness: %w", err)
+	}
+	return Token(base64.RawURLEncoding.EncodeToString(secret)), nil
+}
+
+// NewRecoveryCodes makes the codes that stand in for a lost authenticator, in a
+// form that can be written on paper.
+func NewRecoveryCodes(random io.Reader) ([]Token, error) {
+	codes := make([]Token, RecoveryCodes)
+	for i := range codes {
+		secret := make([]byte, recoverySize)
+		if _, err := io.ReadFull(random, secret); err != nil {
+			return nil, fmt.Errorf("credential: no randomness: %w", err)
+		}
+		text := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
+		codes[i] = Token(text[:7] + "-" + text[7:13] + "-" + text[13:20] + "-" + text[20:])
+	}
+	return codes, nil
+}
+
+// ParseRecoveryCode reads a code as somebody typed it: dashes, spaces and capital
+// letters make no difference.
+func ParseRecoveryCode(text string) Token {
+	plain := strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(text))
+	if len(plain) != 26 {
+		return ""
+	}
+	return Token(plain[:7] + "-" + plain[7:13] + "-" + plain[13:20] + "-" + plain[20:])
+}
+
+// Hash is the token's hash.
+func (t Token) Hash() Hash { return sha256.Sum256([]byte(t)) }
