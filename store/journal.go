@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/billing"
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -27,8 +28,8 @@ var (
 
 	insertEntry = declare("insert entry", `
 		INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits,
-			balance_after, debt_after, idempotency_key, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`)
+			balance_after, debt_after, idempotency_key, created_at, source_kind, source_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
 
 	advanceWallet = declare("advance wallet", `
 		UPDATE wallets SET last_seq = $3, version = version + 1
@@ -44,6 +45,7 @@ type posting struct {
 	credit         metering.Credit
 	delta          metering.Delta
 	idempotencyKey *string
+	source         billing.Source // the payment it comes from; zero for none
 	now            int64
 	change         func(metering.Balance) (metering.Balance, error)
 }
@@ -68,9 +70,14 @@ func (tx appTx) post(ctx context.Context, w *wallet, p posting) (metering.Entry,
 		return e, err
 	}
 	if err := tx.exec(ctx, insertEntry, 1, e.ID, tx.scope.OrgID, e.WalletID, e.Seq, e.Kind, e.CreditID, delta(e.Delta),
-		amount(e.BalanceAfter), amount(e.DebtAfter), e.IdempotencyKey, e.CreatedAt); err != nil {
+		amount(e.BalanceAfter), amount(e.DebtAfter), e.IdempotencyKey, e.CreatedAt,
+		orNull(p.source.Kind), orNull(p.source.ID)); err != nil {
 		return e, err
 	}
+	if err := tx.noteDebt(ctx, w.ID, before, after); err != nil {
+		return e, err
+	}
+	*tx.posted = append(*tx.posted, e)
 	return e, tx.exec(ctx, advanceWallet, 1, w.ID, w.lastSeq)
 }
 

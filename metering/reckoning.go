@@ -1,0 +1,82 @@
+package metering
+
+import (
+	"math/big"
+
+	"purser/ids"
+)
+
+// Reckoning is the proof of a stretch of one balance's entries: what was there
+// before, what came and what went, and what that makes. Balances with a debt are
+// counted below zero.
+type Reckoning struct {
+	CreditID ids.ID
+	Entries  int
+	Opening  Balance
+	Came     Total
+	Went     Total
+	Closing  Balance
+	Known    bool // the opening is another entry's word, or the wallet's beginning
+	Holds    bool // each entry leaves what was before it and its change
+}
+
+// Reckon proves entries of one wallet, newest first, credit by credit in the order
+// in which they appear. Openings are the balances that earlier entries left; for a
+// credit that has none there, its own first entry is taken at its word.
+func Reckon(entries []Entry, openings map[ids.ID]Balance) []Reckoning {
+	var list []Reckoning
+	place := make(map[ids.ID]int)
+	for _, e := range entries {
+		if _, met := place[e.CreditID]; !met {
+			place[e.CreditID] = len(list)
+			list = append(list, Reckoning{CreditID: e.CreditID, Holds: true})
+		}
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		list[place[entries[i].CreditID]].take(entries[i], openings)
+	}
+	return list
+}
+
+func (r *Reckoning) take(e Entry, openings map[ids.ID]Balance) {
+	after := Balance{CreditID: e.CreditID, Amount: e.BalanceAfter, Debt: e.DebtAfter}
+	change := signed(e.Delta)
+	if r.Entries == 0 {
+		if r.Opening, r.Known = openings[e.CreditID]; !r.Known {
+			r.Opening = balanceOf(e.CreditID, change.Sub(net(after), change))
+		}
+		r.Closing = r.Opening
+	}
+	if new(big.Int).Add(net(r.Closing), signed(e.Delta)).Cmp(net(after)) != 0 {
+		r.Holds = false
+	}
+	if e.Delta.Out {
+		r.Went = r.Went.Plus(e.Delta.Amount)
+	} else {
+		r.Came = r.Came.Plus(e.Delta.Amount)
+	}
+	r.Closing = after
+	r.Entries++
+}
+
+// net is the balance minus the debt.
+func net(b Balance) *big.Int {
+	n := new(big.Int).SetUint64(uint64(b.Amount))
+	return n.Sub(n, new(big.Int).SetUint64(uint64(b.Debt)))
+}
+
+func signed(d Delta) *big.Int {
+	n := new(big.Int).SetUint64(uint64(d.Amount))
+	if d.Out {
+		n.Neg(n)
+	}
+	return n
+}
+
+func balanceOf(creditID ids.ID, net *big.Int) Balance {
+	size := Amount(new(big.Int).Abs(net).Uint64())
+	if net.Sign() < 0 {
+		return Balance{CreditID: creditID, Debt: size}
+	}
+	return Balance{CreditID: creditID, Amount: size}
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/tenancy/audit"
+)
+
+// MaxReason is how long the reason of an adjustment may be, in characters.
+const MaxReason = 500
+
+// Adjustment is a correction of a balance by hand. Its id is made with the form, so
+// that a form that is sent twice corrects once.
+type Adjustment struct {
+	ID        ids.ID
+	WalletID  ids.ID
+	CreditKey string
+	Delta     metering.Delta
+	Reason    string
+	By        ids.ID // a user
+	Now       int64
+}
+
+var insertAdjustment = declare("insert adjustment", `
+	INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id) VALUES ($1, $2, $3, $4, $5)`)
+
+// Adjust corrects a balance: the entry, its reason and the audit log's row are one
+// transaction. What is taken must be there: a debt is only ever made by a payment
+// that was taken back. The second of two with one id changes nothing.
+func (a App) Adjust(ctx context.Context, wished Adjustment) (err error) {
+	if wished.Delta.Amount == 0 {
+		return fault.Newf(fault.InvalidRequest, "The amount must be more than zero.")
+	}
+	if wished.Reason == "" {
+		return fault.Newf(fault.InvalidRequest, "Say why the balance is corrected.")
+	}
+	var identity string
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		identity, err = tx.adjust(ctx, wished)
+		return err
+	})
+	if identity != "" {
+		a.walletChanged(identity)
+	}
+	if sqlState(err) == uniqueViolation || errors.Is(err, errCommitUnknown) {
+		return a.adjusted(ctx, wished.ID, err)
+	}
+	return err
+}
+
+func (tx appTx) adjust(ctx context.Context, wished Adjustment) (identity string, err error) {
+	row, err := find(ctx, tx, selectWalletByID, readWallet, fault.New(fault.WalletNotFound), wished.WalletID)
+	if err != nil {
+		return "", err
+	}
+	credit, err := tx.credit(ctx, wished.CreditKey)
+	if err != nil {
+		return "", err
+	}
+	locked, err := tx.lockWallets(ctx, row.Identity)
+	if err != nil {
+		return "", err
+	}
+	entry, err := tx.post(ctx, &locked[0], posting{
+		id: wished.ID, kind: metering.EntryAdjustment, credit: credit, delta: wished.Delta, now: wished.Now,
+		change: wished.change,
+	})
+	if err != nil {
+		return row.Identity, err
+	}
+	if err := tx.exec(ctx, insertAdjustment, 1, wished.ID, tx.scope.OrgID, wished.Reason, wished.By); err != nil {
+		return row.Identity, err
+	}
+	signed := wished.Delta.Amount.Credits()
+	if wished.Delta.Out {
+		signed = "-" + signed
+	}
+	return row.Identity, tx.audit(ctx, "balance.adjust", wished.WalletID.Format(ids.Wallet), nil, audit.Facts{
+		"credit":      credit.Key,
+		"change":      signed,
+		"balance":     entry.BalanceAfter.Credits(),
+		"reason":      wished.Reason,
+		"transaction": wished.ID.Format(ids.Transaction),
+	})
+}
+
+func (wished Adjustment) change(b metering.Balance) (metering.Balance, error) {
+	if !wished.Delta.Out {
+		return b.Receive(wished.Delta.Amount)
+	}
+	after, ok := b.Spend(wished.Delta.Amount)
+	if !ok {
+		return b, fault.Newf(fault.InsufficientBalance, "The balance is %s: no more than that can be taken.", b.Amount.Credits())
+	}
+	return after, nil
+}
+
+// adjusted looks whether an adjustment is there, after an error that may have come
+// behind it.
+func (a App) adjusted(ctx context.Context, id ids.ID, cause error) error {
+	t, err := a.Transaction(ctx, id)
+	if err == nil && t.Entry != nil && t.Entry.Kind == metering.EntryAdjustment {
+		return nil
+	}
+	return cause
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+const (
+	// A key that expires within so long is worth a word.
+	expirySoonMillis = 14 * dayMillis
+	// What there may be very much of is counted up to here.
+	countedUpTo = 100
+	// So many plans and keys are named.
+	namedUpTo = 5
+)
+
+// Attention is what somebody should look at.
+type Attention struct {
+	SyncErrors []PlanInError
+	Expiring   []KeyExpiring
+	InDebt     int // balances, at most 101
+	OnHold     int // subscriptions, at most 101
+	Alerts     int // of payments, at most 101
+}
+
+// CountedUpTo is the number from which on Attention says only "more".
+const CountedUpTo = countedUpTo
+
+// PlanInError is a plan that the payment provider refused.
+type PlanInError struct {
+	Key, Name, Error string
+}
+
+// KeyExpiring is a key that will soon stop to work.
+type KeyExpiring struct {
+	ID        ids.ID
+	Name      string
+	ExpiresAt int64
+}
+
+// DayFigures are the last 24 hours in short.
+type DayFigures struct {
+	Uses       int64
+	Denials    int64
+	Requests   int64
+	Failures   int64
+	SyncErrors int64
+}
+
+var (
+	listPlansInError = declare("list plans in error", `
+		SELECT key, name, coalesce(sync_error, '') FROM plans
+		WHERE app_id = $1 AND sync_status = 'error' ORDER BY key LIMIT $2`)
+
+	listExpiringKeys = declare("list expiring keys", `
+		SELECT id, name, expires_at FROM api_keys
+		WHERE app_id = $1 AND NOT revoked AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3
+		ORDER BY expires_at LIMIT $4`)
+
+	// Each is counted no further than the limit, by an index that has only these.
+	countAttention = declare("count attention", `
+		SELECT
+			(SELECT count(*) FROM (SELECT 1 FROM debtors WHERE app_id = $1 LIMIT $2) d),
+			(SELECT count(*) FROM (SELECT 1 FROM subscriptions WHERE app_id = $1 AND status IN ('past_due', 'unpaid') LIMIT $2) s),
+			(SELECT count(*) FROM (SELECT 1 FROM alerts WHERE app_id = $1 AND resolved_at IS NULL LIMIT $2) a)`)
+
+	sumHours = declare("sum activity by hour", `
+		SELECT coalesce(sum(uses), 0)::bigint, coalesce(sum(denials), 0)::bigint, coalesce(sum(requests), 0)::bigint, coalesce(sum(failures), 0)::bigint,
+			(SELECT count(*) FROM plans WHERE app_id = $1 AND sync_status = 'error')
+		FROM activity_hours WHERE app_id = $1 AND hour > $2`)
+)
+
+// Attention reads what somebody should look at, by the application's clock.
+func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if n.SyncErrors, err = collect(ctx, tx, listPlansInError, pgx.RowToStructByPos[PlanInError], namedUpTo); err != nil {
+			return err
+		}
+		if n.Expiring, err = collect(ctx, tx, listExpiringKeys, pgx.RowToStructByPos[KeyExpiring], now, now+expirySoonMillis, namedUpTo); err != nil {
+			return err
+		}
+		_, err = find(ctx, tx, countAttention, func(row pgx.CollectableRow) (struct{}, error) {
+			return struct{}{}, row.Scan(&n.InDebt, &n.OnHold, &n.Alerts)
+		}, errNoAppState, countedUpTo+1)
+		return err
+	})
+	return n, err
+}
+
+// DayFigures sums the last 24 hours, by the hour.
+func (a App) DayFigures(ctx context.Context, now int64) (f DayFigures, err error) {
+	if err := a.catchUp(ctx); err != nil {
+		return f, err
+	}
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		f, err = find(ctx, tx, sumHours, pgx.RowToStructByPos[DayFigures], errNoAppState, now-dayMillis)
+		return err
+	})
+	return f, err
+}

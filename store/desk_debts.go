@@ -1,0 +1,29 @@
+package store
+
+import (
+	"context"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+var (
+	insertDebtor = declare("insert debtor", `
+		INSERT INTO debtors (app_id, wallet_id, credit_id, org_id) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (app_id, wallet_id, credit_id) DO NOTHING`)
+
+	deleteDebtor = declare("delete debtor", `
+		DELETE FROM debtors WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
+)
+
+// noteDebt keeps the list of debtors true: it is part of every change of a balance
+// that can begin or end a debt, which a charge cannot.
+func (tx appTx) noteDebt(ctx context.Context, walletID ids.ID, before, after metering.Balance) (err error) {
+	switch {
+	case before.Debt == 0 && after.Debt > 0:
+		_, err = tx.execAny(ctx, insertDebtor, walletID, after.CreditID, tx.scope.OrgID)
+	case before.Debt > 0 && after.Debt == 0:
+		_, err = tx.execAny(ctx, deleteDebtor, walletID, after.CreditID)
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+const (
+	// What a node has counted waits so long before it is written down.
+	figuresPause = 5 * time.Second
+	// A write-down that takes longer than this is given up, and tried again later.
+	figuresTimeout = 10 * time.Second
+)
+
+var (
+	addUses = declare("add uses of a day", `
+		INSERT INTO usage_days (app_id, day, feature_id, credit_id, org_id, accepted, deduplicated, charged_nanocredits)
+		SELECT s.app_id, t.day, t.feature_id, t.credit_id, s.org_id, t.accepted, t.deduplicated, t.charged::numeric
+		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::uuid[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[])
+			AS t (day, feature_id, credit_id, accepted, deduplicated, charged)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, day, feature_id, credit_id) DO UPDATE SET
+			accepted = usage_days.accepted + excluded.accepted, deduplicated = usage_days.deduplicated + excluded.deduplicated,
+			charged_nanocredits = usage_days.charged_nanocredits + excluded.charged_nanocredits`)
+
+	addDenials = declare("add denials of a day", `
+		INSERT INTO denial_days (app_id, day, feature_id, reason, org_id, uses, checks)
+		SELECT s.app_id, t.day, t.feature_id, t.reason, s.org_id, t.uses, t.checks
+		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::bigint[])
+			AS t (day, feature_id, reason, uses, checks)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, day, feature_id, reason) DO UPDATE SET
+			uses = denial_days.uses + excluded.uses, checks = denial_days.checks + excluded.checks`)
+
+	addEntries = declare("add entries of a day", `
+		INSERT INTO entry_days (app_id, day, kind, credit_id, org_id, entries, came_nanocredits, taken_nanocredits)
+		SELECT s.app_id, t.day, t.kind, t.credit_id, s.org_id, t.entries, t.came::numeric, t.taken::numeric
+		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::text[])
+			AS t (day, kind, credit_id, entries, came, taken)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, day, kind, credit_id) DO UPDATE SET
+			entries = entry_days.entries + excluded.entries,
+			came_nanocredits = entry_days.came_nanocredits + excluded.came_nanocredits,
+			taken_nanocredits = entry_days.taken_nanocredits + excluded.taken_nanocredits`)
+
+	addActivity = declare("add activity of an hour", `
+		INSERT INTO activity_hours (app_id, hour, org_id, uses, denials, requests, failures, oldest_tx, newest_tx)
+		SELECT s.app_id, t.hour, s.org_id, t.uses, t.denials, t.requests, t.failures, t.oldest, t.newest
+		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[])
+			AS t (hour, uses, denials, requests, failures, oldest, newest)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, hour) DO UPDATE SET
+			uses = activity_hours.uses + excluded.uses, denials = activity_hours.denials + excluded.denials,
+			requests = activity_hours.requests + excluded.requests, failures = activity_hours.failures + excluded.failures,
+			oldest_tx = least(activity_hours.oldest_tx, excluded.oldest_tx), newest_tx = greatest(activity_hours.newest_tx, excluded.newest_tx)`)
+
+	ensureActive = declare("ensure active day", `
+		INSERT INTO active_days (app_id, day, org_id, sketch)
+		SELECT s.app_id, $2, s.org_id, '' FROM app_state s WHERE s.app_id = $1
+		ON CONFLICT (app_id, day) DO NOTHING`)
+
+	lockActive = declare("lock active day", `
+		SELECT sketch FROM active_days WHERE app_id = $1 AND day = $2 FOR UPDATE`)
+
+	setActive = declare("set active day", `
+		UPDATE active_days SET sketch = $3 WHERE app_id = $1 AND day = $2`)
+)
+
+// KeepFigures writes down every few seconds what this node has counted, until stop
+// is called, which writes down the rest.
+func (s *Store) KeepFigures(log *slog.Logger) (stop func()) {
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		tick := time.NewTicker(figuresPause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.writeFigures(log)
+			case <-done:
+				s.writeFigures(log)
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		ended.Wait()
+	}
+}
+
+func (s *Store) writeFigures(log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
+	defer cancel()
+	if err := s.WriteFigures(ctx); err != nil {
+		log.Warn("figures are written down later", "cause", err)
+	}
+}
+
+// WriteFigures writes down what this node has counted, of every application. What
+// cannot be written stays counted.
+func (s *Store) WriteFigures(ctx context.Context) error {
+	var failed error
+	for _, app := range s.figures.counted() {
+		counted := s.figures.take(app)
+		if counted == nil {
+			continue // somebody looks at its figures, and has written them down
+		}
+		if err := s.App(counted.scope).addFigures(ctx, counted); err != nil {
+			failed = errors.Join(failed, err)
+			if ctx.Err() != nil {
+				break
+			}
+		}
+	}
+	return failed
+}
+
+// catchUp writes down what this node has counted of the application, so that who
+// looks at a page of it sees what they have just done.
+func (a App) catchUp(ctx context.Context) error {
+	if counted := a.store.figures.take(a.scope.AppID); counted != nil {
+		return a.addFigures(ctx, counted)
+	}
+	return nil
+}
+
+func (a App) addFigures(ctx context.Context, counted *appFigures) error {
+	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.addCounts(ctx, counted); err != nil {
+			return err
+		}
+		if err := tx.addActive(ctx, counted); err != nil {
+			return err
+		}
+		return tx.addRequests(ctx, counted.requests)
+	})
+	if err != nil && !errors.Is(err, errCommitUnknown) { // rather too few than twice
+		a.store.figures.giveBack(counted)
+	}
+	return err
+}
+
+// addCounts adds in the order of the rows' keys: nodes that add to the same rows
+// take turns and never wait for each other in a circle.
+func (tx appTx) addCounts(ctx context.Context, counted *appFigures) error {
+	uses := newColumns(6)
+	for _, key := range sortedKeys(counted.uses, func(a, b useDay) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), bytes.Compare(a.feature[:], b.feature[:]), bytes.Compare(a.credit[:], b.credit[:]))
+	}) {
+		c := counted.uses[key]
+		uses.add(key.day, key.feature, key.credit, c.accepted, c.deduplicated, c.charged.String())
+	}
+	denials := newColumns(5)
+	for _, key := range sortedKeys(counted.denials, func(a, b denialDay) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), bytes.Compare(a.feature[:], b.feature[:]), cmp.Compare(a.reason, b.reason))
+	}) {
+		c := counted.denials[key]
+		denials.add(key.day, key.feature, string(key.reason), c.uses, c.checks)
+	}
+	entries := newColumns(6)
+	for _, key := range sortedKeys(counted.entries, func(a, b entryDay) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.kind, b.kind), bytes.Compare(a.credit[:], b.credit[:]))
+	}) {
+		c := counted.entries[key]
+		entries.add(key.day, string(key.kind), key.credit, c.entries, c.came.String(), c.taken.String())
+	}
+	hours := newColumns(7)
+	for _, hour := range sortedKeys(counted.hours, cmp.Compare) {
+		c := counted.hours[hour]
+		hours.add(hour, c.uses, c.denials, c.requests, c.failures, optionalID(c.oldest), optionalID(c.newest))
+	}
+	for _, added := range []struct {
+		statement
+		columns
+	}{{addUses, uses}, {addDenials, denials}, {addEntries, entries}, {addActivity, hours}} {
+		if err := added.columns.exec(ctx, tx, added.statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx appTx) addActive(ctx context.Context, counted *appFigures) error {
+	for _, day := range sortedKeys(counted.active, cmp.Compare) {
+		if _, err := tx.execAny(ctx, ensureActive, day); err != nil {
+			return err
+		}
+		stored, err := find(ctx, tx, lockActive, pgx.RowTo[[]byte], errNoAppState, day)
+		if err != nil {
+			return err
+		}
+		all, err := decodeSketch(stored)
+		if err != nil {
+			return err
+		}
+		all.join(counted.active[day])
+		if text := all.encode(); !bytes.Equal(text, stored) {
+			if err := tx.exec(ctx, setActive, 1, day, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(m), compare)
+}
+
+func optionalID(id ids.ID) *ids.ID {
+	if id.IsZero() {
+		return nil
+	}
+	return &id
+}
+
+// columns are rows on their way to unnest, turned on their side.
+type columns [][]any
+
+func newColumns(n int) columns { return make(columns, n) }
+
+func (c columns) add(row ...any) {
+	for i, value := range row {
+		c[i] = append(c[i], value)
+	}
+}
+
+// exec runs a statement that takes a row in for each of the columns' rows.
+func (c columns) exec(ctx context.Context, tx appTx, s statement, before ...any) error {
+	if len(c[0]) == 0 {
+		return nil
+	}
+	for _, column := range c {
+		before = append(before, column)
+	}
+	return tx.exec(ctx, s, int64(len(c[0])), before...)
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+// How far behind a page the entry is looked for that a balance had before. A credit
+// that was not touched for longer is taken at its own word.
+const openingReach = 1_000
+
+// JournalLine is an entry of a wallet's journal with what explains it.
+type JournalLine struct {
+	metering.Entry
+	CreditKey string
+
+	// Of a charge.
+	FeatureKey   string
+	EventID      string
+	EntityID     string
+	Quantity     int64
+	Deduplicated bool
+
+	// Of what came in or was taken back.
+	SourceKind string // the payment behind it
+	SourceID   string
+	Reason     string // why somebody corrected the balance by hand
+}
+
+// JournalPage asks for entries of one wallet that came before the one with the
+// given number; zero asks for the newest.
+type JournalPage struct {
+	WalletID ids.ID
+	Before   int64
+	Limit    int
+}
+
+func (p JournalPage) before() int64 {
+	if p.Before == 0 {
+		return math.MaxInt64
+	}
+	return p.Before
+}
+
+var (
+	// Entries and charges are numbered together, so the newest of both are among the
+	// newest of each.
+	listJournal = declare("list journal", `
+		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
+			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
+			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
+			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
+				WHERE p.app_id = $1 AND p.number = l.price_number)
+		FROM (
+			(SELECT j.id, j.seq, j.kind, j.credit_id, j.delta_nanocredits AS delta, j.balance_after, j.debt_after, j.idempotency_key,
+				j.created_at, NULL::bigint AS price_number, NULL::bytea AS event_id, NULL::text AS entity_id, NULL::bigint AS quantity,
+				false AS deduplicated, j.source_kind, j.source_id
+			FROM journal j WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3
+			ORDER BY j.seq DESC LIMIT $4)
+			UNION ALL
+			(SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
+				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
+				e.deduplicated_from IS NOT NULL, NULL, NULL
+			FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3
+			ORDER BY e.seq DESC LIMIT $4)
+		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
+		ORDER BY l.seq DESC LIMIT $4`)
+
+	// The last entry of each credit before a number, if it is not too far back.
+	listOpenings = declare("list openings", `
+		SELECT DISTINCT ON (o.credit_id) o.credit_id, o.balance_after, o.debt_after
+		FROM (
+			SELECT j.seq, j.credit_id, j.balance_after, j.debt_after
+			FROM journal j WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3 AND j.seq >= $4
+			UNION ALL
+			SELECT e.seq, p.credit_id, e.balance_after, coalesce(e.debt_after, 0)
+			FROM usage_events e JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
+			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3 AND e.seq >= $4
+		) o
+		ORDER BY o.credit_id, o.seq DESC`)
+)
+
+// Journal lists the entries of a wallet, newest first, with the proof of their
+// sums, and reports whether there are more.
+func (a App) Journal(ctx context.Context, p JournalPage) (list []JournalLine, proof []metering.Reckoning, more bool, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, listJournal, readJournalLine, p.WalletID, p.before(), p.Limit+1)
+		if err != nil {
+			return err
+		}
+		if list, more = cut(list, p.Limit); len(list) == 0 {
+			return nil
+		}
+		entries := make([]metering.Entry, len(list))
+		for i := range list {
+			list[i].WalletID = p.WalletID
+			entries[i] = list[i].Entry
+		}
+		openings, err := tx.openings(ctx, p.WalletID, entries)
+		proof = metering.Reckon(entries, openings)
+		return err
+	})
+	return list, proof, more, err
+}
+
+// openings are what each credit of the entries had before them.
+func (tx appTx) openings(ctx context.Context, walletID ids.ID, entries []metering.Entry) (map[ids.ID]metering.Balance, error) {
+	first := entries[len(entries)-1].Seq
+	openings := make(map[ids.ID]metering.Balance)
+	if first <= openingReach { // all that there is will be seen: what is not there was nothing
+		for _, e := range entries {
+			openings[e.CreditID] = metering.Balance{CreditID: e.CreditID}
+		}
+	}
+	_, err := collect(ctx, tx, listOpenings, func(row pgx.CollectableRow) (struct{}, error) {
+		var b metering.Balance
+		err := row.Scan(&b.CreditID, (*amount)(&b.Amount), (*amount)(&b.Debt))
+		openings[b.CreditID] = b
+		return struct{}{}, err
+	}, walletID, first, first-openingReach)
+	return openings, err
+}
+
+func readJournalLine(row pgx.CollectableRow) (l JournalLine, err error) {
+	var change delta
+	var price, quantity *int64
+	var event []byte
+	var entity, sourceKind, sourceID, reason, feature *string
+	err = row.Scan(&l.ID, &l.Seq, &l.Kind, &l.CreditID, &l.CreditKey, &change, (*amount)(&l.BalanceAfter), (*amount)(&l.DebtAfter),
+		&l.IdempotencyKey, &l.CreatedAt, &price, &event, &entity, &quantity, &l.Deduplicated, &sourceKind, &sourceID, &reason, &feature)
+	l.Delta = metering.Delta(change)
+	if l.Kind == metering.EntryCharge {
+		l.Delta.Out = true // of nothing as well
+	}
+	l.EventID, l.EntityID, l.Quantity = eventIDOf(event), orZero(entity), orZero(quantity)
+	l.SourceKind, l.SourceID, l.Reason, l.FeatureKey = orZero(sourceKind), orZero(sourceID), orZero(reason), orZero(feature)
+	return l, err
+}

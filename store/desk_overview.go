@@ -1,0 +1,253 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+const dayMillis = 24 * hourMillis
+
+// MaxOverviewDays is the longest stretch that an overview compares.
+const MaxOverviewDays = 90
+
+// Overview is what happened in an application in so many days, today among them,
+// against as many before. It is read from the figures alone: some hundred rows,
+// however many wallets and events there are.
+type Overview struct {
+	Since   int64 // the first millisecond of the first day
+	Days    []OverviewDay
+	Now     Figures
+	Before  Figures
+	Reasons []DenialReason  // of this stretch, the most frequent first
+	Top     []FeatureFigure // of this stretch, the most used first
+}
+
+// OverviewDay is one bar of the chart.
+type OverviewDay struct {
+	Day    int64
+	Uses   int64
+	Denied int64
+}
+
+// Figures are the sums of a stretch of days.
+type Figures struct {
+	Uses        int64 // accepted or deduplicated
+	Denied      int64 // uses and checks
+	Active      int64 // different wallets
+	ActiveExact bool  // otherwise it is right to about two in a hundred
+	Charged     []CreditTotal
+	Deposited   []CreditTotal // deposits, grants and top-ups
+}
+
+// CreditTotal is a sum of one credit.
+type CreditTotal struct {
+	CreditID  ids.ID
+	CreditKey string
+	Total     metering.Total
+}
+
+// DenialReason is how often something was denied for one reason.
+type DenialReason struct {
+	Code  fault.Code
+	Count int64
+}
+
+// FeatureFigure is how often a feature was used and denied.
+type FeatureFigure struct {
+	FeatureKey string
+	Uses       int64
+	Denied     int64
+}
+
+var (
+	sumUses = declare("sum uses by day", `
+		SELECT u.day, u.credit_id, c.key, sum(u.accepted + u.deduplicated)::bigint, sum(u.charged_nanocredits)::text
+		FROM usage_days u JOIN credits c ON c.app_id = $1 AND c.id = u.credit_id
+		WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
+		GROUP BY u.day, u.credit_id, c.key ORDER BY c.key, u.day`)
+
+	sumDenials = declare("sum denials by day", `
+		SELECT d.day, d.reason, sum(d.uses + d.checks)::bigint
+		FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
+		GROUP BY d.day, d.reason`)
+
+	sumDeposits = declare("sum deposits by day", `
+		SELECT d.day, d.credit_id, c.key, sum(d.entries)::bigint, sum(d.came_nanocredits)::text
+		FROM entry_days d JOIN credits c ON c.app_id = $1 AND c.id = d.credit_id
+		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3 AND d.kind IN ('deposit', 'grant', 'top-up')
+		GROUP BY d.day, d.credit_id, c.key ORDER BY c.key, d.day`)
+
+	selectActive = declare("select active days", `
+		SELECT day, sketch FROM active_days WHERE app_id = $1 AND day >= $2 AND day < $3`)
+
+	topFeatures = declare("top features", `
+		SELECT f.key, sum(t.uses)::bigint, sum(t.denied)::bigint
+		FROM (
+			SELECT u.feature_id, u.accepted + u.deduplicated AS uses, 0 AS denied
+			FROM usage_days u WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
+			UNION ALL
+			SELECT d.feature_id, 0, d.uses + d.checks
+			FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
+		) t JOIN features f ON f.app_id = $1 AND f.id = t.feature_id
+		GROUP BY f.key ORDER BY 2 DESC, 3 DESC, f.key LIMIT $4`)
+)
+
+// topLength is how many features an overview names.
+const topLength = 8
+
+// Overview reads the last so many days, by the application's clock.
+func (a App) Overview(ctx context.Context, now int64, days int) (o Overview, err error) {
+	days = max(1, min(days, MaxOverviewDays))
+	if err := a.catchUp(ctx); err != nil {
+		return o, err
+	}
+	today := metering.DayOf(now).Start
+	r := overviewReader{end: today + dayMillis, since: today - int64(days-1)*dayMillis}
+	r.before = r.since - int64(days)*dayMillis
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		r.Overview = Overview{Since: r.since, Days: make([]OverviewDay, days)}
+		for i := range r.Days {
+			r.Days[i].Day = r.since + int64(i)*dayMillis
+		}
+		return r.read(ctx, tx)
+	})
+	return r.Overview, err
+}
+
+// overviewReader sorts the rows of two stretches into one overview.
+type overviewReader struct {
+	Overview
+	before, since, end int64
+}
+
+func (r *overviewReader) read(ctx context.Context, tx appTx) error {
+	for _, step := range []func(context.Context, appTx) error{r.readUses, r.readDenials, r.readDeposits, r.readActive} {
+		if err := step(ctx, tx); err != nil {
+			return err
+		}
+	}
+	top, err := collect(ctx, tx, topFeatures, pgx.RowToStructByPos[FeatureFigure], r.since, r.end, topLength)
+	r.Top = top
+	return err
+}
+
+// of is the stretch that a day belongs to, and its bar if it has one.
+func (r *overviewReader) of(day int64) (*Figures, *OverviewDay) {
+	if day < r.since {
+		return &r.Before, &OverviewDay{}
+	}
+	return &r.Now, &r.Days[(day-r.since)/dayMillis]
+}
+
+func (r *overviewReader) readUses(ctx context.Context, tx appTx) error {
+	rows, err := collect(ctx, tx, sumUses, readCreditDay, r.before, r.end)
+	for _, row := range rows {
+		figures, bar := r.of(row.day)
+		figures.Uses += row.count
+		bar.Uses += row.count
+		figures.Charged = addTotal(figures.Charged, row.CreditTotal)
+	}
+	return err
+}
+
+func (r *overviewReader) readDeposits(ctx context.Context, tx appTx) error {
+	rows, err := collect(ctx, tx, sumDeposits, readCreditDay, r.before, r.end)
+	for _, row := range rows {
+		figures, _ := r.of(row.day)
+		figures.Deposited = addTotal(figures.Deposited, row.CreditTotal)
+	}
+	return err
+}
+
+func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
+	_, err := collect(ctx, tx, sumDenials, func(row pgx.CollectableRow) (struct{}, error) {
+		var day, count int64
+		var reason fault.Code
+		err := row.Scan(&day, &reason, &count)
+		figures, bar := r.of(day)
+		figures.Denied += count
+		bar.Denied += count
+		if figures == &r.Now {
+			r.Reasons = addReason(r.Reasons, reason, count)
+		}
+		return struct{}{}, err
+	}, r.before, r.end)
+	return err
+}
+
+func (r *overviewReader) readActive(ctx context.Context, tx appTx) error {
+	now, before := newSketch(), newSketch()
+	_, err := collect(ctx, tx, selectActive, func(row pgx.CollectableRow) (struct{}, error) {
+		var day int64
+		var text []byte
+		if err := row.Scan(&day, &text); err != nil {
+			return struct{}{}, err
+		}
+		seen, err := decodeSketch(text)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if day < r.since {
+			before.join(seen)
+		} else {
+			now.join(seen)
+		}
+		return struct{}{}, nil
+	}, r.before, r.end)
+	r.Now.Active, r.Now.ActiveExact = now.count()
+	r.Before.Active, r.Before.ActiveExact = before.count()
+	return err
+}
+
+// creditDay is a sum of one credit on one day.
+type creditDay struct {
+	CreditTotal
+	day, count int64
+}
+
+func readCreditDay(row pgx.CollectableRow) (d creditDay, err error) {
+	var sum string
+	if err := row.Scan(&d.day, &d.CreditID, &d.CreditKey, &d.count, &sum); err != nil {
+		return d, err
+	}
+	total, ok := metering.ParseTotal(sum)
+	if !ok {
+		return d, errMalformedColumn
+	}
+	d.Total = total
+	return d, nil
+}
+
+func addTotal(list []CreditTotal, t CreditTotal) []CreditTotal {
+	for i := range list {
+		if list[i].CreditID == t.CreditID {
+			list[i].Total = list[i].Total.Join(t.Total)
+			return list
+		}
+	}
+	return append(list, t)
+}
+
+// addReason keeps the list in order as it grows; there are three reasons.
+func addReason(list []DenialReason, code fault.Code, count int64) []DenialReason {
+	at := -1
+	for i := range list {
+		if list[i].Code == code {
+			list[i].Count += count
+			at = i
+		}
+	}
+	if at < 0 {
+		list = append(list, DenialReason{code, count})
+		at = len(list) - 1
+	}
+	for ; at > 0 && list[at].Count > list[at-1].Count; at-- {
+		list[at], list[at-1] = list[at-1], list[at]
+	}
+	return list
+}

@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+// SubscriptionFound is a subscription in a list.
+type SubscriptionFound struct {
+	ID                ids.ID
+	WalletID          ids.ID
+	Identity          string
+	PlanID            ids.ID
+	PlanKey           string // empty when nothing names the plan
+	PlanName          string
+	Status            metering.SubscriptionStatus
+	Period            metering.Period
+	CancelAtPeriodEnd bool
+	Downgrade         bool   // one waits for the renewal
+	Pending           bool   // a change waits for its payment
+	ProviderID        string // empty for a free one that runs here
+	CreatedAt         int64
+	EndedAt           int64 // 0 while it has not
+}
+
+// OnHold reports whether a payment failed.
+func (s SubscriptionFound) OnHold() bool {
+	return s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid
+}
+
+const subscriptionFoundColumns = `
+	s.id, s.wallet_id, w.identity, s.plan_id, coalesce(p.key, ''), coalesce(p.name, ''), s.status, s.period_start, s.period_end,
+	s.cancel_at_period_end, s.scheduled IS NOT NULL, s.pending IS NOT NULL, coalesce(s.provider_id, ''), s.created_at, coalesce(s.ended_at, 0)`
+
+// A page is cut before what its rows refer to is looked up. Left to itself, the
+// planner may look it up for all subscriptions, and cut then.
+const (
+	pageOfSubscriptions = `
+		SELECT` + subscriptionFoundColumns + `
+		FROM (
+			SELECT id, wallet_id, plan_id, status, period_start, period_end, cancel_at_period_end, scheduled, pending, provider_id, created_at, ended_at
+			FROM subscriptions WHERE app_id = $1 AND `
+
+	withTheirWallets = `
+			ORDER BY id DESC LIMIT $3
+		) s
+		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
+		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
+		ORDER BY s.id DESC`
+)
+
+var (
+	selectLiveSubscriptions = declare("select live subscriptions", `
+		SELECT`+subscriptionFoundColumns+`
+		FROM subscriptions s
+		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
+		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
+		WHERE s.app_id = $1 AND s.wallet_id = ANY ($2)
+		  AND s.status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')`)
+
+	listSubscriptions = declare("list subscriptions", pageOfSubscriptions+`id < $2`+withTheirWallets)
+
+	listSubscriptionsByStatus = declare("list subscriptions by status", pageOfSubscriptions+`status = $4 AND id < $2`+withTheirWallets)
+
+	listSubscriptionsOnHold = declare("list subscriptions on hold", pageOfSubscriptions+`status IN ('past_due', 'unpaid') AND id < $2`+withTheirWallets)
+
+	// The two halves have an index each.
+	listSubscriptionsOfWallet = declare("list subscriptions of a wallet", `
+		SELECT`+subscriptionFoundColumns+`
+		FROM subscriptions s
+		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
+		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
+		WHERE s.app_id = $1 AND s.wallet_id = $2 AND s.status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
+		UNION ALL
+		SELECT`+subscriptionFoundColumns+`
+		FROM subscriptions s
+		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
+		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
+		WHERE s.app_id = $1 AND s.wallet_id = $2 AND s.status IN ('incomplete', 'canceled')
+		ORDER BY 1 DESC LIMIT $3`)
+)
+
+func readSubscriptionFound(row pgx.CollectableRow) (s SubscriptionFound, err error) {
+	var plan *ids.ID
+	err = row.Scan(&s.ID, &s.WalletID, &s.Identity, &plan, &s.PlanKey, &s.PlanName, &s.Status, &s.Period.Start, &s.Period.End,
+		&s.CancelAtPeriodEnd, &s.Downgrade, &s.Pending, &s.ProviderID, &s.CreatedAt, &s.EndedAt)
+	s.PlanID = orZero(plan)
+	return s, err
+}
+
+// SubscriptionQuery asks for subscriptions, newest first.
+type SubscriptionQuery struct {
+	Status metering.SubscriptionStatus // any when empty
+	OnHold bool                        // only those for which a payment failed
+	Page
+}
+
+// FindSubscriptions answers a query, and reports whether there are more.
+func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list []SubscriptionFound, more bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		switch {
+		case q.OnHold:
+			list, err = collect(ctx, tx, listSubscriptionsOnHold, readSubscriptionFound, q.before(), q.oneMore())
+		case q.Status != "":
+			list, err = collect(ctx, tx, listSubscriptionsByStatus, readSubscriptionFound, q.before(), q.oneMore(), string(q.Status))
+		default:
+			list, err = collect(ctx, tx, listSubscriptions, readSubscriptionFound, q.before(), q.oneMore())
+		}
+		return err
+	})
+	list, more = cut(list, q.Limit)
+	return list, more, err
+}
+
+// maxPastSubscriptions is how many of one wallet are listed. Nobody subscribes more
+// often than this by hand.
+const maxPastSubscriptions = 100
+
+// SubscriptionsOf lists the latest subscriptions of a wallet, ended ones among them.
+func (a App) SubscriptionsOf(ctx context.Context, walletID ids.ID) (list []SubscriptionFound, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+// Transaction is one change of a balance, with all that explains it: an event, or
+// an entry of any other kind.
+type Transaction struct {
+	Event    *EventFound
+	Entry    *JournalLine // without its wallet's charges
+	Identity string
+	WalletID ids.ID
+	ByUserID ids.ID // who corrected the balance by hand
+}
+
+var selectEntry = declare("select journal entry", `
+	SELECT j.id, j.seq, j.kind, j.credit_id, c.key, j.delta_nanocredits, j.balance_after, j.debt_after, j.idempotency_key, j.created_at,
+		NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, false, j.source_kind, j.source_id, a.reason, NULL::text,
+		j.wallet_id, w.identity, a.user_id
+	FROM journal j
+	JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+	JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+	LEFT JOIN adjustments a ON a.app_id = $1 AND a.entry_id = j.id
+	WHERE j.app_id = $1 AND j.id = $2`)
+
+// Transaction finds a change of a balance by its id, whatever its kind.
+func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		entries, err := collect(ctx, tx, selectEntry, readEntryTransaction, id)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 1 {
+			t = entries[0]
+			return nil
+		}
+		event, err := find(ctx, tx, selectTransaction, readEventFound, fault.New(fault.PathNotFound), id)
+		t = Transaction{Event: &event, Identity: event.Identity, WalletID: event.WalletID}
+		return err
+	})
+	return t, err
+}
+
+// readEntryTransaction reads an entry as readJournalLine does, and what comes
+// behind it.
+func readEntryTransaction(row pgx.CollectableRow) (t Transaction, err error) {
+	var by *ids.ID
+	line, err := readJournalLine(behind{row, []any{&t.WalletID, &t.Identity, &by}})
+	line.WalletID = t.WalletID
+	t.Entry, t.ByUserID = &line, orZero(by)
+	return t, err
+}
+
+// behind is a row with more columns than its reader knows.
+type behind struct {
+	pgx.CollectableRow
+	rest []any
+}
+
+// Scan reads the columns that the reader knows, and the others.
+func (b behind) Scan(into ...any) error { return b.CollectableRow.Scan(append(into, b.rest...)...) }
