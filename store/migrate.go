@@ -53,7 +53,7 @@ func Migrate(ctx context.Context, url string) error {
 	if _, err := migrator.Migrate(ctx); err != nil {
 		return fmt.Errorf("store: migrating: %w", err)
 	}
-	return nil
+	return migrateJobs(ctx, url)
 }
 
 // recordInTransaction notes a migration in the transaction that makes it. The
