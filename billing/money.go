@@ -1,0 +1,26 @@
+package billing
+
+import (
+	"strings"
+
+	"purser/metering"
+)
+
+// MaxAmountCents is the largest price of a plan.
+const MaxAmountCents = 99_999_999
+
+// ParseMoney reads an amount that a person wrote, such as "29" or "29.00", in the
+// currency's smallest unit. How many decimals it may have, the currency says.
+func ParseMoney(text, currency string) (amountCents int64, ok bool) {
+	value, ok := metering.ParseDecimal(text, Decimals(currency))
+	if !ok || value > MaxAmountCents {
+		return 0, false
+	}
+	return int64(value), true
+}
+
+// Decimal writes the amount as ParseMoney reads it, such as "29.00".
+func (p Price) Decimal() string {
+	amount, _, _ := strings.Cut(FormatMoney(p.AmountCents, p.Currency), " ")
+	return amount
+}

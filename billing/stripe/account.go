@@ -1,0 +1,60 @@
+package stripe
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	sdk "github.com/stripe/stripe-go/v79"
+)
+
+// APIVersion is the version of Stripe's API that everything here is written for.
+const APIVersion = sdk.APIVersion
+
+// Account reads which account the key is of.
+func (c *Client) Account(ctx context.Context) (id string, err error) {
+	// The library's own call for this takes no context.
+	account := &sdk.Account{}
+	accounts := c.api.Accounts
+	err = accounts.B.Call(http.MethodGet, "/v1/account", accounts.Key, &sdk.AccountParams{Params: params(ctx)}, account)
+	if err != nil {
+		return "", problem(err)
+	}
+	return account.ID, nil
+}
+
+// CreateEndpoint has webhooks of the types sent to the address, and gives the
+// secret that they will be signed with, which is told this once.
+func (c *Client) CreateEndpoint(ctx context.Context, key, url string, types []string) (id, secret string, err error) {
+	made, err := c.api.WebhookEndpoints.New(&sdk.WebhookEndpointParams{
+		Params:        keyed(ctx, key),
+		URL:           sdk.String(url),
+		EnabledEvents: sdk.StringSlice(types),
+		APIVersion:    sdk.String(APIVersion),
+	})
+	if err != nil {
+		return "", "", problem(err)
+	}
+	return made.ID, made.Secret, nil
+}
+
+// Events lists the events of the types that came since, newest first.
+func (c *Client) Events(ctx context.Context, since int64, types []string, each func(Event) error) error {
+	list := c.api.Events.List(&sdk.EventListParams{
+		ListParams:   allPages(ctx),
+		Types:        sdk.StringSlice(types),
+		CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+	})
+	for list.Next() {
+		e := list.Event()
+		told := Event{ID: e.ID, Type: string(e.Type), APIVersion: e.APIVersion, Live: e.Livemode, CreatedAt: milliseconds(e.Created)}
+		if e.Data != nil {
+			// An object that cannot be read has no id, and wakes nothing.
+			_ = json.Unmarshal(e.Data.Raw, &told.Object)
+		}
+		if err := each(told); err != nil {
+			return err
+		}
+	}
+	return problem(list.Err())
+}

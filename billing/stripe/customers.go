@@ -1,0 +1,50 @@
+package stripe
+
+import (
+	"context"
+
+	sdk "github.com/stripe/stripe-go/v79"
+)
+
+// CreateCustomer makes a customer who is known by metadata only: who an identity
+// is, is the caller's secret.
+func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[string]string) (id string, err error) {
+	made, err := c.api.Customers.New(&sdk.CustomerParams{Params: keyed(ctx, key), Metadata: metadata})
+	if err != nil {
+		return "", problem(err)
+	}
+	return made.ID, nil
+}
+
+// CreatePortal opens the page where a customer changes the card and sees
+// invoices, under the configuration.
+func (c *Client) CreatePortal(ctx context.Context, key, customerID, configuration, returnURL string) (url string, err error) {
+	made, err := c.api.BillingPortalSessions.New(&sdk.BillingPortalSessionParams{
+		Params:        keyed(ctx, key),
+		Customer:      sdk.String(customerID),
+		ReturnURL:     sdk.String(returnURL),
+		Configuration: sdk.String(configuration),
+	})
+	if err != nil {
+		return "", problem(err)
+	}
+	return made.URL, nil
+}
+
+// CreatePortalConfiguration says what the page offers. Plans are changed and
+// cancelled through us alone: two writers would take turns undoing each other.
+func (c *Client) CreatePortalConfiguration(ctx context.Context, key, headline string) (id string, err error) {
+	made, err := c.api.BillingPortalConfigurations.New(&sdk.BillingPortalConfigurationParams{
+		Params:          keyed(ctx, key),
+		BusinessProfile: &sdk.BillingPortalConfigurationBusinessProfileParams{Headline: sdk.String(headline)},
+		Features: &sdk.BillingPortalConfigurationFeaturesParams{
+			PaymentMethodUpdate: &sdk.BillingPortalConfigurationFeaturesPaymentMethodUpdateParams{Enabled: sdk.Bool(true)},
+			InvoiceHistory:      &sdk.BillingPortalConfigurationFeaturesInvoiceHistoryParams{Enabled: sdk.Bool(true)},
+			SubscriptionCancel:  &sdk.BillingPortalConfigurationFeaturesSubscriptionCancelParams{Enabled: sdk.Bool(false)},
+		},
+	})
+	if err != nil {
+		return "", problem(err)
+	}
+	return made.ID, nil
+}

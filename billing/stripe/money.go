@@ -1,0 +1,140 @@
+package stripe
+
+import (
+	"context"
+
+	sdk "github.com/stripe/stripe-go/v79"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
+	told := billing.ProviderInvoice{
+		ID:         i.ID,
+		Status:     billing.InvoiceStatus(i.Status),
+		Reason:     billing.InvoiceReason(i.BillingReason),
+		CreatedAt:  milliseconds(i.Created),
+		AmountPaid: i.AmountPaid,
+		Currency:   string(i.Currency),
+		PaymentURL: i.HostedInvoiceURL,
+	}
+	if i.PaymentIntent != nil {
+		told.IntentID = i.PaymentIntent.ID
+	}
+	if i.Charge != nil {
+		told.ChargeID = i.Charge.ID
+	}
+	if i.Lines == nil {
+		return told
+	}
+	for _, line := range i.Lines.Data {
+		next := billing.ProviderLine{
+			Subscription: line.Type == sdk.InvoiceLineItemTypeSubscription,
+			Proration:    line.Proration,
+			PriceID:      priceID(line.Price),
+			AmountCents:  line.Amount,
+		}
+		if line.Period != nil {
+			next.Period = metering.Period{Start: milliseconds(line.Period.Start), End: milliseconds(line.Period.End)}
+		}
+		told.Lines = append(told.Lines, next)
+	}
+	return told
+}
+
+// Invoice reads an invoice, and whose subscription it bills; empty for none.
+func (c *Client) Invoice(ctx context.Context, id string) (told billing.ProviderInvoice, subscriptionID string, err error) {
+	i, err := c.api.Invoices.Get(id, &sdk.InvoiceParams{Params: params(ctx)})
+	if err != nil {
+		return told, "", problem(err)
+	}
+	if i.Subscription != nil {
+		subscriptionID = i.Subscription.ID
+	}
+	return invoiceOf(i), subscriptionID, nil
+}
+
+// VoidInvoice makes an invoice one that can no longer be paid.
+func (c *Client) VoidInvoice(ctx context.Context, key, id string) error {
+	_, err := c.api.Invoices.VoidInvoice(id, &sdk.InvoiceVoidInvoiceParams{Params: keyed(ctx, key)})
+	return problem(err)
+}
+
+// Charge reads what was collected, with every refund and dispute of it.
+func (c *Client) Charge(ctx context.Context, id string) (billing.ProviderCharge, error) {
+	charge, err := c.api.Charges.Get(id, &sdk.ChargeParams{Params: params(ctx)})
+	if err != nil {
+		return billing.ProviderCharge{}, problem(err)
+	}
+	told := billing.ProviderCharge{ID: charge.ID}
+	if charge.PaymentIntent != nil {
+		told.IntentID = charge.PaymentIntent.ID
+	}
+	refunds := c.api.Refunds.List(&sdk.RefundListParams{ListParams: allPages(ctx), Charge: sdk.String(id)})
+	for refunds.Next() {
+		r := refunds.Refund()
+		told.Refunds = append(told.Refunds, billing.ProviderRefund{ID: r.ID, AmountCents: r.Amount, Status: string(r.Status)})
+	}
+	if err := refunds.Err(); err != nil {
+		return told, problem(err)
+	}
+	disputes := c.api.Disputes.List(&sdk.DisputeListParams{ListParams: allPages(ctx), Charge: sdk.String(id)})
+	for disputes.Next() {
+		d := disputes.Dispute()
+		told.Disputes = append(told.Disputes, billing.ProviderDispute{
+			ID: d.ID, AmountCents: d.Amount, Status: string(d.Status), Movements: len(d.BalanceTransactions),
+		})
+	}
+	return told, problem(disputes.Err())
+}
+
+// RefundCharge gives back all that is left of a charge.
+func (c *Client) RefundCharge(ctx context.Context, key, chargeID string) error {
+	_, err := c.api.Refunds.New(&sdk.RefundParams{Params: keyed(ctx, key), Charge: sdk.String(chargeID)})
+	return problem(err)
+}
+
+// ChargeOfRefund finds the charge that a refund is of.
+func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) {
+	r, err := c.api.Refunds.Get(id, &sdk.RefundParams{Params: params(ctx)})
+	if err != nil || r.Charge == nil {
+		return "", problem(err)
+	}
+	return r.Charge.ID, nil
+}
+
+// ChargeOfDispute finds the charge that a dispute is about.
+func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error) {
+	d, err := c.api.Disputes.Get(id, &sdk.DisputeParams{Params: params(ctx)})
+	if err != nil || d.Charge == nil {
+		return "", problem(err)
+	}
+	return d.Charge.ID, nil
+}
+
+// ReversedCharges lists the charges with a refund or a dispute that came since.
+// One may be named twice.
+func (c *Client) ReversedCharges(ctx context.Context, since int64, each func(chargeID string) error) error {
+	after := &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)}
+	refunds := c.api.Refunds.List(&sdk.RefundListParams{ListParams: allPages(ctx), CreatedRange: after})
+	for refunds.Next() {
+		if charge := refunds.Refund().Charge; charge != nil {
+			if err := each(charge.ID); err != nil {
+				return err
+			}
+		}
+	}
+	if err := refunds.Err(); err != nil {
+		return problem(err)
+	}
+	disputes := c.api.Disputes.List(&sdk.DisputeListParams{ListParams: allPages(ctx), CreatedRange: after})
+	for disputes.Next() {
+		if charge := disputes.Dispute().Charge; charge != nil {
+			if err := each(charge.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return problem(disputes.Err())
+}

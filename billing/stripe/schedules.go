@@ -1,0 +1,92 @@
+package stripe
+
+import (
+	"context"
+
+	sdk "github.com/stripe/stripe-go/v79"
+)
+
+// CreateSchedule puts a subscription under a schedule that changes nothing yet.
+// Stripe takes no other parameter with it.
+func (c *Client) CreateSchedule(ctx context.Context, key, subscriptionID string) (id string, err error) {
+	made, err := c.api.SubscriptionSchedules.New(&sdk.SubscriptionScheduleParams{Params: keyed(ctx, key), FromSubscription: sdk.String(subscriptionID)})
+	if err != nil {
+		return "", problem(err)
+	}
+	return made.ID, nil
+}
+
+// SetPhases makes a schedule put its subscription on the price with the renewal,
+// and let go of it an interval later. An update replaces all phases, so the one
+// that runs is sent again as it is.
+func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) error {
+	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
+	if err != nil {
+		return problem(err)
+	}
+	if len(schedule.Phases) == 0 {
+		return &Problem{Kind: Refused, Message: "The schedule " + scheduleID + " has no phase."}
+	}
+	running := schedule.Phases[0]
+	for _, phase := range schedule.Phases {
+		if at := schedule.CurrentPhase; at != nil && phase.StartDate == at.StartDate {
+			running = phase
+		}
+	}
+	_, err = c.api.SubscriptionSchedules.Update(scheduleID, &sdk.SubscriptionScheduleParams{
+		Params:            keyed(ctx, key),
+		EndBehavior:       sdk.String(string(sdk.SubscriptionScheduleEndBehaviorRelease)),
+		ProrationBehavior: sdk.String("none"),
+		Phases: []*sdk.SubscriptionSchedulePhaseParams{
+			{
+				StartDate: sdk.Int64(running.StartDate), EndDate: sdk.Int64(running.EndDate),
+				Items: sameItems(running), ProrationBehavior: sdk.String("none"),
+			},
+			{
+				Items:      []*sdk.SubscriptionSchedulePhaseItemParams{{Price: sdk.String(price), Quantity: sdk.Int64(1)}},
+				Iterations: sdk.Int64(1), ProrationBehavior: sdk.String("none"),
+			},
+		},
+	})
+	return problem(err)
+}
+
+func sameItems(phase *sdk.SubscriptionSchedulePhase) []*sdk.SubscriptionSchedulePhaseItemParams {
+	var items []*sdk.SubscriptionSchedulePhaseItemParams
+	for _, item := range phase.Items {
+		items = append(items, &sdk.SubscriptionSchedulePhaseItemParams{Price: sdk.String(priceID(item.Price)), Quantity: sdk.Int64(item.Quantity)})
+	}
+	return items
+}
+
+// ReleaseSchedule lets a subscription go on by itself. One that was released
+// already counts as done.
+func (c *Client) ReleaseSchedule(ctx context.Context, key, scheduleID string) error {
+	_, err := c.api.SubscriptionSchedules.Release(scheduleID, &sdk.SubscriptionScheduleReleaseParams{Params: keyed(ctx, key)})
+	if err = problem(err); !Is(err, Refused) {
+		return err
+	}
+	schedule, lookErr := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
+	if lookErr != nil {
+		return problem(lookErr)
+	}
+	if schedule.Status != sdk.SubscriptionScheduleStatusActive && schedule.Status != sdk.SubscriptionScheduleStatusNotStarted {
+		return nil
+	}
+	return err
+}
+
+// ScheduledSubscription finds the subscription that a schedule is, or was, about.
+func (c *Client) ScheduledSubscription(ctx context.Context, scheduleID string) (string, error) {
+	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
+	if err != nil {
+		return "", problem(err)
+	}
+	if schedule.Subscription != nil {
+		return schedule.Subscription.ID, nil
+	}
+	if schedule.ReleasedSubscription != nil {
+		return schedule.ReleasedSubscription.ID, nil
+	}
+	return "", nil
+}

@@ -1,0 +1,140 @@
+package stripe
+
+import (
+	"context"
+	"slices"
+
+	sdk "github.com/stripe/stripe-go/v79"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+// Subscription is a subscription as it stands, with the names of what hangs on
+// it, which the calls that change it need.
+type Subscription struct {
+	billing.ProviderSubscription
+	CustomerID     string
+	Metadata       map[string]string
+	ItemID         string
+	ScheduleID     string // of the schedule that it is under; empty for none
+	PendingInvoice string // what its pending update waits for; empty for none
+}
+
+// Subscription reads a subscription and its invoices, the latest hundred: eight
+// years of months.
+func (c *Client) Subscription(ctx context.Context, id string) (Subscription, error) {
+	s, err := c.api.Subscriptions.Get(id, &sdk.SubscriptionParams{Params: params(ctx, "schedule", "latest_invoice")})
+	if err != nil {
+		return Subscription{}, problem(err)
+	}
+	told := subscriptionOf(s)
+	list := c.api.Invoices.List(&sdk.InvoiceListParams{ListParams: onePage(ctx, pageSize), Subscription: sdk.String(id)})
+	for list.Next() {
+		told.Invoices = append(told.Invoices, invoiceOf(list.Invoice()))
+	}
+	if err := list.Err(); err != nil {
+		return Subscription{}, problem(err)
+	}
+	// Between the two reads an invoice may have come; the older look has none newer.
+	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(told.Invoices, func(i billing.ProviderInvoice) bool { return i.ID == latest.ID }) {
+		told.Invoices = append(told.Invoices, invoiceOf(latest))
+	}
+	return told, nil
+}
+
+func subscriptionOf(s *sdk.Subscription) Subscription {
+	told := Subscription{Metadata: s.Metadata, ProviderSubscription: billing.ProviderSubscription{
+		ID:                s.ID,
+		Status:            billing.ProviderStatus(s.Status),
+		Period:            metering.Period{Start: milliseconds(s.CurrentPeriodStart), End: milliseconds(s.CurrentPeriodEnd)},
+		CancelAtPeriodEnd: s.CancelAtPeriodEnd,
+		CancelAt:          milliseconds(s.CancelAt),
+		EndedAt:           milliseconds(s.EndedAt),
+	}}
+	if s.Customer != nil {
+		told.CustomerID = s.Customer.ID
+	}
+	if s.Items != nil && len(s.Items.Data) > 0 {
+		told.ItemID, told.PriceID = s.Items.Data[0].ID, priceID(s.Items.Data[0].Price)
+	}
+	if p := s.PendingUpdate; p != nil && len(p.SubscriptionItems) > 0 {
+		told.Pending = &billing.ProviderPending{PriceID: priceID(p.SubscriptionItems[0].Price), ExpiresAt: milliseconds(p.ExpiresAt)}
+		if s.LatestInvoice != nil {
+			told.PendingInvoice = s.LatestInvoice.ID
+		}
+	}
+	if s.Schedule != nil {
+		told.ScheduleID, told.Next = s.Schedule.ID, nextPhase(s.Schedule)
+	}
+	return told
+}
+
+// nextPhase is what follows on the phase that a schedule is in.
+func nextPhase(s *sdk.SubscriptionSchedule) *billing.ProviderPhase {
+	if s.CurrentPhase == nil {
+		return nil
+	}
+	for _, phase := range s.Phases {
+		if phase.StartDate >= s.CurrentPhase.EndDate && len(phase.Items) > 0 {
+			return &billing.ProviderPhase{PriceID: priceID(phase.Items[0].Price), At: milliseconds(phase.StartDate)}
+		}
+	}
+	return nil
+}
+
+func priceID(p *sdk.Price) string {
+	if p == nil {
+		return ""
+	}
+	return p.ID
+}
+
+// Upgrade puts a subscription on another price, from now on and for a full
+// period, once that is paid. Stripe takes nothing else along with an update that
+// may wait for its payment, so nothing else is sent.
+func (c *Client) Upgrade(ctx context.Context, key string, s Subscription, price string) error {
+	_, err := c.api.Subscriptions.Update(s.ID, &sdk.SubscriptionParams{
+		Params:                keyed(ctx, key, "latest_invoice.payment_intent"),
+		Items:                 []*sdk.SubscriptionItemsParams{{ID: sdk.String(s.ItemID), Price: sdk.String(price), Quantity: sdk.Int64(1)}},
+		PaymentBehavior:       sdk.String("pending_if_incomplete"),
+		ProrationBehavior:     sdk.String("none"),
+		BillingCycleAnchorNow: sdk.Bool(true),
+	})
+	return problem(err)
+}
+
+// SetCancel makes a subscription end with its period, or go on. To go on, a date
+// that was set in Stripe's own portal has to be taken away too.
+func (c *Client) SetCancel(ctx context.Context, key string, s Subscription, atPeriodEnd bool) error {
+	p := &sdk.SubscriptionParams{Params: keyed(ctx, key), CancelAtPeriodEnd: sdk.Bool(atPeriodEnd)}
+	if !atPeriodEnd && s.CancelAt != 0 && !s.CancelAtPeriodEnd {
+		p.AddExtra("cancel_at", "")
+	}
+	_, err := c.api.Subscriptions.Update(s.ID, p)
+	return problem(err)
+}
+
+// CancelNow ends a subscription, without an invoice or money back.
+func (c *Client) CancelNow(ctx context.Context, key, id string) error {
+	_, err := c.api.Subscriptions.Cancel(id, &sdk.SubscriptionCancelParams{
+		Params: keyed(ctx, key), InvoiceNow: sdk.Bool(false), Prorate: sdk.Bool(false),
+	})
+	return problem(err)
+}
+
+// SubscriptionIDs lists the subscriptions of the account, but not those that
+// ended before the moment: nothing happens to them any more.
+func (c *Client) SubscriptionIDs(ctx context.Context, endedSince int64, each func(id string) error) error {
+	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: allPages(ctx), Status: sdk.String("all")})
+	for list.Next() {
+		s := list.Subscription()
+		if s.EndedAt != 0 && milliseconds(s.EndedAt) < endedSince {
+			continue
+		}
+		if err := each(s.ID); err != nil {
+			return err
+		}
+	}
+	return problem(list.Err())
+}
