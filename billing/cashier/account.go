@@ -1,0 +1,137 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"purser/billing/stripe"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+// connectionPrefix is how a connection's id begins in an address.
+const connectionPrefix = "con"
+
+// account is an application's account at the provider, ready to be talked to.
+type account struct {
+	store.Connection
+	scope    tenancy.Scope
+	provider *stripe.Client
+}
+
+// clientName tells clients apart: a connection with another key has changed.
+type clientName struct {
+	connection ids.ID
+	changedAt  int64
+}
+
+// account gives the application's account. One in development that has none gets
+// the sandbox; a live one has to be connected by a person.
+func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, error) {
+	connection, err := c.options.Store.App(scope).Connection(ctx)
+	if fault.Is(err, fault.PaymentsNotConfigured) {
+		connection, err = c.connectSandbox(ctx, scope, err)
+	}
+	if err != nil {
+		return account{}, err
+	}
+	provider, err := c.client(ctx, scope, connection)
+	return account{Connection: connection, scope: scope, provider: provider}, err
+}
+
+func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) (store.Connection, error) {
+	application, err := c.options.Store.Org(scope.OrgID).Application(ctx, scope.AppID)
+	if err != nil {
+		return store.Connection{}, err
+	}
+	if application.Live || c.options.Sandbox == nil {
+		return store.Connection{}, notConfigured
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return store.Connection{}, err
+	}
+	return c.options.Store.App(scope).PutConnection(ctx, store.Connection{
+		ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox", EventsAfter: now, CreatedAt: now, ChangedAt: now,
+	}, now)
+}
+
+// client gives the client of a connection. The first time in a process it also
+// makes sure that the rounds which find lost webhooks go on.
+func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection store.Connection) (*stripe.Client, error) {
+	name := clientName{connection.ID, connection.ChangedAt}
+	if known, found := c.clients.Get(name); found {
+		return known, nil
+	}
+	access, err := c.access(ctx, scope, connection)
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.options.Store.App(scope).Enqueue(ctx, rounds(now)...); err != nil {
+		return nil, err
+	}
+	made := stripe.New(access)
+	c.clients.Add(name, made)
+	return made, nil
+}
+
+func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection store.Connection) (stripe.Access, error) {
+	if connection.Mode == store.SandboxConnection {
+		world, err := c.world(ctx, scope, connection)
+		return stripe.Access{Key: world.Key, SandboxURL: world.URL, Transport: c.options.SandboxTransport}, err
+	}
+	key, err := c.options.Vault.Open(place(scope, connection.ID, keyPurpose), connection.SealedKey)
+	if err != nil {
+		return stripe.Access{}, fmt.Errorf("cashier: the provider's key cannot be read: %w", err)
+	}
+	return stripe.Access{Key: string(key), Transport: c.options.StripeTransport}, nil
+}
+
+func (c *Cashier) world(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
+	if c.options.Sandbox == nil {
+		return Sandbox{}, errors.New("cashier: the application uses the sandbox, and there is none")
+	}
+	return c.options.Sandbox(ctx, scope.AppID, c.webhookURL(connection.ID), eventTypes)
+}
+
+// webhookSecrets are those that a webhook of the connection may be signed with.
+func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection store.Connection) ([]string, error) {
+	if connection.Mode == store.SandboxConnection {
+		world, err := c.world(ctx, scope, connection)
+		return world.WebhookSecrets, err
+	}
+	var secrets []string
+	for _, s := range connection.Secrets {
+		if s.Until != 0 && s.Until <= c.realNow() {
+			continue
+		}
+		secret, err := c.options.Vault.Open(place(scope, connection.ID, secretPurpose), s.Sealed)
+		if err != nil {
+			return nil, fmt.Errorf("cashier: a webhook secret cannot be read: %w", err)
+		}
+		secrets = append(secrets, string(secret))
+	}
+	return secrets, nil
+}
+
+func (c *Cashier) webhookURL(connection ids.ID) string {
+	return c.options.BaseURL + "/webhooks/stripe/" + connection.Format(connectionPrefix)
+}
+
+// What the sealed texts of a connection are.
+const (
+	keyPurpose    = "stripe api key"
+	secretPurpose = "stripe webhook secret"
+)
+
+func place(scope tenancy.Scope, connection ids.ID, purpose string) vault.Place {
+	return vault.Place{Purpose: purpose, Org: scope.OrgID, App: scope.AppID, Row: connection}
+}

@@ -1,0 +1,107 @@
+package cashier
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+const (
+	// talkTime is how long a request may take, with every call in it. The caller is
+	// answered within 25 seconds, also when the provider is not there.
+	talkTime = 20 * time.Second
+	// leaseTime is how long a lease is held at most; longer than a conversation.
+	leaseTime = time.Minute
+	// patience is how long a caller waits for another conversation about the same
+	// identity.
+	patience = 10 * time.Second
+	// tidyTime is for what has to be written down after the time is over.
+	tidyTime = 5 * time.Second
+
+	rememberedClients = 1000
+)
+
+// Options is all that the cashier needs from outside.
+type Options struct {
+	Store   *store.Store
+	Vault   *vault.Vault
+	BaseURL string // the public address of the server
+
+	// Sandbox makes sure that an application's webhooks of the sandbox go to the
+	// address, and says how to reach it. Nil when there is no sandbox.
+	Sandbox func(ctx context.Context, app ids.ID, webhookURL string, types []string) (Sandbox, error)
+	// SandboxTransport reaches the sandbox where its public address does not, and
+	// StripeTransport Stripe, such as through a proxy. Nil for the usual way.
+	SandboxTransport http.RoundTripper
+	StripeTransport  http.RoundTripper
+
+	Log *slog.Logger
+	Now func() time.Time // the real clock; time.Now when nil
+}
+
+// Sandbox is how to reach an application's world in the sandbox.
+type Sandbox struct {
+	URL            string
+	Key            string
+	WebhookSecrets []string // the current one first
+}
+
+// Cashier serves every application.
+type Cashier struct {
+	options Options
+	clients *lru.Cache[clientName, *stripe.Client]
+	locks   locks
+	awake   *wakes
+}
+
+// New makes a cashier. Run must be running for work to be done by itself.
+func New(options Options) (*Cashier, error) {
+	if options.Store == nil || options.Vault == nil || options.Log == nil || options.BaseURL == "" {
+		return nil, fmt.Errorf("cashier: an option is missing")
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
+	clients, err := lru.New[clientName, *stripe.Client](rememberedClients)
+	if err != nil {
+		return nil, fmt.Errorf("cashier: %w", err)
+	}
+	return &Cashier{options: options, clients: clients, awake: newWakes()}, nil
+}
+
+// Now is the application's time: the real one, or where its sandbox has got to.
+func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
+	return c.realNow() + offset, err
+}
+
+func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }
+
+// Subscription reads the subscription that an identity has. A change that waited
+// too long for its payment is not shown, also before the provider has said so.
+func (c *Cashier) Subscription(ctx context.Context, scope tenancy.Scope, identity string) (billing.Subscription, error) {
+	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
+	if err != nil {
+		return s, err
+	}
+	now, err := c.Now(ctx, scope)
+	return shown(s, now), err
+}
+
+func shown(s billing.Subscription, now int64) billing.Subscription {
+	s.Pending = s.PendingAt(now)
+	return s
+}

@@ -1,0 +1,259 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+)
+
+// keep calls off whatever would change the plan.
+func (t *talk) keep(ctx context.Context) error {
+	if err := t.callOff(ctx, true); err != nil {
+		return err
+	}
+	return t.close(ctx)
+}
+
+// upgrade asks for the new price, after everything by which another wish could
+// still be paid is gone.
+func (t *talk) upgrade(ctx context.Context) error {
+	if err := t.callOff(ctx, true); err != nil {
+		return err
+	}
+	price := t.rec.Parameters[paramPrice]
+	err := t.take(ctx, billing.StepUpgrade,
+		func(ctx context.Context) (bool, error) {
+			s, err := t.subscription(ctx)
+			return s.PriceID == price || s.Pending != nil && s.Pending.PriceID == price, err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := t.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return t.provider.Upgrade(ctx, key, s, price)
+		})
+	if stripe.Is(err, stripe.NoPaymentMethod) {
+		return t.replaceInstead(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return t.close(ctx)
+}
+
+// replaceInstead sells the target on a page, because there is no card to charge.
+func (t *talk) replaceInstead(ctx context.Context) error {
+	upgrade, err := t.app.Change(ctx, t.rec.ChangeID)
+	if err != nil {
+		return err
+	}
+	bought := billing.Change{
+		ID: ids.New(), Kind: billing.Checkout, Replaces: upgrade.SubscriptionID, Target: upgrade.Target,
+		State: billing.ChangeRequested, RequestedAt: t.now,
+	}
+	op := t.rec.Op.To(billing.StepSession)
+	op.Parameters[paramAct] = string(actReplace)
+	setExpiry(op, t.now)
+	if err := t.app.PutChange(ctx, t.fence, op, bought); err != nil {
+		return err
+	}
+	t.rec.Op, t.rec.ChangeID = op, bought.ID
+	return t.replace(ctx)
+}
+
+// downgrade puts the subscription under a schedule that changes its price with
+// the renewal. These are two calls; in between there is a schedule that changes
+// nothing.
+func (t *talk) downgrade(ctx context.Context) error {
+	if err := t.callOff(ctx, true); err != nil {
+		return err
+	}
+	price := t.rec.Parameters[paramPrice]
+	err := t.take(ctx, billing.StepSchedule,
+		func(ctx context.Context) (bool, error) {
+			s, err := t.subscription(ctx)
+			return s.ScheduleID != "", err
+		},
+		func(ctx context.Context, key string) error {
+			_, err := t.provider.CreateSchedule(ctx, key, t.rec.Parameters[paramSubscription])
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	err = t.take(ctx, billing.StepPhases,
+		func(ctx context.Context) (bool, error) {
+			s, err := t.subscription(ctx)
+			return s.Next != nil && s.Next.PriceID == price, err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := t.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return t.provider.SetPhases(ctx, key, s.ScheduleID, price)
+		})
+	if err != nil {
+		return err
+	}
+	return t.close(ctx)
+}
+
+// flag makes the subscription end with its period, or go on. A schedule has to
+// let go of it first.
+func (t *talk) flag(ctx context.Context) error {
+	if err := t.callOff(ctx, t.rec.Parameters[paramVoid] != ""); err != nil {
+		return err
+	}
+	atPeriodEnd := t.rec.Parameters[paramFlag] == flag(true)
+	err := t.take(ctx, billing.StepFlag,
+		func(ctx context.Context) (bool, error) {
+			s, err := t.subscription(ctx)
+			return (s.CancelAtPeriodEnd || s.CancelAt != 0) == atPeriodEnd, err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := t.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return t.provider.SetCancel(ctx, key, s, atPeriodEnd)
+		})
+	if err != nil {
+		return err
+	}
+	return t.close(ctx)
+}
+
+// local closes the pages on which another subscription could be bought, and then
+// changes the free one that runs here.
+func (t *talk) local(ctx context.Context) error {
+	if err := t.closePages(ctx); err != nil {
+		return err
+	}
+	is, err := t.app.Subscription(ctx, t.rec.Identity)
+	if err != nil {
+		return err
+	}
+	switch t.rec.Parameters[paramThen] {
+	case thenStay:
+		is = is.Stay()
+	case thenCancel:
+		is = is.Cancel(billing.CancelOrder{
+			CancelAtPeriodEnd: t.rec.Parameters[paramFlag] == flag(true), ReleaseScheduled: true, VoidPending: true,
+		})
+	case thenQueue:
+		plan, err := t.app.Plan(ctx, t.rec.Parameters[paramPlan])
+		if err != nil {
+			return err
+		}
+		is = is.Stay().Queue(plan.Terms())
+	}
+	op := t.rec.Op
+	op.State = billing.OpDone
+	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Subscription: &is, Answer: &is})
+}
+
+// What becomes of a free subscription.
+const (
+	thenStay   = "stay"
+	thenQueue  = "queue"
+	thenCancel = "cancel"
+)
+
+// callOff takes away what would change the subscription: its schedule and, when
+// that is wanted too, the upgrade that waits for a payment.
+func (t *talk) callOff(ctx context.Context, pending bool) error {
+	err := t.take(ctx, billing.StepRelease,
+		func(ctx context.Context) (bool, error) {
+			s, err := t.subscription(ctx)
+			return s.ScheduleID == "", err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := t.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return t.provider.ReleaseSchedule(ctx, key, s.ScheduleID)
+		})
+	if err != nil || !pending {
+		return err
+	}
+	if err := t.void(ctx); err != nil {
+		return err
+	}
+	return t.closePages(ctx)
+}
+
+func (t *talk) void(ctx context.Context) error {
+	pending := func(ctx context.Context) (bool, error) {
+		s, err := t.subscription(ctx)
+		return s.Pending == nil, err
+	}
+	err := t.take(ctx, billing.StepVoid, pending, func(ctx context.Context, key string) error {
+		s, err := t.subscription(ctx)
+		if err != nil {
+			return err
+		}
+		return t.provider.VoidInvoice(ctx, key, s.PendingInvoice)
+	})
+	if !stripe.Is(err, stripe.Refused) {
+		return err
+	}
+	// It may have been paid, or have expired, between the look and the call.
+	if gone, lookErr := pending(ctx); lookErr != nil || gone {
+		return lookErr
+	}
+	return err
+}
+
+// closePages expires the checkout pages that the op found open.
+func (t *talk) closePages(ctx context.Context) error {
+	for _, id := range strings.Fields(t.rec.Parameters[paramSessions]) {
+		if err := t.closePage(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closePage expires one page. One that was paid in the meantime has made a
+// subscription: the request was about a state of things that is over.
+func (t *talk) closePage(ctx context.Context, id string) error {
+	session, err := t.provider.Session(ctx, id)
+	if err == nil && session.Status == billing.SessionOpen {
+		err = t.take(ctx, billing.StepExpire,
+			func(context.Context) (bool, error) { return false, nil },
+			func(ctx context.Context, key string) error {
+				session, err = t.provider.ExpireSession(ctx, key+":"+id, id)
+				return err
+			})
+	}
+	if stripe.Is(err, stripe.Refused) {
+		session, err = t.provider.Session(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.c.applySession(ctx, t.account, t.fence, session); err != nil {
+		return err
+	}
+	if session.Status == billing.SessionComplete {
+		return errors.Join(errOvertaken,
+			fault.Newf(fault.OperationInProgress, "A checkout of this identity has just been completed. Read the subscription, then decide again."))
+	}
+	return nil
+}
+
+// close hears how the subscription stands now, and closes the op with that.
+func (t *talk) close(ctx context.Context) error {
+	op := t.rec.Op
+	_, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{watched: true, closes: &op})
+	return err
+}

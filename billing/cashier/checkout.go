@@ -1,0 +1,286 @@
+package cashier
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// Page is a hosted page on which something is sold.
+type Page struct {
+	ID  ids.ID // written as ids.Checkout
+	URL string
+}
+
+// pageTime is how long a page can be paid: an hour less than the provider's
+// limit, so that a repeat of the request that makes it still fits.
+const pageTime = 23 * time.Hour
+
+// SubscriptionCheckout opens a page on which the identity's first subscription is
+// bought.
+func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope, r billing.CheckoutRequest, idempotencyKey string) (Page, error) {
+	return c.page(ctx, scope, request{
+		kind: billing.OpCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
+		decide: func(s store.Standing, op billing.Op, _ buyer, now int64) (store.Intent, error) {
+			if err := billing.DecideCheckout(s.Subscription, s.Plan); err != nil {
+				return store.Intent{}, err
+			}
+			op.Parameters[paramAct] = string(actCheckout)
+			op.Parameters[paramSessions] = openPages(s.Changes)
+			op.Parameters[paramPlan], op.Parameters[paramPrice] = s.Plan.Key, s.Plan.Sync.PriceID
+			op.Parameters[paramFree] = flag(s.Plan.Free())
+			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
+			setExpiry(op, now)
+			return store.Intent{Op: op, Change: &billing.Change{
+				ID: ids.New(), Kind: billing.Checkout, Target: s.Plan.Terms(), State: billing.ChangeRequested, RequestedAt: now,
+			}}, nil
+		},
+	})
+}
+
+// TopUpCheckout opens a page on which the identity buys credits.
+func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r billing.TopUpRequest, idempotencyKey string) (Page, error) {
+	return c.page(ctx, scope, request{
+		kind: billing.OpTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
+		check: func(current *billing.Subscription) error {
+			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
+		},
+		decide: func(s store.Standing, op billing.Op, with buyer, now int64) (store.Intent, error) {
+			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
+				return store.Intent{}, err
+			}
+			op.Parameters[paramAct] = string(actTopUp)
+			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
+			op.Parameters[paramName] = s.Credit.Name
+			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
+			expires := setExpiry(op, now)
+			return store.Intent{Op: op, TopUp: &billing.TopUp{
+				ID: ids.New(), Identity: r.Identity, Credit: billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount},
+				AmountCents: r.AmountCents, Currency: r.Currency, CustomerID: with.customerID, Live: with.live,
+				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
+			}}, nil
+		},
+	})
+}
+
+// setExpiry freezes when the page closes, in whole seconds as the provider has it.
+func setExpiry(op billing.Op, now int64) int64 {
+	expires := now - now%1000 + pageTime.Milliseconds()
+	op.Parameters[paramExpires] = strconv.FormatInt(expires, 10)
+	return expires
+}
+
+// page performs a request whose answer is a page.
+func (c *Cashier) page(ctx context.Context, scope tenancy.Scope, r request) (Page, error) {
+	rec, err := c.perform(ctx, scope, r)
+	if err != nil {
+		return Page{}, err
+	}
+	id, err := ids.Parse(ids.Checkout, rec.Result[resultID])
+	return Page{ID: id, URL: rec.Result[resultURL]}, err
+}
+
+// What the result of a page is called. It is stored, so the names stay.
+const (
+	resultID  = "id"
+	resultURL = "url"
+)
+
+// checkout sells a first subscription.
+func (t *talk) checkout(ctx context.Context) error {
+	if err := t.closePages(ctx); err != nil {
+		return err
+	}
+	session, err := t.openPage(ctx, t.provider.CreateSubscriptionSession)
+	if err != nil {
+		return err
+	}
+	_, err = t.app.HearCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
+	return err
+}
+
+// topUp sells credits.
+func (t *talk) topUp(ctx context.Context) error {
+	session, err := t.openPage(ctx, t.provider.CreatePaymentSession)
+	if err != nil {
+		return err
+	}
+	_, err = t.app.HearTopUp(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
+	return err
+}
+
+// replace sells a subscription that takes the place of the one that there is,
+// which has no card to charge.
+func (t *talk) replace(ctx context.Context) error {
+	if err := t.closePages(ctx); err != nil {
+		return err
+	}
+	session, err := t.openPage(ctx, t.provider.CreateSubscriptionSession)
+	if err != nil {
+		return err
+	}
+	if _, err = t.app.HearCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, nil); err != nil {
+		return err
+	}
+	if t.rec.Parameters[paramSubscription] != "" {
+		return t.close(ctx)
+	}
+	is, err := t.app.Subscription(ctx, t.rec.Identity)
+	if err != nil {
+		return err
+	}
+	op := t.rec.Op
+	op.State = billing.OpDone
+	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &is})
+}
+
+// withPage closes the op with the page as its result.
+func (t *talk) withPage(session stripe.Session) *store.Closing {
+	op := t.rec.Op
+	op.State = billing.OpDone
+	return &store.Closing{Op: op, Result: map[string]string{resultID: t.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
+}
+
+// openPage makes the page, once.
+func (t *talk) openPage(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
+	customer, err := t.c.customer(ctx, t.account, t.rec.Identity)
+	if err != nil {
+		return session, err
+	}
+	order, err := t.order(ctx, customer)
+	if err != nil {
+		return session, err
+	}
+	err = t.take(ctx, billing.StepSession,
+		func(ctx context.Context) (bool, error) {
+			if t.rec.Step != billing.StepSession || t.rec.AttemptedAt == 0 {
+				return false, nil // it was never sent
+			}
+			session, err = t.provider.SessionByReference(ctx, customer, order.Reference)
+			if stripe.Is(err, stripe.NotFound) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+		func(ctx context.Context, key string) error {
+			session, err = create(ctx, key, order)
+			return err
+		})
+	return session, err
+}
+
+// order is what the page has to say, all of it frozen with the op.
+func (t *talk) order(ctx context.Context, customer string) (stripe.SessionOrder, error) {
+	p := t.rec.Parameters
+	expires, err := strconv.ParseInt(p[paramExpires], 10, 64)
+	if err != nil {
+		return stripe.SessionOrder{}, errors.New("cashier: an op has no expiry for its page")
+	}
+	reference := t.rec.ChangeID.Format(ids.Checkout)
+	order := stripe.SessionOrder{
+		CustomerID: customer, Reference: reference, SuccessURL: p[paramSuccess], CancelURL: p[paramCancel], ExpiresAt: expires,
+		Metadata: map[string]string{metaApp: t.scope.AppID.Format(ids.Application), metaCheckout: reference},
+		PriceID:  p[paramPrice], Free: p[paramFree] == flag(true), Currency: p[paramCurrency], Name: p[paramName],
+	}
+	if plan := p[paramPlan]; plan != "" {
+		order.Metadata[metaPlan] = plan
+	}
+	if cents := p[paramCents]; cents != "" {
+		if order.AmountCents, err = strconv.ParseInt(cents, 10, 64); err != nil {
+			return order, errors.New("cashier: an op has no amount for its page")
+		}
+	}
+	if order.SuccessURL == "" {
+		// A change has no addresses of its own: people come back to the application.
+		application, err := t.c.options.Store.Org(t.scope.OrgID).Application(ctx, t.scope.AppID)
+		if err != nil {
+			return order, err
+		}
+		order.SuccessURL = t.c.options.BaseURL + "/"
+		if application.DeploymentURL != "" {
+			order.SuccessURL = application.DeploymentURL
+		}
+		order.CancelURL = order.SuccessURL
+	}
+	return order, nil
+}
+
+// What we write on the provider's objects.
+const (
+	metaApp      = "app_id"
+	metaPlan     = "plan_key"
+	metaCheckout = "checkout"
+	metaIdentity = "identity_hash"
+)
+
+// customer is who the identity is at the provider, made when it is new there. It
+// is made under a key that is the identity's own, so two conversations that need
+// it make one. The provider is told a hash: who the identity is, is nobody
+// else's business.
+func (c *Cashier) customer(ctx context.Context, with account, identity string) (string, error) {
+	app := c.options.Store.App(with.scope)
+	known, err := app.Customer(ctx, with.ID, identity)
+	if !errors.Is(err, store.ErrUnknown) {
+		return known, err
+	}
+	sum := sha256.Sum256([]byte(with.scope.AppID.String() + "\x00" + identity))
+	hash := hex.EncodeToString(sum[:])
+	key := "psr:" + with.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
+	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaIdentity: hash}
+	made, err := with.provider.CreateCustomer(ctx, key, metadata)
+	var problem *stripe.Problem
+	if errors.As(err, &problem) && problem.Saved {
+		// The failure would be repeated to this key for a day.
+		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
+	}
+	if err != nil {
+		return "", err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return "", err
+	}
+	return app.KeepCustomer(ctx, with.ID, identity, made, now)
+}
+
+// Portal opens the page where the identity changes its card and sees invoices.
+func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (url string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, talkTime)
+	defer cancel()
+	url, err = c.portal(ctx, scope, identity, returnURL)
+	return url, told(err)
+}
+
+func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (string, error) {
+	app := c.options.Store.App(scope)
+	with, err := c.account(ctx, scope)
+	if err != nil {
+		return "", err
+	}
+	if _, err := app.Wallet(ctx, identity); err != nil {
+		return "", err
+	}
+	customer, err := c.customer(ctx, with, identity)
+	if err != nil {
+		return "", err
+	}
+	if with.PortalConfiguration == "" {
+		// Two at once make two, of which one is used: that does no harm.
+		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
+			return "", err
+		}
+		if err := app.SetPortalConfiguration(ctx, with.ID, with.PortalConfiguration); err != nil {
+			return "", err
+		}
+	}
+	return with.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, with.PortalConfiguration, returnURL)
+}

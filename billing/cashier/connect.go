@@ -1,0 +1,167 @@
+package cashier
+
+import (
+	"context"
+	"strings"
+
+	"purser/billing/stripe"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+// Account is what a person enters to connect an account at Stripe.
+type Account struct {
+	APIKey string
+	// WebhookSecret is for an endpoint that the person made. When it is empty, the
+	// endpoint is made here.
+	WebhookSecret string
+	By            audit.Actor // for the audit log
+}
+
+// Connected is a connection as it may be shown: no secret is among it.
+type Connected struct {
+	Mode        store.ConnectionMode
+	Live        bool
+	AccountID   string
+	KeyLastFour string
+	WebhookURL  string
+	Webhooks    bool // whether webhooks can be verified, and so are taken
+}
+
+// Connection shows the application's account. One in development that was never
+// used has none yet.
+func (c *Cashier) Connection(ctx context.Context, scope tenancy.Scope) (Connected, error) {
+	connection, err := c.options.Store.App(scope).Connection(ctx)
+	if err != nil {
+		return Connected{}, err
+	}
+	return c.connected(connection), nil
+}
+
+func (c *Cashier) connected(connection store.Connection) Connected {
+	return Connected{
+		Mode: connection.Mode, Live: connection.Live, AccountID: connection.AccountID, KeyLastFour: connection.KeyLastFour,
+		WebhookURL: c.webhookURL(connection.ID), Webhooks: connection.Mode == store.SandboxConnection || len(connection.Secrets) > 0,
+	}
+}
+
+// secretOverlap is how long the secret before still verifies: webhooks that were
+// signed with it are on their way for a day.
+const secretOverlap = int64(24 * 60 * 60 * 1000)
+
+// Connect makes an account at Stripe the application's own. The key says whether
+// it is about real money, and that has to be what the application is about.
+func (c *Cashier) Connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
+	connected, err := c.connect(ctx, scope, a)
+	return connected, told(err)
+}
+
+func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
+	application, err := c.options.Store.Org(scope.OrgID).Application(ctx, scope.AppID)
+	if err != nil {
+		return Connected{}, err
+	}
+	live, err := isLiveKey(a.APIKey)
+	if err != nil {
+		return Connected{}, err
+	}
+	switch {
+	case live && !application.Live:
+		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a live key, and the application is in development. Use a key that begins with sk_test_ or rk_test_.")
+	case !live && application.Live:
+		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a test key, and the application is live. Use a key that begins with sk_live_ or rk_live_.")
+	}
+	provider := stripe.New(stripe.Access{Key: a.APIKey, Transport: c.options.StripeTransport})
+	accountID, err := provider.Account(ctx)
+	if err != nil {
+		return Connected{}, err
+	}
+	next, err := c.connectionTo(ctx, scope, accountID, live)
+	if err != nil {
+		return Connected{}, err
+	}
+	secret := a.WebhookSecret
+	if secret == "" && len(next.Secrets) == 0 {
+		next.EndpointID, secret, err = c.makeEndpoint(ctx, provider, next.ID)
+		if err != nil {
+			return Connected{}, err
+		}
+	}
+	if err := c.seal(scope, &next, a.APIKey, secret); err != nil {
+		return Connected{}, err
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return Connected{}, err
+	}
+	next.ChangedAt = now
+	kept, err := c.options.Store.App(scope).By(a.By).PutConnection(ctx, next, now)
+	if err != nil {
+		return Connected{}, err
+	}
+	c.Wake(scope)
+	return c.connected(kept), nil
+}
+
+// isLiveKey reads what Stripe writes in front of its secret keys.
+func isLiveKey(key string) (bool, error) {
+	for prefix, live := range map[string]bool{"sk_live_": true, "rk_live_": true, "sk_test_": false, "rk_test_": false} {
+		if strings.HasPrefix(key, prefix) {
+			return live, nil
+		}
+	}
+	return false, fault.Newf(fault.InvalidRequest, "This is not a secret key of Stripe. It begins with sk_ or rk_.")
+}
+
+// connectionTo is the connection that there is to the account, or a new one.
+func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, accountID string, live bool) (store.Connection, error) {
+	current, err := c.options.Store.App(scope).Connection(ctx)
+	if err != nil && !fault.Is(err, fault.PaymentsNotConfigured) {
+		return current, err
+	}
+	if err == nil && current.Mode == store.StripeConnection && current.AccountID == accountID {
+		return current, nil
+	}
+	now, err := c.Now(ctx, scope)
+	return store.Connection{
+		ID: ids.New(), Mode: store.StripeConnection, Live: live, AccountID: accountID, EventsAfter: now, CreatedAt: now,
+	}, err
+}
+
+// makeEndpoint has webhooks sent here. Stripe refuses an address that it cannot
+// reach, such as a machine's own; then the rounds find what happens, only later.
+func (c *Cashier) makeEndpoint(ctx context.Context, provider *stripe.Client, connection ids.ID) (id, secret string, err error) {
+	url := c.webhookURL(connection)
+	id, secret, err = provider.CreateEndpoint(ctx, "psr:"+connection.Format(connectionPrefix)+":endpoint", url, eventTypes)
+	if stripe.Is(err, stripe.Refused) {
+		c.options.Log.Warn("cashier: the provider sends no webhooks to this address", "url", url, "cause", err)
+		return "", "", nil
+	}
+	return id, secret, err
+}
+
+// seal puts the secrets into the connection. A new webhook secret comes first,
+// and the one before lives on for a while.
+func (c *Cashier) seal(scope tenancy.Scope, connection *store.Connection, key, secret string) (err error) {
+	const shown = 4
+	connection.KeyLastFour = key[max(0, len(key)-shown):]
+	if connection.SealedKey, err = c.options.Vault.Seal(place(scope, connection.ID, keyPurpose), []byte(key)); err != nil {
+		return err
+	}
+	if secret == "" {
+		return nil
+	}
+	sealed, err := c.options.Vault.Seal(place(scope, connection.ID, secretPurpose), []byte(secret))
+	if err != nil {
+		return err
+	}
+	secrets := []store.SealedSecret{{Sealed: sealed}}
+	if len(connection.Secrets) > 0 {
+		secrets = append(secrets, store.SealedSecret{Sealed: connection.Secrets[0].Sealed, Until: c.realNow() + secretOverlap})
+	}
+	connection.Secrets = secrets
+	return nil
+}

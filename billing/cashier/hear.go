@@ -1,0 +1,154 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/ids"
+	"purser/store"
+)
+
+// hearing is how what is heard of a subscription is to be stored.
+type hearing struct {
+	watched bool        // the next look at it is put on the queue
+	closes  *billing.Op // the op that ends with it
+	bought  ids.ID      // the checkout that made it, where that is known
+}
+
+// hearSubscription asks the provider how a subscription stands, and applies the
+// answer. It is the only way by which subscriptions change that the provider
+// knows, whoever asks: a caller's request, a webhook, a round, a recovery.
+func (c *Cashier) hearSubscription(ctx context.Context, with account, fence store.Fence, id string, h hearing) (billing.Subscription, error) {
+	said, err := with.provider.Subscription(ctx, id)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	if h.bought.IsZero() {
+		h.bought = boughtBy(said)
+	}
+	app := c.options.Store.App(with.scope)
+	stored := store.Hearing{Fence: fence, Said: said.ProviderSubscription, Bought: h.bought, Now: now, Close: h.closes}
+	if h.watched {
+		stored.Watch = nextLook
+	}
+	projection, err := app.HearSubscription(ctx, stored)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	c.report(with, projection.Alerts)
+	if len(projection.Actions)+len(projection.Settled) > 0 {
+		defer c.Wake(with.scope)
+	}
+	return projection.Subscription, app.Enqueue(ctx, charges(projection.Settled, now)...)
+}
+
+// boughtBy is the checkout that a subscription says it was made by; zero for one
+// that we did not sell.
+func boughtBy(said stripe.Subscription) ids.ID {
+	id, err := ids.Parse(ids.Checkout, said.Metadata[metaCheckout])
+	if err != nil {
+		return ids.ID{}
+	}
+	return id
+}
+
+// charges asks for a look at what was collected: a refund may have been reported
+// before the payment was, when nobody knew whose it is.
+func charges(settled []billing.Payment, now int64) []store.Work {
+	var work []store.Work
+	for _, payment := range settled {
+		if payment.ChargeID != "" {
+			work = append(work, store.Work{Kind: store.WorkCharge, Object: payment.ChargeID, DueAt: now})
+		}
+	}
+	return work
+}
+
+func (c *Cashier) report(with account, alerts []billing.Alert) {
+	for _, alert := range alerts {
+		c.options.Log.Warn("cashier: somebody should look at this", "alert", string(alert.Kind), "object", alert.ObjectID, "app", with.scope.AppID.Format(ids.Application))
+	}
+}
+
+const (
+	// renewalGrace is how long after the end of a period a renewal may be unheard of
+	// before the provider is asked: it charges an hour after.
+	renewalGrace = int64(90 * time.Minute / time.Millisecond)
+	// lateness is how long after something must have happened it is looked at, when
+	// nobody told.
+	lateness = int64(time.Minute / time.Millisecond)
+	// restTime is between two looks at what is overdue.
+	restTime = int64(6 * time.Hour / time.Millisecond)
+)
+
+// nextLook is when to ask about a subscription though no webhook came.
+func nextLook(s billing.Subscription) int64 {
+	if s.Ended() || s.Local() {
+		return 0
+	}
+	next := s.Period.End + renewalGrace
+	if s.Pending != nil {
+		next = min(next, s.Pending.ExpiresAt+lateness)
+	}
+	return next
+}
+
+// notBefore keeps looks that are due again and again, such as at a renewal that
+// fails for weeks, at a distance.
+func notBefore(next, now int64) int64 {
+	if next != 0 && next <= now {
+		return now + restTime
+	}
+	return next
+}
+
+// applySession stores how a checkout stands, and hears the subscription that it
+// has made.
+func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fence, session stripe.Session) error {
+	app := c.options.Store.App(with.scope)
+	checkout, err := c.checkoutOf(ctx, with, session)
+	if err != nil {
+		return err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return err
+	}
+	if checkout.Kind == store.TopUpCheckout {
+		_, err := app.HearTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
+		if err == nil && session.ChargeID != "" {
+			err = app.Enqueue(ctx, store.Work{Kind: store.WorkCharge, Object: session.ChargeID, DueAt: now})
+		}
+		return err
+	}
+	if _, err := app.HearCheckout(ctx, fence, checkout.ID, session.ProviderSession, now, nil); err != nil {
+		return err
+	}
+	if session.SubscriptionID == "" {
+		return nil
+	}
+	_, err = c.hearSubscription(ctx, with, fence, session.SubscriptionID, hearing{watched: true, bought: checkout.ID})
+	return err
+}
+
+// checkoutOf finds what a session was opened for, also when the answer to the
+// call that opened it was lost.
+func (c *Cashier) checkoutOf(ctx context.Context, with account, session stripe.Session) (store.Checkout, error) {
+	app := c.options.Store.App(with.scope)
+	known, err := app.CheckoutBySession(ctx, session.ID)
+	if !errors.Is(err, store.ErrUnknown) {
+		return known, err
+	}
+	id, err := ids.Parse(ids.Checkout, session.Reference)
+	if err != nil {
+		return known, store.ErrUnknown
+	}
+	return app.CheckoutByID(ctx, id)
+}

@@ -1,0 +1,96 @@
+package cashier
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// The jobs. Whatever a node was woken for and did not get done, a job finds on
+// the queue: on this node or on another.
+const (
+	sweepJob = "sweep" // find the applications for which something is due
+	drainJob = "drain" // work off what is due for one
+	auditJob = "audit" // as sweep, but ask every application's queue itself
+
+	sweepEvery = 5 * time.Second
+	auditEvery = 10 * time.Minute
+
+	jobWorkers = 4
+	// maxFound is how many applications one sweep finds at most.
+	maxFound = 500
+)
+
+// Run works for every application until the context ends. Any number of nodes
+// may run it.
+func (c *Cashier) Run(ctx context.Context) error {
+	var jobs *store.Jobs
+	jobs, err := c.options.Store.OpenJobs(store.JobsOptions{
+		Do:      func(ctx context.Context, job store.Job) error { return c.doJob(ctx, jobs, job) },
+		Every:   map[string]time.Duration{sweepJob: sweepEvery, auditJob: auditEvery},
+		Workers: jobWorkers,
+		Log:     c.options.Log,
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return jobs.Run(ctx) })
+	group.Go(func() error { return c.attendAll(ctx) })
+	return group.Wait()
+}
+
+func (c *Cashier) doJob(ctx context.Context, jobs *store.Jobs, job store.Job) error {
+	switch job.Name {
+	case drainJob:
+		return c.drain(ctx, job.Scope)
+	case sweepJob:
+		found, err := c.options.Store.Directory().ScopesWithWork(ctx, c.realNow(), maxFound)
+		if err != nil {
+			return err
+		}
+		return jobs.Add(ctx, drains(found)...)
+	case auditJob:
+		return c.audit(ctx, jobs)
+	}
+	return nil
+}
+
+// audit trusts no hint: it asks each application's own queue.
+func (c *Cashier) audit(ctx context.Context, jobs *store.Jobs) error {
+	scopes, err := c.options.Store.Directory().Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	var behind []tenancy.Scope
+	for _, scope := range scopes {
+		due, found, err := c.options.Store.App(scope).NextWork(ctx)
+		if err != nil {
+			return err
+		}
+		now, err := c.Now(ctx, scope)
+		if err != nil {
+			return err
+		}
+		if found && due <= now {
+			behind = append(behind, scope)
+		}
+	}
+	if len(behind) > 0 {
+		c.options.Log.Info("cashier: applications with work that is due", "number", len(behind), "first", behind[0].AppID.Format(ids.Application))
+	}
+	return jobs.Add(ctx, drains(behind)...)
+}
+
+func drains(scopes []tenancy.Scope) []store.Job {
+	jobs := make([]store.Job, len(scopes))
+	for i, scope := range scopes {
+		jobs[i] = store.Job{Name: drainJob, Scope: scope}
+	}
+	return jobs
+}

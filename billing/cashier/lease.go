@@ -1,0 +1,118 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// The pauses between two looks at a lease that another node holds.
+const (
+	shortestPause = 20 * time.Millisecond
+	longestPause  = 500 * time.Millisecond
+)
+
+func ofIdentity(identity string) string { return "identity:" + identity }
+
+func ofPlan(id ids.ID) string { return "plan:" + id.String() }
+
+func ofAction(object string) string { return "action:" + object }
+
+// withLease runs work while holding the lease, on all nodes together. Whoever
+// waits longer than patience is told that something is under way.
+func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// First among those of this node, who then do not all ask the database.
+	unlock, err := c.locks.lock(waiting, scope.AppID.String()+" "+name)
+	if err != nil {
+		return busy(ctx)
+	}
+	defer unlock()
+	fence, err := c.lease(waiting, scope, name)
+	if err != nil {
+		if waiting.Err() != nil {
+			return busy(ctx)
+		}
+		return err
+	}
+	defer c.release(ctx, scope, fence)
+	return work(ctx, fence)
+}
+
+func (c *Cashier) lease(ctx context.Context, scope tenancy.Scope, name string) (store.Fence, error) {
+	holder, pause := ids.New(), shortestPause
+	for {
+		now := c.realNow()
+		fence, held, err := c.options.Store.App(scope).Lease(ctx, name, holder, now, now+leaseTime.Milliseconds())
+		if held || err != nil {
+			return fence, err
+		}
+		select {
+		case <-ctx.Done():
+			return fence, ctx.Err()
+		case <-time.After(pause):
+			pause = min(2*pause, longestPause)
+		}
+	}
+}
+
+// release gives the lease back, also when the time of its holder is over.
+func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence store.Fence) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	if err := c.options.Store.App(scope).Release(ctx, fence); err != nil {
+		// It runs out by itself.
+		c.options.Log.Warn("cashier: giving a lease back", "name", fence.Name, "cause", err)
+	}
+}
+
+func busy(ctx context.Context) error {
+	return errors.Join(fault.New(fault.OperationInProgress), ctx.Err())
+}
+
+// locks is one lock a name, among the goroutines of this process.
+type locks struct {
+	mu  sync.Mutex
+	all map[string]*named
+}
+
+type named struct {
+	held    chan struct{}
+	waiting int // and holding
+}
+
+func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	l.mu.Lock()
+	if l.all == nil {
+		l.all = map[string]*named{}
+	}
+	n, known := l.all[name]
+	if !known {
+		n = &named{held: make(chan struct{}, 1)}
+		l.all[name] = n
+	}
+	n.waiting++
+	l.mu.Unlock()
+	select {
+	case n.held <- struct{}{}:
+		return func() { <-n.held; l.leave(name, n) }, nil
+	case <-ctx.Done():
+		l.leave(name, n)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *locks) leave(name string, n *named) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n.waiting--; n.waiting == 0 {
+		delete(l.all, name)
+	}
+}

@@ -1,0 +1,95 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/ids"
+	"purser/store"
+)
+
+// recover goes on with an op that was left behind.
+func (c *Cashier) recover(ctx context.Context, with account, w store.Work) error {
+	id, err := uuid.Parse(w.Object)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(with.scope)
+	rec, err := app.OpByID(ctx, ids.ID(id))
+	if err != nil {
+		return known(err)
+	}
+	lease := ofIdentity(rec.Identity)
+	if rec.Kind == billing.OpAction {
+		lease = ofAction(rec.Parameters[paramObject])
+	}
+	return c.withLease(ctx, with.scope, lease, func(ctx context.Context, fence store.Fence) error {
+		// Again: whoever held the lease may have finished it.
+		rec, err := app.OpByID(ctx, ids.ID(id))
+		if err != nil || rec.State != billing.OpRunning {
+			return known(err)
+		}
+		_, err = c.converse(ctx, with.scope, fence, rec, billing.Background)
+		if final(err) {
+			c.options.Log.Warn("cashier: an op was given up", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
+			return nil // it is closed; there is nothing left to try
+		}
+		return err
+	})
+}
+
+// action does what a projection asked for.
+func (t *talk) action(ctx context.Context) error {
+	object := t.rec.Parameters[paramObject]
+	var err error
+	after := store.Work{Kind: store.WorkSubscription, Object: object}
+	switch billing.ActionKind(t.rec.Parameters[paramAction]) {
+	case billing.CancelNow:
+		err = t.cancelNow(ctx, object)
+	case billing.RefundInvoice:
+		after.Kind = store.WorkCharge
+		after.Object, err = t.refundInvoice(ctx, object)
+	default:
+		return errors.New("cashier: an action that nobody knows how to do")
+	}
+	if err != nil {
+		return err
+	}
+	op := t.rec.Op
+	op.State = billing.OpDone
+	if err := t.app.CloseOp(ctx, t.fence, store.Closing{Op: op}); err != nil || after.Object == "" {
+		return err
+	}
+	return t.app.Enqueue(ctx, after)
+}
+
+func (t *talk) cancelNow(ctx context.Context, id string) error {
+	return t.take(ctx, billing.StepEnd,
+		func(ctx context.Context) (bool, error) {
+			s, err := t.provider.Subscription(ctx, id)
+			return s.Status.Terminal() || stripe.Is(err, stripe.NotFound), known(err)
+		},
+		func(ctx context.Context, key string) error { return t.provider.CancelNow(ctx, key, id) })
+}
+
+// refundInvoice gives back what was paid of an invoice, and names the charge.
+func (t *talk) refundInvoice(ctx context.Context, id string) (chargeID string, err error) {
+	invoice, _, err := t.provider.Invoice(ctx, id)
+	if err != nil || invoice.ChargeID == "" {
+		return "", known(err)
+	}
+	err = t.take(ctx, billing.StepRefund,
+		func(ctx context.Context) (bool, error) {
+			charge, err := t.provider.Charge(ctx, invoice.ChargeID)
+			r := charge.Reversed()
+			return r.RefundedCents+r.DisputedCents >= invoice.AmountPaid, err
+		},
+		func(ctx context.Context, key string) error {
+			return t.provider.RefundCharge(ctx, key, invoice.ChargeID)
+		})
+	return invoice.ChargeID, err
+}

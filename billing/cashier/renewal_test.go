@@ -1,0 +1,112 @@
+package cashier_test
+
+import (
+	"testing"
+	"time"
+
+	"purser/metering"
+)
+
+func TestScenario35_TheHourBeforeTheChargeChangesNothing(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.advanceTo(s.Period.End + (30 * time.Minute).Milliseconds())
+	if got := r.wantOn("basic", metering.StatusActive); got.Period != s.Period {
+		t.Errorf("the period went from %v to %v before it was paid", s.Period, got.Period)
+	}
+	r.wantTokens(10*million, 0)
+	r.advance(2 * time.Hour)
+	if got := r.wantOn("basic", metering.StatusActive); got.Period.Start != s.Period.End {
+		t.Errorf("the period is %v after %v", got.Period, s.Period)
+	}
+	r.wantTokens(20*million, 0)
+}
+
+func TestScenario36_ARenewalGrantsOnce(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.advance(month)
+	if got := r.wantOn("basic", metering.StatusActive); got.Period.Start != s.Period.End {
+		t.Errorf("the period is %v after %v", got.Period, s.Period)
+	}
+	r.wantTokens(20*million, 0)
+	r.settle()
+	r.wantTokens(20*million, 0)
+}
+
+func TestScenario37_AFailedRenewalHoldsAndRecovers(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.swapCard(cardFailsLater)
+	r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+	if got := r.wantOn("basic", metering.StatusPastDue); !got.PaymentHold() {
+		t.Error("there is no hold")
+	}
+	r.wantTokens(10*million, 0)
+	r.swapCard(cardPays)
+	r.advance(6 * 24 * time.Hour)
+	if got := r.wantOn("basic", metering.StatusActive); got.PaymentHold() || got.Period.Start != s.Period.End {
+		t.Errorf("hold %v, period %v", got.PaymentHold(), got.Period)
+	}
+	r.wantTokens(20*million, 0)
+}
+
+func TestScenario38_WhatIsNeverPaidEnds(t *testing.T) {
+	r := shop(t)
+	r.subscribe("basic", cardPays)
+	r.swapCard(cardFailsLater)
+	r.advance(50 * 24 * time.Hour)
+	r.wantNone()
+	r.wantTokens(10*million, 0)
+}
+
+func TestScenario39_AnAnchorOnThe31stKeepsItsDay(t *testing.T) {
+	r := shop(t)
+	at := func(day string) int64 {
+		parsed, err := time.Parse(time.DateTime, day+" 10:00:00")
+		r.check(err)
+		return parsed.UnixMilli()
+	}
+	r.advanceTo(at("2028-01-31"))
+	r.subscribe("basic", cardPays)
+	for _, end := range []string{"2028-02-29", "2028-03-31", "2028-04-30"} {
+		s := r.subscription()
+		if got := time.UnixMilli(s.Period.End).UTC().Format(time.DateOnly); got != end {
+			t.Errorf("the period ends on %s, not on %s", got, end)
+		}
+		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+	}
+	r.wantTokens(40*million, 0)
+}
+
+func TestScenario40_ManyRenewalsInOneAdvance(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.advance(366 * 24 * time.Hour)
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(130*million, 0)
+	given := r.deposits()
+	if len(given) != 13 {
+		t.Fatalf("%d grants, not 13", len(given))
+	}
+	for i, newer := range given[:len(given)-1] {
+		if newer.CreatedAt <= given[i+1].CreatedAt {
+			t.Errorf("grant %d came at %d, the one before at %d", i, newer.CreatedAt, given[i+1].CreatedAt)
+		}
+	}
+	if first := given[len(given)-1]; first.CreatedAt > s.Period.End {
+		t.Errorf("the first grant came at %d", first.CreatedAt)
+	}
+}
+
+func TestAFreePlanRenewsByTheCalendar(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0, grants("tokens", 1*million))
+	first := r.changed("free")
+	r.advance(3 * month)
+	s := r.wantOn("free", metering.StatusActive)
+	if s.Period.Start <= first.Period.Start || s.Period.End <= r.now() {
+		t.Errorf("the period is %v at %d", s.Period, r.now())
+	}
+	r.wantTokens(4*million, 0)
+}

@@ -1,0 +1,232 @@
+package cashier_test
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"purser/billing/cashier"
+	"purser/billing/sandbox"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+// rig is one application with everything that takes part in a payment: the
+// cashier, the client of Stripe's, the sandbox behind HTTP, its webhooks back to
+// the cashier, and Postgres. Nothing happens by itself: a test delivers webhooks
+// and does what is due with settle, or by moving the clock.
+type rig struct {
+	*testing.T
+	app     tenancy.Application
+	scope   tenancy.Scope
+	store   *store.Store
+	cashier *cashier.Cashier
+	sandbox *sandbox.Server
+	http    *httptest.Server
+	key     ids.ID // of the key that uses are tracked with; zero until there is one
+
+	later   atomic.Int64 // nanoseconds by which the clocks of everybody here are ahead
+	idle    atomic.Bool  // nobody attends to what is due
+	calls   atomic.Int64 // that changed something at the provider
+	mu      sync.Mutex
+	log     []string       // "POST /v1/…" of those calls, with their bodies
+	bodies  []url.Values   // of those calls
+	refuse  error          // what the webhook route answers, when it is broken
+	arrived []arrived      // webhooks, as they came
+	keys    map[string]int // how often each idempotency key was made
+}
+
+type arrived struct {
+	connection, signature string
+	body                  []byte
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, store: storetest.Open(t), keys: map[string]int{}}
+	now := time.Now().UnixMilli()
+	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now))
+	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, now))
+	r.app = must[tenancy.Application](r)(r.store.Directory().ProvisionApplication(t.Context(), org, app))
+	r.scope = r.app.Scope()
+
+	var handler http.Handler
+	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.note(req)
+		handler.ServeHTTP(w, req)
+	}))
+	t.Cleanup(r.http.Close)
+	log := r.logger()
+	r.sandbox = sandbox.New(sandbox.Options{
+		Documents: documents{r.store.Worlds()}, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == r.app.ID, nil },
+		Authorize: func(*http.Request) (ids.ID, error) { return r.app.ID, nil },
+		Deliver:   r.deliver,
+		Settle: func(ctx context.Context, app ids.ID) error {
+			if r.idle.Load() {
+				return nil
+			}
+			return r.cashier.Settle(ctx, app)
+		},
+		Log: log, Now: r.clock,
+	})
+	handler = r.sandbox.Handler()
+	r.cashier = r.newCashier()
+	return r
+}
+
+func (r *rig) clock() time.Time { return time.Now().Add(time.Duration(r.later.Load())) }
+
+func (r *rig) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
+
+// newCashier is another node for the same application.
+func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
+	r.Helper()
+	sealed := must[*vault.Vault](r)(vault.New(rand.Reader, []byte("another thirty-two bytes, secret")))
+	options := cashier.Options{
+		Store: r.store, Vault: sealed, BaseURL: r.http.URL, Log: r.logger(), Now: r.clock,
+		Sandbox: func(ctx context.Context, app ids.ID, webhookURL string, types []string) (cashier.Sandbox, error) {
+			c, err := r.sandbox.Connect(ctx, app, webhookURL, types)
+			return cashier.Sandbox(c), err
+		},
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	return must[*cashier.Cashier](r)(cashier.New(options))
+}
+
+// documents lets the sandbox keep its worlds in Postgres.
+type documents struct{ store.Worlds }
+
+func (d documents) Update(ctx context.Context, app ids.ID, change func([]byte) (sandbox.Document, error)) error {
+	return d.Worlds.Update(ctx, app, func(state []byte) (store.World, error) {
+		next, err := change(state)
+		return store.World(next), err
+	})
+}
+
+// note writes down what the cashier asks of the provider.
+func (r *rig) note(req *http.Request) {
+	if req.Method == http.MethodGet || !strings.HasPrefix(req.URL.Path, "/sandbox/stripe/") {
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	req.Body = io.NopCloser(strings.NewReader(string(body)))
+	fields, _ := url.ParseQuery(string(body))
+	r.calls.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, req.Method+" "+strings.TrimPrefix(req.URL.Path, "/sandbox/stripe"))
+	r.bodies = append(r.bodies, fields)
+	r.keys[req.Header.Get("Idempotency-Key")]++
+}
+
+// asked gives the bodies of the calls to a path, as far as they begin like this.
+func (r *rig) asked(call string) []url.Values {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []url.Values
+	for i, line := range r.log {
+		if strings.HasPrefix(line, call) {
+			found = append(found, r.bodies[i])
+		}
+	}
+	return found
+}
+
+// deliver is the way of a webhook to the cashier.
+func (r *rig) deliver(ctx context.Context, to string, header http.Header, body []byte) error {
+	connection := to[strings.LastIndex(to, "/")+1:]
+	signature := header.Get("Stripe-Signature")
+	r.mu.Lock()
+	r.arrived = append(r.arrived, arrived{connection, signature, body})
+	refuse := r.refuse
+	r.mu.Unlock()
+	if refuse != nil {
+		return refuse
+	}
+	return r.cashier.ReceiveWebhook(ctx, connection, signature, body)
+}
+
+// settle delivers what waits and does what is due, until nothing is.
+func (r *rig) settle() {
+	r.Helper()
+	r.advanceTo(r.now())
+}
+
+func (r *rig) now() int64 {
+	r.Helper()
+	return must[int64](r)(r.sandbox.Clock(r.Context(), r.app.ID))
+}
+
+func (r *rig) advance(d time.Duration) {
+	r.Helper()
+	r.advanceTo(r.now() + d.Milliseconds())
+}
+
+func (r *rig) advanceTo(at int64) {
+	r.Helper()
+	if _, err := r.sandbox.Advance(r.Context(), r.app.ID, at); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// inject orders mischief for the provider's next answers.
+func (r *rig) inject(f sandbox.Fault) {
+	r.Helper()
+	r.check(r.sandbox.Inject(r.Context(), r.app.ID, f))
+}
+
+func (r *rig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// eventually waits for something that another goroutine does.
+func (r *rig) eventually(what string, holds func() bool) {
+	r.Helper()
+	deadline := time.After(time.Minute)
+	for !holds() {
+		select {
+		case <-deadline:
+			r.Fatalf("it never came to be that %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func must[T any](r *rig) func(T, error) T {
+	return func(got T, err error) T {
+		r.Helper()
+		if err != nil {
+			r.Fatal(err)
+		}
+		return got
+	}
+}
+
+func wantFault(t testing.TB, err error, code fault.Code) {
+	t.Helper()
+	if !fault.Is(err, code) {
+		t.Errorf("got %v, want the fault %s", err, code)
+	}
+}

@@ -1,0 +1,120 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// RetrySync has the provider told of a plan now, whatever was planned.
+func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey string) error {
+	app := c.options.Store.App(scope)
+	plan, err := app.Plan(ctx, planKey)
+	if err != nil {
+		return err
+	}
+	if err := app.Enqueue(ctx, store.Work{Kind: store.WorkPlan, Object: plan.ID.String()}); err != nil {
+		return err
+	}
+	c.Wake(scope)
+	return nil
+}
+
+// syncPlan makes the provider's product and price say what the plan says. What is
+// there is found by names that are ours, so a crash in between makes nothing
+// twice, and what somebody changed over there is put right.
+func (c *Cashier) syncPlan(ctx context.Context, with account, w store.Work) error {
+	id, err := uuid.Parse(w.Object)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(with.scope)
+	return c.withLease(ctx, with.scope, ofPlan(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+		plan, err := app.PlanByID(ctx, ids.ID(id))
+		if err != nil {
+			return known(err)
+		}
+		price, err := c.tellOf(ctx, with, plan, w.Tries)
+		if err != nil {
+			return errors.Join(err, app.PlanRefused(ctx, fence, plan.ID, plan.Sync, reason(err)))
+		}
+		now, err := c.Now(ctx, with.scope)
+		if err != nil {
+			return err
+		}
+		terms := plan.Terms()
+		terms.PriceID = price
+		_, err = app.PlanSynced(ctx, fence, store.SyncedPlan{
+			PlanID: plan.ID, Began: plan.Sync, Connection: with.ID, ProductID: plan.ProductReference(), PriceID: price, Terms: terms,
+		}, now)
+		return err
+	})
+}
+
+// tellOf gives the provider's id of the plan's current price.
+func (c *Cashier) tellOf(ctx context.Context, with account, plan billing.Plan, tries int) (priceID string, err error) {
+	// The names make the calls safe to repeat; the keys only have to tell them apart,
+	// also from an earlier try whose failure the provider would repeat.
+	key := "psr:" + plan.ID.Format(ids.Plan) + ":" + strconv.FormatInt(plan.Sync.Version, 10) + ":" + strconv.Itoa(tries) + ":" + ids.New().String()
+	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaPlan: plan.Key}
+	wanted := stripe.Product{ID: plan.ProductReference(), Name: plan.Name, Active: plan.Active}
+	switch there, err := with.provider.Product(ctx, wanted.ID); {
+	case stripe.Is(err, stripe.NotFound):
+		if err := with.provider.CreateProduct(ctx, key+":product", wanted, metadata); err != nil {
+			return "", err
+		}
+	case err != nil:
+		return "", err
+	case there != wanted:
+		if err := with.provider.UpdateProduct(ctx, key+":product", wanted); err != nil {
+			return "", err
+		}
+	}
+	price, err := with.provider.PriceByReference(ctx, plan.PriceReference())
+	switch {
+	case stripe.Is(err, stripe.NotFound):
+		price, err = with.provider.CreatePrice(ctx, key+":price", stripe.Price{
+			ProductID: wanted.ID, Reference: plan.PriceReference(), Price: plan.Price,
+		}, metadata)
+	case err == nil && !price.Active:
+		err = with.provider.SetPriceActive(ctx, key+":price", price.ID, true)
+	}
+	return price.ID, err
+}
+
+// refusePlan shows on a plan why the provider does not have it.
+func (c *Cashier) refusePlan(ctx context.Context, scope tenancy.Scope, w store.Work, cause error) error {
+	id, err := uuid.Parse(w.Object)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(scope)
+	return c.withLease(ctx, scope, ofPlan(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+		plan, err := app.PlanByID(ctx, ids.ID(id))
+		if err != nil {
+			return known(err)
+		}
+		return app.PlanRefused(ctx, fence, plan.ID, plan.Sync, reason(cause))
+	})
+}
+
+// archivePrice takes a price off sale that no open page can need any more.
+func (c *Cashier) archivePrice(ctx context.Context, with account, id string) error {
+	err := with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
+	if known(err) != nil {
+		return err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return err
+	}
+	return known(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
+}

@@ -1,0 +1,166 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/fault"
+	"purser/store"
+)
+
+// talk is a conversation with the provider about one op, by whoever holds the
+// lease. It runs from the beginning each time; what was done before is skipped,
+// and of the step that was under way it is first looked whether it was taken.
+type talk struct {
+	c     *Cashier
+	app   store.App
+	fence store.Fence
+	rec   store.OpRecord
+	asker billing.Asker
+	now   int64
+	account
+
+	seen *stripe.Subscription // as last looked at; nil after something was sent
+}
+
+var (
+	// errClosed is for an op that will not be gone on with by ourselves.
+	errClosed = errors.New("cashier: too much time has passed to repeat this request by ourselves")
+	// errOvertaken is for an op that was decided on a state of things that is over.
+	errOvertaken = errors.New("cashier: something else was bought in the meantime")
+)
+
+// maxRenewals is how many new keys one run tries when the provider repeats a
+// failure of its own.
+const maxRenewals = 1
+
+// turn is the order of the steps, in every act that has them. An op that stands
+// at one has taken those before it.
+var turn = map[billing.Step]int{
+	"":                   0,
+	billing.StepRelease:  1,
+	billing.StepVoid:     2,
+	billing.StepExpire:   3,
+	billing.StepUpgrade:  4,
+	billing.StepSchedule: 5,
+	billing.StepPhases:   6,
+	billing.StepFlag:     7,
+	billing.StepSession:  8,
+	billing.StepEnd:      9,
+	billing.StepRefund:   10,
+}
+
+// take takes one step: look whether its aim is reached, and if not, send. The op
+// is stored before each call, so whoever comes after a crash knows what may have
+// been sent, and under which key.
+func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Context) (bool, error), send func(ctx context.Context, key string) error) error {
+	if turn[step] < turn[t.rec.Step] {
+		return nil // taken before
+	}
+	op := t.rec.Op
+	if op.Step != step {
+		op = op.To(step)
+	}
+	var failure error
+	for renewals := 0; ; renewals++ {
+		done, err := look(ctx)
+		if err != nil {
+			return err
+		}
+		observed := billing.Observation{Seen: billing.SeenUndone, SavedFailure: failure != nil}
+		if done {
+			observed.Seen = billing.SeenDone
+		}
+		switch billing.Recover(op, observed, t.asker, t.now) {
+		case billing.RecoverDone:
+			return nil
+		case billing.RecoverClose:
+			return errors.Join(errClosed, failure)
+		case billing.RecoverRenew:
+			if renewals > maxRenewals {
+				return failure
+			}
+			op = op.Again()
+		}
+		op = op.Sending(t.now)
+		if err := t.app.PutOp(ctx, t.fence, op); err != nil {
+			return err
+		}
+		t.rec.Op = op
+		failure = send(ctx, op.ProviderKey())
+		t.seen = nil
+		if failure == nil {
+			return nil
+		}
+		var problem *stripe.Problem
+		if !errors.As(failure, &problem) || problem.Kind != stripe.Unavailable || !problem.Saved {
+			return failure
+		}
+	}
+}
+
+// subscription is the provider's, as it stands.
+func (t *talk) subscription(ctx context.Context) (stripe.Subscription, error) {
+	if t.seen == nil {
+		seen, err := t.provider.Subscription(ctx, t.rec.Parameters[paramSubscription])
+		if err != nil {
+			return seen, err
+		}
+		t.seen = &seen
+	}
+	return *t.seen, nil
+}
+
+// failed notes that the op will not be gone on with, and why.
+func (t *talk) failed(ctx context.Context, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	op := t.rec.Op
+	op.State = billing.OpFailed
+	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Error: cause.Error(), DropChange: t.rec.ChangeID})
+}
+
+// concluded sorts out how a run ended. What the provider refuses for good ends
+// the op; anything else leaves it to be gone on with.
+func (t *talk) concluded(ctx context.Context, err error) error {
+	if !final(err) {
+		return err
+	}
+	if stripe.Is(err, stripe.KeyMisused) {
+		t.c.options.Log.Error("cashier: an idempotency key was used for two requests", "op", t.rec.ID.String(), "cause", err)
+	}
+	return errors.Join(err, t.failed(ctx, err))
+}
+
+// final reports whether nothing would come of another try.
+func final(err error) bool {
+	var problem *stripe.Problem
+	return errors.Is(err, errClosed) || errors.Is(err, errOvertaken) ||
+		errors.As(err, &problem) && problem.Kind != stripe.Unavailable && problem.Kind != stripe.Unauthorized
+}
+
+// told is an error as the caller may know it.
+func told(err error) error {
+	var problem *stripe.Problem
+	var known *fault.Fault
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, store.ErrFenced):
+		return fault.New(fault.OperationInProgress)
+	case !errors.As(err, &problem):
+		return err
+	}
+	switch problem.Kind {
+	case stripe.Unavailable:
+		return errors.Join(fault.New(fault.ProviderUnavailable), err)
+	case stripe.Unauthorized:
+		return fault.Newf(fault.PaymentsNotConfigured, "The payment provider does not accept the key that is stored for it. Connect the account again in the dashboard.")
+	case stripe.KeyMisused:
+		return err
+	default:
+		return fault.Newf(fault.ProviderRefused, "The payment provider refused this: %s", problem.Message)
+	}
+}

@@ -1,0 +1,116 @@
+package cashier_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/billing/sandbox"
+	"purser/fault"
+	"purser/store"
+)
+
+func TestScenario41_APaidTopUpIsCreditedOnce(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.wantTokens(0, 0)
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(30*million, 0)
+	r.steer("webhooks", `{"replay": 50}`)
+	r.settle()
+	r.wantTokens(30*million, 0)
+	if got := r.deposits(); len(got) != 1 || got[0].IdempotencyKey != nil {
+		t.Errorf("ada was given %+v", got)
+	}
+}
+
+func TestScenario42_ABankDebitIsCreditedWhenItArrives(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.pay(page.URL, bankSucceeds)
+	r.settle()
+	r.wantTokens(0, 0)
+	r.wantTopUp(page.ID, billing.TopUpProcessing)
+	r.advance(4 * 24 * time.Hour)
+	r.wantTokens(30*million, 0)
+	r.wantTopUp(page.ID, billing.TopUpPaid)
+
+	t.Run("and never when it fails", func(t *testing.T) {
+		page := r.topUp(3000)
+		r.pay(page.URL, bankFails)
+		r.advance(4 * 24 * time.Hour)
+		r.wantTokens(30*million, 0)
+		r.wantTopUp(page.ID, billing.TopUpFailed)
+	})
+}
+
+func TestScenario43_ALostWebhookIsFoundInTime(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 100})
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(0, 0)
+	r.advance(6 * time.Minute)
+	r.wantTokens(30*million, 0)
+}
+
+func TestScenario45_AnExpiredTopUpIsOver(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.advance(24 * time.Hour)
+	r.wantTopUp(page.ID, billing.TopUpExpired)
+	r.wantTokens(0, 0)
+	_, _, _ = r.submit(page.URL, url.Values{"card": {cardPays}})
+	r.settle()
+	r.wantTokens(0, 0)
+}
+
+func TestTopUpsThatAreNotSold(t *testing.T) {
+	r := shop(t)
+	ask := func(change func(*billing.TopUpRequest)) error {
+		request := r.topUpRequest(3000)
+		change(&request)
+		_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh())
+		return err
+	}
+	wantFault(t, ask(func(q *billing.TopUpRequest) { q.Amount = 0 }), fault.AmountTooSmall)
+	wantFault(t, ask(func(q *billing.TopUpRequest) { q.AmountCents = 49 }), fault.AmountTooSmall)
+	wantFault(t, ask(func(q *billing.TopUpRequest) { q.CreditKey = "gold" }), fault.CreditNotFound)
+	r.plan("closed", 1500, noTopUps)
+	r.subscribe("closed", cardPays)
+	wantFault(t, ask(func(*billing.TopUpRequest) {}), fault.TopupsDisabled)
+}
+
+func TestTheSameKeyGivesTheSameTopUp(t *testing.T) {
+	r := shop(t)
+	key := fresh()
+	first, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+	r.check(err)
+	again, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+	r.check(err)
+	if first != again {
+		t.Errorf("%v became %v", first, again)
+	}
+	_, err = r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(4000), key)
+	wantFault(t, err, fault.IdempotencyConflict)
+}
+
+func TestScenario44_AnAmountThatWasNotAskedForIsSetAside(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	sent := r.asked("POST /v1/checkout/sessions")[0]
+	sent.Set("line_items[0][price_data][unit_amount]", "100")
+	cheaper := r.provider("/v1/checkout/sessions", sent)
+	r.pay(cheaper["url"].(string), cardPays)
+	r.settle()
+	r.wantTokens(0, 0)
+	r.wantTopUp(page.ID, billing.TopUpSetAside)
+	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	r.check(err)
+	if len(alerts) != 1 || alerts[0].Kind != billing.AmountMismatch {
+		t.Errorf("alerts: %+v", alerts)
+	}
+}

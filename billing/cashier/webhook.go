@@ -1,0 +1,116 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"purser/billing/stripe"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+)
+
+// MaxWebhook is the size of the largest webhook that is read: the provider's own
+// events have up to some hundred kilobytes.
+const MaxWebhook = 1 << 20
+
+var (
+	// ErrBadSignature is for a webhook that did not come from the account, or comes
+	// at another time than it was signed.
+	ErrBadSignature = stripe.ErrSignature
+	// ErrNoSecret is for a connection whose webhooks nobody can verify. They are not
+	// taken unverified.
+	ErrNoSecret = errors.New("cashier: this connection has no webhook secret")
+)
+
+// eventTypes is what is listened to. "invoice.created" must never be among them:
+// the provider holds an invoice back until somebody answers it.
+var eventTypes = []string{
+	"checkout.session.completed", "checkout.session.async_payment_succeeded", "checkout.session.async_payment_failed", "checkout.session.expired",
+	"customer.subscription.created", "customer.subscription.updated", "customer.subscription.deleted", "customer.subscription.paused",
+	"customer.subscription.resumed", "customer.subscription.pending_update_applied", "customer.subscription.pending_update_expired",
+	"invoice.paid", "invoice.payment_failed", "invoice.payment_action_required", "invoice.voided", "invoice.marked_uncollectible",
+	"invoice.finalization_failed",
+	"charge.refunded", "charge.refund.updated", "refund.created", "refund.updated",
+	"charge.dispute.created", "charge.dispute.updated", "charge.dispute.closed", "charge.dispute.funds_withdrawn", "charge.dispute.funds_reinstated",
+	"subscription_schedule.updated", "subscription_schedule.released", "subscription_schedule.aborted", "subscription_schedule.canceled",
+	"subscription_schedule.completed",
+	"customer.deleted",
+}
+
+// EventTypes is what an endpoint has to be sent that somebody makes by hand.
+func EventTypes() []string { return slices.Clone(eventTypes) }
+
+// What becomes of an event.
+const (
+	outcomeQueued  = "queued"
+	outcomeIgnored = "ignored"
+)
+
+// ReceiveWebhook takes an event that was sent to the connection. It is kept, and
+// its object put on the queue, before it is acknowledged.
+func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature string, body []byte) error {
+	id, err := ids.Parse(connectionPrefix, connection)
+	if err != nil {
+		return fault.New(fault.PathNotFound)
+	}
+	scope, err := c.options.Store.Directory().ConnectionScope(ctx, id)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(scope)
+	at, err := app.ConnectionByID(ctx, id)
+	if err != nil {
+		return err
+	}
+	secrets, err := c.webhookSecrets(ctx, scope, at)
+	if err != nil {
+		return err
+	}
+	if len(secrets) == 0 {
+		return ErrNoSecret
+	}
+	event, err := stripe.Verify(body, signature, secrets, c.options.Now())
+	if err != nil {
+		return err
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return err
+	}
+	kept := store.WebhookEvent{
+		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
+	}
+	work := workFor(event, now)
+	if event.Live != at.Live || len(work) == 0 {
+		kept.Outcome, work = outcomeIgnored, nil
+	}
+	if _, err := app.ReceiveEvent(ctx, at.ID, kept, work); err != nil {
+		return err
+	}
+	c.Wake(scope)
+	return nil
+}
+
+// workFor is what an event wakes: its object by name, whatever the event says
+// about it.
+func workFor(event stripe.Event, now int64) []store.Work {
+	kinds := map[string]store.WorkKind{
+		"checkout.session":      store.WorkSession,
+		"subscription":          store.WorkSubscription,
+		"invoice":               store.WorkInvoice,
+		"charge":                store.WorkCharge,
+		"refund":                store.WorkRefund,
+		"dispute":               store.WorkDispute,
+		"subscription_schedule": store.WorkSchedule,
+	}
+	kind, known := kinds[event.Object.Kind]
+	if event.Type == "customer.deleted" {
+		kind, known = store.WorkCustomer, true
+	}
+	if !known || event.Object.ID == "" || event.ID == "" {
+		return nil
+	}
+	return []store.Work{{Kind: kind, Object: event.Object.ID, DueAt: now}}
+}

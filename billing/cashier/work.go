@@ -1,0 +1,294 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+const (
+	// batchSize is how much work is taken off the queue at once, and maxWorkers how
+	// much of it is done at the same time for one application.
+	batchSize  = 50
+	maxWorkers = 4
+	// maxBatches bounds one visit to a queue: one that never empties must not keep
+	// others waiting.
+	maxBatches = 400
+
+	// The pauses after failures: they double.
+	firstPause = int64(2 * time.Second / time.Millisecond)
+	lastPause  = int64(time.Hour / time.Millisecond)
+)
+
+// Settle works off all that is due for the application, by its clock, and what
+// comes of that.
+func (c *Cashier) Settle(ctx context.Context, app ids.ID) error {
+	scope, err := c.options.Store.Directory().ScopeOf(ctx, app)
+	if err != nil {
+		return err
+	}
+	return c.drain(ctx, scope)
+}
+
+// drain works off what is due. One goroutine of this process does so for an
+// application at a time.
+func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) error {
+	unlock, err := c.locks.lock(ctx, "drain "+scope.AppID.String())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	app := c.options.Store.App(scope)
+	for range maxBatches {
+		now, err := c.Now(ctx, scope)
+		if err != nil {
+			return err
+		}
+		due, err := app.DueWork(ctx, now, batchSize)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		group, groupCtx := errgroup.WithContext(ctx)
+		group.SetLimit(maxWorkers)
+		for _, w := range due {
+			group.Go(func() error { return c.attend(groupCtx, scope, w) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return errors.New("cashier: the queue of an application does not empty")
+}
+
+// attend does one piece of work, and puts it off when that fails. Its own error
+// is one of the database.
+func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work) error {
+	app := c.options.Store.App(scope)
+	limit := talkTime
+	if w.Kind == store.WorkEvents || w.Kind == store.WorkSweep {
+		limit = roundTime
+	}
+	doing, cancel := context.WithTimeout(ctx, limit)
+	next, err := c.do(doing, scope, w)
+	cancel()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	now, clockErr := c.Now(ctx, scope)
+	if clockErr != nil {
+		return clockErr
+	}
+	if err == nil {
+		return app.FinishWork(ctx, w, next)
+	}
+	c.options.Log.Warn("cashier: work is put off", "kind", string(w.Kind), "object", w.Object, "tries", w.Tries+1,
+		"app", scope.AppID.Format(ids.Application), "cause", err)
+	return app.PostponeWork(ctx, w, reason(err), now+pauseAfter(w.Tries))
+}
+
+func pauseAfter(tries int) int64 { return min(firstPause<<min(tries, 20), lastPause) }
+
+// reason is what people read of an error.
+func reason(err error) string {
+	var problem *stripe.Problem
+	var known *fault.Fault
+	switch {
+	case errors.As(err, &problem):
+		return problem.Message
+	case errors.As(err, &known):
+		return known.Message
+	default:
+		return err.Error()
+	}
+}
+
+// do does one piece of work, and says when to look at its object again; zero for
+// never.
+func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Work) (next int64, err error) {
+	if w.Kind == store.WorkFree {
+		return c.renewFree(ctx, scope, w)
+	}
+	with, err := c.account(ctx, scope)
+	if err != nil {
+		return 0, c.unconfigured(ctx, scope, w, err)
+	}
+	switch w.Kind {
+	case store.WorkPlan:
+		return 0, c.syncPlan(ctx, with, w)
+	case store.WorkArchive:
+		return 0, c.archivePrice(ctx, with, w.Object)
+	case store.WorkOp:
+		return 0, c.recover(ctx, with, w)
+	case store.WorkSession:
+		return c.lookAtSession(ctx, with, w.Object)
+	case store.WorkSubscription:
+		return c.lookAtSubscription(ctx, with, w.Object)
+	case store.WorkCharge:
+		return 0, c.lookAtCharge(ctx, with, w.Object)
+	case store.WorkInvoice, store.WorkSchedule, store.WorkRefund, store.WorkDispute:
+		return 0, c.lookBehind(ctx, with, w)
+	case store.WorkCustomer:
+		return 0, c.options.Store.App(scope).ForgetCustomer(ctx, with.ID, w.Object)
+	case store.WorkEvents:
+		return c.readEvents(ctx, with)
+	case store.WorkSweep:
+		return c.sweep(ctx, with)
+	}
+	return 0, fmt.Errorf("cashier: nobody knows how to do work of the kind %q", w.Kind)
+}
+
+// known is err, unless it says that the object is not ours, or no longer there:
+// other programs may use the same account.
+func known(err error) error {
+	if errors.Is(err, store.ErrUnknown) || stripe.Is(err, stripe.NotFound) {
+		return nil
+	}
+	return err
+}
+
+func (c *Cashier) lookAtSubscription(ctx context.Context, with account, id string) (next int64, err error) {
+	app := c.options.Store.App(with.scope)
+	identity, err := app.IdentityOfSubscription(ctx, id)
+	if errors.Is(err, store.ErrUnknown) {
+		// It may be so new that the checkout that made it has not been heard of.
+		said, err := with.provider.Subscription(ctx, id)
+		if err != nil {
+			return 0, known(err)
+		}
+		if identity, err = app.IdentityOfChange(ctx, boughtBy(said)); err != nil {
+			return 0, known(err)
+		}
+	} else if err != nil {
+		return 0, err
+	}
+	err = c.withLease(ctx, with.scope, ofIdentity(identity), func(ctx context.Context, fence store.Fence) error {
+		heard, err := c.hearSubscription(ctx, with, fence, id, hearing{})
+		if err != nil {
+			return known(err)
+		}
+		now, err := c.Now(ctx, with.scope)
+		next = notBefore(nextLook(heard), now)
+		return err
+	})
+	return next, err
+}
+
+func (c *Cashier) lookAtSession(ctx context.Context, with account, id string) (next int64, err error) {
+	session, err := with.provider.Session(ctx, id)
+	if err != nil {
+		return 0, known(err)
+	}
+	checkout, err := c.checkoutOf(ctx, with, session)
+	if err != nil {
+		return 0, known(err)
+	}
+	err = c.withLease(ctx, with.scope, ofIdentity(checkout.Identity), func(ctx context.Context, fence store.Fence) error {
+		// Again, now that nobody else writes down what they saw.
+		session, err := with.provider.Session(ctx, id)
+		if err != nil {
+			return known(err)
+		}
+		now, err := c.Now(ctx, with.scope)
+		if err != nil {
+			return err
+		}
+		switch {
+		case session.Status == billing.SessionOpen:
+			next = notBefore(session.ExpiresAt+lateness, now)
+		case session.Status == billing.SessionComplete && !session.Paid && !session.Failed && session.SubscriptionID == "":
+			next = now + restTime // a debit is on its way, for days
+		}
+		return c.applySession(ctx, with, fence, session)
+	})
+	return next, err
+}
+
+func (c *Cashier) lookAtCharge(ctx context.Context, with account, id string) error {
+	app := c.options.Store.App(with.scope)
+	charge, err := with.provider.Charge(ctx, id)
+	if err != nil {
+		return known(err)
+	}
+	identity, err := app.IdentityOfCharge(ctx, charge.ID, charge.IntentID)
+	if err != nil {
+		return known(err)
+	}
+	return c.withLease(ctx, with.scope, ofIdentity(identity), func(ctx context.Context, fence store.Fence) error {
+		charge, err := with.provider.Charge(ctx, id)
+		if err != nil {
+			return known(err)
+		}
+		now, err := c.Now(ctx, with.scope)
+		if err != nil {
+			return err
+		}
+		return known(app.HearCharge(ctx, fence, charge, now))
+	})
+}
+
+// lookBehind finds the object that matters behind one that only points to it,
+// and has that looked at.
+func (c *Cashier) lookBehind(ctx context.Context, with account, w store.Work) (err error) {
+	behind := store.Work{Kind: store.WorkSubscription}
+	switch w.Kind {
+	case store.WorkInvoice:
+		_, behind.Object, err = with.provider.Invoice(ctx, w.Object)
+	case store.WorkSchedule:
+		behind.Object, err = with.provider.ScheduledSubscription(ctx, w.Object)
+	case store.WorkRefund:
+		behind.Kind = store.WorkCharge
+		behind.Object, err = with.provider.ChargeOfRefund(ctx, w.Object)
+	case store.WorkDispute:
+		behind.Kind = store.WorkCharge
+		behind.Object, err = with.provider.ChargeOfDispute(ctx, w.Object)
+	}
+	if err != nil || behind.Object == "" {
+		return known(err)
+	}
+	return c.options.Store.App(with.scope).Enqueue(ctx, behind)
+}
+
+// renewFree turns a free subscription that runs here. The provider is not asked.
+func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, w store.Work) (next int64, err error) {
+	app := c.options.Store.App(scope)
+	id, err := uuid.Parse(w.Object)
+	if err != nil {
+		return 0, err
+	}
+	identity, err := app.IdentityOfFree(ctx, ids.ID(id))
+	if err != nil {
+		return 0, known(err)
+	}
+	err = c.withLease(ctx, scope, ofIdentity(identity), func(ctx context.Context, fence store.Fence) error {
+		now, err := c.Now(ctx, scope)
+		if err != nil {
+			return err
+		}
+		turned, err := app.RenewFree(ctx, fence, ids.ID(id), now)
+		if !turned.Ended() {
+			next = turned.Period.End
+		}
+		return known(err)
+	})
+	return next, err
+}
+
+// unconfigured is for work of an application that has no account: a plan shows
+// why it is not synced, everything else waits.
+func (c *Cashier) unconfigured(ctx context.Context, scope tenancy.Scope, w store.Work, cause error) error {
+	if w.Kind != store.WorkPlan || !fault.Is(cause, fault.PaymentsNotConfigured) {
+		return cause
+	}
+	return errors.Join(cause, c.refusePlan(ctx, scope, w, cause))
+}
