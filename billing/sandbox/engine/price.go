@@ -62,8 +62,8 @@ func (w *World) CreatePrice(m Moment, p NewPrice) (*Price, error) {
 }
 
 func checkAmount(amount *int64, currency string) error {
-	if len(currency) != 3 {
-		return absent("currency")
+	if err := checkCurrency(currency); err != nil {
+		return err
 	}
 	if amount == nil {
 		return absent("unit_amount")

@@ -23,9 +23,12 @@ func (w *World) renderIntent(p *Intent) Doc {
 		}
 	}
 	if p.Error != (Decline{}) {
-		doc["last_payment_error"] = Doc{
-			"type": cardError, "code": p.Error.Code, "decline_code": null(p.Error.DeclineCode), "message": p.Error.Message,
+		problem := Doc{"type": cardError, "code": p.Error.Code, "message": p.Error.Message}
+		// Only a bank's refusal has one, and elsewhere it is not even null.
+		if p.Error.DeclineCode != "" {
+			problem["decline_code"] = p.Error.DeclineCode
 		}
+		doc["last_payment_error"] = problem
 	}
 	return doc
 }
