@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/keys"
+	"purser/tenancy"
 )
 
 // rememberedKeys is how many keys of the hot path a node remembers.
@@ -40,6 +41,19 @@ func (s *Server) authenticate(c *call) (err error) {
 	}
 	s.hotKeys.Add(c.keyID, c.key)
 	return c.key.Permissions.Require(c.route.permission)
+}
+
+// Authorize finds the application of a request outside of this interface that
+// comes with a key of it, one that works and has the permission.
+func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tenancy.Scope, error) {
+	c := &call{ctx: r.Context(), route: route{permission: permission}, now: s.now()}
+	if err := s.address(c, r.Header); err != nil {
+		return tenancy.Scope{}, err
+	}
+	if err := s.authenticate(c); err != nil {
+		return tenancy.Scope{}, err
+	}
+	return c.scope, s.limits.take(c.keyID)
 }
 
 // presume goes by the key as it was when last read, for an operation whose

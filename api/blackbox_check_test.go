@@ -15,7 +15,7 @@ const (
 )
 
 // subscribe puts the identity on terms that limit one feature. It goes past the
-// interface, which has no plans yet.
+// interface, which sells no subscription of the year 2024.
 func (tn *tenant) subscribe(identity, feature string, status metering.SubscriptionStatus, limit metering.Limit) {
 	tn.t.Helper()
 	id, err := ids.Parse(ids.Feature, tn.get("/v1/features/"+feature).is(200).text("id"))

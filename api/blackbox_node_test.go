@@ -23,6 +23,7 @@ type node struct {
 	server  *api.Server
 	store   *store.Store
 	usage   *store.Usage
+	till    *till
 	handler http.Handler
 	host    string
 	http    *http.Client
@@ -96,7 +97,11 @@ func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*n
 		cleanup(usage.Close)
 		n.usage = usage
 	}
-	o.Store, o.Usage, o.Log, o.Now, o.CursorKey = s, n.usage, newLog(), c.now, cursorKey
+	var err error
+	if n.till, err = newTill(s, c); err != nil {
+		return nil, err
+	}
+	o.Store, o.Usage, o.Cashier, o.Log, o.Now, o.CursorKey = s, n.usage, n.till.Cashier, newLog(), c.now, cursorKey
 	server, err := api.New(o)
 	if err != nil {
 		return nil, err

@@ -41,10 +41,7 @@ func listRule(item string, badItems ...string) rule {
 
 var planRules = map[string]rule{
 	"name": textRule(120), "amountCents": wholeRule("0", "99999999"), "interval": enumRule("month", "year"),
-	"currency": {
-		good: []string{quoted("eur"), quoted("usd"), quoted("jpy")},
-		bad:  append([]string{quoted(""), quoted("EUR"), quoted("eu"), quoted("euro"), quoted("e1r"), quoted("eür"), quoted(" eur"), quoted(`eur\n`)}, noText...),
-	},
+	"currency": currencyRule,
 	"featureLimits": listRule(`{"featureKey":%q,"limit":9007199254740991,"period":"billing","overage":"credits"}`,
 		`{"featureKey":"a"}`, `{"limit":1}`, `{"featureKey":"a","limit":-1}`, `{"featureKey":"a","limit":9007199254740992}`, `{"featureKey":"a","limit":"1"}`,
 		`{"featureKey":"a","limit":1,"period":"day"}`, `{"featureKey":"a","limit":1,"overage":"free"}`, `{"featureKey":"a","limit":1,"stranger":1}`,
@@ -55,6 +52,11 @@ var planRules = map[string]rule{
 	"featureMultipliers": listRule(`{"featureKey":%q,"basisPoints":1000000}`,
 		`{"featureKey":"a"}`, `{"basisPoints":1}`, `{"featureKey":"a","basisPoints":-1}`, `{"featureKey":"a","basisPoints":1000001}`, `{"featureKey":"a","basisPoints":0.5}`),
 	"topupsEnabled": booleanRule, "active": booleanRule,
+}
+
+var currencyRule = rule{
+	good: []string{quoted("eur"), quoted("usd"), quoted("jpy")},
+	bad:  append([]string{quoted(""), quoted("EUR"), quoted("eu"), quoted("euro"), quoted("e1r"), quoted("eür"), quoted(" eur"), quoted(`eur\n`)}, noText...),
 }
 
 var booleanRule = rule{

@@ -1,7 +1,7 @@
 package api_test
 
 import (
-	"strings"
+	"slices"
 
 	"purser/api"
 	"purser/fault"
@@ -84,6 +84,21 @@ var samples = []sample{
 	{operation: "getWallet", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
 		return reads("/v1/wallets/" + named.identity)
 	}},
+	{operation: "getSubscription", own: found, other: found, request: func(_, named names) request {
+		return reads("/v1/subscriptions/" + named.identity)
+	}},
+	{operation: "changeSubscription", own: refusedWith(fault.SubscriptionNotFound), other: refusedWith(fault.PlanNotFound), request: func(own, named names) request {
+		return adds("/v1/subscriptions/"+own.identity+"/change", fields{"planKey": named.plan, "idempotencyKey": newName()})
+	}},
+	{operation: "cancelSubscription", own: refusedWith(fault.SubscriptionNotFound), other: refusedWith(fault.SubscriptionNotFound), request: func(_, named names) request {
+		return adds("/v1/subscriptions/"+named.identity+"/cancel", fields{"cancelAtPeriodEnd": true, "idempotencyKey": newName()})
+	}},
+	{operation: "createSubscriptionCheckout", own: found, other: refusedWith(fault.PlanNotFound), request: func(own, named names) request {
+		return adds("/v1/subscription-checkout", newSubscriptionCheckout(own.identity, named.plan))
+	}},
+	{operation: "createTopupCheckout", own: found, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return adds("/v1/topup-checkout", newTopup(own.identity, named.credit))
+	}},
 	{operation: "updateCredit", own: found, other: refusedWith(fault.CreditNotFound), request: func(_, named names) request {
 		return changes("/v1/credits/"+named.credit, fields{"name": "New"})
 	}},
@@ -126,6 +141,9 @@ var samples = []sample{
 	{operation: "createDeposit", own: made, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
 		return adds("/v1/deposits", newDeposit(own.identity, named.credit))
 	}},
+	{operation: "createBillingPortal", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return adds("/v1/billing-portal", fields{"identity": named.identity, "returnUrl": "https://shop.test/account"})
+	}},
 	{operation: "createWallet", own: found, other: made, makes: true, request: func(_, named names) request {
 		return adds("/v1/wallets", fields{"identity": named.identity})
 	}},
@@ -157,20 +175,6 @@ func newDeposit(identity, credit string) fields {
 	return fields{"identity": identity, "creditKey": credit, "amountNanocredits": "1", "idempotencyKey": newName()}
 }
 
-// samplesOf are the requests of an operation. One that is planned is asked for
-// with an empty body: nothing may look at it.
-func samplesOf(op api.Operation) (list []sample) {
-	if op.Planned {
-		notThere := refusedWith(fault.PathNotFound)
-		return []sample{{operation: op.ID, own: notThere, other: notThere, request: func(_, named names) request {
-			target := strings.NewReplacer("{key}", named.credit, "{identity}", named.identity).Replace(op.Path)
-			return request{method: op.Method, target: target, body: "{}"}
-		}}}
-	}
-	for _, s := range samples {
-		if s.operation == op.ID {
-			list = append(list, s)
-		}
-	}
-	return list
+func hasSample(op api.Operation) bool {
+	return slices.ContainsFunc(samples, func(s sample) bool { return s.operation == op.ID })
 }

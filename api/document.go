@@ -28,7 +28,6 @@ type operation struct {
 	method     string
 	path       string  // with its parameters in braces, as in /v1/credits/{key}
 	permission string  // empty when no key is needed
-	planned    bool    // described, but not served yet
 	params     *schema // of the path
 	query      *schema
 	body       *schema // nil when there is none
@@ -62,6 +61,13 @@ func loadDocument() (*document, error) {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	return doc, nil
+}
+
+// Document gives the OpenAPI document as it is served, for whoever shows it to
+// people.
+func Document() ([]byte, error) {
+	encoded, _, err := parseDocument()
+	return encoded, err
 }
 
 // operation finds an operation by its method and its path as the document
@@ -110,12 +116,6 @@ func (c *compiler) operation(method, path string, node input) *operation {
 	}
 	if security, isOpen := node["security"].([]any); !isOpen || len(security) > 0 {
 		op.permission = c.text(node, "x-permission", at)
-	}
-	if node.Has("x-status") {
-		op.planned = true
-		if status := c.text(node, "x-status", at); status != "planned" {
-			c.fail(at, "the status %s is not understood", status)
-		}
 	}
 	op.params, op.query = c.parameters(node, at)
 	for _, p := range op.params.properties {

@@ -18,7 +18,6 @@ type Operation struct {
 	Method     string
 	Path       string
 	Permission string
-	Planned    bool
 	Fields     []string // of the body; none when there is no body
 	Query      []string
 }
@@ -33,7 +32,7 @@ func Operations() ([]Operation, error) {
 	}
 	var list []Operation
 	for _, op := range doc.operations {
-		list = append(list, Operation{op.id, op.method, op.path, op.permission, op.planned, op.body.names(), op.query.names()})
+		list = append(list, Operation{op.id, op.method, op.path, op.permission, op.body.names(), op.query.names()})
 	}
 	return list, nil
 }
@@ -94,7 +93,7 @@ var unroutedOperation = sync.OnceValues(func() (*operation, error) {
 // served finds the operation that answers a path, or gives nil.
 func (d *document) served(method, path string) *operation {
 	for _, op := range d.operations {
-		if op.method == method && !op.planned && fits(op.path, path) {
+		if op.method == method && fits(op.path, path) {
 			return op
 		}
 	}

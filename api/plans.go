@@ -43,31 +43,35 @@ type multiplierTerm struct {
 	BasisPoints int64  `json:"basisPoints"`
 }
 
+func showLimit(l metering.Limit) limitTerm {
+	return limitTerm{l.FeatureKey, l.Limit, string(l.Period), string(l.Overage)}
+}
+
+func showGrant(g billing.Grant) grantTerm { return grantTerm{g.CreditKey, g.Amount.String()} }
+
+func showMultiplier(m metering.Multiplier) multiplierTerm {
+	return multiplierTerm{m.FeatureKey, m.BasisPoints}
+}
+
 func showPlan(p billing.Plan) planReply {
 	return planReply{
-		Key:         p.Key,
-		Name:        p.Name,
-		AmountCents: p.AmountCents,
-		Currency:    p.Currency,
-		Interval:    string(p.Interval),
-		FeatureLimits: showAll(p.Limits, func(l metering.Limit) limitTerm {
-			return limitTerm{l.FeatureKey, l.Limit, string(l.Period), string(l.Overage)}
-		}),
-		CreditGrants: showAll(p.Grants, func(g billing.Grant) grantTerm {
-			return grantTerm{g.CreditKey, g.Amount.String()}
-		}),
-		FeatureMultipliers: showAll(p.Multipliers, func(m metering.Multiplier) multiplierTerm {
-			return multiplierTerm{m.FeatureKey, m.BasisPoints}
-		}),
-		TopupsEnabled:     p.TopupsEnabled,
-		Active:            p.Active,
-		ID:                p.ID.Format(ids.Plan),
-		Revision:          p.Revision,
-		CreatedAt:         p.CreatedAt,
-		ProviderProductID: p.Sync.ProductID,
-		ProviderPriceID:   p.Sync.PriceID,
-		SyncStatus:        p.Sync.Status,
-		SyncError:         p.Sync.Error,
+		Key:                p.Key,
+		Name:               p.Name,
+		AmountCents:        p.AmountCents,
+		Currency:           p.Currency,
+		Interval:           string(p.Interval),
+		FeatureLimits:      showAll(p.Limits, showLimit),
+		CreditGrants:       showAll(p.Grants, showGrant),
+		FeatureMultipliers: showAll(p.Multipliers, showMultiplier),
+		TopupsEnabled:      p.TopupsEnabled,
+		Active:             p.Active,
+		ID:                 p.ID.Format(ids.Plan),
+		Revision:           p.Revision,
+		CreatedAt:          p.CreatedAt,
+		ProviderProductID:  p.Sync.ProductID,
+		ProviderPriceID:    p.Sync.PriceID,
+		SyncStatus:         p.Sync.Status,
+		SyncError:          p.Sync.Error,
 	}
 }
 
@@ -89,6 +93,7 @@ func (s *Server) createPlan(c *call) (reply, error) {
 	plan, err := s.store.App(c.scope).CreatePlan(c.ctx, draft, func(catalog billing.Catalog) (billing.Plan, error) {
 		return billing.NewPlan(ids.New(), draft, catalog, c.now)
 	})
+	s.cashier.Wake(c.scope)
 	return createdOr(showPlan(plan), err)
 }
 
@@ -129,6 +134,7 @@ func (s *Server) updatePlan(c *call) (reply, error) {
 		patch.Multipliers = &multipliers
 	}
 	plan, err := s.store.App(c.scope).UpdatePlan(c.ctx, c.path["key"], patch)
+	s.cashier.Wake(c.scope)
 	return okOr(showPlan(plan), err)
 }
 

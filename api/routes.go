@@ -35,6 +35,13 @@ func (s *Server) routes() []route {
 		get("/v1/plans/{key}", tenancy.PlansRead, s.getPlan),
 		patch("/v1/plans/{key}", tenancy.PlansWrite, s.updatePlan),
 
+		get("/v1/subscriptions/{identity}", tenancy.SubscriptionsRead, s.getSubscription),
+		post("/v1/subscriptions/{identity}/change", tenancy.SubscriptionsWrite, s.changeSubscription),
+		post("/v1/subscriptions/{identity}/cancel", tenancy.SubscriptionsWrite, s.cancelSubscription),
+		post("/v1/subscription-checkout", tenancy.SubscriptionsWrite, s.createSubscriptionCheckout),
+		post("/v1/topup-checkout", tenancy.SubscriptionsWrite, s.createTopupCheckout),
+		post("/v1/billing-portal", tenancy.SubscriptionsWrite, s.createBillingPortal),
+
 		post("/v1/wallets", tenancy.WalletsWrite, s.createWallet),
 		get("/v1/wallets", tenancy.WalletsRead, s.listWallets),
 		get("/v1/wallets/{identity}", tenancy.WalletsRead, s.getWallet),

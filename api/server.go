@@ -8,6 +8,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/labstack/echo/v4"
 
+	"purser/billing/cashier"
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
@@ -19,11 +20,12 @@ const (
 	defaultMaxInFlight = 4096
 )
 
-// Options are what a server needs to know. All but the stores have defaults.
+// Options are what a server needs to know. All but the first three have defaults.
 type Options struct {
-	Store *store.Store
-	Usage *store.Usage
-	Log   *slog.Logger
+	Store   *store.Store
+	Usage   *store.Usage
+	Cashier *cashier.Cashier
+	Log     *slog.Logger
 	// Now is the clock, in milliseconds since 1970.
 	Now func() int64
 	// CursorKey seals cursors. Nodes on one database share it.
@@ -43,6 +45,7 @@ type Options struct {
 type Server struct {
 	store     *store.Store
 	usage     *store.Usage
+	cashier   *cashier.Cashier
 	hotKeys   *hotKeys
 	log       *slog.Logger
 	now       func() int64
@@ -83,6 +86,7 @@ func New(o Options) (*Server, error) {
 	return &Server{
 		store:     o.Store,
 		usage:     o.Usage,
+		cashier:   o.Cashier,
 		hotKeys:   hot,
 		log:       o.Log,
 		now:       o.Now,

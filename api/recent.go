@@ -1,0 +1,25 @@
+package api
+
+import (
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/store"
+)
+
+// remember keeps the request for the list that the application's people see. One
+// whose key leads nowhere is nobody's. It costs a lock and a few counters, after
+// the caller has the answer; writing it down is for later.
+func (s *Server) remember(ec echo.Context, took time.Duration) {
+	c, known := ec.Get(callKey).(*call)
+	if !known || c.keyID.IsZero() {
+		return
+	}
+	refused, _ := ec.Get(faultKey).(fault.Code)
+	s.store.NoteRequest(c.scope, store.Request{
+		ID: c.id, At: c.now, Method: c.route.method, Route: c.route.path, Status: ec.Response().Status,
+		Code: refused, TookMicros: took.Microseconds(), KeyID: c.keyID,
+	})
+}

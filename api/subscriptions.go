@@ -1,0 +1,90 @@
+package api
+
+import (
+	"errors"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+type subscriptionReply struct {
+	ID                 string                      `json:"id"`
+	Identity           string                      `json:"identity"`
+	PlanKey            string                      `json:"planKey"`
+	Status             metering.SubscriptionStatus `json:"status"`
+	PeriodStart        int64                       `json:"periodStart"`
+	PeriodEnd          int64                       `json:"periodEnd"`
+	CancelAtPeriodEnd  bool                        `json:"cancelAtPeriodEnd"`
+	ScheduledChange    *scheduledReply             `json:"scheduledChange,omitzero"`
+	PaymentHold        bool                        `json:"paymentHold"`
+	CreditGrants       []grantTerm                 `json:"creditGrants"`
+	TopupsEnabled      bool                        `json:"topupsEnabled"`
+	FeatureMultipliers []multiplierTerm            `json:"featureMultipliers"`
+	PendingChange      *pendingReply               `json:"pendingChange,omitzero"`
+	FeatureLimits      []limitTerm                 `json:"featureLimits"`
+}
+
+type scheduledReply struct {
+	PlanKey     string `json:"planKey"`
+	EffectiveAt int64  `json:"effectiveAt"`
+}
+
+type pendingReply struct {
+	PlanKey    string `json:"planKey"`
+	ExpiresAt  int64  `json:"expiresAt"`
+	PaymentURL string `json:"paymentUrl,omitzero"`
+}
+
+// showSubscription shows the terms in force: those of a change come with it.
+func showSubscription(s billing.Subscription) subscriptionReply {
+	shown := subscriptionReply{
+		ID:                 s.ID.Format(ids.Subscription),
+		Identity:           s.Identity,
+		PlanKey:            s.Terms.PlanKey,
+		Status:             s.Status,
+		PeriodStart:        s.Period.Start,
+		PeriodEnd:          s.Period.End,
+		CancelAtPeriodEnd:  s.CancelAtPeriodEnd,
+		PaymentHold:        s.PaymentHold(),
+		CreditGrants:       showAll(s.Terms.Grants, showGrant),
+		TopupsEnabled:      s.Terms.TopupsEnabled,
+		FeatureMultipliers: showAll(s.Terms.Multipliers, showMultiplier),
+		FeatureLimits:      showAll(s.Terms.Limits, showLimit),
+	}
+	if change := s.Scheduled; change != nil {
+		shown.ScheduledChange = &scheduledReply{change.Target.PlanKey, change.EffectiveAt}
+	}
+	if change := s.Pending; change != nil {
+		shown.PendingChange = &pendingReply{change.Target.PlanKey, change.ExpiresAt, change.PaymentURL}
+	}
+	return shown
+}
+
+// getSubscription answers null where others say not found: not to have a plan is
+// an answer to the question, and the contract's.
+func (s *Server) getSubscription(c *call) (reply, error) {
+	subscription, err := s.cashier.Subscription(c.ctx, c.scope, c.path["identity"])
+	var none *fault.Fault
+	if errors.As(err, &none) && none.Code == fault.SubscriptionNotFound {
+		return ok(nil), nil
+	}
+	return okOr(showSubscription(subscription), err)
+}
+
+func (s *Server) changeSubscription(c *call) (reply, error) {
+	subscription, err := s.cashier.Change(c.ctx, c.scope, billing.ChangeRequest{
+		Identity: c.path["identity"],
+		PlanKey:  c.body.Text("planKey"),
+	}, c.body.Text("idempotencyKey"))
+	return okOr(showSubscription(subscription), err)
+}
+
+func (s *Server) cancelSubscription(c *call) (reply, error) {
+	subscription, err := s.cashier.Cancel(c.ctx, c.scope, billing.CancelRequest{
+		Identity:          c.path["identity"],
+		CancelAtPeriodEnd: c.body.Bool("cancelAtPeriodEnd"),
+	}, c.body.Text("idempotencyKey"))
+	return okOr(showSubscription(subscription), err)
+}
