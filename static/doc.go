@@ -1,5 +1,5 @@
 // Package static holds what browsers load beside a page: the stylesheet, the
-// one script and the mark.
+// scripts and the mark.
 //
 // What it is: files embedded in the binary, each served under an address that
 // carries a hash of its content, so there is no build step and no release in
@@ -8,6 +8,9 @@
 // What always holds: URL gives an address that Handler answers; an address
 // answers with the same bytes for ever, so it may be cached for ever; an
 // address that URL never gave is 404, folders included.
+//
+// htmx.min.js is htmx 2.0.11 as published on npm, unchanged; its licence lies
+// beside it. The pages load it where parts of them are exchanged.
 //
 // What it is not: a file server. Nothing is read from disk at run time, and a
 // file that is not listed in this package cannot be reached.

@@ -14,7 +14,7 @@ import (
 // Prefix is where Handler must be mounted.
 const Prefix = "/static/"
 
-//go:embed app.css app.js mark.svg
+//go:embed app.css app.js htmx.min.js mark.svg
 var files embed.FS
 
 // Named here and not asked of the machine: mime.TypeByExtension reads the

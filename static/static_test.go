@@ -40,9 +40,10 @@ func TestURL(t *testing.T) {
 
 func TestHandler(t *testing.T) {
 	for name, contentType := range map[string]string{
-		"app.css":  "text/css; charset=utf-8",
-		"app.js":   "text/javascript; charset=utf-8",
-		"mark.svg": "image/svg+xml",
+		"app.css":     "text/css; charset=utf-8",
+		"app.js":      "text/javascript; charset=utf-8",
+		"htmx.min.js": "text/javascript; charset=utf-8",
+		"mark.svg":    "image/svg+xml",
 	} {
 		t.Run("serves "+name+" whole, typed and for ever", func(t *testing.T) {
 			content, err := files.ReadFile(name)

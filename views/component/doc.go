@@ -7,5 +7,5 @@
 // keyboard, and shows hostile text as text.
 //
 // What it is not: a place for plain elements. A part with no structure of its
-// own, such as a badge, is its class in the page.
+// own, such as a button, is its class in the page.
 package component

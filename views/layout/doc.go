@@ -6,5 +6,6 @@
 // and in dark, lets a keyboard skip to the content, and carries no inline
 // script or style, which the site's content security policy would block.
 //
-// What it is not: a page. It knows no route and no noun.
+// What it is not: a page. It knows which pages there are and who may open them,
+// for the navigation; it never asks whether somebody may.
 package layout

@@ -1,0 +1,83 @@
+package component
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+// AmountText is the amount in credits, exact, such as "1,250.5".
+func AmountText(a metering.Amount) string { return separate(a.Credits()) }
+
+// CountText is a whole number, such as "12,480".
+func CountText(n uint64) string { return separate(strconv.FormatUint(n, 10)) }
+
+// MoneyText is money as people write it, such as "1,290.00 USD".
+func MoneyText(amountCents int64, currency string) string {
+	if amountCents < 0 {
+		return "−" + separate(billing.FormatMoney(-amountCents, currency))
+	}
+	return separate(billing.FormatMoney(amountCents, currency))
+}
+
+// separate puts a comma before every third digit of the whole part.
+func separate(number string) string {
+	end := strings.IndexFunc(number, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(number)
+	}
+	for i := end - 3; i > 0; i -= 3 {
+		number = number[:i] + "," + number[i:]
+	}
+	return number
+}
+
+// InstantText is a moment to the minute, such as "14 Nov 2026, 09:31 UTC".
+func InstantText(milliseconds int64) string {
+	return time.UnixMilli(milliseconds).UTC().Format("2 Jan 2006, 15:04 UTC")
+}
+
+// DayText is the day of a moment, such as "14 Nov 2026".
+func DayText(milliseconds int64) string {
+	return time.UnixMilli(milliseconds).UTC().Format("2 Jan 2006")
+}
+
+// exactInstant is what machines read, and people who point at a time.
+func exactInstant(milliseconds int64) string {
+	return time.UnixMilli(milliseconds).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// How much of a long text is shown, in characters, when it is shortened in the
+// middle: names that differ mostly do so at one of their ends.
+const (
+	shownAtFront = 20
+	shownAtBack  = 11
+)
+
+// ShortText shortens a long text in the middle.
+func ShortText(text string) string {
+	runes := []rune(text)
+	if len(runes) <= shownAtFront+1+shownAtBack {
+		return text
+	}
+	return string(runes[:shownAtFront]) + "…" + string(runes[len(runes)-shownAtBack:])
+}
+
+// visible writes out the characters that would show nothing or turn the text
+// around, so that two identities that differ also look different.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+package component
+
+import (
+	"strings"
+	"testing"
+
+	"purser/metering"
+)
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for name, texts := range map[string][2]string{
+		"no credits":                  {AmountText(0), "0"},
+		"one nanocredit":              {AmountText(1), "0.000000001"},
+		"whole credits":               {AmountText(1_000 * metering.PerCredit), "1,000"},
+		"the largest amount":          {AmountText(metering.MaxAmount), "9,999,999,999.999999999"},
+		"a small count":               {CountText(999), "999"},
+		"a large count":               {CountText(18_446_744_073_709_551_615), "18,446,744,073,709,551,615"},
+		"cents":                       {MoneyText(129_000, "usd"), "1,290.00 USD"},
+		"money without decimals":      {MoneyText(1_290_000, "jpy"), "1,290,000 JPY"},
+		"money that went back":        {MoneyText(-5, "usd"), "−0.05 USD"},
+		"a moment":                    {InstantText(1_794_648_660_123), "14 Nov 2026, 09:31 UTC"},
+		"a moment, exactly":           {exactInstant(1_794_648_660_123), "2026-11-14T09:31:00.123Z"},
+		"the day of a moment":         {DayText(1_794_648_660_123), "14 Nov 2026"},
+		"a text that fits":            {ShortText(strings.Repeat("ä", 32)), strings.Repeat("ä", 32)},
+		"a text that is one too long": {ShortText(strings.Repeat("ä", 33)), strings.Repeat("ä", 20) + "…" + strings.Repeat("ä", 11)},
+		"a text that turns around":    {visible("a\u202eb\x00\u200bc"), `a\u{202e}b\u{0}\u{200b}c`},
+		"a text in another script":    {visible("مرحبا"), "مرحبا"},
+	} {
+		t.Run("writes "+name, func(t *testing.T) {
+			t.Parallel()
+			if texts[0] != texts[1] {
+				t.Errorf("got %q, want %q", texts[0], texts[1])
+			}
+		})
+	}
+}
+
+func TestSeries(t *testing.T) {
+	t.Parallel()
+
+	t.Run("draws the largest amounts without overflow", func(t *testing.T) {
+		t.Parallel()
+		bars := Series{Bars: []Bar{{Value: uint64(metering.MaxAmount)}, {Value: uint64(metering.MaxAmount) / 2}}}.drawn()
+		if bars[0].height != "100" || bars[1].height != "49" {
+			t.Errorf("heights %s and %s", bars[0].height, bars[1].height)
+		}
+	})
+
+	t.Run("shows a bar that is not zero, and none that is", func(t *testing.T) {
+		t.Parallel()
+		bars := Series{Bars: []Bar{{Value: 1_000_000}, {Value: 1}, {Value: 0}}}.drawn()
+		if bars[1].height != "1" || bars[2].height != "0" {
+			t.Errorf("heights %s and %s", bars[1].height, bars[2].height)
+		}
+	})
+
+	t.Run("bears days without any use, and no days", func(t *testing.T) {
+		t.Parallel()
+		if bars := (Series{Bars: []Bar{{}, {}}}).drawn(); bars[0].height != "0" {
+			t.Errorf("height %s", bars[0].height)
+		}
+		if bars := (Series{}).drawn(); len(bars) != 0 {
+			t.Errorf("%d bars", len(bars))
+		}
+	})
+}
+
+func TestGaugeTone(t *testing.T) {
+	t.Parallel()
+	for want, gauge := range map[string]Gauge{"": {Used: 79, Of: 100}, "warn": {Used: 80, Of: 100}, "danger": {Used: 100, Of: 100}} {
+		if got := gauge.tone(); got != want {
+			t.Errorf("%d of %d: %q, want %q", gauge.Used, gauge.Of, got, want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package layout
+
+import "purser/views/component"
+
+// Frame is what surrounds the pages of people who are signed in.
+type Frame struct {
+	Title   string // of the document, without the product's name
+	Person  Person
+	Org     Place       // the organization of this page; zero where there is none
+	Orgs    []Place     // those that the person can switch to
+	App     Application // of this page; zero in pages of an organization
+	Apps    []Application
+	Nav     []NavGroup // what the person may open: see AppNav and OrgNav
+	Current string     // key of the item that this page belongs to
+	Flash   component.Message
+}
+
+// Person is who is signed in.
+type Person struct {
+	Name  string
+	Email string
+}
+
+// Place is something with a name and an address.
+type Place struct {
+	Name string
+	Href string
+}
+
+// Application is a place whose money is real or not.
+type Application struct {
+	Place
+	Live bool
+}
+
+// inApp reports whether the page is one of an application.
+func (f Frame) inApp() bool { return f.App.Href != "" }
+
+func (f Frame) inTest() bool { return f.inApp() && !f.App.Live }
+
+// page says in the title that money is not real: tabs of both kinds lie side by
+// side.
+func (f Frame) page() Page {
+	if f.inTest() {
+		return Page{Title: "[Test] " + f.Title, Islands: true}
+	}
+	return Page{Title: f.Title, Islands: true}
+}
