@@ -1,10 +1,13 @@
 package web
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
+	"purser/fault"
 	"purser/views/page"
 )
 
@@ -15,7 +18,47 @@ func (s *Site) RenderError(c echo.Context, status int, requestID string) error {
 	s.setHeaders(c)
 	failure := explain(status)
 	failure.RequestID = requestID
-	return render(c, failure.Status, page.Error(failure))
+	reply, err := answer{status: failure.Status, view: page.Error(failure)}.render(c.Request().Context(), "")
+	if err != nil {
+		return err
+	}
+	return reply.send(c)
+}
+
+// statusOf is what each kind of refusal is to a person.
+var statusOf = map[fault.Kind]int{
+	fault.Invalid:       http.StatusUnprocessableEntity,
+	fault.Forbidden:     http.StatusForbidden,
+	fault.NotFound:      http.StatusNotFound,
+	fault.Conflict:      http.StatusConflict,
+	fault.TooLarge:      http.StatusRequestEntityTooLarge,
+	fault.Unprocessable: http.StatusUnprocessableEntity,
+	fault.Limited:       http.StatusTooManyRequests,
+}
+
+// explain answers a refusal with a page. What was not found is told in one way,
+// whoever's it is. An error that is no refusal comes back: it is ours.
+func (v *visit) explain(err error) (answer, error) {
+	var refusal *fault.Fault
+	if !errors.As(err, &refusal) {
+		return answer{}, err
+	}
+	status, known := statusOf[refusal.Kind()]
+	if !known {
+		return answer{}, err
+	}
+	failure := explain(status)
+	failure.RequestID = v.requestID()
+	if status != http.StatusNotFound {
+		failure.Advice = refusal.Message
+	}
+	reply := answer{status: status, view: page.Error(failure)}
+	if status == http.StatusTooManyRequests {
+		later := waiting{seconds: 1}
+		errors.As(err, &later)
+		reply = reply.with("Retry-After", strconv.FormatInt(later.seconds, 10))
+	}
+	return reply, nil
 }
 
 // explain says what happened and what to do now.
@@ -26,6 +69,18 @@ func explain(status int) page.Failure {
 			Status: status,
 			Title:  "There is no page at this address",
 			Advice: "Check the address for a typing mistake, or begin at the start page.",
+		}
+	case http.StatusForbidden:
+		return page.Failure{
+			Status: status,
+			Title:  "You may not do this",
+			Advice: "Ask an owner or an admin of the organization for the permission.",
+		}
+	case http.StatusConflict:
+		return page.Failure{
+			Status: status,
+			Title:  "This cannot be done now",
+			Advice: "Something changed in the meantime. Open the page again and look.",
 		}
 	case http.StatusMethodNotAllowed:
 		return page.Failure{

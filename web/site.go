@@ -1,66 +1,109 @@
 package web
 
 import (
-	"bytes"
-	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
-	"github.com/a-h/templ"
+	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
+	"purser/billing/cashier"
+	"purser/docs"
 	"purser/static"
+	"purser/store"
+	"purser/tenancy/vault"
 	"purser/views/page"
 )
 
-// Options is what the site says of the server that it is part of.
+// Options is what the site says of the server that it is part of, and what it
+// works with.
 type Options struct {
 	BaseURL string // the public address, such as "http://127.0.0.1:8080"
 	Version string
 	Program string // how people call the command here; "purser" when empty
+	// Document is the OpenAPI document that the server serves, for the reference.
+	Document []byte
+	Store    *store.Store
+	// Usage answers why a use is denied. Without it nobody can ask.
+	Usage *store.Usage
+	Log   *slog.Logger
+	// Now is the server's clock, in milliseconds since 1970.
+	Now func() int64
+	// Vault seals the seeds of authenticators.
+	Vault *vault.Vault
+	// Cashier talks to the payment providers. Nil for a server that takes no payments.
+	Cashier *cashier.Cashier
 }
 
 // Site answers people.
 type Site struct {
-	server page.Server
-	https  bool
+	server      page.Server
+	https       bool
+	store       *store.Store
+	usage       *store.Usage
+	log         *slog.Logger
+	now         func() int64
+	reference   func() (*docs.Reference, error)
+	sessions    *scs.SessionManager
+	crossOrigin *http.CrossOriginProtection
+	passwords   *passwords
+	networks    *networks
+	vault       *vault.Vault
+	cashier     *cashier.Cashier
 }
 
 // New makes the site. It opens nothing and needs no closing.
 func New(options Options) *Site {
-	program := options.Program
-	if program == "" {
-		program = "purser"
-	}
-	return &Site{
+	s := &Site{
 		server: page.Server{
 			Version: options.Version,
 			Address: strings.TrimRight(options.BaseURL, "/"),
-			Program: program,
+			Program: options.Program,
 		},
-		https: strings.HasPrefix(options.BaseURL, "https://"),
+		https:       strings.HasPrefix(options.BaseURL, "https://"),
+		store:       options.Store,
+		usage:       options.Usage,
+		log:         options.Log,
+		now:         options.Now,
+		reference:   sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) }),
+		crossOrigin: http.NewCrossOriginProtection(),
+		passwords:   newPasswords(),
+		networks:    newNetworks(),
+		vault:       options.Vault,
+		cashier:     options.Cashier,
 	}
+	if s.server.Program == "" {
+		s.server.Program = "purser"
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = func() int64 { return time.Now().UnixMilli() }
+	}
+	s.sessions = newSessions(s.store.Entrance(), s.https, s.now)
+	return s
 }
 
 // Register mounts the whole surface of the site.
 func (s *Site) Register(e *echo.Echo) {
-	get := func(path string, handler echo.HandlerFunc) {
-		e.Match([]string{http.MethodGet, http.MethodHead}, path, handler, s.protect)
-	}
-	get("/", s.welcome)
-	get(static.Prefix+"*", echo.WrapHandler(static.Handler()))
+	s.mount(e, s.routes())
+	e.Match([]string{http.MethodGet, http.MethodHead}, static.Prefix+"*", echo.WrapHandler(static.Handler()), s.protect)
 }
 
-func (s *Site) welcome(c echo.Context) error {
-	return render(c, http.StatusOK, page.Welcome(s.server))
+// welcome leads who is signed in to their organizations, and tells everybody else
+// what this is.
+func (s *Site) welcome(v *visit) (answer, error) {
+	if v.isSignedIn() {
+		return redirect("/o"), nil
+	}
+	return show(page.Welcome(s.server)), nil
 }
 
-// render sends a page that is already whole.
-func render(c echo.Context, status int, view templ.Component) error {
-	var body bytes.Buffer
-	if err := view.Render(c.Request().Context(), &body); err != nil {
-		return fmt.Errorf("web: rendering a page: %w", err)
-	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return c.HTMLBlob(status, body.Bytes())
+// gallery shows every component in all its states.
+func (s *Site) gallery(v *visit) (answer, error) {
+	return show(page.Gallery(page.GallerySample{Query: v.query("q"), Live: v.query("live") != ""})), nil
 }

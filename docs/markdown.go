@@ -1,0 +1,247 @@
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+
+	"purser/fault"
+)
+
+// Raw HTML is off in goldmark unless it is asked for; here it is refused as well.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.Table),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+)
+
+// toHTML shows a short text, such as a description of the OpenAPI document.
+func toHTML(source string) (string, error) {
+	written := []byte(source)
+	document := markdown.Parser().Parse(text.NewReader(written))
+	if err := (&guideReader{source: written}).prepare(document); err != nil {
+		return "", err
+	}
+	var html bytes.Buffer
+	err := markdown.Renderer().Render(&html, written, document)
+	return html.String(), err
+}
+
+// guideReader turns one file into a Guide.
+type guideReader struct {
+	source []byte
+	slugs  map[string]bool // of all guides, for the links between them
+	guide  Guide
+	html   bytes.Buffer // of the blocks since the last code
+	tables int          // seen so far: each has a name of its own
+}
+
+func parseGuide(source []byte, slugs map[string]bool) (Guide, error) {
+	r := &guideReader{source: source, slugs: slugs, guide: Guide{Markdown: string(source)}}
+	document := markdown.Parser().Parse(text.NewReader(source))
+	if err := r.prepare(document); err != nil {
+		return Guide{}, err
+	}
+	for node := document.FirstChild(); node != nil; node = node.NextSibling() {
+		if err := r.block(node); err != nil {
+			return Guide{}, err
+		}
+	}
+	r.flush()
+	if r.guide.Title == "" || r.guide.Summary == "" {
+		return Guide{}, errors.New("a guide begins with a heading and a paragraph")
+	}
+	return r.guide, nil
+}
+
+// block takes one block of the file's top level.
+func (r *guideReader) block(node ast.Node) error {
+	switch node := node.(type) {
+	case *ast.HTMLBlock: // a comment: prepare lets nothing else pass
+		return nil
+	case *ast.FencedCodeBlock:
+		r.code(string(node.Language(r.source)), node.Lines())
+		return nil
+	case *ast.CodeBlock:
+		r.code("", node.Lines())
+		return nil
+	case *ast.Heading:
+		if node.Level == 1 {
+			r.guide.Title = plain(node, r.source)
+			return nil // the page shows it
+		}
+		if node.Level == 2 {
+			r.guide.Sections = append(r.guide.Sections, Section{headingID(node), plain(node, r.source)})
+		}
+		linkToItself(node)
+	case *ast.Paragraph:
+		if r.guide.Summary == "" {
+			r.guide.Summary = firstSentence(plain(node, r.source))
+		}
+	case *tables.Table: // it scrolls within a frame, which the keyboard reaches
+		r.tables++
+		fmt.Fprintf(&r.html, `<div class="table-frame" role="region" aria-label="Table %d" tabindex="0">`, r.tables)
+		defer r.html.WriteString("</div>\n")
+	}
+	return markdown.Renderer().Render(&r.html, r.source, node)
+}
+
+func (r *guideReader) code(language string, lines *text.Segments) {
+	r.flush()
+	written := strings.TrimRight(string(lines.Value(r.source)), "\n")
+	r.guide.Body = append(r.guide.Body, Block{Code: &Code{language, written}})
+}
+
+func (r *guideReader) flush() {
+	if r.html.Len() > 0 {
+		r.guide.Body = append(r.guide.Body, Block{HTML: r.html.String()})
+		r.html.Reset()
+	}
+}
+
+// prepare makes a document fit for the site: links lead to its pages, error
+// codes to theirs, tables carry the names that narrow screens show.
+func (r *guideReader) prepare(document ast.Node) error {
+	var codes []*ast.CodeSpan
+	err := ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch node := node.(type) {
+		case *ast.RawHTML:
+			return ast.WalkStop, errors.New("there is HTML in a line")
+		case *ast.HTMLBlock:
+			if node.HTMLBlockType != ast.HTMLBlockType2 {
+				return ast.WalkStop, errors.New("there is HTML that is no comment")
+			}
+		case *ast.Image:
+			return ast.WalkStop, errors.New("there is an image, and the site serves none of them")
+		case *ast.Link:
+			target, err := r.resolve(string(node.Destination))
+			if err != nil {
+				return ast.WalkStop, err
+			}
+			node.Destination = []byte(target)
+			return ast.WalkSkipChildren, nil
+		case *ast.Heading:
+			return ast.WalkSkipChildren, nil
+		case *ast.CodeSpan:
+			codes = append(codes, node)
+		case *tables.Table:
+			labelCells(node, r.source)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, span := range codes { // after the walk, which must not see the tree change
+		linkErrorCode(span, r.source)
+	}
+	return err
+}
+
+// published names the files outside this folder that have a page of their own.
+var published = map[string]string{
+	"../api/openapi.yaml":   "/docs/reference",
+	"../fault/catalogue.go": "/docs/errors",
+}
+
+// resolve turns a link that works between the files into one that works between
+// the pages.
+func (r *guideReader) resolve(target string) (string, error) {
+	path, fragment, hasFragment := strings.Cut(target, "#")
+	if hasFragment {
+		fragment = "#" + fragment
+	}
+	if page, isPublished := published[path]; isPublished {
+		return page + fragment, nil
+	}
+	if slug, isGuide := strings.CutSuffix(path, ".md"); isGuide && r.slugs[slug] {
+		return "/docs/" + slug + fragment, nil
+	}
+	if path == "" || strings.HasPrefix(path, "https://") {
+		return target, nil
+	}
+	return "", fmt.Errorf("the link %s leads nowhere on the site", target)
+}
+
+// linkErrorCode makes `insufficient_balance` a way to what it means.
+func linkErrorCode(span *ast.CodeSpan, source []byte) {
+	code := fault.Code(plain(span, source))
+	if !fault.Known(code) {
+		return
+	}
+	link := ast.NewLink()
+	link.Destination = []byte("/docs/errors/" + string(code))
+	span.Parent().ReplaceChild(span.Parent(), span, link)
+	link.AppendChild(link, span)
+}
+
+// labelCells gives each cell the name of its column, for screens on which rows
+// become cards.
+func labelCells(table *tables.Table, source []byte) {
+	table.SetAttributeString("class", []byte("table"))
+	var columns []string
+	for row := table.FirstChild(); row != nil; row = row.NextSibling() {
+		at := 0
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			if _, isHeader := row.(*tables.TableHeader); isHeader {
+				columns = append(columns, plain(cell, source))
+			} else if at < len(columns) {
+				cell.SetAttributeString("data-label", []byte(columns[at]))
+			}
+			at++
+		}
+	}
+}
+
+func headingID(heading *ast.Heading) string {
+	id, _ := heading.AttributeString("id")
+	written, _ := id.([]byte)
+	return string(written)
+}
+
+func firstSentence(text string) string {
+	if sentence, _, more := strings.Cut(text, ". "); more {
+		return sentence + "."
+	}
+	return text
+}
+
+// linkToItself makes a heading the link that people share.
+func linkToItself(heading *ast.Heading) {
+	link := ast.NewLink()
+	link.Destination = []byte("#" + headingID(heading))
+	link.SetAttributeString("class", []byte("anchor"))
+	for heading.HasChildren() {
+		link.AppendChild(link, heading.FirstChild()) // which takes it from the heading
+	}
+	heading.AppendChild(heading, link)
+}
+
+// plain is a node's text without its markup.
+func plain(node ast.Node, source []byte) string {
+	var words strings.Builder
+	_ = ast.Walk(node, func(child ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch child := child.(type) {
+		case *ast.Text:
+			if entering {
+				words.Write(child.Segment.Value(source))
+				if child.SoftLineBreak() || child.HardLineBreak() {
+					words.WriteByte(' ')
+				}
+			}
+		case *ast.String:
+			if entering {
+				words.Write(child.Value)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return words.String()
+}

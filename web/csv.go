@@ -1,0 +1,38 @@
+package web
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+)
+
+// csvFile answers with a table for a spreadsheet.
+func csvFile(name string, header []string, rows [][]string) answer {
+	var body bytes.Buffer
+	w := csv.NewWriter(&body)
+	// Writing into memory does not fail.
+	_ = w.Write(header)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = harmlessCell(cell)
+		}
+		_ = w.Write(cells)
+	}
+	w.Flush()
+	return download(name, "text/csv; charset=utf-8", body.Bytes())
+}
+
+// harmlessCell keeps a spreadsheet from running what somebody typed: it takes a
+// cell that begins so for a formula. A plain negative number is left alone.
+func harmlessCell(cell string) string {
+	if cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) || isNumber(cell) {
+		return cell
+	}
+	return "'" + cell
+}
+
+func isNumber(cell string) bool {
+	digits := strings.TrimPrefix(cell, "-")
+	return digits != "" && strings.Trim(digits, "0123456789.") == ""
+}

@@ -1,0 +1,286 @@
+package web
+
+import (
+	"strconv"
+	"time"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+	"purser/views/page"
+)
+
+func (s *Site) events(v *visit) (answer, error) {
+	p, err := v.before(ids.Transaction)
+	if err != nil {
+		return answer{}, err
+	}
+	options, err := v.featureFilter("All features")
+	if err != nil {
+		return answer{}, err
+	}
+	q := store.EventQuery{EventID: v.query("event"), FeatureKey: v.query("feature"), Page: p}
+	found, next, err := v.tenant().Events(v.context, q)
+	if err != nil {
+		return answer{}, err
+	}
+	list := v.listing(v.appPath("events"), "event", "feature")
+	view := page.EventList{Frame: v.frame("Events", "events"), Path: list.path, EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
+	for _, e := range found {
+		view.Events = append(view.Events, v.eventRow(e, true))
+	}
+	older := ""
+	if next != nil {
+		older = next.Before.Format(ids.Transaction)
+		view.Unfinished = len(found) < p.Limit
+	}
+	view.Pages = list.pages("before", !p.Before.IsZero(), older)
+	return show(page.Events(view)), nil
+}
+
+// featureFilter lists the features to choose from.
+func (v *visit) featureFilter(none string) ([]component.Option, error) {
+	options := []component.Option{{Value: "", Text: none}}
+	features, _, err := v.tenant().Features(v.context, store.Page{Limit: maxOptions})
+	for _, f := range features {
+		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
+	}
+	return options, err
+}
+
+var depositKinds = []component.Option{
+	{Value: "", Text: "All kinds"},
+	{Value: string(metering.EntryDeposit), Text: "Deposits"},
+	{Value: string(metering.EntryGrant), Text: "Grants"},
+	{Value: string(metering.EntryTopUp), Text: "Top-ups"},
+}
+
+const dayLayout = "2006-01-02"
+
+// depositQuery reads the filters, and what is wrong with them.
+func (v *visit) depositQuery() (q store.DepositQuery, problems []component.Problem) {
+	q.CreditKey = v.query("credit")
+	for _, kind := range depositKinds {
+		if kind.Value == v.query("kind") {
+			q.Kind = metering.EntryKind(kind.Value)
+		}
+	}
+	for _, end := range []struct {
+		field string
+		into  *int64
+		days  int // the last day is meant as a whole
+	}{{"from", &q.From, 0}, {"to", &q.To, 1}} {
+		text := v.query(end.field)
+		if text == "" {
+			continue
+		}
+		day, err := time.Parse(dayLayout, text)
+		if err != nil {
+			problems = append(problems, component.Problem{Field: end.field, Message: "Give a day such as 2026-01-31."})
+			continue
+		}
+		*end.into = day.AddDate(0, 0, end.days).UnixMilli()
+	}
+	return q, problems
+}
+
+func (s *Site) deposits(v *visit) (answer, error) {
+	p, err := v.before(ids.Deposit)
+	if err != nil {
+		return answer{}, err
+	}
+	q, problems := v.depositQuery()
+	q.Page = p
+	list := v.listing(v.appPath("deposits"), "kind", "credit", "from", "to")
+	view := page.DepositList{
+		Frame: v.frame("Deposits", "deposits"), Path: list.path,
+		Export: listing{v.appPath("deposits.csv"), list.filter}.at("", ""),
+		Kind:   string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
+		From: v.query("from"), To: v.query("to"), Active: len(list.filter) > 0, Problems: problems,
+	}
+	credits, _, err := v.tenant().Credits(v.context, store.Page{Limit: maxOptions})
+	if err != nil {
+		return answer{}, err
+	}
+	for _, c := range credits {
+		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
+	}
+	if len(problems) > 0 {
+		return invalid(page.Deposits(view)), nil
+	}
+	found, more, err := v.tenant().FindDeposits(v.context, q)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, d := range found {
+		view.Deposits = append(view.Deposits, v.depositRow(d, true))
+	}
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Deposit, func(d store.DepositFound) ids.ID { return d.ID }))
+	return show(page.Deposits(view)), nil
+}
+
+// maxDepositExport is the most that one file takes: more than people can read, and
+// little enough to be made in memory. What is left out is older; the dates reach it.
+const maxDepositExport = 10_000
+
+func (s *Site) depositsExport(v *visit) (answer, error) {
+	q, problems := v.depositQuery()
+	if len(problems) > 0 {
+		return redirect(v.listing(v.appPath("deposits"), "kind", "credit", "from", "to").at("", "")), nil
+	}
+	q.Limit = maxDepositExport
+	found, _, err := v.tenant().FindDeposits(v.context, q)
+	if err != nil {
+		return answer{}, err
+	}
+	var rows [][]string
+	for _, d := range found {
+		key := ""
+		if d.IdempotencyKey != nil {
+			key = *d.IdempotencyKey
+		}
+		rows = append(rows, []string{
+			d.ID.Format(ids.Deposit), time.UnixMilli(d.CreatedAt).UTC().Format("2006-01-02T15:04:05.000Z"), d.Identity, string(d.Kind), d.CreditKey,
+			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
+		})
+	}
+	return csvFile(v.app.Slug+"-deposits.csv", []string{
+		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
+	}, rows), nil
+}
+
+// onHold is the filter for a failed payment, whichever of the two states it led to.
+const onHold = "hold"
+
+var subscriptionStatuses = []component.Option{
+	{Value: "", Text: "Any state"},
+	{Value: onHold, Text: "Payment hold"},
+	{Value: string(metering.StatusActive), Text: "Active"},
+	{Value: string(metering.StatusTrialing), Text: "Trialing"},
+	{Value: string(metering.StatusPastDue), Text: "Past due"},
+	{Value: string(metering.StatusUnpaid), Text: "Unpaid"},
+	{Value: string(metering.StatusPaused), Text: "Paused"},
+	{Value: string(metering.StatusIncomplete), Text: "Incomplete"},
+	{Value: string(metering.StatusCanceled), Text: "Ended"},
+}
+
+func (s *Site) subscriptions(v *visit) (answer, error) {
+	p, err := v.before(ids.Subscription)
+	if err != nil {
+		return answer{}, err
+	}
+	chosen := v.query("status")
+	q := store.SubscriptionQuery{Page: p, OnHold: chosen == onHold}
+	for _, status := range subscriptionStatuses {
+		if status.Value == chosen && !q.OnHold {
+			q.Status = metering.SubscriptionStatus(chosen)
+		}
+	}
+	found, more, err := v.tenant().FindSubscriptions(v.context, q)
+	if err != nil {
+		return answer{}, err
+	}
+	list := v.listing(v.appPath("subscriptions"), "status")
+	view := page.SubscriptionList{Frame: v.frame("Subscriptions", "subscriptions"), Path: list.path, Status: chosen, Statuses: subscriptionStatuses}
+	for _, row := range found {
+		view.Subscriptions = append(view.Subscriptions, v.subscriptionRow(row, true))
+	}
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Subscription, func(s store.SubscriptionFound) ids.ID { return s.ID }))
+	return show(page.Subscriptions(view)), nil
+}
+
+var checkoutKinds = []component.Option{
+	{Value: "", Text: "All kinds"},
+	{Value: string(store.SubscriptionCheckout), Text: "Subscriptions"},
+	{Value: string(store.TopUpCheckout), Text: "Top-ups"},
+}
+
+func (s *Site) checkouts(v *visit) (answer, error) {
+	p, err := v.before(ids.Checkout)
+	if err != nil {
+		return answer{}, err
+	}
+	q := store.CheckoutPage{Page: p, Identity: v.query("identity")}
+	for _, kind := range checkoutKinds {
+		if kind.Value == v.query("kind") {
+			q.Kind = store.CheckoutKind(kind.Value)
+		}
+	}
+	found, more, err := v.tenant().Checkouts(v.context, q)
+	if err != nil {
+		return answer{}, err
+	}
+	list := v.listing(v.appPath("checkouts"), "identity", "kind")
+	view := page.CheckoutList{Frame: v.frame("Checkouts", "checkouts"), Path: list.path, Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds}
+	for _, c := range found {
+		view.Checkouts = append(view.Checkouts, page.CheckoutRow{
+			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
+			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
+			WalletHref: v.listing(v.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt,
+		})
+	}
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Checkout, func(c store.Checkout) ids.ID { return c.ID }))
+	return show(page.Checkouts(view)), nil
+}
+
+func checkoutState(state string) component.Badge {
+	switch state {
+	case "requested", "open":
+		return component.Badge{Text: "Open", Tone: "accent"}
+	case "pending", "processing":
+		return component.Badge{Text: "Awaits payment", Tone: "warn"}
+	case "applied", "paid":
+		return component.Badge{Text: "Paid", Tone: "ok"}
+	case "failed":
+		return component.Badge{Text: "Failed", Tone: "danger"}
+	case "set_aside":
+		return component.Badge{Text: "Set aside", Tone: "danger"}
+	case "expired":
+		return component.Badge{Text: "Expired"}
+	default:
+		return component.Badge{Text: "Dropped"}
+	}
+}
+
+func (s *Site) requests(v *visit) (answer, error) {
+	p, err := v.before(ids.Request)
+	if err != nil {
+		return answer{}, err
+	}
+	failed := v.query("show") == "failed"
+	found, more, err := v.tenant().Requests(v.context, failed, p)
+	if err != nil {
+		return answer{}, err
+	}
+	day, err := v.tenant().DayFigures(v.context, v.now())
+	if err != nil {
+		return answer{}, err
+	}
+	list := v.listing(v.appPath("requests"), "show")
+	view := page.RequestList{Frame: v.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures}
+	for _, r := range found {
+		row := page.RequestRow{
+			ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
+			CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked,
+		}
+		if v.may(tenancy.KeysRead) {
+			row.KeyHref = v.appPath("keys", r.KeyID.Format(ids.APIKey))
+		}
+		if r.Route == "/v1/events" && !r.Failed() && v.may(tenancy.JournalRead) {
+			row.TxnHref = v.transactionPath(r.ID)
+		}
+		view.Requests = append(view.Requests, row)
+	}
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Request, func(r store.Request) ids.ID { return r.ID }))
+	return show(page.Requests(view)), nil
+}
+
+// count writes a whole number for people.
+func count(n int64) string {
+	if n < 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return component.CountText(uint64(n))
+}

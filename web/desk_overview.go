@@ -1,0 +1,218 @@
+package web
+
+import (
+	"math/big"
+	"strconv"
+	"time"
+
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+	"purser/views/page"
+)
+
+// stretches are what an overview can be of. The first is shown when none is chosen.
+var stretches = []struct {
+	key, label, before string
+	days               int
+}{
+	{"30", "30 days", "in the 30 days before", 30},
+	{"7", "7 days", "in the 7 days before", 7},
+	{"1", "Today", "yesterday", 1},
+}
+
+func (s *Site) overview(v *visit) (answer, error) {
+	chosen := stretches[0]
+	for _, stretch := range stretches {
+		if stretch.key == v.query("days") {
+			chosen = stretch
+		}
+	}
+	app := v.tenant()
+	o, err := app.Overview(v.context, v.now(), chosen.days)
+	if err != nil {
+		return answer{}, err
+	}
+	attention, err := app.Attention(v.context, v.now())
+	if err != nil {
+		return answer{}, err
+	}
+	progress, err := app.Progress(v.context)
+	if err != nil {
+		return answer{}, err
+	}
+	view := page.Overview{
+		Path: v.appPath(), Tiles: v.tiles(o, chosen.before),
+		Uses:   chart(o, "uses-chart", "Uses by day", "uses", func(d store.OverviewDay) int64 { return d.Uses }),
+		Denied: chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
+		Steps:  v.steps(progress), Attention: v.concerns(attention),
+	}
+	for _, stretch := range stretches {
+		view.Days = append(view.Days, component.Tab{
+			Label: stretch.label, Href: listing{path: view.Path}.at("days", stretch.key), Current: stretch == chosen,
+		})
+	}
+	for _, f := range o.Top {
+		view.Top = append(view.Top, page.TopFeature{Key: f.FeatureKey, Uses: f.Uses, Denied: f.Denied})
+	}
+	for _, r := range o.Reasons {
+		view.Reasons = append(view.Reasons, page.TopReason{Code: string(r.Code), Href: "/docs/errors/" + string(r.Code), Count: r.Count})
+	}
+	view.Frame = v.frame("Overview", "overview")
+	return show(page.OverviewPage(view)), nil
+}
+
+// tiles are the figures against the stretch before. Charged and deposited credits
+// have a tile for each credit, for they do not add up.
+func (v *visit) tiles(o store.Overview, before string) (tiles []component.Figure) {
+	href := func(needed tenancy.Permission, part string) string {
+		if !v.may(needed) {
+			return ""
+		}
+		return v.appPath(part)
+	}
+	tiles = append(tiles, totals("Charged", href(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
+	tiles = append(tiles,
+		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: href(tenancy.JournalRead, "check")},
+		component.Figure{
+			Label: "Active wallets", Value: about(o.Now.ActiveExact) + count(o.Now.Active),
+			Before: against(o.Now.Active, o.Before.Active, before), Href: href(tenancy.WalletsRead, "wallets"),
+		})
+	return append(tiles, totals("Deposits", href(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
+}
+
+func about(exact bool) string {
+	if exact {
+		return ""
+	}
+	return "≈ "
+}
+
+// maxCreditTiles is how many credits have a tile of their own.
+const maxCreditTiles = 3
+
+func totals(label, href string, now, before []store.CreditTotal, words string) (tiles []component.Figure) {
+	merged := now
+	for _, t := range before {
+		if totalOf(now, t).IsZero() {
+			merged = append(merged, store.CreditTotal{CreditID: t.CreditID, CreditKey: t.CreditKey})
+		}
+	}
+	if len(merged) == 0 {
+		return []component.Figure{{Label: label, Value: "0", Before: "none " + words, Href: href}}
+	}
+	for _, t := range merged[:min(len(merged), maxCreditTiles)] {
+		tiles = append(tiles, component.Figure{
+			Label: label, Value: component.TotalText(t.Total), Exact: component.DigitsText(t.Total.String()) + " nanocredits", Unit: t.CreditKey,
+			Before: againstTotal(t.Total, totalOf(before, t), words), Href: href,
+		})
+	}
+	return tiles
+}
+
+func totalOf(list []store.CreditTotal, of store.CreditTotal) metering.Total {
+	for _, t := range list {
+		if t.CreditID == of.CreditID {
+			return t.Total
+		}
+	}
+	return metering.Total{}
+}
+
+func against(now, before int64, words string) string {
+	return compared(big.NewInt(now), big.NewInt(before), count(before), words)
+}
+
+func againstTotal(now, before metering.Total, words string) string {
+	number := func(t metering.Total) *big.Int {
+		n, _ := new(big.Int).SetString(t.String(), 10)
+		return n
+	}
+	return compared(number(now), number(before), component.TotalText(before), words)
+}
+
+// compared says how a number stands to the one before, in whole per cent.
+func compared(now, before *big.Int, beforeText, words string) string {
+	switch {
+	case before.Sign() == 0 && now.Sign() == 0:
+		return "none " + words + " either"
+	case before.Sign() == 0:
+		return "none " + words
+	case now.Cmp(before) == 0:
+		return "the same " + words
+	}
+	percent := new(big.Int).Sub(now, before)
+	more := percent.Sign() > 0
+	percent.Abs(percent).Mul(percent, big.NewInt(100)).Quo(percent, before)
+	word := "% less than "
+	if more {
+		word = "% more than "
+	}
+	return component.DigitsText(percent.String()) + word + beforeText + " " + words
+}
+
+func chart(o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
+	series := component.Series{ID: id, Title: title, Unit: unit, StepName: "Day"}
+	for _, day := range o.Days {
+		series.Bars = append(series.Bars, component.Bar{
+			Label: time.UnixMilli(day.Day).UTC().Format("2 Jan"), Value: uint64(value(day)), Text: count(value(day)),
+		})
+	}
+	return series
+}
+
+// steps are those of setting up, until all are done.
+func (v *visit) steps(p store.Progress) []component.Step {
+	if p.HasKey && p.HasCredit && p.HasFeature && p.IsFunded && p.IsUsed {
+		return nil
+	}
+	return []component.Step{
+		{Text: "Make a credit", Hint: "What balances are counted in.", Href: v.appPath("credits"), Done: p.HasCredit},
+		{Text: "Price a feature in it", Hint: "What your users do, and what that costs.", Href: v.appPath("features"), Done: p.HasFeature},
+		{Text: "Make an API key", Hint: "Your servers call with it.", Href: v.appPath("keys"), Done: p.HasKey},
+		{Text: "Deposit credits", Hint: "The first deposit makes the wallet.", Href: v.appPath("quickstart"), Done: p.IsFunded},
+		{Text: "Track a first use", Href: v.appPath("quickstart"), Done: p.IsUsed},
+	}
+}
+
+func (v *visit) concerns(a store.Attention) (list []page.Concern) {
+	for _, plan := range a.SyncErrors {
+		list = append(list, page.Concern{
+			Text: "The payment provider refuses the plan " + plan.Name, More: plan.Error, Tone: "danger", Href: v.appPath("plans", plan.Key, "edit"),
+		})
+	}
+	for _, key := range a.Expiring {
+		list = append(list, page.Concern{
+			Text: "The API key " + key.Name + " expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Href: v.appPath("keys"),
+		})
+	}
+	if a.OnHold > 0 {
+		list = append(list, page.Concern{
+			Text: upTo(a.OnHold, "subscription is", "subscriptions are") + " on payment hold", Tone: "danger",
+			Href: v.listing(v.appPath("subscriptions")).at("status", onHold),
+		})
+	}
+	if a.InDebt > 0 {
+		list = append(list, page.Concern{
+			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn",
+			Href: v.listing(v.appPath("wallets")).at("show", string(store.WalletsInDebt)),
+		})
+	}
+	if a.Alerts > 0 {
+		list = append(list, page.Concern{Text: upTo(a.Alerts, "payment needs", "payments need") + " a look", Tone: "danger"})
+	}
+	return list
+}
+
+// upTo counts as far as the store does.
+func upTo(n int, one, many string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case n > store.CountedUpTo:
+		return "More than " + strconv.Itoa(store.CountedUpTo) + " " + many
+	default:
+		return strconv.Itoa(n) + " " + many
+	}
+}

@@ -1,0 +1,380 @@
+package web
+
+import (
+	"crypto/rand"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+)
+
+// hostileIdentity is an identity that would be markup, a formula and a path.
+const hostileIdentity = `=<script>alert(1)</script>/../"'&`
+
+// desk is a rig whose application has something for support to look at.
+type desk struct {
+	*rig
+	tenant store.App
+	usage  *store.Usage
+	key    keys.APIKey
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	db := storetest.Open(t)
+	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{})
+	noError(t, err)
+	t.Cleanup(usage.Close)
+	d := &desk{rig: newRigOn(t, Options{Store: db, Usage: usage}), usage: usage}
+	d.tenant = db.App(d.app.Scope())
+	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: d.app, Name: "Server", Preset: keys.Setup}, tenancy.AllPermissions(), d.site.now(), rand.Reader)
+	noError(t, err)
+	noError(t, d.tenant.CreateKey(t.Context(), key))
+	d.key = key
+	noError(t, d.tenant.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", d.site.now())))
+	d.newFeature(t, "messages", metering.Fixed, metering.DeduplicateNone)
+	d.newFeature(t, "quoted", metering.Callback, metering.DeduplicateNone)
+	d.newFeature(t, "daily", metering.Fixed, metering.DeduplicateDay)
+	return d
+}
+
+func (d *desk) newFeature(t *testing.T, key string, mode metering.PricingMode, deduplication metering.Deduplication) metering.Feature {
+	t.Helper()
+	feature, err := d.tenant.CreateFeature(t.Context(), metering.Feature{
+		ID: ids.New(), Key: key, Name: key, Unit: "message", CreditKey: "tokens", Cost: 1_500_000_000, QuantityPerUnit: 1,
+		PricingMode: mode, Deduplication: deduplication, Revision: 1, CreatedAt: d.site.now(),
+	})
+	noError(t, err)
+	return feature
+}
+
+func (d *desk) deposit(t *testing.T, identity string, credits metering.Amount) store.Deposit {
+	t.Helper()
+	key := ids.New().String()
+	made, _, err := d.tenant.Deposit(t.Context(), store.Deposit{
+		ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: credits * metering.PerCredit, IdempotencyKey: &key, CreatedAt: d.site.now(),
+	})
+	noError(t, err)
+	return made
+}
+
+func (d *desk) use(identity, feature string, quantity int64) store.Use {
+	return store.Use{
+		Scope: d.app.Scope(), KeyID: d.key.ID, Identity: identity, FeatureKey: feature,
+		Use: metering.Use{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
+	}
+}
+
+func (d *desk) track(t *testing.T, use store.Use) metering.Decision {
+	t.Helper()
+	decision, err := d.usage.Track(use)
+	noError(t, err)
+	return decision
+}
+
+func (d *desk) walletPath(t *testing.T, identity string, parts ...string) string {
+	t.Helper()
+	w, err := d.tenant.Wallet(t.Context(), identity)
+	noError(t, err)
+	return d.appPath(append([]string{"wallets", w.ID.Format(ids.Wallet)}, parts...)...)
+}
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// textOf is what a page says, with its tags and its line breaks taken out.
+func textOf(body string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tag.ReplaceAllString(body, " "))), " ")
+}
+
+func says(t *testing.T, page seen, status int, words ...string) {
+	t.Helper()
+	text := textOf(page.body)
+	if page.status != status {
+		t.Errorf("status %d, not %d", page.status, status)
+	}
+	for _, want := range words {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestWalletPages(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	support := d.join(t, tenancy.Support)
+	d.deposit(t, hostileIdentity, 10)
+	charged := d.track(t, d.use(hostileIdentity, "messages", 2))
+	noError(t, charged.Err())
+
+	t.Run("a hostile identity is found by its beginning, and is text", func(t *testing.T) {
+		list := support.get(t, d.appPath("wallets")+"?"+url.Values{"q": {hostileIdentity[:9]}}.Encode())
+		says(t, list, http.StatusOK, "7 tokens")
+		if strings.Contains(list.body, "<script>alert") || !strings.Contains(list.body, "&lt;script&gt;alert") {
+			t.Error("the identity is markup")
+		}
+		if !strings.Contains(list.body, d.walletPath(t, hostileIdentity)) {
+			t.Error("it does not lead to the wallet")
+		}
+	})
+
+	t.Run("the journal proves its own sum", func(t *testing.T) {
+		journal := support.get(t, d.walletPath(t, hostileIdentity))
+		says(t, journal, http.StatusOK, "#2", "messages × 2", "−3 tokens", "+10 tokens", "7 tokens", "Adds up", "ends at the stored balance")
+		if strings.Contains(journal.body, "<script>alert") {
+			t.Error("the identity is markup")
+		}
+	})
+
+	t.Run("each tab has its part", func(t *testing.T) {
+		says(t, support.get(t, d.walletPath(t, hostileIdentity, "usage")), http.StatusOK, charged.Event.EventID[:20], "messages", "3 tokens")
+		says(t, support.get(t, d.walletPath(t, hostileIdentity, "deposits")), http.StatusOK, "Deposit", "+10 tokens")
+		says(t, support.get(t, d.walletPath(t, hostileIdentity, "subscription")), http.StatusOK, "Never subscribed")
+	})
+
+	t.Run("a wallet of another application is not there", func(t *testing.T) {
+		other := newDesk(t)
+		other.deposit(t, "theirs", 1)
+		w, err := other.tenant.Wallet(t.Context(), "theirs")
+		noError(t, err)
+		if page := support.get(t, d.appPath("wallets", w.ID.Format(ids.Wallet))); page.status != http.StatusNotFound {
+			t.Errorf("status %d", page.status)
+		}
+		for _, id := range []string{"wal_x", "nonsense", ids.New().Format(ids.Deposit)} {
+			if page := support.get(t, d.appPath("wallets", id)); page.status != http.StatusNotFound {
+				t.Errorf("%s: status %d", id, page.status)
+			}
+		}
+	})
+
+	t.Run("filters find debts and nothing else", func(t *testing.T) {
+		says(t, support.get(t, d.appPath("wallets")+"?show=debt"), http.StatusOK, "No wallet fits")
+		says(t, support.get(t, d.appPath("wallets")+"?show=hold"), http.StatusOK, "No wallet fits")
+	})
+}
+
+func TestTransactionPage(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	support := d.join(t, tenancy.Support)
+	deposit := d.deposit(t, "ann", 100)
+	charged := d.track(t, d.use("ann", "messages", 2))
+	first := d.track(t, d.use("ann", "daily", 1))
+	again := d.track(t, d.use("ann", "daily", 1))
+
+	t.Run("shows the formula with its numbers, the key and the request", func(t *testing.T) {
+		id := charged.Event.TransactionID
+		page := support.get(t, d.appPath("transactions", id.Format(ids.Transaction)))
+		says(t, page, http.StatusOK, "1,500,000,000 cost × 2 billable × 10,000 basis points", "= 3,000,000,000 nanocredits", "list price",
+			"Server", id.Format(ids.Request), "100 tokens", "97 tokens")
+	})
+	t.Run("leads from a deduplicated use to the first", func(t *testing.T) {
+		page := support.get(t, d.appPath("transactions", again.Event.TransactionID.Format(ids.Transaction)))
+		says(t, page, http.StatusOK, "Nothing was charged", first.Event.TransactionID.Format(ids.Transaction))
+	})
+	t.Run("explains a deposit", func(t *testing.T) {
+		page := support.get(t, d.appPath("transactions", deposit.ID.Format(ids.Transaction)))
+		says(t, page, http.StatusOK, "Deposit", "+100 tokens", *deposit.IdempotencyKey)
+	})
+	t.Run("does not exist for an unknown id", func(t *testing.T) {
+		if page := support.get(t, d.appPath("transactions", ids.New().Format(ids.Transaction))); page.status != http.StatusNotFound {
+			t.Errorf("status %d", page.status)
+		}
+	})
+}
+
+func TestCheckPage(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	support := d.join(t, tenancy.Support)
+	limited := d.newFeature(t, "limited", metering.Fixed, metering.DeduplicateNone)
+	billing := d.newFeature(t, "billing", metering.Fixed, metering.DeduplicateBilling)
+	_ = billing
+	d.deposit(t, "blocked", 1)
+	d.deposit(t, "resting", 1)
+	for identity, status := range map[string]metering.SubscriptionStatus{"blocked": metering.StatusActive, "resting": metering.StatusPastDue} {
+		noError(t, d.tenant.PutSubscription(t.Context(), identity, metering.Subscription{
+			ID: ids.New(), Status: status, Period: metering.MonthOf(d.site.now()),
+			Terms: metering.Terms{Limits: []metering.Limit{{
+				FeatureID: limited.ID, FeatureKey: "limited", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock,
+			}}},
+		}))
+	}
+	ask := func(t *testing.T, fields url.Values) seen {
+		t.Helper()
+		return support.get(t, d.appPath("check")+"?"+fields.Encode())
+	}
+
+	for name, c := range map[string]struct {
+		identity, feature string
+		quantity          int64
+		code              fault.Code
+		words             []string
+	}{
+		"a balance that does not cover it": {"blocked", "messages", 4, fault.InsufficientBalance, []string{"Needs 6 tokens, has 1 tokens", "Deposit at least 5 tokens"}},
+		"an identity without a wallet":     {"nobody", "messages", 1, fault.InsufficientBalance, []string{"no wallet yet", "Deposit at least 1.5 tokens"}},
+		"an allowance that is used up":     {"blocked", "limited", 6, fault.FeatureLimitExceeded, []string{"Needs 6, 5 left of 5"}},
+		"a failed payment":                 {"resting", "limited", 1, fault.SubscriptionInactive, []string{"Once it is paid"}},
+		"a missing amount":                 {"blocked", "quoted", 1, fault.AmountRequired, []string{"needs amountNanocredits"}},
+		"a missing billing period":         {"blocked", "billing", 1, "", nil},
+		"nothing":                          {"blocked", "limited", 5, "", []string{"Allowed", "It would cost 0 tokens"}},
+	} {
+		t.Run("explains "+name+" as the API does", func(t *testing.T) {
+			decision, err := d.usage.Check(d.use(c.identity, c.feature, c.quantity))
+			noError(t, err)
+			page := ask(t, url.Values{"identity": {c.identity}, "feature": {c.feature}, "quantity": {fmt.Sprint(c.quantity)}})
+			says(t, page, http.StatusOK, c.words...)
+			if c.code != "" && decision.Code != c.code {
+				t.Errorf("the API says %q", decision.Code)
+			}
+			if decision.Code != "" {
+				says(t, page, http.StatusOK, "Denied", "The API answers "+string(decision.Code))
+			}
+		})
+	}
+
+	t.Run("takes what the API would not as a mistake in the form", func(t *testing.T) {
+		for field, value := range map[string]string{"quantity": "0", "amount": "1e9", "feature": "no-such", "identity": ""} {
+			fields := url.Values{"identity": {"ann"}, "feature": {"messages"}, "quantity": {"1"}}
+			fields.Set(field, value)
+			page := ask(t, fields)
+			if page.status != http.StatusUnprocessableEntity || !strings.Contains(page.body, `href="#field-`+field) {
+				t.Errorf("%s %q: status %d", field, value, page.status)
+			}
+		}
+	})
+
+	t.Run("asks nothing before it is asked", func(t *testing.T) {
+		if page := support.get(t, d.appPath("check")); page.status != http.StatusOK || strings.Contains(page.body, "The answer") {
+			t.Errorf("status %d", page.status)
+		}
+	})
+}
+
+func TestAdjustPage(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.deposit(t, "ann", 10)
+	path := d.walletPath(t, "ann", "adjust")
+	admin := d.join(t, tenancy.Admin)
+	wish := func(id ids.ID) url.Values {
+		return url.Values{"entry": {id.Format(ids.Transaction)}, "credit": {"tokens"}, "amount": {"2.5"}, "direction": {"out"}, "reason": {"granted twice"}}
+	}
+	holds := func(t *testing.T, want string) {
+		t.Helper()
+		w, err := d.tenant.Wallet(t.Context(), "ann")
+		if err != nil || w.Balances[0].Amount.Credits() != want {
+			t.Errorf("the wallet holds %v, %v", w.Balances, err)
+		}
+	}
+
+	t.Run("support and developers are refused, by a forged form as well", func(t *testing.T) {
+		for _, role := range []tenancy.Role{tenancy.Support, tenancy.Developer} {
+			b := d.join(t, role)
+			if get, post := b.get(t, path), b.post(t, path, wish(ids.New())); get.status != http.StatusForbidden || post.status != http.StatusForbidden {
+				t.Errorf("%s: %d and %d", role, get.status, post.status)
+			}
+		}
+		holds(t, "10")
+	})
+
+	t.Run("wants everything, and keeps what was typed", func(t *testing.T) {
+		page := admin.post(t, path, url.Values{"entry": {ids.New().Format(ids.Transaction)}, "amount": {"much"}, "reason": {""}})
+		says(t, page, http.StatusUnprocessableEntity, "Say why", "Choose a credit", "at most nine decimals")
+		if !strings.Contains(page.body, `value="much"`) {
+			t.Error("the amount is gone")
+		}
+		too := wish(ids.New())
+		too.Set("amount", "10.000000001")
+		says(t, admin.post(t, path, too), http.StatusUnprocessableEntity, "The balance is 10")
+		holds(t, "10")
+	})
+
+	t.Run("writes the journal and the audit log, once for a form that is sent twice", func(t *testing.T) {
+		form := wish(ids.New())
+		for range 2 {
+			if page := admin.post(t, path, form); page.status != http.StatusSeeOther || page.location != d.walletPath(t, "ann") {
+				t.Fatalf("status %d, to %s", page.status, page.location)
+			}
+		}
+		holds(t, "7.5")
+		says(t, admin.get(t, d.walletPath(t, "ann")), http.StatusOK, "Adjustment", "granted twice", "−2.5 tokens", "Adds up")
+		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 10})
+		noError(t, err)
+		if len(log) != 1 || log[0].Action != "balance.adjust" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "granted twice") {
+			t.Errorf("the audit log has %+v", log)
+		}
+		id := form.Get("entry")
+		says(t, admin.get(t, d.appPath("transactions", id)), http.StatusOK, "granted twice", admin.user.Name)
+	})
+}
+
+func TestDeskLists(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	support := d.join(t, tenancy.Support)
+	d.deposit(t, hostileIdentity, 10)
+	d.track(t, d.use(hostileIdentity, "messages", 1))
+	d.track(t, d.use(hostileIdentity, "messages", 1_000))
+	today := time.UnixMilli(d.site.now()).UTC().Format(dayLayout)
+
+	t.Run("events", func(t *testing.T) {
+		says(t, support.get(t, d.appPath("events")), http.StatusOK, "messages", "1.5 tokens")
+		says(t, support.get(t, d.appPath("events")+"?feature=daily"), http.StatusOK, "No events here")
+		says(t, support.get(t, d.appPath("events")+"?event=none"), http.StatusOK, "No events here")
+		if page := support.get(t, d.appPath("events")+"?before=nonsense"); page.status != http.StatusNotFound {
+			t.Errorf("a cursor that is none: %d", page.status)
+		}
+	})
+	t.Run("deposits", func(t *testing.T) {
+		says(t, support.get(t, d.appPath("deposits")+"?kind=deposit&credit=tokens&from="+today+"&to="+today), http.StatusOK, "+10 tokens")
+		says(t, support.get(t, d.appPath("deposits")+"?kind=grant"), http.StatusOK, "No deposits here")
+		says(t, support.get(t, d.appPath("deposits")+"?from=2001-01-01&to=2001-01-02"), http.StatusOK, "No deposits here")
+		says(t, support.get(t, d.appPath("deposits")+"?from=soon"), http.StatusUnprocessableEntity, "Give a day")
+	})
+	t.Run("deposits as a file, in which nothing is a formula", func(t *testing.T) {
+		file := support.get(t, d.appPath("deposits.csv")+"?kind=deposit")
+		if file.status != http.StatusOK || !strings.HasPrefix(file.header.Get("Content-Type"), "text/csv") {
+			t.Fatalf("status %d, %q", file.status, file.header.Get("Content-Type"))
+		}
+		if !strings.Contains(file.body, `"'=<script>`) || !strings.Contains(file.body, ",10,10000000000,") {
+			t.Errorf("got %s", file.body)
+		}
+	})
+	t.Run("subscriptions and checkouts, before there are any", func(t *testing.T) {
+		says(t, support.get(t, d.appPath("subscriptions")+"?status=hold"), http.StatusOK, "No subscriptions here")
+		says(t, support.get(t, d.appPath("subscriptions")+"?status=active"), http.StatusOK, "No subscriptions here")
+		says(t, support.get(t, d.appPath("checkouts")+"?kind=topup&identity=ann"), http.StatusOK, "No checkouts here")
+	})
+	t.Run("requests, for developers and not for support", func(t *testing.T) {
+		d.db.NoteRequest(d.app.Scope(), store.Request{
+			ID: ids.New(), At: d.site.now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, KeyID: d.key.ID,
+		})
+		developer := d.join(t, tenancy.Developer)
+		says(t, developer.get(t, d.appPath("requests")+"?show=failed"), http.StatusOK,
+			"POST /v1/events", "409", "insufficient_balance", "2.3", "Server", d.key.Masked(), "1 of them failed")
+		if page := support.get(t, d.appPath("requests")); page.status != http.StatusForbidden {
+			t.Errorf("support gets %d", page.status)
+		}
+	})
+	t.Run("the overview counts all of it", func(t *testing.T) {
+		says(t, support.get(t, d.appPath()), http.StatusOK, "Charged 1.5 tokens", "Denied 1", "Active wallets 1", "Deposits 10 tokens", "insufficient_balance", "none in the 30 days before")
+		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "none yesterday")
+	})
+	t.Run("the overview leads somebody new", func(t *testing.T) {
+		r := newRig(t)
+		says(t, r.join(t, tenancy.Owner).get(t, r.appPath()), http.StatusOK, "Make a credit", "Track a first use", "Nothing was used in these days")
+	})
+}

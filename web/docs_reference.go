@@ -1,0 +1,118 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+
+	"purser/docs"
+	"purser/fault"
+	"purser/views/layout"
+	"purser/views/page"
+)
+
+func (s *Site) docsReference(v *visit) (answer, error) {
+	reference, err := s.reference()
+	if err != nil {
+		return answer{}, err
+	}
+	frame, err := v.docsFrame("API reference", "reference")
+	if err != nil {
+		return answer{}, err
+	}
+	frame.Nav = append(frame.Nav, referenceGroups(reference))
+	return show(page.DocsReferencePage(page.DocsReference{Frame: frame, Reference: reference})), nil
+}
+
+func (s *Site) docsGroup(v *visit) (answer, error) {
+	slug, err := v.param("group")
+	if err != nil {
+		return answer{}, err
+	}
+	reference, err := s.reference()
+	if err != nil {
+		return answer{}, err
+	}
+	group, found := reference.FindGroup(slug)
+	if !found {
+		return answer{}, fault.New(fault.PathNotFound)
+	}
+	frame, err := v.docsFrame(group.Name, referencePrefix+group.Slug)
+	if err != nil {
+		return answer{}, err
+	}
+	operations := layout.NavGroup{Title: "On this page"}
+	for _, op := range group.Operations {
+		operations.Items = append(operations.Items, layout.NavItem{Key: "#" + op.ID, Label: op.Summary, Href: "#" + op.ID})
+	}
+	frame.Nav = append(frame.Nav, referenceGroups(reference), operations)
+	return show(page.DocsGroupPage(page.DocsGroup{Frame: frame, Group: group, Address: s.server.Address})), nil
+}
+
+const referencePrefix = "/docs/reference/"
+
+func referenceGroups(reference *docs.Reference) layout.NavGroup {
+	groups := layout.NavGroup{Title: "API reference"}
+	for _, group := range reference.Groups {
+		path := referencePrefix + group.Slug
+		groups.Items = append(groups.Items, layout.NavItem{Key: path, Label: group.Name, Href: path})
+	}
+	return groups
+}
+
+// apiStatus is what each kind of refusal is to a program. People get other
+// statuses for some of them, so it is not statusOf.
+var apiStatus = map[fault.Kind]int{
+	fault.Invalid:       http.StatusBadRequest,
+	fault.Unauthorized:  http.StatusUnauthorized,
+	fault.Forbidden:     http.StatusForbidden,
+	fault.NotFound:      http.StatusNotFound,
+	fault.NotAllowed:    http.StatusMethodNotAllowed,
+	fault.Conflict:      http.StatusConflict,
+	fault.TooLarge:      http.StatusRequestEntityTooLarge,
+	fault.WrongMedia:    http.StatusUnsupportedMediaType,
+	fault.Unprocessable: http.StatusUnprocessableEntity,
+	fault.Limited:       http.StatusTooManyRequests,
+	fault.Internal:      http.StatusInternalServerError,
+}
+
+func docsStatus(kind fault.Kind) page.DocsStatus {
+	status := apiStatus[kind]
+	return page.DocsStatus{Status: status, Text: http.StatusText(status)}
+}
+
+func (s *Site) docsErrors(v *visit) (answer, error) {
+	frame, err := v.docsFrame("Error codes", "error-codes")
+	if err != nil {
+		return answer{}, err
+	}
+	var statuses []page.DocsStatus
+	for _, code := range fault.Codes() {
+		f := fault.New(code)
+		status := docsStatus(f.Kind())
+		at := slices.IndexFunc(statuses, func(s page.DocsStatus) bool { return s.Status == status.Status })
+		if at < 0 {
+			at = len(statuses)
+			statuses = append(statuses, status)
+		}
+		statuses[at].Codes = append(statuses[at].Codes, f)
+	}
+	slices.SortFunc(statuses, func(a, b page.DocsStatus) int { return a.Status - b.Status })
+	return show(page.DocsErrorsPage(page.DocsErrors{Frame: frame, Statuses: statuses})), nil
+}
+
+func (s *Site) docsError(v *visit) (answer, error) {
+	name, err := v.param("code")
+	if err != nil {
+		return answer{}, err
+	}
+	code := fault.Code(name)
+	if !fault.Known(code) {
+		return answer{}, fault.New(fault.PathNotFound)
+	}
+	frame, err := v.docsFrame(name, "error-codes")
+	if err != nil {
+		return answer{}, err
+	}
+	f := fault.New(code)
+	return show(page.DocsErrorPage(page.DocsError{Frame: frame, Fault: f, Status: docsStatus(f.Kind())})), nil
+}

@@ -1,0 +1,198 @@
+package web
+
+import (
+	"html"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"purser/docs"
+	"purser/fault"
+	"purser/store/storetest"
+	"purser/tenancy"
+)
+
+// newDocsRig is a site that knows the document of the API.
+func newDocsRig(t *testing.T) *rig {
+	t.Helper()
+	document, err := os.ReadFile("../api/openapi.yaml")
+	noError(t, err)
+	return newRigOn(t, Options{Store: storetest.Open(t), BaseURL: "https://purser.example", Document: document})
+}
+
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	r := newDocsRig(t)
+	guest := r.browser()
+
+	t.Run("shows every guide to everybody", func(t *testing.T) {
+		guides, err := docs.Guides()
+		noError(t, err)
+		for _, guide := range guides {
+			page := guest.get(t, "/docs/"+guide.Slug)
+			if page.status != http.StatusOK || !strings.Contains(page.body, html.EscapeString(guide.Title)+"</bdi></h1>") {
+				t.Errorf("%s: %d", guide.Slug, page.status)
+			}
+		}
+	})
+
+	t.Run("gives a guide as it is written", func(t *testing.T) {
+		page := guest.get(t, "/docs/start.md")
+		want, err := os.ReadFile("../docs/start.md")
+		noError(t, err)
+		if page.body != string(want) || page.header.Get("Content-Type") != "text/markdown; charset=utf-8" {
+			t.Errorf("%s:\n%.200s", page.header.Get("Content-Type"), page.body)
+		}
+	})
+
+	t.Run("has no page for what is not there", func(t *testing.T) {
+		for _, path := range []string{"/docs/missing", "/docs/missing.md", "/docs/errors/no_such_code", "/docs/reference/missing", "/docs/..%2Fguides.go", "/docs/doc.go"} {
+			if page := guest.get(t, path); page.status != http.StatusNotFound {
+				t.Errorf("%s answers %d", path, page.status)
+			}
+		}
+	})
+
+	t.Run("leads back who is signed in, and to the sign-in who is not", func(t *testing.T) {
+		member := r.join(t, tenancy.Developer)
+		if page := member.get(t, "/docs"); !strings.Contains(page.body, `href="/o"`) || strings.Contains(page.body, `href="/login"`) {
+			t.Error("somebody who is signed in finds no way back")
+		}
+		if page := guest.get(t, "/docs"); !strings.Contains(page.body, `href="/login"`) {
+			t.Error("a guest finds no way in")
+		}
+	})
+
+	t.Run("explains every code", func(t *testing.T) {
+		for _, code := range fault.Codes() {
+			page := guest.get(t, "/docs/errors/"+string(code))
+			body := html.UnescapeString(page.body)
+			for _, want := range []string{string(code), fault.New(code).Message[:20], code.Meaning().When, code.Meaning().Do} {
+				if page.status != http.StatusOK || !strings.Contains(body, want) {
+					t.Errorf("%s answers %d without %q", code, page.status, want)
+				}
+			}
+		}
+	})
+}
+
+func TestDocsReference(t *testing.T) {
+	t.Parallel()
+	r := newDocsRig(t)
+	guest := r.browser()
+	reference, err := r.site.reference()
+	noError(t, err)
+
+	t.Run("lists each operation, and shows it with a command for this server", func(t *testing.T) {
+		list := guest.get(t, "/docs/reference")
+		for _, group := range reference.Groups {
+			page := guest.get(t, "/docs/reference/"+group.Slug)
+			body := html.UnescapeString(page.body)
+			for _, op := range group.Operations {
+				if !strings.Contains(list.body, `href="/docs/reference/`+group.Slug+"#"+op.ID+`"`) {
+					t.Errorf("%s is not listed", op.ID)
+				}
+				for _, want := range []string{`id="` + op.ID + `"`, "<strong>" + op.Method + "</strong> " + op.Path, op.Curl("https://purser.example")} {
+					if !strings.Contains(body, want) {
+						t.Errorf("%s: there is no %s", op.ID, want)
+					}
+				}
+			}
+		}
+	})
+
+	t.Run("shows bounds, defaults, nested fields and the permission", func(t *testing.T) {
+		for path, wants := range map[string][]string{
+			"usage":    {"1 to 200 characters", "default 1", "events:ingest"},
+			"features": {"one of fixed, callback"},
+			"plans":    {"featureLimits[].overage"},
+		} {
+			body := html.UnescapeString(guest.get(t, "/docs/reference/"+path).body)
+			for _, want := range wants {
+				if !strings.Contains(body, want) {
+					t.Errorf("%s: there is no %q", path, want)
+				}
+			}
+		}
+	})
+}
+
+func TestLLMs(t *testing.T) {
+	t.Parallel()
+	guest := newDocsRig(t).browser()
+	list := guest.get(t, "/llms.txt")
+	if list.status != http.StatusOK || !strings.HasPrefix(list.body, "# Purser\n\n> ") {
+		t.Fatalf("%d: %.100s", list.status, list.body)
+	}
+	for _, found := range regexp.MustCompile(`\]\(https://purser\.example(/[^)]+)\)`).FindAllStringSubmatch(list.body, -1) {
+		if found[1] == "/v1/openapi.json" { // the API's own
+			continue
+		}
+		if page := guest.get(t, found[1]); page.status != http.StatusOK {
+			t.Errorf("%s answers %d", found[1], page.status)
+		}
+	}
+	whole := guest.get(t, "/llms-full.txt")
+	for _, want := range []string{"# Getting started", "# What Purser does a second", "`insufficient_balance` (409)"} {
+		if !strings.Contains(whole.body, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
+// TestDocsLinks follows every link from /docs and below it, fragments included.
+func TestDocsLinks(t *testing.T) {
+	t.Parallel()
+	r := newDocsRig(t)
+	guest := r.browser()
+	link := regexp.MustCompile(`\s(?:href|src)="([^"]+)"`)
+	anchor := regexp.MustCompile(`\sid="([^"]+)"`)
+	anchors := map[string]map[string]bool{} // of each page
+	type reference struct{ from, path, fragment string }
+	var fragments []reference
+	queue := []string{"/docs"}
+	for len(queue) > 0 {
+		path := queue[0]
+		queue = queue[1:]
+		if anchors[path] != nil {
+			continue
+		}
+		anchors[path] = map[string]bool{}
+		page := guest.get(t, path)
+		if page.status != http.StatusOK {
+			t.Errorf("%s answers %d", path, page.status)
+		}
+		if !strings.HasPrefix(path, "/docs") {
+			continue
+		}
+		for _, found := range anchor.FindAllStringSubmatch(page.body, -1) {
+			if anchors[path][found[1]] {
+				t.Errorf("%s has the id %s twice", path, found[1])
+			}
+			anchors[path][found[1]] = true
+		}
+		for _, found := range link.FindAllStringSubmatch(page.body, -1) {
+			target, fragment, _ := strings.Cut(html.UnescapeString(found[1]), "#")
+			switch {
+			case strings.HasPrefix(target, "https://"), target == "/v1/openapi.json", target == "/login", target == "/":
+				continue
+			case target == "":
+				target = path
+			}
+			queue = append(queue, target)
+			if fragment != "" {
+				fragments = append(fragments, reference{path, target, fragment})
+			}
+		}
+	}
+	for _, f := range fragments {
+		if !anchors[f.path][f.fragment] {
+			t.Errorf("%s links to %s#%s, which is not there", f.from, f.path, f.fragment)
+		}
+	}
+	if len(anchors) < 60 {
+		t.Errorf("only %d pages were found", len(anchors))
+	}
+}

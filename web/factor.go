@@ -1,0 +1,126 @@
+package web
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy/credential"
+	"purser/tenancy/vault"
+	"purser/views/page"
+)
+
+const wrongCode = "This code is not right, or it was used already. Wait for the next one and type that."
+
+// checkCode counts the attempt, then takes a code of the authenticator or a
+// recovery code. Either works once.
+func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
+	subject := codeSubject(user.Format(ids.User))
+	if err := v.attempt(subject); err != nil {
+		return false, err
+	}
+	person := v.site.store.Person(user)
+	factor, err := person.Factor(v.context)
+	if err != nil {
+		return false, err
+	}
+	seed, err := v.site.vault.Open(seedPlace(user), factor.SealedSeed)
+	if err != nil {
+		return false, err
+	}
+	if step, found := credential.Seed(seed).Step(code, factor.LastStep, v.site.now()); found {
+		right, err = person.UseStep(v.context, step)
+	} else if recovery := credential.ParseRecoveryCode(code); recovery != "" {
+		right, err = person.UseRecoveryCode(v.context, recovery.Hash())
+	}
+	if err != nil || !right {
+		return false, err
+	}
+	return true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
+}
+
+func seedPlace(user ids.ID) vault.Place { return vault.Place{Purpose: "totp seed", Row: user} }
+
+// factorPage shows a new seed. It is kept nowhere yet: the form carries it back,
+// sealed for this person.
+func (s *Site) factorPage(v *visit) (answer, error) {
+	seed, err := credential.NewSeed(rand.Reader)
+	if err != nil {
+		return answer{}, err
+	}
+	view, err := v.factorSetup(page.Draft{}, seed)
+	return show(view), err
+}
+
+func (s *Site) addFactor(v *visit) (answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	sealed, err := base64.StdEncoding.DecodeString(f.raw("seed"))
+	if err != nil {
+		return answer{}, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Begin again from your account.")
+	}
+	seed, err := s.vault.Open(seedPlace(v.user.ID), sealed)
+	if err != nil {
+		return answer{}, fault.Newf(fault.InvalidRequest, "This form is not yours, or it is too old. Begin again from your account.")
+	}
+	step, found := credential.Seed(seed).Step(f.text("code"), 0, s.now())
+	if !found {
+		f.fail("code", "This code does not fit the key. Check that the clock of the authenticator is right, and type the code that it shows now.")
+		view, err := v.factorSetup(f.draft(), seed)
+		return invalid(view), err
+	}
+	codes, hashes, err := newRecoveryCodes()
+	if err != nil {
+		return answer{}, err
+	}
+	err = v.person().AddFactor(v.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, s.now(), v.bearer.token)
+	if err != nil {
+		return answer{}, err
+	}
+	return v.showRecoveryCodes(codes)
+}
+
+// replaceCodes makes new recovery codes; the old ones end.
+func (s *Site) replaceCodes(v *visit) (answer, error) {
+	if _, err := v.person().Factor(v.context); err != nil {
+		return answer{}, err
+	}
+	codes, hashes, err := newRecoveryCodes()
+	if err != nil {
+		return answer{}, err
+	}
+	if err := v.person().ReplaceRecoveryCodes(v.context, hashes); err != nil {
+		return answer{}, err
+	}
+	return v.showRecoveryCodes(codes)
+}
+
+func (s *Site) removeFactor(v *visit) (answer, error) {
+	if err := v.person().RemoveFactor(v.context, v.bearer.token); err != nil {
+		return answer{}, err
+	}
+	return v.done("/account", "The authenticator is off.")
+}
+
+func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err error) {
+	codes, err = credential.NewRecoveryCodes(rand.Reader)
+	for _, code := range codes {
+		hashes = append(hashes, code.Hash())
+	}
+	return codes, hashes, err
+}
+
+// showRecoveryCodes answers with the codes themselves: after a redirect somebody
+// would have to keep them.
+func (v *visit) showRecoveryCodes(codes []credential.Token) (answer, error) {
+	var lines []string
+	for _, code := range codes {
+		lines = append(lines, string(code))
+	}
+	return show(page.RecoveryCodesPage(page.RecoveryCodes{Frame: v.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n")})), nil
+}

@@ -1,0 +1,175 @@
+package web
+
+import (
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// serve answers one route. The session is kept before anything is sent, so when
+// its store fails nothing gets out but the failure.
+func (s *Site) serve(r route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Response().Header().Get(echo.HeaderXRequestID) == "" {
+			c.Response().Header().Set(echo.HeaderXRequestID, ids.New().Format(ids.Request))
+		}
+		v := &visit{site: s, echo: c}
+		if err := v.loadSession(c.Request()); err != nil {
+			return err
+		}
+		c.SetRequest(c.Request().WithContext(v.context))
+		reply, err := v.answer(r)
+		if err != nil {
+			if reply, err = v.explain(err); err != nil {
+				return err
+			}
+		}
+		// The whole page before the first byte, and before the session, whose flash it takes.
+		if reply, err = reply.render(v.context, v.formToken()); err != nil {
+			return err
+		}
+		if err := v.keepSession(); err != nil {
+			return err
+		}
+		return reply.send(c)
+	}
+}
+
+// answer lets the visitor through to the handler, or says why not. The order
+// matters: a foreign page is refused before anybody's session is looked at, and an
+// organization that is not one's own before what one may do in it.
+func (v *visit) answer(r route) (answer, error) {
+	if err := v.site.crossOrigin.Check(v.request()); err != nil {
+		return answer{}, fault.Newf(fault.PermissionDenied, "The request came from another site. Nothing was done with it.")
+	}
+	if err := v.identify(r); err != nil {
+		if errors.Is(err, errNotSignedIn) {
+			return v.toLogin(), nil
+		}
+		return answer{}, err
+	}
+	if v.isSignedIn() && r.method != http.MethodGet {
+		if err := v.checkFormToken(); err != nil {
+			return answer{}, err
+		}
+	}
+	if r.fresh && !v.isFresh() {
+		return v.toConfirm(), nil
+	}
+	return r.handle(v)
+}
+
+var errNotSignedIn = errors.New("web: nobody is signed in")
+
+// identify finds who is there and where they are, and refuses who may not be.
+func (v *visit) identify(r route) error {
+	if v.bearer.userID.IsZero() {
+		if r.need == anyone {
+			return nil
+		}
+		return errNotSignedIn
+	}
+	inOrg := strings.HasPrefix(r.path, orgNeeded)
+	slug := ""
+	if inOrg {
+		slug = v.echo.Param("org")
+	}
+	around, err := v.site.store.Person(v.bearer.userID).Look(v.context, slug)
+	if err != nil {
+		return err
+	}
+	v.user, v.orgs = around.User, around.Organizations
+	v.org, v.member, v.apps = around.Org, around.Member, around.Applications
+	if !inOrg {
+		return nil
+	}
+	if strings.HasPrefix(r.path, appNeeded) {
+		if err := v.findApplication(v.echo.Param("app")); err != nil {
+			return err
+		}
+	}
+	if p, byPermission := r.need.(tenancy.Permission); byPermission {
+		return v.member.Permissions().Require(p)
+	}
+	return nil
+}
+
+func (v *visit) findApplication(slug string) error {
+	for _, app := range v.apps {
+		if app.Slug != slug {
+			continue
+		}
+		v.app = app
+		if app.Live { // its clock is the server's
+			return nil
+		}
+		ahead, err := v.site.store.App(app.Scope()).ClockOffset(v.context)
+		v.ahead = ahead
+		return err
+	}
+	return fault.New(fault.PathNotFound)
+}
+
+// checkFormToken refuses a form that was not on a page of this session. Browsers
+// say where a request comes from, and the guard above asks them; this is for those
+// that do not.
+func (v *visit) checkFormToken() error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	want := v.formToken()
+	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(formTokenField)), []byte(want)) != 1 {
+		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was done. Go back, reload it, and send it again.")
+	}
+	return nil
+}
+
+// toLogin leads to the sign-in and back to the page that was asked for.
+func (v *visit) toLogin() answer { return v.lead("/login") }
+
+// toConfirm leads to the page that asks for the password again.
+func (v *visit) toConfirm() answer { return v.lead("/confirm") }
+
+// lead sends the visitor to a page that comes first. A part of a page cannot show
+// it, so htmx is told to load it whole.
+func (v *visit) lead(first string) answer {
+	target := first + "?" + url.Values{"next": {v.returnPath()}}.Encode()
+	if v.isHTMX() {
+		return answer{status: http.StatusUnauthorized}.with("HX-Redirect", target)
+	}
+	return redirect(target)
+}
+
+// returnPath is where to go on afterwards: the page itself, or for a form the page
+// that it was on.
+func (v *visit) returnPath() string {
+	r := v.request()
+	if r.Method == http.MethodGet && !v.isHTMX() {
+		return localPath(r.URL.RequestURI())
+	}
+	from, err := url.Parse(r.Referer())
+	if err != nil || from.Host != r.Host {
+		return "/"
+	}
+	return localPath(from.RequestURI())
+}
+
+// localPath is the path when it leads nowhere but to this server. Browsers read
+// //host and /\host as another server's address.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
+}

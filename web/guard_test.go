@@ -1,0 +1,132 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"purser/tenancy"
+)
+
+func TestLocalPath(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/o/acme?x=1#y": "/o/acme?x=1#y", "": "/", "o/acme": "/", "//evil.example": "/", `/\evil.example`: "/",
+		"https://evil.example/": "/", "javascript:alert(1)": "/", "/o\r\nSet-Cookie: x": "/", "/\t/evil.example": "/", "///evil": "/",
+	} {
+		if got := localPath(path); got != want {
+			t.Errorf("%q becomes %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]route{
+		"a permission outside an organization": get("/keys", tenancy.KeysRead, nil),
+		"a membership outside an organization": get("/o", anyMember, nil),
+		"an organization open to anyone":       get("/o/{org}/keys", anyone, nil),
+		"an organization open to any account":  get("/o/{org}", signedIn, nil),
+		"a password asked of nobody":           fresh(get("/docs", anyone, nil)),
+	} {
+		if r.check() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if err := get("/o/{org}/a/{app}/keys", tenancy.KeysRead, nil).check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAForeignPageGainsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	fields := url.Values{"name": {"Taken over"}}
+	unchanged := func(t *testing.T) {
+		t.Helper()
+		if org, err := r.db.Org(r.org.ID).Organization(t.Context()); err != nil || org.Name != r.org.Name {
+			t.Errorf("the organization is called %q, %v", org.Name, err)
+		}
+	}
+	for name, header := range map[string]http.Header{
+		"from another site":                    {"Sec-Fetch-Site": {"cross-site"}},
+		"from a sibling host":                  {"Sec-Fetch-Site": {"same-site"}},
+		"from another origin, in old browsers": {"Sec-Fetch-Site": {""}, "Origin": {"https://evil.example"}},
+		"from nowhere, in a sandboxed frame":   {"Sec-Fetch-Site": {"cross-site"}, "Origin": {"null"}},
+	} {
+		t.Run("with a form "+name, func(t *testing.T) {
+			owner := r.join(t, tenancy.Owner)
+			owner.header = header
+			if got := owner.post(t, r.orgPath("settings"), fields); got.status != http.StatusForbidden {
+				t.Errorf("status %d", got.status)
+			}
+			unchanged(t)
+		})
+	}
+	for name, token := range map[string]string{"without its token": "", "with a token of another session": r.join(t, tenancy.Owner).formToken} {
+		t.Run("with a form "+name, func(t *testing.T) {
+			owner := r.join(t, tenancy.Owner)
+			owner.formToken = token
+			if got := owner.post(t, r.orgPath("settings"), fields); got.status != http.StatusForbidden {
+				t.Errorf("status %d", got.status)
+			}
+			unchanged(t)
+		})
+	}
+	t.Run("while the site's own form works", func(t *testing.T) {
+		owner := r.join(t, tenancy.Owner)
+		shown := owner.get(t, r.orgPath("settings"))
+		if !strings.Contains(shown.body, `name="`+formTokenField+`" value="`+owner.formToken+`"`) {
+			t.Error("the form has no token")
+		}
+		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {"Renamed"}}); got.status != http.StatusSeeOther {
+			t.Errorf("status %d\n%s", got.status, got.body)
+		}
+		if after := owner.get(t, r.orgPath("settings")); !strings.Contains(after.body, "The name is saved.") || !strings.Contains(after.body, "Renamed") {
+			t.Error("the next page does not say it")
+		}
+		if again := owner.get(t, r.orgPath("settings")); strings.Contains(again.body, "The name is saved.") {
+			t.Error("it is said twice")
+		}
+	})
+}
+
+func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	foreign := r.newOrganization(t, "Foreign")
+	theirs := r.newApplication(t, foreign, "Secret plans", false)
+	owner := r.join(t, tenancy.Owner)
+	missing := owner.get(t, "/o/no-such-organization")
+	if missing.status != http.StatusNotFound {
+		t.Fatalf("status %d", missing.status)
+	}
+	plain := func(s seen) string { return strings.ReplaceAll(s.body, s.header.Get("X-Request-Id"), "") }
+	for _, path := range []string{
+		"/o/" + foreign.Slug, "/o/" + foreign.Slug + "/members", "/o/" + foreign.Slug + "/a/" + theirs.Slug + "/keys",
+		r.orgPath("a", "no-such-application", "keys"), r.orgPath("a", theirs.Slug, "keys"),
+	} {
+		got := owner.get(t, path)
+		if got.status != http.StatusNotFound || plain(got) != plain(missing) {
+			t.Errorf("%s answers %d and differs from a page that is not there:\n%s", path, got.status, got.body)
+		}
+	}
+	t.Run("and who is not signed in is led to the sign-in everywhere", func(t *testing.T) {
+		nobody := r.browser()
+		for _, path := range []string{"/o/" + foreign.Slug, "/o/no-such-organization", r.orgPath("members"), "/account"} {
+			got := nobody.get(t, path)
+			if want := "/login?next=" + url.QueryEscape(path); got.status != http.StatusSeeOther || got.location != want {
+				t.Errorf("%s answers %d, %s", path, got.status, got.location)
+			}
+		}
+	})
+	t.Run("and a part of a page is told to load the sign-in whole", func(t *testing.T) {
+		nobody := r.browser()
+		nobody.header.Set("HX-Request", "true")
+		got := nobody.get(t, r.orgPath("audit"))
+		if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("HX-Redirect"), "/login?") {
+			t.Errorf("status %d, %q", got.status, got.header.Get("HX-Redirect"))
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package web
+
+import (
+	"crypto/rand"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/tenancy"
+	"purser/views/page"
+)
+
+const dayInMilliseconds = 24 * 60 * 60 * 1000
+
+func (s *Site) newKey(v *visit) (answer, error) {
+	return show(page.NewAPIKey(v.keyForm(ids.New(), page.KeyValues{Preset: string(keys.Ingestion), Lifetime: "none"}))), nil
+}
+
+// createKey makes the key and shows its secret in this very reply, the only one
+// that ever holds it. The form brings the id of the key to be, so that a form that
+// is sent again finds the key made, and shows no secret.
+func (s *Site) createKey(v *visit) (answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	id, err := ids.Parse(ids.APIKey, f.raw("id"))
+	if err != nil || id.IsZero() {
+		return answer{}, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Open it again from the list of keys.")
+	}
+	spec, err := v.keySpec(f, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if !f.ok() {
+		form := v.keyForm(id, page.KeyValues{
+			Name: f.text("name"), Preset: f.text("preset"), Permissions: f.list("permissions"), Lifetime: f.text("lifetime"),
+		})
+		form.Problems = f.problems
+		return invalid(page.NewAPIKey(form)), nil
+	}
+	key, secret, err := keys.New(spec, v.member.Permissions(), v.site.now(), rand.Reader)
+	if err != nil {
+		return answer{}, err
+	}
+	err = v.tenant().CreateKey(v.context, key)
+	if fault.Is(err, fault.AlreadyExists) {
+		return v.alreadyCreated(id)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return show(page.NewSecret(page.KeySecret{
+		Frame: v.frame(key.Name, "keys"), Base: v.appPath("keys"), Key: key, Secret: secret,
+	})), nil
+}
+
+// keySpec reads the form. Boxes that were ticked before another preset was chosen
+// count for nothing.
+func (v *visit) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
+	spec = keys.Spec{ID: id, App: v.app, CreatedBy: v.user.ID}
+	spec.Name, err = tenancy.ParseName(f.text("name"))
+	if err := f.check("name", err); err != nil {
+		return spec, err
+	}
+	spec.Preset = choice(f, "preset", keys.Presets()...)
+	if spec.Preset == keys.Custom {
+		spec.Custom, err = tenancy.ParsePermissions(f.list("permissions"))
+		if err := f.check("permissions", err); err != nil {
+			return spec, err
+		}
+		if spec.Custom.IsEmpty() {
+			f.fail("permissions", "Tick at least one permission, or choose another of the above.")
+		}
+	}
+	lifetimes := map[string]int64{}
+	var values []string
+	for _, l := range page.Lifetimes() {
+		lifetimes[l.Value] = l.Days
+		values = append(values, l.Value)
+	}
+	if days := lifetimes[choice(f, "lifetime", values...)]; days > 0 {
+		spec.ExpiresAt = v.site.now() + days*dayInMilliseconds
+	}
+	return spec, nil
+}
+
+func (v *visit) keyForm(id ids.ID, values page.KeyValues) page.KeyForm {
+	return page.KeyForm{
+		Frame: v.frame("New API key", "keys"), Base: v.appPath("keys"), ID: id.Format(ids.APIKey),
+		Maker: v.member.Permissions(), Values: values,
+	}
+}
+
+// alreadyCreated answers a form that was sent again.
+func (v *visit) alreadyCreated(id ids.ID) (answer, error) {
+	key, err := v.tenant().Key(v.context, id)
+	if err != nil {
+		return answer{}, err
+	}
+	return conflict(page.AlreadyCreated(page.KeyMadeBefore{
+		Frame: v.frame(key.Name, "keys"), Base: v.appPath("keys"), Key: key,
+	})), nil
+}

@@ -1,0 +1,202 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/credential"
+	"purser/views/page"
+)
+
+// How long somebody who gave the password may take to find the authenticator.
+const codeWithin = 10 * time.Minute
+
+// One sentence for every way in which a sign-in fails, so that it tells nothing
+// about who has an account.
+const notThese = "The address and the password do not fit together. Check both, and type the password again."
+
+func (s *Site) loginPage(v *visit) (answer, error) {
+	if v.isSignedIn() {
+		return redirect("/o"), nil
+	}
+	return show(page.LoginPage(page.Login{Next: localPath(v.query("next")), SignedOut: v.query("left") != ""})), nil
+}
+
+func (s *Site) login(v *visit) (answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	next := localPath(f.raw("next"))
+	account, right, err := v.checkPassword(f.text("email"), f.raw("password"))
+	if err != nil {
+		return answer{}, err
+	}
+	if !right {
+		f.fail("", notThese)
+		return invalid(page.LoginPage(page.Login{Draft: f.draft("email"), Next: next})), nil
+	}
+	if account.HasFactor {
+		return v.askForCode(account.UserID, next)
+	}
+	return v.enter(account.UserID, next)
+}
+
+// checkPassword counts the attempt, then compares. An address without an account
+// costs the same look and the same hash as one with.
+func (v *visit) checkPassword(typed, password string) (account store.Account, right bool, err error) {
+	email, err := tenancy.ParseEmail(typed)
+	if err != nil {
+		email = strings.ToLower(typed) // no account has it, and it is counted all the same
+	}
+	subject := passwordSubject(email)
+	if err := v.attempt(subject); err != nil {
+		return account, false, err
+	}
+	account, err = v.site.store.Entrance().Account(v.context, email)
+	known := err == nil
+	if !known {
+		if !fault.Is(err, fault.PathNotFound) {
+			return account, false, err
+		}
+		account.Encoded = credential.Dummy
+	}
+	right, outdated, err := v.site.passwords.check(v.context, password, account.Encoded)
+	if err != nil {
+		return account, false, err
+	}
+	if !right || !known {
+		v.site.log.Warn("sign-in refused", "request", v.requestID(), "address", v.bearer.address)
+		return account, false, nil
+	}
+	if outdated {
+		encoded, err := v.site.passwords.hash(v.context, password)
+		if err != nil {
+			return account, false, err
+		}
+		if err := v.site.store.Person(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
+			return account, false, err
+		}
+	}
+	return account, true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
+}
+
+// enter signs in and goes on.
+func (v *visit) enter(user ids.ID, next string) (answer, error) {
+	if err := v.signIn(user); err != nil {
+		return answer{}, err
+	}
+	v.site.log.Info("signed in", "request", v.requestID(), "user", user.Format(ids.User))
+	if next == "/" {
+		next = "/o"
+	}
+	return redirect(next), nil
+}
+
+// askForCode remembers who has given the password. They are not signed in yet.
+func (v *visit) askForCode(user ids.ID, next string) (answer, error) {
+	if err := v.site.sessions.RenewToken(v.context); err != nil {
+		return answer{}, err
+	}
+	v.put(sessionAwaiting, user.Format(ids.User))
+	v.prove()
+	return redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
+}
+
+// awaited is who has given the password some minutes ago and still owes a code.
+func (v *visit) awaited() (user ids.ID, waiting bool) {
+	m := v.site.sessions
+	user, err := ids.Parse(ids.User, m.GetString(v.context, sessionAwaiting))
+	age := v.site.now() - m.GetInt64(v.context, sessionProvenAt)
+	return user, err == nil && age >= 0 && age <= codeWithin.Milliseconds()
+}
+
+func (s *Site) codePage(v *visit) (answer, error) {
+	if _, waiting := v.awaited(); !waiting {
+		return redirect("/login"), nil
+	}
+	return show(page.SecondStepPage(page.SecondStep{Next: localPath(v.query("next"))})), nil
+}
+
+func (s *Site) loginCode(v *visit) (answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	user, waiting := v.awaited()
+	if !waiting {
+		return redirect("/login"), nil
+	}
+	next := localPath(f.raw("next"))
+	right, err := v.checkCode(user, f.text("code"))
+	if err != nil {
+		return answer{}, err
+	}
+	if !right {
+		f.fail("code", wrongCode)
+		return invalid(page.SecondStepPage(page.SecondStep{Draft: f.draft(), Next: next})), nil
+	}
+	return v.enter(user, next)
+}
+
+// confirmPage asks for the password again.
+func (s *Site) confirmPage(v *visit) (answer, error) {
+	view, err := v.again(page.Draft{}, localPath(v.query("next")))
+	return show(view), err
+}
+
+func (v *visit) again(d page.Draft, next string) (templ.Component, error) {
+	_, err := v.person().Factor(v.context)
+	if err != nil && !fault.Is(err, fault.PathNotFound) {
+		return nil, err
+	}
+	return page.AgainPage(page.Again{Draft: d, Frame: v.frame("Confirm", ""), Next: next, NeedsCode: err == nil}), nil
+}
+
+func (s *Site) confirm(v *visit) (answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	next := localPath(f.raw("next"))
+	account, right, err := v.checkPassword(v.user.Email, f.raw("password"))
+	if err != nil {
+		return answer{}, err
+	}
+	if !right {
+		f.fail("password", "This is not your password. Type it again.")
+	} else if account.HasFactor {
+		if right, err = v.checkCode(v.user.ID, f.text("code")); err != nil {
+			return answer{}, err
+		}
+		if !right {
+			f.fail("code", wrongCode)
+		}
+	}
+	if !f.ok() {
+		view, err := v.again(f.draft(), next)
+		return invalid(view), err
+	}
+	if err := s.sessions.RenewToken(v.context); err != nil {
+		return answer{}, err
+	}
+	v.prove()
+	if next == "/" {
+		next = "/o"
+	}
+	return redirect(next), nil
+}
+
+func (s *Site) logout(v *visit) (answer, error) {
+	if err := v.signOut(); err != nil {
+		return answer{}, err
+	}
+	return redirect("/login?left=1"), nil
+}

@@ -1,0 +1,276 @@
+package web
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/credential"
+)
+
+const password = "nine green herons wade"
+
+// clock is a server's clock that a test moves.
+type clock struct{ ms atomic.Int64 }
+
+func (c *clock) now() int64              { return c.ms.Load() }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// newClockRig is a rig whose clock stands. It has a database of its own: what is
+// too old by its clock is still good elsewhere.
+func newClockRig(t *testing.T) (*rig, *clock) {
+	t.Helper()
+	c := &clock{}
+	c.ms.Store(time.Now().UnixMilli())
+	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	return newRigOn(t, Options{Store: db, Now: c.now}), c
+}
+
+// withPassword gives the browser's user a password, once hashed for all tests.
+func (b *browser) withPassword(t *testing.T) {
+	t.Helper()
+	encoded, err := hashedOnce()
+	noError(t, err)
+	noError(t, b.rig.db.Person(b.user.ID).ChangePassword(t.Context(), encoded, b.rig.site.now(), ""))
+}
+
+var hashedOnce = sync.OnceValues(func() (string, error) { return credential.HashPassword(password, rand.Reader) })
+
+func (b *browser) login(t *testing.T, email, typed string) seen {
+	t.Helper()
+	return b.post(t, "/login", url.Values{"email": {email}, "password": {typed}, "next": {"/account"}})
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	r, _ := newClockRig(t)
+	member := r.join(t, tenancy.Support)
+	member.withPassword(t)
+
+	t.Run("lets in who knows the password, and goes on", func(t *testing.T) {
+		b := r.browser()
+		if got := b.login(t, " "+strings.ToUpper(member.user.Email), password); got.status != http.StatusSeeOther || got.location != "/account" {
+			t.Fatalf("status %d, %s\n%s", got.status, got.location, got.body)
+		}
+		if got := b.get(t, "/account"); got.status != http.StatusOK || !strings.Contains(got.body, member.user.Email) {
+			t.Errorf("status %d", got.status)
+		}
+		if got := b.get(t, "/login"); got.status != http.StatusSeeOther || got.location != "/o" {
+			t.Errorf("who is signed in is asked again: %d", got.status)
+		}
+	})
+
+	t.Run("leads nowhere but to this server", func(t *testing.T) {
+		got := r.browser().post(t, "/login", url.Values{"email": {member.user.Email}, "password": {password}, "next": {"//evil.example"}})
+		if got.location != "/o" {
+			t.Errorf("it leads to %s", got.location)
+		}
+	})
+
+	t.Run("tells nothing about who has an account", func(t *testing.T) {
+		wrong := r.browser().login(t, member.user.Email, "a wrong password")
+		unknown := r.browser().login(t, "nobody-"+member.user.Email, "a wrong password")
+		without := r.newUser(t)
+		bare := r.browser().login(t, without.Email, "a wrong password")
+		malformed := r.browser().login(t, "not an address", "a wrong password")
+		plain := func(s seen, email string) string {
+			return strings.NewReplacer(s.header.Get("X-Request-Id"), "", email, "").Replace(s.body)
+		}
+		want := plain(wrong, member.user.Email)
+		for name, c := range map[string]struct {
+			seen
+			email string
+		}{"unknown": {unknown, "nobody-" + member.user.Email}, "no password": {bare, without.Email}, "malformed": {malformed, "not an address"}} {
+			if c.status != wrong.status || plain(c.seen, c.email) != want || len(c.header.Values("Set-Cookie")) != len(wrong.header.Values("Set-Cookie")) {
+				t.Errorf("%s answers %d, which differs from a wrong password:\n%s", name, c.status, c.body)
+			}
+		}
+		if wrong.status != http.StatusUnprocessableEntity || strings.Contains(wrong.body, "a wrong password") {
+			t.Errorf("status %d, or the password comes back", wrong.status)
+		}
+	})
+
+	t.Run("gives a new token, so a planted one is worth nothing", func(t *testing.T) {
+		b := r.browser()
+		b.cookies[cookieName] = &http.Cookie{Name: cookieName, Value: "planted"}
+		b.login(t, member.user.Email, password)
+		if got := b.cookies[cookieName].Value; got == "planted" || len(got) < 43 {
+			t.Errorf("the token is %q", got)
+		}
+		thief := r.browser()
+		thief.cookies[cookieName] = &http.Cookie{Name: cookieName, Value: "planted"}
+		if got := thief.get(t, "/account"); got.status != http.StatusSeeOther {
+			t.Errorf("the planted token opens the account: %d", got.status)
+		}
+		// The token of a session that was there before is renewed as well.
+		before := b.cookies[cookieName].Value
+		b.formToken = tokenIn(b.get(t, "/account").body)
+		b.post(t, "/confirm", url.Values{"password": {password}})
+		if b.cookies[cookieName].Value == before {
+			t.Error("proving the password again keeps the token")
+		}
+		thief.cookies[cookieName].Value = before
+		if got := thief.get(t, "/account"); got.status != http.StatusSeeOther {
+			t.Errorf("the token of before still works: %d", got.status)
+		}
+	})
+
+	t.Run("sends a cookie that scripts and other sites do not get", func(t *testing.T) {
+		got := r.browser().login(t, member.user.Email, password).header.Get("Set-Cookie")
+		for _, want := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s is missing in %s", want, got)
+			}
+		}
+		secure := New(Options{BaseURL: "https://purser.example"}).sessions.Cookie
+		if secure.Name != "__Host-purser" || !secure.Secure || secure.Domain != "" || secure.Path != "/" {
+			t.Errorf("over https the cookie is %+v", secure)
+		}
+	})
+
+	t.Run("ends with the sign-out", func(t *testing.T) {
+		b := r.join(t, tenancy.Support)
+		stolen := *b.cookies[cookieName]
+		if got := b.post(t, "/logout", nil); got.status != http.StatusSeeOther || len(b.cookies) != 0 {
+			t.Errorf("status %d, cookies %v", got.status, b.cookies)
+		}
+		b.cookies[cookieName] = &stolen
+		if got := b.get(t, "/account"); got.status != http.StatusSeeOther {
+			t.Errorf("the token still works: %d", got.status)
+		}
+	})
+}
+
+func TestSignInIsThrottled(t *testing.T) {
+	t.Parallel()
+	r, clock := newClockRig(t)
+	member := r.join(t, tenancy.Support)
+	member.withPassword(t)
+
+	for name, email := range map[string]string{"an account": member.user.Email, "an address without one": ids.New().String() + "@example.com"} {
+		t.Run("by the account: "+name, func(t *testing.T) {
+			clock.advance(time.Hour) // so that the network has all its attempts again
+			for i := range 5 {
+				if got := r.browser().login(t, email, "wrong"); got.status != http.StatusUnprocessableEntity {
+					t.Fatalf("attempt %d: status %d", i+1, got.status)
+				}
+			}
+			got := r.browser().login(t, email, password)
+			if got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "Try again in 1 seconds") || got.header.Get("Retry-After") != "1" {
+				t.Errorf("the sixth at once: status %d, Retry-After %q", got.status, got.header.Get("Retry-After"))
+			}
+			clock.advance(time.Second)
+			r.browser().login(t, email, "wrong")
+			if got := r.browser().login(t, email, password); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "2" {
+				t.Errorf("then: status %d, Retry-After %q", got.status, got.header.Get("Retry-After"))
+			}
+			clock.advance(2 * time.Second)
+			want := http.StatusSeeOther
+			if email != member.user.Email {
+				want = http.StatusUnprocessableEntity
+			}
+			if got := r.browser().login(t, email, password); got.status != want {
+				t.Errorf("after the wait: status %d", got.status)
+			}
+		})
+	}
+
+	t.Run("by the network", func(t *testing.T) {
+		clock.advance(time.Hour)
+		for i := range attemptsPerMinute {
+			if got := r.browser().login(t, ids.New().String()+"@example.com", "wrong"); got.status != http.StatusUnprocessableEntity {
+				t.Fatalf("attempt %d: status %d", i+1, got.status)
+			}
+		}
+		if got := r.browser().login(t, member.user.Email, password); got.status != http.StatusTooManyRequests {
+			t.Errorf("one more: status %d", got.status)
+		}
+		clock.advance(3 * time.Second)
+		if got := r.browser().login(t, member.user.Email, password); got.status != http.StatusSeeOther {
+			t.Errorf("a little later: status %d", got.status)
+		}
+	})
+
+	t.Run("also when many try at once", func(t *testing.T) {
+		clock.advance(time.Hour)
+		email := ids.New().String() + "@example.com"
+		var checked atomic.Int32
+		var wait sync.WaitGroup
+		for range 12 {
+			wait.Go(func() {
+				if r.browser().login(t, email, "wrong").status == http.StatusUnprocessableEntity {
+					checked.Add(1)
+				}
+			})
+		}
+		wait.Wait()
+		if got := checked.Load(); got != 5 {
+			t.Errorf("%d attempts were checked", got)
+		}
+	})
+}
+
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.1": "192.0.2.0/24", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "@": "invalid Prefix",
+	} {
+		if got := networkOf(address).String(); got != want {
+			t.Errorf("%s is of %s, want %s", address, got, want)
+		}
+	}
+}
+
+func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
+	t.Parallel()
+	p := newPasswords()
+	var leave []func()
+	for range checkingAtOnce {
+		free, err := p.enter(t.Context())
+		noError(t, err)
+		leave = append(leave, free)
+	}
+	entered := make(chan func(), checkingInQueue)
+	for range checkingInQueue {
+		go func() {
+			free, err := p.enter(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			entered <- free
+		}()
+	}
+	soon(t, "all places are taken", func() bool { return len(p.queue) == checkingAtOnce+checkingInQueue })
+	if _, err := p.enter(t.Context()); err == nil {
+		t.Error("one more was let in")
+	}
+	for _, free := range leave {
+		free()
+	}
+	for range checkingInQueue {
+		(<-entered)()
+	}
+	if free, err := p.enter(t.Context()); err != nil {
+		t.Error(err)
+	} else {
+		free()
+	}
+}
+
+// tokenIn is the form token of a page.
+func tokenIn(body string) string {
+	_, rest, _ := strings.Cut(body, `name="`+formTokenField+`" value="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	return token
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// expected is what a row of the table must answer to a visitor, as far as it is
+// for the guard to say: a handler may still find that an id leads nowhere.
+func expected(r route, role tenancy.Role, own bool) func(seen) bool {
+	refused := func(status int) func(seen) bool { return func(s seen) bool { return s.status == status } }
+	inside := func(s seen) bool {
+		// Not 403 as the guard says it, not the sign-in, and never a failure of ours.
+		return s.status < http.StatusInternalServerError && !strings.HasPrefix(s.location, "/login?next=") &&
+			!strings.Contains(s.body, "This needs the permission")
+	}
+	inOrg := strings.HasPrefix(r.path, orgNeeded)
+	switch {
+	case role == "": // nobody is signed in
+		if r.need == anyone {
+			return inside
+		}
+		return func(s seen) bool {
+			return s.status == http.StatusSeeOther && strings.HasPrefix(s.location, "/login?next=")
+		}
+	case inOrg && !own:
+		return refused(http.StatusNotFound)
+	}
+	if p, byPermission := r.need.(tenancy.Permission); byPermission && !role.Permissions().Has(p) {
+		return func(s seen) bool {
+			return s.status == http.StatusForbidden && strings.Contains(s.body, "This needs the permission "+p.String())
+		}
+	}
+	return inside
+}
+
+// Every row of every table is tried by every role, in the organization that they
+// belong to and in another. A new row is tried from its first day on.
+func TestEveryRouteKeepsItsDoor(t *testing.T) {
+	t.Parallel()
+	r, foreign := newRig(t), newRig(t)
+	roles := []tenancy.Role{"", tenancy.Owner, tenancy.Admin, tenancy.Developer, tenancy.Support}
+	visitors := map[tenancy.Role]*browser{"": r.browser()}
+	cells := 0
+	for _, row := range r.site.routes() {
+		for _, role := range roles {
+			for _, own := range []bool{true, false} {
+				if !own && !strings.HasPrefix(row.path, orgNeeded) {
+					continue
+				}
+				cells++
+				if visitors[role] == nil {
+					visitors[role] = r.join(t, role)
+				}
+				b, path := visitors[role], fill(row.path, r)
+				if !own {
+					path = fill(row.path, foreign)
+				}
+				if own && role != "" && row.method == http.MethodPost && row.need != anyone {
+					if got := b.do(t, row.method, path, nil); got.status != http.StatusForbidden && got.status != http.StatusNotFound {
+						t.Errorf("%s %s takes a form of %s without a token: %d", row.method, row.path, role, got.status)
+					}
+				}
+				got := b.do(t, row.method, path, map[string][]string{formTokenField: {b.formToken}})
+				if !expected(row, role, own)(got) {
+					t.Errorf("%s %s (needs %s) answers %d %s to %q, own %t", row.method, row.path, row.need, got.status, got.location, role, own)
+				}
+				if own && role != "" && row.method == http.MethodPost {
+					visitors[role] = nil // who may have left, or signed out
+				}
+			}
+		}
+	}
+	if cells < 100 {
+		t.Errorf("only %d cells were tried", cells)
+	}
+	t.Logf("%d cells", cells)
+}
+
+// fill puts the place's own names, and ids that lead nowhere, into a path.
+func fill(path string, place *rig) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		name, isParameter := strings.CutPrefix(part, "{")
+		if !isParameter {
+			continue
+		}
+		switch strings.TrimSuffix(name, "}") {
+		case "org":
+			parts[i] = place.org.Slug
+		case "app":
+			parts[i] = place.app.Slug
+		case "user":
+			parts[i] = ids.New().Format(ids.User)
+		default:
+			parts[i] = fmt.Sprintf("%s-that-is-not-there", strings.Trim(part, "{}"))
+		}
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,289 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// invited is the path of the link that a reply shows.
+func invitedPath(t *testing.T, got seen) string {
+	t.Helper()
+	_, rest, found := strings.Cut(got.body, "/invite/")
+	token, _, _ := strings.Cut(rest, "<")
+	if got.status != http.StatusOK || !found {
+		t.Fatalf("no link is shown: %d\n%s", got.status, got.body)
+	}
+	return "/invite/" + token
+}
+
+func TestInvitations(t *testing.T) {
+	t.Parallel()
+	r, clock := newClockRig(t)
+	owner := r.join(t, tenancy.Owner)
+	invite := func(t *testing.T, by *browser, fields url.Values) seen {
+		t.Helper()
+		return by.post(t, r.orgPath("members", "invite"), fields)
+	}
+	account := func() url.Values {
+		return url.Values{"name": {"Bob"}, "email": {ids.New().String() + "@example.com"}, "password": {password}}
+	}
+
+	t.Run("make a support member who sees wallets and not keys", func(t *testing.T) {
+		made := invite(t, owner, url.Values{"note": {"Bob <b>"}, "role": {"support"}})
+		link := invitedPath(t, made)
+		if list := owner.get(t, r.orgPath("members")); strings.Contains(list.body, link) || !strings.Contains(list.body, "Bob &lt;b&gt;") {
+			t.Error("the list shows the link, or does not show the invitation")
+		}
+		b := r.browser()
+		if got := b.get(t, link); got.status != http.StatusOK || !strings.Contains(got.body, r.org.Name) {
+			t.Fatalf("status %d", got.status)
+		}
+		if got := b.post(t, link, account()); got.location != r.orgPath() {
+			t.Fatalf("status %d, %s\n%s", got.status, got.location, got.body)
+		}
+		page := b.get(t, r.orgPath())
+		if page.status != http.StatusOK {
+			t.Errorf("status %d", page.status)
+		}
+		if got := b.get(t, r.orgPath("members")); got.status != http.StatusForbidden {
+			t.Errorf("support sees members: %d", got.status)
+		}
+		if got := r.browser().post(t, link, account()); got.status != http.StatusNotFound {
+			t.Errorf("the link works twice: %d", got.status)
+		}
+	})
+
+	t.Run("let in who has an account and is signed in", func(t *testing.T) {
+		link := invitedPath(t, invite(t, owner, url.Values{"note": {"Bob"}, "role": {"developer"}}))
+		b := r.browser()
+		b.user = r.newUser(t)
+		b.signIn(t)
+		if got := b.post(t, link, nil); got.location != r.orgPath() {
+			t.Errorf("status %d", got.status)
+		}
+		again := invitedPath(t, invite(t, owner, url.Values{"note": {"Bob"}, "role": {"owner"}}))
+		if got := b.post(t, again, nil); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "member of this organization already") {
+			t.Errorf("who is a member is raised by a second link: %d", got.status)
+		}
+	})
+
+	t.Run("take no address that has an account", func(t *testing.T) {
+		link := invitedPath(t, invite(t, owner, url.Values{"note": {"Bob"}, "role": {"support"}}))
+		fields := account()
+		fields.Set("email", owner.user.Email)
+		if got := r.browser().post(t, link, fields); got.status != http.StatusUnprocessableEntity || strings.Contains(got.body, password) {
+			t.Errorf("status %d", got.status)
+		}
+		if got := r.browser().post(t, link, account()); got.status != http.StatusSeeOther {
+			t.Errorf("the link was spent by the refusal: %d", got.status)
+		}
+	})
+
+	t.Run("give nothing that the inviter lacks, also by a forged form", func(t *testing.T) {
+		helper := r.join(t, tenancy.Custom, tenancy.MembersRead, tenancy.MembersWrite, tenancy.WalletsRead)
+		for name, fields := range map[string]url.Values{
+			"a role with more":                 {"note": {"x"}, "role": {"admin"}},
+			"an owner":                         {"note": {"x"}, "role": {"owner"}},
+			"a permission that they lack":      {"note": {"x"}, "role": {"custom"}, "permission": {"wallets:read", "keys:write"}},
+			"a permission that does not exist": {"note": {"x"}, "role": {"custom"}, "permission": {"everything"}},
+			"no permission":                    {"note": {"x"}, "role": {"custom"}},
+			"no role":                          {"note": {"x"}},
+		} {
+			if got := invite(t, helper, fields); got.status != http.StatusUnprocessableEntity {
+				t.Errorf("%s: status %d", name, got.status)
+			}
+		}
+		open, err := r.db.Org(r.org.ID).Invitations(t.Context(), clock.now())
+		noError(t, err)
+		for _, i := range open {
+			if i.InvitedBy == helper.user.ID {
+				t.Errorf("an invitation was made: %+v", i)
+			}
+		}
+		if got := invite(t, helper, url.Values{"note": {"x"}, "role": {"custom"}, "permission": {"wallets:read"}}); got.status != http.StatusOK {
+			t.Errorf("what they have they cannot give: %d", got.status)
+		}
+	})
+
+	t.Run("end when they are withdrawn, too old, or their sender was changed", func(t *testing.T) {
+		helper := r.join(t, tenancy.Admin)
+		links := map[string]string{}
+		for _, name := range []string{"withdrawn", "sender", "old"} {
+			links[name] = invitedPath(t, invite(t, helper, url.Values{"note": {name}, "role": {"support"}}))
+		}
+		open, err := r.db.Org(r.org.ID).Invitations(t.Context(), clock.now())
+		noError(t, err)
+		for _, i := range open {
+			if i.Note == "withdrawn" {
+				owner.post(t, r.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw"), nil)
+			}
+		}
+		if got := r.browser().get(t, links["withdrawn"]); got.status != http.StatusNotFound {
+			t.Errorf("the withdrawn one answers %d", got.status)
+		}
+		if got := r.browser().get(t, links["sender"]); got.status != http.StatusOK {
+			t.Errorf("the other answers %d", got.status)
+		}
+		if got := owner.post(t, r.orgPath("members", helper.user.ID.Format(ids.User)), url.Values{"role": {"support"}}); got.status != http.StatusSeeOther {
+			t.Fatalf("status %d\n%s", got.status, got.body)
+		}
+		if got := r.browser().get(t, links["sender"]); got.status != http.StatusNotFound {
+			t.Errorf("the sender was demoted, and the link answers %d", got.status)
+		}
+		late := invitedPath(t, invite(t, owner, url.Values{"note": {"late"}, "role": {"support"}}))
+		clock.advance(invitationLasts)
+		if got := r.browser().get(t, late); got.status != http.StatusNotFound {
+			t.Errorf("an old one answers %d", got.status)
+		}
+	})
+}
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	owner, developer := r.join(t, tenancy.Owner), r.join(t, tenancy.Developer)
+	path := func(b *browser) string { return r.orgPath("members", b.user.ID.Format(ids.User)) }
+	role := func(t *testing.T, b *browser) tenancy.Role {
+		t.Helper()
+		around, err := r.db.Person(b.user.ID).Look(t.Context(), r.org.Slug)
+		noError(t, err)
+		return around.Member.Role
+	}
+
+	t.Run("are signed out when their role changes", func(t *testing.T) {
+		if got := owner.post(t, path(developer), url.Values{"role": {"support"}}); got.status != http.StatusSeeOther {
+			t.Fatalf("status %d\n%s", got.status, got.body)
+		}
+		if got := developer.get(t, r.orgPath()); got.status != http.StatusSeeOther || !strings.HasPrefix(got.location, "/login") {
+			t.Errorf("status %d", got.status)
+		}
+	})
+
+	t.Run("do not climb, also by a forged form", func(t *testing.T) {
+		admin, helper := r.join(t, tenancy.Admin), r.join(t, tenancy.Custom, tenancy.MembersWrite)
+		for name, got := range map[string]seen{
+			"an admin makes themselves an owner": admin.post(t, path(admin), url.Values{"role": {"owner"}}),
+			"an admin demotes an owner":          admin.post(t, path(owner), url.Values{"role": {"support"}}),
+			"a helper makes themselves an admin": helper.post(t, path(helper), url.Values{"role": {"admin"}}),
+			"a helper demotes an admin":          helper.post(t, path(admin), url.Values{"role": {"custom"}, "permission": {"members:write"}}),
+		} {
+			if got.status != http.StatusUnprocessableEntity {
+				t.Errorf("%s: status %d", name, got.status)
+			}
+		}
+		if got := admin.post(t, path(owner)+"/remove", nil); got.status != http.StatusForbidden {
+			t.Errorf("an admin removes an owner: status %d", got.status)
+		}
+		if role(t, owner) != tenancy.Owner || role(t, admin) != tenancy.Admin || role(t, helper) != tenancy.Custom {
+			t.Error("somebody's role has changed")
+		}
+	})
+
+	t.Run("leave, except the last owner", func(t *testing.T) {
+		if got := owner.post(t, r.orgPath("leave"), nil); got.status != http.StatusConflict || !strings.Contains(got.body, "only owner") {
+			t.Errorf("the last owner leaves: %d", got.status)
+		}
+		if got := owner.post(t, path(owner), url.Values{"role": {"admin"}}); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("the last owner steps down: %d", got.status)
+		}
+		guest := r.join(t, tenancy.Support)
+		if got := guest.post(t, r.orgPath("leave"), nil); got.location != "/o" {
+			t.Errorf("status %d", got.status)
+		}
+		if got := guest.get(t, r.orgPath()); got.status != http.StatusNotFound {
+			t.Errorf("who has left still sees the organization: %d", got.status)
+		}
+	})
+
+	t.Run("of another organization are not there", func(t *testing.T) {
+		other := newRig(t)
+		stranger := other.join(t, tenancy.Owner)
+		for _, got := range []seen{
+			owner.get(t, path(stranger)), owner.post(t, path(stranger), url.Values{"role": {"support"}}), owner.post(t, path(stranger)+"/remove", nil),
+			owner.get(t, r.orgPath("members", "usr_nonsense")),
+		} {
+			if got.status != http.StatusNotFound {
+				t.Errorf("status %d", got.status)
+			}
+		}
+	})
+
+	t.Run("make organizations and applications of their own", func(t *testing.T) {
+		if got := owner.post(t, "/o/new", url.Values{"name": {"New"}}); got.status != http.StatusSeeOther || !strings.HasPrefix(got.location, "/o/new-organization") {
+			t.Errorf("status %d, %s", got.status, got.location)
+		}
+		if got := owner.post(t, r.orgPath("a", "new"), url.Values{"name": {"Shop"}, "mode": {"live"}}); got.location != r.orgPath("a", "shop") {
+			t.Errorf("status %d, %s", got.status, got.location)
+		}
+		if got := owner.post(t, r.orgPath("a", "new"), url.Values{"name": {"Shop"}}); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("an application for nothing: %d", got.status)
+		}
+		if got := owner.get(t, r.orgPath()); !strings.Contains(got.body, "Shop") || got.status != http.StatusOK {
+			t.Errorf("status %d", got.status)
+		}
+	})
+}
+
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	owner := r.join(t, tenancy.Owner)
+	for _, name := range []string{"One", "=cmd()", "<b>Three</b>"} {
+		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {name}}); got.status != http.StatusSeeOther {
+			t.Fatalf("status %d", got.status)
+		}
+	}
+	owner.post(t, r.orgPath("a", "new"), url.Values{"name": {"Shop"}, "mode": {"development"}})
+
+	t.Run("says who did what, with what was before and after", func(t *testing.T) {
+		got := owner.get(t, r.orgPath("audit"))
+		for _, want := range []string{owner.user.Email, "organization.rename", "&lt;b&gt;Three&lt;/b&gt;", "application.create", "127.0.0.1"} {
+			if !strings.Contains(got.body, want) {
+				t.Errorf("%q is missing", want)
+			}
+		}
+	})
+	t.Run("is filtered", func(t *testing.T) {
+		if got := owner.get(t, r.orgPath("audit")+"?action=application"); strings.Contains(got.body, "organization.rename") || !strings.Contains(got.body, "application.create") {
+			t.Error("the filter by noun does not hold")
+		}
+		if got := owner.get(t, r.orgPath("audit")+"?actor=nobody"); !strings.Contains(got.body, "No entry fits") {
+			t.Error("the filter by actor does not hold")
+		}
+		if got := owner.get(t, r.orgPath("audit")+"?before=x&action=%00"); got.status != http.StatusOK {
+			t.Errorf("nonsense answers %d", got.status)
+		}
+	})
+	t.Run("is exported without formulas", func(t *testing.T) {
+		got := owner.get(t, r.orgPath("audit.csv"))
+		if got.header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.Contains(got.body, "organization.rename") || strings.Contains(got.body, ",=") {
+			t.Errorf("%s\n%s", got.header.Get("Content-Type"), got.body)
+		}
+	})
+	t.Run("is whole", func(t *testing.T) {
+		v, err := r.db.Org(r.org.ID).VerifyAudit(t.Context())
+		if err != nil || len(v.Differences) > 0 || v.Head.Number != 4 {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+	t.Run("goes over several pages", func(t *testing.T) {
+		for range auditPageSize {
+			owner.post(t, r.orgPath("settings"), url.Values{"name": {"Again " + time.Now().Format(time.StampNano)}})
+		}
+		newest := owner.get(t, r.orgPath("audit"))
+		_, rest, found := strings.Cut(newest.body, `href="`+r.orgPath("audit")+`?before=`)
+		number, _, _ := strings.Cut(rest, `"`)
+		if !found {
+			t.Fatal("no older page is offered")
+		}
+		if older := owner.get(t, r.orgPath("audit")+"?before="+number); !strings.Contains(older.body, "=cmd()") || !strings.Contains(older.body, "Newer") {
+			t.Error("the older page does not go on")
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+
+	"purser/fault"
+	"purser/tenancy/credential"
+)
+
+// A check takes 46 MiB and a core for tens of milliseconds, so only some run at a
+// time and some wait; whoever comes then is sent away before anything was done.
+const (
+	checkingAtOnce  = 4
+	checkingInQueue = 32
+)
+
+// passwords hashes and checks, at a bounded cost.
+type passwords struct {
+	running chan struct{}
+	queue   chan struct{}
+}
+
+func newPasswords() *passwords {
+	return &passwords{running: make(chan struct{}, checkingAtOnce), queue: make(chan struct{}, checkingAtOnce+checkingInQueue)}
+}
+
+// enter waits for a turn, or refuses when too many wait already.
+func (p *passwords) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case p.queue <- struct{}{}:
+	default:
+		return nil, fault.Newf(fault.Overloaded, "Too many people sign in at this moment. Try again in a few seconds.")
+	}
+	select {
+	case p.running <- struct{}{}:
+		return func() { <-p.running; <-p.queue }, nil
+	case <-ctx.Done():
+		<-p.queue
+		return nil, ctx.Err()
+	}
+}
+
+// hash makes what is kept of a password.
+func (p *passwords) hash(ctx context.Context, password string) (string, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return credential.HashPassword(password, rand.Reader)
+}
+
+// check compares a password with what was kept of it. One past the longest is
+// wrong at once: it can belong to no account.
+func (p *passwords) check(ctx context.Context, password, encoded string) (right, outdated bool, err error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	defer leave()
+	return credential.Check(password, encoded)
+}

@@ -1,0 +1,133 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"html"
+	"net/http"
+	"strings"
+	"testing"
+
+	"purser/docs"
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// ticks counts those of the checklist.
+func ticks(page seen) int { return strings.Count(page.body, "Done:") }
+
+func TestQuickstart(t *testing.T) {
+	t.Parallel()
+	r := newDocsRig(t)
+	b := r.join(t, tenancy.Developer)
+	app := r.db.App(r.app.Scope())
+	path := r.appPath("quickstart")
+	look := func(t *testing.T) (seen, string) {
+		t.Helper()
+		page := b.get(t, path)
+		if page.status != http.StatusOK {
+			t.Fatalf("it answers %d", page.status)
+		}
+		return page, html.UnescapeString(page.body)
+	}
+
+	t.Run("begins with nothing done and the commands that do it", func(t *testing.T) {
+		page, text := look(t)
+		call := docs.Call{Address: "https://purser.example", Identity: "user-42", Credit: "tokens", Feature: "chat"}
+		for _, want := range []string{call.DefineCredit(), call.PriceFeature(), call.FundWallet(), "Waiting for your first event…", `hx-trigger="every 3s"`, "read -r PURSER_KEY"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("there is no %s", want)
+			}
+		}
+		if ticks(page) != 0 || strings.Contains(text, "What went wrong") {
+			t.Errorf("%d ticks", ticks(page))
+		}
+	})
+
+	t.Run("has a snippet in each language, for this server", func(t *testing.T) {
+		for _, language := range docs.Languages {
+			want, err := language.Snippet(docs.Call{Address: "https://purser.example", Identity: "user-42", Feature: "chat"})
+			noError(t, err)
+			page := b.get(t, path+"?language="+language.Key)
+			if !strings.Contains(html.UnescapeString(page.body), want) {
+				t.Errorf("%s is not there", language.Name)
+			}
+		}
+		if page := b.get(t, path+"?language=cobol"); page.status != http.StatusOK {
+			t.Errorf("an unknown language answers %d", page.status)
+		}
+	})
+
+	t.Run("says what went wrong with requests that came", func(t *testing.T) {
+		r.db.NoteRequest(r.app.Scope(), store.Request{
+			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, KeyID: ids.New(),
+		})
+		_, text := look(t)
+		for _, want := range []string{"What went wrong", "POST /v1/events", `href="/docs/errors/feature_not_found"`, fault.FeatureNotFound.Meaning().Do} {
+			if !strings.Contains(text, want) {
+				t.Errorf("there is no %s", want)
+			}
+		}
+	})
+
+	t.Run("hides requests from who may not see them", func(t *testing.T) {
+		reader := r.join(t, tenancy.Custom, tenancy.WalletsRead)
+		if page := reader.get(t, path); page.status != http.StatusOK || strings.Contains(page.body, "What went wrong") {
+			t.Errorf("it answers %d", page.status)
+		}
+	})
+
+	t.Run("ticks what is there, and names it in the commands", func(t *testing.T) {
+		noError(t, app.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "minutes", "Minutes", "minute", r.site.now())))
+		page, text := look(t)
+		if ticks(page) != 1 || strings.Contains(text, `"key": "tokens"`) || !strings.Contains(text, `"creditKey": "minutes"`) {
+			t.Errorf("%d ticks", ticks(page))
+		}
+		_, err := app.CreateFeature(t.Context(), metering.Feature{
+			ID: ids.New(), Key: "call", Name: "Call", Unit: "minute", CreditKey: "minutes", Cost: 7, QuantityPerUnit: 1,
+			PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: r.site.now(),
+		})
+		noError(t, err)
+		page, text = look(t)
+		if ticks(page) != 2 || strings.Contains(text, `"feature": "chat"`) || !strings.Contains(text, `"feature": "call"`) {
+			t.Errorf("%d ticks", ticks(page))
+		}
+	})
+
+	t.Run("stops waiting when the first event has come", func(t *testing.T) {
+		r.useOnce(t, "call", "minutes")
+		page, text := look(t)
+		if ticks(page) != 5 || strings.Contains(text, "hx-get") || strings.Contains(text, "Waiting") || strings.Contains(text, "What went wrong") {
+			t.Errorf("%d ticks", ticks(page))
+		}
+		if !strings.Contains(text, "Your first event is here.") || strings.Contains(text, "/v1/deposits") {
+			t.Error("it goes on as if there were none")
+		}
+	})
+}
+
+// useOnce makes a key, a funded wallet and an accepted use.
+func (r *rig) useOnce(t *testing.T, feature, credit string) {
+	t.Helper()
+	app := r.db.App(r.app.Scope())
+	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: r.app, Name: "Server", Preset: keys.Ingestion}, tenancy.AllPermissions(), r.site.now(), rand.Reader)
+	noError(t, err)
+	noError(t, app.CreateKey(t.Context(), key))
+	_, _, err = app.Deposit(t.Context(), store.Deposit{
+		ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: 100, IdempotencyKey: new("first"), CreatedAt: r.site.now(),
+	})
+	noError(t, err)
+	usage, err := r.db.OpenUsage(context.Background(), store.UsageOptions{})
+	noError(t, err)
+	t.Cleanup(usage.Close)
+	decision, err := usage.Track(store.Use{
+		Scope: r.app.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: feature,
+		Use: metering.Use{EventID: "e1", TransactionID: ids.New(), Quantity: 1},
+	})
+	noError(t, err)
+	noError(t, decision.Err())
+}

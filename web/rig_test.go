@@ -1,0 +1,228 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+// rig is a site over a real Postgres, with an organization and a development
+// application of its own.
+type rig struct {
+	site   *Site
+	server *httptest.Server
+	db     *store.Store
+	org    tenancy.Organization
+	app    tenancy.Application
+}
+
+// newRig serves the site as the composition root does.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	return newRigOn(t, Options{Store: storetest.Open(t)})
+}
+
+func newRigOn(t *testing.T, options Options) *rig {
+	t.Helper()
+	seals, err := vault.New(rand.Reader, []byte(strings.Repeat("k", vault.MinSecret)))
+	noError(t, err)
+	options.Vault = seals
+	r := &rig{db: options.Store, site: New(options)}
+	e := echo.New()
+	r.site.Register(e)
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		status := http.StatusInternalServerError
+		var known *echo.HTTPError
+		if errors.As(err, &known) {
+			status = known.Code
+		} else {
+			t.Logf("%s %s: %v", c.Request().Method, c.Request().URL, err)
+		}
+		if err := r.site.RenderError(c, status, requestID); err != nil {
+			t.Errorf("rendering the error page: %v", err)
+		}
+	}
+	r.server = httptest.NewServer(e)
+	t.Cleanup(r.server.Close)
+	r.org = r.newOrganization(t, "Acme")
+	r.app = r.newApplication(t, r.org, "Chat", false)
+	return r
+}
+
+func (r *rig) newOrganization(t *testing.T, name string) tenancy.Organization {
+	t.Helper()
+	org, err := tenancy.NewOrganization(ids.New(), name, r.site.now())
+	noError(t, err)
+	org, err = r.db.Directory().CreateOrganization(t.Context(), org)
+	noError(t, err)
+	return org
+}
+
+func (r *rig) newApplication(t *testing.T, org tenancy.Organization, name string, live bool) tenancy.Application {
+	t.Helper()
+	app, err := tenancy.NewApplication(ids.New(), org, name, live, r.site.now())
+	noError(t, err)
+	app, err = r.db.Org(org.ID).CreateApplication(t.Context(), app)
+	noError(t, err)
+	return app
+}
+
+// orgPath and appPath are addresses in the rig's own organization and application.
+func (r *rig) orgPath(parts ...string) string {
+	return pathOf(append([]string{"o", r.org.Slug}, parts...))
+}
+
+func (r *rig) appPath(parts ...string) string {
+	return pathOf(append([]string{"o", r.org.Slug, "a", r.app.Slug}, parts...))
+}
+
+// newUser makes an account without a password and without memberships.
+func (r *rig) newUser(t *testing.T) tenancy.User {
+	t.Helper()
+	id := ids.New()
+	user, err := tenancy.NewUser(id, id.Format(ids.User)+"@example.com", "Ann Example", r.site.now())
+	noError(t, err)
+	noError(t, r.db.Directory().CreateUser(t.Context(), user))
+	return user
+}
+
+// join is a browser in which a new member of the rig's organization is signed in,
+// just now.
+func (r *rig) join(t *testing.T, role tenancy.Role, custom ...tenancy.Permission) *browser {
+	t.Helper()
+	user := r.newUser(t)
+	noError(t, r.db.Org(r.org.ID).AddMember(t.Context(), tenancy.Member{
+		OrgID: r.org.ID, UserID: user.ID, CreatedAt: r.site.now(),
+		Access: tenancy.Access{Role: role, Custom: tenancy.PermissionsOf(custom...)},
+	}))
+	b := r.browser()
+	b.user = user
+	b.signIn(t)
+	return b
+}
+
+// browser is one person's, with its cookies. It follows no redirects.
+type browser struct {
+	rig       *rig
+	user      tenancy.User
+	cookies   map[string]*http.Cookie
+	formToken string
+	header    http.Header
+}
+
+func (r *rig) browser() *browser {
+	return &browser{rig: r, cookies: map[string]*http.Cookie{}, header: http.Header{}}
+}
+
+// signIn opens a session past the sign-in page.
+func (b *browser) signIn(t *testing.T) {
+	t.Helper()
+	m := b.rig.site.sessions
+	v := &visit{site: b.rig.site, bearer: &bearer{address: "127.0.0.1", agent: "test"}}
+	ctx, err := m.Load(context.WithValue(t.Context(), bearerKey{}, v.bearer), "")
+	noError(t, err)
+	v.context = ctx
+	noError(t, v.signIn(b.user.ID))
+	token, _, err := m.Commit(ctx)
+	noError(t, err)
+	b.cookies[m.Cookie.Name] = &http.Cookie{Name: m.Cookie.Name, Value: token}
+	b.formToken = v.formToken()
+}
+
+// seen is a reply, read whole.
+type seen struct {
+	status   int
+	location string
+	body     string
+	header   http.Header
+}
+
+func (b *browser) get(t *testing.T, path string) seen {
+	t.Helper()
+	return b.do(t, http.MethodGet, path, nil)
+}
+
+// post sends a form as the browser would: with the token of its page, from this
+// very site.
+func (b *browser) post(t *testing.T, path string, fields url.Values) seen {
+	t.Helper()
+	sent := url.Values{formTokenField: {b.formToken}}
+	for name, values := range fields {
+		sent[name] = values
+	}
+	return b.do(t, http.MethodPost, path, sent)
+}
+
+func (b *browser) do(t *testing.T, method, path string, fields url.Values) seen {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, b.rig.server.URL+path, strings.NewReader(fields.Encode()))
+	noError(t, err)
+	if method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for name, values := range b.header {
+		request.Header[name] = values
+	}
+	for _, cookie := range b.cookies {
+		request.AddCookie(cookie)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	noError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	noError(t, err)
+	for _, cookie := range response.Cookies() {
+		if cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		} else {
+			b.cookies[cookie.Name] = cookie
+		}
+	}
+	return seen{status: response.StatusCode, location: response.Header.Get("Location"), body: string(body), header: response.Header}
+}
+
+func noError(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func wantFault(tb testing.TB, err error, code fault.Code) {
+	tb.Helper()
+	if !fault.Is(err, code) {
+		tb.Errorf("got %v, want %q", err, code)
+	}
+}
+
+// soon waits for something that happens by itself.
+func soon(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	deadline := time.After(30 * time.Second)
+	for !holds() {
+		select {
+		case <-deadline:
+			tb.Fatalf("not in time: %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package web
+
+import "purser/tenancy"
+
+// catalogRoutes is the table of the pages of the catalog, the keys and the
+// settings. A thing is edited one level below its key, for "new" can be a key too.
+func (s *Site) catalogRoutes() []route {
+	const app = appNeeded
+	return []route{
+		get(app+"/credits", tenancy.CreditsRead, s.credits),
+		get(app+"/credits/new", tenancy.CreditsWrite, s.newCredit),
+		post(app+"/credits/new", tenancy.CreditsWrite, s.createCredit),
+		get(app+"/credits/{key}/edit", tenancy.CreditsRead, s.editCredit),
+		post(app+"/credits/{key}/edit", tenancy.CreditsWrite, s.updateCredit),
+
+		get(app+"/features", tenancy.FeaturesRead, s.features),
+		get(app+"/features/new", tenancy.FeaturesWrite, s.newFeature),
+		post(app+"/features/new", tenancy.FeaturesWrite, s.createFeature),
+		get(app+"/features/{key}/edit", tenancy.FeaturesRead, s.editFeature),
+		post(app+"/features/{key}/edit", tenancy.FeaturesWrite, s.updateFeature),
+
+		get(app+"/plans", tenancy.PlansRead, s.plans),
+		get(app+"/plans/new", tenancy.PlansWrite, s.newPlan),
+		post(app+"/plans/new", tenancy.PlansWrite, s.createPlan),
+		get(app+"/plans/{key}/edit", tenancy.PlansRead, s.editPlan),
+		post(app+"/plans/{key}/edit", tenancy.PlansWrite, s.updatePlan),
+		post(app+"/plans/{key}/sync", tenancy.PlansWrite, s.retrySync),
+
+		get(app+"/keys", tenancy.KeysRead, s.keys),
+		fresh(get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
+		fresh(post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
+		get(app+"/keys/{key}", tenancy.KeysRead, s.key),
+		fresh(post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
+		post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey),
+
+		get(app+"/settings", tenancy.SettingsWrite, s.settings),
+		post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
+		fresh(post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
+		post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys),
+	}
+}

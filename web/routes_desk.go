@@ -1,0 +1,27 @@
+package web
+
+import "purser/tenancy"
+
+// deskRoutes is the table of the pages of the support desk.
+func (s *Site) deskRoutes() []route {
+	return []route{
+		get("/o/{org}/a/{app}", tenancy.WalletsRead, s.overview),
+
+		get("/o/{org}/a/{app}/wallets", tenancy.WalletsRead, s.wallets),
+		get("/o/{org}/a/{app}/wallets/{id}", tenancy.JournalRead, s.walletJournal),
+		get("/o/{org}/a/{app}/wallets/{id}/usage", tenancy.JournalRead, s.walletUsage),
+		get("/o/{org}/a/{app}/wallets/{id}/deposits", tenancy.DepositsRead, s.walletDeposits),
+		get("/o/{org}/a/{app}/wallets/{id}/subscription", tenancy.SubscriptionsRead, s.walletSubscriptions),
+		get("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjustForm),
+		post("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjust),
+
+		get("/o/{org}/a/{app}/transactions/{id}", tenancy.JournalRead, s.transaction),
+		get("/o/{org}/a/{app}/check", tenancy.JournalRead, s.check),
+		get("/o/{org}/a/{app}/events", tenancy.JournalRead, s.events),
+		get("/o/{org}/a/{app}/deposits", tenancy.DepositsRead, s.deposits),
+		get("/o/{org}/a/{app}/deposits.csv", tenancy.DepositsRead, s.depositsExport),
+		get("/o/{org}/a/{app}/subscriptions", tenancy.SubscriptionsRead, s.subscriptions),
+		get("/o/{org}/a/{app}/checkouts", tenancy.SubscriptionsRead, s.checkouts),
+		get("/o/{org}/a/{app}/requests", tenancy.RequestsRead, s.requests),
+	}
+}

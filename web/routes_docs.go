@@ -1,0 +1,19 @@
+package web
+
+import "purser/tenancy"
+
+// docsRoutes is the table of the guides and the quickstart.
+func (s *Site) docsRoutes() []route {
+	return []route{
+		get("/docs", anyone, s.docsHome),
+		get("/docs/reference", anyone, s.docsReference),
+		get("/docs/reference/{group}", anyone, s.docsGroup),
+		get("/docs/errors", anyone, s.docsErrors),
+		get("/docs/errors/{code}", anyone, s.docsError),
+		get("/docs/{guide}", anyone, s.docsGuide),
+		get("/llms.txt", anyone, s.llms),
+		get("/llms-full.txt", anyone, s.llmsFull),
+
+		get("/o/{org}/a/{app}/quickstart", tenancy.WalletsRead, s.quickstart),
+	}
+}

@@ -1,0 +1,61 @@
+package web
+
+import "purser/tenancy"
+
+// workshopRoutes are pages for whoever builds this: not in a release.
+func (s *Site) workshopRoutes() []route {
+	if s.server.Version != "dev" {
+		return nil
+	}
+	return []route{get("/gallery", anyone, s.gallery)}
+}
+
+// peopleRoutes is the table of what belongs to people and organizations.
+func (s *Site) peopleRoutes() []route {
+	return []route{
+		get("/", anyone, s.welcome),
+
+		get("/setup/{token}", anyone, s.setupPage),
+		post("/setup/{token}", anyone, s.setup),
+		get("/login", anyone, s.loginPage),
+		post("/login", anyone, s.login),
+		get("/login/code", anyone, s.codePage),
+		post("/login/code", anyone, s.loginCode),
+		get("/confirm", signedIn, s.confirmPage),
+		post("/confirm", signedIn, s.confirm),
+		post("/logout", signedIn, s.logout),
+		get("/invite/{token}", anyone, s.invitedPage),
+		post("/invite/{token}", anyone, s.accept),
+
+		get("/account", signedIn, s.account),
+		post("/account/name", signedIn, s.renameAccount),
+		post("/account/password", signedIn, s.changePassword),
+		post("/account/sessions/end", signedIn, s.endOtherSessions),
+		post("/account/sessions/{session}/end", signedIn, s.endSession),
+		fresh(get("/account/factor", signedIn, s.factorPage)),
+		fresh(post("/account/factor", signedIn, s.addFactor)),
+		fresh(post("/account/factor/codes", signedIn, s.replaceCodes)),
+		fresh(post("/account/factor/remove", signedIn, s.removeFactor)),
+
+		get("/o", signedIn, s.organizations),
+		get("/o/new", signedIn, s.newOrganizationPage),
+		post("/o/new", signedIn, s.createOrganization),
+		get("/o/{org}", anyMember, s.organizationPage),
+		get("/o/{org}/a/new", tenancy.AppsWrite, s.newApplicationPage),
+		post("/o/{org}/a/new", tenancy.AppsWrite, s.createApplication),
+		get("/o/{org}/settings", tenancy.OrganizationWrite, s.organizationSettingsPage),
+		post("/o/{org}/settings", tenancy.OrganizationWrite, s.renameOrganization),
+
+		get("/o/{org}/members", tenancy.MembersRead, s.members),
+		fresh(get("/o/{org}/members/invite", tenancy.MembersWrite, s.invitePage)),
+		fresh(post("/o/{org}/members/invite", tenancy.MembersWrite, s.invite)),
+		fresh(get("/o/{org}/members/{user}", tenancy.MembersWrite, s.memberPage)),
+		fresh(post("/o/{org}/members/{user}", tenancy.MembersWrite, s.changeMember)),
+		fresh(post("/o/{org}/members/{user}/remove", tenancy.MembersWrite, s.removeMember)),
+		post("/o/{org}/invitations/{invitation}/withdraw", tenancy.MembersWrite, s.withdrawInvitation),
+		post("/o/{org}/leave", anyMember, s.leave),
+
+		get("/o/{org}/audit", tenancy.AuditRead, s.auditLog),
+		get("/o/{org}/audit.csv", tenancy.AuditRead, s.auditExport),
+	}
+}

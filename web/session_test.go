@@ -1,0 +1,203 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+)
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	r, clock := newClockRig(t)
+	inside := func(t *testing.T, b *browser, want bool) {
+		t.Helper()
+		got := b.get(t, "/account")
+		if (got.status == http.StatusOK) != want {
+			t.Errorf("status %d", got.status)
+		}
+	}
+
+	t.Run("are listed, and ended one by one", func(t *testing.T) {
+		here := r.join(t, tenancy.Support)
+		there := r.browser()
+		there.user = here.user
+		there.header.Set("User-Agent", `<script>alert(1)</script>`)
+		there.signIn(t)
+		clock.advance(time.Minute) // after which it is noted anew where a session is
+		there.get(t, "/account")
+		page := here.get(t, "/account")
+		if !strings.Contains(page.body, "This browser") || strings.Contains(page.body, "<script>alert") || !strings.Contains(page.body, "&lt;script&gt;alert(1)") {
+			t.Errorf("the page is\n%s", page.body)
+		}
+		_, rest, _ := strings.Cut(page.body, "/account/sessions/ses_")
+		id, _, _ := strings.Cut(rest, "/end")
+		stranger := r.join(t, tenancy.Owner)
+		if got := stranger.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusNotFound {
+			t.Errorf("somebody else ends it: %d", got.status)
+		}
+		inside(t, there, true)
+		if got := here.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusSeeOther {
+			t.Errorf("status %d", got.status)
+		}
+		inside(t, there, false)
+		inside(t, here, true)
+	})
+
+	t.Run("in all other browsers end together, and with a new password", func(t *testing.T) {
+		for name, act := range map[string]func(b *browser) seen{
+			"together": func(b *browser) seen { return b.post(t, "/account/sessions/end", nil) },
+			"with a new password": func(b *browser) seen {
+				b.withPassword(t)
+				b.signIn(t)
+				return b.post(t, "/account/password", url.Values{"current": {password}, "password": {"eleven blue otters swim"}})
+			},
+		} {
+			here := r.join(t, tenancy.Support)
+			there := r.browser()
+			there.user = here.user
+			if name == "together" {
+				there.signIn(t)
+			}
+			got := act(here)
+			if got.status != http.StatusSeeOther {
+				t.Errorf("%s: status %d\n%s", name, got.status, got.body)
+			}
+			if name != "together" {
+				there.signIn(t) // a session of before would be gone with the first password
+				here.formToken = tokenIn(here.get(t, "/account").body)
+				got = here.post(t, "/account/password", url.Values{"current": {"eleven blue otters swim"}, "password": {"seven red foxes run"}})
+				if got.status != http.StatusSeeOther {
+					t.Errorf("%s: status %d\n%s", name, got.status, got.body)
+				}
+			}
+			inside(t, there, false)
+			inside(t, here, true)
+		}
+	})
+
+	t.Run("end when a request that has begun before is still under way", func(t *testing.T) {
+		b := r.join(t, tenancy.Support)
+		v := &visit{site: r.site}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
+		noError(t, err)
+		request.AddCookie(b.cookies[cookieName])
+		noError(t, v.loadSession(request))
+		noError(t, r.db.Person(b.user.ID).EndOtherSessions(t.Context(), ""))
+		v.flash("something to write")
+		_, _, err = r.site.sessions.Commit(v.context)
+		noError(t, err)
+		inside(t, b, false)
+	})
+
+	t.Run("are not spoilt by a request that was under way when they were renewed", func(t *testing.T) {
+		b := r.join(t, tenancy.Support)
+		clock.advance(time.Hour)
+		v := &visit{site: r.site}
+		recorder := httptest.NewRecorder()
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
+		v.echo = echo.New().NewContext(request, recorder)
+		request.AddCookie(b.cookies[cookieName])
+		noError(t, v.loadSession(request))
+		b.withPassword(t)
+		b.signIn(t) // as another tab does
+		v.flash("something to write")
+		noError(t, v.keepSession())
+		if got := recorder.Header().Get(echo.HeaderSetCookie); got != "" {
+			t.Errorf("the browser is told to go back to %s", got)
+		}
+		inside(t, b, true)
+	})
+
+	t.Run("keep what another request wrote meanwhile", func(t *testing.T) {
+		b := r.join(t, tenancy.Owner)
+		clock.advance(time.Hour)
+		slow := &visit{site: r.site}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
+		slow.echo = echo.New().NewContext(request, httptest.NewRecorder())
+		request.AddCookie(b.cookies[cookieName])
+		noError(t, slow.loadSession(request))
+		b.post(t, "/account/name", url.Values{"name": {"Ann Other"}})
+		noError(t, slow.keepSession())
+		if got := b.get(t, "/account"); !strings.Contains(got.body, "Your name is saved.") {
+			t.Error("the message is lost")
+		}
+	})
+
+	t.Run("end after eight hours without a visit", func(t *testing.T) {
+		b := r.join(t, tenancy.Support)
+		clock.advance(idleSession - time.Minute)
+		inside(t, b, true)
+		clock.advance(idleSession + time.Minute)
+		inside(t, b, false)
+	})
+
+	t.Run("end after seven days, however often they are used", func(t *testing.T) {
+		b := r.join(t, tenancy.Support)
+		for left := absoluteSession; left > 0; left -= 7 * time.Hour {
+			inside(t, b, true)
+			clock.advance(7 * time.Hour)
+		}
+		inside(t, b, false)
+	})
+
+	t.Run("ask for the password again after ten minutes, where it matters", func(t *testing.T) {
+		b := r.join(t, tenancy.Owner)
+		b.withPassword(t)
+		b.signIn(t)
+		if got := b.get(t, r.orgPath("members", "invite")); got.status != http.StatusOK {
+			t.Fatalf("status %d", got.status)
+		}
+		clock.advance(freshFor + time.Second)
+		got := b.get(t, r.orgPath("members", "invite"))
+		if want := "/confirm?next=" + url.QueryEscape(r.orgPath("members", "invite")); got.location != want {
+			t.Fatalf("it leads to %s, want %s", got.location, want)
+		}
+		if got := b.post(t, r.orgPath("members", "invite"), url.Values{"note": {"Bob"}, "role": {"support"}}); !strings.HasPrefix(got.location, "/confirm") {
+			t.Errorf("the form is taken: %d", got.status)
+		}
+		if got := b.post(t, "/confirm", url.Values{"password": {"wrong"}, "next": {r.orgPath("members", "invite")}}); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("a wrong password: status %d", got.status)
+		}
+		if got := b.post(t, "/confirm", url.Values{"password": {password}, "next": {r.orgPath("members", "invite")}}); got.location != r.orgPath("members", "invite") {
+			t.Errorf("it leads to %s", got.location)
+		}
+		if got := b.get(t, r.orgPath("members", "invite")); got.status != http.StatusOK {
+			t.Errorf("status %d", got.status)
+		}
+	})
+
+	t.Run("are kept as hashes", func(t *testing.T) {
+		b := r.join(t, tenancy.Support)
+		b.get(t, "/account")
+		if _, found, err := r.db.Entrance().SessionContent(t.Context(), b.cookies[cookieName].Value, 0, clock.now()); !found || err != nil {
+			t.Errorf("the token does not lead to it: %t, %v", found, err)
+		}
+	})
+}
+
+// When the sessions cannot be read, nobody is let in and nothing is shown.
+func TestSessionsFailClosed(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{})
+	noError(t, err)
+	r := newRigOn(t, Options{Store: db})
+	b := r.join(t, tenancy.Owner)
+	db.Close()
+	for _, path := range []string{"/o", "/login", "/", r.orgPath("members")} {
+		if got := b.get(t, path); got.status != http.StatusInternalServerError || strings.Contains(got.body, r.org.Name) {
+			t.Errorf("%s answers %d", path, got.status)
+		}
+	}
+	if got := b.get(t, "/o"); got.header.Get(echo.HeaderSetCookie) != "" {
+		t.Error("the cookie is taken away, though the session may be there")
+	}
+}

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"purser/billing/cashier"
+	"purser/fault"
+	"purser/store"
+	"purser/views/page"
+)
+
+// provider is what may be shown of the application's payment account.
+func (v *visit) provider() (page.Provider, error) {
+	if v.site.cashier == nil {
+		return page.Provider{}, nil
+	}
+	connected, err := v.site.cashier.Connection(v.context, v.scope())
+	if fault.Is(err, fault.PaymentsNotConfigured) {
+		// An application in development gets the sandbox once it needs an account.
+		return page.Provider{Known: true, Sandbox: !v.app.Live}, nil
+	}
+	return page.Provider{
+		Known: true, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
+		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
+	}, err
+}
+
+// connectProvider makes an account at Stripe the application's own. What was typed
+// is not sent back with a refusal: it is a secret, also when it is a wrong one.
+func (s *Site) connectProvider(v *visit) (answer, error) {
+	if s.cashier == nil {
+		return answer{}, fault.New(fault.PathNotFound)
+	}
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	account := cashier.Account{APIKey: f.text("api_key"), WebhookSecret: f.text("webhook_secret"), By: v.actor()}
+	if account.APIKey == "" {
+		f.fail("api_key", "Paste the secret key of the account.")
+	} else if _, err := s.cashier.Connect(v.context, v.scope(), account); err != nil {
+		if err := f.check("api_key", err); err != nil {
+			return answer{}, err
+		}
+	}
+	if !f.ok() {
+		view, err := v.settingsPage(page.AppSettings{
+			Name: v.app.Name, DeploymentURL: v.app.DeploymentURL, Answered: page.Answered{Problems: f.problems},
+		})
+		return invalid(page.Settings(view)), err
+	}
+	return v.done(v.appPath("settings"), "Stripe is connected. Plans are being synchronized.")
+}
+
+// retrySync has the provider told of a plan once more.
+func (s *Site) retrySync(v *visit) (answer, error) {
+	plan, err := v.plan()
+	if err != nil {
+		return answer{}, err
+	}
+	if s.cashier == nil {
+		return answer{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	if err := s.cashier.RetrySync(v.context, v.scope(), plan.Key); err != nil {
+		return answer{}, err
+	}
+	return v.done(v.appPath("plans", plan.Key, "edit"), "The payment provider is being told again.")
+}
+
+// wakeCashier has the plan that was just saved told to the provider at once, and
+// not with the next round.
+func (v *visit) wakeCashier() {
+	if v.site.cashier != nil {
+		v.site.cashier.Wake(v.scope())
+	}
+}

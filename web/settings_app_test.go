@@ -1,0 +1,197 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"purser/billing/cashier"
+	"purser/fault"
+	"purser/ids"
+	"purser/keys"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+// newTill is a cashier that reaches no provider.
+func newTill(t *testing.T) *cashier.Cashier {
+	t.Helper()
+	sealing, err := vault.New(rand.Reader, bytes.Repeat([]byte{7}, 32))
+	noError(t, err)
+	till, err := cashier.New(cashier.Options{
+		Store: storetest.Open(t), Vault: sealing, BaseURL: "https://purser.example", Log: slog.New(slog.DiscardHandler),
+		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
+			return cashier.Sandbox{}, nil
+		},
+	})
+	noError(t, err)
+	return till
+}
+
+func TestApplicationSettings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.join(t, tenancy.Admin)
+	path := r.appPath("settings")
+
+	t.Run("are saved, under the same address", func(t *testing.T) {
+		reply := b.post(t, path, url.Values{"name": {hostile}, "deployment_url": {"https://chat.example"}})
+		if reply.status != http.StatusSeeOther || reply.location != path {
+			t.Fatalf("status %d, to %s", reply.status, reply.location)
+		}
+		app, err := r.db.Org(r.org.ID).Application(t.Context(), r.app.ID)
+		noError(t, err)
+		if app.Name != hostile || app.DeploymentURL != "https://chat.example" || app.Slug != r.app.Slug {
+			t.Errorf("it is %+v", app)
+		}
+		if action, target, _ := r.lastDeed(t); action != "application.update" || target != r.app.ID.Format(ids.Application) {
+			t.Errorf("the log says %s of %s", action, target)
+		}
+		if body := b.get(t, path).body; strings.Contains(body, "<script>alert") {
+			t.Error("the name is markup")
+		}
+	})
+
+	t.Run("say at its field what is wrong", func(t *testing.T) {
+		reply := b.post(t, path, url.Values{"name": {""}, "deployment_url": {"javascript:alert(1)"}})
+		if reply.status != http.StatusUnprocessableEntity {
+			t.Errorf("status %d", reply.status)
+		}
+		wantTexts(t, reply.body, `href="#field-name"`, `href="#field-deployment_url"`, `value="javascript:alert(1)"`)
+	})
+
+	t.Run("are closed to who may not change them", func(t *testing.T) {
+		developer := r.join(t, tenancy.Developer)
+		for _, reply := range []seen{
+			developer.get(t, path),
+			developer.post(t, path, url.Values{"name": {"Mine"}}),
+			developer.post(t, path+"/provider", url.Values{"api_key": {"sk_test_1"}}),
+			developer.post(t, path+"/revoke-keys", nil),
+		} {
+			if reply.status != http.StatusForbidden {
+				t.Errorf("status %d", reply.status)
+			}
+		}
+	})
+}
+
+func TestTheDangerZone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app = r.newApplication(t, r.org, "Shop", true)
+	b := r.join(t, tenancy.Admin)
+	makeKey(t, b, keys.Ingestion)
+	path := r.appPath("settings", "revoke-keys")
+
+	t.Run("asks for the name of a live application", func(t *testing.T) {
+		reply := b.post(t, path, url.Values{"confirm": {"shop"}})
+		if reply.status != http.StatusUnprocessableEntity || r.keys(t)[0].Revoked {
+			t.Errorf("status %d", reply.status)
+		}
+	})
+
+	t.Run("stops every key", func(t *testing.T) {
+		reply := b.post(t, path, url.Values{"confirm": {"Shop"}})
+		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), r.keys(t)[0].ID, r.site.now())
+		wantFault(t, err, fault.RevokedAPIKey)
+		if action, _, _ := r.lastDeed(t); reply.status != http.StatusSeeOther || action != "key.revoke-all" {
+			t.Errorf("status %d, the log says %s", reply.status, action)
+		}
+	})
+}
+
+func TestThePaymentProvider(t *testing.T) {
+	t.Parallel()
+	r := newRigOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t)})
+	b := r.join(t, tenancy.Admin)
+	path := r.appPath("settings")
+
+	t.Run("is the sandbox until another is connected", func(t *testing.T) {
+		wantTexts(t, b.get(t, path).body, "Payments go to the built-in sandbox", "Connect Stripe")
+	})
+
+	t.Run("is missing in a live application, and said to be", func(t *testing.T) {
+		live := r.newApplication(t, r.org, "Shop", true)
+		wantTexts(t, b.get(t, pathOf([]string{"o", r.org.Slug, "a", live.Slug, "settings"})).body, "Not connected")
+	})
+
+	t.Run("refuses a key that does not fit, and does not send it back", func(t *testing.T) {
+		for _, key := range []string{"", "pk_test_51Canary", "sk_live_51Canary"} {
+			reply := b.post(t, path+"/provider", url.Values{"api_key": {key}, "webhook_secret": {"whsec_Canary"}})
+			if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, `href="#field-api_key"`) {
+				t.Errorf("%q: status %d", key, reply.status)
+			}
+			if strings.Contains(reply.body, "Canary") {
+				t.Errorf("%q comes back", key)
+			}
+		}
+		if tables := storetest.TablesWith(t, storetest.URL(t), "51Canary"); len(tables) > 0 {
+			t.Errorf("it is in %v", tables)
+		}
+	})
+
+	t.Run("shows four characters of its key, and how it is told of events", func(t *testing.T) {
+		_, err := r.db.App(r.app.Scope()).PutConnection(t.Context(), store.Connection{
+			ID: ids.New(), Mode: store.StripeConnection, AccountID: "acct_1Example", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
+		}, r.site.now())
+		noError(t, err)
+		body := b.get(t, path).body
+		wantTexts(t, body, "acct_1Example", "…9fQ2", "No webhook secret yet", "https://purser.example/webhooks/stripe/con_", "Replace the key")
+		if strings.Contains(body, "sealed") {
+			t.Error("the sealed key is on the page")
+		}
+	})
+}
+
+func TestRetryingASync(t *testing.T) {
+	t.Parallel()
+	r := newRigOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t)})
+	b := r.join(t, tenancy.Developer)
+	r.newCredit(t, "tokens")
+	r.newFeature(t, "messages", "tokens")
+	plan := r.newPlan(t, "pro", "messages")
+	app := r.db.App(r.app.Scope())
+	fence, _, err := app.Lease(t.Context(), "plan:"+plan.ID.String(), ids.New(), r.site.now(), r.site.now()+60_000)
+	noError(t, err)
+	const reason = `No such product: <b>prod_1</b> & "more"`
+	noError(t, app.PlanRefused(t.Context(), fence, plan.ID, plan.Sync, reason))
+	path := r.appPath("plans", "pro")
+
+	t.Run("the page shows what the provider said, as text, and offers it", func(t *testing.T) {
+		body := b.get(t, path+"/edit").body
+		wantTexts(t, body, "Sync error", "No such product: &lt;b&gt;prod_1&lt;/b&gt;", `action="`+path+`/sync"`)
+		wantTexts(t, b.get(t, r.appPath("plans")).body, "Sync error")
+	})
+
+	t.Run("it is worked on at once", func(t *testing.T) {
+		reply := b.post(t, path+"/sync", nil)
+		if reply.status != http.StatusSeeOther || reply.location != path+"/edit" {
+			t.Errorf("status %d, to %s", reply.status, reply.location)
+		}
+		due, err := app.DueWork(t.Context(), r.site.now(), 10)
+		noError(t, err)
+		for _, work := range due {
+			if work.Kind == store.WorkPlan && work.Object == plan.ID.String() {
+				return
+			}
+		}
+		t.Errorf("nothing is due: %+v", due)
+	})
+
+	t.Run("it is not offered to who may only look", func(t *testing.T) {
+		support := r.join(t, tenancy.Support)
+		if strings.Contains(support.get(t, path+"/edit").body, path+"/sync") {
+			t.Error("it is")
+		}
+		if reply := support.post(t, path+"/sync", nil); reply.status != http.StatusForbidden {
+			t.Errorf("status %d", reply.status)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
+	"purser/views/page"
+)
+
+// OfferSetup makes the link through which the first account is made. It is empty
+// once there is one. The link itself is kept nowhere: each start makes another,
+// and all of them work until one was used.
+func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
+	link, err := credential.NewLink(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	offered, err := s.store.Entrance().OfferSetup(ctx, link.Hash(), s.now())
+	if err != nil || !offered {
+		return "", err
+	}
+	return fmt.Sprintf("%s/setup/%s", s.server.Address, link), nil
+}
+
+// setupLink is the link of the path, while it leads anywhere.
+func (v *visit) setupLink() (link credential.Token, err error) {
+	text, err := v.param("token")
+	if err != nil {
+		return "", err
+	}
+	link = credential.Token(text)
+	open, err := v.site.store.Entrance().SetupIsOpen(v.context, link.Hash())
+	if err != nil {
+		return "", err
+	}
+	if !open {
+		return "", fault.New(fault.PathNotFound)
+	}
+	return link, nil
+}
+
+func (s *Site) setupPage(v *visit) (answer, error) {
+	link, err := v.setupLink()
+	if err != nil {
+		return answer{}, err
+	}
+	return show(page.SetupPage(page.Setup{Action: setupPath(link)})), nil
+}
+
+func setupPath(link credential.Token) string { return pathOf([]string{"setup", string(link)}) }
+
+func (s *Site) setup(v *visit) (answer, error) {
+	link, err := v.setupLink()
+	if err != nil {
+		return answer{}, err
+	}
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	founding, err := s.founding(f, v)
+	if err != nil {
+		return answer{}, err
+	}
+	if !f.ok() {
+		return invalid(page.SetupPage(page.Setup{Draft: f.draft("name", "email", "organization", "application"), Action: setupPath(link)})), nil
+	}
+	if founding.Encoded, err = s.passwords.hash(v.context, f.raw("password")); err != nil {
+		return answer{}, err
+	}
+	if founding, err = s.store.Entrance().Found(v.context, link.Hash(), founding); err != nil {
+		return answer{}, err
+	}
+	if err := v.signIn(founding.User.ID); err != nil {
+		return answer{}, err
+	}
+	return v.done(pathOf([]string{"o", founding.Org.Slug, "a", founding.App.Slug, "quickstart"}), "Welcome. Your organization and your first application are ready.")
+}
+
+// founding reads the form into the nouns, and notes what is wrong with it.
+func (s *Site) founding(f *form, v *visit) (found store.Founding, err error) {
+	now := s.now()
+	found.User, err = v.newUser(f)
+	if err != nil {
+		return found, err
+	}
+	found.Org, err = tenancy.NewOrganization(ids.New(), f.text("organization"), now)
+	if err := f.check("organization", err); err != nil {
+		return found, err
+	}
+	found.App, err = tenancy.NewApplication(ids.New(), found.Org, f.text("application"), false, now)
+	if err := f.check("application", err); err != nil {
+		return found, err
+	}
+	found.By = v.actorFor(found.User)
+	return found, nil
+}
+
+// newUser reads the fields of an account that is about to be made.
+func (v *visit) newUser(f *form) (u tenancy.User, err error) {
+	u = tenancy.User{ID: ids.New(), CreatedAt: v.site.now()}
+	u.Name, err = tenancy.ParseName(f.text("name"))
+	if err := f.check("name", err); err != nil {
+		return u, err
+	}
+	u.Email, err = tenancy.ParseEmail(f.text("email"))
+	if err := f.check("email", err); err != nil {
+		return u, err
+	}
+	err = credential.CheckChoice(f.raw("password"), u.Email, u.Name)
+	return u, f.check("password", err)
+}
+
+// actorFor is the actor of a request that makes the very account it acts for.
+func (v *visit) actorFor(u tenancy.User) audit.Actor {
+	by := v.actor()
+	by.UserID, by.Name = u.ID, u.Email
+	return by
+}
