@@ -1,0 +1,162 @@
+package browsertest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"purser/static"
+	"purser/views/page"
+)
+
+func TestMain(m *testing.M) { os.Exit(Main(m)) }
+
+// policy is as strict as the site's own.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+type view interface {
+	Render(ctx context.Context, w io.Writer) error
+}
+
+// markup is a view of a few lines.
+type markup string
+
+func (m markup) Render(_ context.Context, w io.Writer) error {
+	_, err := io.WriteString(w, `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Test</title><link rel="icon" href="`+static.URL("mark.svg")+`"></head><body><main>`+string(m)+`</main></body></html>`)
+	return err
+}
+
+// serve answers the paths with the views, under the policy.
+func serve(t *testing.T, views map[string]view) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, static.Prefix) {
+			static.Handler().ServeHTTP(w, r)
+			return
+		}
+		found := views[r.URL.Path]
+		if query := r.URL.Query().Get("q"); r.URL.Path == "/gallery" && query != "" {
+			found = page.Gallery(page.GallerySample{Query: query})
+		}
+		if found == nil {
+			http.NotFound(w, r)
+			return
+		}
+		var body bytes.Buffer
+		if err := found.Render(r.Context(), &body); err != nil {
+			t.Errorf("rendering %s: %v", r.URL.Path, err)
+		}
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if _, err := body.WriteTo(w); err != nil {
+			t.Logf("sending %s: %v", r.URL.Path, err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for name, sample := range map[string]struct {
+		page markup
+		want string
+	}{
+		"a script that the policy forbids":  {`<h1>x</h1><script>1</script>`, "Content Security Policy"},
+		"a style that the policy forbids":   {`<h1 style="color: red">x</h1>`, "Content Security Policy"},
+		"an image that is not there":        {`<h1>x</h1><img alt="" src="/none.png">`, "404"},
+		"a picture of a foreign machine":    {`<h1>x</h1><img alt="" src="http://example.com/x.png">`, "Content Security Policy"},
+		"a stylesheet that cannot be found": {`<h1>x</h1><link rel="stylesheet" href="/none.css">`, "none.css"},
+	} {
+		t.Run("names "+name, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, map[string]view{"/": sample.page})
+			tab := Open(t, Desktop)
+			tab.Visit(address)
+			if found := strings.Join(tab.Mistakes(), "\n"); !strings.Contains(found, sample.want) {
+				t.Errorf("found %q", found)
+			}
+		})
+	}
+
+	t.Run("names an error that a script throws", func(t *testing.T) {
+		t.Parallel()
+		address := serve(t, map[string]view{"/": markup("<h1>x</h1>")})
+		tab := Open(t, Desktop)
+		tab.Visit(address)
+		tab.Evaluate(`setTimeout(() => { throw new Error("on purpose") }) && new Promise((done) => setTimeout(done, 0))`)
+		if found := strings.Join(tab.Mistakes(), "\n"); !strings.Contains(found, "on purpose") {
+			t.Errorf("found %q", found)
+		}
+	})
+
+	t.Run("lets a status pass that the test expects", func(t *testing.T) {
+		t.Parallel()
+		address := serve(t, nil)
+		tab := Open(t, Desktop)
+		tab.Allow(http.StatusNotFound)
+		if status := tab.Visit(address + "/none"); status != http.StatusNotFound {
+			t.Errorf("status %d", status)
+		}
+		if found := tab.Mistakes(); len(found) > 0 {
+			t.Errorf("found %q", found)
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for rule, page := range map[string]markup{
+		"label":       `<h1>x</h1><input>`,
+		"button-name": `<h1>x</h1><button></button>`,
+		"target-size": `<h1>x</h1>` + markup(strings.Repeat(`<input type="checkbox" aria-label="y">`, 3)),
+	} {
+		t.Run("finds what breaks the rule "+rule, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, map[string]view{"/": page})
+			tab := Open(t, Desktop)
+			tab.Visit(address)
+			for _, found := range tab.findings() {
+				if found.ID == rule {
+					return
+				}
+			}
+			t.Errorf("found only %v", tab.findings())
+		})
+	}
+
+	t.Run("finds what is wider than the screen", func(t *testing.T) {
+		t.Parallel()
+		address := serve(t, map[string]view{"/": markup(`<h1>x</h1><canvas width="500"></canvas>`)})
+		tab := Open(t, Phone)
+		tab.Visit(address)
+		if wide := tab.tooWide(); len(wide) == 0 {
+			t.Error("found nothing")
+		}
+	})
+}
+
+func TestScreens(t *testing.T) {
+	t.Parallel()
+	for _, screen := range Screens {
+		t.Run("gives the page the width and the colours of "+screen.Name, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, map[string]view{"/": markup("<h1>x</h1>")})
+			tab := Open(t, screen)
+			tab.Visit(address)
+			if dark := tab.Evaluate(`matchMedia("(prefers-color-scheme: dark)").matches`); (dark == "true") != screen.Dark {
+				t.Errorf("dark: %s", dark)
+			}
+			if wide := tab.Evaluate(`innerWidth`); wide != strconv.FormatInt(screen.Width, 10) {
+				t.Errorf("%s wide", wide)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package browsertest
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+
+	"purser/docs"
+	"purser/fault"
+	"purser/tenancy"
+	"purser/views/component"
+	"purser/views/layout"
+	"purser/views/page"
+)
+
+// docsPages are all guides and one of each other page of the documentation.
+func docsPages(t *testing.T) map[string]view {
+	t.Helper()
+	guides, err := docs.Guides()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../../api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := docs.ReadReference(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := layout.DocsFrame{Title: "Documentation", Current: "home", Nav: []layout.NavGroup{{Title: "Guides", Items: []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}}}}}
+	conflict := page.DocsStatus{Status: http.StatusConflict, Text: "Conflict", Codes: []*fault.Fault{fault.New(fault.InsufficientBalance)}}
+	views := map[string]view{
+		"docs":           page.DocsHomePage(page.DocsHome{Frame: frame, Guides: guides}),
+		"docs-reference": page.DocsReferencePage(page.DocsReference{Frame: frame, Reference: reference}),
+		"docs-errors":    page.DocsErrorsPage(page.DocsErrors{Frame: frame, Statuses: []page.DocsStatus{conflict}}),
+		"docs-error":     page.DocsErrorPage(page.DocsError{Frame: frame, Fault: conflict.Codes[0], Status: conflict}),
+		"quickstart":     page.QuickstartPage(quickstart(t)),
+	}
+	for _, group := range reference.Groups {
+		views["docs-reference-"+group.Slug] = page.DocsGroupPage(page.DocsGroup{Frame: frame, Group: group, Address: "https://purser.example"})
+	}
+	for _, guide := range guides {
+		views["docs-"+guide.Slug] = page.DocsGuidePage(page.DocsGuide{Frame: frame, Guide: guide, Next: &guides[0]})
+	}
+	return views
+}
+
+// quickstart is the page while it waits, with something that went wrong.
+func quickstart(t *testing.T) page.Quickstart {
+	t.Helper()
+	call := docs.Call{Address: "https://purser.example", Identity: "user-42", Credit: "tokens", Feature: "chat"}
+	snippet, err := docs.FindLanguage("go").Snippet(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Quickstart{
+		Frame: layout.Frame{
+			Title: "Quickstart", Current: "quickstart", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"},
+			Org: layout.Place{Name: "Acme", Href: "/o/acme"}, App: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}},
+			Nav: layout.AppNav("/o/acme/a/chat", tenancy.AllPermissions()),
+		},
+		Path:      "/quickstart",
+		Steps:     []component.Step{{Text: "Make an API key", Done: true}, {Text: "Send an event", Hint: "The answer is the charge."}},
+		Missing:   []component.CommandLine{{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()}},
+		Languages: docs.Languages,
+		Language:  docs.FindLanguage("go"),
+		Snippet:   snippet,
+		Call:      call,
+		Failures:  []page.FailedCall{{At: moment, Method: "POST", Route: "/v1/events", Status: http.StatusNotFound, Code: fault.FeatureNotFound}},
+	}
+}
+
+func TestDocsAreAccessible(t *testing.T) {
+	t.Parallel()
+	views := map[string]view{}
+	for name, view := range docsPages(t) {
+		views["/"+name] = view
+	}
+	address := serve(t, views)
+	for path := range views {
+		// They are made of the same parts, so some on the other screen are enough.
+		screens := []Screen{Phone}
+		if slices.Contains([]string{"/docs", "/docs-usage", "/docs-reference-plans", "/quickstart"}, path) {
+			screens = append(screens, DesktopDark)
+		}
+		for _, screen := range screens {
+			t.Run(path[1:]+" holds up on "+screen.Name, func(t *testing.T) {
+				t.Parallel()
+				tab := Open(t, screen)
+				tab.Visit(address + path)
+				tab.Check()
+				tab.Picture(path[1:] + "-" + screen.Name)
+			})
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package browsertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"purser/views/page"
+)
+
+const moment = 1_794_648_660_123
+
+var (
+	clock = page.SandboxClock{Now: moment, Moved: true}
+	total = page.SandboxAmount{Minor: 129_000, Currency: "usd"}
+	lines = []page.SandboxLine{{
+		Name: "Team plan", Quantity: 2, Interval: page.SandboxInterval{Unit: "month", Count: 1}, Amount: total,
+		From: moment, To: moment + 30*24*3600_000,
+	}}
+	cards = []page.SandboxCard{{Number: "4242424242424242", Does: "Succeeds"}, {Number: "4000000000000002", Does: "Is declined"}}
+	banks = []page.SandboxCard{{Number: "ok", Does: "Succeeds after three days"}}
+)
+
+// pages are those that need no server behind them.
+var pages = map[string]view{
+	"gallery":           page.Gallery(page.GallerySample{}),
+	"gallery-live":      page.Gallery(page.GallerySample{Live: true}),
+	"welcome":           page.Welcome(page.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}),
+	"error":             page.Error(page.Failure{Status: 404, Title: "There is no page at this address", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
+	"sandbox-checkout":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
+	"sandbox-complete":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, State: "complete", Lines: lines, Total: total}),
+	"sandbox-invoice":   page.SandboxInvoicePage(page.SandboxInvoice{Clock: clock, Number: "A-0001", State: "open", Made: moment, Lines: lines, Due: total, Cards: cards, Banks: banks}),
+	"sandbox-challenge": page.SandboxChallengePage(page.SandboxChallenge{Clock: clock, Amount: total, Last4: "3155"}),
+	"sandbox-portal":    page.SandboxPortalPage(page.SandboxPortal{Clock: clock, Last4: "4242", ChangesCard: true, Cards: cards, Back: "/", Invoices: []page.SandboxInvoiceRow{{Number: "A-0001", State: "paid", Made: moment, Total: total, URL: "/"}}}),
+}
+
+func TestPagesAreAccessible(t *testing.T) {
+	t.Parallel()
+	views := map[string]view{}
+	for name, view := range pages {
+		views["/"+name] = view
+	}
+	address := serve(t, views)
+	for name := range pages {
+		for _, screen := range Screens {
+			t.Run(name+" holds up on "+screen.Name, func(t *testing.T) {
+				t.Parallel()
+				tab := Open(t, screen)
+				tab.Visit(address + "/" + name)
+				tab.Check()
+				tab.Picture(name + "-" + screen.Name)
+			})
+		}
+	}
+}
+
+// TestPictures takes what the documentation shows.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"welcome", "sandbox-checkout"} {
+		t.Run("there is one of "+name, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, map[string]view{"/": pages[name]})
+			tab := Open(t, Desktop)
+			tab.Visit(address)
+			tab.Picture(name)
+		})
+	}
+}
+
+func TestDrawer(t *testing.T) {
+	t.Parallel()
+	address := serve(t, map[string]view{"/gallery": pages["gallery"]})
+
+	t.Run("opens and closes by keyboard, without a script", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Phone)
+		tab.WithoutScripts()
+		tab.Visit(address + "/gallery")
+		tab.WaitGone(".sidebar")
+		tab.Focus(".topbar button")
+		tab.Press(kb.Enter)
+		tab.Wait(".sidebar .nav a")
+		tab.Press(kb.Tab)
+		if !tab.Focused(".sidebar .brand") {
+			t.Error("the focus does not enter the drawer")
+		}
+		tab.Press(kb.Escape)
+		tab.WaitGone(".sidebar")
+	})
+
+	t.Run("is accessible when it is open", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Phone)
+		tab.Visit(address + "/gallery")
+		tab.Click(".topbar button")
+		tab.Wait(".sidebar .nav a")
+		tab.Check()
+		tab.Picture("drawer-phone")
+	})
+
+	t.Run("stands open beside the page where there is room", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.Visit(address + "/gallery")
+		tab.Wait(".sidebar .nav a")
+		tab.WaitGone(".topbar button")
+	})
+}
+
+func TestComponents(t *testing.T) {
+	t.Parallel()
+	address := serve(t, map[string]view{"/gallery": pages["gallery"], "/away": markup("<h1>Away</h1>")})
+
+	t.Run("asks again in place, without a script", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.WithoutScripts()
+		tab.Visit(address + "/gallery")
+		tab.WaitGone("#revoke form")
+		tab.Focus("#revoke summary")
+		tab.Press(kb.Enter)
+		tab.Wait("#revoke form button")
+	})
+
+	t.Run("gives the focus to what went wrong, without a script", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.WithoutScripts()
+		tab.Visit(address + "/gallery")
+		if !tab.Focused("[autofocus]") {
+			t.Error("the focus is elsewhere")
+		}
+	})
+
+	t.Run("filters a list while one types, under the policy", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.Visit(address + "/gallery")
+		tab.Evaluate(`window.sameDocument = true`)
+		tab.Fill("#field-q", "ad")
+		tab.WaitGone("#results tr:nth-child(2)")
+		if got := tab.Text("#results tbody th a"); got != "ada" {
+			t.Errorf("the list shows %q", got)
+		}
+		if got := tab.Address(); !strings.Contains(got, "q=ad") {
+			t.Errorf("the address %s does not say so", got)
+		}
+		if tab.Evaluate(`window.sameDocument`) != "true" {
+			t.Error("the whole document was loaded again")
+		}
+	})
+
+	t.Run("filters a list without a script", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.WithoutScripts()
+		tab.Visit(address + "/gallery")
+		tab.Fill("#field-q", "ad")
+		tab.Follow(".filters button")
+		if got := tab.Count("#results tbody tr"); got != 1 {
+			t.Errorf("the list has %d rows", got)
+		}
+	})
+
+	t.Run("offers to copy where there is a clipboard", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.Visit(address + "/gallery")
+		tab.Wait("button[data-copy]")
+	})
+
+	t.Run("forgets a secret when the page is left", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.Visit(address + "/gallery")
+		if tab.Count("[data-once]") != 1 {
+			t.Fatal("there is no secret to forget")
+		}
+		tab.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`)
+		if tab.Count("[data-once]") != 0 {
+			t.Error("the secret is still there")
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package browsertest
+
+import (
+	"testing"
+
+	"purser/tenancy"
+	"purser/views/component"
+	"purser/views/layout"
+	"purser/views/page"
+)
+
+// peoplePages are those of people and organizations, with what they show at worst:
+// hostile names, and forms that came back.
+func peoplePages() map[string]view {
+	place := layout.Place{Name: "Acme", Href: "/o/acme"}
+	person := layout.Person{Name: "Ann Example", Email: "ann@example.com"}
+	plain := layout.Frame{Title: "Account", Person: person, Orgs: []layout.Place{place, {Name: "<b>Bolt</b> & a very long name that goes on and on and on", Href: "/o/bolt"}}}
+	org := layout.Frame{Title: "Acme", Person: person, Org: place, Orgs: plain.Orgs, Nav: layout.OrgNav("/o/acme", tenancy.AllPermissions())}
+	in := func(current string) layout.Frame { f := org; f.Current = current; return f }
+	refused := page.Draft{
+		Values:   map[string]string{"name": "Ann", "email": "ann"},
+		Problems: []component.Problem{{Field: "email", Message: "This is not an e-mail address such as name@example.com."}, {Field: "password", Message: "The password is too short."}},
+	}
+	access := page.AccessForm{Role: "custom", Holds: tenancy.Developer.Permissions().With(tenancy.MembersWrite), Chosen: tenancy.PermissionsOf(tenancy.WalletsRead)}
+	shop := layout.Application{Place: layout.Place{Name: "Shop", Href: "/o/acme/a/shop"}, Live: true}
+	return map[string]view{
+		"setup":       page.SetupPage(page.Setup{Draft: refused, Action: "/setup/x"}),
+		"login":       page.LoginPage(page.Login{SignedOut: true}),
+		"login-wrong": page.LoginPage(page.Login{Draft: page.Draft{Problems: []component.Problem{{Message: "The address and the password do not fit together."}}}}),
+		"code":        page.SecondStepPage(page.SecondStep{}),
+		"again":       page.AgainPage(page.Again{Frame: plain, NeedsCode: true}),
+		"invited":     page.InvitedPage(page.Invited{Organization: "Acme", Role: "Support", LoginHref: "/login"}),
+		"account": page.AccountPage(page.Account{Frame: plain, HasFactor: true, CodesLeft: 9, Sessions: []page.OpenSession{
+			{ID: "ses_1", Agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36", Address: "2001:db8:1:2:3:4:5:6", SeenAt: moment, Since: moment, Current: true},
+			{ID: "ses_2", Address: "192.0.2.1", SeenAt: moment, Since: moment},
+		}}),
+		"factor":   page.FactorSetupPage(page.FactorSetup{Frame: plain, Seed: "AAAA BBBB CCCC DDDD EEEE FFFF GGGG HHHH", Address: "otpauth://totp/x"}),
+		"recovery": page.RecoveryCodesPage(page.RecoveryCodes{Frame: plain, Codes: "aaaaaaa-bbbbbb-ccccccc-dddddd\neeeeeee-ffffff-ggggggg-hhhhhh"}),
+		"orgs":     page.OrganizationsPage(page.Organizations{Frame: plain}),
+		"orgs-new": page.OrganizationNewPage(page.OrganizationNew{Frame: plain}),
+		"org": page.OrganizationPage(page.Organization{Frame: in("applications"), NewHref: "/o/acme/a/new", Cards: []page.ApplicationCard{
+			{Application: shop, Uses: "1,204,331", Denials: "12", SyncErrors: "0"},
+			{Application: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}}, Uses: "3", Denials: "0", SyncErrors: "1"},
+		}}),
+		"org-empty":    page.OrganizationPage(page.Organization{Frame: in("applications"), NewHref: "/o/acme/a/new"}),
+		"app-new":      page.ApplicationNewPage(page.ApplicationNew{Frame: in("applications"), Action: "/o/acme/a/new"}),
+		"org-settings": page.OrganizationSettingsPage(page.OrganizationSettings{Frame: in("organization"), Slug: "acme"}),
+		"members": page.MembersPage(page.Members{
+			Frame: in("members"), InviteHref: "/o/acme/members/invite", LeaveAction: "/o/acme/leave",
+			People: []page.MemberRow{
+				{Name: "Ann Example", Email: "ann@example.com", Role: "Owner", HasFactor: true, JoinedAt: moment, SeenAt: moment, You: true},
+				{Name: "<i>Bob</i>", Email: "bob.with.a.long.name@subsidiary.example.com", Role: "Support", JoinedAt: moment, Href: "/o/acme/members/x"},
+			},
+			Invitations: []page.InvitationRow{{Note: "Carol", Role: "Developer", ExpiresAt: moment, Withdraw: "/x"}},
+		}),
+		"invite":      page.InvitePage(page.Invite{AccessForm: access, Frame: in("members"), Action: "/x", Back: "/o/acme/members"}),
+		"invitation":  page.InvitationMadePage(page.InvitationMade{Frame: in("members"), Note: "Carol", Link: "https://purser.example/invite/Vbuo16DQaYnkEvZm9wDRIxIfLEILhplQq7MYvuoL3tA", ExpiresAt: moment, Done: "/o/acme/members"}),
+		"member-edit": page.MemberEditPage(page.MemberEdit{AccessForm: access, Frame: in("members"), Name: "Bob", Email: "bob@example.com", Back: "/o/acme/members", Action: "/x", RemoveAction: "/x/remove"}),
+		"audit": page.AuditLogPage(page.AuditLog{
+			Frame: in("audit"), Path: "/o/acme/audit", Export: "/o/acme/audit.csv", Actors: []component.Option{{Text: "Everybody"}}, Actions: []component.Option{{Text: "Everything"}},
+			Pages: component.Pages{Older: "/o/acme/audit?before=2"},
+			Entries: []page.AuditEntry{
+				{Number: 3, At: moment, Actor: "ann@example.com", Address: "192.0.2.1", Action: "organization.rename", Target: "org_01m7ewzp3pfr4976jxkvfa63gm", Changes: []page.AuditChange{{Name: "name", Before: "Acme", After: "<b>Acme</b> & Sons"}}},
+				{Number: 2, At: moment, Actor: "command line", Action: "key.create", Target: "key_01m7ewzp3pfr4976jxkvfa63gm", Application: "Shop"},
+			},
+		}),
+	}
+}
+
+func TestPeoplesPagesAreAccessible(t *testing.T) {
+	t.Parallel()
+	views := map[string]view{}
+	for name, view := range peoplePages() {
+		views["/"+name] = view
+	}
+	address := serve(t, views)
+	for name := range peoplePages() {
+		// They are made of parts that were looked at on all screens.
+		for _, screen := range []Screen{Desktop, PhoneDark} {
+			t.Run(name+" holds up on "+screen.Name, func(t *testing.T) {
+				t.Parallel()
+				tab := Open(t, screen)
+				tab.Visit(address + "/" + name)
+				tab.Check()
+				tab.Picture("people-" + name + "-" + screen.Name)
+			})
+		}
+	}
+}

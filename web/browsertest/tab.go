@@ -1,0 +1,288 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// Screen is what a person looks at.
+type Screen struct {
+	Name   string
+	Width  int64
+	Height int64
+	Dark   bool
+}
+
+// The screens that every page has to look right on.
+var (
+	Desktop     = Screen{Name: "desktop", Width: 1280, Height: 900}
+	DesktopDark = Screen{Name: "desktop-dark", Width: 1280, Height: 900, Dark: true}
+	Phone       = Screen{Name: "phone", Width: 390, Height: 844}
+	PhoneDark   = Screen{Name: "phone-dark", Width: 390, Height: 844, Dark: true}
+)
+
+// Screens are all of them.
+var Screens = []Screen{Desktop, DesktopDark, Phone, PhoneDark}
+
+// Tab is a tab with cookies of its own. It belongs to one test and is closed with
+// it.
+type Tab struct {
+	tb       testing.TB
+	context  context.Context
+	mistakes *mistakes
+	headers  map[string]any // of the reply that brought the page
+}
+
+// stepLimit is for one step: past it, what the test waits for does not come.
+const stepLimit = 20 * time.Second
+
+// Open opens an empty tab on the screen. Open it after what it visits is served:
+// it is closed first then, and not surprised by a server that is gone.
+func Open(tb testing.TB, screen Screen) *Tab {
+	tb.Helper()
+	first, err := running.start()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return openIn(tb, first, screen, chromedp.WithNewBrowserContext())
+}
+
+// openIn opens a tab next to another one, in the same window unless told otherwise.
+func openIn(tb testing.TB, next context.Context, screen Screen, options ...chromedp.ContextOption) *Tab {
+	tb.Helper()
+	opened, end := chromedp.NewContext(next, options...)
+	tb.Cleanup(end)
+	t := &Tab{tb: tb, context: opened}
+	// The tab would close with the context of the first call, so the limit is not
+	// in it.
+	late := time.AfterFunc(stepLimit, end)
+	defer late.Stop()
+	if err := chromedp.Do(opened); err != nil {
+		tb.Fatalf("browsertest: opening a tab: %v", err)
+	}
+	t.do("open a tab", chromedp.EmulateViewport(screen.Width, screen.Height), colours(screen.Dark))
+	t.mistakes = watch(opened)
+	tb.Cleanup(func() { t.reportMistakes() })
+	return t
+}
+
+func colours(dark bool) chromedp.Action[chromedp.Void] {
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme},
+				// Nothing is half-way when a picture is taken.
+				{Name: "prefers-reduced-motion", Value: "reduce"},
+			},
+		})
+		return err
+	})
+}
+
+// WithoutScripts turns JavaScript off for the pages that come.
+func (t *Tab) WithoutScripts() {
+	t.tb.Helper()
+	t.do("turn scripts off", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+}
+
+// Visit opens the address, waits until it is loaded, and gives its status.
+func (t *Tab) Visit(url string) int {
+	t.tb.Helper()
+	return t.load("visit "+url, chromedp.Navigate(url))
+}
+
+// Follow clicks on what leads to another document, and gives that one's status.
+func (t *Tab) Follow(selector string) int {
+	t.tb.Helper()
+	return t.load("follow "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Back is the browser's own button.
+func (t *Tab) Back() {
+	t.tb.Helper()
+	t.do("go back", chromedp.NavigateBack())
+}
+
+// Click clicks on what stays in the page.
+func (t *Tab) Click(selector string) {
+	t.tb.Helper()
+	t.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Fill puts a text into a field, in place of what is there, as if typed.
+func (t *Tab) Fill(selector, text string) {
+	t.tb.Helper()
+	t.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// Choose picks an option of a list by its value.
+func (t *Tab) Choose(selector, value string) {
+	t.tb.Helper()
+	t.do("choose "+value+" in "+selector, chromedp.SetValue(chromedp.CSS(selector), value))
+}
+
+// Focus gives the focus to an element, as the Tab key would in the end.
+func (t *Tab) Focus(selector string) {
+	t.tb.Helper()
+	t.do("focus "+selector, chromedp.Focus(chromedp.CSS(selector)))
+}
+
+// Press presses keys where the focus is, such as kb.Tab or kb.Escape.
+func (t *Tab) Press(keys string) {
+	t.tb.Helper()
+	t.do(fmt.Sprintf("press %q", keys), chromedp.KeyEvent(keys))
+}
+
+// Wait waits until something matching is to be seen.
+func (t *Tab) Wait(selector string) {
+	t.tb.Helper()
+	t.until("see "+selector, selector, true)
+}
+
+// WaitGone waits until nothing matching is to be seen.
+func (t *Tab) WaitGone(selector string) {
+	t.tb.Helper()
+	t.until("see no more "+selector, selector, false)
+}
+
+// Text is what a person reads in the first element that matches.
+func (t *Tab) Text(selector string) string {
+	t.tb.Helper()
+	return read(t, "read "+selector, chromedp.Text(chromedp.CSS(selector)))
+}
+
+// Value is what stands in a field.
+func (t *Tab) Value(selector string) string {
+	t.tb.Helper()
+	return read(t, "read "+selector, chromedp.Value(chromedp.CSS(selector)))
+}
+
+// Count is how many elements match, seen or not.
+func (t *Tab) Count(selector string) int {
+	t.tb.Helper()
+	return read(t, "count "+selector, chromedp.Evaluate[int](fmt.Sprintf("document.querySelectorAll(%q).length", selector)))
+}
+
+// Focused reports whether the focus is on something that matches.
+func (t *Tab) Focused(selector string) bool {
+	t.tb.Helper()
+	return read(t, "find the focus", chromedp.Evaluate[bool](fmt.Sprintf("document.activeElement.matches(%q)", selector)))
+}
+
+// Evaluate gives the text that an expression has in the page.
+func (t *Tab) Evaluate(expression string) string {
+	t.tb.Helper()
+	return read(t, "evaluate "+expression, chromedp.Evaluate[string]("String("+expression+")"))
+}
+
+// Address is where the tab is.
+func (t *Tab) Address() string {
+	t.tb.Helper()
+	return read(t, "read the address", chromedp.Location())
+}
+
+// Title is the document's.
+func (t *Tab) Title() string {
+	t.tb.Helper()
+	return read(t, "read the title", chromedp.Title())
+}
+
+// picturesFolder is set by make screenshots.
+const picturesFolder = "PURSER_SCREENSHOTS"
+
+// Picture keeps the whole page as name.png when pictures are asked for. Elsewhere
+// it does nothing, so a test may ask wherever the page is worth a look.
+func (t *Tab) Picture(name string) {
+	t.tb.Helper()
+	folder := os.Getenv(picturesFolder)
+	if folder == "" {
+		return
+	}
+	picture := read(t, "take a picture", chromedp.FullScreenshot(100))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
+		t.tb.Fatal(err)
+	}
+}
+
+// visible counts what is inside of a closed <details> as hidden, too.
+const visible = `[...document.querySelectorAll(%q)].some((e) => e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}))`
+
+// pollPause is between two looks at the page. The page is asked from outside:
+// with scripts off it cannot tell by itself.
+const pollPause = 20 * time.Millisecond
+
+func (t *Tab) until(step, selector string, want bool) {
+	t.tb.Helper()
+	expression := fmt.Sprintf(visible, selector)
+	t.do(step, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		for {
+			if seen, err := chromedp.Evaluate[bool](expression)(ctx, target); err == nil && seen == want {
+				return nil
+			}
+			// An error is a page that is just being left.
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pollPause):
+			}
+		}
+	}))
+}
+
+func (t *Tab) do(step string, actions ...chromedp.Action[chromedp.Void]) {
+	t.tb.Helper()
+	read(t, step, chromedp.Steps(actions...))
+}
+
+func (t *Tab) load(step string, action chromedp.Action[chromedp.Void]) int {
+	t.tb.Helper()
+	limited, end := context.WithTimeout(t.context, stepLimit)
+	defer end()
+	response, err := chromedp.RunResponse(limited, action)
+	if err != nil {
+		t.fail(step, err)
+	}
+	t.headers = response.Headers
+	return int(response.Status)
+}
+
+func read[T any](t *Tab, step string, action chromedp.Action[T]) T {
+	t.tb.Helper()
+	limited, end := context.WithTimeout(t.context, stepLimit)
+	defer end()
+	value, err := chromedp.Run(limited, action)
+	if err != nil {
+		t.fail(step, err)
+	}
+	return value
+}
+
+// fail says where the tab was when a step did not succeed.
+func (t *Tab) fail(step string, err error) {
+	t.tb.Helper()
+	limited, end := context.WithTimeout(t.context, stepLimit)
+	defer end()
+	at, _ := chromedp.Run(limited, chromedp.Location())
+	text, _ := chromedp.Run(limited, chromedp.Evaluate[string]("document.body.innerText.slice(0, 600)"))
+	t.tb.Fatalf("cannot %s: %v\nat %s, which reads:\n%s", step, err, at, strings.Join(slices.Compact(strings.Split(text, "\n")), "\n"))
+}
