@@ -1,5 +1,6 @@
-# Needs Go, a POSIX shell and make. Postgres is found on the machine, or
-# installed where that is possible without asking anybody for a password.
+# Needs Go, a POSIX shell and make. Postgres, and Chromium for the tests, are
+# found on the machine, or installed where that is possible without asking anybody
+# for a password.
 
 GO ?= go
 FUZZTIME ?= 20s
@@ -11,11 +12,15 @@ RACE := $(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && [ "$$($(GO) env
 # A checkout that belongs to another user would stop the build at git's guard.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
+# Holds the payments sandbox to Stripe's description of its API: a module of its
+# own, whose dependencies are none of ours.
+FIDELITY := billing/sandbox/fidelity
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build and start the server on ./data; ARGS="--addr :9000" adds arguments
@@ -29,9 +34,10 @@ build: ## Build bin/purser
 # Not from the cache: what these tests see of Postgres and of the source tree is
 # more than the cache knows of.
 .PHONY: test
-test: lint postgres ## Check and test everything
+test: lint postgres chromium ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
 	$(GO) test -count=1 -timeout 10m $(RACE) ./...
+	cd $(FIDELITY) && $(GO) test -count=1 -timeout 5m $(RACE) ./...
 
 .PHONY: lint
 lint: ## Check format, vet and staticcheck
@@ -39,6 +45,7 @@ lint: ## Check format, vet and staticcheck
 	if [ -n "$$stray" ]; then printf 'not formatted with gofmt:\n%s\n' "$$stray" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	@staticcheck=$$($(GO) tool -n staticcheck) && cd $(FIDELITY) && $(GO) vet ./... && "$$staticcheck" ./...
 
 .PHONY: generate
 generate: ## Format the templates and write their Go code
@@ -64,6 +71,11 @@ fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each
 .PHONY: mutants
 mutants: postgres ## Seed known bugs one at a time and see that the tests catch each; ARGS="-only lock" chooses
 	@$(GO) run ./cmd/mutants $(ARGS)
+
+.PHONY: screenshots
+screenshots: postgres chromium ## Take pictures of the pages into docs/images
+	@PURSER_SCREENSHOTS="$(CURDIR)/docs/images" $(GO) test -count=1 -timeout 10m -run '^TestPictures$$' \
+		$$($(call packages_with,TestPictures))
 
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
@@ -93,3 +105,24 @@ postgres:
 	fi; \
 	echo "Installing Postgres…"; \
 	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_postgres)'
+
+# The pages are tested in a browser. On a machine without any font its pages would
+# have no letters.
+install_chromium = apt-get update && apt-get install -y --no-install-recommends chromium fonts-liberation
+
+.PHONY: chromium
+chromium:
+	@for program in chromium chromium-browser google-chrome; do \
+		if command -v $$program >/dev/null; then exit 0; fi; \
+	done; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "The tests need Chromium: install it with your package manager, on the PATH." >&2; exit 1; \
+	fi; \
+	if [ "$$(id -u)" = 0 ]; then as_root=""; \
+	elif sudo -n true 2>/dev/null; then as_root="sudo -n"; \
+	else \
+		echo "The tests need Chromium. Install it with this command, then run make again:" >&2; \
+		echo "  sudo sh -c '$(install_chromium)'" >&2; exit 1; \
+	fi; \
+	echo "Installing Chromium…"; \
+	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_chromium)'
