@@ -62,6 +62,8 @@ const (
 	UnaskedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
 	ExtraSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
 	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
+	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the balance: it was left out
+	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
 )
 
 // Project takes a subscription to where the provider's word puts it. The result

@@ -151,7 +151,30 @@ func (p *projector) changeFor(sale purchase) int {
 			latest = i
 		}
 	}
+	if latest == none && sale.invoice.Reason == ReasonUpdate {
+		return p.unpaidWish(sale)
+	}
 	return latest
+}
+
+// unpaidWish finds the upgrade that a paid update fulfils although it seems to have
+// been asked for afterwards: the clock that dated the wish may be hours ahead, and
+// money must not depend on it. An update that was settled as nobody's wish stays
+// one.
+func (p *projector) unpaidWish(sale purchase) int {
+	earliest := none
+	if remembered(p.known.Payments, Source{Invoice, sale.invoice.ID}) {
+		return earliest
+	}
+	for i, c := range p.known.Changes {
+		if c.Kind != Upgrade || c.Target.PriceID != sale.line.PriceID || p.paidFor(i) {
+			continue
+		}
+		if earliest == none || p.known.Changes[earliest].later(c) {
+			earliest = i
+		}
+	}
+	return earliest
 }
 
 func (p *projector) termsOf(priceID string) (Terms, bool) {

@@ -34,10 +34,15 @@ const (
 
 // Settle takes a top-up to where its session stands, with the payment to credit
 // when it was paid. The session's word alone counts: one that was paid at the
-// second of its expiry is credited. Credited is final.
+// second of its expiry is credited. Credited is final; a second page of the same
+// top-up that was paid as well, as a repeat of the call that made it can leave one,
+// is for a person to give back.
 func (t TopUp) Settle(said ProviderSession) (next TopUp, settled []Payment, alerts []Alert) {
 	if t.Status == TopUpPaid {
-		return t, nil, nil
+		if said.Paid && said.ID != t.SessionID {
+			alerts = []Alert{{AmountMismatch, said.ID}}
+		}
+		return t, nil, alerts
 	}
 	was := t.Status
 	if t.Status = t.statusOf(said); t.Status != TopUpSetAside {

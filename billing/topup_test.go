@@ -57,6 +57,16 @@ func TestTopUp(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a second page that is paid too brings nothing more and is for a person", func(t *testing.T) {
+		credited, _, _ := asked.Settle(said(complete, paid))
+		next, settled, alerts := credited.Settle(said(complete, paid, func(s *ProviderSession) { s.ID = "cs_2" }))
+		if !reflect.DeepEqual(next, credited) || len(settled) != 0 || !reflect.DeepEqual(alerts, []Alert{{AmountMismatch, "cs_2"}}) {
+			t.Errorf("got %+v, %+v, %+v", next, settled, alerts)
+		}
+		if _, _, alerts = credited.Settle(said(complete, func(s *ProviderSession) { s.ID = "cs_2" })); len(alerts) != 0 {
+			t.Errorf("not paid, and still: %+v", alerts)
+		}
+	})
 	t.Run("is settled under its session, as a top-up", func(t *testing.T) {
 		_, settled, _ := asked.Settle(said(complete, paid))
 		p := settled[0]

@@ -27,6 +27,7 @@ const (
 	Request      = "req"
 	Session      = "ses"
 	Invitation   = "inv"
+	Alert        = "alr"
 )
 
 // New makes an identifier that sorts after the earlier ones of this process.

@@ -22,8 +22,9 @@ const (
 	// talkTime is how long a request may take, with every call in it. The caller is
 	// answered within 25 seconds, also when the provider is not there.
 	talkTime = 20 * time.Second
-	// leaseTime is how long a lease is held at most; longer than a conversation.
-	leaseTime = time.Minute
+	// leaseTime is how long a lease is held at most: longer than a conversation and
+	// what is written down after it. A node that dies keeps others waiting so long.
+	leaseTime = 30 * time.Second
 	// patience is how long a caller waits for another conversation about the same
 	// identity.
 	patience = 10 * time.Second
@@ -61,9 +62,16 @@ type Sandbox struct {
 // Cashier serves every application.
 type Cashier struct {
 	options Options
+	limits  limits
 	clients *lru.Cache[clientName, *stripe.Client]
 	locks   locks
 	awake   *wakes
+}
+
+// limits are those that a test has to reach: the usual ones take long.
+type limits struct {
+	talk    time.Duration
+	portion int
 }
 
 // New makes a cashier. Run must be running for work to be done by itself.
@@ -79,7 +87,7 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	return &Cashier{options: options, clients: clients, awake: newWakes()}, nil
+	return &Cashier{options: options, limits: limits{talk: talkTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
 }
 
 // Now is the application's time: the real one, or where its sandbox has got to.

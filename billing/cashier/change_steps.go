@@ -23,6 +23,9 @@ func (t *talk) keep(ctx context.Context) error {
 // upgrade asks for the new price, after everything by which another wish could
 // still be paid is gone.
 func (t *talk) upgrade(ctx context.Context) error {
+	if err := t.stillUpgrade(ctx); err != nil {
+		return err
+	}
 	if err := t.callOff(ctx, true); err != nil {
 		return err
 	}
@@ -46,6 +49,37 @@ func (t *talk) upgrade(ctx context.Context) error {
 		return err
 	}
 	return t.close(ctx)
+}
+
+// givenUp reports whether the op had failed, and its caller asks for it again. What
+// it was decided by may be over.
+func (t *talk) givenUp() bool { return t.rec.Error != "" }
+
+// stillUpgrade decides again about an upgrade that was given up. On a dearer plan it
+// would cut a paid period short; once it was cancelled, it would charge for what
+// is to end.
+func (t *talk) stillUpgrade(ctx context.Context) error {
+	if !t.givenUp() {
+		return nil
+	}
+	is, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{watched: true})
+	if err != nil {
+		return err
+	}
+	plan, err := t.app.Plan(ctx, t.rec.Parameters[paramPlan])
+	if err != nil {
+		return err
+	}
+	order, err := billing.DecideChange(&is, plan)
+	switch {
+	case fault.Is(err, fault.AlreadyOnPlan):
+		return nil // it was paid after all, and is only to be answered
+	case err == nil && (order.Kind == billing.Upgrade || order.Kind == billing.Keep):
+		return nil
+	case err == nil:
+		err = fault.Newf(fault.OperationInProgress, "The subscription has changed since this was asked for first. Ask for it again, with a new idempotency key.")
+	}
+	return errors.Join(errOvertaken, err)
 }
 
 // replaceInstead sells the target on a page, because there is no card to charge.
@@ -137,7 +171,7 @@ func (t *talk) local(ctx context.Context) error {
 	if err := t.closePages(ctx); err != nil {
 		return err
 	}
-	is, err := t.app.Subscription(ctx, t.rec.Identity)
+	is, err := t.current(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,15 +183,42 @@ func (t *talk) local(ctx context.Context) error {
 			CancelAtPeriodEnd: t.rec.Parameters[paramFlag] == flag(true), ReleaseScheduled: true, VoidPending: true,
 		})
 	case thenQueue:
-		plan, err := t.app.Plan(ctx, t.rec.Parameters[paramPlan])
+		target, err := t.stillFree(ctx, is)
 		if err != nil {
 			return err
 		}
-		is = is.Stay().Queue(plan.Terms())
+		is = is.Stay().Queue(target)
 	}
 	op := t.rec.Op
 	op.State = billing.OpDone
 	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Subscription: &is, Answer: &is})
+}
+
+// stillFree is what the subscription is to be queued for. The op may have waited
+// for hours, and a plan that costs something by now would be given away.
+func (t *talk) stillFree(ctx context.Context, is billing.Subscription) (billing.Terms, error) {
+	plan, err := t.app.Plan(ctx, t.rec.Parameters[paramPlan])
+	if err != nil {
+		return billing.Terms{}, err
+	}
+	order, err := billing.DecideChange(&is, plan)
+	if err == nil && order.Kind != billing.Downgrade {
+		err = fault.Newf(fault.OperationInProgress, "The price of this plan has changed since. Ask for it again, with a new idempotency key.")
+	}
+	if err != nil {
+		return billing.Terms{}, errors.Join(errOvertaken, err)
+	}
+	return order.Target, nil
+}
+
+// current is the identity's subscription. When it has ended meanwhile, what was
+// asked of it is over too.
+func (t *talk) current(ctx context.Context) (billing.Subscription, error) {
+	is, err := t.app.Subscription(ctx, t.rec.Identity)
+	if fault.Is(err, fault.SubscriptionNotFound) {
+		err = errors.Join(errOvertaken, err)
+	}
+	return is, err
 }
 
 // What becomes of a free subscription.

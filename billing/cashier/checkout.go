@@ -97,6 +97,9 @@ const (
 
 // checkout sells a first subscription.
 func (t *talk) checkout(ctx context.Context) error {
+	if err := t.stillForSale(ctx); err != nil {
+		return err
+	}
 	if err := t.closePages(ctx); err != nil {
 		return err
 	}
@@ -106,6 +109,26 @@ func (t *talk) checkout(ctx context.Context) error {
 	}
 	_, err = t.app.HearCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
 	return err
+}
+
+// stillForSale decides again about a checkout that was given up: the identity may
+// have a subscription by now.
+func (t *talk) stillForSale(ctx context.Context) error {
+	if !t.givenUp() {
+		return nil
+	}
+	current, err := t.c.current(ctx, t.scope, t.rec.Identity)
+	if err != nil {
+		return err
+	}
+	plan, err := t.app.Plan(ctx, t.rec.Parameters[paramPlan])
+	if err != nil {
+		return err
+	}
+	if err := billing.DecideCheckout(current, plan); err != nil {
+		return errors.Join(errOvertaken, err)
+	}
+	return nil
 }
 
 // topUp sells credits.
@@ -134,7 +157,7 @@ func (t *talk) replace(ctx context.Context) error {
 	if t.rec.Parameters[paramSubscription] != "" {
 		return t.close(ctx)
 	}
-	is, err := t.app.Subscription(ctx, t.rec.Identity)
+	is, err := t.current(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,7 +173,8 @@ func (t *talk) withPage(session stripe.Session) *store.Closing {
 	return &store.Closing{Op: op, Result: map[string]string{resultID: t.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
 }
 
-// openPage makes the page, once.
+// openPage makes the page, once, and has it looked at when it must be over: the
+// provider may never tell what became of it.
 func (t *talk) openPage(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
 	customer, err := t.c.customer(ctx, t.account, t.rec.Identity)
 	if err != nil {
@@ -175,7 +199,10 @@ func (t *talk) openPage(ctx context.Context, create func(context.Context, string
 			session, err = create(ctx, key, order)
 			return err
 		})
-	return session, err
+	if err != nil {
+		return session, err
+	}
+	return session, t.app.Enqueue(ctx, store.Work{Kind: store.WorkSession, Object: session.ID, DueAt: session.ExpiresAt + lateness})
 }
 
 // order is what the page has to say, all of it frozen with the op.
@@ -239,7 +266,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	made, err := with.provider.CreateCustomer(ctx, key, metadata)
 	var problem *stripe.Problem
 	if errors.As(err, &problem) && problem.Saved {
-		// The failure would be repeated to this key for a day.
+		// The answer would be repeated to this key for a day.
 		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
 	}
 	if err != nil {
@@ -254,7 +281,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 
 // Portal opens the page where the identity changes its card and sees invoices.
 func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (url string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, talkTime)
+	ctx, cancel := context.WithTimeout(ctx, c.limits.talk)
 	defer cancel()
 	url, err = c.portal(ctx, scope, identity, returnURL)
 	return url, told(err)

@@ -125,10 +125,19 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 	if err == nil && current.Mode == store.StripeConnection && current.AccountID == accountID {
 		return current, nil
 	}
-	now, err := c.Now(ctx, scope)
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
+	if err != nil {
+		return current, err
+	}
+	// Stripe goes by the real time. What is dated months ahead of it would expire too
+	// late there, and look as if it had been asked for after it was paid.
+	if offset != 0 {
+		return current, fault.Newf(fault.InvalidRequest, "The clock of this application was advanced in the sandbox, and Stripe's cannot be. Connect the account to a new application.")
+	}
+	now := c.realNow()
 	return store.Connection{
 		ID: ids.New(), Mode: store.StripeConnection, Live: live, AccountID: accountID, EventsAfter: now, CreatedAt: now,
-	}, err
+	}, nil
 }
 
 // makeEndpoint has webhooks sent here. Stripe refuses an address that it cannot

@@ -2,6 +2,8 @@ package cashier
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"sync"
 	"time"
@@ -18,7 +20,11 @@ const (
 	longestPause  = 500 * time.Millisecond
 )
 
-func ofIdentity(identity string) string { return "identity:" + identity }
+// ofIdentity names an identity without saying who it is: leases stay for good.
+func ofIdentity(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return "identity:" + hex.EncodeToString(sum[:])
+}
 
 func ofPlan(id ids.ID) string { return "plan:" + id.String() }
 
@@ -69,7 +75,7 @@ func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence store.
 	defer cancel()
 	if err := c.options.Store.App(scope).Release(ctx, fence); err != nil {
 		// It runs out by itself.
-		c.options.Log.Warn("cashier: giving a lease back", "name", fence.Name, "cause", err)
+		c.options.Log.Warn("cashier: giving a lease back", "app", scope.AppID.Format(ids.Application), "cause", err)
 	}
 }
 
@@ -89,7 +95,31 @@ type named struct {
 }
 
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	n := l.come(name)
+	select {
+	case n.held <- struct{}{}:
+		return func() { <-n.held; l.leave(name, n) }, nil
+	case <-ctx.Done():
+		l.leave(name, n)
+		return nil, ctx.Err()
+	}
+}
+
+// tryLock takes the lock when it is free, and does not wait for it.
+func (l *locks) tryLock(name string) (unlock func(), free bool) {
+	n := l.come(name)
+	select {
+	case n.held <- struct{}{}:
+		return func() { <-n.held; l.leave(name, n) }, true
+	default:
+		l.leave(name, n)
+		return nil, false
+	}
+}
+
+func (l *locks) come(name string) *named {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.all == nil {
 		l.all = map[string]*named{}
 	}
@@ -99,14 +129,7 @@ func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error
 		l.all[name] = n
 	}
 	n.waiting++
-	l.mu.Unlock()
-	select {
-	case n.held <- struct{}{}:
-		return func() { <-n.held; l.leave(name, n) }, nil
-	case <-ctx.Done():
-		l.leave(name, n)
-		return nil, ctx.Err()
-	}
+	return n
 }
 
 func (l *locks) leave(name string, n *named) {

@@ -101,7 +101,12 @@ var errRouteDown = errors.New("503")
 // dashboard could.
 func (r *rig) provider(path string, fields url.Values) map[string]any {
 	r.Helper()
-	request := must[*http.Request](r)(http.NewRequestWithContext(r.Context(), http.MethodPost, r.sandbox.StripeURL()+path, strings.NewReader(fields.Encode())))
+	return r.askProvider(http.MethodPost, path, fields)
+}
+
+func (r *rig) askProvider(method, path string, fields url.Values) map[string]any {
+	r.Helper()
+	request := must[*http.Request](r)(http.NewRequestWithContext(r.Context(), method, r.sandbox.StripeURL()+path, strings.NewReader(fields.Encode())))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Authorization", "Bearer "+r.sandbox.Key(r.app.ID))
 	response := must[*http.Response](r)(r.http.Client().Do(request))

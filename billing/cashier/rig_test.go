@@ -40,6 +40,8 @@ type rig struct {
 
 	later   atomic.Int64 // nanoseconds by which the clocks of everybody here are ahead
 	idle    atomic.Bool  // nobody attends to what is due
+	deaf    atomic.Bool  // webhooks are taken, and forgotten
+	payers  []string     // those who paid one top-up each
 	calls   atomic.Int64 // that changed something at the provider
 	mu      sync.Mutex
 	log     []string       // "POST /v1/…" of those calls, with their bodies
@@ -159,7 +161,7 @@ func (r *rig) deliver(ctx context.Context, to string, header http.Header, body [
 	r.arrived = append(r.arrived, arrived{connection, signature, body})
 	refuse := r.refuse
 	r.mu.Unlock()
-	if refuse != nil {
+	if refuse != nil || r.deaf.Load() {
 		return refuse
 	}
 	return r.cashier.ReceiveWebhook(ctx, connection, signature, body)

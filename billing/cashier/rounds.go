@@ -2,7 +2,10 @@ package cashier
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"purser/billing/stripe"
@@ -21,7 +24,11 @@ const (
 	sweepBack = int64(35 * 24 * time.Hour / time.Millisecond)
 	// enqueueSize is how many objects are put on the queue in one transaction.
 	enqueueSize = 500
-	// roundTime is how long one of these may read lists: some ten thousand objects.
+	// portionSize is how much of a list one piece of work reads. The rest is another
+	// piece, which the queue keeps: however long a list is, and whatever stops the
+	// node, it is gone on with.
+	portionSize = 2000
+	// roundTime is how long reading a portion may take.
 	roundTime = 50 * time.Second
 )
 
@@ -33,30 +40,77 @@ func rounds(now int64) []store.Work {
 	}
 }
 
-// readEvents finds the events whose webhook never came.
-func (c *Cashier) readEvents(ctx context.Context, with account) (next int64, err error) {
+// readEvents finds the events whose webhook never came. It reads from the newest
+// back to those that were read before, or goes on where a portion has ended.
+func (c *Cashier) readEvents(ctx context.Context, with account, place string) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
 	}
-	var events []stripe.Event
-	after := with.EventsAfter
-	err = with.provider.Events(ctx, with.EventsAfter-overlapTime, eventTypes, func(event stripe.Event) error {
-		after = max(after, event.CreatedAt)
-		if event.Live == with.Live {
-			events = append(events, event)
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	for portion := range slices.Chunk(events, enqueueSize) {
-		if err := c.enqueueUnseen(ctx, with, portion, now); err != nil {
+	since := with.EventsAfter - overlapTime
+	began, behind, goesOn := strings.Cut(place, " ")
+	if goesOn {
+		if since, err = strconv.ParseInt(began, 10, 64); err != nil {
 			return 0, err
 		}
 	}
-	return now + eventsTime, c.options.Store.App(with.scope).SetEventsAfter(ctx, with.ID, after)
+	var events []stripe.Event
+	newest, read := with.EventsAfter, portion{most: c.limits.portion}
+	err = with.provider.Events(ctx, since, eventTypes, behind, func(event stripe.Event) error {
+		newest = max(newest, event.CreatedAt)
+		if event.Live == with.Live {
+			events = append(events, event)
+		}
+		return read.one(event.ID)
+	})
+	if err := read.ended(err, behind); err != nil {
+		return 0, err
+	}
+	for part := range slices.Chunk(events, enqueueSize) {
+		if err := c.enqueueUnseen(ctx, with, part, now); err != nil {
+			return 0, err
+		}
+	}
+	app := c.options.Store.App(with.scope)
+	if read.full {
+		// Before the mark moves: what lies between is this work's from here on.
+		rest := store.Work{Kind: store.WorkEvents, Object: strconv.FormatInt(since, 10) + " " + read.last, DueAt: now}
+		if err := app.Enqueue(ctx, rest); err != nil {
+			return 0, err
+		}
+	}
+	if goesOn {
+		return 0, nil
+	}
+	return now + eventsTime, app.SetEventsAfter(ctx, with.ID, newest)
+}
+
+// portion is how far a list was read.
+type portion struct {
+	most, number int
+	last         string
+	full         bool // there may be more
+}
+
+var errEnough = errors.New("cashier: the rest of the list is for later")
+
+func (p *portion) one(id string) error {
+	p.last = id
+	if p.number++; p.number == p.most {
+		p.full = true
+		return errEnough
+	}
+	return nil
+}
+
+// ended is the error that reading ended with, if it was one. A list cannot be gone
+// on with behind something that the provider has forgotten; then the next round,
+// which begins anew, has to do.
+func (p *portion) ended(err error, behind string) error {
+	if errors.Is(err, errEnough) || behind != "" && (stripe.Is(err, stripe.Refused) || stripe.Is(err, stripe.NotFound)) {
+		return nil
+	}
+	return err
 }
 
 // enqueueUnseen has those looked at that no webhook has brought.
@@ -79,33 +133,60 @@ func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stri
 	return app.Enqueue(ctx, work...)
 }
 
+// The lists that a sweep reads.
+const (
+	sweepSubscriptions = "subscriptions"
+	sweepRefunds       = "refunds"
+	sweepDisputes      = "disputes"
+)
+
 // sweep has everything compared. Events are kept for a month, and some are never
-// made, so this lists the objects themselves.
-func (c *Cashier) sweep(ctx context.Context, with account) (next int64, err error) {
+// made, so this lists the objects themselves: one piece of work for each list.
+func (c *Cashier) sweep(ctx context.Context, with account, place string) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
 	}
+	if list, behind, begun := strings.Cut(place, " "); begun {
+		return 0, c.sweepList(ctx, with, list, behind, now)
+	}
 	app := c.options.Store.App(with.scope)
-	var work []store.Work
-	err = with.provider.SubscriptionIDs(ctx, now-sweepBack, func(id string) error {
-		work = append(work, store.Work{Kind: store.WorkSubscription, Object: id, DueAt: now})
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	err = with.provider.ReversedCharges(ctx, now-sweepBack, func(id string) error {
-		work = append(work, store.Work{Kind: store.WorkCharge, Object: id, DueAt: now})
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	for portion := range slices.Chunk(work, enqueueSize) {
-		if err := app.Enqueue(ctx, portion...); err != nil {
+	for _, list := range []string{sweepSubscriptions, sweepRefunds, sweepDisputes} {
+		if err := app.Enqueue(ctx, store.Work{Kind: store.WorkSweep, Object: list + " ", DueAt: now}); err != nil {
 			return 0, err
 		}
 	}
 	return now + sweepTime, app.EnqueuePlans(ctx, now)
+}
+
+// sweepList has a portion of a list looked at, from behind an object on.
+func (c *Cashier) sweepList(ctx context.Context, with account, list, behind string, now int64) error {
+	read, kind := with.provider.Subscriptions, store.WorkSubscription
+	switch list {
+	case sweepRefunds:
+		read, kind = with.provider.Refunds, store.WorkCharge
+	case sweepDisputes:
+		read, kind = with.provider.Disputes, store.WorkCharge
+	}
+	var work []store.Work
+	seen, so := map[string]bool{}, portion{most: c.limits.portion}
+	err := read(ctx, now-sweepBack, behind, func(listed stripe.Listed) error {
+		if listed.About != "" && !seen[listed.About] {
+			seen[listed.About] = true
+			work = append(work, store.Work{Kind: kind, Object: listed.About, DueAt: now})
+		}
+		return so.one(listed.ID)
+	})
+	if err := so.ended(err, behind); err != nil {
+		return err
+	}
+	if so.full {
+		work = append(work, store.Work{Kind: store.WorkSweep, Object: list + " " + so.last, DueAt: now})
+	}
+	for part := range slices.Chunk(work, enqueueSize) {
+		if err := c.options.Store.App(with.scope).Enqueue(ctx, part...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -30,8 +30,13 @@ func (c *Cashier) attendAll(ctx context.Context) error {
 		}
 		for _, scope := range c.awake.take() {
 			group.Go(func() error {
-				if err := c.drain(ctx, scope); err != nil && ctx.Err() == nil {
+				defer c.awake.done(scope)
+				more, err := c.visit(ctx, scope)
+				if err != nil && ctx.Err() == nil {
 					c.options.Log.Warn("cashier: working for an application", "app", scope.AppID.Format(ids.Application), "cause", err)
+				}
+				if more && err == nil {
+					c.Wake(scope)
 				}
 				return nil
 			})
@@ -39,34 +44,55 @@ func (c *Cashier) attendAll(ctx context.Context) error {
 	}
 }
 
-// wakes are the applications that somebody has woken.
+// wakes are the applications that somebody has woken. One that is being visited
+// waits until that is over, so that it never takes more than its own turn.
 type wakes struct {
 	mu      sync.Mutex
 	waiting map[tenancy.Scope]bool
+	visited map[tenancy.Scope]bool
 	signal  chan struct{}
 }
 
 func newWakes() *wakes {
-	return &wakes{waiting: map[tenancy.Scope]bool{}, signal: make(chan struct{}, 1)}
+	return &wakes{waiting: map[tenancy.Scope]bool{}, visited: map[tenancy.Scope]bool{}, signal: make(chan struct{}, 1)}
 }
 
 func (w *wakes) mark(scope tenancy.Scope) {
 	w.mu.Lock()
 	w.waiting[scope] = true
 	w.mu.Unlock()
+	w.ring()
+}
+
+// take gives those that can be visited now. Each has to be done at some time.
+func (w *wakes) take() []tenancy.Scope {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var scopes []tenancy.Scope
+	for scope := range w.waiting {
+		if w.visited[scope] {
+			continue
+		}
+		delete(w.waiting, scope)
+		w.visited[scope] = true
+		scopes = append(scopes, scope)
+	}
+	return scopes
+}
+
+func (w *wakes) done(scope tenancy.Scope) {
+	w.mu.Lock()
+	delete(w.visited, scope)
+	again := w.waiting[scope]
+	w.mu.Unlock()
+	if again {
+		w.ring()
+	}
+}
+
+func (w *wakes) ring() {
 	select {
 	case w.signal <- struct{}{}:
 	default:
 	}
-}
-
-func (w *wakes) take() []tenancy.Scope {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	scopes := make([]tenancy.Scope, 0, len(w.waiting))
-	for scope := range w.waiting {
-		scopes = append(scopes, scope)
-	}
-	clear(w.waiting)
-	return scopes
 }

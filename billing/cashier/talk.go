@@ -117,9 +117,14 @@ func (t *talk) subscription(ctx context.Context) (stripe.Subscription, error) {
 func (t *talk) failed(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
-	op := t.rec.Op
-	op.State = billing.OpFailed
-	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Error: cause.Error(), DropChange: t.rec.ChangeID})
+	end := store.Closing{Op: t.rec.Op, Error: cause.Error(), DropChange: t.rec.ChangeID, Now: t.now}
+	end.Op.State = billing.OpFailed
+	if t.rec.Kind == billing.OpAction {
+		// No caller hears of it, and nobody asks again: somebody goes on paying for what
+		// they do not have, or never gets their money back.
+		end.Alerts = []billing.Alert{{Kind: billing.ActionRefused, ObjectID: t.rec.Parameters[paramObject]}}
+	}
+	return t.app.CloseOp(ctx, t.fence, end)
 }
 
 // concluded sorts out how a run ended. What the provider refuses for good ends

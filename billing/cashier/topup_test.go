@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/billing/cashier"
 	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/store"
@@ -113,4 +114,29 @@ func TestScenario44_AnAmountThatWasNotAskedForIsSetAside(t *testing.T) {
 	if len(alerts) != 1 || alerts[0].Kind != billing.AmountMismatch {
 		t.Errorf("alerts: %+v", alerts)
 	}
+}
+
+func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
+	r := shop(t)
+	const nearlyAll = 9_999_999_999_999_999_999 - 20*million
+	request := r.topUpRequest(3000)
+	request.Amount = nearlyAll
+	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh()))
+	r.pay(page.URL, cardPays)
+	full := r.topUp(3000)
+	r.pay(full.URL, cardPays)
+	r.subscribe("basic", cardPays)
+	r.wantTokens(nearlyAll+10*million, 0)
+	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	r.check(err)
+	if len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].Identity != "ada" {
+		t.Errorf("alerts: %+v", alerts)
+	}
+	if failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(t.Context(), 10)); len(failing) != 0 {
+		t.Errorf("it is tried again and again: %+v", failing)
+	}
+	// What never came in is not taken back.
+	r.refund(full, 3000)
+	r.settle()
+	r.wantTokens(nearlyAll+10*million, 0)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -19,101 +18,6 @@ import (
 	"purser/ids"
 	"purser/metering"
 )
-
-// history is a life of a subscription. Between its steps a test may do to the
-// webhooks what it likes.
-func history(r *rig, between func()) {
-	r.Helper()
-	r.pay(r.checkout("basic").URL, cardPays)
-	between()
-	r.drainAll()
-	topUp := r.topUp(3000)
-	r.pay(topUp.URL, cardPays)
-	between()
-	r.changed("pro")
-	between()
-	r.changed("basic")
-	between()
-	r.advance(month)
-	between()
-	r.refund(topUp, 1000)
-	between()
-	r.refund(topUp, 500)
-	between()
-	r.dispute(topUp, "open")
-	between()
-	r.dispute(topUp, "won")
-	between()
-	_, err := r.cancel(true)
-	r.check(err)
-	between()
-	r.advance(month)
-	r.release()
-}
-
-// drainAll does what is due, and delivers nothing.
-func (r *rig) drainAll() {
-	r.Helper()
-	r.release()
-	r.steer("webhooks", `{"hold": true}`)
-}
-
-// release delivers what was held back, and has it applied.
-func (r *rig) release() {
-	r.Helper()
-	r.steer("webhooks", `{"hold": false}`)
-	r.settle()
-}
-
-// ledger is all that a history leaves, without ids and times that differ from
-// one run to the next.
-func (r *rig) ledger() string {
-	r.Helper()
-	var text strings.Builder
-	s, err := r.store.App(r.scope).Subscription(r.Context(), "ada")
-	fmt.Fprintln(&text, s.Terms.PlanKey, s.Status, s.CancelAtPeriodEnd, err)
-	if s.Scheduled != nil {
-		fmt.Fprintln(&text, "scheduled", s.Scheduled.Target.PlanKey)
-	}
-	if s.Pending != nil {
-		fmt.Fprintln(&text, "pending", s.Pending.Target.PlanKey)
-	}
-	amount, debt := r.balance("tokens")
-	fmt.Fprintln(&text, amount, debt)
-	var given []string
-	for _, d := range r.deposits() {
-		given = append(given, d.CreditKey+" "+d.Amount.String())
-	}
-	slices.Sort(given)
-	fmt.Fprintln(&text, given)
-	return text.String()
-}
-
-func TestScenario54_AnyOrderAndNumberOfWebhooksEndsTheSame(t *testing.T) {
-	ordered := shop(t)
-	history(ordered, ordered.settle)
-	want := ordered.ledger()
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r := shop(t)
-			luck := rand.New(rand.NewPCG(seed, 54))
-			r.steer("webhooks", `{"hold": true}`)
-			history(r, func() {
-				switch luck.IntN(3) {
-				case 0: // nothing arrives yet
-				case 1:
-					r.steer("webhooks", fmt.Sprintf(`{"replay": %d, "shuffle": %d}`, 1+luck.IntN(30), luck.Uint64()))
-				case 2:
-					r.steer("webhooks", fmt.Sprintf(`{"replay": 40, "shuffle": %d, "hold": false}`, luck.Uint64()))
-					r.steer("webhooks", `{"hold": true}`)
-				}
-			})
-			if got := r.ledger(); got != want {
-				t.Errorf("got\n%swant\n%s", got, want)
-			}
-		})
-	}
-}
 
 // signed is a webhook as the account would send it.
 func signed(body []byte, at time.Time, secrets ...string) string {
@@ -218,17 +122,4 @@ func (r *rig) setRefusal(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuse = err
-}
-
-func TestScenario61_AStaleReadDoesNoHarm(t *testing.T) {
-	r := shop(t)
-	r.pay(r.checkout("basic").URL, cardPays)
-	r.settle()
-	s := r.subscription()
-	r.inject(sandbox.Fault{Mischief: sandbox.StaleRead, Times: 2, Only: "subscriptions/" + s.ProviderID})
-	r.changed("pro")
-	r.settle()
-	r.advance(time.Hour)
-	r.wantOn("pro", metering.StatusActive)
-	r.wantTokens(110*million, 0)
 }

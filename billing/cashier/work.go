@@ -22,9 +22,11 @@ const (
 	// much of it is done at the same time for one application.
 	batchSize  = 50
 	maxWorkers = 4
-	// maxBatches bounds one visit to a queue: one that never empties must not keep
-	// others waiting.
-	maxBatches = 400
+	// maxBatches bounds one visit to a queue: whoever has much to do must not keep
+	// others waiting. maxVisits bounds what somebody waits for: a queue that has not
+	// emptied by then never does.
+	maxBatches = 4
+	maxVisits  = 100
 
 	// The pauses after failures: they double.
 	firstPause = int64(2 * time.Second / time.Millisecond)
@@ -38,26 +40,46 @@ func (c *Cashier) Settle(ctx context.Context, app ids.ID) error {
 	if err != nil {
 		return err
 	}
-	return c.drain(ctx, scope)
-}
-
-// drain works off what is due. One goroutine of this process does so for an
-// application at a time.
-func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) error {
-	unlock, err := c.locks.lock(ctx, "drain "+scope.AppID.String())
+	unlock, err := c.locks.lock(ctx, queueOf(scope))
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	for range maxVisits {
+		if emptied, err := c.drain(ctx, scope); err != nil || emptied {
+			return err
+		}
+	}
+	return errors.New("cashier: the queue of an application does not empty")
+}
+
+// visit works off some of what is due, and reports whether there is more. Where
+// somebody in this process is at it already, it leaves them to it: were it to wait,
+// then one application's visitors would keep all others from being visited.
+func (c *Cashier) visit(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
+	unlock, free := c.locks.tryLock(queueOf(scope))
+	if !free {
+		return false, nil
+	}
+	defer unlock()
+	emptied, err := c.drain(ctx, scope)
+	return !emptied, err
+}
+
+func queueOf(scope tenancy.Scope) string { return "queue " + scope.AppID.String() }
+
+// drain works off what is due, as far as one visit goes. The queue's lock must be
+// held.
+func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (emptied bool, err error) {
 	app := c.options.Store.App(scope)
 	for range maxBatches {
 		now, err := c.Now(ctx, scope)
 		if err != nil {
-			return err
+			return false, err
 		}
 		due, err := app.DueWork(ctx, now, batchSize)
 		if err != nil || len(due) == 0 {
-			return err
+			return true, err
 		}
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.SetLimit(maxWorkers)
@@ -65,17 +87,17 @@ func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) error {
 			group.Go(func() error { return c.attend(groupCtx, scope, w) })
 		}
 		if err := group.Wait(); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return errors.New("cashier: the queue of an application does not empty")
+	return false, nil
 }
 
 // attend does one piece of work, and puts it off when that fails. Its own error
 // is one of the database.
 func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work) error {
 	app := c.options.Store.App(scope)
-	limit := talkTime
+	limit := c.limits.talk
 	if w.Kind == store.WorkEvents || w.Kind == store.WorkSweep {
 		limit = roundTime
 	}
@@ -141,9 +163,9 @@ func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Work) (ne
 	case store.WorkCustomer:
 		return 0, c.options.Store.App(scope).ForgetCustomer(ctx, with.ID, w.Object)
 	case store.WorkEvents:
-		return c.readEvents(ctx, with)
+		return c.readEvents(ctx, with, w.Object)
 	case store.WorkSweep:
-		return c.sweep(ctx, with)
+		return c.sweep(ctx, with, w.Object)
 	}
 	return 0, fmt.Errorf("cashier: nobody knows how to do work of the kind %q", w.Kind)
 }

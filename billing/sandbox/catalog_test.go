@@ -81,6 +81,21 @@ func TestCatalog(t *testing.T) {
 		wantRefusal(t, err, http.StatusBadRequest, "parameter_missing", "currency")
 	})
 
+	t.Run("takes the currencies that Stripe takes, and names them", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		product := r.price(0).Product
+		for currency, fits := range map[string]bool{"usd": true, "jpy": true, "zmw": true, "xts": false, "aaa": false} {
+			_, err := r.api.Prices.New(&stripe.PriceParams{Product: stripe.String(product.ID), Currency: stripe.String(currency), UnitAmount: stripe.Int64(100)})
+			if fits && err != nil {
+				t.Errorf("%s: %v", currency, err)
+			}
+			if !fits {
+				wantRefusal(t, err, http.StatusBadRequest, "", "Invalid currency: "+currency+". Stripe currently supports these currencies: usd, aed,")
+			}
+		}
+	})
+
 	t.Run("finds customers by their metadata", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)

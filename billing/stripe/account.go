@@ -38,10 +38,11 @@ func (c *Client) CreateEndpoint(ctx context.Context, key, url string, types []st
 	return made.ID, made.Secret, nil
 }
 
-// Events lists the events of the types that came since, newest first.
-func (c *Client) Events(ctx context.Context, since int64, types []string, each func(Event) error) error {
+// Events lists the events of the types that came since, newest first, from behind
+// the one with the id on.
+func (c *Client) Events(ctx context.Context, since int64, types []string, after string, each func(Event) error) error {
 	list := c.api.Events.List(&sdk.EventListParams{
-		ListParams:   allPages(ctx),
+		ListParams:   from(ctx, after),
 		Types:        sdk.StringSlice(types),
 		CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})

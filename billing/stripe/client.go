@@ -113,6 +113,21 @@ func allPages(ctx context.Context) sdk.ListParams {
 	return sdk.ListParams{Context: ctx, Limit: sdk.Int64(pageSize)}
 }
 
+// from asks for a list from behind the object with the id on; from its beginning
+// when that is empty. A list that is too long to be read at once is gone on with
+// so.
+func from(ctx context.Context, after string) sdk.ListParams {
+	p := allPages(ctx)
+	if after != "" {
+		p.StartingAfter = sdk.String(after)
+	}
+	return p
+}
+
+// Listed is a line of a list: its own id, by which the list can be gone on with,
+// and the object that it is about; empty where there is none.
+type Listed struct{ ID, About string }
+
 // milliseconds is a time of Stripe, which counts in seconds; zero stays zero.
 func milliseconds(seconds int64) int64 { return seconds * 1000 }
 

@@ -103,12 +103,19 @@ func TestSubscription(t *testing.T) {
 			t.Errorf("the charge is %+v", charge)
 		}
 		var found []string
-		r.check(r.ReversedCharges(t.Context(), time.Now().Add(-time.Hour).UnixMilli(), func(id string) error {
-			found = append(found, id)
-			return nil
-		}))
+		refunds := func(after string) (last string) {
+			r.check(r.Refunds(t.Context(), time.Now().Add(-time.Hour).UnixMilli(), after, func(l stripe.Listed) error {
+				found, last = append(found, l.About), l.ID
+				return nil
+			}))
+			return last
+		}
+		last := refunds("")
 		if !slices.Equal(found, []string{invoice.ChargeID}) {
-			t.Errorf("reversed charges %v", found)
+			t.Errorf("refunded charges %v", found)
+		}
+		if refunds(last); len(found) != 1 {
+			t.Errorf("behind the last there are %v", found[1:])
 		}
 	})
 }

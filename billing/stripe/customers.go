@@ -7,11 +7,22 @@ import (
 )
 
 // CreateCustomer makes a customer who is known by metadata only: who an identity
-// is, is the caller's secret.
+// is, is the caller's secret. One that the key made before and that was deleted
+// since is a problem with a saved answer: only another key makes another customer.
 func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[string]string) (id string, err error) {
 	made, err := c.api.Customers.New(&sdk.CustomerParams{Params: keyed(ctx, key), Metadata: metadata})
 	if err != nil {
 		return "", problem(err)
+	}
+	if made.LastResponse == nil || made.LastResponse.Header.Get("Idempotent-Replayed") == "" {
+		return made.ID, nil
+	}
+	is, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})
+	if err != nil {
+		return "", problem(err)
+	}
+	if is.Deleted {
+		return "", &Problem{Kind: NotFound, Message: "The customer " + made.ID + " was deleted.", Saved: true}
 	}
 	return made.ID, nil
 }

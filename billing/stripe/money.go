@@ -113,28 +113,35 @@ func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error)
 	return d.Charge.ID, nil
 }
 
-// ReversedCharges lists the charges with a refund or a dispute that came since.
-// One may be named twice.
-func (c *Client) ReversedCharges(ctx context.Context, since int64, each func(chargeID string) error) error {
-	after := &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)}
-	refunds := c.api.Refunds.List(&sdk.RefundListParams{ListParams: allPages(ctx), CreatedRange: after})
-	for refunds.Next() {
-		if charge := refunds.Refund().Charge; charge != nil {
-			if err := each(charge.ID); err != nil {
-				return err
-			}
+// Refunds lists the refunds that came since, each about its charge.
+func (c *Client) Refunds(ctx context.Context, since int64, after string, each func(Listed) error) error {
+	list := c.api.Refunds.List(&sdk.RefundListParams{
+		ListParams: from(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+	})
+	for list.Next() {
+		if err := each(Listed{ID: list.Refund().ID, About: chargeID(list.Refund().Charge)}); err != nil {
+			return err
 		}
 	}
-	if err := refunds.Err(); err != nil {
-		return problem(err)
-	}
-	disputes := c.api.Disputes.List(&sdk.DisputeListParams{ListParams: allPages(ctx), CreatedRange: after})
-	for disputes.Next() {
-		if charge := disputes.Dispute().Charge; charge != nil {
-			if err := each(charge.ID); err != nil {
-				return err
-			}
+	return problem(list.Err())
+}
+
+// Disputes lists the disputes that came since, each about its charge.
+func (c *Client) Disputes(ctx context.Context, since int64, after string, each func(Listed) error) error {
+	list := c.api.Disputes.List(&sdk.DisputeListParams{
+		ListParams: from(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+	})
+	for list.Next() {
+		if err := each(Listed{ID: list.Dispute().ID, About: chargeID(list.Dispute().Charge)}); err != nil {
+			return err
 		}
 	}
-	return problem(disputes.Err())
+	return problem(list.Err())
+}
+
+func chargeID(c *sdk.Charge) string {
+	if c == nil {
+		return ""
+	}
+	return c.ID
 }

@@ -123,16 +123,17 @@ func (c *Client) CancelNow(ctx context.Context, key, id string) error {
 	return problem(err)
 }
 
-// SubscriptionIDs lists the subscriptions of the account, but not those that
-// ended before the moment: nothing happens to them any more.
-func (c *Client) SubscriptionIDs(ctx context.Context, endedSince int64, each func(id string) error) error {
-	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: allPages(ctx), Status: sdk.String("all")})
+// Subscriptions lists the subscriptions of the account. Those that ended before
+// the moment are about nothing: nothing happens to them any more.
+func (c *Client) Subscriptions(ctx context.Context, endedSince int64, after string, each func(Listed) error) error {
+	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: from(ctx, after), Status: sdk.String("all")})
 	for list.Next() {
 		s := list.Subscription()
+		listed := Listed{ID: s.ID, About: s.ID}
 		if s.EndedAt != 0 && milliseconds(s.EndedAt) < endedSince {
-			continue
+			listed.About = ""
 		}
-		if err := each(s.ID); err != nil {
+		if err := each(listed); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,153 @@
+package cashier_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/billing/cashier"
+	"purser/billing/sandbox"
+	"purser/fault"
+	"purser/metering"
+	"purser/store"
+)
+
+// A change that could not be carried out at once is carried out later on the
+// prices of then, or not at all.
+func TestAFreeSubscriptionIsNeverQueuedForAPlanThatCosts(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0)
+	r.plan("mini", 0, grants("tokens", 500*million))
+	r.changed("free")
+	r.changed("pro") // on a page that stays open
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "/expire"})
+	_, err := r.change("mini")
+	wantFault(t, err, fault.ProviderUnavailable)
+
+	dear := int64(5000)
+	_, err = r.store.App(r.scope).UpdatePlan(t.Context(), "mini", billing.PlanPatch{AmountCents: &dear})
+	r.check(err)
+	r.advance(10 * time.Minute)
+	r.advance(40 * 24 * time.Hour)
+	r.wantOn("free", metering.StatusActive)
+	r.wantTokens(0, 0)
+}
+
+// The provider may never say that a page was paid or has expired. It is asked
+// when the page must be over.
+func TestAPageIsLookedAtThoughNoEventTellsOfIt(t *testing.T) {
+	t.Parallel()
+	for claim, pays := range map[string]bool{"one that was paid is credited": true, "one that was not paid is over": false} {
+		t.Run(claim, func(t *testing.T) {
+			r := shop(t)
+			r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Times: 100_000, Only: "GET /v1/events"})
+			page := r.topUp(1000)
+			want, tokens := billing.TopUpExpired, metering.Amount(0)
+			if pays {
+				r.pay(page.URL, cardPays)
+				want, tokens = billing.TopUpPaid, 30*million
+			}
+			r.advance(24 * time.Hour)
+			r.wantTopUp(page.ID, want)
+			r.wantTokens(tokens, 0)
+		})
+	}
+}
+
+// What the provider will not undo, a person has to.
+func TestARefundThatIsRefusedIsSeen(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	second := r.provider("/v1/checkout/sessions", r.asked("POST /v1/checkout/sessions")[0])
+	r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/refunds"})
+	r.pay(page.URL, cardPays)
+	r.pay(second["url"].(string), cardPays)
+	r.settle()
+	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	r.check(err)
+	seen := map[billing.AlertKind]string{}
+	for _, alert := range alerts {
+		seen[alert.Kind] = alert.Identity
+	}
+	if len(alerts) != 2 || seen[billing.ActionRefused] != "ada" || seen[billing.ExtraSubscription] != "ada" {
+		t.Errorf("alerts: %+v", alerts)
+	}
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(10*million, 0)
+}
+
+// A customer that somebody has deleted at the provider is made again, also while
+// the provider still remembers the call that made the first one.
+func TestADeletedCustomerCanBuyAgain(t *testing.T) {
+	r := shop(t)
+	r.topUp(1000)
+	first := r.asked("POST /v1/checkout/sessions")[0].Get("customer")
+	request := must[*http.Request](r)(http.NewRequestWithContext(t.Context(), http.MethodDelete, r.sandbox.StripeURL()+"/v1/customers/"+first, nil))
+	request.Header.Set("Authorization", "Bearer "+r.sandbox.Key(r.app.ID))
+	response := must[*http.Response](r)(r.http.Client().Do(request))
+	r.check(response.Body.Close())
+	r.settle()
+	page := r.topUp(1000)
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTopUp(page.ID, billing.TopUpPaid)
+	r.wantTokens(30*million, 0)
+}
+
+// A request that was given up may be repeated, but what it meant then is not done
+// to what has become of the subscription since.
+func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
+	givenUp := func(r *rig) (key string) {
+		r.plan("max", 9900, grants("tokens", 1000*million))
+		s := r.subscribe("basic", cardPays)
+		key = fresh()
+		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+		_, err := r.upgradeWith(key)
+		wantFault(r, err, fault.ProviderUnavailable)
+		r.advance(11 * time.Minute)
+		return key
+	}
+	t.Run("an upgrade does not cut a dearer period short", func(t *testing.T) {
+		r := shop(t)
+		key := givenUp(r)
+		r.changed("max")
+		r.settle()
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.OperationInProgress)
+		r.settle()
+		r.wantOn("max", metering.StatusActive)
+		r.wantTokens(1010*million, 0)
+	})
+	t.Run("an upgrade does not go against a cancellation", func(t *testing.T) {
+		r := shop(t)
+		key := givenUp(r)
+		must[billing.Subscription](r)(r.cancel(true))
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.CancellationScheduled)
+		r.wantOn("basic", metering.StatusActive)
+	})
+	t.Run("a checkout does not sell a second subscription", func(t *testing.T) {
+		r := shop(t)
+		key := fresh()
+		r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
+		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
+		wantFault(t, err, fault.ProviderRefused)
+		r.subscribe("pro", cardPays)
+		r.advance(25 * time.Hour)
+		_, err = r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
+		wantFault(t, err, fault.SubscriptionExists)
+	})
+}
+
+// Stripe lives in the present. An application that went ahead in the sandbox
+// would date everything wrong there.
+func TestAnApplicationInTheFutureIsNotConnectedToStripe(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.advance(400 * 24 * time.Hour)
+	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = asStripe{r} })
+	_, err := r.cashier.Connect(t.Context(), r.scope, cashier.Account{APIKey: stripeKey})
+	wantFault(t, err, fault.InvalidRequest)
+}

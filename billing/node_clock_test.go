@@ -1,0 +1,67 @@
+package billing
+
+import "testing"
+
+// The clock of a node may be off by an hour. What was asked for and paid is
+// granted all the same, once.
+func TestTheClockOfANodeDecidesAboutNoMoney(t *testing.T) {
+	for claim, off := range map[string]int64{"ahead": hour, "behind": -hour} {
+		t.Run("an upgrade is granted when the clock is "+claim, func(t *testing.T) {
+			s := openShop(basic, pro)
+			bought(basic)(s)
+			s.now += day
+			upgrade(pro, true)(s)
+			s.asked[1].RequestedAt += off
+			b := openBooks(s.asked, basic, pro)
+			var last Projection
+			for _, r := range append(s.reports, s.reports...) {
+				last = b.hear(r)
+				if len(last.Alerts) > 0 {
+					t.Errorf("alerts %+v", last.Alerts)
+				}
+			}
+			if want := basic.Grants[0].Amount + pro.Grants[0].Amount; total(b.Payments) != want {
+				t.Errorf("granted %s, want %s", total(b.Payments), want)
+			}
+			if last.Subscription.Terms.PlanKey != "pro" || b.Changes[1].State != ChangeApplied {
+				t.Errorf("the plan is %s, the change %s", last.Subscription.Terms.PlanKey, b.Changes[1].State)
+			}
+		})
+		t.Run("an upgrade that waits for its payment is granted when the clock is "+claim, func(t *testing.T) {
+			s := openShop(basic, pro)
+			bought(basic)(s)
+			s.now += day
+			upgrade(pro, false)(s)
+			s.now += 2 * hour
+			s.payPending()
+			s.asked[1].RequestedAt += off
+			b := openBooks(s.asked, basic, pro)
+			for _, r := range s.reports {
+				b.hear(r)
+			}
+			if want := basic.Grants[0].Amount + pro.Grants[0].Amount; total(b.Payments) != want {
+				t.Errorf("granted %s, want %s", total(b.Payments), want)
+			}
+		})
+	}
+	t.Run("an update that nobody asked for is not taken for a later wish", func(t *testing.T) {
+		s := openShop(basic, pro)
+		bought(basic)(s)
+		b := openBooks(s.asked, basic, pro)
+		for _, r := range s.reports {
+			b.hear(r)
+		}
+		s.now += day
+		b.hear(s.reported(func(said *ProviderSubscription) {
+			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		}))
+		s.sub.Invoices = append(s.sub.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		s.now += day
+		upgrade(pro, true)(s)
+		b.Changes = append(b.Changes, s.asked[1])
+		p := b.hear(s.reports[len(s.reports)-1])
+		if total(p.Settled) != pro.Grants[0].Amount || b.Changes[1].InvoiceID != p.Settled[0].Source.ID {
+			t.Errorf("settled %+v, the change is %+v", p.Settled, b.Changes[1])
+		}
+	})
+}
