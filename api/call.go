@@ -28,7 +28,8 @@ type call struct {
 	path     map[string]string
 	query    input
 	body     input
-	now      int64
+	now      int64 // by the application's clock
+	ahead    int64 // of the server's
 }
 
 // serve takes a request through the gates, in the order in which it is refused,
@@ -88,7 +89,7 @@ func (s *Server) keepTime(c *call) error {
 		return nil
 	}
 	ahead, err := s.store.App(c.scope).ClockOffset(c.ctx)
-	c.now += ahead
+	c.now, c.ahead = c.now+ahead, ahead
 	return err
 }
 

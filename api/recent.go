@@ -19,7 +19,7 @@ func (s *Server) remember(ec echo.Context, took time.Duration) {
 	}
 	refused, _ := ec.Get(faultKey).(fault.Code)
 	s.store.NoteRequest(c.scope, store.Request{
-		ID: c.id, At: c.now, Method: c.route.method, Route: c.route.path, Status: ec.Response().Status,
+		ID: c.id, At: c.now - c.ahead, Method: c.route.method, Route: c.route.path, Status: ec.Response().Status,
 		Code: refused, TookMicros: took.Microseconds(), KeyID: c.keyID,
 	})
 }

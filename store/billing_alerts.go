@@ -6,7 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/ids"
+	"purser/tenancy/audit"
 )
 
 // Alert is something that a person should look at.
@@ -30,7 +32,7 @@ var (
 		ORDER BY l.id DESC LIMIT $4`)
 
 	resolveAlert = declare("resolve alert", `
-		UPDATE alerts SET resolved_at = $3 WHERE app_id = $1 AND id = $2 AND resolved_at IS NULL`)
+		UPDATE alerts SET resolved_at = $3 WHERE app_id = $1 AND id = $2 AND resolved_at IS NULL RETURNING kind, object_id`)
 )
 
 // raise notes what a person should look at, once for each object.
@@ -60,10 +62,14 @@ func (a App) Alerts(ctx context.Context, p Page, all bool) (list []Alert, more b
 	return list, more, err
 }
 
-// ResolveAlert notes that somebody has looked.
+// ResolveAlert notes that somebody has looked. One that is resolved is not found:
+// who was first stays in the log.
 func (a App) ResolveAlert(ctx context.Context, id ids.ID, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, resolveAlert, id, now)
-		return err
+		about, err := find(ctx, tx, resolveAlert, pgx.RowToStructByPos[billing.Alert], fault.New(fault.PathNotFound), id, now)
+		if err != nil {
+			return err
+		}
+		return tx.audit(ctx, "alert.resolve", id.Format(ids.Alert), nil, audit.Facts{"about": about.ObjectID, "kind": string(about.Kind)})
 	})
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,12 +77,12 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 		return p, err
 	}
 	w := &locked[0]
-	known, err := tx.known(ctx, w, fresh, h)
+	known, bought, err := tx.known(ctx, w, fresh, h)
 	if err != nil {
 		return p, err
 	}
 	p = billing.Project(known, h.Said, h.Now)
-	if err := tx.keepProjection(ctx, w, known, p, h.Now); err != nil {
+	if err := tx.keepProjection(ctx, w, p, bought, h.Now); err != nil {
 		return p, err
 	}
 	if h.Watch != nil {
@@ -101,17 +102,16 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 
 // known loads what the provider's word is compared with. A subscription that is
 // heard of for the first time begins here, on the terms of the change that bought
-// it.
-func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (k billing.Known, err error) {
+// it, which is given too.
+func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (k billing.Known, bought *billing.Change, err error) {
 	stored, err := optionalRow(find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Said.ID))
 	if err != nil {
-		return k, err
+		return k, nil, err
 	}
-	var bought *billing.Change
 	if stored == nil {
 		change, err := find(ctx, tx, selectChange, readChange, ErrUnknown, h.Bought)
 		if err != nil {
-			return k, err
+			return k, nil, err
 		}
 		change.SubscriptionID = fresh
 		bought = &change
@@ -120,28 +120,28 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (
 		k.Subscription = *stored
 	}
 	if k.Changes, err = collect(ctx, tx, selectChangesOf, readChange, w.ID, k.Subscription.ID); err != nil {
-		return k, err
+		return k, nil, err
 	}
 	if bought != nil {
 		k.Changes = append(k.Changes, *bought)
 	}
 	if k.Prices, err = tx.pricesNamed(ctx, h.Said); err != nil {
-		return k, err
+		return k, nil, err
 	}
 	payments, err := tx.payments(ctx, selectPayments, w.ID, k.Subscription.ID)
 	if err != nil {
-		return k, err
+		return k, nil, err
 	}
 	k.Payments = plainPayments(payments)
 	rival, err := tx.liveSubscription(ctx, w.Identity)
 	if rival != nil && rival.ID != k.Subscription.ID {
 		k.Rival = rival
 	}
-	return k, err
+	return k, bought, err
 }
 
 // keepProjection writes everything that follows from the provider's word.
-func (tx appTx) keepProjection(ctx context.Context, w *wallet, known billing.Known, p billing.Projection, now int64) error {
+func (tx appTx) keepProjection(ctx context.Context, w *wallet, p billing.Projection, bought *billing.Change, now int64) error {
 	if p.Replaced != nil {
 		if err := tx.keepSubscription(ctx, w, *p.Replaced); err != nil {
 			return err
@@ -150,9 +150,7 @@ func (tx appTx) keepProjection(ctx context.Context, w *wallet, known billing.Kno
 	if err := tx.keepSubscription(ctx, w, p.Subscription); err != nil {
 		return err
 	}
-	// All of them, and not only those that moved: the one that bought a new
-	// subscription now names it.
-	if err := tx.keepChanges(ctx, latest(known.Changes, p.Changes)); err != nil {
+	if err := tx.keepChanges(ctx, withBought(p.Changes, bought)); err != nil {
 		return err
 	}
 	if err := tx.settle(ctx, w, p.Subscription.ID, p.Settled, now); err != nil {
@@ -164,20 +162,14 @@ func (tx appTx) keepProjection(ctx context.Context, w *wallet, known billing.Kno
 	return tx.raise(ctx, w.ID, p.Alerts, now)
 }
 
-// latest gives each change as it now is.
-func latest(known, moved []billing.Change) []billing.Change {
-	place := make(map[ids.ID]billing.Change, len(moved))
-	for _, c := range moved {
-		place[c.ID] = c
+// withBought adds the change that bought a new subscription to those that moved: it
+// now names what it bought, however far it has come. The others are left alone:
+// somebody may have changed their mind a thousand times.
+func withBought(moved []billing.Change, bought *billing.Change) []billing.Change {
+	if bought == nil || slices.ContainsFunc(moved, func(c billing.Change) bool { return c.ID == bought.ID }) {
+		return moved
 	}
-	list := make([]billing.Change, len(known))
-	for i, c := range known {
-		list[i] = c
-		if now, ok := place[c.ID]; ok {
-			list[i] = now
-		}
-	}
-	return list
+	return append(slices.Clip(moved), *bought)
 }
 
 // IdentityOfSubscription finds out whose the provider's subscription is.

@@ -35,6 +35,8 @@ type Closing struct {
 	DropChange ids.ID // no longer wanted; zero for none
 	// Subscription is a free one that runs here, as it then is; nil for none.
 	Subscription *billing.Subscription
+	Alerts       []billing.Alert // what a person has to do instead
+	Now          int64           // when they were raised
 }
 
 const opColumns = `
@@ -70,6 +72,9 @@ var (
 	closeOp = declare("close op", `
 		UPDATE provider_ops SET state = $3, step = $4, attempt = $5, answer = $6, result = $7, error = $8
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
+
+	selectWalletOfOp = declare("select wallet of op", `
+		SELECT o.wallet_id FROM provider_ops o WHERE o.app_id = $1 AND o.id = $2`)
 
 	setOpChange = declare("set op change", `
 		UPDATE provider_ops SET change_id = $3 WHERE app_id = $1 AND id = $2`)
@@ -181,10 +186,25 @@ func (tx appTx) close(ctx context.Context, c *Closing) error {
 			return err
 		}
 	}
+	if err := tx.raiseFor(ctx, c); err != nil {
+		return err
+	}
 	if err := tx.dropWork(ctx, WorkOp, c.Op.ID.String()); err != nil {
 		return err
 	}
 	return tx.hint(ctx)
+}
+
+// raiseFor raises the alerts of a conversation, about the wallet that it was about.
+func (tx appTx) raiseFor(ctx context.Context, c *Closing) error {
+	if len(c.Alerts) == 0 {
+		return nil
+	}
+	walletID, err := find(ctx, tx, selectWalletOfOp, pgx.RowTo[*ids.ID], ErrUnknown, c.Op.ID)
+	if err != nil {
+		return err
+	}
+	return tx.raise(ctx, orZero(walletID), c.Alerts, c.Now)
 }
 
 // keepFree writes a free subscription that a conversation was about.

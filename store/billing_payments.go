@@ -124,11 +124,38 @@ func (tx appTx) settle(ctx context.Context, w *wallet, subscription ids.ID, paym
 		if made == 0 {
 			continue
 		}
+		fits, err := tx.fitting(ctx, w, p.Credits)
+		if err != nil {
+			return err
+		}
+		if len(fits) < len(p.Credits) {
+			if err := tx.raise(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now); err != nil {
+				return err
+			}
+			p.Credits = fits
+		}
 		if err := tx.receive(ctx, w, p, now); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fitting leaves out the credits that would take a balance past its limit. They
+// are for a person to see to: were they to fail the whole, it would be tried again
+// for as long as the balance is full, and nothing else that the provider says of
+// the subscription would be heard.
+func (tx appTx) fitting(ctx context.Context, w *wallet, credits []billing.Grant) (fits []billing.Grant, err error) {
+	for _, g := range credits {
+		is, err := tx.balance(ctx, w.ID, metering.Credit{ID: g.CreditID, Key: g.CreditKey})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := is.Receive(g.Amount); err == nil {
+			fits = append(fits, g)
+		}
+	}
+	return fits, nil
 }
 
 // receive posts what a payment brings.

@@ -152,7 +152,7 @@ var billingCalls = []call[store.App]{
 	{"Alerts", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return page(a.Alerts(ctx, store.Page{Limit: 100}, true))
 	}},
-	{"ResolveAlert", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"ResolveAlert", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.ResolveAlert(ctx, h.alertID, moment)
 	}},
 	{"IdentityOfSubscription", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {

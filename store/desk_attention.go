@@ -68,12 +68,16 @@ var (
 			(SELECT count(*) FROM (SELECT 1 FROM alerts WHERE app_id = $1 AND resolved_at IS NULL LIMIT $2) a)`)
 
 	sumHours = declare("sum activity by hour", `
-		SELECT coalesce(sum(uses), 0)::bigint, coalesce(sum(denials), 0)::bigint, coalesce(sum(requests), 0)::bigint, coalesce(sum(failures), 0)::bigint,
+		SELECT coalesce(sum(h.uses) FILTER (WHERE h.hour > $2 + s.clock_offset), 0)::bigint,
+			coalesce(sum(h.denials) FILTER (WHERE h.hour > $2 + s.clock_offset), 0)::bigint,
+			coalesce(sum(h.requests), 0)::bigint, coalesce(sum(h.failures), 0)::bigint,
 			(SELECT count(*) FROM plans WHERE app_id = $1 AND sync_status = 'error')
-		FROM activity_hours WHERE app_id = $1 AND hour > $2`)
+		FROM app_state s LEFT JOIN activity_hours h ON h.app_id = $1 AND h.hour > $2
+		WHERE s.app_id = $1
+		GROUP BY s.app_id`)
 )
 
-// Attention reads what somebody should look at, by the application's clock.
+// Attention reads what somebody should look at. Keys expire by the server's clock.
 func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if n.SyncErrors, err = collect(ctx, tx, listPlansInError, pgx.RowToStructByPos[PlanInError], namedUpTo); err != nil {
@@ -90,7 +94,9 @@ func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) 
 	return n, err
 }
 
-// DayFigures sums the last 24 hours, by the hour.
+// DayFigures sums the last 24 hours, by the hour. Requests come by the server's
+// clock, which is the one that is given; uses are dated by the application's, which
+// may be ahead of it.
 func (a App) DayFigures(ctx context.Context, now int64) (f DayFigures, err error) {
 	if err := a.catchUp(ctx); err != nil {
 		return f, err

@@ -85,14 +85,11 @@ var (
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.tx_id = $2`)
 
+	// A feature remembers that it was used, so those of one that never was need not
+	// be looked for.
 	selectPriceNumbers = declare("select prices of a feature", `
-		SELECT p.number FROM features f JOIN prices p ON p.app_id = $1 AND p.feature_id = f.id
+		SELECT p.number, f.deduplication_locked FROM features f JOIN prices p ON p.app_id = $1 AND p.feature_id = f.id
 		WHERE f.app_id = $1 AND f.key = $2`)
-
-	// The last hour that had events before a transaction, by the figures.
-	selectLeap = declare("select leap", `
-		SELECT newest_tx FROM activity_hours
-		WHERE app_id = $1 AND oldest_tx < $2 ORDER BY hour DESC LIMIT 1`)
 )
 
 // Events answers a query, and gives the page behind it: the zero Page when there is
@@ -101,8 +98,8 @@ var (
 // There is no index by application and time, which every use would have to pay for.
 // Transactions are found through summaries of the table's blocks, over all
 // applications, so the list looks at a short time first, and at longer ones before
-// it. A look over very many blocks ends with what was found so far, and goes on from
-// there.
+// it. A list that has passed over very many events ends with what was found so far,
+// and goes on from there.
 func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *Page, err error) {
 	if err := a.catchUp(ctx); err != nil {
 		return nil, nil, err
@@ -138,69 +135,30 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 		}
 		return list, next, err
 	}
-	var prices []int64 // nil for those of every feature
-	if q.FeatureKey != "" {
-		if prices, err = collect(ctx, tx, selectPriceNumbers, pgx.RowTo[int64], q.FeatureKey); err != nil {
-			return nil, nil, err
-		}
-		if len(prices) == 0 {
-			return nil, nil, fault.New(fault.FeatureNotFound)
-		}
+	if q.FeatureKey == "" {
+		return tx.eventsBackward(ctx, q, nil)
 	}
-	return tx.eventsBackward(ctx, q, prices)
+	prices, err := collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], q.FeatureKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(prices) == 0 {
+		return nil, nil, fault.New(fault.FeatureNotFound)
+	}
+	if !prices[0].Used {
+		return nil, nil, nil
+	}
+	numbers := make([]int64, len(prices))
+	for i, p := range prices {
+		numbers[i] = p.Number
+	}
+	return tx.eventsBackward(ctx, q, numbers)
 }
 
-const (
-	// The first look back, and by how much each next one is longer.
-	firstLookMillis = 2_000
-	lookGrowth      = 4
-	// From this length on, time without events is leapt over by the figures.
-	leapMillis = 10 * 60_000
-	// After so many looks the reader decides whether to go on.
-	maxLooks = 24
-	// A table with fewer rows than this is looked through at once.
-	smallTable = 1_000_000
-)
-
-func (tx appTx) eventsBackward(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *Page, err error) {
-	end, look := q.before(), int64(firstLookMillis)
-	var rows float64
-	if err := tx.conn.QueryRow(ctx, "SELECT reltuples FROM pg_class WHERE oid = 'usage_events'::regclass").Scan(&rows); err != nil {
-		return nil, nil, fmt.Errorf("store: events: %w", err)
-	}
-	if rows < smallTable {
-		look = math.MaxInt64
-	}
-	from := end
-	if q.Before.IsZero() { // nothing is newer than now, but for clocks that are ahead of this one
-		from = ids.New()
-	}
-	for range maxLooks {
-		start := earlierID(from, look)
-		found, err := collect(ctx, tx, listEventsBetween, readEventFound, start, end, q.Limit+1-len(list), prices)
-		if err != nil {
-			return nil, nil, err
-		}
-		var more bool
-		if list, more = cut(append(list, found...), q.Limit); more {
-			return list, &Page{Before: list[len(list)-1].TransactionID, Limit: q.Limit}, nil
-		}
-		if start.IsZero() {
-			return list, nil, nil
-		}
-		end, from = start, start
-		if look *= lookGrowth; look < leapMillis {
-			continue
-		}
-		newest, err := collect(ctx, tx, selectLeap, pgx.RowTo[ids.ID], end)
-		if err != nil || len(newest) == 0 {
-			return list, nil, err
-		}
-		if following := laterID(newest[0]); lessID(following, end) {
-			end, from, look = following, following, firstLookMillis
-		}
-	}
-	return list, &Page{Before: end, Limit: q.Limit}, nil
+// usedPrice is a price, and whether its feature was ever used.
+type usedPrice struct {
+	Number int64
+	Used   bool
 }
 
 func readEventFound(row pgx.CollectableRow) (e EventFound, err error) {

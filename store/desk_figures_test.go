@@ -171,6 +171,23 @@ func TestFigures(t *testing.T) {
 		}
 	})
 
+	t.Run("follow an application's clock that is ahead", func(t *testing.T) {
+		t.Parallel()
+		const month = 30 * 24 * 3_600_000
+		s := newKiosk(t, db)
+		s.track(t, "nobody", 1)
+		noError(t, db.Worlds().Update(t.Context(), s.application.ID, func([]byte) (store.World, error) {
+			return store.World{State: []byte("{}"), ClockOffset: month}, nil
+		}))
+		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 0 {
+			t.Errorf("a month ago counts as today: %+v, %v", f, err)
+		}
+		s.track(t, "nobody", 1)
+		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 1 {
+			t.Errorf("today does not count: %+v, %v", f, err)
+		}
+	})
+
 	t.Run("wait for a database that does not take them", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.FreshURL(t)

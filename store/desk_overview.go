@@ -71,10 +71,11 @@ var (
 		WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
 		GROUP BY u.day, u.credit_id, c.key ORDER BY c.key, u.day`)
 
+	// Sorted by bytes: by a language it takes several times as long.
 	sumDenials = declare("sum denials by day", `
-		SELECT d.day, d.reason, sum(d.uses + d.checks)::bigint
+		SELECT d.day, d.reason COLLATE "C", sum(d.uses + d.checks)::bigint
 		FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
-		GROUP BY d.day, d.reason`)
+		GROUP BY 1, 2`)
 
 	sumDeposits = declare("sum deposits by day", `
 		SELECT d.day, d.credit_id, c.key, sum(d.entries)::bigint, sum(d.came_nanocredits)::text
@@ -85,16 +86,22 @@ var (
 	selectActive = declare("select active days", `
 		SELECT day, sketch FROM active_days WHERE app_id = $1 AND day >= $2 AND day < $3`)
 
+	// Summed up and cut before the features are looked up: the planner takes the rows
+	// for few, and would go through all of them once for each feature.
 	topFeatures = declare("top features", `
-		SELECT f.key, sum(t.uses)::bigint, sum(t.denied)::bigint
+		SELECT f.key, t.uses, t.denied
 		FROM (
-			SELECT u.feature_id, u.accepted + u.deduplicated AS uses, 0 AS denied
-			FROM usage_days u WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
-			UNION ALL
-			SELECT d.feature_id, 0, d.uses + d.checks
-			FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
+			SELECT c.feature_id, sum(c.uses)::bigint AS uses, sum(c.denied)::bigint AS denied
+			FROM (
+				SELECT u.feature_id, u.accepted + u.deduplicated AS uses, 0 AS denied
+				FROM usage_days u WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
+				UNION ALL
+				SELECT d.feature_id, 0, d.uses + d.checks
+				FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
+			) c
+			GROUP BY c.feature_id ORDER BY 2 DESC, 3 DESC, 1 LIMIT $4
 		) t JOIN features f ON f.app_id = $1 AND f.id = t.feature_id
-		GROUP BY f.key ORDER BY 2 DESC, 3 DESC, f.key LIMIT $4`)
+		ORDER BY 2 DESC, 3 DESC, f.key`)
 )
 
 // topLength is how many features an overview names.

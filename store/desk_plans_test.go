@@ -127,6 +127,8 @@ func seedDesk(t *testing.T, owner execer) seededDesk {
 		{`INSERT INTO credits (app_id, id, org_id, key, name, unit, revision, created_at) VALUES ($1, $2, $1, 'tokens', 'Tokens', 'token', 1, 0)`, []any{d.app, credit}},
 		{`INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
 			VALUES ($1, $2, $1, 'messages', 'Messages', 'message', $3, 1, 1, 'fixed', 'none', 1, 1, 0)`, []any{d.app, feature, credit}},
+		{`INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
+			SELECT $1, ` + seedID(6) + `, $1, 'feature ' || n, 'Feature', 'use', $2, 1, 1, 'fixed', 'none', 1, n + 1, 0 FROM generate_series(1::bigint, 50) n`, []any{d.app, credit}},
 		{`INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at)
 			VALUES ($1, 1, $1, $2, 1, $3, 1, 1, 'fixed', 0)`, []any{d.app, feature, credit}},
 		{`INSERT INTO wallets (app_id, id, org_id, identity, created_at, last_seq)
@@ -147,7 +149,8 @@ func seedDesk(t *testing.T, owner execer) seededDesk {
 		{`INSERT INTO usage_days (app_id, day, feature_id, credit_id, org_id, accepted, deduplicated, charged_nanocredits)
 			SELECT $1, (n / 20) * 86400000::bigint, CASE WHEN n % 20 = 0 THEN $2::uuid ELSE gen_random_uuid() END, $3, $1, 1, 0, 1 FROM generate_series(1, 8000) n`, []any{d.app, feature, credit}},
 		{`INSERT INTO denial_days (app_id, day, feature_id, reason, org_id, uses, checks)
-			SELECT $1, (n / 20) * 86400000::bigint, gen_random_uuid(), 'insufficient_balance', $1, 1, 0 FROM generate_series(1, 8000) n`, []any{d.app}},
+			SELECT $1, day * 86400000::bigint, ` + seedID(6) + `, reason, $1, 1, 0 FROM generate_series(1::bigint, 50) n, generate_series(0, 60) day,
+				(VALUES ('insufficient_balance'), ('feature_limit_reached'), ('payment_hold')) r (reason)`, []any{d.app}},
 		{`INSERT INTO entry_days (app_id, day, kind, credit_id, org_id, entries, came_nanocredits, taken_nanocredits)
 			SELECT $1, n * 86400000::bigint, 'deposit', $2, $1, 1, 1, 0 FROM generate_series(1, 2000) n`, []any{d.app, credit}},
 		{`INSERT INTO active_days (app_id, day, org_id, sketch) SELECT $1, n * 86400000::bigint, $1, decode(repeat('02', 4097), 'hex') FROM generate_series(1, 400) n`, []any{d.app}},

@@ -26,12 +26,17 @@ type Invitation struct {
 	ExpiresAt int64
 }
 
-// Invite keeps an invitation. Its link is not part of it.
+// Invite keeps an invitation. Its link is not part of it. What the inviter may give
+// is looked at here, under a lock: one whose access is taken away at this moment
+// would otherwise leave a door open behind them.
 func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) error {
 	if i.OrgID != o.id {
 		return fault.New(fault.PathNotFound)
 	}
 	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if err := o.checkInvite(ctx, tx, i); err != nil {
+			return err
+		}
 		_, err := tx.Tx.ExecContext(ctx, `
 			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -44,6 +49,18 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) err
 			After: accessFacts(i.Access, audit.Facts{"for": i.Note}),
 		})
 	})
+}
+
+func (o Org) checkInvite(ctx context.Context, tx bun.Tx, i Invitation) error {
+	var rows []memberRow
+	err := tx.NewSelect().Model(&rows).Where("m.org_id = ?", uuidOf(o.id)).Where("m.user_id = ?", uuidOf(i.InvitedBy)).For("SHARE").Scan(ctx)
+	if err != nil {
+		return fmt.Errorf("store: lock inviter: %w", err)
+	}
+	if len(rows) == 0 {
+		return fault.New(fault.PathNotFound)
+	}
+	return rows[0].noun().CheckInvite(i.Access)
 }
 
 const invitationColumns = `i.id, i.org_id, i.note, i.role, i.permissions, i.invited_by, i.created_at, i.expires_at`

@@ -96,12 +96,19 @@ func (p Person) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spen
 // sessions in all other browsers.
 func (p Person) RemoveFactor(ctx context.Context, token string) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := p.putRecoveryCodes(ctx, tx, nil); err != nil {
+		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM second_factors WHERE user_id = $1`, p.id); err != nil {
-			return fmt.Errorf("store: delete factor: %w", err)
 		}
 		return endSessions(ctx, tx, p.id, token)
 	})
+}
+
+func (p Person) removeFactor(ctx context.Context, tx pgx.Tx) error {
+	if err := p.putRecoveryCodes(ctx, tx, nil); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM second_factors WHERE user_id = $1`, p.id); err != nil {
+		return fmt.Errorf("store: delete factor: %w", err)
+	}
+	return nil
 }

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
+)
+
+// What whoever runs the installation does for people who cannot help themselves.
+// It is in the audit log of every organization that it touches.
+
+// noToken is no session's, so none is left out.
+const noToken = ""
+
+// Reset is another password for an account that nobody can sign in to.
+type Reset struct {
+	Email         string
+	Encoded       string // the hash of the password
+	RemovesFactor bool   // the authenticator is lost as well
+	By            audit.Actor
+}
+
+// ResetPassword gives an account another password, ends all of its sessions, and
+// forgets the attempts at the one before.
+func (e Entrance) ResetPassword(ctx context.Context, r Reset) error {
+	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		user, err := lockAccount(ctx, tx, r.Email)
+		if err != nil {
+			return err
+		}
+		if err := putPassword(ctx, tx, user, r.Encoded, r.By.At); err != nil {
+			return err
+		}
+		told := audit.Facts{"password": "replaced"}
+		if r.RemovesFactor {
+			told["authenticator"] = "removed"
+			if err := e.store.Person(user).removeFactor(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if err := endSessions(ctx, tx, user, noToken); err != nil {
+			return err
+		}
+		password, code := credential.PasswordSubject(r.Email), credential.CodeSubject(user.Format(ids.User))
+		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN ($1, $2)`, password[:], code[:]); err != nil {
+			return fmt.Errorf("store: forget attempts: %w", err)
+		}
+		return auditEverywhere(ctx, tx, user, r.By, audit.Deed{Action: "member.reset", Target: user.Format(ids.User), After: told})
+	})
+}
+
+// lockAccount finds a person by address. Two who reset one account come one after
+// the other.
+func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err error) {
+	err = tx.QueryRow(ctx, `SELECT id FROM users WHERE email = $1 FOR NO KEY UPDATE`, email).Scan(&user)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return user, fault.Newf(fault.PathNotFound, "There is no account with the address %s.", email)
+	}
+	if err != nil {
+		return user, fmt.Errorf("store: lock account: %w", err)
+	}
+	return user, nil
+}
+
+// auditEverywhere writes the deed into the log of each organization of a person,
+// in one order, so that two of them never wait for each other.
+func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Deed) error {
+	rows, err := tx.Query(ctx, `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
+	if err != nil {
+		return fmt.Errorf("store: organizations of a user: %w", err)
+	}
+	orgs, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("store: organizations of a user: %w", err)
+	}
+	for _, org := range orgs {
+		if err := appendAudit(ctx, pgxTx{tx.Conn()}, org, by, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MakeOwner makes the person with the address an owner of the organization with the
+// name, whether they were a member or not; they sign in anew. It is how one that the command line has
+// made after the setup gets its first.
+func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit.Actor) error {
+	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		user, err := lockAccount(ctx, tx, email)
+		if err != nil {
+			return err
+		}
+		org, err := organizationNamed(ctx, tx, orgName)
+		if err != nil {
+			return err
+		}
+		var was audit.Facts
+		var role string
+		err = tx.QueryRow(ctx, `SELECT role FROM members WHERE org_id = $1 AND user_id = $2 FOR UPDATE`, org, user).Scan(&role)
+		switch {
+		case err == nil:
+			was = audit.Facts{"role": role}
+		case !errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("store: lock member: %w", err)
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, '{}', $4)
+			ON CONFLICT (org_id, user_id) DO UPDATE SET role = excluded.role, permissions = excluded.permissions`,
+			org, user, string(tenancy.Owner), by.At)
+		if err != nil {
+			return fmt.Errorf("store: put owner: %w", err)
+		}
+		if err := endSessions(ctx, tx, user, noToken); err != nil {
+			return err
+		}
+		return appendAudit(ctx, pgxTx{tx.Conn()}, org, by, audit.Deed{
+			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Facts{"role": string(tenancy.Owner), "address": email},
+		})
+	})
+}
+
+func organizationNamed(ctx context.Context, tx pgx.Tx, name string) (ids.ID, error) {
+	rows, err := tx.Query(ctx, `SELECT id FROM organizations WHERE name = $1 LIMIT 2`, name)
+	if err != nil {
+		return ids.ID{}, fmt.Errorf("store: organization by name: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
+	switch {
+	case err != nil:
+		return ids.ID{}, fmt.Errorf("store: organization by name: %w", err)
+	case len(found) == 0:
+		return ids.ID{}, fault.Newf(fault.PathNotFound, "There is no organization called %q.", name)
+	case len(found) > 1:
+		return ids.ID{}, fault.Newf(fault.AlreadyExists, "Several organizations are called %q. Let an owner of the right one invite the person.", name)
+	}
+	return found[0], nil
+}

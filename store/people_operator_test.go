@@ -1,0 +1,96 @@
+package store_test
+
+import (
+	"testing"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
+)
+
+// newest is the last entry of the organization's log.
+func newest(t *testing.T, db *store.Store, org ids.ID) audit.Entry {
+	t.Helper()
+	entries, _, err := db.Org(org).AuditLog(t.Context(), store.AuditPage{Limit: 1})
+	noError(t, err)
+	if len(entries) == 0 {
+		t.Fatal("the log is empty")
+	}
+	return entries[0]
+}
+
+func TestResetPassword(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Reset")
+	member := newMember(t, db, org, tenancy.Admin)
+	person := db.Person(member.UserID)
+	user, err := person.User(t.Context())
+	noError(t, err)
+	noError(t, person.ChangePassword(t.Context(), "$old", moment, ""))
+	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, moment, ""))
+	token := ids.New().String()
+	noError(t, db.Entrance().OpenSession(t.Context(), token, store.Session{ID: ids.New(), UserID: user.ID, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
+	for range 6 {
+		_, err := db.Entrance().Attempt(t.Context(), credential.PasswordSubject(user.Email), moment)
+		noError(t, err)
+	}
+
+	reset := store.Reset{Email: user.Email, Encoded: "$new", By: store.CommandLine(moment)}
+	noError(t, db.Entrance().ResetPassword(t.Context(), reset))
+	if encoded, err := person.Password(t.Context()); err != nil || encoded != "$new" {
+		t.Errorf("the password is %q, %v", encoded, err)
+	}
+	if _, found, err := db.Entrance().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
+		t.Errorf("a session outlives the password: %v", err)
+	}
+	if wait, err := db.Entrance().Attempt(t.Context(), credential.PasswordSubject(user.Email), moment); err != nil || wait > 0 {
+		t.Errorf("the new password has to wait %s, %v", wait, err)
+	}
+	if _, err := person.Factor(t.Context()); err != nil {
+		t.Errorf("the authenticator is gone without being asked for: %v", err)
+	}
+	if e := newest(t, db, org.ID); e.Action != "member.reset" || e.Name != "command line" || e.Target != user.ID.Format(ids.User) {
+		t.Errorf("the log says %+v", e)
+	}
+
+	reset.RemovesFactor = true
+	noError(t, db.Entrance().ResetPassword(t.Context(), reset))
+	if _, err := person.Factor(t.Context()); !fault.Is(err, fault.PathNotFound) {
+		t.Errorf("the authenticator stays: %v", err)
+	}
+	reset.Email = "nobody-" + ids.New().String() + "@example.com"
+	wantFault(t, db.Entrance().ResetPassword(t.Context(), reset), fault.PathNotFound)
+}
+
+func TestMakeOwner(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	by := store.CommandLine(moment)
+	name := "Orphan " + ids.New().String()
+	org, home := newOrganization(t, db, name), newOrganization(t, db, "Home")
+	user, err := db.Person(newMember(t, db, home, tenancy.Support).UserID).User(t.Context())
+	noError(t, err)
+
+	noError(t, db.Entrance().MakeOwner(t.Context(), name, user.Email, by))
+	noError(t, db.Entrance().MakeOwner(t.Context(), name, user.Email, by)) // and again
+	members, err := db.Org(org.ID).Members(t.Context())
+	if err != nil || len(members) != 1 || members[0].UserID != user.ID || members[0].Role != tenancy.Owner {
+		t.Errorf("its members are %+v, %v", members, err)
+	}
+	if e := newest(t, db, org.ID); e.Action != "member.own" || e.Name != "command line" {
+		t.Errorf("the log says %+v", e)
+	}
+	if members, err := db.Org(home.ID).Members(t.Context()); err != nil || members[0].Role != tenancy.Support {
+		t.Errorf("their role elsewhere changed: %+v, %v", members, err)
+	}
+
+	wantFault(t, db.Entrance().MakeOwner(t.Context(), name+"?", user.Email, by), fault.PathNotFound)
+	wantFault(t, db.Entrance().MakeOwner(t.Context(), name, "nobody-"+ids.New().String()+"@example.com", by), fault.PathNotFound)
+	newOrganization(t, db, name)
+	wantFault(t, db.Entrance().MakeOwner(t.Context(), name, user.Email, by), fault.AlreadyExists)
+}
