@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type bench struct {
 	main, many, shared *tenant
 	empty, full        grown
 	reference          bool // pgbench's tables are there
+	visitor            *visitor
+	places             *strings.Replacer // of paths, in the addresses of pages
 
 	tenants []*tenant
 	samples samples
@@ -64,7 +67,7 @@ func (b *bench) measure(ctx context.Context) error {
 					return fmt.Errorf("%s: %w", s.name, err)
 				}
 				b.samples[s.name] = append(b.samples[s.name], got)
-				fmt.Fprintf(b.progress, "round %d  %-18s %8.0f/s\n", round+1, s.name, got.Rate)
+				fmt.Fprintf(b.progress, "round %d  %-24s %8.0f/s\n", round+1, s.name, got.Rate)
 			}
 		}
 	}

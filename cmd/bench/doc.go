@@ -1,4 +1,4 @@
-// Command bench measures the hot path of Purser on the machine it runs on.
+// Command bench measures the hot path and the pages of Purser on the machine it runs on.
 //
 // What it is: one run that starts a Postgres of its own, the real server on it
 // as it ships, and a load that asks over HTTP; beside them pgbench on the same

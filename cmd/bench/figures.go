@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // figure is a line of the table. Most are ratios of medians, since those hold on
 // other machines too.
@@ -28,6 +31,7 @@ var figures = []figure{
 	{"bytes stored an event, with indexes", bytesAnEvent(stored, "events-64", "events-1", "events-16", "events-256", "mixed"), 400, 300, true},
 	{"bytes stored an event, one application alone", bytesAnEvent(stored, "stored-none"), 0, 0, true},
 	{"bytes of log an event", bytesAnEvent(logged, "events-64"), 0, 0, true},
+	{"slowest page, p99 ms", slowestPage, 50, 20, true},
 	{"4 checks to 1 event, requests/s ÷ events/s", ratio("mixed", "events-64", rate), 0, 0, false},
 }
 
@@ -71,6 +75,16 @@ func over(a, b float64) float64 {
 		return 0
 	}
 	return a / b
+}
+
+// slowestPage is the worst of all pages, each by the median of its rounds.
+func slowestPage(all samples) (worst float64) {
+	for name := range all {
+		if strings.HasPrefix(name, pagePrefix) {
+			worst = max(worst, median(name, p99)(all))
+		}
+	}
+	return worst
 }
 
 // median is that of the scenario's rounds, or 0 when it was not measured.

@@ -33,6 +33,17 @@ func TestFigures(t *testing.T) {
 			t.Errorf("it is %v", got)
 		}
 	})
+	t.Run("the slowest page is one by its median, and no other scenario", func(t *testing.T) {
+		t.Parallel()
+		all := samples{
+			pagePrefix + "a": {{P99MS: 3}, {P99MS: 4}, {P99MS: 900}},
+			pagePrefix + "b": {{P99MS: 5}, {P99MS: 1}, {P99MS: 1}},
+			"events-64":      {{P99MS: 70}},
+		}
+		if got := slowestPage(all); got != 4 {
+			t.Errorf("it is %v", got)
+		}
+	})
 	t.Run("a ratio is of medians", func(t *testing.T) {
 		t.Parallel()
 		all := samples{

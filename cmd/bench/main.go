@@ -28,7 +28,7 @@ type options struct {
 
 const (
 	fewWallets = 1000
-	maxWallets = 10_000_000 - 1 // what the digits of an identity can number
+	maxWallets = 10_000_000 - 1 - fewWallets // what the digits of an identity can number
 )
 
 func main() {
@@ -82,10 +82,10 @@ func readOptions(args []string, stderr io.Writer) (o options, err error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.rounds, "rounds", 3, "`rounds` of which the median counts")
 	seconds := flags.Float64("seconds", 8, "`length` of one measurement")
-	flags.BoolVar(&o.quick, "quick", false, "one round of two seconds, without the stored events")
+	flags.BoolVar(&o.quick, "quick", false, "one round of two seconds, without the stored events and the pages")
 	only := flags.String("only", "", "measure only these, by `names` parted by commas: "+strings.Join(scenarioNames(), " ")+"; a name also stands for all that begin with it and a dash")
-	flags.IntVar(&o.many, "wallets", 1_000_000, "`count` of wallets in the measurement with many")
-	flags.IntVar(&o.stored, "stored", 10_000_000, "`count` of events in the measurement with many stored")
+	flags.IntVar(&o.many, "wallets", 1_000_000, "`count` of wallets in the measurements with many")
+	flags.IntVar(&o.stored, "stored", 10_000_000, "`count` of events in the measurements with many stored")
 	flags.StringVar(&o.json, "json", "", "write everything that was measured to this `file`")
 	flags.StringVar(&o.program, "purser", "", "measure this `program` instead of building one")
 	flags.StringVar(&o.folder, "folder", "", "make the database in this `folder`, on the disk to measure (the system's temporary one when absent)")

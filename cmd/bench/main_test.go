@@ -16,7 +16,7 @@ import (
 // The shortest run that goes through every kind of preparation and load. A second is
 // enough for an answer even on a machine that is busy with other tests.
 var shortest = []string{"--rounds=1", "--seconds=1", "--wallets=2000", "--stored=2000",
-	"--only=events-16,hot-wallet,many-wallets,check,mixed,two-nodes,stored,pgbench-simple-1"}
+	"--only=events-16,hot-wallet,many-wallets,check,mixed,two-nodes,stored,pgbench-simple-1,page"}
 
 func TestRun(t *testing.T) {
 	t.Parallel()
@@ -43,11 +43,17 @@ func TestRun(t *testing.T) {
 				t.Errorf("%s is not in what is printed", name)
 			}
 		}
-		if len(got.Samples) != 9 {
+		for _, p := range pages {
+			if rounds := got.Samples[pagePrefix+p.name]; len(rounds) != 1 || rounds[0].P99MS <= 0 {
+				t.Errorf("the page %s has %+v", p.name, rounds)
+			}
+		}
+		if len(got.Samples) != 9+len(pages) {
 			t.Errorf("it measured more than it was asked to: %v", got.Samples)
 		}
-		// Few, the neighbour's, many and shared wallets, and those of two more databases.
-		if want := int64(fewWallets + 1 + fewWallets + 2000 + fewWallets + 2*fewWallets); got.Accounts.Wallets != want {
+		// Few, the neighbour's, many and shared wallets, those of two more databases, and
+		// many again for the pages.
+		if want := int64(fewWallets + 1 + fewWallets + 2000 + fewWallets + 2*fewWallets + 2000); got.Accounts.Wallets != want {
 			t.Errorf("%d wallets were audited, not %d", got.Accounts.Wallets, want)
 		}
 		if !strings.Contains(stdout.String(), "many stored ÷ none") {
@@ -110,7 +116,7 @@ func TestOptions(t *testing.T) {
 		"no length":                         {"--seconds=0"},
 		"an unknown measurement":            {"--only=events-64,speed"},
 		"no wallet":                         {"--wallets=0"},
-		"more wallets than can be numbered": {"--wallets=10000000"},
+		"more wallets than can be numbered": {"--wallets=9999000"},
 		"events that wallets cannot share":  {"--stored=1500"},
 		"an argument that is not an option": {"quick"},
 		"an option that does not exist":     {"--fast"},
@@ -146,13 +152,13 @@ func TestOptions(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a quick run leaves out the stored events, unless they are asked for", func(t *testing.T) {
+	t.Run("a quick run leaves out the stored events and the pages, unless they are asked for", func(t *testing.T) {
 		t.Parallel()
 		quick, err := readOptions([]string{"--quick"}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := chosenNames(quick); slices.Contains(got, "stored-many") || len(got) != len(scenarioNames())-2 {
+		if got := chosenNames(quick); slices.Contains(got, "stored-many") || len(got) != len(scenarioNames())-2-len(pages) {
 			t.Errorf("it measures %v", got)
 		}
 		asked, err := readOptions([]string{"--quick", "--only=stored"}, io.Discard)

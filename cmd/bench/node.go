@@ -24,13 +24,18 @@ const (
 // node is one running `purser serve`.
 type node struct {
 	host     string // and port
+	setup    string // path of the page on which the first account is made
 	database string
 	command  *exec.Cmd
 	env      []string
 	log      string
 }
 
-var runningLine = regexp.MustCompile(`http://(\S+:\d+)`)
+var (
+	runningLine = regexp.MustCompile(`Open http://(\S+:\d+)`)
+	setupLine   = regexp.MustCompile(`http://\S+:\d+(/setup/\S+)`)
+	lastLine    = "Stop it"
+)
 
 // startNode starts the server and waits until it listens. Without a database it
 // runs as it ships, on the embedded Postgres that it finds in the data folder.
@@ -57,36 +62,47 @@ func (r *rig) startNode(ctx context.Context, database string) (*node, error) {
 		return nil, err
 	}
 	r.nodes = append(r.nodes, n)
-	if n.host, err = readHost(ctx, stdout); err != nil {
+	said, err := readGreeting(ctx, stdout)
+	if err != nil {
 		return nil, n.explain(err)
 	}
+	n.host, n.setup = said.host, said.setup
 	return n, nil
 }
 
-// readHost takes the address from the line with which the server says it runs.
-func readHost(ctx context.Context, stdout io.Reader) (string, error) {
-	found := make(chan string, 1)
+// greeting is what a server says when it runs.
+type greeting struct{ host, setup string }
+
+// readGreeting waits for the lines with which the server says that it runs.
+func readGreeting(ctx context.Context, stdout io.Reader) (greeting, error) {
+	found := make(chan greeting, 1)
 	go func() {
 		defer close(found)
+		var said greeting
 		lines := bufio.NewScanner(stdout)
-		for lines.Scan() {
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), lastLine) {
 			if match := runningLine.FindStringSubmatch(lines.Text()); match != nil {
-				found <- match[1]
-				break
+				said.host = match[1]
 			}
+			if match := setupLine.FindStringSubmatch(lines.Text()); match != nil {
+				said.setup = match[1]
+			}
+		}
+		if said.host != "" {
+			found <- said
 		}
 		_, _ = io.Copy(io.Discard, stdout) // so that the server never waits for a reader
 	}()
 	select {
-	case host, ok := <-found:
+	case said, ok := <-found:
 		if !ok {
-			return "", fmt.Errorf("the server ended while it started")
+			return said, fmt.Errorf("the server ended while it started")
 		}
-		return host, nil
+		return said, nil
 	case <-time.After(nodeStartLimit):
-		return "", fmt.Errorf("the server did not start within %v", nodeStartLimit)
+		return greeting{}, fmt.Errorf("the server did not start within %v", nodeStartLimit)
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return greeting{}, ctx.Err()
 	}
 }
 

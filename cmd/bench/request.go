@@ -15,6 +15,10 @@ const (
 	featureKey     = "calls"
 )
 
+func identityOf(wallet int) string {
+	return fmt.Sprintf("%s%0*d", identityPrefix, identityDigits, wallet)
+}
+
 const eventIDLength = 36
 
 // request is a whole HTTP request in which the identity, and the event id if it

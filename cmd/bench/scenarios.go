@@ -38,9 +38,11 @@ var phases = [][]scenario{
 		{"stored-none", prepareStored, storedNone},
 		{"stored-many", prepareStored, storedMany},
 	},
+	pageScenarios(),
 }
 
-// storedPhase is the one that a quick run leaves out: it takes minutes to prepare.
+// storedPhase is the first of those that a quick run leaves out: they take minutes
+// to prepare.
 const storedPhase = 1
 
 func scenarioNames() (names []string) {
@@ -69,7 +71,7 @@ func named(scenario, asked string) bool {
 // chosen is what of a phase this run measures.
 func (o options) chosen(number int) (scenarios []scenario) {
 	for _, s := range phases[number] {
-		wanted := len(o.only) == 0 && !(o.quick && number == storedPhase)
+		wanted := len(o.only) == 0 && !(o.quick && number >= storedPhase)
 		for _, asked := range o.only {
 			wanted = wanted || named(s.name, asked)
 		}
@@ -130,11 +132,18 @@ func prepareReference(b *bench, ctx context.Context) error {
 }
 
 func prepareStored(b *bench, ctx context.Context) (err error) {
-	if b.full.node != nil {
+	if b.empty.node != nil {
 		return nil
 	}
 	if b.empty, err = b.newGrown(ctx, "bench_empty", 0); err != nil {
 		return err
+	}
+	return b.prepareFull(ctx)
+}
+
+func (b *bench) prepareFull(ctx context.Context) (err error) {
+	if b.full.node != nil {
+		return nil
 	}
 	b.full, err = b.newGrown(ctx, "bench_full", b.options.stored)
 	return err

@@ -16,6 +16,9 @@ type grown struct {
 // few enough for a Ctrl-C to be heard.
 const storedAtOnce = 500_000
 
+// storedOver is the time over which stored events are spread, up to now.
+const storedOver = 30 * 24 * time.Hour
+
 // newGrown makes a database whose wallets have that many events in all.
 func (b *bench) newGrown(ctx context.Context, database string, events int) (g grown, err error) {
 	if _, err := b.rig.postgres.query(ctx, mainDatabase, "CREATE DATABASE "+database); err != nil {
@@ -32,10 +35,10 @@ func (b *bench) newGrown(ctx context.Context, database string, events int) (g gr
 
 // store gives the tenant's wallets that many events in all, past the server.
 func (b *bench) store(ctx context.Context, t *tenant, events int) error {
-	first := time.Now().UnixMilli() - int64(events) // one a millisecond, up to now
+	first := time.Now().Add(-storedOver).UnixMilli()
 	for from := 0; from < events; from += storedAtOnce {
 		to := min(from+storedAtOnce, events)
-		if _, err := b.rig.postgres.query(ctx, t.database, t.eventsSQL(from, to, first)); err != nil {
+		if _, err := b.rig.postgres.query(ctx, t.database, t.eventsSQL(from, to, fmt.Sprintf("(%d + g * %d / %d)", first, storedOver.Milliseconds(), events))); err != nil {
 			return err
 		}
 		t.stored = to
@@ -47,17 +50,17 @@ func (b *bench) store(ctx context.Context, t *tenant, events int) error {
 
 // eventsSQL writes events as the server would have, each wallet in turn, in the
 // order of time: the indexes grow as they do in life.
-func (t *tenant) eventsSQL(from, to int, firstMS int64) string {
+func (t *tenant) eventsSQL(from, to int, moment string) string {
 	return fmt.Sprintf(`
 		INSERT INTO usage_events (app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 			amount_nanocredits, balance_after)
-		SELECT w.app_id, w.org_id, %[1]d + g, %[2]s, '\x00'::bytea || uuid_send(%[3]s), w.id, '%[4]s', 2 + g / %[5]d, f.price_number, 1,
+		SELECT w.app_id, w.org_id, %[1]s, %[2]s, '\x00'::bytea || uuid_send(%[3]s), w.id, '%[4]s', 2 + g / %[5]d, f.price_number, 1,
 			%[6]d, %[7]d - %[6]d * (1 + g / %[5]d)::numeric
-		FROM generate_series(%[8]d, %[9]d - 1) g
+		FROM generate_series(%[8]d::bigint, %[9]d - 1) g
 		JOIN wallets w ON w.app_id = '%[10]s' AND w.identity = '%[11]s' || lpad((g %% %[5]d)::text, %[12]d, '0')
 		JOIN features f ON f.app_id = '%[10]s' AND f.key = '%[13]s'
 		ORDER BY g`,
-		firstMS, uuidAt(fmt.Sprintf("%d + g", firstMS), "g"), uuidAt(fmt.Sprintf("%d + g", firstMS), "g"), t.key, t.wallets,
+		moment, uuidAt(moment, "g"), uuidAt(moment, "g"), t.key, t.wallets,
 		int64(cost), int64(deposit), from, to, t.app, identityPrefix, identityDigits, featureKey)
 }
 

@@ -27,6 +27,9 @@ type tenant struct {
 	stored   int // events that were written past the server
 }
 
+// orgName is the organization of all tenants.
+const orgName = "Bench"
+
 const (
 	cost    = 1_000                     // nanocredits of one event
 	deposit = 1_000_000_000_000_000_000 // more than any run spends
@@ -52,12 +55,12 @@ func (r *rig) newTenant(ctx context.Context, n *node, name string, wallets int) 
 	if err := t.post(ctx, n, "/v1/features", feature, nil); err != nil {
 		return nil, err
 	}
-	_, err = r.postgres.query(ctx, t.database, t.walletsSQL())
+	_, err = r.postgres.query(ctx, t.database, t.walletsSQL(0, wallets, time.Now().Add(-storedOver-time.Hour), time.Hour))
 	return t, err
 }
 
 func (t *tenant) createKey(ctx context.Context, program string, env []string) error {
-	create := exec.CommandContext(ctx, program, "keys", "create", "--org", "Bench", "--app", t.name, "--preset", "setup", "--json")
+	create := exec.CommandContext(ctx, program, "keys", "create", "--org", orgName, "--app", t.name, "--preset", "setup", "--json")
 	create.Env = env
 	out, err := output(create)
 	if err != nil {
@@ -118,22 +121,23 @@ func uuidAt(ms, number string) string {
 	return fmt.Sprintf("(lpad(to_hex(%s), 12, '0') || '7' || substr(%s, 1, 3) || '8' || substr(%s, 4, 15))::uuid", ms, digest, digest)
 }
 
-// walletsSQL writes each wallet as its first deposit would leave it. Foreign keys
-// are not looked at: the rows are right by construction, and there are millions.
-func (t *tenant) walletsSQL() string {
+// walletsSQL writes each of the wallets as its first deposit would leave it, made
+// evenly over a stretch of time. Foreign keys are not looked at: the rows are right
+// by construction, and there are millions.
+func (t *tenant) walletsSQL(from, to int, since time.Time, over time.Duration) string {
+	moment := fmt.Sprintf("(%d + (g - %d) * %d / %d)", since.UnixMilli(), from, over.Milliseconds(), to-from)
 	return fmt.Sprintf(`
 		SET session_replication_role = replica;
 		BEGIN;
 		INSERT INTO wallets (app_id, org_id, id, identity, version, last_seq, created_at)
-		SELECT '%[1]s', '%[2]s', %[6]s, '%[4]s' || lpad(g::text, %[5]d, '0'), 1, 1, %[7]d::bigint
-		FROM generate_series(0, %[3]d - 1) g;
+		SELECT '%[1]s', '%[2]s', %[3]s, '%[4]s' || lpad(g::text, %[5]d, '0'), 1, 1, %[6]s
+		FROM generate_series(%[7]d::bigint, %[8]d - 1) g;
 		INSERT INTO balances (app_id, org_id, wallet_id, credit_id, amount_nanocredits)
-		SELECT app_id, org_id, id, '%[8]s', %[9]d FROM wallets WHERE app_id = '%[1]s';
+		SELECT app_id, org_id, id, '%[9]s', %[10]d FROM wallets WHERE app_id = '%[1]s' AND identity >= '%[11]s' ORDER BY id;
 		INSERT INTO journal (app_id, org_id, id, wallet_id, seq, kind, credit_id, delta_nanocredits,
 			balance_after, debt_after, idempotency_key, created_at)
-		SELECT app_id, org_id, id, id, 1, 'deposit', '%[8]s', %[9]d, %[9]d, 0, identity, created_at
-		FROM wallets WHERE app_id = '%[1]s';
+		SELECT app_id, org_id, id, id, 1, 'deposit', '%[9]s', %[10]d, %[10]d, 0, identity, created_at
+		FROM wallets WHERE app_id = '%[1]s' AND identity >= '%[11]s' ORDER BY id;
 		COMMIT;`,
-		t.app, t.org, t.wallets, identityPrefix, identityDigits,
-		uuidAt(fmt.Sprintf("%d + g / 8", time.Now().UnixMilli()), "g"), time.Now().UnixMilli(), t.credit, int64(deposit))
+		t.app, t.org, uuidAt(moment, "g"), identityPrefix, identityDigits, moment, from, to, t.credit, int64(deposit), identityOf(from))
 }

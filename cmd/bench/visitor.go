@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"purser/ids"
+)
+
+// visitor is a person who is signed in to the pages of a node.
+type visitor struct {
+	client *http.Client
+	host   string
+	org    string // paths
+	app    string
+}
+
+// maxPage is more than any page and any file has.
+const maxPage = 16 << 20
+
+// found makes the first account of a node through the link that its server has
+// printed, and takes over the tenant that the command line has made.
+func (n *node) found(ctx context.Context, t *tenant) (*visitor, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{client: &http.Client{Jar: jar}, host: n.host}
+	path, err := v.send(ctx, n.setup, url.Values{
+		"name": {"Bench"}, "email": {"bench@example.com"}, "password": {"a long run with much load"},
+		"organization": {orgName}, "application": {t.name},
+	})
+	if err != nil {
+		return nil, n.explain(err)
+	}
+	v.app = strings.TrimSuffix(path, "/quickstart")
+	v.org, _, _ = strings.Cut(v.app, "/a/")
+	return v, nil
+}
+
+var formToken = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
+
+// send fills in the form of a page and tells where that led to.
+func (v *visitor) send(ctx context.Context, path string, fields url.Values) (string, error) {
+	_, page, err := v.get(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	if token := formToken.FindStringSubmatch(page); token != nil { // who is not signed in has none
+		fields.Set("form_token", token[1])
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.host+path, strings.NewReader(fields.Encode()))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	end, answer, err := v.do(request)
+	if err == nil && end == path && !strings.Contains(answer, formSaved) {
+		err = fmt.Errorf("the form on %s was not taken", path)
+	}
+	return end, err
+}
+
+// formSaved is in a page that comes back after its own form was taken.
+const formSaved = "is saved."
+
+// get reads a page as a whole, and tells its path, which a redirect may change.
+func (v *visitor) get(ctx context.Context, path string) (end, page string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+v.host+path, nil)
+	if err != nil {
+		return "", "", err
+	}
+	return v.do(request)
+}
+
+func (v *visitor) do(request *http.Request) (end, page string, err error) {
+	response, err := v.client.Do(request)
+	if err != nil {
+		return "", "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxPage))
+	if err != nil {
+		return "", "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", "", fmt.Errorf("%s %s answered %s", request.Method, request.URL.Path, response.Status)
+	}
+	return response.Request.URL.Path, string(body), nil
+}
+
+// wireID reads an id as psql shows it and writes it as addresses have it.
+func wireID(prefix, text string) (string, error) {
+	var id ids.ID
+	if n, err := hex.Decode(id[:], []byte(strings.ReplaceAll(text, "-", ""))); err != nil || n != len(id) {
+		return "", fmt.Errorf("psql answered %q instead of an id", text)
+	}
+	return id.Format(prefix), nil
+}
