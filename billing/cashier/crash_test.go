@@ -1,0 +1,338 @@
+package cashier_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/billing/cashier"
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// mortal is the way to the provider of a node that dies at one of its calls. From
+// then on the node does nothing more: it does not clean up, and keeps its leases.
+type mortal struct {
+	at    int  // which call, from 0; negative for a node that lives
+	after bool // it dies when the call was carried out, and not before
+
+	mu    sync.Mutex
+	calls []string // so far, as "POST /v1/…"
+	died  chan struct{}
+	over  chan struct{} // closed when the test has no more use for the dead
+}
+
+func newMortal(at int, after bool) *mortal {
+	return &mortal{at: at, after: after, died: make(chan struct{}), over: make(chan struct{})}
+}
+
+func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	n := len(m.calls)
+	m.calls = append(m.calls, request.Method+" "+strings.TrimPrefix(request.URL.Path, "/sandbox/stripe"))
+	m.mu.Unlock()
+	if m.at < 0 || n < m.at {
+		return http.DefaultTransport.RoundTrip(request)
+	}
+	if n == m.at {
+		if m.after {
+			if answer, err := http.DefaultTransport.RoundTrip(request); err == nil {
+				_, _ = io.Copy(io.Discard, answer.Body)
+				_ = answer.Body.Close()
+			}
+		}
+		close(m.died)
+	}
+	m.rest()
+	return nil, nil
+}
+
+// rest is all that the dead do, until the test has no more use for them.
+func (m *mortal) rest() {
+	<-m.over
+	runtime.Goexit()
+}
+
+// clock keeps those in the node who are about to act from doing so after its
+// death: before they take a lease, or note that something is done, they ask for
+// the time.
+func (m *mortal) clock(now func() time.Time) func() time.Time {
+	return func() time.Time {
+		select {
+		case <-m.died:
+			m.rest()
+		default:
+		}
+		return now()
+	}
+}
+
+// boundaries are the calls before which, and after which, it makes a difference
+// to die. A call that only reads leaves nothing behind, so after it is before the
+// next; and one that goes on with a look is part of that look.
+func (m *mortal) boundaries() (all []*mortal) {
+	for at, call := range m.calls {
+		switch {
+		case slices.Contains([]string{"GET /v1/invoices", "GET /v1/refunds", "GET /v1/disputes"}, call):
+		case strings.HasPrefix(call, http.MethodGet):
+			all = append(all, newMortal(at, false))
+		default:
+			all = append(all, newMortal(at, false), newMortal(at, true))
+		}
+	}
+	return all
+}
+
+// deed is something that a node does in several calls.
+type deed struct {
+	name    string
+	arrange func(r *rig)
+	do      func(r *rig, node *cashier.Cashier, key string) (cashier.Page, error)
+	then    func(r *rig, page cashier.Page) // what shows the effect; nil when nothing more is needed
+}
+
+// until has the deed done by a node that dies as m has it. What is left of the
+// node is gone after bury.
+func (d deed) until(r *rig, m *mortal, key string) (bury func()) {
+	r.Helper()
+	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport, o.Now = m, m.clock(r.clock) })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := d.do(r, node, key); err != nil {
+			r.Errorf("the node that lived says %v", err)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-m.died:
+	}
+	return func() { close(m.over); <-ended }
+}
+
+// afterwards is how things stand when another node has taken over, two minutes
+// later, and the caller has asked again.
+func (d deed) afterwards(r *rig, key string) string {
+	r.Helper()
+	r.later.Add(int64(2 * time.Minute))
+	r.cashier = r.newCashier()
+	r.settle()
+	page, err := d.do(r, r.cashier, key)
+	if err != nil {
+		r.Errorf("the caller who asks again is told %v", err)
+	}
+	r.settle()
+	if d.then != nil {
+		d.then(r, page)
+		r.settle()
+	}
+	return r.standing()
+}
+
+// standing is what has come of everything: here, and at the provider.
+func (r *rig) standing() string {
+	r.Helper()
+	var text strings.Builder
+	text.WriteString(r.ledger())
+	failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(r.Context(), 100))
+	for _, w := range failing {
+		fmt.Fprintln(&text, "failing:", w.Kind, w.LastError)
+	}
+	text.WriteString(r.world())
+	return text.String()
+}
+
+// world counts the provider's objects, by all that tells them apart but ids and
+// times.
+func (r *rig) world() string {
+	r.Helper()
+	state := must[[]byte](r)(r.store.Worlds().View(r.Context(), r.app.ID))
+	type object struct {
+		Status                            string
+		Amount, Total, AmountPaid         int64
+		Active, CancelAtPeriodEnd, Failed bool
+		Phases                            []any
+	}
+	var world struct {
+		Products, Prices, Customers, Sessions, Subscriptions, Schedules, Invoices, Charges, Refunds map[string]object
+	}
+	r.check(json.Unmarshal(state, &world))
+	var lines []string
+	for kind, objects := range map[string]map[string]object{
+		"product": world.Products, "price": world.Prices, "customer": world.Customers, "session": world.Sessions, "subscription": world.Subscriptions,
+		"schedule": world.Schedules, "invoice": world.Invoices, "charge": world.Charges, "refund": world.Refunds,
+	} {
+		for _, o := range objects {
+			phases := len(o.Phases)
+			o.Phases = nil
+			lines = append(lines, fmt.Sprintln(kind, o, phases))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+func changeTo(plan string) func(*rig, *cashier.Cashier, string) (cashier.Page, error) {
+	return func(r *rig, node *cashier.Cashier, key string) (cashier.Page, error) {
+		_, err := node.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: plan}, key)
+		return cashier.Page{}, err
+	}
+}
+
+func cancelled(r *rig, node *cashier.Cashier, key string) (cashier.Page, error) {
+	_, err := node.Cancel(r.Context(), r.scope, billing.CancelRequest{Identity: "ada", CancelAtPeriodEnd: true}, key)
+	return cashier.Page{}, err
+}
+
+func topUp(r *rig, node *cashier.Cashier, key string) (cashier.Page, error) {
+	return node.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(3000), key)
+}
+
+func checkout(r *rig, node *cashier.Cashier, key string) (cashier.Page, error) {
+	return node.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest("basic"), key)
+}
+
+// settled is a deed that nobody asks for: what is due gets done.
+func settled(r *rig, node *cashier.Cashier, _ string) (cashier.Page, error) {
+	return cashier.Page{}, node.Settle(r.Context(), r.app.ID)
+}
+
+func payTheNewest(r *rig, _ cashier.Page) {
+	sessions := r.asked("POST /v1/checkout/sessions")
+	id, err := ids.Parse(ids.Checkout, sessions[len(sessions)-1].Get("client_reference_id"))
+	r.check(err)
+	r.pay(must[store.Checkout](r)(r.store.App(r.scope).CheckoutByID(r.Context(), id)).URL, cardPays)
+}
+
+func payPage(r *rig, page cashier.Page) { r.pay(page.URL, cardPays) }
+
+var deeds = []deed{
+	{
+		name: "telling of a plan", do: settled,
+		arrange: func(r *rig) { r.draft("max", 9900) },
+	},
+	{
+		name: "a checkout", do: checkout, then: payPage,
+		arrange: func(*rig) {},
+	},
+	{
+		name: "a checkout that closes the one before", do: checkout, then: payPage,
+		arrange: func(r *rig) { r.checkout("pro") },
+	},
+	{
+		name: "a top-up", do: topUp, then: payPage,
+		arrange: func(*rig) {},
+	},
+	{
+		name: "an upgrade", do: changeTo("pro"),
+		arrange: func(r *rig) { r.subscribe("basic", cardPays) },
+	},
+	{
+		name: "an upgrade that releases a downgrade", do: changeTo("max"),
+		arrange: func(r *rig) {
+			r.plan("max", 9900, grants("tokens", 1000*million))
+			r.subscribe("pro", cardPays)
+			r.changed("basic")
+		},
+	},
+	{
+		name: "an upgrade that voids another", do: changeTo("max"),
+		arrange: func(r *rig) {
+			r.plan("max", 9900, grants("tokens", 1000*million))
+			r.subscribe("basic", cardAsksAlways)
+			r.changed("pro")
+		},
+	},
+	{
+		name: "an upgrade without a card", do: changeTo("pro"), then: payTheNewest,
+		arrange: func(r *rig) {
+			r.plan("free", 0)
+			r.subscribe("free", noCard)
+		},
+	},
+	{
+		name: "a downgrade", do: changeTo("basic"),
+		arrange: func(r *rig) { r.subscribe("pro", cardPays) },
+		then:    func(r *rig, _ cashier.Page) { r.advance(month) },
+	},
+	{
+		name: "staying", do: changeTo("pro"),
+		arrange: func(r *rig) {
+			r.subscribe("pro", cardPays)
+			r.changed("basic")
+		},
+	},
+	{
+		name: "a cancellation that releases a downgrade", do: cancelled,
+		arrange: func(r *rig) {
+			r.subscribe("pro", cardPays)
+			r.changed("basic")
+		},
+	},
+	{
+		name: "a free plan of ours that closes a page", do: cancelled,
+		arrange: func(r *rig) {
+			r.plan("free", 0)
+			r.changed("free")
+			r.changed("pro") // sold on a page
+		},
+	},
+	{
+		name: "what a first payment brings", do: settled,
+		arrange: func(r *rig) {
+			page := r.checkout("basic")
+			r.idle.Store(true)
+			r.pay(page.URL, cardPays)
+			r.idle.Store(false)
+		},
+	},
+	{
+		name: "giving back what was bought twice", do: settled,
+		arrange: func(r *rig) {
+			page := r.checkout("basic")
+			// A second page for the same order, which only the provider can make.
+			second := r.provider("/v1/checkout/sessions", r.asked("POST /v1/checkout/sessions")[0])
+			r.idle.Store(true)
+			r.pay(page.URL, cardPays)
+			r.pay(second["url"].(string), cardPays)
+			r.idle.Store(false)
+		},
+	},
+}
+
+func TestScenario62_ANodeThatDiesAnywhereHasOneEffect(t *testing.T) {
+	t.Parallel()
+	for _, d := range deeds {
+		t.Run(d.name, func(t *testing.T) {
+			r := shop(t)
+			d.arrange(r)
+			restore := storetest.Keep(t, storetest.URL(t), r.app.ID.String())
+
+			lives, key := newMortal(-1, false), fresh()
+			d.until(r, lives, key)
+			want := d.afterwards(r, key)
+			if len(lives.calls) == 0 {
+				t.Fatal("it makes no call")
+			}
+			for _, dies := range lives.boundaries() {
+				restore()
+				r.later.Store(0)
+				key := fresh()
+				bury := d.until(r, dies, key)
+				if got := d.afterwards(r, key); got != want {
+					t.Errorf("dying at call %d of %v (after it: %v) leaves\n%swant\n%s", dies.at, lives.calls, dies.after, got, want)
+				}
+				bury()
+			}
+		})
+	}
+}
