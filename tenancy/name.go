@@ -14,19 +14,22 @@ const maxNameLength = 120
 
 // ParseName reads the name of an organization, an application, a key or a
 // person: without the space around it, 1 to 120 characters, none of them a
-// control character.
+// control character, nor one that turns the text around it: a name could show as
+// another's in a list or a log.
 func ParseName(text string) (string, error) {
 	name := strings.TrimSpace(text)
 	switch {
 	case name == "":
 		return "", fault.Newf(fault.InvalidRequest, "Give it a name.")
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, notInName):
 		return "", fault.Newf(fault.InvalidRequest, "The name holds characters that cannot be shown. Type it again.")
 	case utf8.RuneCountInString(name) > maxNameLength:
 		return "", fault.Newf(fault.InvalidRequest, "The name is longer than %d characters. Shorten it.", maxNameLength)
 	}
 	return name, nil
 }
+
+func notInName(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 const maxSlugLength = 40
 

@@ -93,6 +93,7 @@ func TestParseName(t *testing.T) {
 		"refuses NUL":                                 {"a\x00b", ""},
 		"refuses a line break":                        {"a\nb", ""},
 		"refuses DEL":                                 {"a\x7f", ""},
+		"refuses what turns text around":              {"a\u202eb", ""},
 		"refuses a C1 control":                        {"a\u0080b", ""},
 		"refuses broken UTF-8":                        {"a\xc3", ""},
 	} {

@@ -21,7 +21,7 @@ const (
 )
 
 // auditNouns are what entries are about: the beginnings of their actions.
-var auditNouns = []string{"application", "balance", "credit", "feature", "invitation", "key", "member", "organization", "plan", "provider", "settings", "subscription"}
+var auditNouns = []string{"alert", "application", "balance", "credit", "feature", "invitation", "key", "member", "organization", "plan", "provider", "settings", "subscription"}
 
 func (v *visit) auditFilter() store.AuditPage {
 	p := store.AuditPage{Actor: v.query("actor")}

@@ -115,7 +115,6 @@ func TestPlanPages(t *testing.T) {
 			"no currency":          {url.Values{"currency": {"dollars"}}, "currency"},
 			"an unknown interval":  {url.Values{"interval": {"week"}}, "interval"},
 			"an unknown feature":   {url.Values{"limits.0.feature": {"missing"}}, "limits.0.feature"},
-			"an impossible one":    {url.Values{"multipliers.0.feature": {"\x00"}}, "multipliers.0.feature"},
 			"an unknown credit":    {url.Values{"grants.0.credit": {"missing"}}, "grants.0.credit"},
 			"a quantity of none":   {url.Values{"limits.1.limit": {"5"}}, "limits.1.feature"},
 			"no quantity":          {url.Values{"limits.0.limit": {""}}, "limits.0.limit"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"strings"
+	"unicode/utf8"
 )
 
 // csvFile answers with a table for a spreadsheet.
@@ -23,10 +24,15 @@ func csvFile(name string, header []string, rows [][]string) answer {
 	return download(name, "text/csv; charset=utf-8", body.Bytes())
 }
 
+// formulaBegins are the characters that make a formula; the wide ones do so in
+// spreadsheets of East Asia.
+const formulaBegins = "=+-@\t\r\n＝＋－＠"
+
 // harmlessCell keeps a spreadsheet from running what somebody typed: it takes a
 // cell that begins so for a formula. A plain negative number is left alone.
 func harmlessCell(cell string) string {
-	if cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) || isNumber(cell) {
+	first, _ := utf8.DecodeRuneInString(cell)
+	if cell == "" || !strings.ContainsRune(formulaBegins, first) || isNumber(cell) {
 		return cell
 	}
 	return "'" + cell

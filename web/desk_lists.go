@@ -254,7 +254,7 @@ func (s *Site) requests(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	day, err := v.tenant().DayFigures(v.context, v.now())
+	day, err := v.tenant().DayFigures(v.context, v.site.now())
 	if err != nil {
 		return answer{}, err
 	}

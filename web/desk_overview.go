@@ -34,7 +34,7 @@ func (s *Site) overview(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	attention, err := app.Attention(v.context, v.now())
+	attention, err := app.Attention(v.context, v.site.now())
 	if err != nil {
 		return answer{}, err
 	}
@@ -176,31 +176,40 @@ func (v *visit) steps(p store.Progress) []component.Step {
 	}
 }
 
+// concerns names to each member only what they could open.
 func (v *visit) concerns(a store.Attention) (list []page.Concern) {
+	add := func(needed tenancy.Permission, c page.Concern) {
+		if v.may(needed) {
+			list = append(list, c)
+		}
+	}
 	for _, plan := range a.SyncErrors {
-		list = append(list, page.Concern{
+		add(tenancy.PlansRead, page.Concern{
 			Text: "The payment provider refuses the plan " + plan.Name, More: plan.Error, Tone: "danger", Href: v.appPath("plans", plan.Key, "edit"),
 		})
 	}
 	for _, key := range a.Expiring {
-		list = append(list, page.Concern{
+		add(tenancy.KeysRead, page.Concern{
 			Text: "The API key " + key.Name + " expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Href: v.appPath("keys"),
 		})
 	}
 	if a.OnHold > 0 {
-		list = append(list, page.Concern{
+		add(tenancy.SubscriptionsRead, page.Concern{
 			Text: upTo(a.OnHold, "subscription is", "subscriptions are") + " on payment hold", Tone: "danger",
 			Href: v.listing(v.appPath("subscriptions")).at("status", onHold),
 		})
 	}
 	if a.InDebt > 0 {
-		list = append(list, page.Concern{
+		add(tenancy.WalletsRead, page.Concern{
 			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn",
 			Href: v.listing(v.appPath("wallets")).at("show", string(store.WalletsInDebt)),
 		})
 	}
 	if a.Alerts > 0 {
-		list = append(list, page.Concern{Text: upTo(a.Alerts, "payment needs", "payments need") + " a look", Tone: "danger"})
+		add(tenancy.SubscriptionsRead, page.Concern{
+			Text: upTo(a.Alerts, "payment needs", "payments need") + " a look", Tone: "danger",
+			More: "The payment provider reports what Purser must not decide alone.", Href: v.appPath("alerts"),
+		})
 	}
 	return list
 }

@@ -81,10 +81,14 @@ func (v *visit) walletFilters(q *store.WalletQuery) ([]component.Option, error) 
 	return options, err
 }
 
-// walletHead reads what every tab of a wallet's page begins with.
+// walletHead reads what every tab of a wallet's page begins with. It shows balances,
+// so a tab's own permission is not enough.
 func (v *visit) walletHead(tab string) (page.WalletHead, store.WalletFound, error) {
 	id, err := v.id("id", ids.Wallet)
 	if err != nil {
+		return page.WalletHead{}, store.WalletFound{}, err
+	}
+	if err := v.member.Permissions().Require(tenancy.WalletsRead); err != nil {
 		return page.WalletHead{}, store.WalletFound{}, err
 	}
 	w, err := v.tenant().WalletByID(v.context, id)

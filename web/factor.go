@@ -18,7 +18,7 @@ const wrongCode = "This code is not right, or it was used already. Wait for the 
 // checkCode counts the attempt, then takes a code of the authenticator or a
 // recovery code. Either works once.
 func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
-	subject := codeSubject(user.Format(ids.User))
+	subject := credential.CodeSubject(user.Format(ids.User))
 	if err := v.attempt(subject); err != nil {
 		return false, err
 	}
@@ -36,8 +36,12 @@ func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
 	} else if recovery := credential.ParseRecoveryCode(code); recovery != "" {
 		right, err = person.UseRecoveryCode(v.context, recovery.Hash())
 	}
-	if err != nil || !right {
+	if err != nil {
 		return false, err
+	}
+	if !right {
+		v.refused()
+		return false, nil
 	}
 	return true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"purser/fault"
 	"purser/views/component"
@@ -37,8 +39,16 @@ func (v *visit) form() (*form, error) {
 	if len(r.PostForm) > maxFormFields {
 		return nil, fault.Newf(fault.BodyTooLarge, "The form is larger than this page takes.")
 	}
+	for _, values := range r.PostForm {
+		if slices.ContainsFunc(values, isNoText) {
+			return nil, fault.Newf(fault.InvalidRequest, "The form holds characters that are no text. Go back and type it again.")
+		}
+	}
 	return &form{values: r.PostForm}, nil
 }
+
+// isNoText reports whether Postgres would refuse it as text.
+func isNoText(typed string) bool { return !utf8.ValidString(typed) || strings.ContainsRune(typed, 0) }
 
 // raw is a value exactly as typed: for passwords.
 func (f *form) raw(field string) string { return f.values.Get(field) }

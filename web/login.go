@@ -56,7 +56,7 @@ func (v *visit) checkPassword(typed, password string) (account store.Account, ri
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, and it is counted all the same
 	}
-	subject := passwordSubject(email)
+	subject := credential.PasswordSubject(email)
 	if err := v.attempt(subject); err != nil {
 		return account, false, err
 	}
@@ -73,7 +73,7 @@ func (v *visit) checkPassword(typed, password string) (account store.Account, ri
 		return account, false, err
 	}
 	if !right || !known {
-		v.site.log.Warn("sign-in refused", "request", v.requestID(), "address", v.bearer.address)
+		v.refused()
 		return account, false, nil
 	}
 	if outdated {
@@ -100,9 +100,10 @@ func (v *visit) enter(user ids.ID, next string) (answer, error) {
 	return redirect(next), nil
 }
 
-// askForCode remembers who has given the password. They are not signed in yet.
+// askForCode remembers who has given the password. They are not signed in yet, and
+// whoever was signed in here is not any more: this password must not pass for theirs.
 func (v *visit) askForCode(user ids.ID, next string) (answer, error) {
-	if err := v.site.sessions.RenewToken(v.context); err != nil {
+	if err := v.forgetSession(); err != nil {
 		return answer{}, err
 	}
 	v.put(sessionAwaiting, user.Format(ids.User))

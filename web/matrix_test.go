@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,36 @@ func TestEveryRouteKeepsItsDoor(t *testing.T) {
 		t.Errorf("only %d cells were tried", cells)
 	}
 	t.Logf("%d cells", cells)
+}
+
+// A role of one's own opens what its permissions say: each of them exactly the rows
+// that need it.
+func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	only, allBut := map[tenancy.Permission]*browser{}, map[tenancy.Permission]*browser{}
+	for _, row := range r.site.routes() {
+		p, byPermission := row.need.(tenancy.Permission)
+		if !byPermission {
+			continue
+		}
+		if only[p] == nil {
+			only[p] = r.join(t, tenancy.Custom, p)
+			allBut[p] = r.join(t, tenancy.Custom, slices.Collect(tenancy.AllPermissions().Minus(tenancy.PermissionsOf(p)).Each())...)
+		}
+		if got := only[p].tryRow(t, row, r); got.status == http.StatusForbidden || got.status >= http.StatusInternalServerError {
+			t.Errorf("%s %s answers %d to who holds %s alone", row.method, row.path, got.status, p)
+		}
+		if got := allBut[p].tryRow(t, row, r); got.status != http.StatusForbidden || !strings.Contains(got.body, "This needs the permission "+p.String()) {
+			t.Errorf("%s %s answers %d to who holds all but %s", row.method, row.path, got.status, p)
+		}
+	}
+}
+
+// tryRow asks for a row with a form that says nothing.
+func (b *browser) tryRow(t *testing.T, row route, at *rig) seen {
+	t.Helper()
+	return b.do(t, row.method, fill(row.path, at), map[string][]string{formTokenField: {b.formToken}})
 }
 
 // fill puts the place's own names, and ids that lead nowhere, into a path.

@@ -51,8 +51,7 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	return credential.HashPassword(password, rand.Reader)
 }
 
-// check compares a password with what was kept of it. One past the longest is
-// wrong at once: it can belong to no account.
+// check compares a password with what was kept of it.
 func (p *passwords) check(ctx context.Context, password, encoded string) (right, outdated bool, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {

@@ -22,6 +22,8 @@ func (s *Site) deskRoutes() []route {
 		get("/o/{org}/a/{app}/deposits.csv", tenancy.DepositsRead, s.depositsExport),
 		get("/o/{org}/a/{app}/subscriptions", tenancy.SubscriptionsRead, s.subscriptions),
 		get("/o/{org}/a/{app}/checkouts", tenancy.SubscriptionsRead, s.checkouts),
+		get("/o/{org}/a/{app}/alerts", tenancy.SubscriptionsRead, s.alerts),
+		post("/o/{org}/a/{app}/alerts/{id}/resolve", tenancy.SubscriptionsWrite, s.resolveAlert),
 		get("/o/{org}/a/{app}/requests", tenancy.RequestsRead, s.requests),
 	}
 }

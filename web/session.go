@@ -124,7 +124,7 @@ func (v *visit) loadSession(r *http.Request) error {
 	if cookie, err := r.Cookie(v.site.sessions.Cookie.Name); err == nil {
 		token = cookie.Value
 	}
-	v.bearer = &bearer{address: remoteAddress(r), agent: shorten(r.UserAgent(), maxAgentLength)}
+	v.bearer = &bearer{address: v.site.clientAddress(r), agent: shorten(r.UserAgent(), maxAgentLength)}
 	ctx := context.WithValue(r.Context(), bearerKey{}, v.bearer)
 	ctx, err := v.site.sessions.Load(ctx, token)
 	if err != nil {
@@ -157,14 +157,19 @@ func (v *visit) keepSession() error {
 	return nil
 }
 
-// signIn makes this browser the user's, under a new token: whoever planted the old
-// one has nothing.
-func (v *visit) signIn(user ids.ID) error {
-	m := v.site.sessions
-	if err := m.Clear(v.context); err != nil {
+// forgetSession begins anew under another token: whoever planted the old one, or
+// was signed in with it, has nothing.
+func (v *visit) forgetSession() error {
+	v.bearer.userID = ids.ID{}
+	if err := v.site.sessions.Clear(v.context); err != nil {
 		return err
 	}
-	if err := m.RenewToken(v.context); err != nil {
+	return v.site.sessions.RenewToken(v.context)
+}
+
+// signIn makes this browser the user's.
+func (v *visit) signIn(user ids.ID) error {
+	if err := v.forgetSession(); err != nil {
 		return err
 	}
 	v.bearer.userID = user

@@ -3,6 +3,7 @@ package web
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type Options struct {
 	Vault *vault.Vault
 	// Cashier talks to the payment providers. Nil for a server that takes no payments.
 	Cashier *cashier.Cashier
+	// TrustedProxies are the networks of those who may say for whom they call.
+	TrustedProxies []netip.Prefix
 }
 
 // Site answers people.
@@ -51,6 +54,8 @@ type Site struct {
 	crossOrigin *http.CrossOriginProtection
 	passwords   *passwords
 	networks    *networks
+	proxies     []netip.Prefix
+	alarm       alarm
 	vault       *vault.Vault
 	cashier     *cashier.Cashier
 }
@@ -72,6 +77,7 @@ func New(options Options) *Site {
 		crossOrigin: http.NewCrossOriginProtection(),
 		passwords:   newPasswords(),
 		networks:    newNetworks(),
+		proxies:     options.TrustedProxies,
 		vault:       options.Vault,
 		cashier:     options.Cashier,
 	}

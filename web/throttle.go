@@ -1,8 +1,8 @@
 package web
 
 import (
-	"crypto/sha256"
 	"net/netip"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -48,11 +48,10 @@ func (n *networks) allow(address string, now time.Time) bool {
 // networkOf is what one household or office has: /24, or /64 of version 6. What
 // cannot be read counts as one network.
 func networkOf(address string) netip.Prefix {
-	ip, err := netip.ParseAddr(address)
+	ip, err := readAddress(address)
 	if err != nil {
 		return netip.Prefix{}
 	}
-	ip = ip.Unmap().WithZone("")
 	bits := 64
 	if ip.Is4() {
 		bits = 24
@@ -64,10 +63,42 @@ func networkOf(address string) netip.Prefix {
 	return network
 }
 
+// So many refused attempts in a minute, from wherever, are no forgetful people.
+const alarmingRefusals = 100
+
+// alarm counts what is refused to everybody together, on this node: guesses at many
+// accounts from many networks stay below every other limit.
+type alarm struct {
+	mu      sync.Mutex
+	minute  int64
+	refused int
+}
+
+// refuse counts one, and reports whether it is time to call somebody: once in a
+// minute.
+func (a *alarm) refuse(now int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if minute := now / time.Minute.Milliseconds(); minute != a.minute {
+		a.minute, a.refused = minute, 0
+	}
+	a.refused++
+	return a.refused == alarmingRefusals
+}
+
+// refused notes that an attempt to prove something came to nothing.
+func (v *visit) refused() {
+	v.site.log.Warn("sign-in refused", "request", v.requestID(), "address", v.bearer.address)
+	if v.site.alarm.refuse(v.site.now()) {
+		v.site.log.Error("many sign-ins are refused: somebody may be guessing passwords", "refused", alarmingRefusals)
+	}
+}
+
 // attempt counts an attempt to prove something, by network and by subject, before
 // it is made. The refusal is the same whether the subject exists or not.
 func (v *visit) attempt(subject credential.Hash) error {
 	if !v.site.networks.allow(v.bearer.address, time.UnixMilli(v.site.now())) {
+		v.refused()
 		return tooMany(time.Minute / attemptsPerMinute)
 	}
 	wait, err := v.site.store.Entrance().Attempt(v.context, subject, v.site.now())
@@ -75,6 +106,7 @@ func (v *visit) attempt(subject credential.Hash) error {
 		return err
 	}
 	if wait > 0 {
+		v.refused()
 		return tooMany(wait)
 	}
 	return nil
@@ -92,9 +124,3 @@ func tooMany(wait time.Duration) error {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	return waiting{fault.Newf(fault.RateLimited, "Too many attempts. Nothing was checked. Try again in %d seconds.", seconds), seconds}
 }
-
-// passwordSubject stands for the password of an account, whether there is one or
-// not; codeSubject for the codes of a user.
-func passwordSubject(email string) credential.Hash { return sha256.Sum256([]byte("password " + email)) }
-
-func codeSubject(user string) credential.Hash { return sha256.Sum256([]byte("code " + user)) }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -77,7 +76,7 @@ func (v *visit) isHTMX() bool { return v.request().Header.Get("HX-Request") == "
 // param is a part of the path. One that cannot be read is a page that is not there.
 func (v *visit) param(name string) (string, error) {
 	text, err := url.PathUnescape(v.echo.Param(name))
-	if err != nil || text == "" {
+	if err != nil || text == "" || isNoText(text) {
 		return "", fault.New(fault.PathNotFound)
 	}
 	return text, nil
@@ -127,16 +126,6 @@ func pathOf(parts []string) string {
 func (v *visit) done(path, message string) (answer, error) {
 	v.flash(message)
 	return redirect(path), nil
-}
-
-// remoteAddress is the address of the connection. A forwarded header is anybody's
-// to write, so it is not asked.
-func remoteAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // shorten keeps what Postgres takes and a table has room for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -37,8 +38,11 @@ var ErrMalformed = errors.New("credential: malformed password hash")
 
 // Check compares a password with what was kept of it. Outdated reports that the
 // hash was cheaper than today's, and should be made anew while the password is
-// at hand.
+// at hand. A password past the longest can belong to no account, and costs nothing.
 func Check(password, encoded string) (right, outdated bool, err error) {
+	if utf8.RuneCountInString(password) > MaxPasswordLength {
+		return false, false, nil
+	}
 	var version, memory, time, threads int
 	var saltText, tagText string
 	// %s stops at white space only, so the rest is cut at its one dollar sign below.

@@ -1,6 +1,9 @@
 package credential
 
-import "time"
+import (
+	"crypto/sha256"
+	"time"
+)
 
 // So many attempts are free. From then on each has to wait twice as long as the
 // one before, up to a quarter of an hour: nobody is ever locked out by others.
@@ -39,3 +42,10 @@ func (a Attempts) Next(now int64) Attempts {
 	}
 	return Attempts{Count: min(a.Count+1, 1000), LastAt: now}
 }
+
+// PasswordSubject is whom attempts at the password of an address are counted for,
+// whether there is an account or not.
+func PasswordSubject(email string) Hash { return sha256.Sum256([]byte("password " + email)) }
+
+// CodeSubject is whom attempts at the codes of a user are counted for.
+func CodeSubject(user string) Hash { return sha256.Sum256([]byte("code " + user)) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"purser/billing"
 	"purser/metering"
@@ -67,6 +68,11 @@ func ShortText(text string) string {
 	}
 	return string(runes[:shownAtFront]) + "…" + string(runes[len(runes)-shownAtBack:])
 }
+
+// longText is from how many characters on a text may break where a table is narrow.
+const longText = 26
+
+func isLong(text string) bool { return utf8.RuneCountInString(visible(text)) >= longText }
 
 // visible writes out the characters that would show nothing or turn the text
 // around, so that two identities that differ also look different.

@@ -1,0 +1,131 @@
+package web
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/keys"
+	"purser/tenancy"
+)
+
+// withFactor turns an authenticator on for the browser's user.
+func (b *browser) withFactor(t *testing.T) {
+	t.Helper()
+	form := b.get(t, "/account/factor")
+	seed := seedIn(t, form.body)
+	got := b.post(t, "/account/factor", url.Values{
+		"seed": {hidden(form.body, "seed")}, "code": {seed.Code(b.rig.site.now() / 1000 / 30)},
+	})
+	if got.status != http.StatusOK {
+		t.Fatalf("status %d", got.status)
+	}
+}
+
+// A thief has the cookie of an owner, and an account of their own.
+func TestStolenSessionStaysStale(t *testing.T) {
+	t.Parallel()
+	r, clock := newClockRig(t)
+	thief := r.join(t, tenancy.Support)
+	thief.withPassword(t)
+	thief.signIn(t)
+	thief.withFactor(t)
+	owner := r.join(t, tenancy.Owner)
+	clock.advance(freshFor + time.Minute)
+	if got := owner.get(t, r.appPath("keys", "new")); !strings.HasPrefix(got.location, "/confirm") {
+		t.Fatalf("status %d, %s", got.status, got.location)
+	}
+	if got := owner.login(t, thief.user.Email, password); !strings.HasPrefix(got.location, "/login/code") {
+		t.Fatalf("status %d, %s", got.status, got.location)
+	}
+	got := owner.get(t, r.appPath("keys", "new"))
+	if got.status == http.StatusOK {
+		t.Error("the password of another account made the owner's session fresh")
+	}
+	if !strings.HasPrefix(got.location, "/login") {
+		t.Errorf("whoever signs in to another account is still signed in to the first: %s", got.location)
+	}
+}
+
+// Postgres takes neither a zero byte nor what is not UTF-8, wherever it is typed.
+func TestTextThatIsNone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	owner := d.join(t, tenancy.Owner)
+	d.deposit(t, "ann", 10)
+	for _, bad := range []string{"a\x00b", "a\xffb"} {
+		for path, fields := range map[string]url.Values{
+			"/login": {"email": {bad}, "password": {bad}},
+			d.walletPath(t, "ann", "adjust"): {
+				"entry": {ids.New().Format(ids.Transaction)}, "credit": {"tokens"}, "amount": {"1"}, "direction": {"in"}, "reason": {bad},
+			},
+			d.orgPath("members", "invite"): {"note": {bad}, "role": {"support"}},
+			d.appPath("settings"):          {"name": {"Chat"}, "deployment_url": {"https://" + bad}},
+		} {
+			b := owner
+			if path == "/login" {
+				b = d.browser()
+			}
+			if got := b.post(t, path, fields); got.status != http.StatusUnprocessableEntity {
+				t.Errorf("%s takes %q: status %d", path, bad, got.status)
+			}
+		}
+		escaped := url.PathEscape(bad)
+		for _, path := range []string{
+			d.orgPath("members") + "/" + escaped, d.appPath("wallets") + "/" + escaped, d.appPath("plans") + "/" + escaped + "/edit",
+			d.appPath("transactions") + "/" + escaped, "/invite/" + escaped, "/setup/" + escaped, "/docs/" + escaped, "/docs/errors/" + escaped,
+			"/o/" + escaped, d.orgPath("a") + "/" + escaped,
+		} {
+			if got := owner.get(t, path); got.status != http.StatusNotFound {
+				t.Errorf("%s: status %d", path, got.status)
+			}
+		}
+		for _, path := range []string{
+			d.appPath("wallets") + "?q=", d.appPath("events") + "?event=", d.appPath("events") + "?feature=", d.appPath("deposits") + "?credit=",
+			d.appPath("checkouts") + "?identity=", d.appPath("subscriptions") + "?status=", d.orgPath("audit") + "?actor=", d.appPath("check") + "?feature=messages&identity=",
+		} {
+			if got := owner.get(t, path+url.QueryEscape(bad)); got.status >= http.StatusInternalServerError {
+				t.Errorf("%s: status %d", path, got.status)
+			}
+		}
+	}
+}
+
+func TestOverviewNamesOnlyWhatOneMaySee(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, support := r.join(t, tenancy.Admin), r.join(t, tenancy.Support)
+	key, _, err := keys.New(keys.Spec{
+		ID: ids.New(), App: r.app, Name: "Checkout server", Preset: keys.Ingestion, ExpiresAt: r.site.now() + 7*dayInMilliseconds,
+	}, tenancy.AllPermissions(), r.site.now(), rand.Reader)
+	noError(t, err)
+	noError(t, r.db.App(r.app.Scope()).CreateKey(t.Context(), key))
+	if got := admin.get(t, r.appPath()); !strings.Contains(got.body, "Checkout server") {
+		t.Errorf("the key that expires is not named to who may see keys: %d", got.status)
+	}
+	if got := support.get(t, r.appPath()); strings.Contains(got.body, "Checkout server") {
+		t.Error("support reads the name of an API key")
+	}
+}
+
+// Each tab of a wallet has its own permission, and all of them show balances.
+func TestBalancesNeedTheirPermission(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.deposit(t, "ann", 10)
+	for part, p := range map[string]tenancy.Permission{
+		"usage": tenancy.JournalRead, "deposits": tenancy.DepositsRead, "subscription": tenancy.SubscriptionsRead, "adjust": tenancy.BalancesAdjust,
+	} {
+		path := d.walletPath(t, "ann", part)
+		if got := d.join(t, tenancy.Custom, p).get(t, path); got.status != http.StatusForbidden {
+			t.Errorf("%s shows balances to who may not read them: status %d", part, got.status)
+		}
+		if got := d.join(t, tenancy.Custom, p, tenancy.WalletsRead).get(t, path); got.status != http.StatusOK {
+			t.Errorf("%s: status %d", part, got.status)
+		}
+	}
+}

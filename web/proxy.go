@@ -1,0 +1,56 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// clientAddress is where a request comes from: the address of the connection, or
+// what a proxy of ours has written down. Each proxy adds the address it was called
+// from at the end, and whatever the caller wrote stands before that. So the list is
+// read from its end, as far as the proxies are ours.
+func (s *Site) clientAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	nearest, err := readAddress(host)
+	if err != nil {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && s.isProxy(nearest); i-- {
+		before, err := readAddress(hops[i])
+		if err != nil {
+			break
+		}
+		nearest = before
+	}
+	return nearest.String()
+}
+
+// isProxy reports whether what the address forwards is believed.
+func (s *Site) isProxy(address netip.Addr) bool {
+	for _, network := range s.proxies {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// readAddress reads an address in its one spelling. Some proxies add the port.
+func readAddress(text string) (netip.Addr, error) {
+	text = strings.TrimSpace(text)
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		withPort, portErr := netip.ParseAddrPort(text)
+		if portErr != nil {
+			return netip.Addr{}, err
+		}
+		address = withPort.Addr()
+	}
+	return address.Unmap().WithZone(""), nil
+}
