@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +151,8 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatalf("it did not start: %v\n%s", err, log.String())
 	}
-	go io.Copy(io.Discard, stdout)
+	var rest safeBuffer
+	go io.Copy(&rest, stdout)
 	if !strings.Contains(string(greeting[:n]), "http://"+addr) {
 		t.Errorf("it does not say where to click: %q", greeting[:n])
 	}
@@ -160,6 +163,19 @@ func TestServe(t *testing.T) {
 			if got := status(t, http.MethodGet, base+path, "", ""); got != want {
 				t.Errorf("%s answers %d, not %d", path, got, want)
 			}
+		}
+	})
+	t.Run("prints the link through which the first account is made", func(t *testing.T) {
+		link := regexp.MustCompile(`http://\S+/setup/\S+`)
+		for !strings.Contains(rest.String(), "Ctrl-C") {
+			runtime.Gosched()
+		}
+		found := link.FindString(rest.String())
+		if got := status(t, http.MethodGet, found, "", ""); got != http.StatusOK {
+			t.Errorf("%q answers %d", found, got)
+		}
+		if strings.Contains(log.String(), found[strings.LastIndex(found, "/")+1:]) {
+			t.Error("the log holds the link")
 		}
 	})
 	t.Run("serves a key that was made beside it", func(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +22,10 @@ type config struct {
 	metricsAddr string
 	rateLimit   float64
 	secretKey   string
+	// previousKey still opens what was sealed before the key was changed.
+	previousKey string
+	// trustedProxies may say for whom they call.
+	trustedProxies []netip.Prefix
 }
 
 const (
@@ -37,7 +43,14 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   (*config).setSecretKey,
+
+	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
+	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
 }
+
+// callersNames are what the guides have callers of the API set, often in the
+// shell that runs this program.
+var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
 
 // readConfig reads the environment. Values are never repeated in errors: they may
 // be secrets.
@@ -48,7 +61,7 @@ func readConfig(environ []string) (config, error) {
 		name, value, _ := strings.Cut(pair, "=")
 		set, known := settings[name]
 		if !known {
-			if strings.HasPrefix(name, "PURSER_") {
+			if strings.HasPrefix(name, "PURSER_") && !slices.Contains(callersNames, name) {
 				problems = append(problems, fmt.Errorf("there is no setting %s: see 'purser help'", name))
 			}
 			continue
@@ -89,11 +102,32 @@ func (c *config) setRateLimit(value string) error {
 	return nil
 }
 
-func (c *config) setSecretKey(value string) error {
+// setTrustedProxies reads addresses and networks. A network of everybody is refused:
+// then callers could write where they come from themselves.
+func (c *config) setTrustedProxies(value string) error {
+	for text := range strings.SplitSeq(value, ",") {
+		text = strings.TrimSpace(text)
+		network, err := netip.ParsePrefix(text)
+		if address, single := netip.ParseAddr(text); single == nil {
+			network, err = address.Prefix(address.BitLen())
+		}
+		if err != nil || network.Bits() == 0 {
+			return errors.New("must be addresses or networks with a comma between them, such as 10.0.0.0/8, fd00::/8; not everybody's")
+		}
+		c.trustedProxies = append(c.trustedProxies, network.Masked())
+	}
+	return nil
+}
+
+func (c *config) setSecretKey(value string) error { return setKey(&c.secretKey, value) }
+
+func (c *config) setPreviousKey(value string) error { return setKey(&c.previousKey, value) }
+
+func setKey(key *string, value string) error {
 	if len(value) < minSecretKey {
 		return fmt.Errorf("must have at least %d characters", minSecretKey)
 	}
-	c.secretKey = value
+	*key = value
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -12,7 +14,7 @@ func TestReadConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: 1000}
-		if c != want {
+		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
 		}
 	})
@@ -20,14 +22,23 @@ func TestReadConfig(t *testing.T) {
 		key := strings.Repeat("k", 32)
 		c, err := readConfig([]string{
 			"PURSER_ADDR=:9", "PURSER_DATA=/d", "DATABASE_URL=postgres://x", "PURSER_BASE_URL=https://p.example/",
-			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_METRICS_ADDR=127.0.0.1:9090",
+			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
+			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := config{addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, metricsAddr: "127.0.0.1:9090"}
-		if c != want {
+		want := config{
+			addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, previousKey: key + "0", metricsAddr: "127.0.0.1:9090",
+			trustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
+		}
+		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
+		}
+	})
+	t.Run("leaves what callers of the API set alone", func(t *testing.T) {
+		if _, err := readConfig([]string{"PURSER_KEY=psr_test_x", "PURSER_URL=http://127.0.0.1:8080"}); err != nil {
+			t.Error(err)
 		}
 	})
 	t.Run("an empty value is no value", func(t *testing.T) {
@@ -47,7 +58,12 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_RATE_LIMIT=1.5",
 		"PURSER_RATE_LIMIT=many",
 		"PURSER_SECRET_KEY=short",
+		"PURSER_SECRET_KEY_PREVIOUS=short",
 		"PURSER_METRICS_ADDR=7777",
+		"PURSER_TRUSTED_PROXY=anywhere",
+		"PURSER_TRUSTED_PROXY=0.0.0.0/0",
+		"PURSER_TRUSTED_PROXY=::/0",
+		"PURSER_TRUSTED_PROXY=10.0.0.0/8,,",
 	} {
 		name, value, _ := strings.Cut(pair, "=")
 		_, err := readConfig([]string{pair})

@@ -13,6 +13,7 @@ import (
 
 	"purser/ids"
 	"purser/keys"
+	"purser/store"
 	"purser/tenancy"
 )
 
@@ -63,10 +64,24 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if err := db.App(key.Scope).CreateKey(ctx, key); err != nil {
+	if err := db.App(key.Scope).By(store.CommandLine(now)).CreateKey(ctx, key); err != nil {
 		return err
 	}
-	return order.print(stdout, key, secret)
+	if err := order.print(stdout, key, secret); err != nil {
+		return err
+	}
+	return sayIfNobodys(ctx, db.Store, key.Scope.OrgID, order.org, stderr)
+}
+
+// sayIfNobodys tells that no page shows the organization yet. It is not given to
+// anybody by itself: an installation may hold organizations of several owners.
+func sayIfNobodys(ctx context.Context, db *store.Store, org ids.ID, name string, stderr io.Writer) error {
+	members, err := db.Org(org).Members(ctx)
+	if err != nil || len(members) > 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(stderr, "Nobody is a member of %s. The founder of the installation becomes its owner; once there is one, 'purser users own' makes others.\n", name)
+	return err
 }
 
 // spec checks the order before any database is touched.

@@ -22,16 +22,21 @@ import (
 // "views/..." means views and every room below it.
 
 // nouns decide: each is pure, so that its tests need nothing but numbers.
-var nouns = []string{"fault", "ids", "tenancy", "keys", "metering", "billing"}
+var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "billing"}
 
 // knows lists, for each room, which of our rooms its code may import.
 var knows = map[string][]string{
-	"fault":    {},
-	"ids":      {},
-	"tenancy":  {"fault", "ids"},
-	"keys":     {"fault", "ids", "tenancy"},
-	"metering": {"fault", "ids"},
-	"billing":  {"fault", "ids", "metering"},
+	"fault":              {},
+	"ids":                {},
+	"tenancy":            {"fault", "ids"},
+	"tenancy/audit":      {"ids"},
+	"tenancy/credential": {"fault"},
+	"keys":               {"fault", "ids", "tenancy"},
+	"metering":           {"fault", "ids"},
+	"billing":            {"fault", "ids", "metering"},
+
+	// It seals secrets that have to be read again, and is as pure as a noun.
+	"tenancy/vault": {"ids"},
 
 	// The provider that lives in the server. Its engine is as pure as a noun.
 	"billing/sandbox":             {"billing", "fault", "ids", "static", "views/...", "billing/sandbox/..."},
@@ -39,33 +44,49 @@ var knows = map[string][]string{
 	"billing/sandbox/form":        {},
 	"billing/sandbox/sandboxtest": {"billing/sandbox", "ids"},
 
+	// The conversation with the provider: the client below, the store beside.
+	"billing/stripe":  {"billing", "metering"},
+	"billing/cashier": with(nouns, "billing/stripe", "store", "tenancy/vault"),
+
 	"migrations":         {},
 	"store":              with(nouns, "migrations"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/storetest":    {"store", "store/embedded/...", "migrations"},
 	"store/faultproxy":   {},
 
+	// The guides, and the reference as the OpenAPI document has it.
+	"docs": {"fault"},
+
 	"static":    {},
-	"views/...": with(nouns, "static", "views/..."),
-	"api":       with(nouns, "store"),
-	"web":       with(nouns, "store", "static", "views/..."),
+	"views/...": with(nouns, "docs", "static", "views/..."),
+	"api":       with(nouns, "billing/cashier", "store"),
+	"web":       with(nouns, "billing/cashier", "docs", "store", "static", "tenancy/vault", "views/..."),
+
+	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "migrations", "store", "store/embedded/...", "static", "views/...", "api", "web"),
+	"cmd/purser": with(nouns, "cmd/purser/demo", "billing/cashier", "billing/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/embedded/...", "static", "views/...", "api", "web"),
+	// It lives through some weeks as callers do, by the API; people and keys come first.
+	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
 	"cmd/bench": {"ids", "store/embedded"},
 	// It changes the source and runs the tests: it knows texts, not rooms.
 	"cmd/mutants": {},
 }
 
-// testRooms start a Postgres for tests, and break the connections to it. The tests
-// of a room may use them when the room's code may use the store, and so may their
-// own; no other code may.
-var testRooms = []string{"store/storetest", "store/faultproxy"}
+// testRooms start a Postgres and a browser for tests, and break the connections to
+// Postgres. The tests of a room may use them when the room's code may use the
+// store, and so may their own; no other code may.
+var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest"}
 
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
 	"store": {"store/embedded"}, // for a server with settings that a store must refuse
+	// What talks to the provider is tested with the one that lives in the server.
+	"billing/stripe":  {"billing/sandbox", "billing/sandbox/sandboxtest", "fault", "ids"},
+	"billing/cashier": {"billing/sandbox", "billing/sandbox/sandboxtest"},
+	"web/browsertest": {"docs", "fault", "metering", "static", "tenancy", "views/..."}, // for pages that need no server behind them
+	"api":             {"billing/sandbox", "tenancy/vault"},
 }
 
 // owners lists the libraries that only some rooms may touch, tests included.
@@ -74,7 +95,11 @@ var owners = map[string][]string{
 	"github.com/uptrace/bun":      {"store/..."},
 	"github.com/jackc/pgx":        {"store/..."},
 	"github.com/stripe/stripe-go": {"billing/stripe"},
+	"github.com/riverqueue/river": {"store/..."},
 	"github.com/a-h/templ":        {"views/...", "web"},
+	"github.com/yuin/goldmark":    {"docs"},
+	"github.com/alexedwards/scs":  {"web"},
+	"github.com/chromedp":         {"web/browsertest"},
 }
 
 // borrowers lists the rooms whose tests may touch a library that is not theirs.
@@ -84,7 +109,7 @@ var borrowers = map[string][]string{
 }
 
 // pure is what TestNounsArePure holds: the nouns, and what is made like one.
-var pure = with(nouns, "billing/sandbox/engine")
+var pure = with(nouns, "billing/sandbox/engine", "tenancy/vault")
 
 // impure is what a noun may not import: it would bring in the world.
 var impure = []string{"context", "log", "log/slog", "os", "net", "net/http", "database/sql"}

@@ -17,11 +17,16 @@ var version = "dev"
 const usage = `Purser: prepaid usage credits, metered and billed.
 
 Usage:
-  purser serve [--addr HOST:PORT] [--data FOLDER]
-        run the service; without DATABASE_URL, on a Postgres of its own under the data folder
+  purser serve [--addr HOST:PORT] [--data FOLDER] [--demo]
+        run the service; without DATABASE_URL, on a Postgres of its own under the data folder;
+        with --demo, fill an empty database with an organization to look around in
   purser keys create --org NAME --app NAME [--live] --preset setup|ingestion|read-only
                      [--name NAME] [--expires 720h] [--json] [--data FOLDER]
         make an API key, and the organization and the application when they are missing
+  purser users reset --email ADDRESS [--without-authenticator] [--data FOLDER]
+        give somebody who cannot sign in another password, shown once; and turn a lost authenticator off
+  purser users own --email ADDRESS --org NAME [--data FOLDER]
+        make somebody with an account an owner of an organization
   purser verify [--since 10m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
   purser migrate [--distribute] [--data FOLDER]
@@ -38,6 +43,10 @@ Settings come from the environment:
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
   PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
                      else made and kept under the data folder
+  PURSER_SECRET_KEY_PREVIOUS
+                     the key before, while what it has encrypted is still in use
+  PURSER_TRUSTED_PROXY
+                     networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; none when absent
 `
 
 func main() {
@@ -64,6 +73,13 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case "keys":
 		if sub, rest := split(rest); sub == "create" {
 			return createKey(ctx, rest, environ, stdout, stderr)
+		}
+	case "users":
+		switch sub, rest := split(rest); sub {
+		case "reset":
+			return resetPassword(ctx, rest, environ, stdout, stderr)
+		case "own":
+			return makeOwner(ctx, rest, environ, stdout, stderr)
 		}
 	case "migrate":
 		return migrate(ctx, rest, environ, stdout, stderr)

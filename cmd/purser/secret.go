@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"purser/tenancy/vault"
 )
 
 // secret is the installation's key, from which every purpose gets its own.
@@ -62,6 +64,14 @@ func keepNewSecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	return os.ReadFile(path)
+}
+
+// vault seals with the secret, and opens what it or the one before has sealed.
+func (s secret) vault(previous string) (*vault.Vault, error) {
+	if previous == "" {
+		return vault.New(rand.Reader, []byte(s))
+	}
+	return vault.New(rand.Reader, []byte(s), []byte(previous))
 }
 
 // derive makes the key for one purpose.

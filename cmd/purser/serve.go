@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"purser/api"
 	"purser/store"
@@ -41,6 +42,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.StringVar(&c.addr, "addr", c.addr, "address to listen on (PURSER_ADDR)")
+	withDemo := flags.Bool("demo", false, "fill an empty database with an organization to look around in")
 	if err := c.parse(flags, args, stderr); err != nil {
 		return err
 	}
@@ -79,6 +81,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer usage.Close() // before the connections that others use, after the last request
+	defer db.KeepFigures(log)()
 	meters := newMetrics()
 	meters.watch(usage)
 	stopMetrics, err := meters.serve(c.metricsAddr, log)
@@ -86,20 +89,53 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer stopMetrics()
-	app, err := newApp(c, db, usage, meters, secret, log)
+	document, err := api.Document()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "Purser is running. Open %s in a browser.\nStop it with Ctrl-C.\n", c.baseURL)
-	return serveUntilDone(ctx, listener, app, log)
+	seals, err := secret.vault(c.previousKey)
+	if err != nil {
+		return err
+	}
+	payments, err := newPayments(c, db.Store, seals, secret, log)
+	if err != nil {
+		return err
+	}
+	if *withDemo {
+		if err := seedDemo(ctx, c, db.Store, usage, payments, stdout); err != nil {
+			return err
+		}
+	}
+	site := newSite(c, db, usage, seals, payments.cashier, document, log)
+	app, err := newApp(c, db, usage, meters, secret, site, payments, log)
+	if err != nil {
+		return err
+	}
+	if err := greet(ctx, stdout, c.baseURL, site); err != nil {
+		return err
+	}
+	return serveWith(ctx, listener, app, payments, log)
+}
+
+// serveWith serves while the loops of payments run. They end after the last
+// request, which may still need them, and the server ends when they fail.
+func serveWith(ctx context.Context, listener net.Listener, app http.Handler, payments *payments, log *slog.Logger) error {
+	group, serving := errgroup.WithContext(ctx)
+	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error { return payments.run(loops) })
+	group.Go(func() error {
+		defer stop()
+		return serveUntilDone(serving, listener, app, log)
+	})
+	return group.Wait()
 }
 
 // newApp mounts the interface and the pages on one echo app.
-func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, log *slog.Logger) (*echo.Echo, error) {
-	site := web.New(web.Options{BaseURL: c.baseURL, Version: version, Program: os.Args[0]})
+func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, log *slog.Logger) (*echo.Echo, error) {
 	server, err := api.New(api.Options{
 		Store:     db.Store,
 		Usage:     usage,
+		Cashier:   payments.cashier,
 		Log:       log,
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
@@ -111,6 +147,7 @@ func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret 
 	}
 	app := server.Echo()
 	site.Register(app)
+	payments.mount(app, server)
 	return app, nil
 }
 

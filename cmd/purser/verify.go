@@ -42,6 +42,9 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	if err := verifyAudit(ctx, db.Store, &books, stdout); err != nil {
+		return err
+	}
 	fmt.Fprintf(stdout, "%d applications, %d wallets, %d entries: %d differences, in %s.\n",
 		books.applications, books.wallets, books.entries, books.differences, time.Since(started).Round(time.Millisecond))
 	if books.differences > 0 {
@@ -80,4 +83,27 @@ func verifyAll(ctx context.Context, s *store.Store, since time.Time, out io.Writ
 		}
 	}
 	return all, nil
+}
+
+// verifyAudit follows the audit log of every organization. It prints where each
+// ends: kept in another place, that line shows even a log that was rewritten whole.
+func verifyAudit(ctx context.Context, s *store.Store, all *books, out io.Writer) error {
+	organizations, err := s.Directory().OrganizationIDs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range organizations {
+		v, err := s.Org(id).VerifyAudit(ctx)
+		if err != nil {
+			return err
+		}
+		all.differences += int64(len(v.Differences))
+		for _, d := range v.Differences {
+			fmt.Fprintf(out, "%s: the audit log is not whole: %s\n", id.Format(ids.Organization), d)
+		}
+		if v.Head.Number > 0 {
+			fmt.Fprintf(out, "%s: the audit log ends with entry %d, sealed %x.\n", id.Format(ids.Organization), v.Head.Number, v.Head.Seal)
+		}
+	}
+	return nil
 }

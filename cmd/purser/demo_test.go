@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"html"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/cmd/purser/demo"
+	"purser/store/storetest"
+)
+
+// startDemo runs 'purser serve --demo' until stop is called.
+func startDemo(t *testing.T, environ []string) (base, greeting string, stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	stdout, printed := io.Pipe()
+	var log safeBuffer
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, []string{"serve", "--demo", "--addr", addr}, slices.Clone(environ), printed, &log)
+		printed.CloseWithError(err)
+		ended <- err
+	}()
+	greeting, err = readGreeting(stdout)
+	if err != nil {
+		t.Fatalf("it did not start: %v\n%s", err, log.String())
+	}
+	go io.Copy(io.Discard, stdout)
+	return "http://" + addr, greeting, func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("it did not stop cleanly: %v", err)
+		}
+	}
+}
+
+var (
+	shownPassword = regexp.MustCompile(`(?m)^  ([a-z0-9]{26})$`)
+	verified      = regexp.MustCompile(`1 applications, \d+ wallets, \d+ entries: 0 differences`)
+)
+
+// booksOf is what 'purser verify' says of all there is.
+func booksOf(t *testing.T, environ []string) string {
+	t.Helper()
+	var out, diagnostics safeBuffer
+	if err := run(t.Context(), []string{"verify"}, slices.Clone(environ), &out, &diagnostics); err != nil {
+		t.Errorf("verify: %v\n%s%s", err, out.String(), diagnostics.String())
+	}
+	return verified.FindString(out.String())
+}
+
+// TestDemo fills a database once, and looks at it from every side.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"DATABASE_URL=" + storetest.FreshURL(t),
+		"PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey),
+		"PURSER_DATA=" + filepath.Join(t.TempDir(), "data"),
+		"PURSER_RATE_LIMIT=2", // it is for callers, and not for the demo
+	}
+	began := time.Now()
+	base, greeting, stop := startDemo(t, environ)
+	t.Logf("it was made in %s", time.Since(began).Round(time.Millisecond))
+	password := shownPassword.FindStringSubmatch(greeting)
+	if password == nil || strings.Contains(greeting, "/setup/") {
+		t.Fatalf("it says %q", greeting)
+	}
+	var before string
+	t.Run("leaves sound books", func(t *testing.T) {
+		if before = booksOf(t, environ); before == "" {
+			t.Error("verify says something else")
+		}
+	})
+	t.Run("lets everybody in with the password", func(t *testing.T) {
+		for _, role := range []string{"owner", "admin", "developer", "finance", "support"} {
+			email := role + "@lumen.example"
+			if p := signIn(t, base, email, password[1]); !strings.Contains(greeting, email) || !strings.Contains(p.get(t, "/o"), "Lumen") {
+				t.Errorf("%s cannot enter", email)
+			}
+		}
+	})
+	t.Run("shows every case on its page", func(t *testing.T) { demoPages(t, signIn(t, base, "owner@lumen.example", password[1])) })
+	stop()
+
+	// Once more, and as fast as callers like.
+	environ = environ[:len(environ)-1]
+	base, greeting, stop = startDemo(t, environ)
+	defer stop()
+	t.Run("is made once", func(t *testing.T) {
+		if shownPassword.MatchString(greeting) || !strings.Contains(greeting, "first start") {
+			t.Errorf("a second start says %q", greeting)
+		}
+		if after := booksOf(t, environ); after != before {
+			t.Errorf("it went from %q to %q", before, after)
+		}
+	})
+	t.Run("answers every case by the API", func(t *testing.T) {
+		demoCases(t, base, product{environ: environ}.newKey(t, "--org", "Lumen", "--app", "Studio", "--preset", "setup"))
+	})
+}
+
+// pages is the demo in a browser.
+type pages struct {
+	client *http.Client
+	base   string
+}
+
+func signIn(t *testing.T, base, email, password string) pages {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pages{&http.Client{Jar: jar}, base}
+	answer, err := p.client.PostForm(base+"/login", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	return p
+}
+
+func (p pages) get(t *testing.T, path string) string {
+	t.Helper()
+	answer, err := p.client.Get(p.base + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("%s answers %s, %v", path, answer.Status, err)
+	}
+	return string(text)
+}
+
+func demoPages(t *testing.T, p pages) {
+	const app = "/o/lumen/a/studio"
+	search := func(identity string) string { return app + "/wallets?q=" + url.QueryEscape(identity) }
+	ask := func(identity, feature, quantity string) string {
+		return app + "/check?" + url.Values{"identity": {identity}, "feature": {feature}, "quantity": {quantity}}.Encode()
+	}
+	for _, c := range []struct{ path, shows string }{
+		{app, "insufficient_balance"},
+		{app, "feature_limit_exceeded"},
+		{app, "subscription_inactive"},
+		{app, "payment hold"},
+		{app, "in debt"},
+		{app, "Invalid currency: xts"},
+		{ask(demo.OutOfCredits, "image", "1"), "insufficient_balance"},
+		{ask(demo.OverLimit, "chat", "1001"), "feature_limit_exceeded"},
+		{ask(demo.OnHold, "chat", "500"), "subscription_inactive"},
+		{app + "/wallets?show=debt", demo.InDebt},
+		{app + "/wallets?show=hold", demo.OnHold},
+		{app + "/events?event=dora-3", "deduplicated</a>"},
+		{app + "/subscriptions", "Downgrade waits"},
+		{app + "/subscriptions", "Change awaits payment"},
+		{app + "/subscriptions", "Ends with the period"},
+		{app + "/subscriptions?status=past_due", demo.OnHold},
+		{app + "/checkouts?identity=" + url.QueryEscape(demo.Browsing), "Dropped"},
+		{app + "/plans", "Sync error"},
+		{app + "/keys", "Expired"},
+		{app + "/keys", "Revoked"},
+		{app + "/keys", "Retiring"},
+		{app + "/requests?show=failed", "permission_denied"},
+		{search(demo.Markup), demo.Markup},
+		{search(demo.Formula), demo.Formula},
+		{search(demo.Longest), demo.Longest},
+		{"/o/lumen/members", "finance@lumen.example"},
+		{"/o/lumen/audit", "balance.adjust"},
+		{"/o/lumen/audit", "feature.update"},
+	} {
+		shown := p.get(t, c.path)
+		if !strings.Contains(html.UnescapeString(shown), c.shows) {
+			t.Errorf("%s does not show %s", c.path, c.shows)
+		}
+		if strings.Contains(shown, "<script>alert") {
+			t.Errorf("%s has markup of an identity's", c.path)
+		}
+	}
+	if home := p.get(t, "/o/lumen"); strings.Contains(home, "LIVE") {
+		t.Error("the demo has a live application")
+	}
+}
+
+func demoCases(t *testing.T, base string, key madeKey) {
+	c := caller{t, base, key.Secret}
+	get := func(path string) map[string]any { return c.call(http.MethodGet, path, "", http.StatusOK) }
+	subscription := func(identity string) map[string]any { return get("/v1/subscriptions/" + url.PathEscape(identity)) }
+	balance := func(identity string) map[string]any {
+		return get("/v1/wallets/" + url.PathEscape(identity))["balances"].([]any)[0].(map[string]any)
+	}
+
+	for body, reason := range map[string]string{
+		`{"identity": "` + demo.OutOfCredits + `", "feature": "image"}`:               "insufficient_balance",
+		`{"identity": "` + demo.OverLimit + `", "feature": "chat", "quantity": 1001}`: "feature_limit_exceeded",
+		`{"identity": "` + demo.OnHold + `", "feature": "chat"}`:                      "subscription_inactive",
+	} {
+		if got := c.post("/v1/check", body)["reason"]; got != reason {
+			t.Errorf("%s is denied for %v", body, got)
+		}
+	}
+	for event, status := range map[string]string{"dora-1": "duplicate", "dora-3": "duplicate", "felix-1": "duplicate"} {
+		if got := c.post("/v1/events", `{"id": "`+event+`", "identity": "anybody", "feature": "chat"}`)["status"]; got != status {
+			t.Errorf("%s is %v", event, got)
+		}
+	}
+	if got := balance(demo.InDebt); got["debtNanocredits"] != "80000000000" {
+		t.Errorf("the debtor has %v", got)
+	}
+	if got := balance(demo.Refunded); got["amountNanocredits"] != "67500000000" {
+		t.Errorf("who was refunded in part has %v", got)
+	}
+	if got := balance(demo.Disputed); got["amountNanocredits"] != "0" {
+		t.Errorf("who disputed has %v", got)
+	}
+	if got := subscription(demo.OnHold); got["paymentHold"] != true || got["status"] != "past_due" {
+		t.Errorf("on hold: %v", got)
+	}
+	if got, queued := subscription(demo.Downgrading)["scheduledChange"].(map[string]any); !queued || got["planKey"] != "starter" {
+		t.Errorf("queued: %v", got)
+	}
+	if got, pending := subscription(demo.Upgrading)["pendingChange"].(map[string]any); !pending || got["planKey"] != "team" {
+		t.Errorf("pending: %v", got)
+	}
+	if got := subscription(demo.Leaving); got["cancelAtPeriodEnd"] != true {
+		t.Errorf("leaving: %v", got)
+	}
+	if got := get("/v1/plans/campus"); got["syncStatus"] != "error" {
+		t.Errorf("the refused plan is %v", got)
+	}
+	for _, identity := range []string{demo.Markup, demo.Formula, demo.Strange, demo.Longest} {
+		if got := get("/v1/wallets/" + url.PathEscape(identity)); got["identity"] != identity {
+			t.Errorf("%q is %v", identity, got)
+		}
+	}
+}

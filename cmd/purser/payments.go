@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
+
+	"purser/api"
+	"purser/billing/cashier"
+	"purser/billing/sandbox"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+	"purser/web"
+)
+
+// payments is the cashier, and the sandbox that is the payment provider of
+// applications without an account of their own.
+type payments struct {
+	cashier *cashier.Cashier
+	sandbox *sandbox.Server
+	store   *store.Store
+	baseURL string
+	log     *slog.Logger
+
+	// Both come with mount: the cashier is part of what is mounted.
+	api    *api.Server
+	server http.Handler
+}
+
+func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, log *slog.Logger) (p *payments, err error) {
+	p = &payments{store: db, baseURL: c.baseURL, log: log}
+	p.cashier, err = cashier.New(cashier.Options{
+		Store:            db,
+		Vault:            seals,
+		BaseURL:          c.baseURL,
+		Sandbox:          p.connect,
+		SandboxTransport: p.within(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Handler().ServeHTTP(w, r) })),
+		Log:              log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.sandbox = sandbox.New(sandbox.Options{
+		Documents: worlds{db.Worlds()},
+		BaseURL:   c.baseURL,
+		Secret:    secret.derive("sandbox keys"),
+		Admits:    p.admits,
+		Authorize: p.authorize,
+		Deliver:   p.deliver,
+		Settle:    p.cashier.Settle,
+		Log:       log,
+	})
+	return p, nil
+}
+
+// mount adds what providers and payers see. None of it is the API's or the
+// dashboard's: it has its own limits and proofs.
+func (p *payments) mount(app *echo.Echo, server *api.Server) {
+	p.api, p.server = server, app
+	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, p.log))
+	app.Any(sandbox.Prefix+"*", echo.WrapHandler(p.sandbox.Handler()))
+}
+
+// run lets time pass in the sandbox and works off what the cashier has to do,
+// until the context ends.
+func (p *payments) run(ctx context.Context) error {
+	loops, ctx := errgroup.WithContext(ctx)
+	loops.Go(func() error { return p.sandbox.Run(ctx) })
+	loops.Go(func() error { return p.cashier.Run(ctx) })
+	if err := loops.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// connect makes an application a client of its sandbox.
+func (p *payments) connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (cashier.Sandbox, error) {
+	made, err := p.sandbox.Connect(ctx, app, webhookURL, types)
+	return cashier.Sandbox(made), err
+}
+
+// admits reports whether an application pays through the sandbox. It is so until
+// an account is connected, and never for a live one.
+func (p *payments) admits(ctx context.Context, app ids.ID) (bool, error) {
+	scope, err := p.store.Directory().ScopeOf(ctx, app)
+	if fault.Is(err, fault.PathNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	application, err := p.store.Org(scope.OrgID).Application(ctx, app)
+	if err != nil || application.Live {
+		return false, err
+	}
+	connection, err := p.store.App(scope).Connection(ctx)
+	if fault.Is(err, fault.PaymentsNotConfigured) {
+		return true, nil
+	}
+	return connection.Mode == store.SandboxConnection, err
+}
+
+// authorize finds whose sandbox a request may steer.
+func (p *payments) authorize(r *http.Request) (ids.ID, error) {
+	scope, err := p.api.Authorize(r, tenancy.SubscriptionsWrite)
+	return scope.AppID, err
+}
+
+// deliver brings a webhook of the sandbox to this server's own ingress. One for
+// an endpoint elsewhere counts as taken: the sandbox calls nobody outside.
+func (p *payments) deliver(ctx context.Context, address string, header http.Header, body []byte) error {
+	if !strings.HasPrefix(address, p.baseURL+"/webhooks/") {
+		p.log.Debug("sandbox: a webhook for an address elsewhere is not sent")
+		return nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header = header
+	answer, err := p.within(p.server).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the ingress answers %s", answer.Status)
+	}
+	return nil
+}
+
+// within is a transport to a handler of this server. What a proxy in front would
+// take off the path is taken off here.
+func (p *payments) within(handler http.Handler) http.RoundTripper {
+	if public, err := url.Parse(p.baseURL); err == nil {
+		handler = http.StripPrefix(strings.TrimSuffix(public.Path, "/"), handler)
+	}
+	return inProcess{handler}
+}
+
+// worlds keeps the sandbox's documents in the store.
+type worlds struct{ store.Worlds }
+
+// Update is sandbox.Documents'.
+func (w worlds) Update(ctx context.Context, app ids.ID, change func(state []byte) (sandbox.Document, error)) error {
+	return w.Worlds.Update(ctx, app, func(state []byte) (store.World, error) {
+		next, err := change(state)
+		return store.World(next), err
+	})
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/store/storetest"
+	"purser/web/browsertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(browsertest.Main(m)) }
+
+// product is a whole server on a database of its own, as 'purser serve' runs it.
+type product struct {
+	base     string   // its address
+	environ  []string // the settings with which other commands reach the same database
+	database string
+	greeting string // what it printed when it was ready
+	log      *safeBuffer
+}
+
+// startProduct starts the product. It stops with the test.
+func startProduct(t *testing.T, settings ...string) product {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	p := product{base: "http://" + addr, database: storetest.FreshURL(t), log: new(safeBuffer)}
+	p.environ = append([]string{
+		"DATABASE_URL=" + p.database,
+		"PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey),
+		"PURSER_DATA=" + filepath.Join(t.TempDir(), "data"),
+	}, settings...)
+	ctx, stop := context.WithCancel(context.Background())
+	stdout, printed := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, []string{"serve", "--addr", addr}, p.environ, printed, p.log)
+		printed.CloseWithError(err)
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the server did not stop cleanly: %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the server did not stop")
+		}
+	})
+	p.greeting, err = readGreeting(stdout)
+	if err != nil {
+		t.Fatalf("the server did not start: %v\n%s", err, p.log.String())
+	}
+	go io.Copy(io.Discard, stdout)
+	return p
+}
+
+// lastOfGreeting is what the server says when it has said everything else.
+const lastOfGreeting = "Stop it with Ctrl-C.\n"
+
+func readGreeting(stdout io.Reader) (greeting string, err error) {
+	lines := bufio.NewReader(stdout)
+	for err == nil && !strings.HasSuffix(greeting, lastOfGreeting) {
+		var line string
+		line, err = lines.ReadString('\n')
+		greeting += line
+	}
+	return greeting, err
+}
+
+// startServer starts the product for who only talks to its API.
+func startServer(t *testing.T, settings ...string) (base string, environ []string) {
+	t.Helper()
+	p := startProduct(t, settings...)
+	return p.base, p.environ
+}
+
+// newKey makes an application, unless it is there, and a key for it.
+func (p product) newKey(t *testing.T, args ...string) madeKey {
+	t.Helper()
+	var out, diagnostics bytes.Buffer
+	if err := run(t.Context(), append([]string{"keys", "create", "--json"}, args...), slices.Clone(p.environ), &out, &diagnostics); err != nil {
+		t.Fatalf("%v\n%s", err, diagnostics.String())
+	}
+	var made madeKey
+	if err := json.Unmarshal(out.Bytes(), &made); err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// eventually waits for something that happens by itself.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("not in time: %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"purser/billing/cashier"
+	"purser/store"
+	"purser/tenancy/vault"
+	"purser/web"
+)
+
+// newSite makes the pages for people.
+func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, till *cashier.Cashier, document []byte, log *slog.Logger) *web.Site {
+	return web.New(web.Options{
+		BaseURL:  c.baseURL,
+		Version:  version,
+		Program:  os.Args[0],
+		Document: document,
+		Store:    db.Store,
+		Usage:    usage,
+		Log:      log,
+		Vault:    seals,
+		Cashier:  till,
+
+		TrustedProxies: c.trustedProxies,
+	})
+}
+
+// greet says where the server is and, as long as nobody has an account, the link
+// through which the first one is made.
+func greet(ctx context.Context, out io.Writer, baseURL string, site *web.Site) error {
+	link, err := site.OfferSetup(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Purser is running. Open %s in a browser.\n", baseURL)
+	if link != "" {
+		fmt.Fprintf(out, "Nobody has an account yet. Make the first one with this link:\n\n  %s\n\n", link)
+	}
+	fmt.Fprintln(out, "Stop it with Ctrl-C.")
+	return nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/tenancy"
+	"purser/tenancy/credential"
+)
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	environ := []string{"DATABASE_URL=" + url, "PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey)}
+	purser := func(t *testing.T, args ...string) (stdout, stderr string, err error) {
+		t.Helper()
+		var out, diagnostics strings.Builder
+		err = run(t.Context(), args, environ, &out, &diagnostics)
+		return out.String(), diagnostics.String(), err
+	}
+	_, said, err := purser(t, "keys", "create", "--org", "Acme", "--app", "Chat", "--preset", "setup")
+	if err != nil || !strings.Contains(said, "purser users own") {
+		t.Fatalf("an organization of nobody is not told of: %q, %v", said, err)
+	}
+	db, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	user, err := tenancy.NewUser(ids.New(), "ann@example.com", "Ann", time.Now().UnixMilli())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Directory().CreateUser(t.Context(), user); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("own an organization that nobody had", func(t *testing.T) {
+		if _, _, err := purser(t, "users", "own", "--email", "Ann@example.com", "--org", "Acme"); err != nil {
+			t.Fatal(err)
+		}
+		around, err := db.Person(user.ID).Look(t.Context(), "acme")
+		if err != nil || around.Member.Role != tenancy.Owner {
+			t.Errorf("Ann sees %+v, %v", around, err)
+		}
+		if _, said, err := purser(t, "keys", "create", "--org", "Acme", "--app", "Chat", "--preset", "setup"); err != nil || said != "" {
+			t.Errorf("told though there is an owner: %q, %v", said, err)
+		}
+	})
+	t.Run("get a password that fits, and is kept as a hash only", func(t *testing.T) {
+		out, _, err := purser(t, "users", "reset", "--email", "ann@example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(out)
+		encoded, err := db.Person(user.ID).Password(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		right, _, err := credential.Check(words[len(words)-1], encoded)
+		if err != nil || !right {
+			t.Errorf("what was printed does not fit: %v", err)
+		}
+	})
+	t.Run("are refused when nobody is meant", func(t *testing.T) {
+		for _, args := range [][]string{
+			{"users"}, {"users", "delete"}, {"users", "reset"}, {"users", "reset", "--email", "bob"}, {"users", "reset", "--email", "bob@example.com"},
+			{"users", "own", "--email", "ann@example.com"}, {"users", "own", "--email", "ann@example.com", "--org", "Nobody's"},
+		} {
+			if out, _, err := purser(t, args...); err == nil || out != "" {
+				t.Errorf("purser %v: %q, %v", args, out, err)
+			}
+		}
+	})
+}
