@@ -30,29 +30,46 @@ func (f finding) String() string {
 	return b.String()
 }
 
-// axe comes in through the debugger, since the pages' policy lets no other script
-// in. The size of targets is part of WCAG 2.2, but axe asks for it only when told.
-const runAxe = `(async () => {
-	const results = await axe.run(document, {resultTypes: ["violations"], rules: {"target-size": {enabled: true}}});
-	return results.violations;
-})()`
+// What axe is asked. The size of targets is part of WCAG 2.2, but axe asks for it
+// only when told.
+const (
+	everyRule   = `{resultTypes: ["violations"], rules: {"target-size": {enabled: true}}}`
+	colourRules = `{resultTypes: ["violations"], runOnly: ["color-contrast", "link-in-text-block"]}`
+)
 
 // Check looks over the page as it is now: axe finds nothing, and nothing is wider
 // than the screen.
 func (t *Tab) Check() {
 	t.tb.Helper()
-	for _, found := range t.findings() {
-		t.tb.Errorf("%s: %s", t.Address(), found)
-	}
+	t.report(t.findings(everyRule))
 	for _, wide := range t.tooWide() {
 		t.tb.Errorf("%s: wider than the screen: %s", t.Address(), wide)
 	}
 }
 
-func (t *Tab) findings() []finding {
+// CheckThemes looks over the page as it is now, and its colours in the dark too: a
+// theme changes nothing else.
+func (t *Tab) CheckThemes() {
+	t.tb.Helper()
+	t.Check()
+	t.do("turn the light off", colours(true))
+	t.report(t.findings(colourRules))
+	t.do("turn the light on", colours(false))
+}
+
+func (t *Tab) report(found []finding) {
+	t.tb.Helper()
+	for _, f := range found {
+		t.tb.Errorf("%s: %s", t.Address(), f)
+	}
+}
+
+// findings is what axe has to say. It comes in through the debugger, since the
+// pages' policy lets no other script in.
+func (t *Tab) findings(asked string) []finding {
 	t.tb.Helper()
 	t.do("load axe", chromedp.Evaluate[chromedp.Void]("if (!window.axe) {"+axe+"}"))
-	return read(t, "run axe", chromedp.Evaluate[[]finding](runAxe, chromedp.EvalAwaitPromise))
+	return read(t, "run axe", chromedp.Evaluate[[]finding]("axe.run(document, "+asked+").then((results) => results.violations)", chromedp.EvalAwaitPromise))
 }
 
 // overflowing names what makes the page scroll sideways: the elements that end

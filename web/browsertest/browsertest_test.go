@@ -123,14 +123,25 @@ func TestCheck(t *testing.T) {
 			address := serve(t, map[string]view{"/": page})
 			tab := Open(t, Desktop)
 			tab.Visit(address)
-			for _, found := range tab.findings() {
+			for _, found := range tab.findings(everyRule) {
 				if found.ID == rule {
 					return
 				}
 			}
-			t.Errorf("found only %v", tab.findings())
+			t.Errorf("found only %v", tab.findings(everyRule))
 		})
 	}
+
+	t.Run("finds what cannot be read in the dark", func(t *testing.T) {
+		t.Parallel()
+		address := serve(t, map[string]view{"/": markup(`<h1>Grey</h1><p>on grey</p>`)})
+		tab := Open(t, DesktopDark)
+		tab.Visit(address)
+		tab.Evaluate(`["text", "bgcolor"].forEach((name, i) => document.body.setAttribute(name, ["#777", "#888"][i]))`)
+		if found := tab.findings(colourRules); len(found) != 1 || found[0].ID != "color-contrast" {
+			t.Errorf("found %v", found)
+		}
+	})
 
 	t.Run("finds what is wider than the screen", func(t *testing.T) {
 		t.Parallel()

@@ -2,11 +2,14 @@ package browsertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -23,12 +26,6 @@ const (
 func (t *Tab) Beside(tb testing.TB, screen Screen) *Tab {
 	tb.Helper()
 	return openIn(tb, t.context, screen)
-}
-
-// Dim changes between the light and the dark colours of the page that is there.
-func (t *Tab) Dim(dark bool) {
-	t.tb.Helper()
-	t.do("change the colours", colours(dark))
 }
 
 // Header is a header of the reply that brought the page.
@@ -48,10 +45,47 @@ func (t *Tab) Reload() int {
 	return t.load("reload", chromedp.Reload())
 }
 
+// Back is the browser's own button. What a form has brought and must not be kept,
+// the browser has forgotten: then it shows a page of its own.
+func (t *Tab) Back() {
+	t.tb.Helper()
+	t.do("go back", travel(-1))
+}
+
 // Forward is the browser's own button.
 func (t *Tab) Forward() {
 	t.tb.Helper()
-	t.do("go forward", chromedp.NavigateForward())
+	t.do("go forward", travel(+1))
+}
+
+// travel goes along the history. A page that the browser has kept as it was does
+// not load, so there is no such event to wait for.
+func travel(by int64) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		history, err := chromedp.NavigationEntries()(ctx, target)
+		if err != nil {
+			return err
+		}
+		to := history.CurrentIndex + by
+		if to < 0 || to >= int64(len(history.Entries)) {
+			return errors.New("the history ends here")
+		}
+		if _, err := cdp.Call(ctx, target, page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: history.Entries[to].ID}); err != nil {
+			return err
+		}
+		for {
+			history, err = chromedp.NavigationEntries()(ctx, target)
+			state, notYet := chromedp.Evaluate[string]("document.readyState")(ctx, target)
+			if err == nil && notYet == nil && history.CurrentIndex == to && state == "complete" {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pollPause):
+			}
+		}
+	})
 }
 
 // Source is the whole document as it is now, what is hidden included.

@@ -43,29 +43,15 @@ func TestPagesAreAccessible(t *testing.T) {
 	}
 	address := serve(t, views)
 	for name := range pages {
-		for _, screen := range Screens {
+		for _, screen := range []Screen{Desktop, Phone} {
 			t.Run(name+" holds up on "+screen.Name, func(t *testing.T) {
 				t.Parallel()
 				tab := Open(t, screen)
 				tab.Visit(address + "/" + name)
-				tab.Check()
+				tab.CheckThemes()
 				tab.Picture(name + "-" + screen.Name)
 			})
 		}
-	}
-}
-
-// TestPictures takes what the documentation shows.
-func TestPictures(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"welcome", "sandbox-checkout"} {
-		t.Run("there is one of "+name, func(t *testing.T) {
-			t.Parallel()
-			address := serve(t, map[string]view{"/": pages[name]})
-			tab := Open(t, Desktop)
-			tab.Visit(address)
-			tab.Picture(name)
-		})
 	}
 }
 

@@ -3,8 +3,6 @@ package browsertest
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -114,12 +112,6 @@ func (t *Tab) Follow(selector string) int {
 	return t.load("follow "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Back is the browser's own button.
-func (t *Tab) Back() {
-	t.tb.Helper()
-	t.do("go back", chromedp.NavigateBack())
-}
-
 // Click clicks on what stays in the page.
 func (t *Tab) Click(selector string) {
 	t.tb.Helper()
@@ -202,26 +194,6 @@ func (t *Tab) Address() string {
 func (t *Tab) Title() string {
 	t.tb.Helper()
 	return read(t, "read the title", chromedp.Title())
-}
-
-// picturesFolder is set by make screenshots.
-const picturesFolder = "PURSER_SCREENSHOTS"
-
-// Picture keeps the whole page as name.png when pictures are asked for. Elsewhere
-// it does nothing, so a test may ask wherever the page is worth a look.
-func (t *Tab) Picture(name string) {
-	t.tb.Helper()
-	folder := os.Getenv(picturesFolder)
-	if folder == "" {
-		return
-	}
-	picture := read(t, "take a picture", chromedp.FullScreenshot(100))
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.tb.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
-		t.tb.Fatal(err)
-	}
 }
 
 // visible counts what is inside of a closed <details> as hidden, too.

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/web/browsertest"
+)
+
+// save is the button that sends the form of a page in the catalog.
+const save = "main form .form-actions button[type=submit]"
+
+func syncPlan(t *testing.T, p product) {
+	at, tab := p.settle(t, "Sync"), p.enter(t, browsertest.Desktop)
+	at.stock()
+	tab.Visit(at.app + "/plans/new")
+	tab.Fill("#field-key", "pro")
+	tab.Fill("#field-name", "Pro")
+	tab.Fill("#field-amount", "29.00")
+	tab.Fill(`[name="limits.0.feature"]`, "messages")
+	tab.Fill(`[name="limits.0.limit"]`, "100")
+	tab.Follow(save)
+	want(t, tab, ".flash", "Plan pro created")
+	tab.Follow(`tbody a[href$="/plans/pro/edit"]`)
+	tab.Until("#sync, .sync .badge[data-tone=ok]")
+	tab.Until(".sync .badge[data-tone=ok]")
+	if got := at.call(http.MethodGet, "/v1/plans/pro", "", http.StatusOK); got["providerPriceId"] == nil || got["amountCents"] != 2900.0 {
+		t.Errorf("the plan is %v", got)
+	}
+
+	const reason = `No such product: <b>prod_1</b> & "more"`
+	at.refuse("pro", reason)
+	tab.Reload()
+	want(t, tab, ".sync-error", reason)
+	tab.Visit(at.app)
+	want(t, tab, "#attention ~ .card-body, main", reason)
+	tab.Visit(at.app + "/plans/pro/edit")
+	tab.Follow(".sync form button")
+	want(t, tab, ".flash", "told again")
+	tab.Until(".sync .badge[data-tone=ok]")
+}
+
+// refuse has the provider say no to a plan. The sandbox takes every plan, so this
+// is written as the cashier writes it.
+func (p place) refuse(plan, reason string) {
+	p.Helper()
+	db, err := store.Open(p.Context(), p.product.database, store.Options{MaxConns: 2})
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer db.Close()
+	org, err := ids.Parse(ids.Organization, p.made.OrgID)
+	if err != nil {
+		p.Fatal(err)
+	}
+	app, err := ids.Parse(ids.Application, p.made.AppID)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := refusePlan(p.Context(), db.App(tenancy.Scope{OrgID: org, AppID: app}), plan, reason); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func refusePlan(ctx context.Context, app store.App, key, reason string) error {
+	plan, err := app.Plan(ctx, key)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UnixMilli()
+	fence, _, err := app.Lease(ctx, "plan:"+plan.ID.String(), ids.New(), now, now+time.Minute.Milliseconds())
+	if err != nil {
+		return err
+	}
+	if err := app.PlanRefused(ctx, fence, plan.ID, plan.Sync, reason); err != nil {
+		return err
+	}
+	return app.Release(ctx, fence)
+}
+
+func editTwice(t *testing.T, p product) {
+	at, one := p.settle(t, "Tabs"), p.enter(t, browsertest.Desktop)
+	at.stock()
+	two := one.Beside(t, browsertest.Desktop)
+	for _, tab := range []*browsertest.Tab{one, two} {
+		tab.WithoutScripts()
+		tab.Visit(at.app + "/features/messages/edit")
+	}
+	one.Fill("#field-name", "Chats")
+	one.Follow(save)
+	want(t, one, ".flash", "saved")
+
+	two.Allow(http.StatusConflict)
+	two.Fill("#field-cost", "3")
+	if status := two.Follow(save); status != http.StatusConflict {
+		t.Errorf("the second is answered with %d", status)
+	}
+	if !two.Focused("#conflict") || two.Count("[data-differs]") != 2 {
+		t.Errorf("the comparison has %d differences", two.Count("[data-differs]"))
+	}
+	want(t, two, ".conflict tbody", "Chats")
+	if two.Value("#field-cost") != "3" || two.Value("#field-name") != "Messages" {
+		t.Error("what was typed is gone")
+	}
+	two.Fill("#field-name", "Chats")
+	two.Follow(save)
+	want(t, two, ".flash", "saved")
+	if got := at.call(http.MethodGet, "/v1/features/messages", "", http.StatusOK); got["name"] != "Chats" || got["costNanocredits"] != "3000000000" {
+		t.Errorf("the feature is %v", got)
+	}
+}
