@@ -3,9 +3,11 @@ package api_test
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"purser/api"
 	"purser/store"
@@ -134,11 +136,10 @@ func TestLogTellsOfEachRequestOnce(t *testing.T) {
 		`"status":405`: tn.on(n).send(request{method: "DELETE", target: walletPath(identity)}),
 	}
 	for status, got := range answers {
-		var lines []string
-		for line := range strings.Lines(log.String()) {
-			if strings.Contains(line, got.header.Get("X-Request-Id")) {
-				lines = append(lines, line)
-			}
+		// The caller has the answer before the line is written.
+		lines := linesOf(log, got)
+		for patience := time.Now().Add(10 * time.Second); len(lines) == 0 && time.Now().Before(patience); lines = linesOf(log, got) {
+			runtime.Gosched()
 		}
 		if len(lines) != 1 || !strings.Contains(lines[0], status) || got.status >= 400 != strings.Contains(lines[0], `"error"`) {
 			t.Errorf("%s is logged as %q", got, lines)
@@ -147,4 +148,14 @@ func TestLogTellsOfEachRequestOnce(t *testing.T) {
 	if lines, _ := logbook.counts(); lines == 0 {
 		t.Error("the suite's log is empty: it proves nothing about secrets")
 	}
+}
+
+// linesOf is what the log says of the request that was answered so.
+func linesOf(log *lockedBuffer, got answer) (lines []string) {
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, got.header.Get("X-Request-Id")) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
