@@ -84,7 +84,9 @@ func TestAllowancesFollowWhatIsPaid(t *testing.T) {
 	r.check(r.use("reports", 2))
 	wantFault(t, r.use("reports", 1), fault.FeatureLimitExceeded)
 
-	// An upgrade that waits for its payment allows nothing yet.
+	// An upgrade that waits for its payment allows nothing yet. The provider counts in
+	// seconds, so the new period must begin in another one than the old.
+	r.advance(time.Minute)
 	page := r.changed("many").Pending.PaymentURL
 	r.settle()
 	wantFault(t, r.use("reports", 1), fault.FeatureLimitExceeded)
