@@ -169,21 +169,23 @@ func TestHearSubscription(t *testing.T) {
 		}
 	})
 
-	t.Run("leaves nothing behind when a credit does not fit", func(t *testing.T) {
+	t.Run("leaves a credit out that does not fit, and says so", func(t *testing.T) {
 		s := newStorefront(t, db)
 		s.deposit(t, depositOf("ann", "tokens", metering.MaxAmount, "all"))
 		_, change := s.checkout(t, "ann", s.plan)
 		_, err := s.HearSubscription(t.Context(), store.Hearing{
 			Fence: s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
 		})
-		wantFault(t, err, fault.BalanceOverflow)
-		_, err = s.Subscription(t.Context(), "ann")
-		wantFault(t, err, fault.SubscriptionNotFound)
-		if payments, err := s.Payments(t.Context(), "ann", 10); err != nil || len(payments) != 0 {
+		noError(t, err)
+		if sub, err := s.Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
+			t.Errorf("%+v, %v", sub, err)
+		}
+		if payments, err := s.Payments(t.Context(), "ann", 10); err != nil || len(payments) != 1 || len(payments[0].Credits) != 0 {
 			t.Errorf("%+v, %v", payments, err)
 		}
-		if c, err := s.Change(t.Context(), change.ID); err != nil || c.State != billing.ChangeRequested {
-			t.Errorf("%+v, %v", c, err)
+		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
+		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].ObjectID != "in_1" {
+			t.Errorf("%+v, %v", alerts, err)
 		}
 	})
 
