@@ -52,8 +52,8 @@ race: postgres chromium ## Test everything under the race detector, for a quarte
 lint: ## Check format, vet and staticcheck
 	@stray=$$(find . \( -path ./data -o -path ./.git \) -prune -o -name '*.go' -exec gofmt -l {} +) && \
 	if [ -n "$$stray" ]; then printf 'not formatted with gofmt:\n%s\n' "$$stray" >&2; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet -tags screenshots ./...
+	$(GO) tool staticcheck -tags screenshots ./...
 	@staticcheck=$$($(GO) tool -n staticcheck) && cd $(FIDELITY) && $(GO) vet ./... && "$$staticcheck" ./...
 
 .PHONY: generate
@@ -83,8 +83,7 @@ mutants: postgres ## Seed known bugs one at a time and see that the tests catch 
 
 .PHONY: screenshots
 screenshots: postgres chromium ## Take pictures of the pages into docs/images
-	@PURSER_SCREENSHOTS="$(CURDIR)/docs/images" $(GO) test -count=1 -timeout 10m -run '^TestPictures$$' \
-		$$($(call packages_with,TestPictures))
+	@PURSER_SCREENSHOTS="$(CURDIR)/docs/images" $(GO) test -tags screenshots -count=1 -timeout 10m -run '^TestPictures$$' ./cmd/purser
 
 .PHONY: clean
 clean: ## Remove what was built; ./data stays

@@ -127,13 +127,36 @@ func (s *Store) OpenJobs(o JobsOptions) (*Jobs, error) {
 		CompletedJobRetentionPeriod: jobKeep,
 		CancelledJobRetentionPeriod: jobKeep,
 		DiscardedJobRetentionPeriod: jobKeep,
-		Logger:                      o.Log,
+		Logger:                      warningsOf(o.Log),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store: jobs: %w", err)
 	}
 	return &Jobs{client: client}, nil
 }
+
+// warningsOf is the log without what River says of itself every few seconds.
+func warningsOf(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(warnings{log.Handler()})
+}
+
+type warnings struct{ slog.Handler }
+
+// Enabled lets warnings and worse pass.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs keeps it so.
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps it so.
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
 // Add has jobs done, on whichever node. One that is there already is not added.
 func (j *Jobs) Add(ctx context.Context, jobs ...Job) error {

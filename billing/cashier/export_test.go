@@ -1,6 +1,12 @@
 package cashier
 
-import "time"
+import (
+	"slices"
+	"time"
+)
+
+// EventTypes is what is listened to.
+func EventTypes() []string { return slices.Clone(eventTypes) }
 
 // SetLimits has the cashier give up on a conversation, and end a portion of a
 // list, where a test can wait for it.

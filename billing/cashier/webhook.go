@@ -3,7 +3,6 @@ package cashier
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"purser/billing/stripe"
 	"purser/fault"
@@ -38,9 +37,6 @@ var eventTypes = []string{
 	"subscription_schedule.completed",
 	"customer.deleted",
 }
-
-// EventTypes is what an endpoint has to be sent that somebody makes by hand.
-func EventTypes() []string { return slices.Clone(eventTypes) }
 
 // What becomes of an event.
 const (

@@ -1,3 +1,5 @@
+//go:build screenshots
+
 package main
 
 import (
@@ -11,12 +13,9 @@ import (
 	"purser/web/browsertest"
 )
 
-// TestPictures takes what the documentation shows, of the demo. It is run by make
-// screenshots.
+// TestPictures takes what the documentation shows, of the demo. Only make
+// screenshots builds it: it shows pages, and nothing about them.
 func TestPictures(t *testing.T) {
-	if !browsertest.WantsPictures() {
-		t.Skip("nobody has asked for pictures: make screenshots does")
-	}
 	base, greeting, stop := startDemo(t, []string{
 		"DATABASE_URL=" + storetest.FreshURL(t),
 		"PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey),

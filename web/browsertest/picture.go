@@ -17,14 +17,12 @@ import (
 // picturesFolder is set by make screenshots.
 const picturesFolder = "PURSER_SCREENSHOTS"
 
-// WantsPictures reports whether pictures are asked for.
-func WantsPictures() bool { return os.Getenv(picturesFolder) != "" }
-
 // Picture keeps the page as name.png when pictures are asked for. Elsewhere it does
 // nothing, so a test may ask wherever the page is worth a look.
 func (t *Tab) Picture(name string) {
 	t.tb.Helper()
-	if !WantsPictures() {
+	folder := os.Getenv(picturesFolder)
+	if folder == "" {
 		return
 	}
 	taken, err := png.Decode(bytes.NewReader(read(t, "take a picture", chromedp.FullScreenshot(100))))
@@ -36,7 +34,6 @@ func (t *Tab) Picture(name string) {
 	if err := encoder.Encode(&kept, small(taken)); err != nil {
 		t.tb.Fatal(err)
 	}
-	folder := os.Getenv(picturesFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.tb.Fatal(err)
 	}

@@ -54,7 +54,10 @@ func (o Options) open(ctx context.Context) (*tale, error) {
 	if !offered {
 		return nil, errNotEmpty
 	}
-	founder := newUser(people[0], now)
+	founder, err := newUser(people[0], now)
+	if err != nil {
+		return nil, err
+	}
 	t.staff[tenancy.Owner] = founder
 	if t.org, err = tenancy.NewOrganization(ids.New(), organizationName, now); err != nil {
 		return nil, err
@@ -69,8 +72,8 @@ func (o Options) open(ctx context.Context) (*tale, error) {
 	return t, err
 }
 
-func newUser(p Person, now int64) tenancy.User {
-	return tenancy.User{ID: ids.New(), Name: p.Name, Email: p.Email, CreatedAt: now}
+func newUser(p Person, now int64) (tenancy.User, error) {
+	return tenancy.NewUser(ids.New(), p.Email, p.Name, now)
 }
 
 // actor is a member at work, as the audit log knows them.
@@ -99,7 +102,10 @@ func (t *tale) join(ctx context.Context, p Person) error {
 	if err != nil {
 		return err
 	}
-	user := newUser(p, t.Now())
+	user, err := newUser(p, t.Now())
+	if err != nil {
+		return err
+	}
 	t.staff[p.Role] = user
 	_, err = t.Store.Entrance().AcceptInvitation(ctx, link.Hash(), store.Joining{User: user, Encoded: t.encoded, By: t.actor(p.Role)})
 	return err
