@@ -47,22 +47,27 @@ const storedEventColumns = `
 	allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage, basis_points,
 	amount_nanocredits, balance_after, debt_after, quoted_nanocredits, deduplicated_from, entity_id, price_number`
 
-// What an event refers to is looked up for the page, and never for what is passed over.
+// What an event refers to is looked up for the page, and never for what is passed
+// over: one row by its key each. The planner takes the policies for filters that
+// hardly a row passes, and joined freely it would go through all events of the page
+// once for each price.
 const eventFoundJoins = `
-	JOIN wallets w ON w.app_id = $1 AND w.id = e.wallet_id
-	JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
-	JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
-	JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
-	LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = e.key_id`
+	CROSS JOIN LATERAL (SELECT identity FROM wallets WHERE app_id = $1 AND id = e.wallet_id LIMIT 1) w
+	CROSS JOIN LATERAL (
+		SELECT feature_id, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, revision
+		FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1
+	) p
+	CROSS JOIN LATERAL (SELECT key, name, unit FROM features WHERE app_id = $1 AND id = p.feature_id LIMIT 1) f
+	CROSS JOIN LATERAL (SELECT key FROM credits WHERE app_id = $1 AND id = p.credit_id LIMIT 1) c
+	LEFT JOIN LATERAL (SELECT name FROM api_keys WHERE app_id = $1 AND id = e.key_id LIMIT 1) k ON true`
 
 var (
-	listEventsBetween = declare("list events between", `
+	listEventsAt = declare("list events by their places", `
 		SELECT`+eventFoundColumns+`
-		FROM (
+		FROM unnest($2::uuid[], $3::bigint[]) AS t (wallet_id, seq)
+		CROSS JOIN LATERAL (
 			SELECT`+storedEventColumns+`
-			FROM usage_events WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3
-			  AND ($5::bigint[] IS NULL OR price_number = ANY ($5))
-			ORDER BY tx_id DESC LIMIT $4
+			FROM usage_events WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq = t.seq LIMIT 1
 		) e`+eventFoundJoins+`
 		ORDER BY e.tx_id DESC`)
 
@@ -92,24 +97,17 @@ var (
 		WHERE f.app_id = $1 AND f.key = $2`)
 )
 
-// Events answers a query, and gives the page behind it: the zero Page when there is
-// none.
+// Events answers a query, and gives the page behind it, or nil when there is none.
 //
 // There is no index by application and time, which every use would have to pay for.
-// Transactions are found through summaries of the table's blocks, over all
-// applications, so the list looks at a short time first, and at longer ones before
-// it. A list that has passed over very many events ends with what was found so far,
-// and goes on from there.
+// Transactions are found through summaries of the table's blocks, so the list looks
+// at a short time first, and at longer ones before it. A list that has passed over
+// very many events ends with what was found so far, and goes on from there.
 func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *Page, err error) {
 	if err := a.catchUp(ctx); err != nil {
 		return nil, nil, err
 	}
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		// With the values at hand, the planner knows whether blocks or the
-		// application's own index are the shorter way.
-		if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
-			return fmt.Errorf("store: events: %w", err)
-		}
 		list, next, err = tx.events(ctx, q)
 		return err
 	})
@@ -134,8 +132,7 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 			next = &Page{Limit: q.Limit}
 		}
 		return list, next, err
-	}
-	if q.FeatureKey == "" {
+	case q.FeatureKey == "":
 		return tx.eventsBackward(ctx, q, nil)
 	}
 	prices, err := collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], q.FeatureKey)
@@ -153,6 +150,30 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 		numbers[i] = p.Number
 	}
 	return tx.eventsBackward(ctx, q, numbers)
+}
+
+// eventsBackward lists events of these prices, or all when there are none given, from
+// the newest on.
+func (tx appTx) eventsBackward(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *Page, err error) {
+	// With the values at hand, the planner knows whether blocks or the application's
+	// own index are the shorter way.
+	if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+		return nil, nil, fmt.Errorf("store: events: %w", err)
+	}
+	places, next, err := tx.placesBackward(ctx, q, prices)
+	if err != nil || len(places) == 0 {
+		return nil, next, err
+	}
+	// There is one way to the rows themselves, and five tables to plan it for.
+	if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = auto"); err != nil {
+		return nil, nil, fmt.Errorf("store: events: %w", err)
+	}
+	wallets, seqs := make([]ids.ID, len(places)), make([]int64, len(places))
+	for i, p := range places {
+		wallets[i], seqs[i] = p.WalletID, p.Seq
+	}
+	list, err = collect(ctx, tx, listEventsAt, readEventFound, wallets, seqs)
+	return list, next, err
 }
 
 // usedPrice is a price, and whether its feature was ever used.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -72,18 +73,23 @@ var (
 		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
 		ORDER BY l.seq DESC LIMIT $4`)
 
-	// The last entry of each credit before a number, if it is not too far back.
+	// The last entry of each of some credits before a number, if it is not too far
+	// back. Each is looked for by itself and no further than it lies: a wallet's events
+	// are on as many blocks.
 	listOpenings = declare("list openings", `
-		SELECT DISTINCT ON (o.credit_id) o.credit_id, o.balance_after, o.debt_after
-		FROM (
-			SELECT j.seq, j.credit_id, j.balance_after, j.debt_after
-			FROM journal j WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3 AND j.seq >= $4
+		SELECT c.id, o.balance_after, o.debt_after
+		FROM credits c CROSS JOIN LATERAL (
+			(SELECT j.seq, j.balance_after, j.debt_after
+			FROM journal j WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3 AND j.seq >= $4 AND j.credit_id = c.id
+			ORDER BY j.seq DESC LIMIT 1)
 			UNION ALL
-			SELECT e.seq, p.credit_id, e.balance_after, coalesce(e.debt_after, 0)
+			(SELECT e.seq, e.balance_after, coalesce(e.debt_after, 0)
 			FROM usage_events e JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
-			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3 AND e.seq >= $4
+			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3 AND e.seq >= $4 AND p.credit_id = c.id
+			ORDER BY e.seq DESC LIMIT 1)
+			ORDER BY 1 DESC LIMIT 1
 		) o
-		ORDER BY o.credit_id, o.seq DESC`)
+		WHERE c.app_id = $1 AND c.id = ANY ($5)`)
 )
 
 // Journal lists the entries of a wallet, newest first, with the proof of their
@@ -113,8 +119,12 @@ func (a App) Journal(ctx context.Context, p JournalPage) (list []JournalLine, pr
 func (tx appTx) openings(ctx context.Context, walletID ids.ID, entries []metering.Entry) (map[ids.ID]metering.Balance, error) {
 	first := entries[len(entries)-1].Seq
 	openings := make(map[ids.ID]metering.Balance)
-	if first <= openingReach { // all that there is will be seen: what is not there was nothing
-		for _, e := range entries {
+	var credits []ids.ID
+	for _, e := range entries {
+		if !slices.Contains(credits, e.CreditID) {
+			credits = append(credits, e.CreditID)
+		}
+		if first <= openingReach { // all that there is will be seen: what is not there was nothing
 			openings[e.CreditID] = metering.Balance{CreditID: e.CreditID}
 		}
 	}
@@ -123,7 +133,7 @@ func (tx appTx) openings(ctx context.Context, walletID ids.ID, entries []meterin
 		err := row.Scan(&b.CreditID, (*amount)(&b.Amount), (*amount)(&b.Debt))
 		openings[b.CreditID] = b
 		return struct{}{}, err
-	}, walletID, first, first-openingReach)
+	}, walletID, first, first-openingReach, credits)
 	return openings, err
 }
 

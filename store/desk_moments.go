@@ -29,12 +29,6 @@ func momentOf(id ids.ID) int64 {
 	return int64(binary.BigEndian.Uint64(whole[:]))
 }
 
-// earlierID is the lowest id that can have been made within so many milliseconds
-// before another, or the zero id when that is before all of them.
-func earlierID(id ids.ID, millis int64) ids.ID {
-	return idAt(momentOf(id) - millis)
-}
-
 // laterID is the id that follows next.
 func laterID(id ids.ID) ids.ID {
 	for i := len(id) - 1; i >= 0; i-- {

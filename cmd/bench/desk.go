@@ -10,6 +10,7 @@ const (
 	planKey      = "pro"
 	moreFeatures = 50 // that nobody uses
 	deeds        = 200
+	grantedOneIn = 40_000
 	figureDays   = 59 // before today: an overview compares 30 days with the 30 before
 )
 
@@ -41,12 +42,12 @@ func (b *bench) furnish(ctx context.Context, g grown, v *visitor) error {
 	if _, _, err := v.get(ctx, v.app); err != nil {
 		return err
 	}
-	_, err := b.rig.postgres.query(ctx, t.database, t.deskSQL()+t.figuresSQL())
+	_, err := b.rig.postgres.query(ctx, t.database, t.deskSQL()+t.figuresSQL()+g.quiet.figuresSQL())
 	return err
 }
 
 // deskSQL gives a fourth of the wallets a subscription, a tenth a checkout that was
-// left, and one in a thousand a debt. The wallets of the load have none of these.
+// left, one in a thousand a debt, and very few a grant. The wallets of the load have none of these.
 func (t *tenant) deskSQL() string {
 	return fmt.Sprintf(`
 		SET session_replication_role = replica;
@@ -75,9 +76,15 @@ func (t *tenant) deskSQL() string {
 		UPDATE balances b SET amount_nanocredits = 0, debt_nanocredits = %[7]d
 		FROM chosen c WHERE b.app_id = c.app_id AND b.wallet_id = c.id AND c.n %% 1000 = 1;
 		UPDATE wallets w SET version = 2, last_seq = 2 FROM chosen c WHERE w.app_id = c.app_id AND w.id = c.id AND c.n %% 1000 = 1;
+
+		INSERT INTO journal (app_id, org_id, id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
+		SELECT app_id, org_id, %[8]s, id, 2, 'grant', '%[4]s', %[7]d, %[5]d::numeric + %[7]d, 0, created_at FROM chosen WHERE n %% %[10]d = 1003 ORDER BY id;
+		UPDATE balances b SET amount_nanocredits = amount_nanocredits + %[7]d
+		FROM chosen c WHERE b.app_id = c.app_id AND b.wallet_id = c.id AND c.n %% %[10]d = 1003;
+		UPDATE wallets w SET version = 2, last_seq = 2 FROM chosen c WHERE w.app_id = c.app_id AND w.id = c.id AND c.n %% %[10]d = 1003;
 		INSERT INTO debtors (app_id, wallet_id, credit_id, org_id) SELECT app_id, id, '%[4]s', org_id FROM chosen WHERE n %% 1000 = 1 ORDER BY id;
 		COMMIT;`,
-		t.app, identityPrefix, identityOf(fewWallets), t.credit, int64(deposit), dayMS, cost, uuidAt("created_at", "n"), planKey)
+		t.app, identityPrefix, identityOf(fewWallets), t.credit, int64(deposit), dayMS, cost, uuidAt("created_at", "n"), planKey, grantedOneIn)
 }
 
 const (

@@ -19,6 +19,7 @@ type options struct {
 	length  time.Duration // of one measurement
 	only    []string
 	quick   bool
+	looks   int // at each page
 	many    int // wallets that count as many
 	stored  int // events that count as many
 	json    string
@@ -84,6 +85,7 @@ func readOptions(args []string, stderr io.Writer) (o options, err error) {
 	seconds := flags.Float64("seconds", 8, "`length` of one measurement")
 	flags.BoolVar(&o.quick, "quick", false, "one round of two seconds, without the stored events and the pages")
 	only := flags.String("only", "", "measure only these, by `names` parted by commas: "+strings.Join(scenarioNames(), " ")+"; a name also stands for all that begin with it and a dash")
+	flags.IntVar(&o.looks, "looks", 200, "`times` that each page is asked for, as far as the length allows")
 	flags.IntVar(&o.many, "wallets", 1_000_000, "`count` of wallets in the measurements with many")
 	flags.IntVar(&o.stored, "stored", 10_000_000, "`count` of events in the measurements with many stored")
 	flags.StringVar(&o.json, "json", "", "write everything that was measured to this `file`")
@@ -110,6 +112,8 @@ func (o options) check(rest []string) error {
 		return errors.New("--rounds must be at least 1")
 	case o.length <= 0:
 		return errors.New("--seconds must be more than 0")
+	case o.looks < 1:
+		return errors.New("--looks must be at least 1")
 	case o.many < 1 || o.many > maxWallets:
 		return fmt.Errorf("--wallets must be from 1 to %d", maxWallets)
 	case o.stored < fewWallets || o.stored%fewWallets != 0:

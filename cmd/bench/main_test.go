@@ -15,7 +15,7 @@ import (
 
 // The shortest run that goes through every kind of preparation and load. A second is
 // enough for an answer even on a machine that is busy with other tests.
-var shortest = []string{"--rounds=1", "--seconds=1", "--wallets=2000", "--stored=2000",
+var shortest = []string{"--rounds=1", "--seconds=1", "--looks=3", "--wallets=2000", "--stored=2000",
 	"--only=events-16,hot-wallet,many-wallets,check,mixed,two-nodes,stored,pgbench-simple-1,page"}
 
 func TestRun(t *testing.T) {
@@ -51,9 +51,9 @@ func TestRun(t *testing.T) {
 		if len(got.Samples) != 9+len(pages) {
 			t.Errorf("it measured more than it was asked to: %v", got.Samples)
 		}
-		// Few, the neighbour's, many and shared wallets, those of two more databases, and
-		// many again for the pages.
-		if want := int64(fewWallets + 1 + fewWallets + 2000 + fewWallets + 2*fewWallets + 2000); got.Accounts.Wallets != want {
+		// Few, the neighbour's, many and shared wallets, those of two more databases with
+		// the quiet ones of the second, and many again for the pages.
+		if want := int64(fewWallets + 1 + fewWallets + 2000 + fewWallets + 2*fewWallets + quietWallets + 2000); got.Accounts.Wallets != want {
 			t.Errorf("%d wallets were audited, not %d", got.Accounts.Wallets, want)
 		}
 		if !strings.Contains(stdout.String(), "many stored ÷ none") {
@@ -115,6 +115,7 @@ func TestOptions(t *testing.T) {
 		"no round":                          {"--rounds=0"},
 		"no length":                         {"--seconds=0"},
 		"an unknown measurement":            {"--only=events-64,speed"},
+		"no look":                           {"--looks=0"},
 		"no wallet":                         {"--wallets=0"},
 		"more wallets than can be numbered": {"--wallets=9999000"},
 		"events that wallets cannot share":  {"--stored=1500"},
