@@ -16,6 +16,11 @@ type Op struct {
 	IdempotencyKey string // the caller's; unique for the kind in the application
 	Fingerprint    Fingerprint
 
+	// ConnectionID is the account that it is said to, from before the first call on;
+	// zero while that is open. Whatever account the application has by then, what was
+	// begun at one is finished there.
+	ConnectionID ids.ID
+
 	// Parameters are frozen with the intent: a repeat with a later expiry, say, would
 	// be another request under the same key, which the provider refuses for a day.
 	Parameters map[string]string

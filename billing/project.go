@@ -64,6 +64,7 @@ const (
 	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
 	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the balance: it was left out
 	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
+	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
 )
 
 // Project takes a subscription to where the provider's word puts it. The result

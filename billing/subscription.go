@@ -13,6 +13,9 @@ type Subscription struct {
 	// ProviderID is what the provider calls it. A free one that was started here
 	// has none: it renews by the calendar, and nobody has to be asked.
 	ProviderID string
+	// ConnectionID is the account where the provider has it; zero for one that runs
+	// here.
+	ConnectionID ids.ID
 
 	Status metering.SubscriptionStatus
 	// Begun says that a period of it was paid, or free. Until then Period is the

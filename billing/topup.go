@@ -10,13 +10,15 @@ type TopUp struct {
 	Credit      Grant
 	AmountCents int64
 	Currency    string
-	CustomerID  string // the provider's name for the identity
-	Live        bool   // whether it is about real money
-	SessionID   string // empty until the provider has made the page
-	URL         string
-	ExpiresAt   int64
-	Status      TopUpStatus
-	CreatedAt   int64
+
+	ConnectionID ids.ID // the account where it is sold
+	CustomerID   string // the provider's name for the identity
+	Live         bool   // whether it is about real money
+	SessionID    string // empty until the provider has made the page
+	URL          string
+	ExpiresAt    int64
+	Status       TopUpStatus
+	CreatedAt    int64
 }
 
 // TopUpStatus is how far a top-up has come.

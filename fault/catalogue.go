@@ -97,7 +97,7 @@ var catalogue = map[Code]entry{
 	BalanceOverflow:       {Conflict, "The balance would pass 19 digits of nanocredits. Nothing was changed."},
 	TooManyBalances:       {Conflict, "This wallet already holds 100 credits, the most that it can. Nothing was changed."},
 	InsufficientBalance:   {Conflict, "The balance does not cover this charge. Deposit credits, then send the same event again."},
-	FeatureLimitExceeded:  {Conflict, "The plan's allowance for this feature is used up for the period."},
+	FeatureLimitExceeded:  {Conflict, "The plan's allowance for this feature does not have this much left in the period."},
 	SubscriptionInactive:  {Conflict, "The subscription is on hold, so what its plan includes rests until it is paid."},
 	SubscriptionExists:    {Conflict, "This identity has a subscription already. Change its plan with POST /v1/subscriptions/{identity}/change."},
 	AlreadyOnPlan:         {Conflict, "The subscription is on this plan already, and there is no change that could be called off."},

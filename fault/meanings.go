@@ -93,7 +93,7 @@ var meanings = map[Code]Meaning{
 		"Rotate its replacement, or make a new key.",
 	},
 	PricingLocked: {
-		"A plan, or a subscription that still runs, limits or multiplies this feature. Another price would change what was sold.",
+		"A plan, a subscription that still runs, or a change or checkout that waits, limits or multiplies this feature. Another price would change what was sold.",
 		"Make a new feature with the new price, or take the feature out of the plans first.",
 	},
 	DeduplicationLocked: {

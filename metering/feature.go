@@ -41,7 +41,8 @@ type Feature struct {
 	Revision        int64
 	CreatedAt       int64
 
-	// PlanPricingLocked is true while a plan or a live subscription names the feature.
+	// PlanPricingLocked is true while a plan, a live subscription, or a change of one
+	// that waits names the feature.
 	PlanPricingLocked bool
 	// Multiplied is true while one of them multiplies the price.
 	Multiplied bool

@@ -45,6 +45,13 @@ func (tx appTx) raise(ctx context.Context, walletID ids.ID, alerts []billing.Ale
 	return nil
 }
 
+// Raise notes something about no identity that a person should look at.
+func (a App) Raise(ctx context.Context, alert billing.Alert, now int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		return tx.raise(ctx, ids.ID{}, []billing.Alert{alert}, now)
+	})
+}
+
 // Alerts lists what a person should look at, newest first, with what was looked at
 // when all are asked for. It reports whether there are more.
 func (a App) Alerts(ctx context.Context, p Page, all bool) (list []Alert, more bool, err error) {

@@ -14,6 +14,7 @@ type storedAnswer struct {
 	ID                string          `json:"id"`
 	Identity          string          `json:"identity"`
 	ProviderID        string          `json:"providerId,omitempty"`
+	ConnectionID      string          `json:"connectionId,omitempty"`
 	Status            string          `json:"status"`
 	Begun             bool            `json:"begun"`
 	Extra             bool            `json:"extra,omitempty"`
@@ -36,6 +37,9 @@ func encodeAnswer(s *billing.Subscription) ([]byte, error) {
 		ID: s.ID.String(), Identity: s.Identity, ProviderID: s.ProviderID, Status: string(s.Status), Begun: s.Begun, Extra: s.Extra,
 		PeriodStart: s.Period.Start, PeriodEnd: s.Period.End, Anchor: s.Anchor, CancelAtPeriodEnd: s.CancelAtPeriodEnd,
 		CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
+	}
+	if !s.ConnectionID.IsZero() {
+		stored.ConnectionID = s.ConnectionID.String()
 	}
 	var err error
 	if stored.Terms, err = freezeTerms(s.Terms); err != nil {
@@ -66,6 +70,11 @@ func decodeAnswer(text []byte) (*billing.Subscription, error) {
 		ID: id, Identity: stored.Identity, ProviderID: stored.ProviderID, Status: metering.SubscriptionStatus(stored.Status),
 		Begun: stored.Begun, Extra: stored.Extra, Period: metering.Period{Start: stored.PeriodStart, End: stored.PeriodEnd},
 		Anchor: stored.Anchor, CancelAtPeriodEnd: stored.CancelAtPeriodEnd, CreatedAt: stored.CreatedAt, EndedAt: stored.EndedAt,
+	}
+	if stored.ConnectionID != "" {
+		if s.ConnectionID, err = parseUUID(stored.ConnectionID); err != nil {
+			return nil, fmt.Errorf("store: answer: %w", err)
+		}
 	}
 	if s.Terms, err = thawTerms(stored.Terms); err != nil {
 		return nil, err

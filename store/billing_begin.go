@@ -86,7 +86,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec Op
 	if err := tx.keepWish(ctx, &w, intent, b.Now, &rec); err != nil {
 		return rec, err
 	}
-	if err := tx.insertOp(ctx, w.ID, rec); err != nil {
+	if err := tx.insertOp(ctx, w.ID, b.Fence, rec); err != nil {
 		return rec, err
 	}
 	if rec.State == billing.OpRunning {
@@ -99,7 +99,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec Op
 
 func (tx appTx) standing(ctx context.Context, walletID ids.ID, b Beginning) (s Standing, err error) {
 	if b.PlanKey != "" {
-		if s.Plan, err = find(ctx, tx, selectPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
+		if s.Plan, err = find(ctx, tx, holdPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
 			return s, err
 		}
 	}
@@ -146,7 +146,7 @@ func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Intent, now int6
 	return nil
 }
 
-func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, rec OpRecord) error {
+func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, f Fence, rec OpRecord) error {
 	parameters, err := encodeMap(rec.Parameters)
 	if err != nil {
 		return err
@@ -156,5 +156,6 @@ func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, rec OpRecord) err
 		return err
 	}
 	return tx.exec(ctx, insertOp, 1, rec.ID, tx.scope.OrgID, walletID, rec.Kind, rec.IdempotencyKey, rec.Fingerprint[:], parameters, rec.Step,
-		rec.Attempt, rec.State, rec.CreatedAt, orNull(rec.AttemptedAt), orNull(rec.ChangeID), answer)
+		rec.Attempt, rec.State, rec.CreatedAt, orNull(rec.AttemptedAt), orNull(rec.ChangeID), answer, orNull(rec.ConnectionID),
+		f.Number)
 }

@@ -9,6 +9,7 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
 )
@@ -220,5 +221,108 @@ func TestFreeSubscriptions(t *testing.T) {
 		}
 		_, err = s.Subscription(t.Context(), "ann")
 		wantFault(t, err, fault.SubscriptionNotFound)
+	})
+}
+
+// What a subscription was promised, it gets at the prices of then: they stay fast from
+// the moment it was asked for until it has come about or can no longer.
+func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	// begin has a plan "max" whose terms alone name the feature, once the plan itself
+	// has let go of it.
+	begin := func(t *testing.T) (s storefront, max billing.Plan, letGo func(), locked func() bool) {
+		s = newStorefront(t, db)
+		s.newFeature(t, featureOf("images", "tokens"))
+		s.newPlan(t, "max", 9900, 5_000)
+		limits := []metering.Limit{{FeatureKey: "images", Limit: 5, Period: metering.LimitBilling, Overage: metering.OverageCredits}}
+		max, err := s.UpdatePlan(t.Context(), "max", billing.PlanPatch{
+			Limits: &limits, Multipliers: &[]metering.Multiplier{{FeatureKey: "images", BasisPoints: 5000}},
+		})
+		noError(t, err)
+		letGo = func() {
+			t.Helper()
+			_, err := s.UpdatePlan(t.Context(), "max", billing.PlanPatch{Limits: &[]metering.Limit{}, Multipliers: &[]metering.Multiplier{}})
+			noError(t, err)
+		}
+		locked = func() bool {
+			t.Helper()
+			_, err := s.UpdateFeature(t.Context(), "images", metering.FeaturePatch{Cost: new(metering.Amount(11))}, moment)
+			if err != nil {
+				wantFault(t, err, fault.PricingLocked)
+			}
+			return err != nil
+		}
+		return s, max, letGo, locked
+	}
+	change := func(t *testing.T, s storefront, kind billing.ChangeKind, subscription ids.ID, target billing.Terms) (store.OpRecord, billing.Change) {
+		c := billing.Change{ID: ids.New(), Kind: kind, SubscriptionID: subscription, Target: target, State: billing.ChangeRequested, RequestedAt: moment}
+		return s.begin(t, "ann", billing.OpChange, func(i *store.Intent) { i.Change = &c }), c
+	}
+
+	t.Run("for a checkout, until its page has expired", func(t *testing.T) {
+		s, max, letGo, locked := begin(t)
+		_, asked := s.checkout(t, "ann", max)
+		letGo()
+		if !locked() {
+			t.Fatal("the price could change while the page is open")
+		}
+		_, err := s.HearCheckout(t.Context(), s.lease(t, "identity:ann"), asked.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
+		noError(t, err)
+		if locked() {
+			t.Error("it still cannot")
+		}
+	})
+	t.Run("for a change, until it is given up", func(t *testing.T) {
+		s, max, letGo, locked := begin(t)
+		subscription := s.subscribe(t, "ann", "sub_1").Subscription
+		rec, _ := change(t, s, billing.Upgrade, subscription.ID, max.Terms())
+		letGo()
+		if !locked() {
+			t.Fatal("the price could change while the upgrade is under way")
+		}
+		rec.State = billing.OpFailed
+		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, DropChange: rec.ChangeID}))
+		if locked() {
+			t.Error("it still cannot")
+		}
+	})
+	for name, say := range map[string]func(*billing.ProviderSubscription){
+		"for a downgrade that waits for the renewal, until it is called off": func(said *billing.ProviderSubscription) {
+			said.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
+		},
+		"for an upgrade that waits for its payment, until it has expired": func(said *billing.ProviderSubscription) {
+			said.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, max, letGo, locked := begin(t)
+			subscription := s.subscribe(t, "ann", "sub_1").Subscription
+			kind := billing.Upgrade
+			said := paid("sub_1", s.plan, "in_sub_1")
+			if say(&said); said.Next != nil {
+				kind = billing.Downgrade
+			}
+			change(t, s, kind, subscription.ID, max.Terms())
+			letGo()
+			s.hear(t, "ann", ids.ID{}, said)
+			if !locked() {
+				t.Fatal("the price could change while it waits")
+			}
+			s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))
+			if locked() {
+				t.Error("it still cannot")
+			}
+		})
+	}
+	t.Run("for a free plan that is queued here", func(t *testing.T) {
+		s, max, letGo, locked := begin(t)
+		free := s.startFree(t, "ann")
+		queued := free.Queue(max.Terms())
+		s.begin(t, "ann", billing.OpChange, func(i *store.Intent) { i.Op.State, i.Subscription, i.Answer = billing.OpDone, &queued, &queued })
+		letGo()
+		if !locked() {
+			t.Error("the price could change while it is queued")
+		}
 	})
 }

@@ -71,8 +71,29 @@ func (tx appTx) insertChange(ctx context.Context, walletID ids.ID, c billing.Cha
 	if err != nil {
 		return err
 	}
-	return tx.exec(ctx, insertChange, 1, c.ID, tx.scope.OrgID, walletID, c.Kind, orNull(c.SubscriptionID), orNull(c.Replaces), terms, c.State,
-		c.RequestedAt, orNull(c.SessionID), orNull(c.InvoiceID), orNull(c.PaymentURL), orNull(c.ExpiresAt))
+	if err := tx.exec(ctx, insertChange, 1, c.ID, tx.scope.OrgID, walletID, c.Kind, orNull(c.SubscriptionID), orNull(c.Replaces), terms, c.State,
+		c.RequestedAt, orNull(c.SessionID), orNull(c.InvoiceID), orNull(c.PaymentURL), orNull(c.ExpiresAt)); err != nil {
+		return err
+	}
+	return tx.referChange(ctx, c)
+}
+
+// referChange holds the features of what may still be bought fast, and lets go of
+// the others.
+func (tx appTx) referChange(ctx context.Context, c billing.Change) error {
+	if c.State == billing.ChangeRequested || c.State == billing.ChangePending {
+		return tx.refer(ctx, c.ID, c.Target.Metering())
+	}
+	return tx.refer(ctx, c.ID)
+}
+
+// dropChange gives up a change that was not paid for.
+func (tx appTx) dropChange(ctx context.Context, id ids.ID) error {
+	dropped, err := tx.execAny(ctx, dropChange, id)
+	if err != nil || dropped == 0 {
+		return err
+	}
+	return tx.refer(ctx, id)
 }
 
 // keepChanges writes how far changes have come. Those that wait no longer come
@@ -88,6 +109,9 @@ func (tx appTx) keepChanges(ctx context.Context, changes []billing.Change) error
 	for _, c := range changes {
 		if err := tx.exec(ctx, updateChange, 1, c.ID, orNull(c.SubscriptionID), c.State, orNull(c.SessionID), orNull(c.InvoiceID),
 			orNull(c.PaymentURL), orNull(c.ExpiresAt)); err != nil {
+			return err
+		}
+		if err := tx.referChange(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -124,7 +148,7 @@ func (a App) PutChange(ctx context.Context, f Fence, op billing.Op, c billing.Ch
 		if len(locked) == 0 {
 			return ErrUnknown
 		}
-		if _, err := tx.execAny(ctx, dropChange, rec.ChangeID); err != nil {
+		if err := tx.dropChange(ctx, rec.ChangeID); err != nil {
 			return err
 		}
 		if err := tx.insertChange(ctx, locked[0].ID, c); err != nil {

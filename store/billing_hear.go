@@ -15,7 +15,9 @@ import (
 // beside the subscription itself.
 type Hearing struct {
 	Fence Fence
-	Said  billing.ProviderSubscription
+	// Connection is the account that says it.
+	Connection ids.ID
+	Said       billing.ProviderSubscription
 	// Bought is the change that the provider's object names as its origin; zero for
 	// none. It tells whose the subscription is when it is heard of for the first time.
 	Bought ids.ID
@@ -87,7 +89,7 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 	}
 	if h.Watch != nil {
 		if at := h.Watch(p.Subscription); at != 0 {
-			if err := tx.enqueue(ctx, Work{Kind: WorkSubscription, Object: h.Said.ID, DueAt: at}); err != nil {
+			if err := tx.enqueue(ctx, Work{Kind: WorkSubscription, Object: h.Said.ID, Connection: h.Connection, DueAt: at}); err != nil {
 				return p, err
 			}
 		}
@@ -116,6 +118,7 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (
 		change.SubscriptionID = fresh
 		bought = &change
 		k.Subscription = billing.Begin(fresh, w.Identity, h.Said.ID, change, h.Now)
+		k.Subscription.ConnectionID = h.Connection
 	} else {
 		k.Subscription = *stored
 	}
@@ -156,7 +159,7 @@ func (tx appTx) keepProjection(ctx context.Context, w *wallet, p billing.Project
 	if err := tx.settle(ctx, w, p.Subscription.ID, p.Settled, now); err != nil {
 		return err
 	}
-	if err := tx.ask(ctx, w.ID, p.Actions, now); err != nil {
+	if err := tx.ask(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {
 		return err
 	}
 	return tx.raise(ctx, w.ID, p.Alerts, now)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"purser/billing"
 	"purser/ids"
@@ -70,7 +71,7 @@ func priceOf(planKey string) string { return "price_" + planKey }
 // lease takes a lease that is to be had.
 func (a tenant) lease(tb testing.TB, name string) store.Fence {
 	tb.Helper()
-	f, held, err := a.Lease(tb.Context(), name, ids.New(), moment, moment+30_000)
+	f, held, err := a.Lease(tb.Context(), name, ids.New(), 30*time.Second)
 	noError(tb, err)
 	if !held {
 		tb.Fatalf("the lease %q is taken", name)
@@ -144,7 +145,7 @@ func (s storefront) subscribe(tb testing.TB, identity, providerID string) billin
 func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, said billing.ProviderSubscription) billing.Projection {
 	tb.Helper()
 	p, err := s.HearSubscription(tb.Context(), store.Hearing{
-		Fence: s.lease(tb, "identity:"+identity), Said: said, Bought: bought, Now: moment,
+		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Said: said, Bought: bought, Now: moment,
 	})
 	noError(tb, err)
 	return p
@@ -155,7 +156,7 @@ func (s storefront) topUp(tb testing.TB, identity string) billing.TopUp {
 	tb.Helper()
 	t := billing.TopUp{
 		ID: ids.New(), Identity: identity, Credit: billing.Grant{CreditID: s.credit.ID, CreditKey: "tokens", Amount: 100},
-		AmountCents: 3000, Currency: "usd", CustomerID: "cus_" + identity, Live: true, ExpiresAt: moment + 1000,
+		AmountCents: 3000, Currency: "usd", ConnectionID: s.connection.ID, CustomerID: "cus_" + identity, Live: true, ExpiresAt: moment + 1000,
 		Status: billing.TopUpOpen, CreatedAt: moment,
 	}
 	s.begin(tb, identity, billing.OpTopUp, func(i *store.Intent) { i.TopUp = &t })

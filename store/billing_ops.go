@@ -41,7 +41,7 @@ type Closing struct {
 
 const opColumns = `
 	o.id, o.kind, o.idempotency_key, o.fingerprint, o.parameters, o.step, o.attempt, o.state, o.created_at, o.attempted_at,
-	w.identity, o.change_id, o.answer, o.result, o.error`
+	w.identity, o.change_id, o.answer, o.result, o.error, o.connection_id`
 
 const fromOps = `
 	FROM provider_ops o LEFT JOIN wallets w ON w.app_id = $1 AND w.id = o.wallet_id`
@@ -49,12 +49,13 @@ const fromOps = `
 var (
 	insertOp = declare("insert op", `
 		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state,
-			created_at, attempted_at, change_id, answer)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`)
+			created_at, attempted_at, change_id, answer, connection_id, fence)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`)
 
 	insertAction = declare("insert action", `
-		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state, created_at)
-		VALUES ($1, $2, $3, $4, 'action', $5, $6, $7, $8, 1, 'running', $9)
+		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state, created_at,
+			connection_id)
+		VALUES ($1, $2, $3, $4, 'action', $5, $6, $7, $8, 1, 'running', $9, $10)
 		ON CONFLICT (app_id, kind, idempotency_key) DO NOTHING`)
 
 	selectOp = declare("select op", `
@@ -65,8 +66,16 @@ var (
 		SELECT`+opColumns+fromOps+`
 		WHERE o.app_id = $1 AND o.id = $2`)
 
+	// Those about the identity's subscription that were begun after this one. An op
+	// from before they were numbered is older than all that are.
+	countLaterOps = declare("count later ops", `
+		SELECT count(*)
+		FROM provider_ops o JOIN provider_ops l ON l.app_id = $1 AND l.wallet_id = o.wallet_id
+		WHERE o.app_id = $1 AND o.id = $2 AND l.fence > coalesce(o.fence, 0) AND l.state <> 'failed'
+			AND l.kind IN ('change', 'cancel', 'checkout')`)
+
 	updateOp = declare("update op", `
-		UPDATE provider_ops SET parameters = $3, step = $4, attempt = $5, attempted_at = $6, state = 'running', error = NULL
+		UPDATE provider_ops SET parameters = $3, step = $4, attempt = $5, attempted_at = $6, connection_id = $7, state = 'running', error = NULL
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
 
 	closeOp = declare("close op", `
@@ -85,14 +94,15 @@ func readOp(row pgx.CollectableRow) (OpRecord, error) {
 	var fingerprint, parameters, answer, result []byte
 	var attempted *int64
 	var identity, failure *string
-	var change *ids.ID
+	var change, connection *ids.ID
 	err := row.Scan(&o.ID, &o.Kind, &o.IdempotencyKey, &fingerprint, &parameters, &o.Step, &o.Attempt, &o.State, &o.CreatedAt, &attempted,
-		&identity, &change, &answer, &result, &failure)
+		&identity, &change, &answer, &result, &failure, &connection)
 	if err != nil {
 		return o, err
 	}
 	copy(o.Fingerprint[:], fingerprint)
 	o.AttemptedAt, o.Identity, o.ChangeID, o.Error = orZero(attempted), orZero(identity), orZero(change), orZero(failure)
+	o.ConnectionID = orZero(connection)
 	if err := json.Unmarshal(parameters, &o.Parameters); err != nil {
 		return o, fmt.Errorf("store: op parameters: %w", err)
 	}
@@ -131,6 +141,17 @@ func (tx appTx) opByID(ctx context.Context, id ids.ID) (OpRecord, error) {
 	return find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
 }
 
+// Overtaken reports whether something else was asked of the identity's subscription
+// since the conversation began, and may have been done.
+func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		later, err := find(ctx, tx, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
+		overtaken = later > 0
+		return err
+	})
+	return overtaken, err
+}
+
 // PutOp notes how far a conversation has come, before its next call is sent. One
 // that failed is thereby taken up again, as its caller may; one that is done stays
 // as it is.
@@ -143,7 +164,7 @@ func (a App) PutOp(ctx context.Context, f Fence, op billing.Op) error {
 		if err := tx.hold(ctx, f); err != nil {
 			return err
 		}
-		_, err := tx.execAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, orNull(op.AttemptedAt))
+		_, err := tx.execAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, orNull(op.AttemptedAt), orNull(op.ConnectionID))
 		return err
 	})
 }
@@ -182,7 +203,7 @@ func (tx appTx) close(ctx context.Context, c *Closing) error {
 		return err
 	}
 	if !c.DropChange.IsZero() {
-		if _, err := tx.execAny(ctx, dropChange, c.DropChange); err != nil {
+		if err := tx.dropChange(ctx, c.DropChange); err != nil {
 			return err
 		}
 	}
@@ -222,9 +243,9 @@ func (tx appTx) keepFree(ctx context.Context, s *billing.Subscription) error {
 	return tx.keepSubscription(ctx, &locked[0], *s)
 }
 
-// ask makes conversations of what a projection wants of the provider. What was
+// ask makes conversations of what a projection wants of the account. What was
 // asked for before is not asked for again.
-func (tx appTx) ask(ctx context.Context, walletID ids.ID, actions []billing.Action, now int64) error {
+func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []billing.Action, now int64) error {
 	for _, action := range actions {
 		step := billing.StepEnd
 		if action.Kind == billing.RefundInvoice {
@@ -236,7 +257,7 @@ func (tx appTx) ask(ctx context.Context, walletID ids.ID, actions []billing.Acti
 		}
 		id := ids.New()
 		made, err := tx.execAny(ctx, insertAction, id, tx.scope.OrgID, walletID, string(action.Kind)+":"+action.ObjectID,
-			make([]byte, len(billing.Fingerprint{})), parameters, step, now)
+			make([]byte, len(billing.Fingerprint{})), parameters, step, now, orNull(connection))
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,12 @@ var (
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND id = $2`)
 
+	// Its terms are about to be frozen. Were the plan to let go of a feature at this
+	// moment, then the feature's price could change before the frozen terms hold it.
+	holdPlan = declare("hold plan", `
+		SELECT`+planColumns+`
+		FROM plans WHERE app_id = $1 AND key = $2 FOR SHARE`)
+
 	lockPlanByID = declare("lock plan by id", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`)
@@ -93,7 +99,7 @@ func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64
 			return err
 		}
 		for _, price := range former {
-			if err := tx.enqueue(ctx, Work{Kind: WorkArchive, Object: price, DueAt: archiveAfter}); err != nil {
+			if err := tx.enqueue(ctx, Work{Kind: WorkArchive, Object: price, Connection: done.Connection, DueAt: archiveAfter}); err != nil {
 				return err
 			}
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const subscriptionColumns = `
-	s.id, w.identity, s.provider_id, s.status, s.begun, s.extra, s.period_start, s.period_end, s.anchor, s.terms, s.sale,
+	s.id, w.identity, s.provider_id, s.connection_id, s.status, s.begun, s.extra, s.period_start, s.period_end, s.anchor, s.terms, s.sale,
 	s.cancel_at_period_end, s.scheduled, s.pending, s.created_at, s.ended_at`
 
 const fromSubscriptions = `
@@ -57,12 +57,13 @@ func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
 	var providerID *string
 	var terms, sale, scheduled, pending []byte
 	var ended *int64
-	err := row.Scan(&s.ID, &s.Identity, &providerID, &s.Status, &s.Begun, &s.Extra, &s.Period.Start, &s.Period.End, &s.Anchor, &terms, &sale,
+	var connection *ids.ID
+	err := row.Scan(&s.ID, &s.Identity, &providerID, &connection, &s.Status, &s.Begun, &s.Extra, &s.Period.Start, &s.Period.End, &s.Anchor, &terms, &sale,
 		&s.CancelAtPeriodEnd, &scheduled, &pending, &s.CreatedAt, &ended)
 	if err != nil {
 		return s, err
 	}
-	s.ProviderID, s.EndedAt = orZero(providerID), orZero(ended)
+	s.ProviderID, s.ConnectionID, s.EndedAt = orZero(providerID), orZero(connection), orZero(ended)
 	if s.Terms, err = decodeSale(terms, sale); err != nil {
 		return s, err
 	}
@@ -126,15 +127,7 @@ func (tx appTx) keepSubscription(ctx context.Context, w *wallet, s billing.Subsc
 	if err != nil {
 		return err
 	}
-	var connection ids.ID
-	if !s.Local() {
-		current, err := tx.connection(ctx)
-		if err != nil {
-			return err
-		}
-		connection = current.ID
-	}
-	if err := tx.exec(ctx, putSubscription, 1, s.ID, tx.scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, orNull(connection),
+	if err := tx.exec(ctx, putSubscription, 1, s.ID, tx.scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, orNull(s.ConnectionID),
 		orNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, orNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
 		s.CreatedAt, orNull(s.EndedAt)); err != nil {
 		return err
@@ -145,10 +138,24 @@ func (tx appTx) keepSubscription(ctx context.Context, w *wallet, s billing.Subsc
 	if err := tx.planTurn(ctx, s); err != nil {
 		return err
 	}
-	if !s.Live() {
-		return tx.refer(ctx, s.ID, metering.Terms{})
+	return tx.refer(ctx, s.ID, promised(s)...)
+}
+
+// promised are the terms that a subscription has, and those that it is to have: they
+// were frozen when they were asked for, so what they name keeps its price from then
+// on.
+func promised(s billing.Subscription) (terms []metering.Terms) {
+	if s.Ended() || s.Extra {
+		return nil
 	}
-	return tx.refer(ctx, s.ID, s.Terms.Metering())
+	terms = append(terms, s.Terms.Metering())
+	if s.Scheduled != nil {
+		terms = append(terms, s.Scheduled.Target.Metering())
+	}
+	if s.Pending != nil {
+		terms = append(terms, s.Pending.Target.Metering())
+	}
+	return terms
 }
 
 // planTurn asks for a free subscription to be turned at the end of its period. The

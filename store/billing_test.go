@@ -97,7 +97,7 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("says what nobody here has asked for is unknown", func(t *testing.T) {
 		s := newStorefront(t, db)
 		for _, bought := range []ids.ID{{}, ids.New()} {
-			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: s.lease(t, "x"), Said: paid("sub_other", s.plan), Bought: bought, Now: moment})
+			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: s.lease(t, "x"), Connection: s.connection.ID, Said: paid("sub_other", s.plan), Bought: bought, Now: moment})
 			if !errors.Is(err, store.ErrUnknown) {
 				t.Error(err)
 			}
@@ -155,7 +155,8 @@ func TestHearSubscription(t *testing.T) {
 		s := newStorefront(t, db)
 		rec, change := s.checkout(t, "ann", s.plan)
 		p, err := s.HearSubscription(t.Context(), store.Hearing{
-			Fence: s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment, Close: &rec.Op,
+			Connection: s.connection.ID,
+			Fence:      s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment, Close: &rec.Op,
 			Watch: func(billing.Subscription) int64 { return moment + 7 },
 		})
 		noError(t, err)
@@ -174,7 +175,8 @@ func TestHearSubscription(t *testing.T) {
 		s.deposit(t, depositOf("ann", "tokens", metering.MaxAmount, "all"))
 		_, change := s.checkout(t, "ann", s.plan)
 		_, err := s.HearSubscription(t.Context(), store.Hearing{
-			Fence: s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
+			Connection: s.connection.ID,
+			Fence:      s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
 		})
 		noError(t, err)
 		if sub, err := s.Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
@@ -197,7 +199,8 @@ func TestHearSubscription(t *testing.T) {
 		for range 8 {
 			wait.Go(func() {
 				_, err := s.HearSubscription(t.Context(), store.Hearing{
-					Fence: fence, Said: paid("sub_1", s.plan, "in_1", "in_2"), Bought: change.ID, Now: moment,
+					Connection: s.connection.ID,
+					Fence:      fence, Said: paid("sub_1", s.plan, "in_1", "in_2"), Bought: change.ID, Now: moment,
 				})
 				if err != nil {
 					t.Error(err)
@@ -231,7 +234,7 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 	before := dumpOf(t, s.application.ID)
 	for name, write := range map[string]func() error{
 		"HearSubscription": func() error {
-			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: slow, Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
+			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: slow, Connection: s.connection.ID, Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
 			return err
 		},
 		"HearCheckout": func() error {

@@ -11,8 +11,8 @@ import (
 )
 
 const topUpColumns = `
-	t.id, w.identity, t.credit_id, c.key, t.amount_nanocredits, t.amount_cents, t.currency, t.customer_id, t.live, t.session_id, t.url,
-	t.expires_at, t.status, t.created_at`
+	t.id, w.identity, t.credit_id, c.key, t.amount_nanocredits, t.amount_cents, t.currency, t.connection_id, t.customer_id, t.live, t.session_id,
+	t.url, t.expires_at, t.status, t.created_at`
 
 const fromTopUps = `
 	FROM topups t
@@ -37,18 +37,14 @@ var (
 func readTopUp(row pgx.CollectableRow) (t billing.TopUp, err error) {
 	var session, url *string
 	err = row.Scan(&t.ID, &t.Identity, &t.Credit.CreditID, &t.Credit.CreditKey, (*amount)(&t.Credit.Amount), &t.AmountCents, &t.Currency,
-		&t.CustomerID, &t.Live, &session, &url, &t.ExpiresAt, &t.Status, &t.CreatedAt)
+		&t.ConnectionID, &t.CustomerID, &t.Live, &session, &url, &t.ExpiresAt, &t.Status, &t.CreatedAt)
 	t.SessionID, t.URL = orZero(session), orZero(url)
 	return t, err
 }
 
 func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopUp) error {
-	connection, err := tx.connection(ctx)
-	if err != nil {
-		return err
-	}
 	return tx.exec(ctx, insertTopUp, 1, t.ID, tx.scope.OrgID, walletID, t.Credit.CreditID, amount(t.Credit.Amount), t.AmountCents, t.Currency,
-		connection.ID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
+		t.ConnectionID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
 }
 
 // TopUp reads a purchase of credits.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"time"
 
 	"purser/billing"
 	"purser/fault"
@@ -13,7 +14,7 @@ func init() { appCalls = append(appCalls, billingCalls...) }
 
 // turn is a lease of the door's own application.
 func turn(ctx context.Context, a store.App) store.Fence {
-	f, _, err := a.Lease(ctx, "identity:bob@example.com", ids.New(), moment, moment+1)
+	f, _, err := a.Lease(ctx, "identity:bob@example.com", ids.New(), time.Second)
 	if err != nil {
 		return store.Fence{}
 	}
@@ -26,9 +27,10 @@ func turn(ctx context.Context, a store.App) store.Fence {
 var billingCalls = []call[store.App]{
 	{"ClockOffset", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.ClockOffset(ctx) }},
 	{"Lease", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		_, held, err := a.Lease(ctx, "identity:ann@example.com", ids.New(), moment, moment+1)
+		_, held, err := a.Lease(ctx, "identity:ann@example.com", ids.New(), time.Second)
 		return held, err
 	}},
+	{"Prune", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Prune(ctx, 100) }},
 	{"Release", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.Release(ctx, store.Fence{Name: "identity:bob@example.com", Number: 1})
 	}},
@@ -36,6 +38,15 @@ var billingCalls = []call[store.App]{
 	{"Connection", "", fault.PaymentsNotConfigured, "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Connection(ctx) }},
 	{"ConnectionByID", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.ConnectionByID(ctx, h.connection.ID)
+	}},
+	{"ResealConnections", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.ResealConnections(ctx, func(c *store.Connection) bool {
+			c.SealedKey = []byte("sealed again")
+			return true
+		})
+	}},
+	{"ConnectionOf", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.ConnectionOf(ctx, "sub_bob")
 	}},
 	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.PutConnection(ctx, h.connection, moment)
@@ -88,6 +99,7 @@ var billingCalls = []call[store.App]{
 		return a.Op(ctx, h.op.Kind, h.op.IdempotencyKey)
 	}},
 	{"OpByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.OpByID(ctx, h.op.ID) }},
+	{"Overtaken", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) { return a.Overtaken(ctx, h.op.ID) }},
 	{"PutOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.PutOp(ctx, turn(ctx, a), h.op.Op)
 	}},
@@ -113,10 +125,10 @@ var billingCalls = []call[store.App]{
 	}},
 
 	{"HearSubscription", "the provider's id", anyError, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Said: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
+		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Connection: h.connection.ID, Said: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
 	}},
 	{"HearSubscription", "the change that bought it", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Said: paid("sub_new", h.plan), Bought: h.change.ID, Now: moment})
+		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Connection: h.connection.ID, Said: paid("sub_new", h.plan), Bought: h.change.ID, Now: moment})
 	}},
 	{"HearCheckout", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.HearCheckout(ctx, turn(ctx, a), h.change.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
@@ -151,6 +163,9 @@ var billingCalls = []call[store.App]{
 	}},
 	{"Alerts", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return page(a.Alerts(ctx, store.Page{Limit: 100}, true))
+	}},
+	{"Raise", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.Raise(ctx, billing.Alert{Kind: billing.KeyRefused, ObjectID: "acct_1"}, moment)
 	}},
 	{"ResolveAlert", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.ResolveAlert(ctx, h.alertID, moment)

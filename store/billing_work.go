@@ -30,29 +30,33 @@ const (
 
 	WorkEvents WorkKind = "events" // read the provider's list of events
 	WorkSweep  WorkKind = "sweep"  // compare everything
+	WorkPrune  WorkKind = "prune"  // let go of what nobody needs any more
 )
 
 // Work is one thing to be done, by the application's clock. Whoever takes it does
 // so without removing it, so nothing is lost when they vanish.
 type Work struct {
-	Kind      WorkKind
-	Object    string
-	DueAt     int64
-	Tries     int    // that failed, in a row
-	Version   ids.ID // another one each time it is asked for
-	LastError string
+	Kind   WorkKind
+	Object string // the provider gives a name once, whichever account it is at
+	// Connection is the account that knows the object; zero where no account does.
+	Connection ids.ID
+	DueAt      int64
+	Tries      int    // that failed, in a row
+	Version    ids.ID // another one each time it is asked for
+	LastError  string
 }
 
-const workColumns = `kind, object, due_at, tries, version, last_error`
+const workColumns = `kind, object, connection_id, due_at, tries, version, last_error`
 
 var (
 	enqueueWork = declare("enqueue work", `
-		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
-		SELECT s.app_id, s.org_id, t.kind, t.object, t.due_at, $5
-		FROM app_state s CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) AS t (kind, object, due_at)
+		INSERT INTO work_queue (app_id, org_id, kind, object, connection_id, due_at, version)
+		SELECT s.app_id, s.org_id, t.kind, t.object, t.connection_id, t.due_at, $6
+		FROM app_state s CROSS JOIN unnest($2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS t (kind, object, connection_id, due_at)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, kind, object) DO UPDATE
-		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version`)
+		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version,
+			connection_id = coalesce(excluded.connection_id, work_queue.connection_id)`)
 
 	enqueuePlans = declare("enqueue plans", `
 		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
@@ -75,6 +79,10 @@ var (
 	dropWork = declare("drop work", `
 		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3`)
 
+	// A new key for the account may do what the one before could not.
+	hurryWork = declare("hurry work", `
+		UPDATE work_queue SET due_at = $2 WHERE app_id = $1 AND tries > 0 AND due_at > $2`)
+
 	repeatWork = declare("repeat work", `
 		UPDATE work_queue SET due_at = $5, tries = 0, last_error = NULL
 		WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4`)
@@ -86,8 +94,9 @@ var (
 
 func readWork(row pgx.CollectableRow) (w Work, err error) {
 	var lastError *string
-	err = row.Scan(&w.Kind, &w.Object, &w.DueAt, &w.Tries, &w.Version, &lastError)
-	w.LastError = orZero(lastError)
+	var connection *ids.ID
+	err = row.Scan(&w.Kind, &w.Object, &connection, &w.DueAt, &w.Tries, &w.Version, &lastError)
+	w.Connection, w.LastError = orZero(connection), orZero(lastError)
 	return w, err
 }
 
@@ -117,11 +126,13 @@ func (tx appTx) enqueue(ctx context.Context, work ...Work) error {
 		return nil
 	}
 	var kinds, objects []string
+	var connections []*ids.ID
 	var due []int64
 	for _, w := range once(work) {
 		kinds, objects, due = append(kinds, string(w.Kind)), append(objects, w.Object), append(due, w.DueAt)
+		connections = append(connections, orNull(w.Connection))
 	}
-	return tx.exec(ctx, enqueueWork, int64(len(kinds)), kinds, objects, due, ids.New())
+	return tx.exec(ctx, enqueueWork, int64(len(kinds)), kinds, objects, connections, due, ids.New())
 }
 
 // once keeps the first of each object: one statement cannot change a row twice.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"purser/billing"
 	"purser/ids"
@@ -178,33 +179,36 @@ func TestLeases(t *testing.T) {
 	t.Parallel()
 	a := newTenant(t, storetest.Open(t))
 	one, two := ids.New(), ids.New()
-	take := func(holder ids.ID, now, until int64) (store.Fence, bool) {
+	take := func(holder ids.ID, length time.Duration) (store.Fence, bool) {
 		t.Helper()
-		f, held, err := a.Lease(t.Context(), "identity:ann", holder, now, until)
+		f, held, err := a.Lease(t.Context(), "identity:ann", holder, length)
 		noError(t, err)
 		return f, held
 	}
-	first, held := take(one, 0, 100)
+	first, held := take(one, time.Hour)
 	if !held {
 		t.Fatal("a free lease is not to be had")
 	}
-	if _, held := take(two, 99, 200); held {
+	if _, held := take(two, time.Hour); held {
 		t.Error("two hold it")
 	}
-	again, held := take(one, 50, 150)
+	again, held := take(one, time.Hour)
 	if !held || again.Number <= first.Number {
 		t.Errorf("its holder does not get it again: %v, %v", again, held)
 	}
 	noError(t, a.Release(t.Context(), first)) // which it is no more
-	if _, held := take(two, 149, 200); held {
+	if _, held := take(two, time.Hour); held {
 		t.Error("an old fence has released it")
 	}
-	late, held := take(two, 150, 200)
+	if _, held := take(one, 0); !held { // and it has run out
+		t.Error("its holder cannot shorten it")
+	}
+	late, held := take(two, time.Hour)
 	if !held || late.Number <= again.Number {
 		t.Errorf("one that has run out is not to be had: %v, %v", late, held)
 	}
 	noError(t, a.Release(t.Context(), late))
-	if _, held := take(one, 151, 300); !held {
+	if _, held := take(one, time.Hour); !held {
 		t.Error("a released one is not to be had")
 	}
 
@@ -213,7 +217,7 @@ func TestLeases(t *testing.T) {
 		var wait sync.WaitGroup
 		for range cap(held) {
 			wait.Go(func() {
-				_, got, err := a.Lease(t.Context(), "identity:bob", ids.New(), 0, 100)
+				_, got, err := a.Lease(t.Context(), "identity:bob", ids.New(), time.Hour)
 				if err != nil {
 					t.Error(err)
 				}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/ids"
 )
 
 // What the tests of package store_test see beyond the doors.
@@ -35,6 +37,9 @@ const (
 	MaxAttempts = maxAttempts
 	MaxSlugs    = maxSlugs
 )
+
+// IDAt is the lowest id that can have been made at a moment.
+func IDAt(ms int64) ids.ID { return idAt(ms) }
 
 // PoolOf is what every method draws its connections from.
 func PoolOf(s *Store) *pgxpool.Pool { return s.pool }

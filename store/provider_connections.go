@@ -86,6 +86,20 @@ var (
 		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
 		WHERE app_id = $1`)
 
+	// A payment is at the account of what was sold: a subscription or a top-up.
+	selectConnectionOf = declare("select connection of object", `
+		SELECT s.connection_id FROM subscriptions s WHERE s.app_id = $1 AND s.provider_id = $2
+		UNION ALL
+		SELECT t.connection_id FROM topups t WHERE t.app_id = $1 AND t.session_id = $2
+		UNION ALL
+		SELECT s.connection_id
+		FROM provider_payments p JOIN subscriptions s ON s.app_id = $1 AND s.id = p.subscription_id
+		WHERE p.app_id = $1 AND p.charge_id = $2
+		UNION ALL
+		SELECT t.connection_id
+		FROM provider_payments p JOIN topups t ON t.app_id = $1 AND t.session_id = p.source_id
+		WHERE p.app_id = $1 AND p.charge_id = $2`)
+
 	setEventsAfter = declare("set events after", `
 		UPDATE provider_connections SET events_after = $3 WHERE app_id = $1 AND id = $2`)
 
@@ -139,6 +153,16 @@ func (a App) ConnectionByID(ctx context.Context, id ids.ID) (c Connection, err e
 		return err
 	})
 	return c, err
+}
+
+// ConnectionOf finds the account that has what the provider calls by this name: a
+// subscription, a top-up's page or a charge that we know.
+func (a App) ConnectionOf(ctx context.Context, object string) (id ids.ID, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		id, err = find(ctx, tx, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
+		return err
+	})
+	return id, err
 }
 
 // PutConnection changes the current account when the id is its own, and otherwise
@@ -202,14 +226,25 @@ func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (
 	if _, err := tx.execAny(ctx, enqueuePlans, now, ids.New()); err != nil {
 		return c, err
 	}
-	return c, tx.hint(ctx)
+	return c, tx.hurry(ctx, now)
 }
 
 func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now int64) (Connection, error) {
 	c.Mode, c.CreatedAt, c.ChangedAt = current.Mode, current.CreatedAt, now
 	secrets, until := c.secrets()
-	return c, tx.exec(ctx, updateConnection, 1, c.ID, c.Live, c.AccountID, c.SealedKey, orNull(c.KeyLastFour), orNull(c.EndpointID),
-		secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.ChangedAt)
+	if err := tx.exec(ctx, updateConnection, 1, c.ID, c.Live, c.AccountID, c.SealedKey, orNull(c.KeyLastFour), orNull(c.EndpointID),
+		secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.ChangedAt); err != nil {
+		return c, err
+	}
+	return c, tx.hurry(ctx, now)
+}
+
+// hurry has what failed tried again now.
+func (tx appTx) hurry(ctx context.Context, now int64) error {
+	if _, err := tx.execAny(ctx, hurryWork, now); err != nil {
+		return err
+	}
+	return tx.hint(ctx)
 }
 
 // SetEventsAfter notes up to where the provider's list of events was read.

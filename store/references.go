@@ -23,15 +23,19 @@ var (
 		WHERE s.app_id = $1`)
 )
 
-// refer makes the holder, a plan or a subscription, name exactly the features of
-// these terms.
-func (tx appTx) refer(ctx context.Context, holder ids.ID, terms metering.Terms) error {
+// refer makes the holder, a plan, a subscription or a change, name exactly the
+// features of these terms.
+func (tx appTx) refer(ctx context.Context, holder ids.ID, terms ...metering.Terms) error {
 	multiplied := make(map[ids.ID]bool)
-	for _, l := range terms.Limits {
-		multiplied[l.FeatureID] = false
-	}
-	for _, m := range terms.Multipliers {
-		multiplied[m.FeatureID] = true
+	for _, t := range terms {
+		for _, l := range t.Limits {
+			if !multiplied[l.FeatureID] {
+				multiplied[l.FeatureID] = false
+			}
+		}
+		for _, m := range t.Multipliers {
+			multiplied[m.FeatureID] = true
+		}
 	}
 	var named []ids.ID
 	var inMultiplier []bool

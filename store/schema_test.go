@@ -18,9 +18,10 @@ var (
 	// are asked before it is known which one a request, or work, is for.
 	controlTables = []string{"connection_directory", "key_directory", "work_hints"}
 
-	// listTables hold lists that are replaced as a whole, what is done with, and names
-	// that the provider has given up. No other table loses a row.
-	listTables = []string{"debtors", "feature_references", "provider_customers", "work_queue"}
+	// listTables hold lists that are replaced as a whole, what is done with, names that
+	// the provider has given up, and what is only good for a while. No other table loses
+	// a row.
+	listTables = []string{"debtors", "feature_references", "leases", "provider_customers", "webhook_events", "work_queue"}
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
 	// changes or goes.

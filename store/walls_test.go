@@ -63,7 +63,7 @@ var appCalls = []call[store.App]{
 		return a.UpdateFeature(ctx, h.feature.Key, metering.FeaturePatch{Name: new("Changed")}, moment)
 	}},
 	{"Progress", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.Progress(ctx)
+		return a.Progress(ctx, moment)
 	}},
 	{"CreatePlan", "", fault.FeatureNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
 		return createPlan(ctx, a, h.plan.ID)
@@ -162,13 +162,10 @@ var orgCalls = []call[store.Org]{
 		return nil, o.AddMember(ctx, h.owner)
 	}},
 	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
-		return nil, o.ChangeMember(ctx, h.owner.UserID, func(m tenancy.Member, _ int) (tenancy.Member, error) {
-			m.Role = tenancy.Support
-			return m, nil
-		})
+		return nil, o.By(actorOf(h.owner)).ChangeMember(ctx, h.owner.UserID, tenancy.Access{Role: tenancy.Owner})
 	}},
-	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
-		return nil, o.RemoveMember(ctx, h.owner.UserID, func(tenancy.Member, int) error { return nil })
+	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, fault.LastOwner, func(ctx context.Context, o store.Org, h household) (any, error) {
+		return nil, o.By(actorOf(h.owner)).RemoveMember(ctx, h.owner.UserID)
 	}},
 	{"Roster", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
 		return o.Roster(ctx)
@@ -194,7 +191,7 @@ var orgCalls = []call[store.Org]{
 		if err := inviteAtHome(ctx, h, id); err != nil {
 			return nil, err
 		}
-		return nil, o.WithdrawInvitation(ctx, id, moment)
+		return nil, o.By(actorOf(h.owner)).WithdrawInvitation(ctx, id, moment)
 	}},
 	{"AuditLog", "", "", "", "", func(ctx context.Context, o store.Org, h household) (any, error) {
 		if err := inviteAtHome(ctx, h, ids.New()); err != nil {

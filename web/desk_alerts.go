@@ -30,6 +30,10 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 		"Credits that found no room",
 		"This payment was collected, but its credits would take the balance past what a balance can hold, so they were left out. Refund it at the provider, or adjust the balance by hand once there is room.",
 	},
+	billing.KeyRefused: {
+		"An account does not take its key",
+		"The provider refuses the key, whose last characters are shown, that is stored for this account. What happens there, such as refunds, is not heard of; Purser tries again every few hours. Connect the account with a key that works: everything is then made up for.",
+	},
 	billing.ActionRefused: {
 		"The provider refused to cancel or to refund",
 		"Purser asked the provider to end this subscription, or to refund this invoice, and was refused for good. Do it there by hand: the customer pays for something that they do not have.",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"purser/billing"
 	"purser/fault"
@@ -16,7 +17,7 @@ import (
 func (d *desk) mispay(t *testing.T, identity string) {
 	t.Helper()
 	now := d.site.now()
-	_, err := d.tenant.PutConnection(t.Context(), store.Connection{
+	connection, err := d.tenant.PutConnection(t.Context(), store.Connection{
 		ID: ids.New(), Mode: store.StripeConnection, AccountID: "acct_1", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
 	}, now)
 	noError(t, err)
@@ -24,13 +25,13 @@ func (d *desk) mispay(t *testing.T, identity string) {
 	noError(t, err)
 	topUp := billing.TopUp{
 		ID: ids.New(), Identity: identity, Credit: billing.Grant{CreditID: credit.ID, CreditKey: credit.Key, Amount: 100},
-		AmountCents: 3000, Currency: "usd", CustomerID: "cus_1", ExpiresAt: now + 1000, Status: billing.TopUpOpen, CreatedAt: now,
+		AmountCents: 3000, Currency: "usd", ConnectionID: connection.ID, CustomerID: "cus_1", ExpiresAt: now + 1000, Status: billing.TopUpOpen, CreatedAt: now,
 	}
 	op := billing.Op{
 		ID: ids.New(), Kind: billing.OpTopUp, IdempotencyKey: ids.New().String(), Fingerprint: billing.Fingerprint{1},
 		Parameters: map[string]string{}, Step: billing.StepSession, Attempt: 1, State: billing.OpRunning, CreatedAt: now,
 	}
-	fence, held, err := d.tenant.Lease(t.Context(), "identity:"+identity, ids.New(), now, now+30_000)
+	fence, held, err := d.tenant.Lease(t.Context(), "identity:"+identity, ids.New(), 30*time.Second)
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}

@@ -46,7 +46,7 @@ func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
 	return true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
 }
 
-func seedPlace(user ids.ID) vault.Place { return vault.Place{Purpose: "totp seed", Row: user} }
+func seedPlace(user ids.ID) vault.Place { return vault.SeedOf(user) }
 
 // factorPage shows a new seed. It is kept nowhere yet: the form carries it back,
 // sealed for this person.

@@ -16,11 +16,17 @@ import (
 // connectionPrefix is how a connection's id begins in an address.
 const connectionPrefix = "con"
 
-// account is an application's account at the provider, ready to be talked to.
+// account is one of an application's accounts at the provider, ready to be talked
+// to.
 type account struct {
 	store.Connection
 	scope    tenancy.Scope
 	provider *stripe.Client
+}
+
+// work is something to be done with an object of the account.
+func (a account) work(kind store.WorkKind, object string, dueAt int64) store.Work {
+	return store.Work{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
 // clientName tells clients apart: a connection with another key has changed.
@@ -41,6 +47,40 @@ func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, er
 	}
 	provider, err := c.client(ctx, scope, connection)
 	return account{Connection: connection, scope: scope, provider: provider}, err
+}
+
+// accountAt gives the account of a connection, also one that was replaced: what was
+// sold there is known nowhere else. Zero stands for the current one.
+func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID) (account, error) {
+	if id.IsZero() {
+		return c.account(ctx, scope)
+	}
+	app := c.options.Store.App(scope)
+	connection, err := app.ConnectionByID(ctx, id)
+	if err != nil {
+		return account{}, err
+	}
+	keyed := connection
+	if connection.ReplacedAt != 0 {
+		if keyed, err = c.replaced(ctx, scope, connection); err != nil {
+			return account{}, err
+		}
+	}
+	provider, err := c.client(ctx, scope, keyed)
+	return account{Connection: connection, scope: scope, provider: provider}, err
+}
+
+// accountOf is accountAt for something that may be older than the note of its
+// account: then whatever is known of the object tells.
+func (c *Cashier) accountOf(ctx context.Context, scope tenancy.Scope, id ids.ID, object string) (account, error) {
+	if id.IsZero() && object != "" {
+		found, err := c.options.Store.App(scope).ConnectionOf(ctx, object)
+		if err != nil && !errors.Is(err, store.ErrUnknown) {
+			return account{}, err
+		}
+		id = found
+	}
+	return c.accountAt(ctx, scope, id)
 }
 
 func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) (store.Connection, error) {
@@ -75,7 +115,7 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 	if err != nil {
 		return nil, err
 	}
-	if err := c.options.Store.App(scope).Enqueue(ctx, rounds(now)...); err != nil {
+	if err := c.options.Store.App(scope).Enqueue(ctx, rounds(connection.ID, now)...); err != nil {
 		return nil, err
 	}
 	made := stripe.New(access)

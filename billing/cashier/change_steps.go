@@ -77,7 +77,7 @@ func (t *talk) stillUpgrade(ctx context.Context) error {
 	case err == nil && (order.Kind == billing.Upgrade || order.Kind == billing.Keep):
 		return nil
 	case err == nil:
-		err = fault.Newf(fault.OperationInProgress, "The subscription has changed since this was asked for first. Ask for it again, with a new idempotency key.")
+		err = errChangedSince()
 	}
 	return errors.Join(errOvertaken, err)
 }

@@ -60,12 +60,12 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 			}
 			op.Parameters[paramAct] = string(actTopUp)
 			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
-			op.Parameters[paramName] = s.Credit.Name
+			op.Parameters[paramName] = r.Amount.Credits() + " " + s.Credit.Name // on a bill it is "500 Tokens"
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
 			expires := setExpiry(op, now)
 			return store.Intent{Op: op, TopUp: &billing.TopUp{
 				ID: ids.New(), Identity: r.Identity, Credit: billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount},
-				AmountCents: r.AmountCents, Currency: r.Currency, CustomerID: with.customerID, Live: with.live,
+				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
 				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
 			}}, nil
 		},
@@ -202,7 +202,7 @@ func (t *talk) openPage(ctx context.Context, create func(context.Context, string
 	if err != nil {
 		return session, err
 	}
-	return session, t.app.Enqueue(ctx, store.Work{Kind: store.WorkSession, Object: session.ID, DueAt: session.ExpiresAt + lateness})
+	return session, t.app.Enqueue(ctx, t.work(store.WorkSession, session.ID, session.ExpiresAt+lateness))
 }
 
 // order is what the page has to say, all of it frozen with the op.

@@ -63,8 +63,7 @@ func (m *mortal) rest() {
 }
 
 // clock keeps those in the node who are about to act from doing so after its
-// death: before they take a lease, or note that something is done, they ask for
-// the time.
+// death: before they note that something is done, they ask for the time.
 func (m *mortal) clock(now func() time.Time) func() time.Time {
 	return func() time.Time {
 		select {
@@ -105,6 +104,8 @@ type deed struct {
 func (d deed) until(r *rig, m *mortal, key string) (bury func()) {
 	r.Helper()
 	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport, o.Now = m, m.clock(r.clock) })
+	// One that the node was about to take when it died runs out while others wait.
+	node.SetLease(5 * time.Second)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -124,6 +125,7 @@ func (d deed) until(r *rig, m *mortal, key string) (bury func()) {
 func (d deed) afterwards(r *rig, key string) string {
 	r.Helper()
 	r.later.Add(int64(2 * time.Minute))
+	storetest.Lapse(r.T, storetest.URL(r.T), r.app.ID.String())
 	r.cashier = r.newCashier()
 	r.settle()
 	page, err := d.do(r, r.cashier, key)

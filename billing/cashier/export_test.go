@@ -1,8 +1,12 @@
 package cashier
 
 import (
+	"context"
 	"slices"
 	"time"
+
+	"purser/store"
+	"purser/tenancy"
 )
 
 // EventTypes is what is listened to.
@@ -11,5 +15,28 @@ func EventTypes() []string { return slices.Clone(eventTypes) }
 // SetLimits has the cashier give up on a conversation, and end a portion of a
 // list, where a test can wait for it.
 func (c *Cashier) SetLimits(talk time.Duration, portion int) {
-	c.limits = limits{talk: talk, portion: portion}
+	c.limits.talk, c.limits.portion = talk, portion
 }
+
+// Visit looks whether there is something to do for an application, as a node does
+// that was woken.
+func (c *Cashier) Visit(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
+	return c.visit(ctx, scope)
+}
+
+// Drain is the job of that name.
+func (c *Cashier) Drain(ctx context.Context, scope tenancy.Scope) error {
+	return c.doJob(ctx, nil, store.Job{Name: drainJob, Scope: scope})
+}
+
+// Attend works for applications as they are woken, and leaves jobs alone.
+func (c *Cashier) Attend(ctx context.Context) error { return c.attendAll(ctx) }
+
+// The limits of a visit, and of a node.
+const (
+	VisitSize = maxBatches * batchSize
+	MaxAwake  = maxAwake
+)
+
+// SetLease has the cashier's leases run out where a test can wait for it.
+func (c *Cashier) SetLease(length time.Duration) { c.limits.lease = length }

@@ -34,7 +34,7 @@ func (c *Cashier) hearSubscription(ctx context.Context, with account, fence stor
 		h.bought = boughtBy(said)
 	}
 	app := c.options.Store.App(with.scope)
-	stored := store.Hearing{Fence: fence, Said: said.ProviderSubscription, Bought: h.bought, Now: now, Close: h.closes}
+	stored := store.Hearing{Fence: fence, Connection: with.ID, Said: said.ProviderSubscription, Bought: h.bought, Now: now, Close: h.closes}
 	if h.watched {
 		stored.Watch = nextLook
 	}
@@ -46,7 +46,7 @@ func (c *Cashier) hearSubscription(ctx context.Context, with account, fence stor
 	if len(projection.Actions)+len(projection.Settled) > 0 {
 		defer c.Wake(with.scope)
 	}
-	return projection.Subscription, app.Enqueue(ctx, charges(projection.Settled, now)...)
+	return projection.Subscription, app.Enqueue(ctx, with.charges(projection.Settled, now)...)
 }
 
 // boughtBy is the checkout that a subscription says it was made by; zero for one
@@ -61,11 +61,11 @@ func boughtBy(said stripe.Subscription) ids.ID {
 
 // charges asks for a look at what was collected: a refund may have been reported
 // before the payment was, when nobody knew whose it is.
-func charges(settled []billing.Payment, now int64) []store.Work {
+func (a account) charges(settled []billing.Payment, now int64) []store.Work {
 	var work []store.Work
 	for _, payment := range settled {
 		if payment.ChargeID != "" {
-			work = append(work, store.Work{Kind: store.WorkCharge, Object: payment.ChargeID, DueAt: now})
+			work = append(work, a.work(store.WorkCharge, payment.ChargeID, now))
 		}
 	}
 	return work
@@ -124,7 +124,7 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 	if checkout.Kind == store.TopUpCheckout {
 		_, err := app.HearTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
 		if err == nil && session.ChargeID != "" {
-			err = app.Enqueue(ctx, store.Work{Kind: store.WorkCharge, Object: session.ChargeID, DueAt: now})
+			err = app.Enqueue(ctx, with.work(store.WorkCharge, session.ChargeID, now))
 		}
 		return err
 	}

@@ -141,6 +141,57 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	})
 }
 
+// Of an identity's wishes the last one counts. One before it that was cut off is
+// not carried out afterwards, by whom ever.
+func TestTheLastWishCounts(t *testing.T) {
+	for name, again := range map[string]func(*rig, string){
+		"when the one before is found left behind": func(r *rig, _ string) { r.advance(2 * time.Minute) },
+		"when its caller asks again": func(r *rig, key string) {
+			_, err := r.upgradeWith(key)
+			wantFault(r, err, fault.OperationInProgress)
+			r.settle()
+		},
+	} {
+		// cutOff is an upgrade to "pro" that did not get as far as the provider.
+		cutOff := func(t *testing.T) (r *rig, key string) {
+			r = shop(t)
+			r.plan("max", 9900, grants("tokens", 1000*million))
+			s := r.subscribe("basic", cardPays)
+			key = fresh()
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+			_, err := r.upgradeWith(key)
+			wantFault(r, err, fault.ProviderUnavailable)
+			return r, key
+		}
+		t.Run("a dearer plan stays paid for "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			r.changed("max")
+			again(r, key)
+			r.wantOn("max", metering.StatusActive)
+			r.wantTokens(1010*million, 0)
+		})
+		t.Run("a cancellation stays "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			must[billing.Subscription](r)(r.cancel(true))
+			again(r, key)
+			if s := r.wantOn("basic", metering.StatusActive); !s.CancelAtPeriodEnd {
+				t.Error("it goes on")
+			}
+			r.wantTokens(10*million, 0)
+		})
+		t.Run("and of two that were cut off, the second is carried out "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/"})
+			_, err := r.change("max")
+			wantFault(t, err, fault.ProviderUnavailable)
+			again(r, key)
+			r.advance(2 * time.Minute)
+			r.wantOn("max", metering.StatusActive)
+			r.wantTokens(1010*million, 0)
+		})
+	}
+}
+
 // Stripe lives in the present. An application that went ahead in the sandbox
 // would date everything wrong there.
 func TestAnApplicationInTheFutureIsNotConnectedToStripe(t *testing.T) {

@@ -48,7 +48,10 @@ func (c *Cashier) Run(ctx context.Context) error {
 func (c *Cashier) doJob(ctx context.Context, jobs *store.Jobs, job store.Job) error {
 	switch job.Name {
 	case drainJob:
-		_, err := c.visit(ctx, job.Scope) // what is left, the next sweep finds
+		more, err := c.visit(ctx, job.Scope)
+		if more {
+			c.Wake(job.Scope) // and what nobody hears of, the next sweep finds
+		}
 		return err
 	case sweepJob:
 		found, err := c.options.Store.Directory().ScopesWithWork(ctx, c.realNow(), maxFound)

@@ -14,13 +14,14 @@ import (
 	"purser/tenancy"
 )
 
-// The pauses between two looks at a lease that another node holds.
+// The pauses between two looks at a lease that another node holds. On each node one
+// waits for it, whoever else is behind them, so looking often costs little.
 const (
-	shortestPause = 20 * time.Millisecond
-	longestPause  = 500 * time.Millisecond
+	shortestPause = 5 * time.Millisecond
+	longestPause  = 50 * time.Millisecond
 )
 
-// ofIdentity names an identity without saying who it is: leases stay for good.
+// ofIdentity names an identity without saying who it is: leases outlast the talk.
 func ofIdentity(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return "identity:" + hex.EncodeToString(sum[:])
@@ -55,8 +56,7 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 func (c *Cashier) lease(ctx context.Context, scope tenancy.Scope, name string) (store.Fence, error) {
 	holder, pause := ids.New(), shortestPause
 	for {
-		now := c.realNow()
-		fence, held, err := c.options.Store.App(scope).Lease(ctx, name, holder, now, now+leaseTime.Milliseconds())
+		fence, held, err := c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
 		if held || err != nil {
 			return fence, err
 		}

@@ -14,6 +14,7 @@ import (
 	"purser/billing/sandbox"
 	"purser/metering"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // told is a webhook that has not been brought yet.
@@ -143,7 +144,7 @@ func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
 
 	// The answer that says "basic" has left. Until it arrives, the lease runs out and
 	// somebody else upgrades.
-	r.later.Add(int64(2 * time.Minute))
+	storetest.Lapse(t, storetest.URL(t), r.app.ID.String())
 	r.changed("pro")
 	r.wantOn("pro", metering.StatusActive)
 	close(way.goOn)

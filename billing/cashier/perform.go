@@ -1,6 +1,7 @@
 package cashier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -48,8 +49,9 @@ type request struct {
 
 // buyer is who pays, at the provider. It is empty where the provider has no part.
 type buyer struct {
-	customerID string
-	live       bool
+	connectionID ids.ID
+	customerID   string
+	live         bool
 }
 
 // perform answers a request: with the first answer when it was answered before,
@@ -59,51 +61,52 @@ func (c *Cashier) perform(ctx context.Context, scope tenancy.Scope, r request) (
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.talk)
 	defer cancel()
 	err = c.withLease(ctx, scope, ofIdentity(r.identity), func(ctx context.Context, fence store.Fence) error {
-		rec, err = c.begun(ctx, scope, fence, r)
+		var fresh bool
+		rec, fresh, err = c.begun(ctx, scope, fence, r)
 		if err != nil || rec.State == billing.OpDone {
 			return err
 		}
-		rec, err = c.converse(ctx, scope, fence, rec, billing.Caller)
+		rec, err = c.converse(ctx, scope, fence, rec, billing.Caller, fresh)
 		return err
 	})
 	return rec, told(err)
 }
 
-// begun finds the op of the request, or decides and stores it.
-func (c *Cashier) begun(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (store.OpRecord, error) {
+// begun finds the op of the request, or decides and stores it, and says which.
+func (c *Cashier) begun(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (rec store.OpRecord, fresh bool, err error) {
 	app := c.options.Store.App(scope)
-	rec, err := app.Op(ctx, r.kind, r.idempotencyKey)
+	rec, err = app.Op(ctx, r.kind, r.idempotencyKey)
 	if err == nil {
-		return rec, rec.Repeats(r.fingerprint)
+		return rec, false, rec.Repeats(r.fingerprint)
 	}
 	if !errors.Is(err, store.ErrUnknown) {
-		return rec, err
+		return rec, false, err
 	}
 	// The decision rests on what the provider says now, and not on which webhooks
 	// have arrived.
 	if err := c.refresh(ctx, scope, fence, r.identity); err != nil {
-		return rec, err
+		return rec, false, err
 	}
 	with, err := c.buyer(ctx, scope, r)
 	if err != nil {
-		return rec, err
+		return rec, false, err
 	}
 	now, err := c.Now(ctx, scope)
 	if err != nil {
-		return rec, err
+		return rec, false, err
 	}
 	op := billing.Op{
-		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint,
+		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
 		Parameters: map[string]string{}, Attempt: 1, State: billing.OpRunning, CreatedAt: now,
 	}
-	rec, began, err := app.Begin(ctx, store.Beginning{
+	rec, fresh, err = app.Begin(ctx, store.Beginning{
 		Fence: fence, Identity: r.identity, PlanKey: r.planKey, CreditKey: r.creditKey, Op: op, Now: now,
 		Decide: func(s store.Standing) (store.Intent, error) { return r.decide(s, op, with, now) },
 	})
-	if err == nil && !began {
+	if err == nil && !fresh {
 		err = rec.Repeats(r.fingerprint)
 	}
-	return rec, err
+	return rec, fresh, err
 }
 
 // refresh hears what the provider has to say about the identity's subscription.
@@ -112,7 +115,7 @@ func (c *Cashier) refresh(ctx context.Context, scope tenancy.Scope, fence store.
 	if err != nil || current == nil || current.Local() {
 		return err
 	}
-	with, err := c.account(ctx, scope)
+	with, err := c.accountAt(ctx, scope, current.ConnectionID)
 	if err != nil {
 		return err
 	}
@@ -136,22 +139,24 @@ func (c *Cashier) buyer(ctx context.Context, scope tenancy.Scope, r request) (bu
 	}
 	with, err := c.account(ctx, scope)
 	if err != nil || r.kind != billing.OpTopUp {
-		return buyer{live: with.Live}, err
+		return buyer{connectionID: with.ID, live: with.Live}, err
 	}
 	id, err := c.customer(ctx, with, r.identity)
-	return buyer{customerID: id, live: with.Live}, err
+	return buyer{connectionID: with.ID, customerID: id, live: with.Live}, err
 }
 
-// converse carries an op through. It gives the op as it was closed.
-func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OpRecord, asker billing.Asker) (store.OpRecord, error) {
+// converse carries an op through, which is fresh when it was decided under the same
+// lease. It gives the op as it was closed.
+func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OpRecord, asker billing.Asker, fresh bool) (store.OpRecord, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
 		return rec, err
 	}
-	with, err := c.account(ctx, scope)
+	with, err := c.accountOf(ctx, scope, rec.ConnectionID, about(rec))
 	if err != nil {
 		return rec, err
 	}
+	rec.ConnectionID = with.ID // kept with the first call
 	app := c.options.Store.App(scope)
 	if rec.State == billing.OpFailed {
 		// The caller repeats what was given up: it is taken up again, and found again
@@ -162,10 +167,21 @@ func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store
 		rec.State = billing.OpRunning
 	}
 	t := &talk{c: c, app: app, fence: fence, rec: rec, asker: asker, now: now, account: with}
-	if err := t.concluded(ctx, t.carryOut(ctx)); err != nil {
-		return t.rec, err
+	if !fresh {
+		err = t.stillWanted(ctx)
+	}
+	if err == nil {
+		err = t.carryOut(ctx)
+	}
+	if err := t.concluded(ctx, err); err != nil {
+		return t.rec, c.noticed(ctx, with, err)
 	}
 	return t.app.OpByID(ctx, rec.ID)
+}
+
+// about is the provider's object that an op was begun for; empty for none.
+func about(rec store.OpRecord) string {
+	return cmp.Or(rec.Parameters[paramSubscription], rec.Parameters[paramObject])
 }
 
 // carryOut goes through the steps that the op's act consists of.

@@ -10,15 +10,16 @@ import (
 	"purser/billing/stripe"
 	"purser/ids"
 	"purser/store"
+	"purser/tenancy"
 )
 
 // recover goes on with an op that was left behind.
-func (c *Cashier) recover(ctx context.Context, with account, w store.Work) error {
+func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, w store.Work) error {
 	id, err := uuid.Parse(w.Object)
 	if err != nil {
 		return err
 	}
-	app := c.options.Store.App(with.scope)
+	app := c.options.Store.App(scope)
 	rec, err := app.OpByID(ctx, ids.ID(id))
 	if err != nil {
 		return known(err)
@@ -27,13 +28,13 @@ func (c *Cashier) recover(ctx context.Context, with account, w store.Work) error
 	if rec.Kind == billing.OpAction {
 		lease = ofAction(rec.Parameters[paramObject])
 	}
-	return c.withLease(ctx, with.scope, lease, func(ctx context.Context, fence store.Fence) error {
+	return c.withLease(ctx, scope, lease, func(ctx context.Context, fence store.Fence) error {
 		// Again: whoever held the lease may have finished it.
 		rec, err := app.OpByID(ctx, ids.ID(id))
 		if err != nil || rec.State != billing.OpRunning {
 			return known(err)
 		}
-		_, err = c.converse(ctx, with.scope, fence, rec, billing.Background)
+		_, err = c.converse(ctx, scope, fence, rec, billing.Background, false)
 		if final(err) {
 			c.options.Log.Warn("cashier: an op was given up", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
 			return nil // it is closed; there is nothing left to try
@@ -46,7 +47,7 @@ func (c *Cashier) recover(ctx context.Context, with account, w store.Work) error
 func (t *talk) action(ctx context.Context) error {
 	object := t.rec.Parameters[paramObject]
 	var err error
-	after := store.Work{Kind: store.WorkSubscription, Object: object}
+	after := t.work(store.WorkSubscription, object, 0)
 	switch billing.ActionKind(t.rec.Parameters[paramAction]) {
 	case billing.CancelNow:
 		err = t.cancelNow(ctx, object)

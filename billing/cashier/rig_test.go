@@ -37,6 +37,8 @@ type rig struct {
 	sandbox *sandbox.Server
 	http    *httptest.Server
 	key     ids.ID // of the key that uses are tracked with; zero until there is one
+	// elsewhere is whose world a second account of the application is in; zero for none.
+	elsewhere ids.ID
 
 	later   atomic.Int64 // nanoseconds by which the clocks of everybody here are ahead
 	idle    atomic.Bool  // nobody attends to what is due
@@ -74,7 +76,7 @@ func start(t *testing.T) *rig {
 	log := r.logger()
 	r.sandbox = sandbox.New(sandbox.Options{
 		Documents: documents{r.store.Worlds()}, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
-		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == r.app.ID, nil },
+		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == r.app.ID || app == r.elsewhere, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app.ID, nil },
 		Deliver:   r.deliver,
 		Settle: func(ctx context.Context, app ids.ID) error {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"purser/billing/stripe"
+	"purser/ids"
 	"purser/store"
+	"purser/tenancy"
 )
 
 const (
@@ -30,27 +32,53 @@ const (
 	portionSize = 2000
 	// roundTime is how long reading a portion may take.
 	roundTime = 50 * time.Second
+	// pruneTime is between two looks for what nobody needs any more, of which pruneSize
+	// goes in one transaction and as much as fits into roundTime at once.
+	pruneTime = int64(24 * time.Hour / time.Millisecond)
+	pruneSize = 1000
 )
 
-// rounds is the work that comes back by itself as long as there is an account.
-func rounds(now int64) []store.Work {
+// rounds is the work that comes back by itself as long as there is an account. Each
+// account has its own, which its name tells apart.
+func rounds(connection ids.ID, now int64) []store.Work {
+	name := connection.Format(connectionPrefix)
 	return []store.Work{
-		{Kind: store.WorkEvents, DueAt: now + eventsTime},
-		{Kind: store.WorkSweep, DueAt: now + sweepTime},
+		{Kind: store.WorkEvents, Object: name, Connection: connection, DueAt: now + eventsTime},
+		{Kind: store.WorkSweep, Object: name, Connection: connection, DueAt: now + sweepTime},
+		{Kind: store.WorkPrune, DueAt: now + pruneTime},
 	}
+}
+
+// rest is the part of a round that is for later: where a list is gone on with.
+func (a account) rest(kind store.WorkKind, dueAt int64, place ...string) store.Work {
+	return a.work(kind, strings.Join(append([]string{a.ID.Format(connectionPrefix)}, place...), " "), dueAt)
+}
+
+// placeOf is where a round goes on; nothing for one that begins.
+func (a account) placeOf(w store.Work) []string {
+	return strings.Fields(strings.TrimPrefix(w.Object, a.ID.Format(connectionPrefix)))
+}
+
+// again is when a round comes back. One that names no account is from before they
+// had names, and each account has another by now.
+func again(w store.Work, at int64) int64 {
+	if w.Connection.IsZero() {
+		return 0
+	}
+	return at
 }
 
 // readEvents finds the events whose webhook never came. It reads from the newest
 // back to those that were read before, or goes on where a portion has ended.
-func (c *Cashier) readEvents(ctx context.Context, with account, place string) (next int64, err error) {
+func (c *Cashier) readEvents(ctx context.Context, with account, w store.Work) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
 	}
-	since := with.EventsAfter - overlapTime
-	began, behind, goesOn := strings.Cut(place, " ")
-	if goesOn {
-		if since, err = strconv.ParseInt(began, 10, 64); err != nil {
+	since, behind, goesOn := with.EventsAfter-overlapTime, "", false
+	if place := with.placeOf(w); len(place) == 2 {
+		goesOn, behind = true, place[1]
+		if since, err = strconv.ParseInt(place[0], 10, 64); err != nil {
 			return 0, err
 		}
 	}
@@ -74,7 +102,7 @@ func (c *Cashier) readEvents(ctx context.Context, with account, place string) (n
 	app := c.options.Store.App(with.scope)
 	if read.full {
 		// Before the mark moves: what lies between is this work's from here on.
-		rest := store.Work{Kind: store.WorkEvents, Object: strconv.FormatInt(since, 10) + " " + read.last, DueAt: now}
+		rest := with.rest(store.WorkEvents, now, strconv.FormatInt(since, 10), read.last)
 		if err := app.Enqueue(ctx, rest); err != nil {
 			return 0, err
 		}
@@ -82,7 +110,7 @@ func (c *Cashier) readEvents(ctx context.Context, with account, place string) (n
 	if goesOn {
 		return 0, nil
 	}
-	return now + eventsTime, app.SetEventsAfter(ctx, with.ID, newest)
+	return again(w, now+eventsTime), app.SetEventsAfter(ctx, with.ID, newest)
 }
 
 // portion is how far a list was read.
@@ -127,7 +155,7 @@ func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stri
 	var work []store.Work
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
-			work = append(work, workFor(event, now)...)
+			work = append(work, workFor(with.ID, event, now)...)
 		}
 	}
 	return app.Enqueue(ctx, work...)
@@ -142,21 +170,24 @@ const (
 
 // sweep has everything compared. Events are kept for a month, and some are never
 // made, so this lists the objects themselves: one piece of work for each list.
-func (c *Cashier) sweep(ctx context.Context, with account, place string) (next int64, err error) {
+func (c *Cashier) sweep(ctx context.Context, with account, w store.Work) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
 	}
-	if list, behind, begun := strings.Cut(place, " "); begun {
-		return 0, c.sweepList(ctx, with, list, behind, now)
+	if place := with.placeOf(w); len(place) > 0 {
+		return 0, c.sweepList(ctx, with, place[0], strings.Join(place[1:], ""), now)
 	}
 	app := c.options.Store.App(with.scope)
 	for _, list := range []string{sweepSubscriptions, sweepRefunds, sweepDisputes} {
-		if err := app.Enqueue(ctx, store.Work{Kind: store.WorkSweep, Object: list + " ", DueAt: now}); err != nil {
+		if err := app.Enqueue(ctx, with.rest(store.WorkSweep, now, list)); err != nil {
 			return 0, err
 		}
 	}
-	return now + sweepTime, app.EnqueuePlans(ctx, now)
+	if with.ReplacedAt != 0 { // it sells nothing any more
+		return again(w, now+sweepTime), nil
+	}
+	return again(w, now+sweepTime), app.EnqueuePlans(ctx, now)
 }
 
 // sweepList has a portion of a list looked at, from behind an object on.
@@ -173,7 +204,7 @@ func (c *Cashier) sweepList(ctx context.Context, with account, list, behind stri
 	err := read(ctx, now-sweepBack, behind, func(listed stripe.Listed) error {
 		if listed.About != "" && !seen[listed.About] {
 			seen[listed.About] = true
-			work = append(work, store.Work{Kind: kind, Object: listed.About, DueAt: now})
+			work = append(work, with.work(kind, listed.About, now))
 		}
 		return so.one(listed.ID)
 	})
@@ -181,7 +212,7 @@ func (c *Cashier) sweepList(ctx context.Context, with account, list, behind stri
 		return err
 	}
 	if so.full {
-		work = append(work, store.Work{Kind: store.WorkSweep, Object: list + " " + so.last, DueAt: now})
+		work = append(work, with.rest(store.WorkSweep, now, list, so.last))
 	}
 	for part := range slices.Chunk(work, enqueueSize) {
 		if err := c.options.Store.App(with.scope).Enqueue(ctx, part...); err != nil {
@@ -189,4 +220,15 @@ func (c *Cashier) sweepList(ctx context.Context, with account, list, behind stri
 		}
 	}
 	return nil
+}
+
+// prune lets go of what nobody needs any more. The provider has no part in it.
+func (c *Cashier) prune(ctx context.Context, scope tenancy.Scope) (next int64, err error) {
+	for more := true; more; {
+		if more, err = c.options.Store.App(scope).Prune(ctx, pruneSize); err != nil {
+			return 0, err
+		}
+	}
+	now, err := c.Now(ctx, scope)
+	return now + pruneTime, err
 }

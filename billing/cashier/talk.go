@@ -101,6 +101,33 @@ func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Co
 	}
 }
 
+// stillWanted refuses an op after which something else was asked of the same
+// subscription: of an identity's wishes the last one counts. Carried out late, an
+// earlier one would undo it, and may charge for that.
+func (t *talk) stillWanted(ctx context.Context) error {
+	if t.rec.Kind == billing.OpTopUp || t.rec.Kind == billing.OpAction {
+		return nil
+	}
+	overtaken, err := t.app.Overtaken(ctx, t.rec.ID)
+	if err != nil || !overtaken {
+		return err
+	}
+	switch act(t.rec.Parameters[paramAct]) { // which may tell the caller more
+	case actUpgrade:
+		err = t.stillUpgrade(ctx)
+	case actCheckout:
+		err = t.stillForSale(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(errOvertaken, errChangedSince())
+}
+
+func errChangedSince() error {
+	return fault.Newf(fault.OperationInProgress, "The subscription has changed since this was asked for first. Ask for it again, with a new idempotency key.")
+}
+
 // subscription is the provider's, as it stands.
 func (t *talk) subscription(ctx context.Context) (stripe.Subscription, error) {
 	if t.seen == nil {

@@ -15,6 +15,9 @@ import (
 func TestScenario41_APaidTopUpIsCreditedOnce(t *testing.T) {
 	r := shop(t)
 	page := r.topUp(3000)
+	if sold := r.asked("POST /v1/checkout/sessions")[0].Get("line_items[0][price_data][product_data][name]"); sold != "0.03 tokens" {
+		t.Errorf("the bill says %q", sold)
+	}
 	r.wantTokens(0, 0)
 	r.pay(page.URL, cardPays)
 	r.settle()

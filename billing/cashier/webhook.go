@@ -78,7 +78,7 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	kept := store.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
-	work := workFor(event, now)
+	work := workFor(at.ID, event, now)
 	if event.Live != at.Live || len(work) == 0 {
 		kept.Outcome, work = outcomeIgnored, nil
 	}
@@ -89,9 +89,9 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	return nil
 }
 
-// workFor is what an event wakes: its object by name, whatever the event says
-// about it.
-func workFor(event stripe.Event, now int64) []store.Work {
+// workFor is what an event of the account wakes: its object by name, whatever the
+// event says about it.
+func workFor(connection ids.ID, event stripe.Event, now int64) []store.Work {
 	kinds := map[string]store.WorkKind{
 		"checkout.session":      store.WorkSession,
 		"subscription":          store.WorkSubscription,
@@ -108,5 +108,5 @@ func workFor(event stripe.Event, now int64) []store.Work {
 	if !known || event.Object.ID == "" || event.ID == "" {
 		return nil
 	}
-	return []store.Work{{Kind: kind, Object: event.Object.ID, DueAt: now}}
+	return []store.Work{{Kind: kind, Object: event.Object.ID, Connection: connection, DueAt: now}}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
 	"purser/billing"
 	"purser/billing/stripe"
@@ -17,88 +16,18 @@ import (
 	"purser/tenancy"
 )
 
+// The pauses after failures: they double.
 const (
-	// batchSize is how much work is taken off the queue at once, and maxWorkers how
-	// much of it is done at the same time for one application.
-	batchSize  = 50
-	maxWorkers = 4
-	// maxBatches bounds one visit to a queue: whoever has much to do must not keep
-	// others waiting. maxVisits bounds what somebody waits for: a queue that has not
-	// emptied by then never does.
-	maxBatches = 4
-	maxVisits  = 100
-
-	// The pauses after failures: they double.
 	firstPause = int64(2 * time.Second / time.Millisecond)
 	lastPause  = int64(time.Hour / time.Millisecond)
 )
-
-// Settle works off all that is due for the application, by its clock, and what
-// comes of that.
-func (c *Cashier) Settle(ctx context.Context, app ids.ID) error {
-	scope, err := c.options.Store.Directory().ScopeOf(ctx, app)
-	if err != nil {
-		return err
-	}
-	unlock, err := c.locks.lock(ctx, queueOf(scope))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for range maxVisits {
-		if emptied, err := c.drain(ctx, scope); err != nil || emptied {
-			return err
-		}
-	}
-	return errors.New("cashier: the queue of an application does not empty")
-}
-
-// visit works off some of what is due, and reports whether there is more. Where
-// somebody in this process is at it already, it leaves them to it: were it to wait,
-// then one application's visitors would keep all others from being visited.
-func (c *Cashier) visit(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
-	unlock, free := c.locks.tryLock(queueOf(scope))
-	if !free {
-		return false, nil
-	}
-	defer unlock()
-	emptied, err := c.drain(ctx, scope)
-	return !emptied, err
-}
-
-func queueOf(scope tenancy.Scope) string { return "queue " + scope.AppID.String() }
-
-// drain works off what is due, as far as one visit goes. The queue's lock must be
-// held.
-func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (emptied bool, err error) {
-	app := c.options.Store.App(scope)
-	for range maxBatches {
-		now, err := c.Now(ctx, scope)
-		if err != nil {
-			return false, err
-		}
-		due, err := app.DueWork(ctx, now, batchSize)
-		if err != nil || len(due) == 0 {
-			return true, err
-		}
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(maxWorkers)
-		for _, w := range due {
-			group.Go(func() error { return c.attend(groupCtx, scope, w) })
-		}
-		if err := group.Wait(); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
-}
 
 // attend does one piece of work, and puts it off when that fails. Its own error
 // is one of the database.
 func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work) error {
 	app := c.options.Store.App(scope)
 	limit := c.limits.talk
-	if w.Kind == store.WorkEvents || w.Kind == store.WorkSweep {
+	if w.Kind == store.WorkEvents || w.Kind == store.WorkSweep || w.Kind == store.WorkPrune {
 		limit = roundTime
 	}
 	doing, cancel := context.WithTimeout(ctx, limit)
@@ -111,15 +40,20 @@ func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work)
 	if clockErr != nil {
 		return clockErr
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, errLetGo) {
 		return app.FinishWork(ctx, w, next)
 	}
 	c.options.Log.Warn("cashier: work is put off", "kind", string(w.Kind), "object", w.Object, "tries", w.Tries+1,
 		"app", scope.AppID.Format(ids.Application), "cause", err)
-	return app.PostponeWork(ctx, w, reason(err), now+pauseAfter(w.Tries))
+	return app.PostponeWork(ctx, w, reason(err), now+pauseAfter(err, w.Tries))
 }
 
-func pauseAfter(tries int) int64 { return min(firstPause<<min(tries, 20), lastPause) }
+func pauseAfter(err error, tries int) int64 {
+	if stripe.Is(err, stripe.Unauthorized) {
+		return lockedOutPause
+	}
+	return min(firstPause<<min(tries, 20), lastPause)
+}
 
 // reason is what people read of an error.
 func reason(err error) string {
@@ -138,20 +72,29 @@ func reason(err error) string {
 // do does one piece of work, and says when to look at its object again; zero for
 // never.
 func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Work) (next int64, err error) {
-	if w.Kind == store.WorkFree {
+	switch w.Kind {
+	case store.WorkFree:
 		return c.renewFree(ctx, scope, w)
+	case store.WorkOp:
+		return 0, c.recover(ctx, scope, w)
+	case store.WorkPrune:
+		return c.prune(ctx, scope)
 	}
-	with, err := c.account(ctx, scope)
+	with, err := c.accountOf(ctx, scope, w.Connection, w.Object)
 	if err != nil {
 		return 0, c.unconfigured(ctx, scope, w, err)
 	}
+	next, err = c.ask(ctx, with, w)
+	return next, c.noticed(ctx, with, err)
+}
+
+// ask does a piece of work for which the account is asked.
+func (c *Cashier) ask(ctx context.Context, with account, w store.Work) (next int64, err error) {
 	switch w.Kind {
 	case store.WorkPlan:
 		return 0, c.syncPlan(ctx, with, w)
 	case store.WorkArchive:
 		return 0, c.archivePrice(ctx, with, w.Object)
-	case store.WorkOp:
-		return 0, c.recover(ctx, with, w)
 	case store.WorkSession:
 		return c.lookAtSession(ctx, with, w.Object)
 	case store.WorkSubscription:
@@ -161,11 +104,11 @@ func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Work) (ne
 	case store.WorkInvoice, store.WorkSchedule, store.WorkRefund, store.WorkDispute:
 		return 0, c.lookBehind(ctx, with, w)
 	case store.WorkCustomer:
-		return 0, c.options.Store.App(scope).ForgetCustomer(ctx, with.ID, w.Object)
+		return 0, c.options.Store.App(with.scope).ForgetCustomer(ctx, with.ID, w.Object)
 	case store.WorkEvents:
-		return c.readEvents(ctx, with, w.Object)
+		return c.readEvents(ctx, with, w)
 	case store.WorkSweep:
-		return c.sweep(ctx, with, w.Object)
+		return c.sweep(ctx, with, w)
 	}
 	return 0, fmt.Errorf("cashier: nobody knows how to do work of the kind %q", w.Kind)
 }
@@ -262,7 +205,7 @@ func (c *Cashier) lookAtCharge(ctx context.Context, with account, id string) err
 // lookBehind finds the object that matters behind one that only points to it,
 // and has that looked at.
 func (c *Cashier) lookBehind(ctx context.Context, with account, w store.Work) (err error) {
-	behind := store.Work{Kind: store.WorkSubscription}
+	behind := with.work(store.WorkSubscription, "", 0)
 	switch w.Kind {
 	case store.WorkInvoice:
 		_, behind.Object, err = with.provider.Invoice(ctx, w.Object)

@@ -66,7 +66,7 @@ func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	var distribute bool
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
 	flags.BoolVar(&distribute, "distribute", false, "spread the tables over the nodes of a Citus cluster")
-	if err := c.parse(flags, args, stderr); err != nil {
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, nil)))

@@ -56,6 +56,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		BaseURL:   c.baseURL,
 		Secret:    secret.derive("sandbox keys"),
 		Admits:    p.admits,
+		Seller:    p.seller,
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
 		Settle:    p.cashier.Settle,
@@ -109,6 +110,16 @@ func (p *payments) admits(ctx context.Context, app ids.ID) (bool, error) {
 		return true, nil
 	}
 	return connection.Mode == store.SandboxConnection, err
+}
+
+// seller is the name of an application, which payers see.
+func (p *payments) seller(ctx context.Context, app ids.ID) (string, error) {
+	scope, err := p.store.Directory().ScopeOf(ctx, app)
+	if err != nil {
+		return "", err
+	}
+	application, err := p.store.Org(scope.OrgID).Application(ctx, app)
+	return application.Name, err
 }
 
 // authorize finds whose sandbox a request may steer.

@@ -43,7 +43,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.StringVar(&c.addr, "addr", c.addr, "address to listen on (PURSER_ADDR)")
 	withDemo := flags.Bool("demo", false, "fill an empty database with an organization to look around in")
-	if err := c.parse(flags, args, stderr); err != nil {
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	if err := c.checkAddr(); err != nil {
@@ -114,15 +114,21 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := greet(ctx, stdout, c.baseURL, site); err != nil {
 		return err
 	}
-	return serveWith(ctx, listener, app, payments, log)
+	loops := []func(context.Context) error{payments.run}
+	if c.previousKey != "" {
+		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.run)
+	}
+	return serveWith(ctx, listener, app, loops, log)
 }
 
-// serveWith serves while the loops of payments run. They end after the last
-// request, which may still need them, and the server ends when they fail.
-func serveWith(ctx context.Context, listener net.Listener, app http.Handler, payments *payments, log *slog.Logger) error {
+// serveWith serves while the loops run. They end after the last request, which may
+// still need them, and the server ends when one fails.
+func serveWith(ctx context.Context, listener net.Listener, app http.Handler, loops []func(context.Context) error, log *slog.Logger) error {
 	group, serving := errgroup.WithContext(ctx)
-	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group.Go(func() error { return payments.run(loops) })
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	for _, loop := range loops {
+		group.Go(func() error { return loop(running) })
+	}
 	group.Go(func() error {
 		defer stop()
 		return serveUntilDone(serving, listener, app, log)

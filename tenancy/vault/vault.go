@@ -24,6 +24,9 @@ type Place struct {
 	Row     ids.ID // the connection or the person whose it is
 }
 
+// SeedOf is the place of a person's authenticator seed.
+func SeedOf(user ids.ID) Place { return Place{Purpose: "totp seed", Row: user} }
+
 // Vault seals and opens. It is safe for concurrent use.
 type Vault struct {
 	random  io.Reader

@@ -1,0 +1,145 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+const (
+	// batchSize is how much work is taken off the queue at once, and maxWorkers how
+	// much of it is done at the same time for one application.
+	batchSize  = 50
+	maxWorkers = 4
+	// maxBatches bounds one visit to a queue: whoever has much to do must not keep
+	// others waiting. maxVisits bounds what somebody waits for: a queue that has not
+	// emptied by then never does.
+	maxBatches = 4
+	maxVisits  = 100
+
+	// queueLease is the lease of whoever works off an application's queue. On several
+	// nodes all would ask the provider the same, and wait for each other. It is held
+	// for a third of what others are, anew for each batch: it keeps work from being
+	// done twice, and when it has run out too early, twice it is.
+	queueLease    = "queue"
+	queueFraction = 3
+)
+
+// left is what a visit to a queue leaves there.
+type left int
+
+const (
+	leftNothing left = iota
+	leftMore
+	leftToOthers // another node is at it
+)
+
+// Settle works off all that is due for the application, by its clock, and what
+// comes of that. What another node is at is waited for.
+func (c *Cashier) Settle(ctx context.Context, app ids.ID) error {
+	scope, err := c.options.Store.Directory().ScopeOf(ctx, app)
+	if err != nil {
+		return err
+	}
+	unlock, err := c.locks.lock(ctx, queueOf(scope))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for visits := 0; visits < maxVisits; {
+		now, err := c.drain(ctx, scope)
+		if err != nil || now == leftNothing {
+			return err
+		}
+		if now == leftMore {
+			visits++
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(longestPause):
+		}
+	}
+	return errors.New("cashier: the queue of an application does not empty")
+}
+
+// visit works off some of what is due, and reports whether there is more. Where
+// somebody is at it already, on this node or another, it leaves them to it: were it
+// to wait, then one application's visitors would keep all others from being visited.
+func (c *Cashier) visit(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
+	unlock, free := c.locks.tryLock(queueOf(scope))
+	if !free {
+		return false, nil
+	}
+	defer unlock()
+	now, err := c.drain(ctx, scope)
+	return now == leftMore, err
+}
+
+func queueOf(scope tenancy.Scope) string { return "queue " + scope.AppID.String() }
+
+// drain works off what is due, as far as one visit goes. The queue's lock on this
+// node must be held.
+func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (left, error) {
+	due, err := c.due(ctx, scope)
+	if err != nil || len(due) == 0 {
+		return leftNothing, err
+	}
+	holder := ids.New()
+	fence, held, err := c.takeQueue(ctx, scope, holder)
+	if err != nil || !held {
+		return leftToOthers, err
+	}
+	for range maxBatches {
+		if err = c.attendTo(ctx, scope, due); err != nil {
+			break
+		}
+		if due, err = c.due(ctx, scope); err != nil || len(due) == 0 {
+			break
+		}
+		again, held, leaseErr := c.takeQueue(ctx, scope, holder)
+		if leaseErr != nil || !held {
+			return leftToOthers, leaseErr
+		}
+		fence = again
+	}
+	c.release(ctx, scope, fence)
+	if err != nil || len(due) > 0 {
+		return leftMore, err
+	}
+	// Whoever found the queue taken has left their work to us. If they came after the
+	// last look, then this is the one that finds it.
+	if due, err = c.due(ctx, scope); len(due) > 0 {
+		return leftMore, err
+	}
+	return leftNothing, err
+}
+
+func (c *Cashier) takeQueue(ctx context.Context, scope tenancy.Scope, holder ids.ID) (store.Fence, bool, error) {
+	return c.options.Store.App(scope).Lease(ctx, queueLease, holder, c.limits.lease/queueFraction)
+}
+
+// due is a batch of what is to be done by now.
+func (c *Cashier) due(ctx context.Context, scope tenancy.Scope) ([]store.Work, error) {
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	return c.options.Store.App(scope).DueWork(ctx, now, batchSize)
+}
+
+func (c *Cashier) attendTo(ctx context.Context, scope tenancy.Scope, batch []store.Work) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxWorkers)
+	for _, w := range batch {
+		group.Go(func() error { return c.attend(ctx, scope, w) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,37 @@
+package cashier
+
+import (
+	"context"
+
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// Reseal seals the secrets of all accounts of an application with the vault's
+// current key, where an earlier one has sealed them, and counts the accounts. It may
+// be repeated. A secret that no given key opens is lost already: it stays as it is,
+// and its account is counted and told.
+func (c *Cashier) Reseal(ctx context.Context, scope tenancy.Scope) (sealed, lost int, err error) {
+	unreadable := map[ids.ID]bool{}
+	sealed, err = c.options.Store.App(scope).ResealConnections(ctx, func(connection *store.Connection) (changed bool) {
+		reseal := func(purpose string, text *[]byte) {
+			again, isNew, err := c.options.Vault.Rewrap(place(scope, connection.ID, purpose), *text)
+			if err != nil {
+				unreadable[connection.ID] = true
+				c.options.Log.Error("a stored secret cannot be opened", "purpose", purpose, "account", connection.AccountID,
+					"app", scope.AppID.Format(ids.Application), "cause", err)
+				return
+			}
+			*text, changed = again, changed || isNew
+		}
+		if connection.SealedKey != nil {
+			reseal(keyPurpose, &connection.SealedKey)
+		}
+		for i := range connection.Secrets {
+			reseal(secretPurpose, &connection.Secrets[i].Sealed)
+		}
+		return changed
+	})
+	return sealed, len(unreadable), err
+}

@@ -1,0 +1,64 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+const (
+	// retiredTime is how long after an account was replaced its payments are looked
+	// after: money is given back or disputed up to half a year after it was paid.
+	retiredTime = int64(200 * 24 * time.Hour / time.Millisecond)
+	// lockedOutPause is between two tries with a key that the provider refuses. Only a
+	// person can help, and their new key has everything tried at once.
+	lockedOutPause = int64(6 * time.Hour / time.Millisecond)
+)
+
+// errLetGo is for work at an account that is not talked to any more.
+var errLetGo = errors.New("cashier: this account was replaced, and is let go of")
+
+// replaced gives the connection whose key opens an account that was replaced. A
+// sandbox is let go of at once: it answers nobody who has an account of their own,
+// and its money is play money.
+func (c *Cashier) replaced(ctx context.Context, scope tenancy.Scope, connection store.Connection) (store.Connection, error) {
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return connection, err
+	}
+	if connection.Mode == store.SandboxConnection || now-connection.ReplacedAt > retiredTime {
+		return connection, errLetGo
+	}
+	current, err := c.options.Store.App(scope).Connection(ctx)
+	if err != nil {
+		return connection, err
+	}
+	// An account that came back is the same account, and its new key is the better one.
+	if current.Mode == connection.Mode && current.AccountID == connection.AccountID {
+		return current, nil
+	}
+	return connection, nil
+}
+
+// noticed has a person look when the account no longer takes its key. The error is
+// given back.
+func (c *Cashier) noticed(ctx context.Context, with account, err error) error {
+	if !stripe.Is(err, stripe.Unauthorized) {
+		return err
+	}
+	now, clockErr := c.Now(ctx, with.scope)
+	if clockErr != nil {
+		return errors.Join(err, clockErr)
+	}
+	// Named by the key too: the next key that fails is another matter.
+	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: with.AccountID + " …" + with.KeyLastFour}
+	c.options.Log.Warn("cashier: the provider refuses the key of an account", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
+		"app", with.scope.AppID.Format(ids.Application))
+	return errors.Join(err, c.options.Store.App(with.scope).Raise(ctx, alert, now))
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+// seedPage is how many seeds are read at once.
+const seedPage = 500
+
+type sealedSeed struct {
+	User   ids.ID
+	Sealed []byte
+}
+
+// ResealSeeds hands the seed of every authenticator to seal, which gives it sealed
+// anew, or nothing when it can stay. One that was replaced meanwhile stays as it is.
+func (d Directory) ResealSeeds(ctx context.Context, seal func(user ids.ID, sealed []byte) (again []byte)) error {
+	var last ids.ID
+	for {
+		rows, err := d.store.pool.Query(ctx, `
+			SELECT user_id, sealed_seed FROM second_factors WHERE user_id > $1 ORDER BY user_id LIMIT $2`, last, seedPage)
+		if err != nil {
+			return fmt.Errorf("store: list seeds: %w", err)
+		}
+		seeds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sealedSeed])
+		if err != nil {
+			return fmt.Errorf("store: list seeds: %w", err)
+		}
+		for _, s := range seeds {
+			last = s.User
+			again := seal(s.User, s.Sealed)
+			if again == nil {
+				continue
+			}
+			if _, err := d.store.pool.Exec(ctx, `
+				UPDATE second_factors SET sealed_seed = $3 WHERE user_id = $1 AND sealed_seed = $2`, s.User, s.Sealed, again); err != nil {
+				return fmt.Errorf("store: reseal a seed: %w", err)
+			}
+		}
+		if len(seeds) < seedPage {
+			return nil
+		}
+	}
+}

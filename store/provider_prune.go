@@ -1,0 +1,45 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// webhookLife is how long a webhook is known again: the provider sends one for
+	// some days, and lists its events for 30. What a webhook that is older than this
+	// would wake is harmless, since each payment is credited once and for ever.
+	webhookLife = 90 * 24 * time.Hour
+	// leaseLife is how long a lease stays after it was last held. A holder who is
+	// slower than this still stores nothing: the next one's number is higher.
+	leaseLife = 7 * 24 * time.Hour
+)
+
+var (
+	pruneWebhooks = declare("prune webhooks", `
+		DELETE FROM webhook_events WHERE app_id = $1 AND id IN (
+			SELECT e.id FROM webhook_events e WHERE e.app_id = $1 AND e.id < $2 ORDER BY e.id LIMIT $3)`)
+
+	pruneLeases = declare("prune leases", `
+		DELETE FROM leases WHERE app_id = $1 AND held_until < $2 AND name IN (
+			SELECT l.name FROM leases l WHERE l.app_id = $1 AND l.held_until < $2 LIMIT $3)`)
+)
+
+// Prune lets go of what nobody needs any more, at most so much of each kind. It
+// reports whether there may be more.
+func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		now, err := tx.clock(ctx)
+		if err != nil {
+			return err
+		}
+		webhooks, err := tx.execAny(ctx, pruneWebhooks, idAt(now-webhookLife.Milliseconds()), most)
+		if err != nil {
+			return err
+		}
+		leases, err := tx.execAny(ctx, pruneLeases, now-leaseLife.Milliseconds(), most)
+		more = max(webhooks, leases) == int64(most)
+		return err
+	})
+	return more, err
+}

@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+func TestWhatNobodyNeedsIsLetGo(t *testing.T) {
+	t.Parallel()
+	s := newStorefront(t, storetest.Open(t))
+	owner := connect(t, storetest.URL(t))
+	const day = int64(24 * 60 * 60 * 1000)
+	now := time.Now().UnixMilli()
+	event := func(id string, age int64) {
+		t.Helper()
+		_, err := s.ReceiveEvent(t.Context(), s.connection.ID, store.WebhookEvent{ID: id, Type: "invoice.paid", Object: "in_1", Outcome: "queued"}, nil)
+		noError(t, err)
+		exec(t, owner, `UPDATE webhook_events SET id = $3 WHERE app_id = $1 AND event_id = $2`, s.application.ID, id, store.IDAt(now-age*day))
+	}
+	lease := func(name string, age int64) (f store.Fence) {
+		t.Helper()
+		f, _, err := s.Lease(t.Context(), name, ids.New(), time.Hour)
+		noError(t, err)
+		if age > 0 {
+			noError(t, s.Release(t.Context(), f))
+			exec(t, owner, `UPDATE leases SET held_until = held_until - $3::bigint WHERE app_id = $1 AND name = $2`, s.application.ID, name, age*day)
+		}
+		return f
+	}
+	prune := func() {
+		t.Helper()
+		for more := true; more; {
+			var err error
+			more, err = s.Prune(t.Context(), 1)
+			noError(t, err)
+		}
+	}
+	for _, age := range []int64{95, 92, 91} {
+		event(fmt.Sprint("evt_old_", age), age)
+	}
+	event("evt_known", 89)
+	event("evt_new", 0)
+	old := lease("identity:old", 8)
+	lease("identity:older", 30)
+	lease("identity:recent", 6)
+	held := lease("identity:held", 0)
+
+	prune()
+	kept, _, err := s.WebhookEvents(t.Context(), store.Page{Limit: 10})
+	if err != nil || len(kept) != 2 || kept[0].ID != "evt_new" || kept[1].ID != "evt_known" {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	if names := texts(t, owner, `SELECT name FROM leases WHERE app_id = $1 AND name LIKE 'identity:%' ORDER BY name`, s.application.ID); !slices.Equal(names, []string{"identity:held", "identity:recent"}) {
+		t.Errorf("there are the leases %q", names)
+	}
+	if _, taken, err := s.Lease(t.Context(), "identity:held", ids.New(), time.Hour); taken || err != nil {
+		t.Errorf("a held one was let go of: %v, %v", held, err)
+	}
+
+	t.Run("and the number of a lease that is made anew is higher than it ever was", func(t *testing.T) {
+		if anew := lease("identity:old", 0); anew.Number <= old.Number {
+			t.Errorf("%d follows %d", anew.Number, old.Number)
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package store
+
+import "context"
+
+var (
+	lockConnections = declare("lock connections", `
+		SELECT`+connectionColumns+`
+		FROM provider_connections WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`)
+
+	resealConnection = declare("reseal connection", `
+		UPDATE provider_connections SET api_key = $3, webhook_secrets = $4, webhook_secrets_until = $5 WHERE app_id = $1 AND id = $2`)
+)
+
+// ResealConnections hands every account that the application ever had to seal, which
+// may seal its secrets anew and says whether it did, and counts those. They are
+// locked meanwhile, so that no secret that somebody enters at this moment is
+// overwritten by the one before. When Postgres asks for another try, seal is asked
+// again.
+func (a App) ResealConnections(ctx context.Context, seal func(*Connection) (changed bool)) (changed int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		changed = 0
+		all, err := collect(ctx, tx, lockConnections, readConnection)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			if !seal(&c) {
+				continue
+			}
+			secrets, until := c.secrets()
+			if err := tx.exec(ctx, resealConnection, 1, c.ID, c.SealedKey, secrets, until); err != nil {
+				return err
+			}
+			changed++
+		}
+		return nil
+	})
+	return changed, err
+}
