@@ -29,6 +29,7 @@ run: build ## Build and start the server on ./data; ARGS="--addr :9000" adds arg
 
 .PHONY: build
 build: ## Build bin/purser
+	@echo "Building Purser…"
 	@$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/purser ./cmd/purser
 
 # These mostly wait for other processes, or for a provider. Under the race detector

@@ -80,9 +80,14 @@ func (s *Server) confirm(c *call, refusal error) error {
 	return refusal
 }
 
-// bearer is the key of the Authorization header, or nothing.
+// bearer is the key of the Authorization header, or nothing. Of two headers nobody
+// can say which one was meant.
 func bearer(header http.Header) string {
-	scheme, key, _ := strings.Cut(header.Get("Authorization"), " ")
+	headers := header["Authorization"]
+	if len(headers) != 1 {
+		return ""
+	}
+	scheme, key, _ := strings.Cut(headers[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

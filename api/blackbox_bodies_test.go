@@ -96,6 +96,10 @@ func TestAuthorizationHeader(t *testing.T) {
 			send(t, "Bearer "+key).refused("invalid_api_key")
 		}
 	})
+	t.Run("is missing when there are two", func(t *testing.T) {
+		send(t, "Bearer "+tn.key, "Bearer "+tn.key).refused("missing_api_key")
+		send(t, "Bearer "+tn.key, "Bearer x").refused("missing_api_key")
+	})
 	t.Run("is of an unsupported kind with a publishable key", func(t *testing.T) {
 		for _, key := range []string{"pub_live_x", "pub_test_" + tn.key[9:], "pub_test_"} {
 			send(t, "Bearer "+key).refused("unsupported_key_kind")

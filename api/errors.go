@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -76,7 +77,11 @@ func (s *Server) explain(err error, ec echo.Context) *fault.Fault {
 	return f
 }
 
-func forPrograms(path string) bool { return path == "/v1" || strings.HasPrefix(path, "/v1/") }
+// forPrograms knows the interface also where a caller has written its address a
+// little wrong: such a caller reads JSON too.
+func forPrograms(path string) bool { return programPath.MatchString(path) }
+
+var programPath = regexp.MustCompile(`^/+[vV][0-9]+(/|$)`)
 
 // refuseMethods answers a method that a path does not take. Echo would answer
 // OPTIONS with a success, though the interface is not for browsers; and it takes

@@ -30,6 +30,9 @@ func Migrate(ctx context.Context, url string) error {
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
+	if err := db.PingContext(ctx); err != nil {
+		return fmt.Errorf("store: the database cannot be reached: %w", err)
+	}
 	release, err := lockMigrations(ctx, db)
 	if err != nil {
 		return fmt.Errorf("store: waiting for other migrations: %w", err)

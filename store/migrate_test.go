@@ -119,6 +119,14 @@ func TestMigrate(t *testing.T) {
 		noError(t, openStore(t, address).Ready(t.Context()))
 	})
 
+	t.Run("says so when nobody answers", func(t *testing.T) {
+		t.Parallel()
+		err := store.Migrate(t.Context(), "postgres://someone:secret@127.0.0.1:1/db")
+		if err == nil || !strings.Contains(err.Error(), "cannot be reached") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("it says %v", err)
+		}
+	})
+
 	t.Run("refuses an address that cannot be read, without showing it", func(t *testing.T) {
 		t.Parallel()
 		err := store.Migrate(t.Context(), "postgres://someone:secret@host:no-port/db")

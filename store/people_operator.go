@@ -90,10 +90,11 @@ func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor
 }
 
 // MakeOwner makes the person with the address an owner of the organization with the
-// name, whether they were a member or not; they sign in anew. It is how one that the command line has
-// made after the setup gets its first.
-func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit.Actor) error {
-	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+// name, whether they were a member or not; they sign in anew. It is how one that the
+// command line has made after the setup gets its first. An owner stays one, and made
+// is false.
+func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit.Actor) (made bool, err error) {
+	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, email)
 		if err != nil {
 			return err
@@ -106,6 +107,8 @@ func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit
 		var role string
 		err = tx.QueryRow(ctx, `SELECT role FROM members WHERE org_id = $1 AND user_id = $2 FOR UPDATE`, org, user).Scan(&role)
 		switch {
+		case err == nil && role == string(tenancy.Owner):
+			return nil
 		case err == nil:
 			was = audit.Facts{"role": role}
 		case !errors.Is(err, pgx.ErrNoRows):
@@ -121,10 +124,12 @@ func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit
 		if err := endSessions(ctx, tx, user, noToken); err != nil {
 			return err
 		}
+		made = true
 		return appendAudit(ctx, pgxTx{tx.Conn()}, org, by, audit.Deed{
 			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Facts{"role": string(tenancy.Owner), "address": email},
 		})
 	})
+	return made, err
 }
 
 func organizationNamed(ctx context.Context, tx pgx.Tx, name string) (ids.ID, error) {

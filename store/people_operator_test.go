@@ -34,7 +34,7 @@ func TestResetPassword(t *testing.T) {
 	noError(t, person.ChangePassword(t.Context(), "$old", moment, ""))
 	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, moment, ""))
 	token := ids.New().String()
-	noError(t, db.Entrance().OpenSession(t.Context(), token, store.Session{ID: ids.New(), UserID: user.ID, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
+	openSession(t, db, user.ID, token)
 	for range 6 {
 		_, err := db.Entrance().Attempt(t.Context(), credential.PasswordSubject(user.Email), moment)
 		noError(t, err)
@@ -67,6 +67,11 @@ func TestResetPassword(t *testing.T) {
 	wantFault(t, db.Entrance().ResetPassword(t.Context(), reset), fault.PathNotFound)
 }
 
+func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
+	t.Helper()
+	noError(t, db.Entrance().OpenSession(t.Context(), token, store.Session{ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
+}
+
 func TestMakeOwner(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
@@ -76,8 +81,16 @@ func TestMakeOwner(t *testing.T) {
 	user, err := db.Person(newMember(t, db, home, tenancy.Support).UserID).User(t.Context())
 	noError(t, err)
 
-	noError(t, db.Entrance().MakeOwner(t.Context(), name, user.Email, by))
-	noError(t, db.Entrance().MakeOwner(t.Context(), name, user.Email, by)) // and again
+	for _, first := range []bool{true, false} {
+		openSession(t, db, user.ID, ids.New().String())
+		if made, err := db.Entrance().MakeOwner(t.Context(), name, user.Email, by); err != nil || made != first {
+			t.Errorf("it made them an owner: %t, %v", made, err)
+		}
+		sessions, _, err := db.Person(user.ID).Sessions(t.Context(), "", moment)
+		if noError(t, err); (len(sessions) == 0) != first {
+			t.Errorf("%d sessions stay", len(sessions))
+		}
+	}
 	members, err := db.Org(org.ID).Members(t.Context())
 	if err != nil || len(members) != 1 || members[0].UserID != user.ID || members[0].Role != tenancy.Owner {
 		t.Errorf("its members are %+v, %v", members, err)
@@ -89,8 +102,12 @@ func TestMakeOwner(t *testing.T) {
 		t.Errorf("their role elsewhere changed: %+v, %v", members, err)
 	}
 
-	wantFault(t, db.Entrance().MakeOwner(t.Context(), name+"?", user.Email, by), fault.PathNotFound)
-	wantFault(t, db.Entrance().MakeOwner(t.Context(), name, "nobody-"+ids.New().String()+"@example.com", by), fault.PathNotFound)
+	own := func(org, email string) error {
+		_, err := db.Entrance().MakeOwner(t.Context(), org, email, by)
+		return err
+	}
+	wantFault(t, own(name+"?", user.Email), fault.PathNotFound)
+	wantFault(t, own(name, "nobody-"+ids.New().String()+"@example.com"), fault.PathNotFound)
 	newOrganization(t, db, name)
-	wantFault(t, db.Entrance().MakeOwner(t.Context(), name, user.Email, by), fault.AlreadyExists)
+	wantFault(t, own(name, user.Email), fault.AlreadyExists)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -165,6 +167,21 @@ func TestServe(t *testing.T) {
 			}
 		}
 	})
+	t.Run("answers programs as programs and people as people", func(t *testing.T) {
+		for path, want := range map[string]string{
+			"/nowhere": "text/html", "/v1x": "text/html",
+			"/v1/nowhere": "application/json", "//v1/credits": "application/json", "/V1/credits": "application/json", "/v2": "application/json",
+		} {
+			response, err := http.Get(base + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if got := response.Header.Get("Content-Type"); response.StatusCode != http.StatusNotFound || !strings.HasPrefix(got, want) {
+				t.Errorf("%s answers %d in %s", path, response.StatusCode, got)
+			}
+		}
+	})
 	t.Run("prints the link through which the first account is made", func(t *testing.T) {
 		link := regexp.MustCompile(`http://\S+/setup/\S+`)
 		for !strings.Contains(rest.String(), "Ctrl-C") {
@@ -196,7 +213,7 @@ func TestServe(t *testing.T) {
 				t.Errorf("POST %s %s answers %d, not %d", step.path, step.body, got, step.want)
 			}
 		}
-		if out, err := command(t, data, "verify"); err != nil || !strings.Contains(out, "1 applications, 1 wallets, 2 entries: 0 differences") {
+		if out, err := command(t, data, "verify"); err != nil || !strings.Contains(out, "1 application, 1 wallet, 2 entries: 0 differences") {
 			t.Errorf("verify beside it printed %q, %v", out, err)
 		}
 		if strings.Contains(log.String(), made.Secret) || strings.Contains(log.String(), "ann") {
@@ -275,9 +292,13 @@ func TestSecret(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"frob"}, {"keys"}, {"keys", "delete"}, {"serve", "--frob"}} {
-		if err := run(t.Context(), args, nil, io.Discard, io.Discard); err == nil {
-			t.Errorf("purser %v is taken for a command", args)
+	if err := run(t.Context(), nil, nil, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("purser alone ends with %v", err)
+	}
+	for _, args := range [][]string{{"frob"}, {"keys"}, {"keys", "delete"}, {"serve", "--frob"}} {
+		err := run(t.Context(), args, nil, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), strings.Trim(args[len(args)-1], "-")) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("purser %v does not say in a line what is wrong: %v", args, err)
 		}
 	}
 	var out bytes.Buffer

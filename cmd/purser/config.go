@@ -132,11 +132,14 @@ func setKey(key *string, value string) error {
 }
 
 // parse reads a command's flags into the config and refuses what is left over.
-func (c *config) parse(flags *flag.FlagSet, args []string, stderr io.Writer) error {
-	flags.SetOutput(stderr)
+func (c *config) parse(flags *flag.FlagSet, args []string) error {
+	flags.SetOutput(io.Discard) // the error says it shorter
 	flags.StringVar(&c.data, "data", c.data, "folder of the embedded database (PURSER_DATA)")
-	if err := flags.Parse(args); err != nil {
-		return flag.ErrHelp
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return err
+	case err != nil:
+		return fmt.Errorf("%s: %w; 'purser help' lists what there is", flags.Name(), err)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%s takes no argument %q", flags.Name(), flags.Arg(0))

@@ -25,6 +25,9 @@ func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Usage
 		BaseURL:   c.baseURL,
 		Transport: payments.within(app),
 		Now:       func() int64 { return time.Now().UnixMilli() },
+		Begin: func() {
+			fmt.Fprintln(out, "Making the demo, with five weeks of its customers' lives. This takes some seconds…")
+		},
 	})
 	if err != nil {
 		return err

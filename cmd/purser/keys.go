@@ -44,7 +44,7 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	flags.StringVar(&order.name, "name", "command line", "name of the key")
 	flags.DurationVar(&order.expires, "expires", 0, "how long the key works, such as 720h; for ever when absent")
 	flags.BoolVar(&order.json, "json", false, "print JSON")
-	if err := c.parse(flags, args, stderr); err != nil {
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	now := time.Now().UnixMilli()
@@ -80,7 +80,8 @@ func sayIfNobodys(ctx context.Context, db *store.Store, org ids.ID, name string,
 	if err != nil || len(members) > 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(stderr, "Nobody is a member of %s. The founder of the installation becomes its owner; once there is one, 'purser users own' makes others.\n", name)
+	_, err = fmt.Fprintf(stderr, "Nobody is a member of %s, so no page shows it. Who sets the installation up becomes its owner; where that is done, run\n\n"+
+		"  purser users own --email ADDRESS --org %q\n", name, name)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -85,14 +86,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return migrate(ctx, rest, environ, stdout, stderr)
 	case "verify":
 		return verify(ctx, rest, environ, stdout, stderr)
-	case "version":
+	case "version", "--version":
 		fmt.Fprintln(stdout, "purser", version)
 		return nil
 	case "help", "-h", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil
 	}
-	return flag.ErrHelp
+	if command == "" {
+		return flag.ErrHelp
+	}
+	return fmt.Errorf("there is no command %q; 'purser help' lists those there are", strings.Join(args, " "))
 }
 
 func split(args []string) (first string, rest []string) {

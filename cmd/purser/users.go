@@ -46,10 +46,14 @@ func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 		if org == "" {
 			return errors.New("users own needs --org")
 		}
-		if err := db.Entrance().MakeOwner(ctx, org, email, store.CommandLine(now)); err != nil {
-			return err
+		made, err := db.Entrance().MakeOwner(ctx, org, email, store.CommandLine(now))
+		switch {
+		case err != nil:
+		case made:
+			_, err = fmt.Fprintf(stdout, "%s is an owner of %s now, and is signed out everywhere: it takes a new session to use that.\n", email, org)
+		default:
+			_, err = fmt.Fprintf(stdout, "%s is an owner of %s already.\n", email, org)
 		}
-		_, err := fmt.Fprintf(stdout, "%s is an owner of %s now.\n", email, org)
 		return err
 	})
 }
@@ -61,7 +65,7 @@ func forPerson(ctx context.Context, flags *flag.FlagSet, args, environ []string,
 		return err
 	}
 	address := flags.String("email", "", "address of the account")
-	if err := c.parse(flags, args, stderr); err != nil {
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	email, err := tenancy.ParseEmail(*address)

@@ -11,6 +11,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/views/component"
 )
 
 // verify recomputes every application from its journal and lists what differs.
@@ -22,7 +23,7 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	var recent time.Duration
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
 	flags.DurationVar(&recent, "since", 0, "only what was entered in this time, such as 10m; everything when absent")
-	if err := c.parse(flags, args, stderr); err != nil {
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	if recent < 0 {
@@ -45,8 +46,9 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if err := verifyAudit(ctx, db.Store, &books, stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%d applications, %d wallets, %d entries: %d differences, in %s.\n",
-		books.applications, books.wallets, books.entries, books.differences, time.Since(started).Round(time.Millisecond))
+	fmt.Fprintf(stdout, "%s, %s, %s: %s, in %s.\n",
+		component.Counted(books.applications, "application", "applications"), component.Counted(books.wallets, "wallet", "wallets"),
+		component.Counted(books.entries, "entry", "entries"), component.Counted(books.differences, "difference", "differences"), time.Since(started).Round(time.Millisecond))
 	if books.differences > 0 {
 		return errDiffers
 	}

@@ -19,6 +19,8 @@ type Options struct {
 	BaseURL   string
 	Transport http.RoundTripper
 	Now       func() int64
+	// Begin is called before the work, when there is any to do.
+	Begin func()
 }
 
 // Welcome is what whoever started the demo has to know.
@@ -41,6 +43,7 @@ func Seed(ctx context.Context, o Options) (Welcome, error) {
 	if err != nil || there {
 		return Welcome{People: people, Path: path}, err
 	}
+	o.Begin()
 	t, err := o.open(ctx)
 	if err != nil {
 		return Welcome{}, err

@@ -27,7 +27,7 @@ func options(t *testing.T) demo.Options {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	return demo.Options{Store: db, BaseURL: "http://purser.test", Transport: broken{}, Now: func() int64 { return time.Now().UnixMilli() }}
+	return demo.Options{Store: db, BaseURL: "http://purser.test", Transport: broken{}, Now: func() int64 { return time.Now().UnixMilli() }, Begin: func() {}}
 }
 
 // That it seeds is shown where there is a server to be filled: in cmd/purser.
