@@ -1,6 +1,6 @@
 // Command mutants shows that the tests have teeth.
 //
-// What it is: a list of bugs that someone might write into the hot path one day,
+// What it is: a list of bugs that someone might write one day where money is counted,
 // and a loop that seeds each into a copy of the module and runs the tests that are
 // there to catch it. It prints what became of each, and fails when one survives.
 //

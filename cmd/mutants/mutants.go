@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // mutant is one seeded bug.
 type mutant struct {
 	name    string
@@ -25,7 +27,10 @@ const (
 	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
 )
 
-var mutants = []mutant{
+var mutants = slices.Concat(usageMutants, moneyMutants)
+
+// Bugs in how uses are charged, and in the walls around them.
+var usageMutants = []mutant{
 	{
 		name: "acknowledge before the commit is flushed",
 		changes: []change{once("store/usage.go", "\tconfig.AfterConnect = prepareAll\n",
