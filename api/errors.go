@@ -3,8 +3,8 @@ package api
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
