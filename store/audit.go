@@ -48,6 +48,14 @@ func (o Org) audit(ctx context.Context, tx bun.Tx, d audit.Deed) error {
 	return appendAudit(ctx, bunTx{tx}, o.id, o.by, d)
 }
 
+// auditPeople is as audit, in a transaction on the rows of people.
+func (o Org) auditPeople(ctx context.Context, tx pgx.Tx, d audit.Deed) error {
+	if o.by.IsZero() {
+		return nil
+	}
+	return appendAudit(ctx, pgxTx{tx.Conn()}, o.id, o.by, d)
+}
+
 const (
 	ensureAuditHead = `
 		INSERT INTO audit_heads (org_id, number, seal) VALUES ($1, 0, $2) ON CONFLICT (org_id) DO NOTHING`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/uptrace/bun"
 
 	"purser/fault"
 	"purser/ids"
@@ -33,34 +32,43 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) err
 	if i.OrgID != o.id {
 		return fault.New(fault.PathNotFound)
 	}
-	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
-		if err := o.checkInvite(ctx, tx, i); err != nil {
+	return o.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		by, err := o.holdMember(ctx, tx, i.InvitedBy)
+		if err != nil {
 			return err
 		}
-		_, err := tx.Tx.ExecContext(ctx, `
+		if err := by.CheckInvite(i.Access); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
 			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			uuidOf(i.ID), uuidOf(o.id), link[:], i.Note, string(i.Role), i.Custom.Names(), uuidOf(i.InvitedBy), i.CreatedAt, i.ExpiresAt)
+			i.ID, o.id, link[:], i.Note, string(i.Role), i.Custom.Names(), i.InvitedBy, i.CreatedAt, i.ExpiresAt)
 		if err != nil {
 			return fmt.Errorf("store: insert invitation: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Deed{
+		return o.auditPeople(ctx, tx, audit.Deed{
 			Action: "invitation.create", Target: i.ID.Format(ids.Invitation),
 			After: accessFacts(i.Access, audit.Facts{"for": i.Note}),
 		})
 	})
 }
 
-func (o Org) checkInvite(ctx context.Context, tx bun.Tx, i Invitation) error {
-	var rows []memberRow
-	err := tx.NewSelect().Model(&rows).Where("m.org_id = ?", uuidOf(o.id)).Where("m.user_id = ?", uuidOf(i.InvitedBy)).For("SHARE").Scan(ctx)
+// holdMember reads a member who keeps their access until the transaction ends.
+func (o Org) holdMember(ctx context.Context, tx pgx.Tx, user ids.ID) (tenancy.Member, error) {
+	m := tenancy.Member{OrgID: o.id, UserID: user}
+	var permissions []string
+	err := tx.QueryRow(ctx, `
+		SELECT m.role, m.permissions, m.created_at FROM members m WHERE m.org_id = $1 AND m.user_id = $2 FOR SHARE`,
+		o.id, user).Scan(&m.Role, &permissions, &m.CreatedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, fault.New(fault.PathNotFound)
+	}
 	if err != nil {
-		return fmt.Errorf("store: lock inviter: %w", err)
+		return m, fmt.Errorf("store: hold member: %w", err)
 	}
-	if len(rows) == 0 {
-		return fault.New(fault.PathNotFound)
-	}
-	return rows[0].noun().CheckInvite(i.Access)
+	m.Custom = tenancy.StoredPermissions(permissions)
+	return m, nil
 }
 
 const invitationColumns = `i.id, i.org_id, i.note, i.role, i.permissions, i.invited_by, i.created_at, i.expires_at`
@@ -87,18 +95,36 @@ func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
 	return list, nil
 }
 
-// WithdrawInvitation closes an invitation that nobody has accepted.
+// WithdrawInvitation closes an invitation that nobody has accepted, if whoever acts
+// could have sent it: an admin does not stop an owner from coming.
 func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error {
-	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
-		result, err := tx.Tx.ExecContext(ctx, `
-			UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND id = $2 AND closed_at IS NULL`, uuidOf(o.id), uuidOf(id), now)
+	return o.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		by, err := o.holdMember(ctx, tx, o.by.UserID)
 		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT `+invitationColumns+` FROM invitations i WHERE i.org_id = $1 AND i.id = $2 AND i.closed_at IS NULL FOR UPDATE`, o.id, id)
+		if err != nil {
+			return fmt.Errorf("store: hold invitation: %w", err)
+		}
+		open, err := pgx.CollectExactlyOneRow(rows, readInvitation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fault.New(fault.PathNotFound)
+		}
+		if err != nil {
+			return fmt.Errorf("store: hold invitation: %w", err)
+		}
+		if err := by.CheckWithdraw(open.Access); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND id = $2`, o.id, id, now); err != nil {
 			return fmt.Errorf("store: close invitation: %w", err)
 		}
-		if closed, err := result.RowsAffected(); err != nil || closed == 0 {
-			return errors.Join(err, fault.New(fault.PathNotFound))
-		}
-		return o.audit(ctx, tx, audit.Deed{Action: "invitation.withdraw", Target: id.Format(ids.Invitation)})
+		return o.auditPeople(ctx, tx, audit.Deed{
+			Action: "invitation.withdraw", Target: id.Format(ids.Invitation),
+			Before: accessFacts(open.Access, audit.Facts{"for": open.Note}),
+		})
 	})
 }
 

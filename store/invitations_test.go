@@ -27,6 +27,47 @@ func TestInvitationsNeedWhatTheyGive(t *testing.T) {
 	noError(t, invite(admin, tenancy.Admin))
 	wantFault(t, invite(admin, tenancy.Owner), fault.PermissionNotHeld)
 	wantFault(t, invite(support, tenancy.Support), fault.PermissionDenied)
-	noError(t, db.Org(org.ID).RemoveMember(t.Context(), admin.UserID, func(tenancy.Member, int) error { return nil }))
+	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
 	wantFault(t, invite(admin, tenancy.Support), fault.PathNotFound)
+}
+
+// An admin who could close an owner's invitation would keep owners out. And what is
+// looked at is the admin of this moment, not the one whose page had the button.
+func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Withdrawing")
+	owner, admin := newMember(t, db, org, tenancy.Owner), newMember(t, db, org, tenancy.Admin)
+	invite := func(role tenancy.Role) (ids.ID, credential.Hash) {
+		id, link := ids.New(), credential.Token(rand.Text()).Hash()
+		noError(t, doorOf(db, owner).Invite(t.Context(), store.Invitation{
+			ID: id, OrgID: org.ID, Note: "Bob", InvitedBy: owner.UserID, CreatedAt: moment, ExpiresAt: moment + 1000, Access: tenancy.Access{Role: role},
+		}, link))
+		return id, link
+	}
+	toOwner, link := invite(tenancy.Owner)
+	toSupport, _ := invite(tenancy.Support)
+
+	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toOwner, moment), fault.PermissionNotHeld)
+	if _, _, err := db.Entrance().Invitation(t.Context(), link, moment); err != nil {
+		t.Errorf("the refused one is closed: %v", err)
+	}
+	noError(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toSupport, moment))
+	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toSupport, moment), fault.PathNotFound)
+
+	third, _ := invite(tenancy.Support)
+	noError(t, doorOf(db, owner).ChangeMember(t.Context(), admin.UserID, tenancy.Access{Role: tenancy.Developer}))
+	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PermissionDenied)
+	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
+	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PathNotFound)
+	noError(t, doorOf(db, owner).WithdrawInvitation(t.Context(), toOwner, moment))
+
+	log, _, err := db.Org(org.ID).AuditLog(t.Context(), store.AuditPage{Action: "invitation.withdraw", Limit: 10})
+	noError(t, err)
+	if len(log) != 2 {
+		t.Fatalf("the log tells of %d", len(log))
+	}
+	if before, _ := log[0].Facts(); before["role"] != "owner" || before["for"] != "Bob" {
+		t.Errorf("the log tells of %v", before)
+	}
 }

@@ -2,21 +2,25 @@ package store_test
 
 import (
 	"cmp"
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Members")
-	door := db.Org(org.ID)
 	owner, support := newMember(t, db, org, tenancy.Owner), newMember(t, db, org, tenancy.Support)
+	door := doorOf(db, owner)
 
 	t.Run("are listed in the order in which they came", func(t *testing.T) {
 		list, err := door.Members(t.Context())
@@ -32,13 +36,7 @@ func TestMembers(t *testing.T) {
 
 	t.Run("keep the permissions that were chosen for them", func(t *testing.T) {
 		chosen := tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.WalletsRead, tenancy.KeysWrite)}
-		noError(t, door.ChangeMember(t.Context(), support.UserID, func(m tenancy.Member, owners int) (tenancy.Member, error) {
-			if m != support || owners != 1 {
-				t.Errorf("the rule sees %v and %d owners", m, owners)
-			}
-			m.Access = chosen
-			return m, nil
-		}))
+		noError(t, door.ChangeMember(t.Context(), support.UserID, chosen))
 		list, err := door.Members(t.Context())
 		noError(t, err)
 		if list[1].Access != chosen || list[1].CreatedAt != support.CreatedAt {
@@ -46,66 +44,108 @@ func TestMembers(t *testing.T) {
 		}
 	})
 
-	t.Run("stay as they are when the rule refuses", func(t *testing.T) {
+	t.Run("stay as they are when it is refused", func(t *testing.T) {
 		before, err := door.Members(t.Context())
 		noError(t, err)
-		refusal := fault.New(fault.LastOwner)
-		wantFault(t, door.ChangeMember(t.Context(), owner.UserID, func(m tenancy.Member, _ int) (tenancy.Member, error) {
-			m.Role = tenancy.Support
-			return m, refusal
-		}), fault.LastOwner)
-		wantFault(t, door.RemoveMember(t.Context(), owner.UserID, func(tenancy.Member, int) error { return refusal }), fault.LastOwner)
+		wantFault(t, door.ChangeMember(t.Context(), owner.UserID, tenancy.Access{Role: tenancy.Support}), fault.LastOwner)
+		wantFault(t, door.RemoveMember(t.Context(), owner.UserID), fault.LastOwner)
 		if after, err := door.Members(t.Context()); err != nil || !slices.Equal(before, after) {
 			t.Errorf("they changed from %v to %v, %v", before, after, err)
 		}
 	})
 
+	t.Run("are not there for who is none of them", func(t *testing.T) {
+		stranger := newMember(t, db, newOrganization(t, db, "Others"), tenancy.Owner)
+		for name, foreign := range map[string]store.Org{"a stranger": db.Org(org.ID).By(actorOf(stranger)), "nobody": db.Org(org.ID)} {
+			if err := foreign.RemoveMember(t.Context(), support.UserID); !fault.Is(err, fault.PathNotFound) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+
 	t.Run("go, and are gone", func(t *testing.T) {
-		noError(t, door.RemoveMember(t.Context(), support.UserID, func(tenancy.Member, int) error { return nil }))
-		wantFault(t, door.RemoveMember(t.Context(), support.UserID, func(tenancy.Member, int) error { return nil }), fault.PathNotFound)
-		wantFault(t, door.ChangeMember(t.Context(), ids.New(), nil), fault.PathNotFound)
+		noError(t, door.RemoveMember(t.Context(), support.UserID))
+		wantFault(t, door.RemoveMember(t.Context(), support.UserID), fault.PathNotFound)
+		wantFault(t, door.ChangeMember(t.Context(), ids.New(), tenancy.Access{Role: tenancy.Support}), fault.PathNotFound)
+		wantFault(t, doorOf(db, support).RemoveMember(t.Context(), owner.UserID), fault.PathNotFound)
 	})
 }
 
-// Each owner is right to demote the other, by what they see. Both at once would
-// leave nobody who could ever make an owner again.
-func TestAnOrganizationKeepsAnOwner(t *testing.T) {
+// actorOf is a member who acts by hand.
+func actorOf(m tenancy.Member) audit.Actor {
+	return audit.Actor{UserID: m.UserID, Name: "ann@example.com", At: moment}
+}
+
+// doorOf leads a member into their organization.
+func doorOf(db *store.Store, m tenancy.Member) store.Org { return db.Org(m.OrgID).By(actorOf(m)) }
+
+// Whoever acts was looked at by the edge, a moment before; what counts is what they
+// are when the act is done.
+func TestWhoActsIsLookedAtUnderTheLock(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	for name, act := range map[string]func(t *testing.T, by, target tenancy.Member) error{
-		"when two demote each other at once": func(t *testing.T, by, target tenancy.Member) error {
-			return db.Org(by.OrgID).ChangeMember(t.Context(), target.UserID, func(m tenancy.Member, owners int) (tenancy.Member, error) {
-				err := by.CheckChange(m, tenancy.Access{Role: tenancy.Support}, owners)
-				m.Access = tenancy.Access{Role: tenancy.Support}
-				return m, err
-			})
-		},
-		"when two remove each other at once": func(t *testing.T, by, target tenancy.Member) error {
-			return db.Org(by.OrgID).RemoveMember(t.Context(), target.UserID, func(m tenancy.Member, owners int) error {
-				return by.CheckRemove(m, owners)
-			})
-		},
-		"when two leave at once": func(t *testing.T, by, _ tenancy.Member) error {
-			return db.Org(by.OrgID).RemoveMember(t.Context(), by.UserID, func(m tenancy.Member, owners int) error {
-				return m.CheckRemove(m, owners)
-			})
-		},
+	demote := func(t *testing.T, by, target tenancy.Member) error {
+		return doorOf(db, by).ChangeMember(t.Context(), target.UserID, tenancy.Access{Role: tenancy.Support})
+	}
+	remove := func(t *testing.T, by, target tenancy.Member) error {
+		return doorOf(db, by).RemoveMember(t.Context(), target.UserID)
+	}
+	for name, c := range map[string]struct {
+		role tenancy.Role
+		act  func(t *testing.T, by, target tenancy.Member) error
+		late fault.Code // what the slower of the two is told
+	}{
+		"of two owners who demote each other one is too late": {tenancy.Owner, demote, fault.PermissionDenied},
+		"of two owners who remove each other one is too late": {tenancy.Owner, remove, fault.PathNotFound},
+		"of two admins who demote each other one is too late": {tenancy.Admin, demote, fault.PermissionDenied},
+		"of two admins who remove each other one is too late": {tenancy.Admin, remove, fault.PathNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 20 {
-				org := newOrganization(t, db, "Owners")
-				both := [2]tenancy.Member{newMember(t, db, org, tenancy.Owner), newMember(t, db, org, tenancy.Owner)}
+			for range 10 {
+				org := newOrganization(t, db, "Rivals")
+				newMember(t, db, org, tenancy.Owner) // so that nobody is the last
+				both := [2]tenancy.Member{newMember(t, db, org, c.role), newMember(t, db, org, c.role)}
 				var errs [2]error
-				atOnce(2, func(i int) { errs[i] = act(t, both[i], both[1-i]) })
-				list, err := db.Org(org.ID).Members(t.Context())
-				noError(t, err)
-				owners := slices.DeleteFunc(list, func(m tenancy.Member) bool { return m.Role != tenancy.Owner })
-				if len(owners) != 1 || (errs[0] == nil) == (errs[1] == nil) {
-					t.Fatalf("left are %v, after %v and %v", owners, errs[0], errs[1])
+				atOnce(2, func(i int) { errs[i] = c.act(t, both[i], both[1-i]) })
+				if (errs[0] == nil) == (errs[1] == nil) {
+					t.Fatalf("both ended alike: %v and %v", errs[0], errs[1])
 				}
-				wantFault(t, cmp.Or(errs[0], errs[1]), fault.LastOwner)
+				wantFault(t, cmp.Or(errs[0], errs[1]), c.late)
 			}
 		})
+	}
+}
+
+// Owners demote, remove and leave in every direction at once. Whatever the order,
+// somebody is left who can make an owner.
+func TestAnOrganizationKeepsAnOwner(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	for range 10 {
+		org := newOrganization(t, db, "Owners")
+		crowd := make([]tenancy.Member, 4)
+		for i := range crowd {
+			crowd[i] = newMember(t, db, org, tenancy.Owner)
+		}
+		acts := []func(by, target tenancy.Member) error{
+			func(by, target tenancy.Member) error {
+				return doorOf(db, by).ChangeMember(t.Context(), target.UserID, tenancy.Access{Role: tenancy.Admin})
+			},
+			func(by, target tenancy.Member) error { return doorOf(db, by).RemoveMember(t.Context(), target.UserID) },
+			func(by, _ tenancy.Member) error { return doorOf(db, by).RemoveMember(t.Context(), by.UserID) },
+		}
+		atOnce(len(crowd)*len(acts), func(i int) {
+			by, target := i%len(crowd), (i+1+rand.IntN(len(crowd)-1))%len(crowd)
+			var refusal *fault.Fault
+			if err := acts[i%len(acts)](crowd[by], crowd[target]); err != nil && !errors.As(err, &refusal) {
+				t.Error(err)
+			}
+		})
+		list, err := db.Org(org.ID).Members(t.Context())
+		noError(t, err)
+		if !slices.ContainsFunc(list, func(m tenancy.Member) bool { return m.Role == tenancy.Owner }) {
+			t.Fatalf("left are %v", list)
+		}
 	}
 }

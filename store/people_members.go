@@ -35,16 +35,16 @@ func (o Org) AddMember(ctx context.Context, m tenancy.Member) error {
 	return nil
 }
 
-// ChangeMember gives a member another access. The rule sees the member and the
-// number of owners as they stand under a lock.
-func (o Org) ChangeMember(ctx context.Context, user ids.ID, rule func(target tenancy.Member, owners int) (tenancy.Member, error)) error {
-	return o.withMember(ctx, user, func(ctx context.Context, tx bun.Tx, target tenancy.Member, owners int) error {
-		next, err := rule(target, owners)
-		if err != nil {
+// ChangeMember gives a member another access, if whoever acts may do that.
+func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access) error {
+	return o.onMember(ctx, user, func(ctx context.Context, tx bun.Tx, held heldMembers) error {
+		if err := held.by.CheckChange(held.target, given, held.owners); err != nil {
 			return err
 		}
+		next := held.target
+		next.Access = given
 		row := rowOfMember(next)
-		_, err = tx.NewUpdate().Model(&row).Column("role", "permissions").
+		_, err := tx.NewUpdate().Model(&row).Column("role", "permissions").
 			Where("m.org_id = ?", uuidOf(o.id)).Where("m.user_id = ?", uuidOf(user)).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("store: update member: %w", err)
@@ -54,15 +54,16 @@ func (o Org) ChangeMember(ctx context.Context, user ids.ID, rule func(target ten
 		}
 		return o.audit(ctx, tx, audit.Deed{
 			Action: "member.change", Target: user.Format(ids.User),
-			Before: accessFacts(target.Access, nil), After: accessFacts(next.Access, nil),
+			Before: accessFacts(held.target.Access, nil), After: accessFacts(given, nil),
 		})
 	})
 }
 
-// RemoveMember takes a member out. The rule sees what ChangeMember's does.
-func (o Org) RemoveMember(ctx context.Context, user ids.ID, rule func(target tenancy.Member, owners int) error) error {
-	return o.withMember(ctx, user, func(ctx context.Context, tx bun.Tx, target tenancy.Member, owners int) error {
-		if err := rule(target, owners); err != nil {
+// RemoveMember takes a member out, if whoever acts may do that. Who acts on
+// themselves leaves.
+func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
+	return o.onMember(ctx, user, func(ctx context.Context, tx bun.Tx, held heldMembers) error {
+		if err := held.by.CheckRemove(held.target, held.owners); err != nil {
 			return err
 		}
 		_, err := tx.NewDelete().Model((*memberRow)(nil)).
@@ -74,7 +75,7 @@ func (o Org) RemoveMember(ctx context.Context, user ids.ID, rule func(target ten
 			return err
 		}
 		return o.audit(ctx, tx, audit.Deed{
-			Action: "member.remove", Target: user.Format(ids.User), Before: accessFacts(target.Access, nil),
+			Action: "member.remove", Target: user.Format(ids.User), Before: accessFacts(held.target.Access, nil),
 		})
 	})
 }
@@ -142,28 +143,39 @@ func (o Org) Roster(ctx context.Context) ([]MemberInPerson, error) {
 	return list, nil
 }
 
-// withMember holds every member of the organization still, so that the owners
-// that it counts are the owners there will be.
-func (o Org) withMember(ctx context.Context, user ids.ID, work func(context.Context, bun.Tx, tenancy.Member, int) error) error {
+// heldMembers are the people of one act, as they stand while nobody else changes
+// any member of the organization.
+type heldMembers struct {
+	by     tenancy.Member // whoever acts
+	target tenancy.Member
+	owners int
+}
+
+// onMember holds every member of the organization still, so that the owners that it
+// counts are the owners there will be, and whoever acts still has the role that they
+// act by. Somebody who is no member any more finds nobody.
+func (o Org) onMember(ctx context.Context, user ids.ID, act func(context.Context, bun.Tx, heldMembers) error) error {
 	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
 		all, err := o.members(ctx, tx, "UPDATE")
 		if err != nil {
 			return err
 		}
-		var target *tenancy.Member
-		owners := 0
+		var held heldMembers
 		for _, m := range all {
 			if m.Role == tenancy.Owner {
-				owners++
+				held.owners++
+			}
+			if m.UserID == o.by.UserID {
+				held.by = m
 			}
 			if m.UserID == user {
-				target = &m
+				held.target = m
 			}
 		}
-		if target == nil {
+		if held.by.UserID.IsZero() || held.target.UserID.IsZero() {
 			return fault.New(fault.PathNotFound)
 		}
-		return work(ctx, tx, *target, owners)
+		return act(ctx, tx, held)
 	})
 }
 

@@ -21,10 +21,20 @@ func (m Member) CheckInvite(given Access) error {
 	if err := given.check(); err != nil {
 		return err
 	}
-	if err := m.Permissions().Require(MembersWrite); err != nil {
-		return err
-	}
 	return m.checkReach(given)
+}
+
+// CheckWithdraw refuses to take back an invitation that m could not have sent.
+func (m Member) CheckWithdraw(given Access) error { return m.checkReach(given) }
+
+// CheckManage refuses to act on the target at all, whatever the act. Whoever manages
+// a member could have given them all that they have: so nobody climbs by pushing
+// others down.
+func (m Member) CheckManage(target Member) error {
+	if m.OrgID != target.OrgID {
+		return fault.New(fault.PathNotFound)
+	}
+	return m.checkReach(target.Access)
 }
 
 // CheckChange refuses to give the target another access. Owners is how many the
@@ -34,7 +44,7 @@ func (m Member) CheckChange(target Member, given Access, owners int) error {
 	if err := given.check(); err != nil {
 		return err
 	}
-	if err := m.checkManages(target); err != nil {
+	if err := m.CheckManage(target); err != nil {
 		return err
 	}
 	if err := m.checkReach(given); err != nil {
@@ -51,28 +61,19 @@ func (m Member) CheckChange(target Member, given Access, owners int) error {
 func (m Member) CheckRemove(target Member, owners int) error {
 	leaving := m.OrgID == target.OrgID && m.UserID == target.UserID
 	if !leaving {
-		if err := m.checkManages(target); err != nil {
+		if err := m.CheckManage(target); err != nil {
 			return err
 		}
 	}
 	return target.checkExpendable(owners)
 }
 
-// Whoever manages a member could have given them all that they have. So nobody
-// climbs by pushing others down.
-func (m Member) checkManages(target Member) error {
-	if m.OrgID != target.OrgID {
-		return fault.New(fault.PathNotFound)
-	}
-	if err := m.Permissions().Require(MembersWrite); err != nil {
-		return err
-	}
-	return m.checkReach(target.Access)
-}
-
 // Owners are made and unmade by owners only, even if someone else was given
 // every permission one by one.
 func (m Member) checkReach(access Access) error {
+	if err := m.Permissions().Require(MembersWrite); err != nil {
+		return err
+	}
 	if access.Role == Owner && m.Role != Owner {
 		return fault.Newf(fault.PermissionNotHeld, "Only an owner can do this to an owner. Ask one.")
 	}

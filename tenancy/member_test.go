@@ -126,6 +126,24 @@ func TestCheckInvite(t *testing.T) {
 	}
 }
 
+func TestCheckWithdraw(t *testing.T) {
+	for name, c := range map[string]struct {
+		by    Member
+		given Access
+		want  fault.Code
+	}{
+		"an owner takes back an owner's invitation":          {member(Owner), access(Owner), ""},
+		"an admin takes back an admin's invitation":          {member(Admin), access(Admin), ""},
+		"an admin does not stop an owner from coming":        {member(Admin), access(Owner), fault.PermissionNotHeld},
+		"a developer takes back nothing":                     {member(Developer), access(Support), fault.PermissionDenied},
+		"nobody takes back what they could not give":         {member(Custom, MembersWrite), access(Support), fault.PermissionNotHeld},
+		"what a later release has emptied can be taken back": {member(Admin), access(Custom), ""},
+		"every permission, one by one, stops no owner":       {member(Custom, allOf()...), access(Owner), fault.PermissionNotHeld},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, c.by.CheckWithdraw(c.given), c.want) })
+	}
+}
+
 func TestCheckChange(t *testing.T) {
 	other := member(Support)
 	other.OrgID = ids.New()
@@ -213,6 +231,12 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 		}
 		if by.CheckInvite(given) == nil && !reaches(given) {
 			t.Fatalf("%v invites with %v", by.Access, given)
+		}
+		if by.CheckWithdraw(given) == nil && !reaches(given) {
+			t.Fatalf("%v withdraws an invitation with %v", by.Access, given)
+		}
+		if by.CheckManage(target) == nil && !reaches(target.Access) {
+			t.Fatalf("%v manages %v", by.Access, target.Access)
 		}
 		if by.CheckChange(target, given, 2) == nil && !(reaches(target.Access) && reaches(given)) {
 			t.Fatalf("%v makes %v into %v", by.Access, target.Access, given)

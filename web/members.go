@@ -26,14 +26,14 @@ func (s *Site) members(v *visit) (answer, error) {
 			Name: p.Name, Email: p.Email, Role: page.RoleName(p.Role), HasFactor: p.HasFactor,
 			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == v.user.ID,
 		}
-		if v.member.CheckInvite(p.Access) == nil { // whoever could have given the access may change it
+		if v.member.CheckManage(p.Member) == nil {
 			row.Href = v.orgPath("members", p.UserID.Format(ids.User))
 		}
 		m.People = append(m.People, row)
 	}
 	for _, i := range open {
 		row := page.InvitationRow{Note: i.Note, Role: page.RoleName(i.Role), ExpiresAt: i.ExpiresAt}
-		if v.may(tenancy.MembersWrite) {
+		if v.member.CheckWithdraw(i.Access) == nil {
 			row.Withdraw = v.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw")
 		}
 		m.Invitations = append(m.Invitations, row)
@@ -63,6 +63,9 @@ func (s *Site) memberPage(v *visit) (answer, error) {
 	p, err := v.memberInPerson()
 	if err != nil {
 		return answer{}, err
+	}
+	if err := v.member.CheckManage(p.Member); err != nil {
+		return answer{}, err // a form that could only be refused
 	}
 	return show(page.MemberEditPage(v.memberEdit(p, v.accessForm(page.Draft{}, p.Access)))), nil
 }
@@ -108,12 +111,7 @@ func (s *Site) changeMember(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if f.ok() {
-		err = v.organization().ChangeMember(v.context, p.UserID, func(target tenancy.Member, owners int) (tenancy.Member, error) {
-			err := v.member.CheckChange(target, given, owners)
-			target.Access = given
-			return target, err
-		})
-		if err := f.check("role", err); err != nil {
+		if err := f.check("role", v.organization().ChangeMember(v.context, p.UserID, given)); err != nil {
 			return answer{}, err
 		}
 	}
@@ -128,10 +126,7 @@ func (s *Site) removeMember(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = v.organization().RemoveMember(v.context, p.UserID, func(target tenancy.Member, owners int) error {
-		return v.member.CheckRemove(target, owners)
-	})
-	if err != nil {
+	if err := v.organization().RemoveMember(v.context, p.UserID); err != nil {
 		return answer{}, err
 	}
 	if p.UserID == v.user.ID {
@@ -141,10 +136,7 @@ func (s *Site) removeMember(v *visit) (answer, error) {
 }
 
 func (s *Site) leave(v *visit) (answer, error) {
-	err := v.organization().RemoveMember(v.context, v.user.ID, func(target tenancy.Member, owners int) error {
-		return target.CheckRemove(target, owners)
-	})
-	if err != nil {
+	if err := v.organization().RemoveMember(v.context, v.user.ID); err != nil {
 		return answer{}, err
 	}
 	return v.done("/o", "You have left "+v.org.Name+".")

@@ -111,6 +111,29 @@ func TestInvitations(t *testing.T) {
 		}
 	})
 
+	t.Run("are taken back only by who could have sent them, also by a forged form", func(t *testing.T) {
+		admin := r.join(t, tenancy.Admin)
+		link := invitedPath(t, invite(t, owner, url.Values{"note": {"Second owner"}, "role": {"owner"}}))
+		open, err := r.db.Org(r.org.ID).Invitations(t.Context(), clock.now())
+		noError(t, err)
+		withdraw := r.orgPath("invitations", open[0].ID.Format(ids.Invitation), "withdraw")
+		if list := admin.get(t, r.orgPath("members")); !strings.Contains(list.body, "Second owner") || strings.Contains(list.body, withdraw) {
+			t.Error("the list hides the invitation from an admin, or offers to withdraw it")
+		}
+		if got := admin.post(t, withdraw, nil); got.status != http.StatusForbidden {
+			t.Errorf("an admin withdraws an owner's invitation: status %d", got.status)
+		}
+		if got := r.browser().get(t, link); got.status != http.StatusOK {
+			t.Errorf("the link answers %d", got.status)
+		}
+		if list := owner.get(t, r.orgPath("members")); !strings.Contains(list.body, withdraw) {
+			t.Error("the owner is not offered to withdraw it")
+		}
+		if got := owner.post(t, withdraw, nil); got.status != http.StatusSeeOther {
+			t.Errorf("the owner withdraws it: status %d", got.status)
+		}
+	})
+
 	t.Run("end when they are withdrawn, too old, or their sender was changed", func(t *testing.T) {
 		helper := r.join(t, tenancy.Admin)
 		links := map[string]string{}
@@ -180,6 +203,9 @@ func TestMembers(t *testing.T) {
 		if got := admin.post(t, path(owner)+"/remove", nil); got.status != http.StatusForbidden {
 			t.Errorf("an admin removes an owner: status %d", got.status)
 		}
+		if got := admin.get(t, path(owner)); got.status != http.StatusForbidden || strings.Contains(got.body, "<form class=\"form\"") {
+			t.Errorf("an admin gets the form for an owner: status %d", got.status)
+		}
 		if role(t, owner) != tenancy.Owner || role(t, admin) != tenancy.Admin || role(t, helper) != tenancy.Custom {
 			t.Error("somebody's role has changed")
 		}
@@ -218,7 +244,7 @@ func TestMembers(t *testing.T) {
 		if got := owner.post(t, "/o/new", url.Values{"name": {"New"}}); got.status != http.StatusSeeOther || !strings.HasPrefix(got.location, "/o/new-organization") {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}
-		if got := owner.post(t, r.orgPath("a", "new"), url.Values{"name": {"Shop"}, "mode": {"live"}}); got.location != r.orgPath("a", "shop") {
+		if got := owner.post(t, r.orgPath("a", "new"), url.Values{"name": {"Shop"}, "mode": {"live"}}); got.location != r.orgPath("a", "shop", "quickstart") {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}
 		if got := owner.post(t, r.orgPath("a", "new"), url.Values{"name": {"Shop"}}); got.status != http.StatusUnprocessableEntity {
