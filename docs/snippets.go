@@ -56,7 +56,7 @@ func (c Call) PriceFeature() string {
 // it funds once.
 func (c Call) FundWallet() string {
 	return c.post("/v1/deposits", `{"identity": "`+c.Identity+`", "creditKey": "`+c.Credit+`",
-           "amountNanocredits": "5000000000", "idempotencyKey": "quickstart"}`)
+           "amountNanocredits": "5000000000", "idempotencyKey": "quickstart-`+c.Credit+`"}`)
 }
 
 func (c Call) post(path, body string) string {

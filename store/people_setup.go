@@ -36,6 +36,14 @@ func (e Entrance) SetupIsOpen(ctx context.Context, link credential.Hash) (open b
 	return open, nil
 }
 
+// IsFounded reports whether there is an account, and so no setup any more.
+func (e Entrance) IsFounded(ctx context.Context) (founded bool, err error) {
+	if err := e.store.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
+		return false, fmt.Errorf("store: look for accounts: %w", err)
+	}
+	return founded, nil
+}
+
 // Founding is what the first person brings along.
 type Founding struct {
 	User    tenancy.User

@@ -12,8 +12,22 @@ import (
 
 const dayInMilliseconds = 24 * 60 * 60 * 1000
 
+// newKey offers the preset that the link asks for, when the member may give it.
 func (s *Site) newKey(v *visit) (answer, error) {
-	return show(page.NewAPIKey(v.keyForm(ids.New(), page.KeyValues{Preset: string(keys.Ingestion), Lifetime: "none"}))), nil
+	preset, err := keys.ParsePreset(v.query("preset"))
+	if err != nil || !preset.Permissions().Minus(v.member.Permissions()).IsEmpty() {
+		preset = keys.Ingestion
+	}
+	return show(page.NewAPIKey(v.keyForm(ids.New(), v.query("from"), page.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
+}
+
+// cameFrom is the page to go back to, named by a word and never by an address. It is
+// empty for who came from the list of keys.
+func (v *visit) cameFrom(word string) string {
+	if word != fromQuickstart {
+		return ""
+	}
+	return v.appPath("quickstart")
 }
 
 // createKey makes the key and shows its secret in this very reply, the only one
@@ -33,7 +47,7 @@ func (s *Site) createKey(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if !f.ok() {
-		form := v.keyForm(id, page.KeyValues{
+		form := v.keyForm(id, f.text("from"), page.KeyValues{
 			Name: f.text("name"), Preset: f.text("preset"), Permissions: f.list("permissions"), Lifetime: f.text("lifetime"),
 		})
 		form.Problems = f.problems
@@ -51,7 +65,7 @@ func (s *Site) createKey(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	return show(page.NewSecret(page.KeySecret{
-		Frame: v.frame(key.Name, "keys"), Base: v.appPath("keys"), Key: key, Secret: secret,
+		Frame: v.frame(key.Name, "keys"), Base: v.appPath("keys"), Key: key, Secret: secret, Back: v.cameFrom(f.text("from")),
 	})), nil
 }
 
@@ -85,10 +99,10 @@ func (v *visit) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
 	return spec, nil
 }
 
-func (v *visit) keyForm(id ids.ID, values page.KeyValues) page.KeyForm {
+func (v *visit) keyForm(id ids.ID, from string, values page.KeyValues) page.KeyForm {
 	return page.KeyForm{
 		Frame: v.frame("New API key", "keys"), Base: v.appPath("keys"), ID: id.Format(ids.APIKey),
-		Maker: v.member.Permissions(), Values: values,
+		Maker: v.member.Permissions(), Values: values, From: from, Back: v.cameFrom(from),
 	}
 }
 

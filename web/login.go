@@ -26,7 +26,8 @@ func (s *Site) loginPage(v *visit) (answer, error) {
 	if v.isSignedIn() {
 		return redirect("/o"), nil
 	}
-	return show(page.LoginPage(page.Login{Next: localPath(v.query("next")), SignedOut: v.query("left") != ""})), nil
+	founded, err := s.isFounded(v.context)
+	return show(page.LoginPage(page.Login{Next: localPath(v.query("next")), SignedOut: v.query("left") != "", NotSetUp: !founded})), err
 }
 
 func (s *Site) login(v *visit) (answer, error) {

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"net/url"
+
 	"purser/docs"
+	"purser/keys"
 	"purser/metering"
 	"purser/store"
 	"purser/tenancy"
@@ -24,7 +27,7 @@ const (
 // quickstart is asked for again every few seconds while it waits for an event, so
 // it reads little.
 func (s *Site) quickstart(v *visit) (answer, error) {
-	progress, err := v.tenant().Progress(v.context)
+	progress, err := v.tenant().Progress(v.context, v.site.now())
 	if err != nil {
 		return answer{}, err
 	}
@@ -63,7 +66,8 @@ func (v *visit) firstSteps(p store.Progress) []component.Step {
 		return ""
 	}
 	return []component.Step{
-		{Text: "Make an API key", Done: p.HasKey, Href: to(tenancy.KeysWrite, "keys", "new"),
+		// After a first event the key that did the setting up may well be gone.
+		{Text: "Make an API key", Done: p.HasKey || p.IsUsed, Href: v.firstKey(),
 			Hint: "With the preset “Setup and ingestion”. Its secret is shown once."},
 		{Text: "Define a credit", Done: p.HasCredit, Href: to(tenancy.CreditsWrite, "credits"),
 			Hint: "A kind of balance: tokens, minutes, messages."},
@@ -72,6 +76,19 @@ func (v *visit) firstSteps(p store.Progress) []component.Step {
 		{Text: "Fund a wallet", Done: p.IsFunded, Hint: "A deposit makes the wallet of the identity that it names."},
 		{Text: "Send an event", Done: p.IsUsed, Hint: "The answer is the charge itself, committed."},
 	}
+}
+
+// fromQuickstart says to the form of a key where its maker came from, and so where
+// to go on.
+const fromQuickstart = "quickstart"
+
+// firstKey is the form of a key that may do all the steps, or empty for who may
+// make none.
+func (v *visit) firstKey() string {
+	if !v.may(tenancy.KeysWrite) {
+		return ""
+	}
+	return v.appPath("keys", "new") + "?" + url.Values{"preset": {string(keys.Setup)}, "from": {fromQuickstart}}.Encode()
 }
 
 // firstCall names what the application has, or samples. A feature is taken when it

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"html"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestQuickstart(t *testing.T) {
 		})
 		noError(t, err)
 		page, text = look(t)
-		if ticks(page) != 2 || strings.Contains(text, `"feature": "chat"`) || !strings.Contains(text, `"feature": "call"`) {
+		if ticks(page) != 2 || strings.Contains(text, `"feature": "chat"`) || !strings.Contains(text, `"id": "first-event-call"`) || !strings.Contains(text, `"feature": "call"`) {
 			t.Errorf("%d ticks", ticks(page))
 		}
 	})
@@ -104,10 +105,77 @@ func TestQuickstart(t *testing.T) {
 		if ticks(page) != 5 || strings.Contains(text, "hx-get") || strings.Contains(text, "Waiting") || strings.Contains(text, "What went wrong") {
 			t.Errorf("%d ticks", ticks(page))
 		}
+		if !strings.Contains(text, `href="/docs/payments"`) {
+			t.Error("nothing is said of payments")
+		}
 		if !strings.Contains(text, "Your first event is here.") || strings.Contains(text, "/v1/deposits") {
 			t.Error("it goes on as if there were none")
 		}
 	})
+}
+
+func TestQuickstartLeadsToAKeyThatFits(t *testing.T) {
+	t.Parallel()
+	r := newDocsRig(t)
+	b := r.join(t, tenancy.Admin)
+	form := r.appPath("keys", "new") + "?from=quickstart&preset=setup"
+	preset := func(key, page string) bool {
+		_, rest, found := strings.Cut(page, `value="`+key+`"`)
+		return found && strings.HasPrefix(rest, " checked")
+	}
+
+	t.Run("the link asks for the preset that may do every step", func(t *testing.T) {
+		if !strings.Contains(html.UnescapeString(b.get(t, r.appPath("quickstart")).body), `href="`+form+`"`) {
+			t.Error("it is not there")
+		}
+		page := b.get(t, form).body
+		if !preset("setup", page) || !strings.Contains(page, `name="from" value="quickstart"`) {
+			t.Error("the form does not offer it")
+		}
+	})
+	t.Run("the form alone offers the narrow one, and leads back to the keys", func(t *testing.T) {
+		page := b.get(t, r.appPath("keys", "new")).body
+		if !preset("ingestion", page) || strings.Contains(page, `name="from"`) {
+			t.Error("it offers more")
+		}
+	})
+	t.Run("a preset that the member cannot give is not offered", func(t *testing.T) {
+		maker := r.join(t, tenancy.Custom, tenancy.WalletsRead, tenancy.KeysRead, tenancy.KeysWrite, tenancy.EventsIngest)
+		if page := maker.get(t, form).body; preset("setup", page) || !preset("ingestion", page) {
+			t.Error("it is")
+		}
+	})
+	t.Run("a key that only ingests is no tick", func(t *testing.T) {
+		made := b.post(t, r.appPath("keys", "new"), keyForm("ingestion", ""))
+		if made.status != http.StatusOK || strings.Contains(made.body, r.appPath("quickstart")+`">I have`) || ticks(b.get(t, r.appPath("quickstart"))) != 0 {
+			t.Errorf("status %d", made.status)
+		}
+	})
+	t.Run("a stored key leads back, and is ticked", func(t *testing.T) {
+		made := b.post(t, r.appPath("keys", "new"), keyForm("setup", "quickstart"))
+		if made.status != http.StatusOK || !strings.Contains(made.body, `href="`+r.appPath("quickstart")+`">I have stored it`) {
+			t.Errorf("status %d", made.status)
+		}
+		if ticks(b.get(t, r.appPath("quickstart"))) != 1 {
+			t.Error("it is not ticked")
+		}
+	})
+	t.Run("no other word leads anywhere", func(t *testing.T) {
+		made := b.post(t, r.appPath("keys", "new"), keyForm("setup", "https://evil.example"))
+		if made.status != http.StatusOK || strings.Contains(made.body, "evil.example") {
+			t.Errorf("status %d", made.status)
+		}
+	})
+	t.Run("a new application lands on it", func(t *testing.T) {
+		got := b.post(t, r.orgPath("a", "new"), url.Values{"name": {"Second"}, "mode": {"development"}})
+		if got.location != r.orgPath("a", "second", "quickstart") {
+			t.Errorf("it lands on %s", got.location)
+		}
+	})
+}
+
+func keyForm(preset, from string) url.Values {
+	return url.Values{"id": {ids.New().Format(ids.APIKey)}, "name": {"Server"}, "preset": {preset}, "lifetime": {"none"}, "from": {from}}
 }
 
 // useOnce makes a key, a funded wallet and an accepted use.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -39,11 +40,21 @@ const (
 	cookieNameHTTPS = "__Host-purser"
 )
 
-func newSessions(entrance store.Entrance, https bool, now func() int64) *scs.SessionManager {
+// plainCookieName has the port of the server in it. Browsers send cookies to every
+// port of a host, so two servers on a developer's machine would sign each other's
+// people out.
+func plainCookieName(address string) string {
+	if at, err := url.Parse(address); err == nil && at.Port() != "" {
+		return cookieName + "-" + at.Port()
+	}
+	return cookieName
+}
+
+func newSessions(entrance store.Entrance, address string, https bool, now func() int64) *scs.SessionManager {
 	m := scs.New()
 	m.Store = sessionStore{entrance: entrance, now: now}
 	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
-	m.Cookie.Name = cookieName
+	m.Cookie.Name = plainCookieName(address)
 	if https {
 		m.Cookie.Name, m.Cookie.Secure = cookieNameHTTPS, true
 	}

@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net/http"
 
 	"purser/fault"
 	"purser/ids"
@@ -41,13 +43,51 @@ func (v *visit) setupLink() (link credential.Token, err error) {
 		return "", err
 	}
 	if !open {
-		return "", fault.New(fault.PathNotFound)
+		return "", errSetupClosed
 	}
 	return link, nil
 }
 
+// errSetupClosed is a setup link that leads nowhere.
+var errSetupClosed = fault.New(fault.PathNotFound)
+
+// setupClosed says why a link leads nowhere. It tells every link the same: a guessed
+// one learns no more than what the sign-in page shows to anybody.
+func (v *visit) setupClosed() (answer, error) {
+	founded, err := v.site.isFounded(v.context)
+	if err != nil {
+		return answer{}, err
+	}
+	failure := page.Failure{
+		Status: http.StatusNotFound, Title: "This setup link leads nowhere", RequestID: v.requestID(),
+		Advice: "Open it whole, as it stands in the terminal in which Purser was started. Every start of the server prints another.",
+	}
+	if founded {
+		failure.Title = "This server is set up already"
+		failure.Advice = "A setup link works once. Sign in with the account that was made, or ask an owner for an invitation."
+		failure.Lead, failure.Href = "Sign in", "/login"
+	}
+	return answer{status: failure.Status, view: page.Error(failure)}, nil
+}
+
+// isFounded reports whether there is an account. Once there is, that is remembered:
+// anybody can ask for the pages that want to know.
+func (s *Site) isFounded(ctx context.Context) (bool, error) {
+	if s.founded.Load() {
+		return true, nil
+	}
+	founded, err := s.store.Entrance().IsFounded(ctx)
+	if founded {
+		s.founded.Store(true)
+	}
+	return founded, err
+}
+
 func (s *Site) setupPage(v *visit) (answer, error) {
 	link, err := v.setupLink()
+	if errors.Is(err, errSetupClosed) {
+		return v.setupClosed()
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -58,6 +98,9 @@ func setupPath(link credential.Token) string { return pathOf([]string{"setup", s
 
 func (s *Site) setup(v *visit) (answer, error) {
 	link, err := v.setupLink()
+	if errors.Is(err, errSetupClosed) {
+		return v.setupClosed()
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -75,7 +118,11 @@ func (s *Site) setup(v *visit) (answer, error) {
 	if founding.Encoded, err = s.passwords.hash(v.context, f.raw("password")); err != nil {
 		return answer{}, err
 	}
-	if founding, err = s.store.Entrance().Found(v.context, link.Hash(), founding); err != nil {
+	founding, err = s.store.Entrance().Found(v.context, link.Hash(), founding)
+	if fault.Is(err, fault.PathNotFound) {
+		return v.setupClosed() // somebody else was faster
+	}
+	if err != nil {
 		return answer{}, err
 	}
 	if err := v.signIn(founding.User.ID); err != nil {

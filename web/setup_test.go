@@ -63,6 +63,21 @@ func TestSetup(t *testing.T) {
 		}
 	})
 
+	t.Run("is what the start page and the sign-in point to, without the link", func(t *testing.T) {
+		for _, path := range []string{"/", "/login"} {
+			got := r.browser().get(t, path)
+			if got.status != http.StatusOK || !strings.Contains(got.body, "There is no account yet") || strings.Contains(got.body, "/setup/") {
+				t.Errorf("%s answers %d\n%s", path, got.status, got.body)
+			}
+		}
+		if got := r.browser().get(t, "/setup/guessed"); strings.Contains(got.body, "already") || !strings.Contains(got.body, "This setup link leads nowhere") {
+			t.Error("a guessed link is told something else")
+		}
+		if got := r.browser().get(t, "/"); !strings.Contains(got.body, `href="/docs"`) {
+			t.Error("the start page does not lead to the documentation")
+		}
+	})
+
 	b := r.browser()
 	t.Run("works after a restart with the link of before, and leads to the first steps", func(t *testing.T) {
 		if got := b.get(t, first); got.status != http.StatusOK {
@@ -89,6 +104,17 @@ func TestSetup(t *testing.T) {
 			}
 			if got := r.browser().post(t, link, founder); got.status != http.StatusNotFound {
 				t.Errorf("%s takes a second founder: %d", link, got.status)
+			}
+		}
+		for _, link := range []string{first, "/setup/guessed"} {
+			got := r.browser().get(t, link)
+			if !strings.Contains(got.body, "This server is set up already") || !strings.Contains(got.body, `href="/login"`) {
+				t.Errorf("%s does not lead to the sign-in", link)
+			}
+		}
+		for _, path := range []string{"/", "/login"} {
+			if got := r.browser().get(t, path); strings.Contains(got.body, "There is no account yet") {
+				t.Errorf("%s still speaks of the setup", path)
 			}
 		}
 		if again := r.offer(t); again != "" {

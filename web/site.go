@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -56,6 +57,7 @@ type Site struct {
 	networks    *networks
 	proxies     []netip.Prefix
 	alarm       alarm
+	founded     atomic.Bool // there is an account
 	vault       *vault.Vault
 	cashier     *cashier.Cashier
 }
@@ -90,7 +92,7 @@ func New(options Options) *Site {
 	if s.now == nil {
 		s.now = func() int64 { return time.Now().UnixMilli() }
 	}
-	s.sessions = newSessions(s.store.Entrance(), s.https, s.now)
+	s.sessions = newSessions(s.store.Entrance(), s.server.Address, s.https, s.now)
 	return s
 }
 
@@ -106,7 +108,8 @@ func (s *Site) welcome(v *visit) (answer, error) {
 	if v.isSignedIn() {
 		return redirect("/o"), nil
 	}
-	return show(page.Welcome(s.server)), nil
+	founded, err := s.isFounded(v.context)
+	return show(page.Welcome(page.Start{Server: s.server, NotSetUp: !founded})), err
 }
 
 // gallery shows every component in all its states.

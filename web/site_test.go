@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/static"
+	"purser/store/storetest"
 )
 
 const requestID = "req_01h455vb4pex5vsknk084sn02q"
@@ -23,6 +24,7 @@ const requestID = "req_01h455vb4pex5vsknk084sn02q"
 // end in RenderError. The route /broken fails inside.
 func serveSite(t *testing.T, options Options) *httptest.Server {
 	t.Helper()
+	options.Store = storetest.Open(t)
 	e := echo.New()
 	site := New(options)
 	site.Register(e)

@@ -3,4 +3,4 @@ curl '{{.Address}}/v1/check' -H "Authorization: Bearer $PURSER_KEY" \
 
 # The id is yours. Send the same one again and it is charged once.
 curl '{{.Address}}/v1/events' -H "Authorization: Bearer $PURSER_KEY" \
-  --json '{"id": "first-event", "identity": "{{.Identity}}", "feature": "{{.Feature}}"}'
+  --json '{"id": "first-event-{{.Feature}}", "identity": "{{.Identity}}", "feature": "{{.Feature}}"}'
