@@ -73,6 +73,21 @@ func (s *Site) editPlan(v *visit) (answer, error) {
 	return show(view), err
 }
 
+// viewPlan is the plan for who only wants to know it.
+func (s *Site) viewPlan(v *visit) (answer, error) {
+	stored, err := v.plan()
+	if err != nil {
+		return answer{}, err
+	}
+	view := page.PlanView{
+		Frame: v.frame(stored.Name, "plans"), Base: v.appPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
+	}
+	if v.may(tenancy.PlansWrite) {
+		view.Edit = v.appPath("plans", stored.Key, "edit")
+	}
+	return show(page.PlanViewPage(view)), nil
+}
+
 func (s *Site) updatePlan(v *visit) (answer, error) {
 	stored, err := v.plan()
 	if err != nil {

@@ -86,6 +86,17 @@ func TestPlanPages(t *testing.T) {
 		}
 	})
 
+	t.Run("tell it in words to who reads, with a way to the form for who may use it", func(t *testing.T) {
+		path := r.appPath("plans", "pro", "view")
+		words := []string{"29.00 USD a month", "100 × messages in each paid period; more is paid in credits", "12.5 tokens", "messages at 80% of the list price"}
+		writes, reads := b.get(t, path), r.join(t, tenancy.Support).get(t, path)
+		says(t, writes, http.StatusOK, append(words, "Edit")...)
+		says(t, reads, http.StatusOK, words...)
+		if strings.Contains(reads.body, "/edit") || strings.Contains(reads.body, "<fieldset") {
+			t.Error("support is shown a form")
+		}
+	})
+
 	t.Run("save the same again without a new revision", func(t *testing.T) {
 		reply := b.post(t, r.appPath("plans", "pro", "edit"), planFields(url.Values{"revision": {"1"}}))
 		if reply.status != http.StatusSeeOther || r.plan(t, "pro").Revision != 1 {

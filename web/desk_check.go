@@ -112,7 +112,7 @@ func (v *visit) examine(use store.Use) (*page.CheckAnswer, error) {
 func gateLine(g metering.GateResult, d *metering.Decision) component.GateLine {
 	line := component.GateLine{Outcome: g.Outcome}
 	amount := func(n uint64) string {
-		return component.AmountText(metering.Amount(n)) + " " + d.Before.CreditKey
+		return component.CreditsText(metering.Amount(n), d.Before.CreditKey)
 	}
 	switch g.Gate {
 	case metering.GateAmount:

@@ -21,13 +21,14 @@ func (s *Site) events(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	q := store.EventQuery{EventID: v.query("event"), FeatureKey: v.query("feature"), Page: p}
+	q := v.eventQuery()
+	q.Page = p
 	found, next, err := v.tenant().Events(v.context, q)
 	if err != nil {
 		return answer{}, err
 	}
 	list := v.listing(v.appPath("events"), "event", "feature")
-	view := page.EventList{Frame: v.frame("Events", "events"), Path: list.path, EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
+	view := page.EventList{Frame: v.frame("Events", "events"), Path: list.path, Export: list.file(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
 	for _, e := range found {
 		view.Events = append(view.Events, v.eventRow(e, true))
 	}
@@ -38,6 +39,10 @@ func (s *Site) events(v *visit) (answer, error) {
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), older)
 	return show(page.Events(view)), nil
+}
+
+func (v *visit) eventQuery() store.EventQuery {
+	return store.EventQuery{EventID: v.query("event"), FeatureKey: v.query("feature")}
 }
 
 // featureFilter lists the features to choose from.
@@ -95,9 +100,8 @@ func (s *Site) deposits(v *visit) (answer, error) {
 	q.Page = p
 	list := v.listing(v.appPath("deposits"), "kind", "credit", "from", "to")
 	view := page.DepositList{
-		Frame: v.frame("Deposits", "deposits"), Path: list.path,
-		Export: listing{v.appPath("deposits.csv"), list.filter}.at("", ""),
-		Kind:   string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
+		Frame: v.frame("Deposits", "deposits"), Path: list.path, Export: list.file(),
+		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
 		From: v.query("from"), To: v.query("to"), Active: len(list.filter) > 0, Problems: problems,
 	}
 	credits, _, err := v.tenant().Credits(v.context, store.Page{Limit: maxOptions})
@@ -121,36 +125,6 @@ func (s *Site) deposits(v *visit) (answer, error) {
 	return show(page.Deposits(view)), nil
 }
 
-// maxDepositExport is the most that one file takes: more than people can read, and
-// little enough to be made in memory. What is left out is older; the dates reach it.
-const maxDepositExport = 10_000
-
-func (s *Site) depositsExport(v *visit) (answer, error) {
-	q, problems := v.depositQuery()
-	if len(problems) > 0 {
-		return redirect(v.listing(v.appPath("deposits"), "kind", "credit", "from", "to").at("", "")), nil
-	}
-	q.Limit = maxDepositExport
-	found, _, err := v.tenant().FindDeposits(v.context, q)
-	if err != nil {
-		return answer{}, err
-	}
-	var rows [][]string
-	for _, d := range found {
-		key := ""
-		if d.IdempotencyKey != nil {
-			key = *d.IdempotencyKey
-		}
-		rows = append(rows, []string{
-			d.ID.Format(ids.Deposit), time.UnixMilli(d.CreatedAt).UTC().Format("2006-01-02T15:04:05.000Z"), d.Identity, string(d.Kind), d.CreditKey,
-			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
-		})
-	}
-	return csvFile(v.app.Slug+"-deposits.csv", []string{
-		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
-	}, rows), nil
-}
-
 // onHold is the filter for a failed payment, whichever of the two states it led to.
 const onHold = "hold"
 
@@ -166,24 +140,32 @@ var subscriptionStatuses = []component.Option{
 	{Value: string(metering.StatusCanceled), Text: "Ended"},
 }
 
-func (s *Site) subscriptions(v *visit) (answer, error) {
-	p, err := v.before(ids.Subscription)
-	if err != nil {
-		return answer{}, err
-	}
+func (v *visit) subscriptionQuery() store.SubscriptionQuery {
 	chosen := v.query("status")
-	q := store.SubscriptionQuery{Page: p, OnHold: chosen == onHold}
+	q := store.SubscriptionQuery{OnHold: chosen == onHold}
 	for _, status := range subscriptionStatuses {
 		if status.Value == chosen && !q.OnHold {
 			q.Status = metering.SubscriptionStatus(chosen)
 		}
 	}
+	return q
+}
+
+func (s *Site) subscriptions(v *visit) (answer, error) {
+	p, err := v.before(ids.Subscription)
+	if err != nil {
+		return answer{}, err
+	}
+	q := v.subscriptionQuery()
+	q.Page = p
 	found, more, err := v.tenant().FindSubscriptions(v.context, q)
 	if err != nil {
 		return answer{}, err
 	}
 	list := v.listing(v.appPath("subscriptions"), "status")
-	view := page.SubscriptionList{Frame: v.frame("Subscriptions", "subscriptions"), Path: list.path, Status: chosen, Statuses: subscriptionStatuses}
+	view := page.SubscriptionList{
+		Frame: v.frame("Subscriptions", "subscriptions"), Path: list.path, Export: list.file(), Status: v.query("status"), Statuses: subscriptionStatuses,
+	}
 	for _, row := range found {
 		view.Subscriptions = append(view.Subscriptions, v.subscriptionRow(row, true))
 	}
@@ -197,23 +179,31 @@ var checkoutKinds = []component.Option{
 	{Value: string(store.TopUpCheckout), Text: "Top-ups"},
 }
 
-func (s *Site) checkouts(v *visit) (answer, error) {
-	p, err := v.before(ids.Checkout)
-	if err != nil {
-		return answer{}, err
-	}
-	q := store.CheckoutPage{Page: p, Identity: v.query("identity")}
+func (v *visit) checkoutQuery() store.CheckoutPage {
+	q := store.CheckoutPage{Identity: v.query("identity")}
 	for _, kind := range checkoutKinds {
 		if kind.Value == v.query("kind") {
 			q.Kind = store.CheckoutKind(kind.Value)
 		}
 	}
+	return q
+}
+
+func (s *Site) checkouts(v *visit) (answer, error) {
+	p, err := v.before(ids.Checkout)
+	if err != nil {
+		return answer{}, err
+	}
+	q := v.checkoutQuery()
+	q.Page = p
 	found, more, err := v.tenant().Checkouts(v.context, q)
 	if err != nil {
 		return answer{}, err
 	}
 	list := v.listing(v.appPath("checkouts"), "identity", "kind")
-	view := page.CheckoutList{Frame: v.frame("Checkouts", "checkouts"), Path: list.path, Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds}
+	view := page.CheckoutList{
+		Frame: v.frame("Checkouts", "checkouts"), Path: list.path, Export: list.file(), Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds,
+	}
 	for _, c := range found {
 		view.Checkouts = append(view.Checkouts, page.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,

@@ -2,7 +2,6 @@ package web
 
 import (
 	"math/big"
-	"strconv"
 	"time"
 
 	"purser/metering"
@@ -38,15 +37,20 @@ func (s *Site) overview(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	progress, err := app.Progress(v.context)
+	provider, err := v.provider()
+	if err != nil {
+		return answer{}, err
+	}
+	progress, err := app.Progress(v.context, v.site.now())
 	if err != nil {
 		return answer{}, err
 	}
 	view := page.Overview{
 		Path: v.appPath(), Tiles: v.tiles(o, chosen.before),
-		Uses:   chart(o, "uses-chart", "Uses by day", "uses", func(d store.OverviewDay) int64 { return d.Uses }),
-		Denied: chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
-		Steps:  v.steps(progress), Attention: v.concerns(attention),
+		Uses:   v.chart(o, "uses-chart", "Uses by day", "uses", func(d store.OverviewDay) int64 { return d.Uses }),
+		Denied: v.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
+		Steps:  v.steps(progress), Attention: v.concerns(attention, provider), Used: progress.IsUsed,
+		Quickstart: v.leads(tenancy.WalletsRead, "quickstart"), Events: v.leads(tenancy.JournalRead, "events"), Check: v.leads(tenancy.JournalRead, "check"),
 	}
 	for _, stretch := range stretches {
 		view.Days = append(view.Days, component.Tab{
@@ -66,20 +70,23 @@ func (s *Site) overview(v *visit) (answer, error) {
 // tiles are the figures against the stretch before. Charged and deposited credits
 // have a tile for each credit, for they do not add up.
 func (v *visit) tiles(o store.Overview, before string) (tiles []component.Figure) {
-	href := func(needed tenancy.Permission, part string) string {
-		if !v.may(needed) {
-			return ""
-		}
-		return v.appPath(part)
-	}
-	tiles = append(tiles, totals("Charged", href(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
+	tiles = append(tiles, totals("Charged", v.leads(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
 	tiles = append(tiles,
-		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: href(tenancy.JournalRead, "check")},
+		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: v.leads(tenancy.JournalRead, "check")},
 		component.Figure{
 			Label: "Active wallets", Value: about(o.Now.ActiveExact) + count(o.Now.Active),
-			Before: against(o.Now.Active, o.Before.Active, before), Href: href(tenancy.WalletsRead, "wallets"),
+			Before: against(o.Now.Active, o.Before.Active, before), Href: v.leads(tenancy.WalletsRead, "wallets"),
 		})
-	return append(tiles, totals("Deposits", href(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
+	return append(tiles, totals("Deposits", v.leads(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
+}
+
+// leads is the address of a part of the application, or empty when it is not for the
+// person.
+func (v *visit) leads(needed tenancy.Permission, part string) string {
+	if !v.may(needed) {
+		return ""
+	}
+	return v.appPath(part)
 }
 
 func about(exact bool) string {
@@ -152,11 +159,19 @@ func compared(now, before *big.Int, beforeText, words string) string {
 	return component.DigitsText(percent.String()) + word + beforeText + " " + words
 }
 
-func chart(o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
+// chart names the year of a day unless it is this one: a clock that was moved may
+// stand in the next.
+func (v *visit) chart(o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
 	series := component.Series{ID: id, Title: title, Unit: unit, StepName: "Day"}
+	thisYear := time.UnixMilli(v.site.now()).UTC().Year()
 	for _, day := range o.Days {
+		date := time.UnixMilli(day.Day).UTC()
+		label := date.Format("2 Jan")
+		if date.Year() != thisYear {
+			label = date.Format("2 Jan 2006")
+		}
 		series.Bars = append(series.Bars, component.Bar{
-			Label: time.UnixMilli(day.Day).UTC().Format("2 Jan"), Value: uint64(value(day)), Text: count(value(day)),
+			Label: label, Value: uint64(value(day)), Text: count(value(day)),
 		})
 	}
 	return series
@@ -164,28 +179,36 @@ func chart(o store.Overview, id, title, unit string, value func(store.OverviewDa
 
 // steps are those of setting up, until all are done.
 func (v *visit) steps(p store.Progress) []component.Step {
-	if p.HasKey && p.HasCredit && p.HasFeature && p.IsFunded && p.IsUsed {
+	if p.HasCredit && p.HasFeature && p.IsFunded && p.IsUsed {
 		return nil
 	}
 	return []component.Step{
 		{Text: "Make a credit", Hint: "What balances are counted in.", Href: v.appPath("credits"), Done: p.HasCredit},
 		{Text: "Price a feature in it", Hint: "What your users do, and what that costs.", Href: v.appPath("features"), Done: p.HasFeature},
-		{Text: "Make an API key", Hint: "Your servers call with it.", Href: v.appPath("keys"), Done: p.HasKey},
+		{Text: "Make an API key", Hint: "Your servers call with it.", Href: v.appPath("keys"), Done: p.HasKey || p.IsUsed},
 		{Text: "Deposit credits", Hint: "The first deposit makes the wallet.", Href: v.appPath("quickstart"), Done: p.IsFunded},
 		{Text: "Track a first use", Href: v.appPath("quickstart"), Done: p.IsUsed},
 	}
 }
 
 // concerns names to each member only what they could open.
-func (v *visit) concerns(a store.Attention) (list []page.Concern) {
+func (v *visit) concerns(a store.Attention, provider page.Provider) (list []page.Concern) {
 	add := func(needed tenancy.Permission, c page.Concern) {
 		if v.may(needed) {
 			list = append(list, c)
 		}
 	}
+	if len(a.SyncErrors) > 0 && provider.IsMissing() {
+		// Nobody was asked, so nobody refused.
+		add(tenancy.PlansRead, page.Concern{
+			Text: "No payment provider is connected", More: "Plans cannot be sold until one is.", Tone: "danger",
+			Href: v.leads(tenancy.SettingsWrite, "settings"),
+		})
+		a.SyncErrors = nil
+	}
 	for _, plan := range a.SyncErrors {
 		add(tenancy.PlansRead, page.Concern{
-			Text: "The payment provider refuses the plan " + plan.Name, More: plan.Error, Tone: "danger", Href: v.appPath("plans", plan.Key, "edit"),
+			Text: "The payment provider refuses the plan " + plan.Name, More: component.GistText(plan.Error), Tone: "danger", Href: v.appPath("plans", plan.Key, "edit"),
 		})
 	}
 	for _, key := range a.Expiring {
@@ -216,12 +239,8 @@ func (v *visit) concerns(a store.Attention) (list []page.Concern) {
 
 // upTo counts as far as the store does.
 func upTo(n int, one, many string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case n > store.CountedUpTo:
-		return "More than " + strconv.Itoa(store.CountedUpTo) + " " + many
-	default:
-		return strconv.Itoa(n) + " " + many
+	if n > store.CountedUpTo {
+		return "More than " + component.Counted(store.CountedUpTo, one, many)
 	}
+	return component.Counted(int64(n), one, many)
 }

@@ -32,6 +32,9 @@ func (v *visit) listing(path string, filters ...string) listing {
 	return l
 }
 
+// file is the address of what the list shows, as a file.
+func (l listing) file() string { return listing{l.path + ".csv", l.filter}.at("", "") }
+
 // at is the address with one more value; without one it is the list's beginning.
 func (l listing) at(name, value string) string {
 	query := url.Values{}
@@ -140,7 +143,7 @@ func (v *visit) subscriptionRow(s store.SubscriptionFound, whole bool) page.Subs
 		CancelAtPeriodEnd: s.CancelAtPeriodEnd, Downgrade: s.Downgrade, Pending: s.Pending, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
 	}
 	if s.PlanKey != "" && v.may(tenancy.PlansRead) {
-		row.PlanHref = v.appPath("plans", s.PlanKey, "edit")
+		row.PlanHref = v.appPath("plans", s.PlanKey, "view")
 	}
 	if whole {
 		row.Identity, row.WalletHref = s.Identity, v.walletPath(s.WalletID)

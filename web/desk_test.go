@@ -223,7 +223,7 @@ func TestCheckPage(t *testing.T) {
 		code              fault.Code
 		words             []string
 	}{
-		"a balance that does not cover it": {"blocked", "messages", 4, fault.InsufficientBalance, []string{"Needs 6 tokens, has 1 tokens", "Deposit at least 5 tokens"}},
+		"a balance that does not cover it": {"blocked", "messages", 4, fault.InsufficientBalance, []string{"Needs 6 tokens, has 1 token.", "Deposit at least 5 tokens"}},
 		"an identity without a wallet":     {"nobody", "messages", 1, fault.InsufficientBalance, []string{"no wallet yet", "Deposit at least 1.5 tokens"}},
 		"an allowance that is used up":     {"blocked", "limited", 6, fault.FeatureLimitExceeded, []string{"Needs 6, 5 left of 5"}},
 		"a failed payment":                 {"resting", "limited", 1, fault.SubscriptionInactive, []string{"Once it is paid"}},
@@ -351,6 +351,29 @@ func TestDeskLists(t *testing.T) {
 		}
 		if !strings.Contains(file.body, `"'=<script>`) || !strings.Contains(file.body, ",10,10000000000,") {
 			t.Errorf("got %s", file.body)
+		}
+	})
+	t.Run("every list as a file", func(t *testing.T) {
+		wallet := d.walletPath(t, hostileIdentity)
+		for path, want := range map[string][]string{
+			d.appPath("events.csv"):                 {"transaction,event,", `"'=<script>`, ",messages,1,,false,tokens,", ",1.5,1500000000,"},
+			d.appPath("events.csv") + "?event=none": {"transaction,event,"},
+			d.appPath("subscriptions.csv"):          {"id,identity,plan,"},
+			d.appPath("checkouts.csv"):              {"id,kind,identity,"},
+			wallet + "/journal.csv":                 {"number,transaction,", ",charge,", ",-1500000000,8500000000,", ",10000000000,10000000000,"},
+		} {
+			file := support.get(t, path)
+			if file.status != http.StatusOK || !strings.HasPrefix(file.header.Get("Content-Type"), "text/csv") {
+				t.Errorf("%s: status %d, %q", path, file.status, file.header.Get("Content-Type"))
+			}
+			for _, text := range want {
+				if !strings.Contains(file.body, text) {
+					t.Errorf("%s lacks %q:\n%s", path, text, file.body)
+				}
+			}
+			if strings.Contains(path, "none") && strings.Count(file.body, "\n") != 1 {
+				t.Errorf("the filter is not heard:\n%s", file.body)
+			}
 		}
 	})
 	t.Run("subscriptions and checkouts, before there are any", func(t *testing.T) {

@@ -3,6 +3,7 @@ package web
 import (
 	"strconv"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
@@ -129,7 +130,7 @@ func (s *Site) walletJournal(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := page.WalletJournal{WalletHead: head}
+	view := page.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv"}
 	credits := map[ids.ID]string{}
 	for _, l := range lines {
 		credits[l.CreditID] = l.CreditKey
@@ -245,9 +246,36 @@ func (s *Site) walletSubscriptions(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := page.WalletSubscriptions{WalletHead: head}
-	for _, s := range list {
-		view.Subscriptions = append(view.Subscriptions, v.subscriptionRow(s, false))
+	view := page.WalletSubscriptions{WalletHead: head, Test: !v.app.Live}
+	if view.Test && s.cashier != nil && v.may(tenancy.SubscriptionsWrite) {
+		view.Portal = head.Path + "/portal"
+	}
+	for _, subscription := range list {
+		view.Subscriptions = append(view.Subscriptions, v.subscriptionRow(subscription, false))
 	}
 	return show(page.WalletSubscriptionsPage(view)), nil
+}
+
+// openPortal leads to the billing page of a wallet's identity, in an application for
+// trying out. In a live one that page is the customer's alone.
+func (s *Site) openPortal(v *visit) (answer, error) {
+	if v.app.Live {
+		return answer{}, fault.New(fault.PathNotFound)
+	}
+	if s.cashier == nil {
+		return answer{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	id, err := v.id("id", ids.Wallet)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := v.tenant().WalletByID(v.context, id)
+	if err != nil {
+		return answer{}, err
+	}
+	address, err := s.cashier.Portal(v.context, v.scope(), w.Identity, s.server.Address+v.walletPath(id)+"/subscription")
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(address), nil
 }

@@ -30,6 +30,9 @@ func (v *visit) frame(title, current string) layout.Frame {
 		return f
 	}
 	f.App = v.place(v.app)
+	if v.ahead > 0 {
+		f.Clock = layout.Clock{At: v.now(), Ahead: v.ahead}
+	}
 	f.Nav = layout.AppNav(f.App.Href, v.member.Permissions())
 	return f
 }

@@ -41,8 +41,12 @@ func (s *Site) organizationPage(v *visit) (answer, error) {
 	for _, app := range v.apps {
 		card := page.ApplicationCard{Application: v.place(app)}
 		if v.may(tenancy.WalletsRead) {
-			day, err := s.store.App(app.Scope()).DayFigures(v.context, s.now())
+			tenant := s.store.App(app.Scope())
+			day, err := tenant.DayFigures(v.context, s.now())
 			if err != nil {
+				return answer{}, err
+			}
+			if card.Ahead, err = tenant.ClockOffset(v.context); err != nil {
 				return answer{}, err
 			}
 			card.Uses, card.Denials, card.SyncErrors = component.CountText(uint64(day.Uses)), component.CountText(uint64(day.Denials)), component.CountText(uint64(day.SyncErrors))
@@ -77,7 +81,7 @@ func (s *Site) createApplication(v *visit) (answer, error) {
 	if app, err = v.organization().CreateApplication(v.context, app); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.orgPath("a", app.Slug), "The application is there.")
+	return v.done(v.orgPath("a", app.Slug, "quickstart"), "The application is there.")
 }
 
 func (s *Site) organizationSettingsPage(v *visit) (answer, error) {

@@ -22,6 +22,7 @@ func (s *Site) catalogRoutes() []route {
 		get(app+"/plans", tenancy.PlansRead, s.plans),
 		get(app+"/plans/new", tenancy.PlansWrite, s.newPlan),
 		post(app+"/plans/new", tenancy.PlansWrite, s.createPlan),
+		get(app+"/plans/{key}/view", tenancy.PlansRead, s.viewPlan),
 		get(app+"/plans/{key}/edit", tenancy.PlansRead, s.editPlan),
 		post(app+"/plans/{key}/edit", tenancy.PlansWrite, s.updatePlan),
 		post(app+"/plans/{key}/sync", tenancy.PlansWrite, s.retrySync),

@@ -3,6 +3,7 @@ package web
 import (
 	"strconv"
 
+	"purser/store"
 	"purser/tenancy"
 	"purser/views/page"
 )
@@ -63,6 +64,13 @@ func (s *Site) revokeKeys(v *visit) (answer, error) {
 // settingsPage adds what surrounds the values.
 func (v *visit) settingsPage(view page.AppSettings) (page.AppSettings, error) {
 	provider, err := v.provider()
+	if err != nil {
+		return view, err
+	}
+	plans, _, err := v.tenant().Plans(v.context, store.Page{Limit: 1})
+	for _, plan := range plans {
+		provider.PlanKey = plan.Key
+	}
 	view.Frame, view.Path, view.App = v.frame("Settings", "settings"), v.appPath("settings"), v.app
 	view.Provider, view.MayRevoke = provider, v.may(tenancy.KeysWrite)
 	return view, err

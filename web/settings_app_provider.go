@@ -15,10 +15,10 @@ func (v *visit) provider() (page.Provider, error) {
 	connected, err := v.site.cashier.Connection(v.context, v.scope())
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// An application in development gets the sandbox once it needs an account.
-		return page.Provider{Known: true, Sandbox: !v.app.Live}, nil
+		return page.Provider{Known: true, Sandbox: !v.app.Live, Address: v.site.server.Address}, nil
 	}
 	return page.Provider{
-		Known: true, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
+		Known: true, Address: v.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"purser/billing/cashier"
 	"purser/fault"
@@ -158,7 +159,7 @@ func TestRetryingASync(t *testing.T) {
 	r.newFeature(t, "messages", "tokens")
 	plan := r.newPlan(t, "pro", "messages")
 	app := r.db.App(r.app.Scope())
-	fence, _, err := app.Lease(t.Context(), "plan:"+plan.ID.String(), ids.New(), r.site.now(), r.site.now()+60_000)
+	fence, _, err := app.Lease(t.Context(), "plan:"+plan.ID.String(), ids.New(), time.Minute)
 	noError(t, err)
 	const reason = `No such product: <b>prod_1</b> & "more"`
 	noError(t, app.PlanRefused(t.Context(), fence, plan.ID, plan.Sync, reason))

@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 			if found := inline.FindString(body); found != "" {
 				t.Errorf("something is inline: %s", found)
 			}
-			if found := foreign.FindString(strings.ReplaceAll(body, `href="http://shop.test/account"`, "")); found != "" {
+			if found := foreign.FindString(strings.ReplaceAll(body, `href="http://shop.test/`, "")); found != "" {
 				t.Errorf("something is from elsewhere: %s", found)
 			}
 		})
@@ -205,6 +205,67 @@ func TestPortal(t *testing.T) {
 		r.advance(time.Second)
 		if status, _ := r.visit(page); status != http.StatusNotFound {
 			t.Errorf("later it answers %d", status)
+		}
+	})
+}
+
+func TestPagesNameTheSeller(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	pages := r.pages()
+	r.seller = "Chat & Co"
+	for _, name := range []string{"checkout", "invoice", "portal"} {
+		if _, body := r.visit(pages[name]); !strings.Contains(body, "Chat &amp; Co") {
+			t.Errorf("%s names nobody", name)
+		}
+	}
+	r.seller = ""
+	account := ok[*stripe.Account](t)(r.api.Accounts.Get())
+	if _, body := r.visit(pages["checkout"]); !strings.Contains(body, account.ID) {
+		t.Errorf("without a name, %s is not shown", account.ID)
+	}
+}
+
+func TestAnOpenInvoice(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	s := r.subscribe(r.price(2900), cardPays)
+	r.saveCard(s.Customer.ID, cardFailsLater)
+	r.advanceTo(time.Unix(s.CurrentPeriodEnd, 0).UTC().Add(time.Hour))
+	portal := r.portal(s.Customer.ID)
+	invoice := r.subscription(s.ID).LatestInvoice
+
+	t.Run("is announced in the portal, also once a good card is saved", func(t *testing.T) {
+		r.saveCard(s.Customer.ID, cardPays)
+		_, body := r.visit(portal)
+		for _, want := range []string{"29.00 USD is open", "will be tried again with the saved card on", "Pay it now"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("it does not say %q", want)
+			}
+		}
+	})
+	t.Run("says what is due until it is paid, and what was paid after, with a way back", func(t *testing.T) {
+		token := portal[strings.LastIndex(portal, "/")+1:]
+		address := invoice.HostedInvoiceURL + "?portal=" + token
+		if _, body := r.visit(address); !strings.Contains(body, "Amount due") || !strings.Contains(body, `href="../portal/`+token+`"`) {
+			t.Error("before")
+		}
+		_, to, _ := r.submit(address, url.Values{"card": {cardPays}})
+		_, body := r.visit(to)
+		if !strings.Contains(body, "Amount paid") || strings.Contains(body, "Amount due") || !strings.Contains(body, `href="../portal/`+token+`"`) {
+			t.Errorf("after, at %s", to)
+		}
+		if _, body := r.visit(portal); strings.Contains(body, "is open") {
+			t.Error("the portal still asks for it")
+		}
+	})
+	t.Run("leads to the shop when it was opened from elsewhere, and to no other customer's portal", func(t *testing.T) {
+		foreign := r.portal(r.customer().ID)
+		for _, query := range []string{"", "?portal=", "?portal=" + foreign[strings.LastIndex(foreign, "/")+1:]} {
+			_, body := r.visit(invoice.HostedInvoiceURL + query)
+			if !strings.Contains(body, `href="http://shop.test/`) || strings.Contains(body, "../portal/") {
+				t.Errorf("%q leads elsewhere", query)
+			}
 		}
 	})
 }

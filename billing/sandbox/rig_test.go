@@ -35,6 +35,7 @@ type rig struct {
 	http      *httptest.Server
 	api       *client.API
 	secrets   []string
+	seller    string
 
 	mu       sync.Mutex
 	now      time.Time // the real time, which stands still unless a test moves it
@@ -66,6 +67,7 @@ func startOn(t *testing.T, day string) *rig {
 	r.server = sandbox.New(sandbox.Options{
 		Documents: r.documents, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits: func(_ context.Context, app ids.ID) (bool, error) { return app == r.app, nil },
+		Seller: func(context.Context, ids.ID) (string, error) { return r.seller, nil },
 		Authorize: func(req *http.Request) (ids.ID, error) {
 			if req.Header.Get("Authorization") != "Bearer "+controlKey {
 				return ids.ID{}, fault.New(fault.InvalidAPIKey)

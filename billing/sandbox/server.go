@@ -24,6 +24,8 @@ type Options struct {
 	// Admits reports whether the application pays through the sandbox. A live
 	// application must never be admitted.
 	Admits func(ctx context.Context, app ids.ID) (bool, error)
+	// Seller is the name under which the application sells; nil shows the account.
+	Seller func(ctx context.Context, app ids.ID) (string, error)
 	// Authorize finds the application of a request to the control surface, whose
 	// key may write subscriptions.
 	Authorize func(*http.Request) (ids.ID, error)

@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"purser/billing/sandbox/engine"
 	"purser/ids"
@@ -15,14 +18,18 @@ func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, app ids.ID
 
 // checkoutPage shows the order as it stands, with the reason why it did not go on.
 func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
+	seller, err := s.seller(r.Context(), app)
+	if err != nil {
+		return err
+	}
 	var order page.SandboxCheckout
-	err := s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
+	err = s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
 		session, err := engine.Get(world.Sessions, "checkout.session", token)
 		if err != nil {
 			return err
 		}
 		order = page.SandboxCheckout{
-			Clock: s.clockOf(world), State: session.Status, Subscribes: session.Mode == "subscription", Free: session.Free(),
+			Clock: s.clockOf(world), Seller: sellerOr(seller, world), State: session.Status, Subscribes: session.Mode == "subscription", Free: session.Free(),
 			Total: page.SandboxAmount{Minor: session.Total, Currency: session.Currency}, Expires: int64(session.Expires) * 1000,
 			Reason: session.Failure, Back: session.Cancel, Cards: testCards(), Banks: testBanks(),
 		}
@@ -42,6 +49,24 @@ func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, app ids.ID
 		order.Reason = reason
 	}
 	return render(w, r, status, page.SandboxCheckoutPage(order))
+}
+
+// seller is the name that the pages show. It is looked up before the world is
+// opened, so that nothing waits for it meanwhile.
+func (s *Server) seller(ctx context.Context, app ids.ID) (string, error) {
+	if s.options.Seller == nil {
+		return "", nil
+	}
+	return s.options.Seller(ctx, app)
+}
+
+// sellerOr is the account when the application has no name here.
+func sellerOr(name string, world *engine.World) string {
+	if name != "" {
+		return name
+	}
+	account, _ := world.RenderAccount()["id"].(string)
+	return account
 }
 
 func intervalOf(price *engine.Price) page.SandboxInterval {
@@ -148,14 +173,19 @@ func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, app ids.ID,
 }
 
 func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
+	seller, err := s.seller(r.Context(), app)
+	if err != nil {
+		return err
+	}
 	var shown page.SandboxInvoice
-	err := s.view(r.Context(), app, func(world *engine.World, _ engine.Moment) error {
+	err = s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
 		invoice, err := world.InvoiceOf(token)
 		if err != nil {
 			return err
 		}
 		shown = page.SandboxInvoice{
-			Clock: s.clockOf(world), Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
+			Clock: s.clockOf(world), Seller: sellerOr(seller, world), Back: wayBack(world, m, invoice, r.URL.Query().Get(fromPortal)),
+			Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
 			Due: page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}, Cards: testCards(), Banks: testBanks(),
 		}
 		if intent := world.Intents[invoice.Intent]; intent != nil {
@@ -178,6 +208,24 @@ func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, app ids.ID,
 	return render(w, r, status, page.SandboxInvoicePage(shown))
 }
 
+// fromPortal is the part of an invoice's address that names the portal it was opened
+// from.
+const fromPortal = "portal"
+
+// wayBack is where an invoice was opened from: the customer's portal, or the shop
+// in which the subscription began. It is empty when neither is known.
+func wayBack(world *engine.World, m engine.Moment, invoice *engine.Invoice, portal string) string {
+	if p, err := world.PortalOf(m, portal); err == nil && p.Customer == invoice.Customer {
+		return "../portal/" + url.PathEscape(p.Token)
+	}
+	for _, session := range world.Sessions {
+		if session.Subscription != "" && session.Subscription == invoice.Subscription {
+			return session.Cancel
+		}
+	}
+	return ""
+}
+
 func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
 	var next engine.Step
 	act := func(world *engine.World, m engine.Moment) (err error) {
@@ -187,6 +235,9 @@ func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, 
 			return errUnchanged
 		}
 		next, err = world.PayHosted(m, token, card)
+		if r.URL.RawQuery != "" && strings.HasSuffix(next.URL, r.URL.Path) {
+			next.URL += "?" + r.URL.RawQuery
+		}
 		return err
 	}
 	return s.act(w, r, app, act, &next, func(status int, reason string) error {
@@ -202,14 +253,19 @@ func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, app ids.ID, 
 }
 
 func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
+	seller, err := s.seller(r.Context(), app)
+	if err != nil {
+		return err
+	}
 	shown := page.SandboxPortal{Reason: reason, Cards: testCards()}
-	err := s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
+	err = s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
 		portal, err := world.PortalOf(m, token)
 		if err != nil {
 			return err
 		}
 		offers := world.Configurations[portal.Configuration]
 		shown.Clock, shown.Back, shown.ChangesCard = s.clockOf(world), portal.ReturnURL, offers.ChangesCard
+		shown.Seller = sellerOr(seller, world)
 		if card := world.CardOn(portal.Customer); card != nil {
 			shown.Last4, shown.Bank = card.Last4, card.Bank()
 		}
@@ -222,7 +278,8 @@ func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, app ids.ID, 
 		for _, invoice := range invoices {
 			shown.Invoices = append(shown.Invoices, page.SandboxInvoiceRow{
 				Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
-				Total: page.SandboxAmount{Minor: invoice.Total, Currency: invoice.Currency}, URL: "../invoice/" + invoice.Token,
+				Total: page.SandboxAmount{Minor: invoice.Total, Currency: invoice.Currency},
+				URL:   "../invoice/" + invoice.Token + "?" + url.Values{fromPortal: {token}}.Encode(), TriedAt: int64(invoice.NextAttempt) * 1000,
 			})
 		}
 		return err

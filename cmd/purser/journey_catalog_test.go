@@ -72,8 +72,7 @@ func refusePlan(ctx context.Context, app store.App, key, reason string) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now().UnixMilli()
-	fence, _, err := app.Lease(ctx, "plan:"+plan.ID.String(), ids.New(), now, now+time.Minute.Milliseconds())
+	fence, _, err := app.Lease(ctx, "plan:"+plan.ID.String(), ids.New(), time.Minute)
 	if err != nil {
 		return err
 	}

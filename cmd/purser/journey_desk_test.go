@@ -92,6 +92,19 @@ func whyDenied(t *testing.T, p product) {
 		}
 		tab.Check()
 	}
+
+	tab.Visit(at.app + "/wallets?q=late")
+	tab.Follow("#results th a")
+	tab.Follow(`.tabs a[href$="/subscription"]`)
+	want(t, tab, ".test-strip", "35 days ahead")
+	want(t, tab, ".callout", "A payment is open")
+	tab.Check()
+	tab.Follow(`form[action$="/portal"] button`)
+	want(t, tab, "main", "5.00 USD")
+	want(t, tab, ".badge[data-tone=danger]", "open")
+	tab.Follow(`button[value="4242424242424242"]`)
+	want(t, tab, ".sandbox-due", "will be tried again")
+	tab.Check()
 }
 
 // advance moves the sandbox's clock ahead.

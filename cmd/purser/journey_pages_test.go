@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 // What is not visited by everyPage, and why.
 const (
 	noDocument = "it is a file"
+	outside    = "it is for who is not signed in: lookFromOutside looks it over"
 	elsewhere  = "it cannot be opened here; another test looks it over"
 )
 
@@ -26,11 +26,11 @@ const (
 func (p place) addresses(s samples) map[string]string {
 	const app = "/o/:org/a/:app"
 	return map[string]string{
-		"/":                               elsewhere, // the start of who is signed out
+		"/":                               outside,
 		"/setup/:token":                   elsewhere, // firstRun
-		"/login":                          elsewhere,
-		"/login/code":                     elsewhere, // it needs an authenticator
-		"/invite/:token":                  elsewhere, // the page of who is signed out
+		"/login":                          outside,
+		"/login/code":                     outside,
+		"/invite/:token":                  outside,
 		"/confirm":                        p.base + "/confirm",
 		"/account":                        p.base + "/account",
 		"/account/factor":                 p.base + "/account/factor",
@@ -56,6 +56,10 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/events":                   p.app + "/events",
 		app + "/deposits":                 p.app + "/deposits",
 		app + "/deposits.csv":             noDocument,
+		app + "/events.csv":               noDocument,
+		app + "/subscriptions.csv":        noDocument,
+		app + "/checkouts.csv":            noDocument,
+		app + "/wallets/:id/journal.csv":  noDocument,
 		app + "/subscriptions":            p.app + "/subscriptions",
 		app + "/checkouts":                p.app + "/checkouts",
 		app + "/alerts":                   p.app + "/alerts",
@@ -69,6 +73,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/features/:key/edit":       p.app + "/features/messages/edit",
 		app + "/plans":                    p.app + "/plans",
 		app + "/plans/new":                p.app + "/plans/new",
+		app + "/plans/:key/view":          p.app + "/plans/small/view",
 		app + "/plans/:key/edit":          p.app + "/plans/small/edit",
 		app + "/keys":                     p.app + "/keys",
 		app + "/keys/new":                 p.app + "/keys/new",
@@ -89,44 +94,53 @@ func (p place) addresses(s samples) map[string]string {
 // samples are addresses that hold the id of something.
 type samples struct{ wallet, transaction, member string }
 
-// everyPage goes over the route table, in two widths and both themes.
+// everyPage goes over the route table, in several widths and both themes.
 func everyPage(t *testing.T, p product) {
 	at, owner := p.settle(t, "Pages"), p.enter(t, browsertest.Desktop)
 	addresses := at.addresses(at.furnish(owner))
-	for _, path := range openable(t) {
+	paths := openable(t)
+	for _, path := range paths {
 		if addresses[path] == "" {
 			t.Errorf("the page %s is new: list where it is looked over", path)
 		}
 	}
-	for path, address := range addresses {
-		if !slices.Contains(openable(t), path) {
+	for path := range addresses {
+		if !slices.Contains(paths, path) {
 			t.Errorf("the page %s is gone", path)
 		}
-		if address == noDocument || address == elsewhere {
-			delete(addresses, path)
-		}
 	}
-	for _, width := range []browsertest.Screen{browsertest.Desktop, browsertest.Phone} {
-		t.Run("at "+width.Name, func(t *testing.T) {
+	t.Run("from outside", func(t *testing.T) { p.lookFromOutside(t, owner) })
+	tabs := owner.Several(t)
+	for path, address := range addresses {
+		if address == noDocument || address == outside || address == elsewhere {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			tab := owner.Beside(t, width)
-			for _, path := range slices.Sorted(maps.Keys(addresses)) {
-				if status := tab.Visit(addresses[path]); status != http.StatusOK || tab.Address() != addresses[path] {
-					t.Errorf("%s leads to %s with %d", path, tab.Address(), status)
-				}
-				if csp := tab.Header("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-					t.Errorf("%s: the policy is %q", path, csp)
-				}
-				tab.CheckThemes()
-				tab.Picture(strings.NewReplacer("/", "-", ":", "").Replace("page"+path) + "-" + width.Name)
-			}
-			stranger := browsertest.Open(t, width)
-			for _, path := range []string{"/", "/login"} {
-				stranger.Visit(p.base + path)
-				stranger.CheckThemes()
-			}
+			lookOver(t, tabs.Take(t), address)
 		})
 	}
+}
+
+// lookOver opens a page and holds it to what every page has to hold.
+func lookOver(t *testing.T, tab *browsertest.Tab, address string) {
+	t.Helper()
+	if status := tab.Visit(address); status != http.StatusOK || tab.Address() != address {
+		t.Errorf("%s leads to %s with %d", address, tab.Address(), status)
+	}
+	look(t, tab)
+}
+
+// look is for a page that is open. What the browser complains of fails the test by
+// itself.
+func look(t *testing.T, tab *browsertest.Tab) {
+	t.Helper()
+	if csp := tab.Header("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("%s: the policy is %q", tab.Address(), csp)
+	}
+	tab.On([]browsertest.Screen{browsertest.Desktop, browsertest.Phone}, func(browsertest.Screen) { tab.CheckThemes() })
+	tab.On([]browsertest.Screen{browsertest.Desktop}, func(browsertest.Screen) { tab.CheckFrames() })
+	tab.On([]browsertest.Screen{browsertest.Narrow}, func(browsertest.Screen) { tab.CheckWidth() })
 }
 
 // openable lists the paths that the dashboard answers to somebody who opens them.
@@ -158,7 +172,7 @@ func (p place) furnish(owner *browsertest.Tab) (s samples) {
 	p.fund("ada", 10)
 	p.use("included", "ada")
 	p.fund(hostile, 10)
-	event := p.use("charged", hostile)
+	event := p.use("0199d1c7-6c1e-7b61-b9ad-6a4fd1f2a001", hostile)
 	p.call(http.MethodPost, "/v1/events", `{"id": "refused", "identity": "ada", "feature": "messages"}`, http.StatusConflict)
 	p.topUp("ada", "open")
 

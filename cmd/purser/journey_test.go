@@ -129,20 +129,27 @@ func wrongPassword(t *testing.T, p product) {
 	}
 }
 
+// invitedPassword is of everybody who was invited.
+const invitedPassword = ownerPassword + "!"
+
+// invitation is the link to pass on to somebody whom the owner invites.
+func (p product) invitation(owner *browsertest.Tab, note, choose string) string {
+	owner.Visit(p.base + "/o/acme/members/invite")
+	owner.Fill("#field-note", note)
+	owner.Evaluate(choose)
+	owner.Follow("main button[type=submit]")
+	return owner.Text("#link")
+}
+
 // invite has the owner invite somebody, who accepts in a browser of their own.
 func (p product) invite(t *testing.T, owner *browsertest.Tab, email, choose string) *browsertest.Tab {
 	t.Helper()
-	owner.Visit(p.base + "/o/acme/members/invite")
-	owner.Fill("#field-note", email)
-	owner.Evaluate(choose)
-	owner.Follow("main button[type=submit]")
-	link := owner.Text("#link")
-
+	link := p.invitation(owner, email, choose)
 	tab := browsertest.Open(t, browsertest.Desktop)
 	tab.Visit(link)
 	tab.Fill("#field-name", "Sam")
 	tab.Fill("#field-email", email)
-	tab.Fill("#field-password", ownerPassword+"!")
+	tab.Fill("#field-password", invitedPassword)
 	if status := tab.Follow("main button[type=submit]"); status != http.StatusOK || tab.Address() != p.base+"/o/acme" {
 		t.Fatalf("accepting leads to %s with %d", tab.Address(), status)
 	}

@@ -85,7 +85,7 @@ var testsKnow = map[string][]string{
 	// What talks to the provider is tested with the one that lives in the server.
 	"billing/stripe":  {"billing/sandbox", "billing/sandbox/sandboxtest", "fault", "ids"},
 	"billing/cashier": {"billing/sandbox", "billing/sandbox/sandboxtest"},
-	"web/browsertest": {"docs", "fault", "metering", "static", "tenancy", "views/..."}, // for pages that need no server behind them
+	"web/browsertest": {"billing", "docs", "fault", "metering", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":             {"billing/sandbox", "tenancy/vault"},
 }
 

@@ -46,9 +46,10 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if err := verifyAudit(ctx, db.Store, &books, stdout); err != nil {
 		return err
 	}
+	counted := func(n int64, one, many string) string { return fmt.Sprint(n, " ", component.Noun(n, one, many)) }
 	fmt.Fprintf(stdout, "%s, %s, %s: %s, in %s.\n",
-		component.Counted(books.applications, "application", "applications"), component.Counted(books.wallets, "wallet", "wallets"),
-		component.Counted(books.entries, "entry", "entries"), component.Counted(books.differences, "difference", "differences"), time.Since(started).Round(time.Millisecond))
+		counted(books.applications, "application", "applications"), counted(books.wallets, "wallet", "wallets"),
+		counted(books.entries, "entry", "entries"), counted(books.differences, "difference", "differences"), time.Since(started).Round(time.Millisecond))
 	if books.differences > 0 {
 		return errDiffers
 	}

@@ -55,6 +55,9 @@ func (s Series) drawn() []drawnBar {
 	return drawn
 }
 
+// IsEmpty reports whether there is nothing to draw: no bar, or none that is not zero.
+func (s Series) IsEmpty() bool { return s.tallest().Value == 0 }
+
 func (s Series) tallest() (tallest Bar) {
 	for _, bar := range s.Bars {
 		if bar.Value > tallest.Value {

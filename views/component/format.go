@@ -69,6 +69,25 @@ func ShortText(text string) string {
 	return string(runes[:shownAtFront]) + "…" + string(runes[len(runes)-shownAtBack:])
 }
 
+// gist is how much of somebody else's message stands where it is one of several.
+const gist = 140
+
+// GistText is the first sentence of a message, and of a long one its beginning. Where
+// it leads, the message stands whole.
+func GistText(message string) string {
+	message = strings.TrimSpace(message)
+	if end := strings.IndexAny(message, "\n\r"); end >= 0 {
+		message = message[:end]
+	}
+	if end := strings.Index(message, ". "); end >= 0 {
+		message = message[:end+1]
+	}
+	if runes := []rune(message); len(runes) > gist {
+		return strings.TrimRight(string(runes[:gist-1]), " ,;:") + "…"
+	}
+	return message
+}
+
 // longText is from how many characters on a text may break where a table is narrow.
 const longText = 26
 

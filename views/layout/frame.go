@@ -13,6 +13,14 @@ type Frame struct {
 	Nav     []NavGroup // what the person may open: see AppNav and OrgNav
 	Current string     // key of the item that this page belongs to
 	Flash   component.Message
+	Clock   Clock // of the application
+}
+
+// Clock is one that a sandbox was told to move. It is zero where time runs as
+// everywhere.
+type Clock struct {
+	At    int64
+	Ahead int64 // of the server's, in milliseconds
 }
 
 // Person is who is signed in.

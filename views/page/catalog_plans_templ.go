@@ -194,9 +194,9 @@ func Plans(l PlanList) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var10 string
-						templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(counted(len(plan.Limits), "feature"))
+						templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(component.Counted(int64(len(plan.Limits)), "feature", "features"))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 47, Col: 88}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 47, Col: 117}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 						if templ_7745c5c3_Err != nil {
@@ -207,9 +207,9 @@ func Plans(l PlanList) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var11 string
-						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(counted(len(plan.Grants), "credit"))
+						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(component.Counted(int64(len(plan.Grants)), "credit", "credits"))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 48, Col: 85}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 48, Col: 113}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 						if templ_7745c5c3_Err != nil {
@@ -279,13 +279,6 @@ func Plans(l PlanList) templ.Component {
 		}
 		return nil
 	})
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 var _ = templruntime.GeneratedTemplate

@@ -330,7 +330,7 @@ func depositRow(d DepositRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Code(component.ShortText(d.ID)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Identity(d.ID).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -489,7 +489,7 @@ func subscriptionRow(s SubscriptionRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Code(component.ShortText(s.ID)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Identity(s.ID).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

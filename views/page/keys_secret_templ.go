@@ -9,6 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"cmp"
 	"purser/keys"
 	"purser/views/component"
 	"purser/views/layout"
@@ -22,6 +23,7 @@ type KeySecret struct {
 	Secret  keys.Secret
 	Old     *keys.APIKey // that it replaces
 	Overlap bool         // the old one still works for a while
+	Back    string       // where the maker came from; empty leads to the key
 }
 
 // NewSecret shows the secret.
@@ -82,7 +84,7 @@ func NewSecret(s KeySecret) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Secret(component.OneTime{ID: "secret", Label: "The new API key", Text: s.Secret.Reveal(), Done: keyPath(s.Base, s.Key.ID)}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Secret(component.OneTime{ID: "secret", Label: "The new API key", Text: s.Secret.Reveal(), Done: cmp.Or(s.Back, keyPath(s.Base, s.Key.ID))}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -284,7 +286,7 @@ func AlreadyCreated(m KeyMadeBefore) templ.Component {
 			var templ_7745c5c3_Var9 templ.SafeURL
 			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(keyPath(m.Base, m.Key.ID)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys_secret.templ`, Line: 72, Col: 90}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys_secret.templ`, Line: 74, Col: 90}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {

@@ -9,6 +9,12 @@ type Server struct {
 	Program string // how the purser command is called on this machine
 }
 
+// Start is the page at the server's own address.
+type Start struct {
+	Server
+	NotSetUp bool // there is no account yet
+}
+
 // The steps use one identity and one credit, so that each finds what the one
 // before it has made.
 

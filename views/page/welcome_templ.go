@@ -15,7 +15,7 @@ import (
 
 // Welcome is the start page: what this server is, and the way to a first
 // charge.
-func Welcome(s Server) templ.Component {
+func Welcome(s Start) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -48,33 +48,61 @@ func Welcome(s Server) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><span class=\"badge\" data-tone=\"ok\">Running</span><h1>Your Purser server is up</h1><p>It keeps prepaid credits for the applications that call it, charges their uses in exact amounts, and remembers every change of a balance.</p><a class=\"button\" data-kind=\"primary\" href=\"/login\">Sign in</a><dl class=\"facts\"><div><dt>Address</dt><dd><code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><span class=\"badge\" data-tone=\"ok\">Running</span><h1>Your Purser server is up</h1><p>It keeps prepaid credits for the applications that call it, charges their uses in exact amounts, and remembers every change of a balance.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			if s.NotSetUp {
+				templ_7745c5c3_Err = notSetUp().Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			if !s.NotSetUp {
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<a class=\"button\" data-kind=\"primary\" href=\"/login\">Sign in</a> ")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<a class=\"button\" href=\"/docs\">")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Icon("book-open").Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "Documentation</a></p><dl class=\"facts\"><div><dt>Address</dt><dd><code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(s.Address)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/welcome.templ`, Line: 23, Col: 26}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/welcome.templ`, Line: 34, Col: 26}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</code></dd></div><div><dt>Version</dt><dd><code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</code></dd></div><div><dt>Version</dt><dd><code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.Version)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/welcome.templ`, Line: 27, Col: 26}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/welcome.templ`, Line: 38, Col: 26}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</code></dd></div></dl></div><section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>From nothing to a first charge, in a terminal.</p></header><ol class=\"steps\"><li><h3>Make an API key</h3><p>On the server's machine, in the folder and with the settings that the server was started with. The organization and the application are made along with the key.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</code></dd></div></dl></div><section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>From nothing to a first charge, in a terminal.</p></header><ol class=\"steps\"><li><h3>Make an API key</h3><p>On the server's machine, in the folder and with the settings that the server was started with. The organization and the application are made along with the key.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -82,7 +110,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"notice\" data-tone=\"warn\">The secret is shown once. Keep it on your servers, never in a browser or an app.</p></li><li><h3>Hold the secret in your shell</h3><p>Run this, then paste the secret and press Enter.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"notice\" data-tone=\"warn\">The secret is shown once. Keep it on your servers, never in a browser or an app.</p></li><li><h3>Hold the secret in your shell</h3><p>Run this, then paste the secret and press Enter.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -90,7 +118,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</li><li><h3>Define a credit</h3><p>A credit is a kind of balance: tokens, minutes, messages.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</li><li><h3>Define a credit</h3><p>A credit is a kind of balance: tokens, minutes, messages.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -98,7 +126,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</li><li><h3>Fund a wallet</h3><p>An identity is your own name for whoever pays. Its wallet is made by the first deposit: here 5 tokens, written in nanocredits. Sent twice, it is counted once.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</li><li><h3>Fund a wallet</h3><p>An identity is your own name for whoever pays. Its wallet is made by the first deposit: here 5 tokens, written in nanocredits. Sent twice, it is counted once.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -106,7 +134,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</li><li><h3>Price a feature</h3><p>A feature is what your customers use. Here a message costs a quarter of a token.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</li><li><h3>Price a feature</h3><p>A feature is what your customers use. Here a message costs a quarter of a token.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -114,7 +142,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</li><li><h3>Send an event</h3><p>The answer is the charge itself, committed. The id is yours: sent again, it is recognised and costs nothing.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</li><li><h3>Send an event</h3><p>The answer is the charge itself, committed. The id is yours: sent again, it is recognised and costs nothing.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -122,7 +150,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</li><li><h3>Read the balance</h3>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</li><li><h3>Read the balance</h3>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -130,7 +158,7 @@ func Welcome(s Server) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">What this server answers</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Address</th><th scope=\"col\">Says</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document, for reading and for generators</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process lives</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the database answers and its schema fits, 503 otherwise</td></tr></tbody></table></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">What this server answers</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Address</th><th scope=\"col\">Says</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document, for reading and for generators</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process lives</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the database answers and its schema fits, 503 otherwise</td></tr></tbody></table></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

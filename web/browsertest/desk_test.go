@@ -45,6 +45,10 @@ func deskPages() map[string]view {
 		{Href: app + "/transactions/y", EventID: hostile, Identity: endless, WalletHref: app + "/wallets/x", FeatureKey: "daily", Quantity: 1, Unit: "day", CreditKey: "tokens",
 			OccurredAt: moment, CreatedAt: moment, FirstHref: app + "/transactions/x"},
 	}
+	usual := []page.EventRow{{
+		Href: app + "/transactions/x", EventID: "0199d1c7-6c1e-7b61-b9ad-6a4fd1f2a001", Identity: "maximiliane.mustermann@example.com", WalletHref: app + "/wallets/x", FeatureKey: "image.generation",
+		EntityID: "room 7", Quantity: 120_400, Unit: "message", Amount: 1_234_567_891_234, CreditKey: "tokens", OccurredAt: moment - 5, CreatedAt: moment,
+	}}
 	deposits := []page.DepositRow{
 		{Href: app + "/transactions/d", ID: "dep_01m7ewzp3pfr4976jxkvfa63gm", Kind: metering.EntryDeposit, Identity: hostile, WalletHref: app + "/wallets/x", Amount: 5, CreditKey: "tokens", IdempotencyKey: endless, CreatedAt: moment},
 		{Href: app + "/transactions/e", ID: "dep_01m7ewzp3pfr4976jxkvfa63gn", Kind: metering.EntryTopUp, Identity: "bob", WalletHref: app + "/wallets/x", Amount: metering.MaxAmount, CreditKey: "tokens", Source: "session cs_test_a1", CreatedAt: moment},
@@ -101,6 +105,7 @@ func deskPages() map[string]view {
 			},
 		}}),
 		"events":        page.Events(page.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: events, Unfinished: true, Pages: pager}),
+		"events-usual":  page.Events(page.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: usual}),
 		"deposits":      page.Deposits(page.DepositList{Frame: frame("deposits"), Path: app + "/deposits", Export: app + "/deposits.csv", Kinds: options, Credits: options, From: "2026-01-01", Active: true, Deposits: deposits, Pages: pager}),
 		"subscriptions": page.Subscriptions(page.SubscriptionList{Frame: frame("subscriptions"), Path: app + "/subscriptions", Statuses: options, Subscriptions: []page.SubscriptionRow{held}, Pages: pager}),
 		"checkouts": page.Checkouts(page.CheckoutList{Frame: frame("checkouts"), Path: app + "/checkouts", Kinds: options, Checkouts: []page.CheckoutRow{
@@ -111,6 +116,10 @@ func deskPages() map[string]view {
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "PATCH", Route: "/v1/wallets/{identity}/billing-period", Status: 500, Code: "internal_error", CodeHref: "/docs/errors/internal_error", TookMicros: 15_000_000, KeyName: "Server"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gp", At: moment, Method: "POST", Route: "/v1/events", Status: 200, TookMicros: 900, KeyName: "Server", TxnHref: app + "/transactions/x"},
 		}}),
+		"overview-new": page.OverviewPage(page.Overview{
+			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}}, Tiles: []component.Figure{{Label: "Charged", Value: "0", Before: "none in the 30 days before"}},
+			Quickstart: app + "/quickstart", Check: app + "/check",
+		}),
 		"overview": page.OverviewPage(page.Overview{
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}, {Label: "Today", Href: app + "?days=1"}},
 			Tiles: []component.Figure{
@@ -128,20 +137,5 @@ func deskPages() map[string]view {
 
 func TestTheDesksPagesAreAccessible(t *testing.T) {
 	t.Parallel()
-	views := map[string]view{}
-	for name, view := range deskPages() {
-		views["/"+name] = view
-	}
-	address := serve(t, views)
-	for name := range deskPages() {
-		for _, screen := range []Screen{Desktop, Phone} {
-			t.Run(name+" holds up on "+screen.Name, func(t *testing.T) {
-				t.Parallel()
-				tab := Open(t, screen)
-				tab.Visit(address + "/" + name)
-				tab.CheckThemes()
-				tab.Picture("desk-" + name + "-" + screen.Name)
-			})
-		}
-	}
+	lookOver(t, deskPages(), everyWidth)
 }

@@ -74,25 +74,10 @@ func quickstart(t *testing.T) page.Quickstart {
 
 func TestDocsAreAccessible(t *testing.T) {
 	t.Parallel()
-	views := map[string]view{}
-	for name, view := range docsPages(t) {
-		views["/"+name] = view
-	}
-	address := serve(t, views)
-	for path := range views {
-		// They are made of the same parts, so some on the other screen are enough.
-		screens := []Screen{Phone}
-		if slices.Contains([]string{"/docs", "/docs-usage", "/docs-reference-plans", "/quickstart"}, path) {
-			screens = append(screens, DesktopDark)
+	lookOver(t, docsPages(t), func(name string) []Screen {
+		if slices.Contains([]string{"docs", "docs-usage", "docs-reference-plans", "quickstart"}, name) {
+			return widths
 		}
-		for _, screen := range screens {
-			t.Run(path[1:]+" holds up on "+screen.Name, func(t *testing.T) {
-				t.Parallel()
-				tab := Open(t, screen)
-				tab.Visit(address + path)
-				tab.Check()
-				tab.Picture(path[1:] + "-" + screen.Name)
-			})
-		}
-	}
+		return []Screen{Phone} // they are made of the same parts, so some on the other are enough
+	})
 }

@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,33 +27,54 @@ var (
 var pages = map[string]view{
 	"gallery":           page.Gallery(page.GallerySample{}),
 	"gallery-live":      page.Gallery(page.GallerySample{Live: true}),
-	"welcome":           page.Welcome(page.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}),
+	"welcome":           page.Welcome(page.Start{Server: page.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}, NotSetUp: true}),
 	"error":             page.Error(page.Failure{Status: 404, Title: "There is no page at this address", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
-	"sandbox-checkout":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
+	"sandbox-checkout":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, Seller: "Chat", State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
 	"sandbox-complete":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, State: "complete", Lines: lines, Total: total}),
-	"sandbox-invoice":   page.SandboxInvoicePage(page.SandboxInvoice{Clock: clock, Number: "A-0001", State: "open", Made: moment, Lines: lines, Due: total, Cards: cards, Banks: banks}),
+	"sandbox-invoice":   page.SandboxInvoicePage(page.SandboxInvoice{Clock: clock, Seller: "Chat", Back: "/", Number: "A-0001", State: "open", Made: moment, Lines: lines, Due: total, Cards: cards, Banks: banks}),
 	"sandbox-challenge": page.SandboxChallengePage(page.SandboxChallenge{Clock: clock, Amount: total, Last4: "3155"}),
-	"sandbox-portal":    page.SandboxPortalPage(page.SandboxPortal{Clock: clock, Last4: "4242", ChangesCard: true, Cards: cards, Back: "/", Invoices: []page.SandboxInvoiceRow{{Number: "A-0001", State: "paid", Made: moment, Total: total, URL: "/"}}}),
+	"sandbox-portal":    page.SandboxPortalPage(page.SandboxPortal{Clock: clock, Seller: "Chat", Last4: "4242", ChangesCard: true, Cards: cards, Back: "/", Invoices: []page.SandboxInvoiceRow{{Number: "A-0002", State: "open", Made: moment, Total: total, URL: "/", TriedAt: moment}, {Number: "A-0001", State: "paid", Made: moment, Total: total, URL: "/"}}}),
 }
+
+// widths are what a page is loaded for once and looked at on.
+var widths = []Screen{Desktop, Phone}
+
+// lookOver holds each of the views to what every page has to hold, on its screens and
+// in both themes, and on a screen so narrow that only the width counts.
+func lookOver(t *testing.T, views map[string]view, screensOf func(name string) []Screen) {
+	t.Helper()
+	served := map[string]view{}
+	for name, view := range views {
+		served["/"+name] = view
+	}
+	address := serve(t, served)
+	tabs := Open(t, Desktop).Several(t)
+	for name := range views {
+		t.Run(name+" holds up on every screen", func(t *testing.T) {
+			t.Parallel()
+			tab := tabs.Take(t)
+			tab.Visit(address + "/" + name)
+			tab.On(screensOf(name), func(screen Screen) {
+				tab.CheckThemes()
+				if screen == Desktop && !slices.Contains(endless, name) {
+					tab.CheckFrames()
+				}
+				tab.Picture(name + "-" + screen.Name)
+			})
+			tab.On([]Screen{Narrow}, func(Screen) { tab.CheckWidth() })
+		})
+	}
+}
+
+func everyWidth(string) []Screen { return widths }
+
+// endless are the views with the largest amounts side by side. There, and only there,
+// a table scrolls inside of its frame on a desktop.
+var endless = []string{"deposits", "events", "journal", "gallery", "gallery-live"}
 
 func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
-	views := map[string]view{}
-	for name, view := range pages {
-		views["/"+name] = view
-	}
-	address := serve(t, views)
-	for name := range pages {
-		for _, screen := range []Screen{Desktop, Phone} {
-			t.Run(name+" holds up on "+screen.Name, func(t *testing.T) {
-				t.Parallel()
-				tab := Open(t, screen)
-				tab.Visit(address + "/" + name)
-				tab.CheckThemes()
-				tab.Picture(name + "-" + screen.Name)
-			})
-		}
-	}
+	lookOver(t, pages, everyWidth)
 }
 
 func TestDrawer(t *testing.T) {

@@ -27,6 +27,10 @@ var (
 	DesktopDark = Screen{Name: "desktop-dark", Width: 1280, Height: 900, Dark: true}
 	Phone       = Screen{Name: "phone", Width: 390, Height: 844}
 	PhoneDark   = Screen{Name: "phone-dark", Width: 390, Height: 844, Dark: true}
+
+	// Narrow is where pages may not scroll sideways yet: a desktop that is zoomed in
+	// four times.
+	Narrow = Screen{Name: "narrow", Width: 320, Height: 568}
 )
 
 // Screens are all of them.
@@ -37,6 +41,7 @@ var Screens = []Screen{Desktop, DesktopDark, Phone, PhoneDark}
 type Tab struct {
 	tb       testing.TB
 	context  context.Context
+	screen   Screen
 	mistakes *mistakes
 	headers  map[string]any // of the reply that brought the page
 }
@@ -60,7 +65,7 @@ func openIn(tb testing.TB, next context.Context, screen Screen, options ...chrom
 	tb.Helper()
 	opened, end := chromedp.NewContext(next, options...)
 	tb.Cleanup(end)
-	t := &Tab{tb: tb, context: opened}
+	t := &Tab{tb: tb, context: opened, screen: screen}
 	// The tab would close with the context of the first call, so the limit is not
 	// in it.
 	late := time.AfterFunc(stepLimit, end)
@@ -68,10 +73,26 @@ func openIn(tb testing.TB, next context.Context, screen Screen, options ...chrom
 	if err := chromedp.Do(opened); err != nil {
 		tb.Fatalf("browsertest: opening a tab: %v", err)
 	}
-	t.do("open a tab", chromedp.EmulateViewport(screen.Width, screen.Height), colours(screen.Dark))
+	t.show(screen)
 	t.mistakes = watch(opened)
 	tb.Cleanup(func() { t.reportMistakes() })
 	return t
+}
+
+// On shows the page on one screen after the other, without loading it again: what a
+// page looks like is up to its style alone. Then it is on its own screen again.
+func (t *Tab) On(screens []Screen, look func(Screen)) {
+	t.tb.Helper()
+	for _, screen := range screens {
+		t.show(screen)
+		look(screen)
+	}
+	t.show(t.screen)
+}
+
+func (t *Tab) show(screen Screen) {
+	t.tb.Helper()
+	t.do("be on "+screen.Name, chromedp.EmulateViewport(screen.Width, screen.Height), colours(screen.Dark))
 }
 
 func colours(dark bool) chromedp.Action[chromedp.Void] {

@@ -1,0 +1,55 @@
+package component
+
+import (
+	"strings"
+
+	"purser/metering"
+)
+
+// Noun is the form of a noun that goes with a number.
+func Noun(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Counted is a number with its noun, such as "1 day" and "12,000 days".
+func Counted(n int64, one, many string) string {
+	return CountText(uint64(max(n, 0))) + " " + Noun(n, one, many)
+}
+
+// CreditsText is an amount with the key of its credit in a sentence. Most keys are
+// plurals, and one of them reads better without.
+func CreditsText(a metering.Amount, creditKey string) string {
+	if a == metering.PerCredit {
+		creditKey = singular(creditKey)
+	}
+	return AmountText(a) + " " + creditKey
+}
+
+// singular leaves alone what may only look like a plural: gas, access, status, analysis.
+func singular(word string) string {
+	stem, plural := strings.CutSuffix(word, "s")
+	if !plural || len(stem) < 3 || strings.ContainsAny(stem[len(stem)-1:], "sui") {
+		return word
+	}
+	if y, ies := strings.CutSuffix(stem, "ie"); ies {
+		return y + "y"
+	}
+	return stem
+}
+
+// AheadText is how far a clock is ahead, in the largest unit that fills. Days are
+// rounded: who moves a clock by 35 days has moved it by a moment less.
+func AheadText(milliseconds int64) string {
+	const minute, hour, day = 60_000, 60 * 60_000, 24 * 60 * 60_000
+	switch {
+	case milliseconds >= day:
+		return Counted((milliseconds+day/2)/day, "day", "days") + " ahead"
+	case milliseconds >= hour:
+		return Counted(milliseconds/hour, "hour", "hours") + " ahead"
+	default:
+		return Counted(max(milliseconds/minute, 1), "minute", "minutes") + " ahead"
+	}
+}

@@ -1,0 +1,44 @@
+package browsertest
+
+import (
+	"testing"
+
+	"purser/billing"
+	"purser/views/layout"
+	"purser/views/page"
+)
+
+// Each row's percentage has room for its digits, and shows its label and its sign,
+// however narrow the screen.
+func TestPlanFormShowsItsPercentages(t *testing.T) {
+	t.Parallel()
+	form := page.PlanForm{
+		Frame: layout.Frame{Title: "Pro", Current: "plans", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"}, Org: layout.Place{Name: "Acme", Href: "/o/acme"}, App: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}}},
+		Base:  "/plans", Stored: billing.Plan{Key: "pro", Name: "Pro"},
+		Values: page.PlanValues{Key: "pro", Name: "Pro", Amount: "29.00", Currency: "usd", Interval: "month", Multipliers: []page.MultiplierRow{{Feature: "messages", Percent: "12.5"}, {}}},
+	}
+	fresh := form
+	fresh.New, fresh.Stored, fresh.Values.Key = true, billing.Plan{}, ""
+	address := serve(t, map[string]view{"/edit": page.Plan(form), "/new": page.Plan(fresh)})
+	tabs := Open(t, Phone).Several(t)
+	for _, name := range []string{"edit", "new"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := tabs.Take(t)
+			tab.Visit(address + "/" + name)
+			tab.On([]Screen{Desktop, Phone, Narrow}, func(screen Screen) {
+				cramped := tab.Evaluate(`[...document.querySelectorAll("[name$='.percent']")].filter(input => {
+					const cell = input.closest("td").getBoundingClientRect(), sign = input.nextElementSibling.getBoundingClientRect();
+					const label = parseFloat(getComputedStyle(input.closest("td"), "::before").width);
+					return input.clientWidth < 72 || sign.width < 8 || sign.right > Math.min(cell.right, innerWidth) ||
+						label > input.closest(".field").getBoundingClientRect().left - cell.left;
+				}).length`)
+				if cramped != "0" {
+					t.Errorf("%s of the percentages are cut off on a %s", cramped, screen.Name)
+				}
+				tab.CheckThemes()
+				tab.Picture("plan-" + name + "-" + screen.Name)
+			})
+		})
+	}
+}

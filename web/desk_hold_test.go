@@ -1,0 +1,72 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store/storetest"
+	"purser/tenancy"
+)
+
+func TestPaymentHold(t *testing.T) {
+	t.Parallel()
+	db, till := storetest.Open(t), newTill(t)
+	r := newRigOn(t, Options{Store: db, Cashier: till, BaseURL: "https://purser.example"})
+	live := r.newApplication(t, r.org, "Shop", true)
+	owe := func(app tenancy.Application) string {
+		t.Helper()
+		tenant := db.App(app.Scope())
+		w, _, err := tenant.CreateWallet(t.Context(), ids.New(), "late", r.site.now())
+		noError(t, err)
+		noError(t, tenant.PutSubscription(t.Context(), "late", metering.Subscription{
+			ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(r.site.now()),
+		}))
+		return pathOf([]string{"o", r.org.Slug, "a", app.Slug, "wallets", w.ID.Format(ids.Wallet)})
+	}
+	inTest, inLive := owe(r.app), owe(live)
+	owner, support := r.join(t, tenancy.Owner), r.join(t, tenancy.Support)
+
+	t.Run("leads who tries things out to the page on which it is paid", func(t *testing.T) {
+		page := owner.get(t, inTest+"/subscription")
+		says(t, page, http.StatusOK, "A payment is open", "Open the billing page of this identity")
+		if !strings.Contains(page.body, `action="`+inTest+`/portal"`) {
+			t.Error("nothing opens it")
+		}
+	})
+	t.Run("offers nothing to who may change nothing", func(t *testing.T) {
+		page := support.get(t, inTest+"/subscription")
+		says(t, page, http.StatusOK, "A payment is open")
+		if strings.Contains(page.body, "/portal") {
+			t.Error("it does")
+		}
+		if got := support.post(t, inTest+"/portal", nil); got.status != http.StatusForbidden {
+			t.Errorf("the form answers %d", got.status)
+		}
+	})
+	t.Run("is the customer's own affair in a live application", func(t *testing.T) {
+		page := owner.get(t, inLive+"/subscription")
+		says(t, page, http.StatusOK, "A payment is open", "POST /v1/billing-portal")
+		if got := owner.post(t, inLive+"/portal", nil); strings.Contains(page.body, "/portal\"") || got.status != http.StatusNotFound {
+			t.Errorf("the form answers %d", got.status)
+		}
+	})
+}
+
+func TestSandboxSettingsSayHowToPlay(t *testing.T) {
+	t.Parallel()
+	r := newRigOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t), BaseURL: "https://purser.example"})
+	live := r.newApplication(t, r.org, "Shop", true)
+	b := r.join(t, tenancy.Owner)
+	clock := "https://purser.example/sandbox/apps/" + r.app.ID.Format(ids.Application) + "/clock"
+	page := b.get(t, r.appPath("settings"))
+	says(t, page, http.StatusOK, "/v1/subscription-checkout", "CLOCK='"+clock+"'", `--json "{\"advanceTo\": $((NOW + 32 * 86400000))}"`)
+	if !strings.Contains(page.body, `href="/docs/payments"`) {
+		t.Error("the guide is not linked")
+	}
+	if page := b.get(t, r.orgPath("a", live.Slug, "settings")); page.status != http.StatusOK || strings.Contains(page.body, "/clock") {
+		t.Errorf("a live application answers %d, and speaks of a clock", page.status)
+	}
+}

@@ -1,0 +1,42 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/page"
+)
+
+func TestConcernsAboutPlans(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	member := tenancy.Member{Access: tenancy.Access{Role: tenancy.Owner}}
+	v := &visit{site: r.site, org: r.org, app: r.app, member: member}
+	said := "Invalid currency: xyz. Must be one of: " + strings.Repeat("usd, ", 60)
+	refused := store.Attention{SyncErrors: []store.PlanInError{{Key: "pro", Name: "Pro", Error: said}, {Key: "max", Name: "Max", Error: said}}}
+
+	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
+		list := v.concerns(refused, page.Provider{Known: true, Stripe: true})
+		if len(list) != 2 || list[0].Text != "The payment provider refuses the plan Pro" || list[0].More != "Invalid currency: xyz." ||
+			list[0].Href != r.appPath("plans", "pro", "edit") {
+			t.Errorf("they are %+v", list)
+		}
+	})
+	t.Run("say once that no provider is connected", func(t *testing.T) {
+		list := v.concerns(refused, page.Provider{Known: true})
+		if len(list) != 1 || list[0].Text != "No payment provider is connected" || list[0].Href != r.appPath("settings") {
+			t.Errorf("they are %+v", list)
+		}
+		v := &visit{site: r.site, org: r.org, app: r.app, member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
+		if list := v.concerns(refused, page.Provider{Known: true}); len(list) != 1 || list[0].Href != "" {
+			t.Errorf("support is told %+v", list)
+		}
+	})
+	t.Run("say nothing of a provider while no plan needs one", func(t *testing.T) {
+		if list := v.concerns(store.Attention{}, page.Provider{Known: true}); len(list) != 0 {
+			t.Errorf("they are %+v", list)
+		}
+	})
+}

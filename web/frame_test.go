@@ -1,0 +1,66 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+)
+
+// moveClock sets a test application's clock ahead, as its sandbox does.
+func (r *rig) moveClock(t *testing.T, app tenancy.Application, ahead time.Duration) {
+	t.Helper()
+	noError(t, r.db.Worlds().Update(t.Context(), app.ID, func([]byte) (store.World, error) {
+		return store.World{State: []byte("{}"), ClockOffset: ahead.Milliseconds()}, nil
+	}))
+}
+
+func TestAMovedClock(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.join(t, tenancy.Owner)
+	pages := []string{r.appPath(), r.appPath("wallets"), r.appPath("plans"), r.appPath("keys"), r.appPath("settings"), r.appPath("quickstart")}
+
+	t.Run("is not spoken of before it was moved", func(t *testing.T) {
+		for _, path := range append(pages, r.orgPath()) {
+			if strings.Contains(b.get(t, path).body, "ahead") {
+				t.Errorf("%s speaks of it", path)
+			}
+		}
+	})
+
+	const ahead = 400 * 24 * time.Hour
+	r.moveClock(t, r.app, ahead)
+	t.Run("stands above every page of the application", func(t *testing.T) {
+		for _, path := range pages {
+			body := b.get(t, path).body
+			_, strip, _ := strings.Cut(body, `class="test-strip"`)
+			strip, _, _ = strings.Cut(strip, "</aside>")
+			day := component.DayText(r.site.now() + ahead.Milliseconds())
+			if !strings.Contains(strip, "Its clock stands at") || !strings.Contains(strip, "400 days ahead") || !strings.Contains(strip, day) {
+				t.Errorf("%s says %s", path, strip)
+			}
+		}
+	})
+	t.Run("is named where the organization counts by it", func(t *testing.T) {
+		if !strings.Contains(b.get(t, r.orgPath()).body, "Counted by its own clock, 400 days ahead.") {
+			t.Error("it is not")
+		}
+	})
+	t.Run("gives the days of the overview their year", func(t *testing.T) {
+		v := &visit{site: r.site, ahead: ahead.Milliseconds()}
+		label := func(day int64) string {
+			o := store.Overview{Days: []store.OverviewDay{{Day: day}}}
+			return v.chart(o, "uses", "Uses", "uses", func(d store.OverviewDay) int64 { return d.Uses }).Bars[0].Label
+		}
+		if got, want := label(v.now()), component.DayText(v.now()); got != want {
+			t.Errorf("a day of another year is %s, not %s", got, want)
+		}
+		if got, want := label(r.site.now()), component.DayText(r.site.now()); got+want[len(want)-5:] != want {
+			t.Errorf("a day of this year is %s", got)
+		}
+	})
+}
