@@ -192,6 +192,31 @@ func TestTheLastWishCounts(t *testing.T) {
 	}
 }
 
+// A wish that was carried out and paid for, and cut off before anybody knew, brings
+// what was paid for, though another one has come after it.
+func TestAWishThatWasPaidForCountsThoughAnotherCame(t *testing.T) {
+	r := shop(t)
+	r.plan("max", 9900, grants("tokens", 1000*million))
+	s := r.subscribe("basic", cardPays)
+	r.idle.Store(true)
+	r.deaf.Store(true)
+	update := "POST /v1/subscriptions/" + s.ProviderID
+	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: update})
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
+	_, err := r.upgradeWith(fresh())
+	wantFault(t, err, fault.ProviderUnavailable)
+	r.wantTokens(10*million, 0)
+
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
+	_, err = r.change("max")
+	wantFault(t, err, fault.ProviderUnavailable)
+
+	r.idle.Store(false)
+	r.advance(2 * time.Minute)
+	r.wantOn("max", metering.StatusActive)
+	r.wantTokens(1110*million, 0)
+}
+
 // Stripe lives in the present. An application that went ahead in the sandbox
 // would date everything wrong there.
 func TestAnApplicationInTheFutureIsNotConnectedToStripe(t *testing.T) {
