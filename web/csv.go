@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/csv"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,12 +32,16 @@ const formulaBegins = "=+-@\t\r\n＝＋－＠"
 // harmlessCell keeps a spreadsheet from running what somebody typed: it takes a
 // cell that begins so for a formula. A plain negative number is left alone.
 func harmlessCell(cell string) string {
+	// Where a comma is part of numbers, files are cut at semicolons, and quotes do not help.
+	cell = inner.ReplaceAllString(cell, "$1'$2")
 	first, _ := utf8.DecodeRuneInString(cell)
 	if cell == "" || !strings.ContainsRune(formulaBegins, first) || isNumber(cell) {
 		return cell
 	}
 	return "'" + cell
 }
+
+var inner = regexp.MustCompile(`([;\t])([=+\-@＝＋－＠])`)
 
 func isNumber(cell string) bool {
 	digits := strings.TrimPrefix(cell, "-")

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -11,13 +12,36 @@ import (
 
 const (
 	// maxExport is the most that one file takes: more than people can read, and little
-	// enough to be made in memory. What is left out is older; a list's filters reach it.
+	// enough to be made in memory. What is left out is older, and the file's name says so.
 	maxExport = 10_000
+	// exportsAtOnce bounds that memory: a file takes up to some 40 MB.
+	exportsAtOnce = 2
 	// Events are gathered in portions of this, each a question of its own: a filter that
 	// hardly anything passes has to stop somewhere.
 	exportPortion  = 500
 	exportPortions = 40
 )
+
+// export makes files a few at a time. Who comes then waits for as long as they like.
+func (s *Site) export(file func(*visit) (answer, error)) func(*visit) (answer, error) {
+	return func(v *visit) (answer, error) {
+		select {
+		case s.exports <- struct{}{}:
+			defer func() { <-s.exports }()
+			return file(v)
+		case <-v.context.Done():
+			return answer{}, v.context.Err()
+		}
+	}
+}
+
+// fileName tells what is in a file, and that there is more than it holds.
+func (v *visit) fileName(of string, more bool) string {
+	if more {
+		of += fmt.Sprintf("-newest-%d", maxExport)
+	}
+	return v.app.Slug + "-" + of + ".csv"
+}
 
 // moment is a time as spreadsheets read it; one that is not there is empty.
 func moment(at int64) string {
@@ -33,7 +57,7 @@ func (s *Site) depositsExport(v *visit) (answer, error) {
 		return redirect(v.listing(v.appPath("deposits"), "kind", "credit", "from", "to").at("", "")), nil
 	}
 	q.Limit = maxExport
-	found, _, err := v.tenant().FindDeposits(v.context, q)
+	found, more, err := v.tenant().FindDeposits(v.context, q)
 	if err != nil {
 		return answer{}, err
 	}
@@ -48,7 +72,7 @@ func (s *Site) depositsExport(v *visit) (answer, error) {
 			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
 		})
 	}
-	return csvFile(v.app.Slug+"-deposits.csv", []string{
+	return csvFile(v.fileName("deposits", more), []string{
 		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
 	}, rows), nil
 }
@@ -57,6 +81,7 @@ func (s *Site) eventsExport(v *visit) (answer, error) {
 	q := v.eventQuery()
 	q.Limit = exportPortion
 	var rows [][]string
+	more := true
 	for range exportPortions {
 		found, next, err := v.tenant().Events(v.context, q)
 		if err != nil {
@@ -69,12 +94,12 @@ func (s *Site) eventsExport(v *visit) (answer, error) {
 				e.Charge.Amount.Credits(), e.Charge.Amount.String(), e.BalanceAfter.String(), e.KeyName,
 			})
 		}
-		if next == nil || len(rows) >= maxExport {
+		if more = next != nil; !more || len(rows) >= maxExport {
 			break
 		}
 		q.Page = *next
 	}
-	return csvFile(v.app.Slug+"-events.csv", []string{
+	return csvFile(v.fileName("events", more), []string{
 		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
 		"credits", "nanocredits", "nanocredits after", "key",
 	}, rows), nil
@@ -83,7 +108,7 @@ func (s *Site) eventsExport(v *visit) (answer, error) {
 func (s *Site) subscriptionsExport(v *visit) (answer, error) {
 	q := v.subscriptionQuery()
 	q.Limit = maxExport
-	found, _, err := v.tenant().FindSubscriptions(v.context, q)
+	found, more, err := v.tenant().FindSubscriptions(v.context, q)
 	if err != nil {
 		return answer{}, err
 	}
@@ -94,7 +119,7 @@ func (s *Site) subscriptionsExport(v *visit) (answer, error) {
 			strconv.FormatBool(f.CancelAtPeriodEnd), moment(f.CreatedAt), moment(f.EndedAt), f.ProviderID,
 		})
 	}
-	return csvFile(v.app.Slug+"-subscriptions.csv", []string{
+	return csvFile(v.fileName("subscriptions", more), []string{
 		"id", "identity", "plan", "status", "period start", "period end", "ends with its period", "created", "ended", "provider id",
 	}, rows), nil
 }
@@ -102,7 +127,7 @@ func (s *Site) subscriptionsExport(v *visit) (answer, error) {
 func (s *Site) checkoutsExport(v *visit) (answer, error) {
 	q := v.checkoutQuery()
 	q.Limit = maxExport
-	found, _, err := v.tenant().Checkouts(v.context, q)
+	found, more, err := v.tenant().Checkouts(v.context, q)
 	if err != nil {
 		return answer{}, err
 	}
@@ -117,7 +142,7 @@ func (s *Site) checkoutsExport(v *visit) (answer, error) {
 			c.State, moment(c.CreatedAt), moment(c.ExpiresAt), c.SessionID,
 		})
 	}
-	return csvFile(v.app.Slug+"-checkouts.csv", []string{
+	return csvFile(v.fileName("checkouts", more), []string{
 		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id",
 	}, rows), nil
 }
@@ -135,7 +160,7 @@ func (s *Site) journalExport(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	lines, _, _, err := v.tenant().Journal(v.context, store.JournalPage{WalletID: w.ID, Limit: maxExport})
+	lines, _, more, err := v.tenant().Journal(v.context, store.JournalPage{WalletID: w.ID, Limit: maxExport})
 	if err != nil {
 		return answer{}, err
 	}
@@ -146,7 +171,7 @@ func (s *Site) journalExport(v *visit) (answer, error) {
 			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID,
 		})
 	}
-	return csvFile(v.app.Slug+"-journal.csv", []string{
+	return csvFile(v.fileName("journal", more), []string{
 		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity",
 	}, rows), nil
 }

@@ -56,6 +56,6 @@ func (s *Site) peopleRoutes() []route {
 		post("/o/{org}/leave", anyMember, s.leave),
 
 		get("/o/{org}/audit", tenancy.AuditRead, s.auditLog),
-		get("/o/{org}/audit.csv", tenancy.AuditRead, s.auditExport),
+		get("/o/{org}/audit.csv", tenancy.AuditRead, s.export(s.auditExport)),
 	}
 }

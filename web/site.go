@@ -60,6 +60,7 @@ type Site struct {
 	founded     atomic.Bool // there is an account
 	vault       *vault.Vault
 	cashier     *cashier.Cashier
+	exports     chan struct{} // one for each file that is being made
 }
 
 // New makes the site. It opens nothing and needs no closing.
@@ -82,6 +83,7 @@ func New(options Options) *Site {
 		proxies:     options.TrustedProxies,
 		vault:       options.Vault,
 		cashier:     options.Cashier,
+		exports:     make(chan struct{}, exportsAtOnce),
 	}
 	if s.server.Program == "" {
 		s.server.Program = "purser"
