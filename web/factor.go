@@ -27,14 +27,11 @@ func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	seed, err := v.site.vault.Open(seedPlace(user), factor.SealedSeed)
-	if err != nil {
-		return false, err
-	}
-	if step, found := credential.Seed(seed).Step(code, factor.LastStep, v.site.now()); found {
-		right, err = person.UseStep(v.context, step)
-	} else if recovery := credential.ParseRecoveryCode(code); recovery != "" {
+	if recovery := credential.ParseRecoveryCode(code); recovery != "" {
+		// For this the seed need not be readable: such a code is for when all else is lost.
 		right, err = person.UseRecoveryCode(v.context, recovery.Hash())
+	} else {
+		right, err = v.checkStep(person, user, factor, code)
 	}
 	if err != nil {
 		return false, err
@@ -44,6 +41,18 @@ func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
 		return false, nil
 	}
 	return true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
+}
+
+func (v *visit) checkStep(person store.Person, user ids.ID, factor store.Factor, code string) (right bool, err error) {
+	seed, err := v.site.vault.Open(seedPlace(user), factor.SealedSeed)
+	if err != nil {
+		return false, err
+	}
+	step, found := credential.Seed(seed).Step(code, factor.LastStep, v.site.now())
+	if !found {
+		return false, nil
+	}
+	return person.UseStep(v.context, step)
 }
 
 func seedPlace(user ids.ID) vault.Place { return vault.SeedOf(user) }
@@ -77,6 +86,10 @@ func (s *Site) addFactor(v *visit) (answer, error) {
 		f.fail("code", "This code does not fit the key. Check that the clock of the authenticator is right, and type the code that it shows now.")
 		view, err := v.factorSetup(f.draft(), seed)
 		return invalid(view), err
+	}
+	// The form may be older than the key that is in use by now.
+	if sealed, err = s.vault.Seal(seedPlace(v.user.ID), seed); err != nil {
+		return answer{}, err
 	}
 	codes, hashes, err := newRecoveryCodes()
 	if err != nil {

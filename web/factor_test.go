@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"encoding/base32"
 	"html"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"purser/tenancy"
 	"purser/tenancy/credential"
+	"purser/tenancy/vault"
 )
 
 // hidden is the value of a hidden field in a page.
@@ -54,6 +56,11 @@ func TestAuthenticator(t *testing.T) {
 			t.Errorf("status %d", got.status)
 		}
 	})
+	// The form may be older than the key in use, and what is stored must not be.
+	newer := []byte(strings.Repeat("n", vault.MinSecret))
+	both, err := vault.New(rand.Reader, newer, rigSecret)
+	noError(t, err)
+	r.site.vault = both
 	shown := b.post(t, "/account/factor", url.Values{"seed": {hidden(page.body, "seed")}, "code": {code(seed)}})
 	if shown.status != http.StatusOK || shown.header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("status %d, %s", shown.status, shown.header.Get("Cache-Control"))
@@ -64,6 +71,10 @@ func TestAuthenticator(t *testing.T) {
 	if len(codes) != credential.RecoveryCodes {
 		t.Fatalf("%d recovery codes are shown", len(codes))
 	}
+	only, err := vault.New(rand.Reader, newer)
+	noError(t, err)
+	r.site.vault = only
+
 	if again := b.get(t, "/account"); strings.Contains(again.body, codes[0]) || !strings.Contains(again.body, "10 recovery codes are left") {
 		t.Error("the codes are shown again")
 	}
@@ -112,6 +123,15 @@ func TestAuthenticator(t *testing.T) {
 		}
 		if got := try(t, halfway(t), codes[3]); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("the same again: status %d", got.status)
+		}
+	})
+	t.Run("lets in with a recovery code also when nobody can read the seed", func(t *testing.T) {
+		lost, err := vault.New(rand.Reader, []byte(strings.Repeat("l", vault.MinSecret)))
+		noError(t, err)
+		r.site.vault = lost
+		defer func() { r.site.vault = only }()
+		if got := try(t, halfway(t), codes[4]); got.location != "/account" {
+			t.Errorf("status %d, %s", got.status, got.location)
 		}
 	})
 	t.Run("is throttled", func(t *testing.T) {

@@ -32,6 +32,9 @@ type rig struct {
 	app    tenancy.Application
 }
 
+// rigSecret is what the site seals with.
+var rigSecret = []byte(strings.Repeat("k", vault.MinSecret))
+
 // newRig serves the site as the composition root does.
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -40,7 +43,7 @@ func newRig(t *testing.T) *rig {
 
 func newRigOn(t *testing.T, options Options) *rig {
 	t.Helper()
-	seals, err := vault.New(rand.Reader, []byte(strings.Repeat("k", vault.MinSecret)))
+	seals, err := vault.New(rand.Reader, rigSecret)
 	noError(t, err)
 	options.Vault = seals
 	r := &rig{db: options.Store, site: New(options)}

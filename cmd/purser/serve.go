@@ -116,7 +116,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	loops := []func(context.Context) error{payments.run}
 	if c.previousKey != "" {
-		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.run)
+		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
 	}
 	return serveWith(ctx, listener, app, loops, log)
 }
