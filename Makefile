@@ -33,16 +33,22 @@ build: ## Build bin/purser
 	@$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/purser ./cmd/purser
 
 # These mostly wait for other processes, or for a provider. Under the race detector
-# they take four times as long, so that is left to `make race`.
-DRIVERS := ./billing/cashier ./cmd/... ./web/browsertest
+# they take four times as long, so that is left to `make race`. Those that take
+# longest begin.
+DRIVERS := ./cmd/purser ./web/browsertest ./billing/cashier ./cmd/...
 
-# Not from the cache: what these tests see of Postgres and of the source tree is
-# more than the cache knows of.
 .PHONY: test
 test: lint postgres chromium ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
-	$(GO) test -count=1 -timeout 10m $(DRIVERS)
-	$(GO) test -count=1 -timeout 10m $(RACE) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS))")
+	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
+
+# Not from the cache: what these tests see of Postgres and of the source tree is
+# more than the cache knows of.
+.PHONY: test-drivers test-others
+test-drivers:
+	$(GO) test -count=1 -timeout 15m $(DRIVERS)
+test-others:
+	$(GO) test -count=1 -timeout 15m $(RACE) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS))")
 	cd $(FIDELITY) && $(GO) test -count=1 -timeout 5m $(RACE) ./...
 
 .PHONY: race
