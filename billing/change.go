@@ -73,6 +73,13 @@ func (c Change) replaces(s Subscription) bool {
 	return c.Kind == Checkout && !c.Replaces.IsZero() && c.Replaces == s.ID
 }
 
+// wouldChange reports whether the subscription may still come to be on other terms,
+// or give way to another, by the change.
+func (c Change) wouldChange(s Subscription) bool {
+	open := c.State == ChangeRequested || c.State == ChangePending
+	return open && (c.replaces(s) || c.Kind != Checkout && c.SubscriptionID == s.ID)
+}
+
 // later orders changes by when they were asked for.
 func (c Change) later(d Change) bool {
 	if c.RequestedAt != d.RequestedAt {

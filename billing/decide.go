@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"slices"
+
 	"purser/fault"
 	"purser/metering"
 )
@@ -16,8 +18,9 @@ type ChangeOrder struct {
 }
 
 // DecideChange says what it means that the identity wants to be on the plan,
-// whose subscription is nil when it has none.
-func DecideChange(current *Subscription, target Plan) (ChangeOrder, error) {
+// whose subscription is nil when it has none. Who wants to stay calls off what was
+// asked before, also what the provider has not heard of: it may be on its way.
+func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOrder, error) {
 	if current == nil || current.Ended() {
 		return decideStart(target)
 	}
@@ -30,7 +33,8 @@ func DecideChange(current *Subscription, target Plan) (ChangeOrder, error) {
 		VoidPending:      current.Pending != nil,
 	}
 	if target.ID == current.Terms.PlanID {
-		if !order.ReleaseScheduled && !order.VoidPending {
+		open := slices.ContainsFunc(asked, func(c Change) bool { return c.wouldChange(*current) })
+		if !order.ReleaseScheduled && !order.VoidPending && !open {
 			return ChangeOrder{}, fault.New(fault.AlreadyOnPlan)
 		}
 		order.Kind, order.Target = Keep, current.Terms

@@ -111,6 +111,26 @@ func TestDecideChange(t *testing.T) {
 			}
 		})
 	}
+	t.Run("staying calls off what was asked before and may be on its way", func(t *testing.T) {
+		id := on(basic).ID
+		for claim, c := range map[string]struct {
+			asked Change
+			fault fault.Code
+		}{
+			"an upgrade":                         {Change{Kind: Upgrade, SubscriptionID: id, State: ChangeRequested}, ""},
+			"a downgrade":                        {Change{Kind: Downgrade, SubscriptionID: id, State: ChangePending}, ""},
+			"a page that would replace it":       {Change{Kind: Checkout, Replaces: id, State: ChangeRequested}, ""},
+			"but not what was carried out":       {Change{Kind: Upgrade, SubscriptionID: id, State: ChangeApplied}, fault.AlreadyOnPlan},
+			"and not what is dropped":            {Change{Kind: Upgrade, SubscriptionID: id, State: ChangeDropped}, fault.AlreadyOnPlan},
+			"and not the checkout that made it":  {Change{Kind: Checkout, SubscriptionID: id, State: ChangePending}, fault.AlreadyOnPlan},
+			"and not what another one was asked": {Change{Kind: Upgrade, SubscriptionID: named("another"), State: ChangeRequested}, fault.AlreadyOnPlan},
+		} {
+			order, err := DecideChange(on(basic), basic, c.asked)
+			if wantFault(t, err, c.fault); err == nil && (order.Kind != Keep || order.Target.PlanID != basic.ID) {
+				t.Errorf("%s: %+v", claim, order)
+			}
+		}
+	})
 	t.Run("keeping a plan keeps the terms that it was bought on", func(t *testing.T) {
 		order, err := DecideChange(with(on(pro), scheduled), planWith(pro, func(p *Plan) { p.Grants = nil }))
 		if err != nil || len(order.Target.Grants) != 1 {

@@ -70,6 +70,10 @@ func (a App) Begin(ctx context.Context, b Beginning) (rec OpRecord, began bool, 
 }
 
 func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec OpRecord, err error) {
+	// Before the plan, as whoever replaces the account has it.
+	if err := tx.holdConnection(ctx, b.Op.ConnectionID); err != nil {
+		return rec, err
+	}
 	w, err := tx.lockOrMakeWallet(ctx, walletID, b.Identity, b.Now)
 	if err != nil {
 		return rec, err

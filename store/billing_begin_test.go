@@ -157,11 +157,13 @@ func TestOps(t *testing.T) {
 		rec, first := s.checkout(t, "ann", s.plan)
 		second := first
 		second.ID = ids.New()
+		op := rec.To(billing.StepEnd)
+		op.Parameters = map[string]string{"act": "replace"}
 		for range 2 { // as when the first reply was lost
-			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), rec.Op, second))
+			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), op, second))
 		}
 		kept, err := s.OpByID(t.Context(), rec.ID)
-		if err != nil || kept.ChangeID != second.ID {
+		if err != nil || kept.ChangeID != second.ID || kept.Step != billing.StepEnd || kept.Parameters["act"] != "replace" {
 			t.Errorf("%+v, %v", kept, err)
 		}
 		if c, err := s.Change(t.Context(), first.ID); err != nil || c.State != billing.ChangeDropped {

@@ -128,7 +128,8 @@ func (a App) Change(ctx context.Context, id ids.ID) (c billing.Change, err error
 }
 
 // PutChange puts another change in the place of the one that an op asks for, such
-// as a checkout for an upgrade that has no card to charge.
+// as a checkout for an upgrade that has no card to charge. How the op goes on is
+// kept with it: whoever finds one without the other would sell something else.
 func (a App) PutChange(ctx context.Context, f Fence, op billing.Op, c billing.Change) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.hold(ctx, f); err != nil {
@@ -154,7 +155,10 @@ func (a App) PutChange(ctx context.Context, f Fence, op billing.Op, c billing.Ch
 		if err := tx.insertChange(ctx, locked[0].ID, c); err != nil {
 			return err
 		}
-		return tx.exec(ctx, setOpChange, 1, op.ID, c.ID)
+		if err := tx.exec(ctx, setOpChange, 1, op.ID, c.ID); err != nil {
+			return err
+		}
+		return tx.putOp(ctx, op)
 	})
 }
 

@@ -156,17 +156,21 @@ func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err erro
 // that failed is thereby taken up again, as its caller may; one that is done stays
 // as it is.
 func (a App) PutOp(ctx context.Context, f Fence, op billing.Op) error {
-	parameters, err := encodeMap(op.Parameters)
-	if err != nil {
-		return err
-	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.hold(ctx, f); err != nil {
 			return err
 		}
-		_, err := tx.execAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, orNull(op.AttemptedAt), orNull(op.ConnectionID))
-		return err
+		return tx.putOp(ctx, op)
 	})
+}
+
+func (tx appTx) putOp(ctx context.Context, op billing.Op) error {
+	parameters, err := encodeMap(op.Parameters)
+	if err != nil {
+		return err
+	}
+	_, err = tx.execAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, orNull(op.AttemptedAt), orNull(op.ConnectionID))
+	return err
 }
 
 // CloseOp ends a conversation.
@@ -204,6 +208,9 @@ func (tx appTx) close(ctx context.Context, c *Closing) error {
 	}
 	if !c.DropChange.IsZero() {
 		if err := tx.dropChange(ctx, c.DropChange); err != nil {
+			return err
+		}
+		if _, err := tx.execAny(ctx, dropTopUp, c.DropChange); err != nil {
 			return err
 		}
 	}

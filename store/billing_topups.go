@@ -29,6 +29,11 @@ var (
 		SELECT`+topUpColumns+fromTopUps+`
 		WHERE t.app_id = $1 AND t.id = $2`)
 
+	// A page that was never opened holds nobody up. Should the provider have made it all
+	// the same, then its payment counts.
+	dropTopUp = declare("drop top-up", `
+		UPDATE topups SET status = 'failed' WHERE app_id = $1 AND id = $2 AND status = 'open' AND session_id IS NULL`)
+
 	updateTopUp = declare("update top-up", `
 		UPDATE topups SET customer_id = $3, session_id = $4, url = $5, expires_at = $6, status = $7
 		WHERE app_id = $1 AND id = $2`)

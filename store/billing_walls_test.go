@@ -48,6 +48,15 @@ var billingCalls = []call[store.App]{
 	{"ConnectionOf", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.ConnectionOf(ctx, "sub_bob")
 	}},
+	{"UsesOfConnection", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.UsesOfConnection(ctx, h.connection.ID)
+	}},
+	{"RenewFormer", "", anyError, anyError, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.RenewFormer(ctx, h.connection.AccountID, func(*store.Connection) error { return nil }, moment)
+	}},
+	{"SubscriptionsAt", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.SubscriptionsAt(ctx, h.connection.ID)
+	}},
 	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.PutConnection(ctx, h.connection, moment)
 	}},

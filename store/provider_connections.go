@@ -61,6 +61,10 @@ var (
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL FOR NO KEY UPDATE`)
 
+	// Until the transaction ends, nobody puts another in its place: lockConnection waits.
+	holdConnection = declare("hold connection", `
+		SELECT id FROM provider_connections WHERE app_id = $1 AND id = $2 AND replaced_at IS NULL FOR SHARE`)
+
 	insertConnection = declare("insert connection", `
 		INSERT INTO provider_connections (app_id, org_id,`+connectionColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL)`)
@@ -81,6 +85,9 @@ var (
 				AND s.status <> 'canceled')
 			+ (SELECT count(*) FROM topups t WHERE t.app_id = $1 AND t.connection_id = $2 AND t.status IN ('open', 'processing'))
 			+ (SELECT count(*) FROM subscription_changes c WHERE c.app_id = $1 AND c.kind = 'checkout' AND c.state IN ('requested', 'pending'))`)
+
+	countSubscriptionsAt = declare("count subscriptions at connection", `
+		SELECT count(*) FROM subscriptions s WHERE s.app_id = $1 AND s.connection_id = $2 AND s.provider_id IS NOT NULL AND s.status <> 'canceled'`)
 
 	forgetPlansAtProvider = declare("forget plans at provider", `
 		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
@@ -165,6 +172,26 @@ func (a App) ConnectionOf(ctx context.Context, object string) (id ids.ID, err er
 	return id, err
 }
 
+// SubscriptionsAt counts those at an account that have not ended.
+func (a App) SubscriptionsAt(ctx context.Context, connection ids.ID) (n int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		n, err = find(ctx, tx, countSubscriptionsAt, pgx.RowTo[int], errNoAppState, connection)
+		return err
+	})
+	return n, err
+}
+
+// holdConnection keeps the account that something is to be sold at from being
+// replaced before that is stored. Zero stands for none.
+func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
+	if id.IsZero() {
+		return nil
+	}
+	replaced := fault.Newf(fault.OperationInProgress, "Another payment account is being connected at this moment. Send the same request again.")
+	_, err := find(ctx, tx, holdConnection, pgx.RowTo[ids.ID], replaced, id)
+	return err
+}
+
 // PutConnection changes the current account when the id is its own, and otherwise
 // puts another in its place: then nothing may hang on the one before, and the new
 // one has to hear of every plan. The sandbox is not replaced by itself: of two
@@ -197,7 +224,7 @@ func (tx appTx) putConnection(ctx context.Context, wished Connection, now int64)
 	case current.Mode == SandboxConnection && wished.Mode == SandboxConnection:
 		return current, nil
 	}
-	uses, err := find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], errNoAppState, current.ID)
+	uses, err := tx.usesOfConnection(ctx, current.ID)
 	if err != nil {
 		return current, err
 	}

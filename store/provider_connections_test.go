@@ -128,6 +128,48 @@ func TestConnections(t *testing.T) {
 	})
 }
 
+// What is sold at an account keeps it, also when somebody replaces it at the same
+// moment.
+func TestASaleAndAnotherAccount(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t) // alone, so that whoever waits for a lock is the other account
+	s, watch := newStorefront(t, openStore(t, url)), connect(t, url)
+	replace := func() error {
+		_, err := s.PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.StripeConnection, Live: true, AccountID: "acct_2"}, moment)
+		return err
+	}
+	sell := func(meanwhile func()) error {
+		op := opOf(billing.OpCheckout, ids.New().String())
+		op.ConnectionID = s.connection.ID
+		_, _, err := s.Begin(t.Context(), store.Beginning{
+			Fence: s.lease(t, "identity:ann"), Identity: "ann", PlanKey: s.plan.Key, Op: op, Now: moment,
+			Decide: func(store.Standing) (store.Intent, error) {
+				meanwhile()
+				return store.Intent{Op: op, Change: &billing.Change{
+					ID: ids.New(), Kind: billing.Checkout, Target: s.plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment,
+				}}, nil
+			},
+		})
+		return err
+	}
+
+	t.Run("the account stays when the sale was first", func(t *testing.T) {
+		replaced := make(chan error, 1)
+		noError(t, sell(func() {
+			go func() { replaced <- replace() }()
+			soon(t, "the other account waits", func() bool {
+				return len(replaced) == 1 || len(texts(t, watch, "SELECT 'waits' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) == 1
+			})
+		}))
+		wantFault(t, <-replaced, fault.ProviderInUse)
+	})
+	t.Run("and nothing is sold at one that was replaced", func(t *testing.T) {
+		s = newStorefront(t, s.db)
+		noError(t, replace())
+		wantFault(t, sell(func() { t.Error("it was decided") }), fault.OperationInProgress)
+	})
+}
+
 func TestCustomers(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))

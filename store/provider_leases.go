@@ -32,11 +32,12 @@ var (
 		INSERT INTO leases (app_id, org_id, name, holder, held_until, fence) VALUES ($1, $2, $3, $4, $6, $5)
 		ON CONFLICT (app_id, name) DO UPDATE
 		SET holder = excluded.holder, held_until = excluded.held_until, fence = leases.fence + 1
-		WHERE leases.holder = excluded.holder OR leases.held_until <= $5
+		WHERE leases.holder IN (excluded.holder, '00000000-0000-0000-0000-000000000000') OR leases.held_until <= $5
 		RETURNING fence`)
 
+	// Nobody holds it then, whatever the clock says: it may go back.
 	releaseLease = declare("release lease", `
-		UPDATE leases SET held_until = $4 WHERE app_id = $1 AND name = $2 AND fence = $3 AND held_until > $4`)
+		UPDATE leases SET held_until = $4, holder = '00000000-0000-0000-0000-000000000000' WHERE app_id = $1 AND name = $2 AND fence = $3 AND held_until > $4`)
 
 	checkFence = declare("check fence", `
 		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)

@@ -33,10 +33,13 @@ func (s *Site) connectProvider(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	said := "Stripe is connected. Plans are being synchronized."
 	account := cashier.Account{APIKey: f.text("api_key"), WebhookSecret: f.text("webhook_secret"), By: v.actor()}
 	if account.APIKey == "" {
 		f.fail("api_key", "Paste the secret key of the account.")
-	} else if _, err := s.cashier.Connect(v.context, v.scope(), account); err != nil {
+	} else if connected, err := s.cashier.Connect(v.context, v.scope(), account); connected.Former {
+		said = "The key of the former account " + connected.AccountID + " was renewed. The account that is connected stays as it is."
+	} else if err != nil {
 		if err := f.check("api_key", err); err != nil {
 			return answer{}, err
 		}
@@ -47,7 +50,7 @@ func (s *Site) connectProvider(v *visit) (answer, error) {
 		})
 		return invalid(page.Settings(view)), err
 	}
-	return v.done(v.appPath("settings"), "Stripe is connected. Plans are being synchronized.")
+	return v.done(v.appPath("settings"), said)
 }
 
 // retrySync has the provider told of a plan once more.

@@ -18,7 +18,7 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 	return c.answer(ctx, scope, request{
 		kind: billing.OpChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
 		decide: func(s store.Standing, op billing.Op, _ buyer, now int64) (store.Intent, error) {
-			order, err := billing.DecideChange(s.Subscription, s.Plan)
+			order, err := billing.DecideChange(s.Subscription, s.Plan, s.Changes...)
 			if err != nil {
 				return store.Intent{}, err
 			}

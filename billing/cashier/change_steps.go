@@ -1,6 +1,7 @@
 package cashier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -89,7 +90,7 @@ func (t *talk) replaceInstead(ctx context.Context) error {
 		return err
 	}
 	bought := billing.Change{
-		ID: ids.New(), Kind: billing.Checkout, Replaces: upgrade.SubscriptionID, Target: upgrade.Target,
+		ID: ids.New(), Kind: billing.Checkout, Replaces: cmp.Or(upgrade.SubscriptionID, upgrade.Replaces), Target: upgrade.Target,
 		State: billing.ChangeRequested, RequestedAt: t.now,
 	}
 	op := t.rec.Op.To(billing.StepSession)

@@ -29,6 +29,7 @@ type Connected struct {
 	KeyLastFour string
 	WebhookURL  string
 	Webhooks    bool // whether webhooks can be verified, and so are taken
+	Former      bool // whether it was replaced: what is sold, is sold at another
 }
 
 // Connection shows the application's account. One in development that was never
@@ -45,6 +46,7 @@ func (c *Cashier) connected(connection store.Connection) Connected {
 	return Connected{
 		Mode: connection.Mode, Live: connection.Live, AccountID: connection.AccountID, KeyLastFour: connection.KeyLastFour,
 		WebhookURL: c.webhookURL(connection.ID), Webhooks: connection.Mode == store.SandboxConnection || len(connection.Secrets) > 0,
+		Former: connection.ReplacedAt != 0,
 	}
 }
 
@@ -53,7 +55,8 @@ func (c *Cashier) connected(connection store.Connection) Connected {
 const secretOverlap = int64(24 * 60 * 60 * 1000)
 
 // Connect makes an account at Stripe the application's own. The key says whether
-// it is about real money, and that has to be what the application is about.
+// it is about real money, and that has to be what the application is about. While
+// another account is in use, the key of one that was replaced is only renewed.
 func (c *Cashier) Connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
 	connected, err := c.connect(ctx, scope, a)
 	return connected, told(err)
@@ -80,6 +83,9 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 		return Connected{}, err
 	}
 	next, err := c.connectionTo(ctx, scope, accountID, live)
+	if fault.Is(err, fault.ProviderInUse) {
+		return c.renewFormer(ctx, scope, accountID, a)
+	}
 	if err != nil {
 		return Connected{}, err
 	}
@@ -116,7 +122,9 @@ func isLiveKey(key string) (bool, error) {
 	return false, fault.Newf(fault.InvalidRequest, "This is not a secret key of Stripe. It begins with sk_ or rk_.")
 }
 
-// connectionTo is the connection that there is to the account, or a new one.
+// connectionTo is the connection that there is to the account, or a new one. Whether
+// that may take the current one's place is found out before anything is made for it
+// at the provider.
 func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, accountID string, live bool) (store.Connection, error) {
 	current, err := c.options.Store.App(scope).Connection(ctx)
 	if err != nil && !fault.Is(err, fault.PaymentsNotConfigured) {
@@ -124,6 +132,15 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 	}
 	if err == nil && current.Mode == store.StripeConnection && current.AccountID == accountID {
 		return current, nil
+	}
+	if err == nil {
+		uses, err := c.options.Store.App(scope).UsesOfConnection(ctx, current.ID)
+		if err != nil {
+			return current, err
+		}
+		if uses > 0 {
+			return current, fault.New(fault.ProviderInUse)
+		}
 	}
 	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	if err != nil {

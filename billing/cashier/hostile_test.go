@@ -179,6 +179,15 @@ func TestTheLastWishCounts(t *testing.T) {
 			}
 			r.wantTokens(10*million, 0)
 		})
+		t.Run("a wish to stay on the plan calls it off "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			r.changed("basic")
+			again(r, key)
+			r.wantOn("basic", metering.StatusActive)
+			r.wantTokens(10*million, 0)
+			_, err := r.change("basic")
+			wantFault(t, err, fault.AlreadyOnPlan)
+		})
 		t.Run("and of two that were cut off, the second is carried out "+name, func(t *testing.T) {
 			r, key := cutOff(t)
 			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/"})
@@ -193,8 +202,15 @@ func TestTheLastWishCounts(t *testing.T) {
 }
 
 // A wish that was carried out and paid for, and cut off before anybody knew, brings
-// what was paid for, though another one has come after it.
+// what was paid for, though another one has come after it. Its caller is told so: an
+// answer that refuses says that nothing was charged.
 func TestAWishThatWasPaidForCountsThoughAnotherCame(t *testing.T) {
+	for name, askAtOnce := range map[string]bool{"when it is found left behind": false, "when its caller asks again at once": true} {
+		t.Run(name, func(t *testing.T) { paidAndOvertaken(t, askAtOnce) })
+	}
+}
+
+func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	r := shop(t)
 	r.plan("max", 9900, grants("tokens", 1000*million))
 	s := r.subscribe("basic", cardPays)
@@ -203,16 +219,26 @@ func TestAWishThatWasPaidForCountsThoughAnotherCame(t *testing.T) {
 	update := "POST /v1/subscriptions/" + s.ProviderID
 	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: update})
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
-	_, err := r.upgradeWith(fresh())
+	key := fresh()
+	_, err := r.upgradeWith(key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.wantTokens(10*million, 0)
 
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
 	_, err = r.change("max")
 	wantFault(t, err, fault.ProviderUnavailable)
+	if askAtOnce {
+		if told := must[billing.Subscription](r)(r.upgradeWith(key)); told.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", told.Terms.PlanKey)
+		}
+	}
 
 	r.idle.Store(false)
 	r.advance(2 * time.Minute)
+	r.wantOn("max", metering.StatusActive)
+	r.wantTokens(1110*million, 0)
+	must[billing.Subscription](r)(r.upgradeWith(key))
+	r.settle()
 	r.wantOn("max", metering.StatusActive)
 	r.wantTokens(1110*million, 0)
 }

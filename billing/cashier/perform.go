@@ -167,10 +167,11 @@ func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store
 		rec.State = billing.OpRunning
 	}
 	t := &talk{c: c, app: app, fence: fence, rec: rec, asker: asker, now: now, account: with}
+	done := false
 	if !fresh {
-		err = t.stillWanted(ctx)
+		done, err = t.overtaken(ctx)
 	}
-	if err == nil {
+	if err == nil && !done {
 		err = t.carryOut(ctx)
 	}
 	if err := t.concluded(ctx, err); err != nil {

@@ -11,7 +11,9 @@ import (
 	"purser/billing"
 	"purser/billing/cashier"
 	"purser/billing/sandbox"
+	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/store"
 )
 
@@ -22,6 +24,7 @@ type accounts struct {
 	mu     sync.Mutex
 	worlds map[string]ids.ID // by key
 	calls  map[string]int    // with each key
+	before func(path string) // is called before each call; nil for nothing
 }
 
 func (a *accounts) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -29,7 +32,11 @@ func (a *accounts) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	world, good := a.worlds[key]
 	a.calls[key]++
+	before := a.before
 	a.mu.Unlock()
+	if before != nil {
+		before(req.URL.Path)
+	}
 	led := req.Clone(req.Context())
 	to := must[*url.URL](a.rig)(url.Parse(a.sandbox.StripeURL() + req.URL.Path))
 	to.RawQuery = req.URL.RawQuery
@@ -60,9 +67,9 @@ func (a *accounts) connect(key string) {
 
 const firstKey, secondKey, thirdKey = "sk_test_first", "sk_test_second", "sk_test_third"
 
-// moved is an application that has sold a top-up of thirty million tokens for 30.00
-// at one account, and then went to another.
-func moved(t *testing.T) (*accounts, cashier.Page) {
+// twoAccounts is an application that is connected to one account and may go to
+// another.
+func twoAccounts(t *testing.T) *accounts {
 	t.Helper()
 	t.Parallel()
 	r := start(t)
@@ -72,15 +79,69 @@ func moved(t *testing.T) (*accounts, cashier.Page) {
 	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
 	a.connect(firstKey)
 	r.credit("tokens")
-	page := r.topUp(3000)
-	r.pay(page.URL, cardPays)
-	r.settle()
-	r.wantTokens(30*million, 0)
+	return a
+}
+
+// moved is an application that has sold a top-up of thirty million tokens for 30.00
+// at one account, and then went to another.
+func moved(t *testing.T) (*accounts, cashier.Page) {
+	t.Helper()
+	a := twoAccounts(t)
+	page := a.topUp(3000)
+	a.pay(page.URL, cardPays)
+	a.settle()
+	a.wantTokens(30*million, 0)
 	a.connect(secondKey)
-	if connected := must[cashier.Connected](r)(r.cashier.Connection(t.Context(), r.scope)); connected.KeyLastFour != "cond" {
-		t.Fatalf("connected is %+v", connected)
-	}
+	a.wantKey("cond")
 	return a, page
+}
+
+// wantKey is about the account that the application sells at.
+func (a *accounts) wantKey(lastFour string) {
+	a.Helper()
+	if connected := must[cashier.Connected](a.rig)(a.cashier.Connection(a.Context(), a.scope)); connected.KeyLastFour != lastFour {
+		a.Fatalf("connected is %+v", connected)
+	}
+}
+
+// latePayer is an application that went to another account while a page was open at
+// the one before, which was taken to be over, and is paid.
+func latePayer(t *testing.T) *accounts {
+	t.Helper()
+	a := twoAccounts(t)
+	a.plan("basic", 1000, grants("tokens", 10*million))
+	page := a.checkout("basic")
+	app := a.store.App(a.scope)
+	change := must[billing.Change](a.rig)(app.Change(t.Context(), page.ID))
+	fence, _, err := app.Lease(t.Context(), "test", ids.New(), time.Minute)
+	a.check(err)
+	over := billing.ProviderSession{ID: change.SessionID, Status: billing.SessionExpired, URL: change.PaymentURL, ExpiresAt: change.ExpiresAt}
+	must[billing.Change](a.rig)(app.HearCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
+	a.connect(secondKey)
+	a.wantKey("cond")
+	a.pay(page.URL, cardPays)
+	a.settle()
+	a.wantOn("basic", metering.StatusActive)
+	a.wantTokens(10*million, 0)
+	return a
+}
+
+func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
+	a := twoAccounts(t)
+	var once sync.Once
+	a.before = func(path string) {
+		if path == "/v1/customers" { // the account was chosen, and nothing is stored yet
+			once.Do(func() { a.connect(secondKey) })
+		}
+	}
+	key := fresh()
+	_, err := a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key)
+	wantFault(t, err, fault.OperationInProgress)
+	page := must[cashier.Page](a.rig)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
+	sold := must[billing.TopUp](a.rig)(a.store.App(a.scope).TopUp(t.Context(), page.ID))
+	if current := must[store.Connection](a.rig)(a.store.App(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
+		t.Error("it was sold at the account that was replaced")
+	}
 }
 
 func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
@@ -127,6 +188,26 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 	})
 }
 
+func TestAnAccountThatIsRefusedIsLeftAsItWas(t *testing.T) {
+	a := twoAccounts(t)
+	a.topUp(1000)
+	endpoints := len(a.asked("POST /v1/webhook_endpoints"))
+	_, err := a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: secondKey})
+	wantFault(t, err, fault.ProviderInUse)
+	if made := len(a.asked("POST /v1/webhook_endpoints")) - endpoints; made != 0 || endpoints == 0 {
+		t.Errorf("%d endpoints were made before, and %d by what was refused", endpoints, made)
+	}
+	a.wantKey("irst")
+}
+
+func TestAReplacedAccountIsNotLetGoOfWhileASubscriptionThereGoesOn(t *testing.T) {
+	a := latePayer(t)
+	a.advance(240 * 24 * time.Hour)
+	if s := a.wantOn("basic", metering.StatusActive); s.Period.End <= a.now() {
+		t.Error("nobody hears of its renewals")
+	}
+}
+
 func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 	// lockedOut is after a refund that nobody could ask about.
 	lockedOut := func(t *testing.T) *accounts {
@@ -152,6 +233,17 @@ func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 		if more := a.callsWith(firstKey) - asked; more > 1 {
 			t.Errorf("it was tried %d times", more)
 		}
+	})
+	t.Run("and all is made up for with another key, while the account that took its place sells", func(t *testing.T) {
+		a := lockedOut(t)
+		a.topUp(1000)
+		renewed := must[cashier.Connected](a.rig)(a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: thirdKey}))
+		if !renewed.Former || renewed.KeyLastFour != "hird" {
+			t.Errorf("it answers %+v", renewed)
+		}
+		a.wantKey("cond")
+		a.check(a.cashier.Settle(t.Context(), a.app.ID))
+		a.wantTokens(20*million, 0)
 	})
 	t.Run("and all is made up for once the account is connected with another", func(t *testing.T) {
 		a := lockedOut(t)

@@ -1,12 +1,14 @@
 package cashier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"purser/billing"
 	"purser/billing/stripe"
+	"purser/fault"
 	"purser/ids"
 	"purser/store"
 	"purser/tenancy"
@@ -32,8 +34,15 @@ func (c *Cashier) replaced(ctx context.Context, scope tenancy.Scope, connection 
 	if err != nil {
 		return connection, err
 	}
-	if connection.Mode == store.SandboxConnection || now-connection.ReplacedAt > retiredTime {
+	if connection.Mode == store.SandboxConnection {
 		return connection, errLetGo
+	}
+	if now-connection.ReplacedAt > retiredTime {
+		// One whose page was paid at the last moment may still be charged there.
+		going, err := c.options.Store.App(scope).SubscriptionsAt(ctx, connection.ID)
+		if err != nil || going == 0 {
+			return connection, cmp.Or(err, errLetGo)
+		}
 	}
 	current, err := c.options.Store.App(scope).Connection(ctx)
 	if err != nil {
@@ -44,6 +53,27 @@ func (c *Cashier) replaced(ctx context.Context, scope tenancy.Scope, connection 
 		return current, nil
 	}
 	return connection, nil
+}
+
+// renewFormer has an account that was replaced talked to with another key. Refunds
+// and disputes of what was paid there could not be heard of otherwise until the
+// account that took its place is out of use.
+func (c *Cashier) renewFormer(ctx context.Context, scope tenancy.Scope, accountID string, a Account) (Connected, error) {
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return Connected{}, err
+	}
+	renewed, err := c.options.Store.App(scope).By(a.By).RenewFormer(ctx, accountID, func(former *store.Connection) error {
+		return c.seal(scope, former, a.APIKey, a.WebhookSecret)
+	}, now)
+	if errors.Is(err, store.ErrUnknown) {
+		return Connected{}, fault.New(fault.ProviderInUse)
+	}
+	if err != nil {
+		return Connected{}, err
+	}
+	c.Wake(scope)
+	return c.connected(renewed), nil
 }
 
 // noticed has a person look when the account no longer takes its key. The error is

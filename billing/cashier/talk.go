@@ -3,6 +3,7 @@ package cashier
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"purser/billing"
 	"purser/billing/stripe"
@@ -101,27 +102,44 @@ func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Co
 	}
 }
 
-// stillWanted refuses an op after which something else was asked of the same
+// overtaken refuses an op after which something else was asked of the same
 // subscription: of an identity's wishes the last one counts. Carried out late, an
-// earlier one would undo it, and may charge for that.
-func (t *talk) stillWanted(ctx context.Context) error {
+// earlier one would undo it, and may charge for that. One that was carried out
+// before it was overtaken is closed as done: its caller was charged.
+func (t *talk) overtaken(ctx context.Context) (done bool, err error) {
 	if t.rec.Kind == billing.OpTopUp || t.rec.Kind == billing.OpAction {
-		return nil
+		return false, nil
 	}
 	overtaken, err := t.app.Overtaken(ctx, t.rec.ID)
 	if err != nil || !overtaken {
-		return err
+		return false, err
 	}
 	switch act(t.rec.Parameters[paramAct]) { // which may tell the caller more
 	case actUpgrade:
+		if done, err := t.applied(ctx); done || err != nil {
+			return done, err
+		}
 		err = t.stillUpgrade(ctx)
 	case actCheckout:
 		err = t.stillForSale(ctx)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return errors.Join(errOvertaken, errChangedSince())
+	return false, errors.Join(errOvertaken, errChangedSince())
+}
+
+// applied closes the op when what it asks for was paid, whatever has become of the
+// subscription since: at its present price it looks as if nothing had been sent.
+func (t *talk) applied(ctx context.Context) (bool, error) {
+	if _, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{watched: true}); err != nil {
+		return false, err
+	}
+	change, err := t.app.Change(ctx, t.rec.ChangeID)
+	if err != nil || change.State != billing.ChangeApplied {
+		return false, err
+	}
+	return true, t.close(ctx)
 }
 
 func errChangedSince() error {
@@ -163,7 +181,12 @@ func (t *talk) concluded(ctx context.Context, err error) error {
 	if stripe.Is(err, stripe.KeyMisused) {
 		t.c.options.Log.Error("cashier: an idempotency key was used for two requests", "op", t.rec.ID.String(), "cause", err)
 	}
-	return errors.Join(err, t.failed(ctx, err))
+	if unclosed := t.failed(ctx, err); unclosed != nil {
+		// It is still to be closed, and has to be found again for that. The provider's
+		// refusal alone would say that nothing is left to do.
+		return fmt.Errorf("%w (after: %v)", unclosed, err)
+	}
+	return err
 }
 
 // final reports whether nothing would come of another try.

@@ -1,7 +1,13 @@
 package cashier_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
 	"net/url"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,7 +15,9 @@ import (
 	"purser/billing/cashier"
 	"purser/billing/sandbox"
 	"purser/fault"
+	"purser/ids"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 func TestScenario41_APaidTopUpIsCreditedOnce(t *testing.T) {
@@ -142,4 +150,62 @@ func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
 	r.refund(full, 3000)
 	r.settle()
 	r.wantTokens(nearlyAll+10*million, 0)
+}
+
+func TestAPageThatIsRefusedHoldsNobodyUp(t *testing.T) {
+	r := shop(t)
+	request := r.topUpRequest(3000)
+	request.Currency = "xts"
+	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh())
+	wantFault(t, err, fault.ProviderRefused)
+	list, _, err := r.store.App(r.scope).Checkouts(t.Context(), store.CheckoutPage{Page: store.Page{Limit: 10}})
+	r.check(err)
+	if len(list) != 1 || list[0].State != string(billing.TopUpFailed) {
+		t.Errorf("it stays as %+v", list)
+	}
+}
+
+// thief takes the lease of whoever asks for a page, and has them refused.
+type thief struct {
+	r    *rig
+	once sync.Once
+}
+
+func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
+	refused := false
+	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/checkout/sessions") {
+		w.once.Do(func() {
+			refused = true
+			storetest.Lapse(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String())
+			sum := sha256.Sum256([]byte("ada"))
+			_, held, err := w.r.store.App(w.r.scope).Lease(w.r.Context(), "identity:"+hex.EncodeToString(sum[:]), ids.New(), time.Millisecond)
+			if w.r.check(err); !held {
+				w.r.Error("the lease was not to be had")
+			}
+		})
+	}
+	if refused {
+		return &http.Response{
+			StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+			Body: io.NopCloser(strings.NewReader(`{"error": {"type": "invalid_request_error", "message": "No."}}`)),
+		}, nil
+	}
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// What is not closed is not over: a caller who was told that it is would be surprised
+// by what recovery does.
+func TestARefusalThatCouldNotBeNotedIsNotTold(t *testing.T) {
+	r := shop(t)
+	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &thief{r: r} })
+	key := fresh()
+	_, err := node.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+	if err == nil || fault.Is(err, fault.ProviderRefused) {
+		t.Errorf("the caller is told %v", err)
+	}
+	r.advance(2 * time.Minute)
+	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key))
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(30*million, 0)
 }

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+// An account that left and came back may have been replaced more than once.
+var lockFormerConnections = declare("lock former connections", `
+	SELECT`+connectionColumns+`
+	FROM provider_connections WHERE app_id = $1 AND account_id = $2 AND mode = 'stripe' AND replaced_at IS NOT NULL
+	ORDER BY id FOR NO KEY UPDATE`)
+
+// UsesOfConnection counts what keeps an account from being replaced.
+func (a App) UsesOfConnection(ctx context.Context, id ids.ID) (n int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		n, err = tx.usesOfConnection(ctx, id)
+		return err
+	})
+	return n, err
+}
+
+func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {
+	return find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], errNoAppState, id)
+}
+
+// RenewFormer gives an account at Stripe that was replaced another key, and has
+// tried again what failed with the one before. The current account stays as it is.
+// Seal puts the key into each of the account's connections; when Postgres asks for
+// another try, it is asked again. An account that was never replaced is ErrUnknown.
+func (a App) RenewFormer(ctx context.Context, accountID string, seal func(*Connection) error, now int64) (c Connection, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		former, err := collect(ctx, tx, lockFormerConnections, readConnection, accountID)
+		if err != nil {
+			return err
+		}
+		if len(former) == 0 {
+			return ErrUnknown
+		}
+		for _, c = range former {
+			was := c
+			if err := seal(&c); err != nil {
+				return err
+			}
+			if c, err = tx.updateConnection(ctx, was, c, now); err != nil {
+				return err
+			}
+		}
+		return tx.audit(ctx, "provider.connect", c.AccountID, nil, factsOfConnection(c))
+	})
+	return c, err
+}
