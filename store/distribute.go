@@ -30,7 +30,7 @@ var controlTables = []string{"connection_directory", "key_directory", "work_hint
 // disk, hidden, until truncate_local_data_after_distributing_table is called.
 //
 // What it asks of Citus was tried by hand on version 13.2; the tests run it against
-// an imitation, and against Citus where CITUS_DSN names one.
+// an imitation, and with the build tag citus against the cluster that CITUS_DSN names.
 func Distribute(ctx context.Context, ownerURL string) error {
 	config, err := pgx.ParseConfig(ownerURL)
 	if err != nil {

@@ -99,7 +99,8 @@ func editTwice(t *testing.T, p product) {
 	if status := two.Follow(save); status != http.StatusConflict {
 		t.Errorf("the second is answered with %d", status)
 	}
-	if !two.Focused("#conflict") || two.Count("[data-differs]") != 2 {
+	two.WaitFocus("#conflict")
+	if two.Count("[data-differs]") != 2 {
 		t.Errorf("the comparison has %d differences", two.Count("[data-differs]"))
 	}
 	want(t, two, ".conflict tbody", "Chats")

@@ -119,7 +119,8 @@ func wrongPassword(t *testing.T, p product) {
 		if status := tab.Follow("main button[type=submit]"); status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d", email, status)
 		}
-		if !tab.Focused(".problems") || tab.Value("#field-email") != email || tab.Value("#field-password") != "" {
+		tab.WaitFocus(".problems")
+		if tab.Value("#field-email") != email || tab.Value("#field-password") != "" {
 			t.Errorf("%s: the form came back with %q and %q", email, tab.Value("#field-email"), tab.Value("#field-password"))
 		}
 		seen[strings.ReplaceAll(tab.Source(), email, "…")] = email

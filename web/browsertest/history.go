@@ -109,7 +109,7 @@ const maxTabs = 200
 func (t *Tab) TabTo(selector string) {
 	t.tb.Helper()
 	for range maxTabs {
-		if t.Focused(selector) {
+		if read(t, "find the focus", chromedp.Evaluate[bool](focused(selector))) {
 			return
 		}
 		t.Press(KeyTab)

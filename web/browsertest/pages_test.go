@@ -91,9 +91,7 @@ func TestDrawer(t *testing.T) {
 		tab.Press(kb.Enter)
 		tab.Wait(".sidebar .nav a")
 		tab.Press(kb.Tab)
-		if !tab.Focused(".sidebar .brand") {
-			t.Error("the focus does not enter the drawer")
-		}
+		tab.WaitFocus(".sidebar .brand")
 		tab.Press(kb.Escape)
 		tab.WaitGone(".sidebar")
 	})
@@ -137,9 +135,7 @@ func TestComponents(t *testing.T) {
 		tab := Open(t, Desktop)
 		tab.WithoutScripts()
 		tab.Visit(address + "/gallery")
-		if !tab.Focused("[autofocus]") {
-			t.Error("the focus is elsewhere")
-		}
+		tab.WaitFocus("[autofocus]")
 	})
 
 	t.Run("filters a list while one types, under the policy", func(t *testing.T) {

@@ -166,13 +166,13 @@ func (t *Tab) Press(keys string) {
 // Wait waits until something matching is to be seen.
 func (t *Tab) Wait(selector string) {
 	t.tb.Helper()
-	t.until("see "+selector, selector, true)
+	t.until("see "+selector, visible(selector), true)
 }
 
 // WaitGone waits until nothing matching is to be seen.
 func (t *Tab) WaitGone(selector string) {
 	t.tb.Helper()
-	t.until("see no more "+selector, selector, false)
+	t.until("see no more "+selector, visible(selector), false)
 }
 
 // Text is what a person reads in the first element that matches.
@@ -193,10 +193,16 @@ func (t *Tab) Count(selector string) int {
 	return read(t, "count "+selector, chromedp.Evaluate[int](fmt.Sprintf("document.querySelectorAll(%q).length", selector)))
 }
 
-// Focused reports whether the focus is on something that matches.
-func (t *Tab) Focused(selector string) bool {
+// WaitFocus waits until the focus is on something that matches. A page gives it
+// away when it is first drawn, which on a busy machine is after it is loaded.
+func (t *Tab) WaitFocus(selector string) {
 	t.tb.Helper()
-	return read(t, "find the focus", chromedp.Evaluate[bool](fmt.Sprintf("document.activeElement.matches(%q)", selector)))
+	t.until("find the focus on "+selector, focused(selector), true)
+}
+
+// focused is the question whether the focus is on something that matches.
+func focused(selector string) string {
+	return fmt.Sprintf("document.activeElement.matches(%q)", selector)
 }
 
 // Evaluate gives the text that an expression has in the page.
@@ -217,16 +223,18 @@ func (t *Tab) Title() string {
 	return read(t, "read the title", chromedp.Title())
 }
 
-// visible counts what is inside of a closed <details> as hidden, too.
-const visible = `[...document.querySelectorAll(%q)].some((e) => e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}))`
+// visible is the question whether something that matches is to be seen. What is
+// inside of a closed <details> counts as hidden, too.
+func visible(selector string) string {
+	return fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}))", selector)
+}
 
 // pollPause is between two looks at the page. The page is asked from outside:
 // with scripts off it cannot tell by itself.
 const pollPause = 20 * time.Millisecond
 
-func (t *Tab) until(step, selector string, want bool) {
+func (t *Tab) until(step, expression string, want bool) {
 	t.tb.Helper()
-	expression := fmt.Sprintf(visible, selector)
 	t.do(step, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		for {
 			if seen, err := chromedp.Evaluate[bool](expression)(ctx, target); err == nil && seen == want {
