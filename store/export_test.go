@@ -44,8 +44,11 @@ func IDAt(ms int64) ids.ID { return idAt(ms) }
 // PoolOf is what every method draws its connections from.
 func PoolOf(s *Store) *pgxpool.Pool { return s.pool }
 
-// UsagePoolOf is what batches draw their connections from.
-func UsagePoolOf(u *Usage) *pgxpool.Pool { return u.pool }
+// UsageWritesOf is what batches that write draw their connections from.
+func UsageWritesOf(u *Usage) *pgxpool.Pool { return u.writes }
+
+// UsageReadsOf is what reading without locks draws its connections from.
+func UsageReadsOf(u *Usage) *pgxpool.Pool { return u.reads }
 
 // Transact runs work in a transaction of the application, as every method does.
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {

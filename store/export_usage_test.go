@@ -76,6 +76,15 @@ func (q *Queue) Take() []Use {
 	return uses
 }
 
+// PutBack returns uses of the last batch.
+func (q *Queue) PutBack(uses []Use) {
+	list := make([]*pending, len(uses))
+	for i, use := range uses {
+		list[i] = &pending{Use: use}
+	}
+	q.queue.putBack(list)
+}
+
 // Close refuses whatever comes from now on.
 func (q *Queue) Close() { q.queue.closed = true }
 

@@ -18,6 +18,7 @@ type pipe struct {
 	pipeline *pgconn.Pipeline
 	steps    []step
 	app      ids.ID // the one that the policies were told of
+	reading  bool   // what is sent, if anything is, is a transaction of its own
 }
 
 type step struct {
@@ -32,6 +33,13 @@ var binaryFormat = []int16{1}
 
 func newPipe(ctx context.Context, conn *pgx.Conn) *pipe {
 	return &pipe{pipeline: conn.PgConn().StartPipeline(ctx)}
+}
+
+// newReading makes a pipe that reads in a transaction of its own.
+func newReading(ctx context.Context, conn *pgx.Conn) *pipe {
+	p := newPipe(ctx, conn)
+	p.reading = true
+	return p
 }
 
 // frame is what begins or ends a transaction. It is prepared as everything else
@@ -62,6 +70,9 @@ func (p *pipe) text(sql string) {
 // id first. The policies are told of that application and no other: a list of all
 // that share a batch would be read again for each row.
 func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
+	if p.reading && len(p.steps) == 0 {
+		p.frame(beginningReadOnly)
+	}
 	if app := ids.ID(params[0]); app != p.app {
 		p.text(setApplication(app))
 		p.app = app
@@ -92,9 +103,15 @@ func (p *pipe) sendRows(one, many statement, columns []column, shared ...[]byte)
 	}
 }
 
-// run makes the round trip. The first error ends it: Postgres skips whatever was
-// sent behind a statement that failed.
+// run makes the round trip, if there is anything to ask for. The first error ends
+// it: Postgres skips whatever was sent behind a statement that failed.
 func (p *pipe) run() error {
+	if len(p.steps) == 0 {
+		return p.pipeline.Close()
+	}
+	if p.reading {
+		p.frame(ending)
+	}
 	err := p.pipeline.Sync()
 	for i := 0; err == nil && i < len(p.steps); i++ {
 		err = p.result(p.steps[i])

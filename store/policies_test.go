@@ -190,7 +190,8 @@ func TestNoSettingOutlivesItsTransaction(t *testing.T) {
 			_, _ = usage.Track(use)
 			_, _ = usage.Check(use)
 		}
-		everyConnectionIsBlank(t, store.UsagePoolOf(usage))
+		everyConnectionIsBlank(t, store.UsageWritesOf(usage))
+		everyConnectionIsBlank(t, store.UsageReadsOf(usage))
 	})
 }
 

@@ -36,6 +36,8 @@ type pending struct {
 	decision metering.Decision
 	byMember bool // asked on the dashboard, with no key
 	settled  bool // answered without or before a decision, or committed
+	putOff   bool // by this batch to the next
+	waited   bool // was put off once
 	err      error
 	failure  error // of the last try; nil when there was none yet
 	done     chan struct{}
@@ -55,7 +57,8 @@ type UsageOptions struct {
 // its statements are prepared, its connections its own.
 type Usage struct {
 	store  *Store
-	pool   *pgxpool.Pool
+	reads  *pgxpool.Pool
+	writes *pgxpool.Pool
 	log    *slog.Logger
 	now    func() int64
 	tracks *lane
@@ -64,28 +67,37 @@ type Usage struct {
 
 	useDeadline, batchTimeout time.Duration // tests have less patience
 
-	conflicts, splits, differing atomic.Int64
+	conflicts, ahead, splits, differing atomic.Int64
 }
 
-// Connections of the hot path: one for the lane of uses, one for that of checks,
-// and one spare for a moment of reconnecting.
-const usageConns = 3
+// Connections of the hot path. Writing has one of its own, so that its caches in
+// Postgres stay warm; reading has one for the lane of checks and one for what the
+// next batch will need. Each has a spare for a moment of reconnecting.
+const (
+	writeConns = 2
+	readConns  = 3
+)
 
 // OpenUsage starts the engine's store beside an open store.
 func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 	config := s.pool.Config()
-	config.MaxConns = usageConns
 	config.MinConns = 0
 	config.AfterConnect = prepareAll
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	// Plans are made once for a connection. Left to itself, Postgres finds a plan for
 	// the three rows at hand cheaper than one for any number, and makes it each time.
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
+	u := &Usage{store: s, log: o.Log, now: o.Now, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
+	config.MaxConns = writeConns
+	var err error
+	if u.writes, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	u := &Usage{store: s, pool: pool, log: o.Log, now: o.Now, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
+	config = config.Copy()
+	config.MaxConns = readConns
+	if u.reads, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
@@ -103,12 +115,14 @@ func (u *Usage) Close() {
 	u.tracks.drain()
 	u.checks.drain()
 	u.store.memories.Delete(u.memory)
-	u.pool.Close()
+	u.writes.Close()
+	u.reads.Close()
 }
 
 // UsageStats counts what the hot path has done since it was opened.
 type UsageStats struct {
 	Conflicts int64 // batches that memory got wrong, and that ran again under locks
+	Ahead     int64 // uses whose wallet was read while the batch before them was written
 	Splits    int64 // batches that had to be halved: each is a bug to look for
 	Differing int64 // repeated events that said something else than the first
 	Waiting   int   // uses and checks in the queues now
@@ -118,6 +132,7 @@ type UsageStats struct {
 func (u *Usage) Stats() UsageStats {
 	return UsageStats{
 		Conflicts: u.conflicts.Load(),
+		Ahead:     u.ahead.Load(),
 		Splits:    u.splits.Load(),
 		Differing: u.differing.Load(),
 		Waiting:   u.tracks.waiting() + u.checks.waiting(),

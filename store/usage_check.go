@@ -20,15 +20,24 @@ var readVersions = declare("read versions", `
 // check settles checks: the same reading and the same decision as for uses,
 // without locks and without a trace.
 func (u *Usage) check(uses []*pending) {
-	u.untilSettled(u.checkFromMemory(u.dropExpired(uses)), u.snapshot)
+	u.untilSettled(u.reads, u.checkFromMemory(u.dropExpired(uses)), u.snapshot)
 }
 
-// snapshot is one try at answering checks by reading everything.
+// snapshot is one try at answering checks by reading everything, as of one moment.
 func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	if err := loadSnapshot(ctx, conn, batches, now, func(b *appBatch, p *pipe) {
+	p := newPipe(ctx, conn)
+	p.frame(beginningSnapshot)
+	for _, b := range batches {
 		b.loadCatalog(p)
 		b.loadWallets(p)
-	}); err != nil {
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	if err := loadRest(newPipe(ctx, conn), batches, now); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, ending.sql); err != nil {
 		return err
 	}
 	for _, b := range batches {
@@ -36,23 +45,6 @@ func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatc
 		u.memory.learn(b)
 	}
 	return nil
-}
-
-// loadSnapshot reads what uses need, as of one moment and without locks.
-func loadSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64, load func(*appBatch, *pipe)) error {
-	p := newPipe(ctx, conn)
-	p.frame(beginningSnapshot)
-	for _, b := range batches {
-		load(b, p)
-	}
-	if err := p.run(); err != nil {
-		return err
-	}
-	if err := loadRest(ctx, conn, batches, now); err != nil {
-		return err
-	}
-	_, err := conn.Exec(ctx, "COMMIT")
-	return err
 }
 
 // ask decides every use by itself, as if it were the only one.
@@ -90,7 +82,7 @@ func (u *Usage) checkFromMemory(uses []*pending) (rest []*pending) {
 		known[i] = g.use
 	}
 	var seen sighting
-	err := u.inTransaction(known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) (err error) {
+	err := u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) (err error) {
 		seen, err = sight(ctx, conn, batches)
 		return err
 	})
@@ -155,8 +147,7 @@ type sighting struct {
 // price that changes in between makes no difference to a wallet.
 func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, error) {
 	seen := sighting{epochs: make(map[ids.ID]int64), versions: make(map[walletAddress]int64)}
-	p := newPipe(ctx, conn)
-	p.frame(beginningReadOnly)
+	p := newReading(ctx, conn)
 	for _, b := range batches {
 		app := b.scope.AppID
 		identities := textColumn
@@ -169,7 +160,6 @@ func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, 
 			seen.versions[walletAddress{app, identity}] = r.int8()
 		}, app[:], identities.encode(nil))
 	}
-	p.frame(ending)
 	return seen, p.run()
 }
 

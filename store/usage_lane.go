@@ -10,7 +10,7 @@ import (
 // arrives becomes the next one: there is no timer, so a lone request never waits.
 type lane struct {
 	usage *Usage
-	work  func([]*pending) // settles every use of a batch
+	work  func([]*pending) // settles every use of a batch that it does not put off
 
 	mu    sync.Mutex
 	queue fairQueue
@@ -82,21 +82,36 @@ func (l *lane) loop() {
 	}
 }
 
-// settle works a batch off and lets every caller go, whatever happens: a panic
-// must not leave them waiting for ever.
+// settle works a batch off and lets every caller go that is not put off, whatever
+// happens: a panic must not leave them waiting for ever.
 func (l *lane) settle(batch []*pending) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			l.usage.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
 			for _, p := range batch {
-				p.err = fmt.Errorf("store: usage batch panicked: %v", cause)
+				p.putOff, p.err = false, fmt.Errorf("store: usage batch panicked: %v", cause)
 			}
 		}
-		for _, p := range batch {
-			p.done <- struct{}{}
-		}
+		l.release(batch)
 	}()
 	l.work(batch)
+}
+
+func (l *lane) release(batch []*pending) {
+	var again []*pending
+	for _, p := range batch {
+		if p.putOff {
+			p.putOff = false
+			again = append(again, p)
+			continue
+		}
+		p.done <- struct{}{}
+	}
+	if len(again) > 0 {
+		l.mu.Lock()
+		l.queue.putBack(again)
+		l.mu.Unlock()
+	}
 }
 
 func (l *lane) waiting() int {

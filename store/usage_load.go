@@ -235,9 +235,8 @@ func (b *appBatch) takeEvent(r *row) {
 }
 
 // loadKeyed asks for the counters and the billed periods that the uses turn out
-// to need, now that wallets and subscriptions are known. It reports whether there
-// is anything to ask for.
-func (b *appBatch) loadKeyed(p *pipe) bool {
+// to need, now that wallets and subscriptions are known.
+func (b *appBatch) loadKeyed(p *pipe) {
 	counterColumns := [4]column{uuidColumn, uuidColumn, int8Column, int8Column}
 	billedColumns := [5]column{uuidColumn, uuidColumn, int8Column, int8Column, textColumn}
 	for _, u := range b.uses {
@@ -268,7 +267,6 @@ func (b *appBatch) loadKeyed(p *pipe) bool {
 	if billedColumns[0].count > 0 {
 		p.send(readBilled, b.takeBilled, append([][]byte{b.scope.AppID[:]}, encodeAll(billedColumns[:])...)...)
 	}
-	return counterColumns[0].count+billedColumns[0].count > 0
 }
 
 func (b *appBatch) takeCounter(r *row) {

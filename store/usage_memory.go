@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,14 +20,23 @@ import (
 func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
 	now := u.now() // one for all: what is enough for this moment is not for the next
 	known, rest := u.memory.part(uses, now)
-	if len(rest) > 0 && u.recollect(rest, now) {
+	missing := u.memory.missing(rest)
+	switch {
+	case len(missing) == 0:
+	case len(known) >= max(minFast, len(missing)) && putOff(missing):
+		uses, rest = slices.DeleteFunc(uses, isPutOff), slices.DeleteFunc(rest, isPutOff)
+		u.ahead.Add(int64(len(missing)))
+		var reading sync.WaitGroup
+		reading.Go(func() { u.readAhead(missing, now) })
+		defer reading.Wait()
+	case u.recollect(missing, now):
 		known, rest = u.memory.part(uses, now)
 	}
 	if len(known) == 0 || (len(rest) > 0 && len(known) < minFast) {
 		return uses
 	}
 	var batches []*appBatch
-	err := u.inTransaction(known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
+	err := u.inTransaction(u.writes, known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
 		batches = parts
 		return u.remembered(ctx, conn, parts, now)
 	})
@@ -41,31 +53,62 @@ func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
 	return rest
 }
 
-// recollect reads what memory lacks for these uses, without locks, and reports
-// whether it may have learnt something. It costs no more than the first half of a
-// try under locks, and the batch stays one transaction. Wallets that other nodes
-// write too are left to the locks.
-func (u *Usage) recollect(uses []*pending, now int64) bool {
-	missing := u.memory.missing(uses)
-	if len(missing) == 0 {
+// putOff leaves uses to the next batch: they are read while this one is written, so
+// the lane never waits for a read alone. None is put off twice.
+func putOff(uses []*pending) bool {
+	if slices.ContainsFunc(uses, func(p *pending) bool { return p.waited }) {
 		return false
 	}
-	err := u.inTransaction(missing, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
-		err := loadSnapshot(ctx, conn, batches, now, func(b *appBatch, p *pipe) {
-			if !u.memory.recallCatalog(b) {
-				b.loadCatalog(p)
-			}
-			b.loadWallets(p)
-		})
-		if err != nil {
-			return err
+	for _, p := range uses {
+		p.putOff, p.waited = true, true
+	}
+	return true
+}
+
+func isPutOff(p *pending) bool { return p.putOff }
+
+// readAhead recollects for the next batch, beside this one. Whatever goes wrong
+// here, that batch will meet it again, and deal with it.
+func (u *Usage) readAhead(uses []*pending, now int64) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			u.log.Error("reading ahead panicked", "cause", fmt.Sprint(cause))
 		}
-		for _, b := range batches {
-			u.memory.learn(b)
-		}
-		return nil
+	}()
+	u.recollect(uses, now)
+}
+
+// recollect reads what memory lacks for these uses, without locks, and reports
+// whether it may have learnt something. It costs no more than the first half of a
+// try under locks, and the batch stays one transaction.
+func (u *Usage) recollect(uses []*pending, now int64) bool {
+	err := u.inTransaction(u.reads, uses, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
+		return u.study(ctx, conn, batches, now)
 	})
 	return err == nil // otherwise the locks will meet the same error, and deal with it
+}
+
+// study reads wallets into memory, in one round trip unless they need keyed facts
+// too. Those may be of a later moment than the wallet's version: whoever writes by
+// that version is told then.
+func (u *Usage) study(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newReading(ctx, conn)
+	for _, b := range batches {
+		if !u.memory.recallCatalog(b) {
+			b.loadCatalog(p)
+		}
+		b.loadWallets(p)
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	if err := loadRest(newReading(ctx, conn), batches, now); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		u.memory.learn(b)
+	}
+	return nil
 }
 
 // recallCatalog fills in the features and keys that the uses name, or reports that
@@ -92,7 +135,8 @@ func (m *memory) recallCatalog(b *appBatch) bool {
 	return true
 }
 
-// missing are the uses that reading could let memory decide.
+// missing are the uses that reading could let memory decide. Wallets that other
+// nodes write too are left to the locks.
 func (m *memory) missing(uses []*pending) (list []*pending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,6 +18,7 @@ const (
 type fairQueue struct {
 	apps   map[ids.ID]*appQueue
 	turns  []*appQueue // those that have something waiting, the next first
+	first  []*pending  // taken before, and come before all others
 	size   int
 	closed bool
 }
@@ -48,17 +49,24 @@ func (q *fairQueue) push(p *pending) bool {
 	return true
 }
 
+// putBack returns uses of the last batch, which has taken nothing since.
+func (q *fairQueue) putBack(uses []*pending) {
+	q.first = uses
+	q.size += len(uses)
+}
+
 // take gives the next batch: each application in its turn, and none more than
 // half of it while others wait.
 func (q *fairQueue) take() []*pending {
 	if q.size == 0 {
 		return nil
 	}
-	share := maxBatch
+	share := maxBatch - len(q.first)
 	if len(q.turns) > 1 {
-		share = maxBatch / 2
+		share /= 2
 	}
-	batch := make([]*pending, 0, min(q.size, maxBatch))
+	batch := append(make([]*pending, 0, min(q.size, maxBatch)), q.first...)
+	q.first = nil
 	turns := q.turns
 	q.turns = nil
 	for i, own := range turns {

@@ -100,6 +100,30 @@ func TestQueue(t *testing.T) {
 		}
 	})
 
+	t.Run("takes what was put back first, and keeps room for another beside it", func(t *testing.T) {
+		q := store.NewQueue()
+		greedy, modest := ids.New(), ids.New()
+		push(q, greedy, 2*store.MaxBatch)
+		batch := q.Take()
+		q.PutBack(batch[store.MaxBatch/2:])
+		push(q, modest, 3)
+		batch = q.Take()
+		if got := byApp(batch); len(batch) > store.MaxBatch || got[modest] != 3 {
+			t.Errorf("of a batch of %d the modest one got %d", len(batch), got[modest])
+		}
+		for i, use := range batch[:store.MaxBatch/2] {
+			if use.Quantity != int64(store.MaxBatch/2+i) {
+				t.Fatalf("in place %d is use %d", i, use.Quantity)
+			}
+		}
+		for rest := q.Take(); rest != nil; rest = q.Take() {
+			batch = append(batch, rest...)
+		}
+		if got := byApp(batch); got[greedy] != 3*store.MaxBatch/2 || q.Size() != 0 {
+			t.Errorf("%d came out in all, %d wait", got[greedy], q.Size())
+		}
+	})
+
 	t.Run("takes applications in turn, however many there are", func(t *testing.T) {
 		const share = store.MaxBatch / 2
 		q := store.NewQueue()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
 )
@@ -35,7 +36,7 @@ func (u *Usage) track(uses []*pending) {
 			panic(cause)
 		}
 	}()
-	u.untilSettled(u.trackFromMemory(u.dropExpired(uses)), u.locked)
+	u.untilSettled(u.writes, u.trackFromMemory(u.dropExpired(uses)), u.locked)
 }
 
 // errWalletAbsent is for a use that is accepted only since the catalog changed
@@ -50,13 +51,13 @@ type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
 //
 // Every try has the ids of the first. So when the reply to a COMMIT was lost, the
 // next try finds what was committed, and knows it for its own.
-func (u *Usage) untilSettled(uses []*pending, try attempt) {
+func (u *Usage) untilSettled(on *pgxpool.Pool, uses []*pending, try attempt) {
 	taken := 0
 	for tries := 1; len(uses) > 0; tries++ {
 		if uses = u.dropExpired(uses); len(uses) == 0 {
 			return
 		}
-		err := u.inTransaction(uses, try)
+		err := u.inTransaction(on, uses, try)
 		if err == nil {
 			return
 		}
@@ -75,8 +76,8 @@ func (u *Usage) untilSettled(uses []*pending, try attempt) {
 		}
 		u.splits.Add(1)
 		u.log.Error("usage batch is split", "uses", len(uses), "cause", err)
-		u.untilSettled(uses[:len(uses)/2], try)
-		u.untilSettled(uses[len(uses)/2:], try)
+		u.untilSettled(on, uses[:len(uses)/2], try)
+		u.untilSettled(on, uses[len(uses)/2:], try)
 		return
 	}
 }
@@ -106,7 +107,7 @@ func (u *Usage) dropExpired(uses []*pending) []*pending {
 }
 
 // inTransaction runs one try of a batch on a connection of the hot path.
-func (u *Usage) inTransaction(uses []*pending, try attempt) (err error) {
+func (u *Usage) inTransaction(on *pgxpool.Pool, uses []*pending, try attempt) (err error) {
 	defer func() {
 		for _, p := range uses {
 			p.failure = err
@@ -114,7 +115,7 @@ func (u *Usage) inTransaction(uses []*pending, try attempt) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), u.batchTimeout)
 	defer cancel()
-	pooled, err := u.pool.Acquire(ctx)
+	pooled, err := on.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
 	}
@@ -187,7 +188,7 @@ func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBa
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
 		return err
 	}
-	return loadRest(ctx, conn, batches, now)
+	return loadRest(newPipe(ctx, conn), batches, now)
 }
 
 // reloadCatalogs reads the features and keys of applications whose epoch is no
@@ -201,25 +202,17 @@ func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, ep
 			b.loadCatalog(p)
 		}
 	}
-	if len(p.steps) == 0 {
-		return p.pipeline.Close()
-	}
 	return p.run()
 }
 
 // loadRest reads what only shows once wallets and subscriptions are known.
-func loadRest(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := newPipe(ctx, conn)
-	needed := false
+func loadRest(p *pipe, batches []*appBatch, now int64) error {
 	for _, b := range batches {
 		b.admit(now)
 		for _, w := range b.wallets {
 			w.state.Now = b.at(now)
 		}
-		needed = b.loadKeyed(p) || needed
-	}
-	if !needed {
-		return p.pipeline.Close()
+		b.loadKeyed(p)
 	}
 	return p.run()
 }

@@ -200,12 +200,12 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a batch that one application fills",
-		changes: []change{once("store/usage_queue.go", "share = maxBatch / 2", "share = maxBatch")},
+		changes: []change{once("store/usage_queue.go", "\t\tshare /= 2\n", "\t\tshare /= 1\n")},
 		pkg:     "./store", tests: "TestQueue",
 	},
 	{
 		name:    "a panic that leaves callers waiting",
-		changes: []change{once("store/usage_lane.go", "\t\tfor _, p := range batch {\n\t\t\tp.done <- struct{}{}\n\t\t}\n", "\t\tfor _, p := range batch {\n\t\t\tif p.err == nil {\n\t\t\t\tp.done <- struct{}{}\n\t\t\t}\n\t\t}\n")},
+		changes: []change{once("store/usage_lane.go", "\t\tp.done <- struct{}{}\n", "\t\tif p.err == nil {\n\t\t\tp.done <- struct{}{}\n\t\t}\n")},
 		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",
 	},
 	{

@@ -56,6 +56,8 @@ func (m *metrics) watch(u *store.Usage) {
 	}
 	counter("purser_usage_conflicts_total", "Batches that ran again under locks.",
 		func(s store.UsageStats) int64 { return s.Conflicts })
+	counter("purser_usage_read_ahead_total", "Uses whose wallet was not remembered, and was read while others were written.",
+		func(s store.UsageStats) int64 { return s.Ahead })
 	counter("purser_usage_splits_total", "Batches that had to be halved. Each is a bug: look in the log.",
 		func(s store.UsageStats) int64 { return s.Splits })
 	counter("purser_usage_differing_repeats_total", "Repeated events that said something else than the first.",

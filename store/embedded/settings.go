@@ -48,7 +48,6 @@ autovacuum_naptime = 15s
 autovacuum_max_workers = 2
 autovacuum_vacuum_scale_factor = 0.05
 autovacuum_vacuum_insert_scale_factor = 0.05
-autovacuum_analyze_scale_factor = 0.02
 autovacuum_vacuum_cost_limit = 1000
 
 timezone = 'UTC'
