@@ -205,15 +205,21 @@ func (s *Site) checkouts(v *visit) (answer, error) {
 		Frame: v.frame("Checkouts", "checkouts"), Path: list.path, Export: list.file(), Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds,
 	}
 	for _, c := range found {
-		view.Checkouts = append(view.Checkouts, page.CheckoutRow{
+		row := page.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
 			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
-			WalletHref: v.listing(v.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt,
-		})
+			WalletHref: v.listing(v.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt,
+		}
+		if isOpen(c) {
+			row.ExpiresAt = c.ExpiresAt
+		}
+		view.Checkouts = append(view.Checkouts, row)
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Checkout, func(c store.Checkout) ids.ID { return c.ID }))
 	return show(page.Checkouts(view)), nil
 }
+
+func isOpen(c store.Checkout) bool { return c.State == "requested" || c.State == "open" }
 
 func checkoutState(state string) component.Badge {
 	switch state {
