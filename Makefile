@@ -32,36 +32,50 @@ build: ## Build bin/purser
 	@echo "Building Purser…"
 	@$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/purser ./cmd/purser
 
-# These mostly wait for other processes, or for a provider. Under the race detector
-# they take four times as long, so that is left to `make race`. Those that take
-# longest begin.
+# Those that take longest begin. Most of what they do is done by other processes,
+# and some of them wait, so they are tested beside the rest.
 DRIVERS := ./cmd/purser ./web/browsertest ./billing/cashier ./cmd/...
 
+# Where goroutines share memory for the sake of speed. The race detector needs a
+# second build of everything, and takes up to four times as long, so elsewhere it is
+# left to `make race`.
+RACED := ./store/...
+
 .PHONY: test
-test: lint postgres chromium ## Check and test everything
+test: format vet postgres chromium ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
 	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
 
 # Not from the cache: what these tests see of Postgres and of the source tree is
-# more than the cache knows of.
+# more than the cache knows of. What vet has to say, it has said.
+go_test = $(GO) test -count=1 -timeout 15m -vet=off
+
 .PHONY: test-drivers test-others
 test-drivers:
-	$(GO) test -count=1 -timeout 15m $(DRIVERS)
+	$(go_test) -parallel 4 $(DRIVERS)
 test-others:
-	$(GO) test -count=1 -timeout 15m $(RACE) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS))")
-	cd $(FIDELITY) && $(GO) test -count=1 -timeout 5m $(RACE) ./...
+	$(go_test) $(RACE) $(RACED)
+	$(go_test) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
+	@$(MAKE) --no-print-directory staticcheck
+	cd $(FIDELITY) && $(GO) vet ./... && $(go_test) ./...
 
 .PHONY: race
 race: postgres chromium ## Test everything under the race detector, for a quarter of an hour
 	$(GO) test -count=1 -timeout 20m -race ./...
 
 .PHONY: lint
-lint: ## Check format, vet and staticcheck
+lint: format vet staticcheck ## Check format, vet and staticcheck
+	@cd $(FIDELITY) && $(GO) vet ./...
+
+.PHONY: format vet staticcheck
+format:
 	@stray=$$(find . \( -path ./data -o -path ./.git \) -prune -o -name '*.go' -exec gofmt -l {} +) && \
 	if [ -n "$$stray" ]; then printf 'not formatted with gofmt:\n%s\n' "$$stray" >&2; exit 1; fi
+vet:
 	$(GO) vet -tags screenshots,citus ./...
+staticcheck:
 	$(GO) tool staticcheck -tags screenshots,citus ./...
-	@staticcheck=$$($(GO) tool -n staticcheck) && cd $(FIDELITY) && $(GO) vet ./... && "$$staticcheck" ./...
+	@staticcheck=$$($(GO) tool -n staticcheck) && cd $(FIDELITY) && "$$staticcheck" ./...
 
 .PHONY: generate
 generate: ## Format the templates and write their Go code

@@ -66,12 +66,19 @@ func (m *mortal) rest() {
 // death: before they note that something is done, they ask for the time.
 func (m *mortal) clock(now func() time.Time) func() time.Time {
 	return func() time.Time {
-		select {
-		case <-m.died:
+		if m.isDead() {
 			m.rest()
-		default:
 		}
 		return now()
+	}
+}
+
+func (m *mortal) isDead() bool {
+	select {
+	case <-m.died:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -103,13 +110,14 @@ type deed struct {
 // node is gone after bury.
 func (d deed) until(r *rig, m *mortal, key string) (bury func()) {
 	r.Helper()
-	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport, o.Now = m, m.clock(r.clock) })
-	// One that the node was about to take when it died runs out while others wait.
-	node.SetLease(5 * time.Second)
+	// Its connections end with the node. Those in it who wait for a lease would get it
+	// after its death otherwise, and keep the living waiting.
+	own := must[*store.Store](r)(store.Open(r.Context(), storetest.URL(r.T), store.Options{}))
+	node := r.newCashier(func(o *cashier.Options) { o.Store, o.SandboxTransport, o.Now = own, m, m.clock(r.clock) })
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if _, err := d.do(r, node, key); err != nil {
+		if _, err := d.do(r, node, key); err != nil && !m.isDead() {
 			r.Errorf("the node that lived says %v", err)
 		}
 	}()
@@ -117,6 +125,7 @@ func (d deed) until(r *rig, m *mortal, key string) (bury func()) {
 	case <-ended:
 	case <-m.died:
 	}
+	own.Close()
 	return func() { close(m.over); <-ended }
 }
 

@@ -42,18 +42,18 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 		return busy(ctx)
 	}
 	defer unlock()
-	fence, err := c.lease(waiting, scope, name)
+	fence, err := c.lease(ctx, scope, name, waiting.Done())
 	if err != nil {
-		if waiting.Err() != nil {
-			return busy(ctx)
-		}
 		return err
 	}
 	defer c.release(ctx, scope, fence)
 	return work(ctx, fence)
 }
 
-func (c *Cashier) lease(ctx context.Context, scope tenancy.Scope, name string) (store.Fence, error) {
+// lease takes the lease, unless enough comes first. It comes between two tries only:
+// one that was cut off may have got the lease, which then nobody has until it runs
+// out.
+func (c *Cashier) lease(ctx context.Context, scope tenancy.Scope, name string, enough <-chan struct{}) (store.Fence, error) {
 	holder, pause := ids.New(), shortestPause
 	for {
 		fence, held, err := c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
@@ -61,8 +61,8 @@ func (c *Cashier) lease(ctx context.Context, scope tenancy.Scope, name string) (
 			return fence, err
 		}
 		select {
-		case <-ctx.Done():
-			return fence, ctx.Err()
+		case <-enough:
+			return fence, busy(ctx)
 		case <-time.After(pause):
 			pause = min(2*pause, longestPause)
 		}

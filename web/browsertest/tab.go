@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -139,10 +140,18 @@ func (t *Tab) Click(selector string) {
 	t.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Fill puts a text into a field, in place of what is there, as if typed.
+// Fill puts a text into a field, in place of what is there. It comes at once, as from
+// a password manager: for each key that is pressed the browser draws the page anew.
 func (t *Tab) Fill(selector, text string) {
 	t.tb.Helper()
-	t.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+	t.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.Focus(chromedp.CSS(selector)), insert(text))
+}
+
+func insert(text string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	})
 }
 
 // Choose picks an option of a list by its value.
