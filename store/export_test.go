@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
+	"purser/store/internal/limits"
 )
 
 // What the tests of package store_test see beyond the doors.
@@ -40,6 +42,13 @@ const (
 
 // IDAt is the lowest id that can have been made at a moment.
 func IDAt(ms int64) ids.ID { return idAt(ms) }
+
+// OpenWithLockTimeout opens a store whose sessions wait this long for a lock.
+func OpenWithLockTimeout(ctx context.Context, url string, wait time.Duration) (*Store, error) {
+	session := limits.Current()
+	session.Lock = wait
+	return open(ctx, url, Options{}, session)
+}
 
 // PoolOf is what every method draws its connections from.
 func PoolOf(s *Store) *pgxpool.Pool { return s.pool }

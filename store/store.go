@@ -14,6 +14,7 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 
 	"purser/ids"
+	"purser/store/internal/limits"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -23,11 +24,6 @@ const appRole = "purser_app"
 
 const (
 	defaultMaxConns = 16
-	// A statement or a lock that takes longer than this is stuck: the caller has
-	// given up, and its transaction must not hold wallets.
-	statementTimeout = 5 * time.Second
-	lockTimeout      = 2 * time.Second
-	idleTimeout      = 2 * time.Second
 	// How many keys a node remembers the application of.
 	rememberedKeys = 10_000
 )
@@ -48,6 +44,10 @@ type Store struct {
 
 // Open connects to a migrated database.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	return open(ctx, url, o, limits.Current())
+}
+
+func open(ctx context.Context, url string, o Options, session limits.Session) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("store: the database address cannot be read: %w", withoutPassword(err))
@@ -60,9 +60,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	params["application_name"] = "purser"
 	params["role"] = appRole
 	params["timezone"] = "UTC"
-	params["statement_timeout"] = milliseconds(statementTimeout)
-	params["lock_timeout"] = milliseconds(lockTimeout)
-	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
+	params["statement_timeout"] = milliseconds(session.Statement)
+	params["lock_timeout"] = milliseconds(session.Lock)
+	params["idle_in_transaction_session_timeout"] = milliseconds(session.Idle)
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)

@@ -47,10 +47,13 @@ var knows = map[string][]string{
 	"billing/cashier": with(nouns, "billing/stripe", "store", "tenancy/vault"),
 
 	"migrations":         {},
-	"store":              with(nouns, "migrations"),
+	"store":              with(nouns, "migrations", "store/internal/limits"),
 	"store/embedded/...": {"store/embedded/..."},
-	"store/storetest":    {"store", "store/embedded/...", "migrations"},
-	"store/faultproxy":   {},
+	"store/storetest":    {"store", "store/embedded/...", "store/internal/limits", "migrations"},
+
+	// How long a session may take, which test processes relax.
+	"store/internal/limits": {},
+	"store/faultproxy":      {},
 
 	// The guides, and the reference as the OpenAPI document has it.
 	"docs": {"fault"},

@@ -133,7 +133,7 @@ func readPID(t *testing.T, home string) int {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(limit)
 	for !holds() {
 		select {
 		case <-deadline:
