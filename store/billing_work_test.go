@@ -240,6 +240,49 @@ func TestLeases(t *testing.T) {
 	})
 }
 
+// A lease whose row another transaction has locked is as good as held: the caller
+// polls it again, and an error would end its wait.
+func TestALeaseThatCannotBeLockedIsNotHeld(t *testing.T) {
+	t.Parallel()
+	for claim, c := range map[string]struct {
+		lock time.Duration
+		end  func(t *testing.T, blocked func() int32)
+	}{
+		"when the lock is not released in time": {time.Millisecond, func(*testing.T, func() int32) {}},
+		"when the statement is canceled": {time.Hour, func(t *testing.T, blocked func() int32) {
+			exec(t, connect(t, storetest.URL(t)), `SELECT pg_cancel_backend($1)`, blocked())
+		}},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			t.Parallel()
+			db, err := store.OpenWithLockTimeout(t.Context(), storetest.URL(t), c.lock)
+			noError(t, err)
+			t.Cleanup(db.Close)
+			a, holder := newTenant(t, storetest.Open(t)), ids.New()
+			_, _, err = a.Lease(t.Context(), "identity:ann", holder, 0)
+			noError(t, err)
+			blocked, unlock := storetest.LockLeases(t, storetest.URL(t), a.application.ID.String())
+			type result struct {
+				held bool
+				err  error
+			}
+			ended := make(chan result)
+			go func() {
+				_, held, err := db.App(a.application.Scope()).Lease(t.Context(), "identity:ann", ids.New(), time.Hour)
+				ended <- result{held, err}
+			}()
+			c.end(t, blocked)
+			if got := <-ended; got.held || got.err != nil {
+				t.Errorf("it is held: %v, %v", got.held, got.err)
+			}
+			unlock()
+			if _, held, err := a.Lease(t.Context(), "identity:ann", holder, time.Hour); !held || err != nil {
+				t.Errorf("after the lock it is held: %v, %v", held, err)
+			}
+		})
+	}
+}
+
 func TestWebhooksAreTakenOnce(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))

@@ -43,23 +43,30 @@ var (
 		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)
 )
 
-// Lease takes a lease that is free, has run out, or is the holder's own, for a time.
-// It reports whether it was to be had. The database's clock alone says when a lease
-// has run out: those of two nodes may be hours apart.
-func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (f Fence, held bool, err error) {
-	f.Name = name
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+// Lease takes a lease that is free, has expired, or already belongs to the holder,
+// for a time. It reports whether the holder has it now. The database's clock alone
+// says when a lease has expired: those of two nodes may be hours apart.
+//
+// A row that stays locked, or a transaction that Postgres rolled back in favour of
+// another, means that the lease is not free, and is no error. Lease makes one
+// attempt: callers that wait for a lease poll it.
+func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (Fence, bool, error) {
+	var taken []int64
+	err := a.attempt(ctx, func(ctx context.Context, tx appTx) error {
 		now, err := tx.clock(ctx)
 		if err != nil {
 			return err
 		}
-		taken, err := collect(ctx, tx, takeLease, pgx.RowTo[int64], a.scope.OrgID, name, holder, now, now+length.Milliseconds())
-		if held = len(taken) == 1; held {
-			f.Number = taken[0]
-		}
+		taken, err = collect(ctx, tx, takeLease, pgx.RowTo[int64], a.scope.OrgID, name, holder, now, now+length.Milliseconds())
 		return err
 	})
-	return f, held, err
+	if wasRolledBack(err) || sqlState(err) == queryCanceled {
+		return Fence{}, false, nil
+	}
+	if err != nil || len(taken) == 0 {
+		return Fence{}, false, err
+	}
+	return Fence{Name: name, Number: taken[0]}, true, nil
 }
 
 // Release gives a lease back. One that has gone to somebody else stays theirs.

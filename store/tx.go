@@ -149,6 +149,7 @@ const (
 	divisionByZero        = "22012"
 	undefinedTable        = "42P01"
 	insufficientPrivilege = "42501"
+	queryCanceled         = "57014" // by statement_timeout, or by an administrator
 )
 
 // sqlState is the code of a Postgres error, or empty. Decisions rest on it alone:

@@ -70,9 +70,10 @@ type Cashier struct {
 
 // limits are those that a test has to reach: the usual ones take long.
 type limits struct {
-	talk    time.Duration
-	lease   time.Duration
-	portion int
+	talk     time.Duration
+	patience time.Duration
+	lease    time.Duration
+	portion  int
 }
 
 // New makes a cashier. Run must be running for work to be done by itself.
@@ -88,7 +89,7 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	return &Cashier{options: options, limits: limits{talk: talkTime, lease: leaseTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
+	return &Cashier{options: options, limits: limits{talk: talkTime, patience: patience, lease: leaseTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
 }
 
 // Now is the application's time: the real one, or where its sandbox has got to.

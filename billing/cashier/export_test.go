@@ -18,6 +18,17 @@ func (c *Cashier) SetLimits(talk time.Duration, portion int) {
 	c.limits.talk, c.limits.portion = talk, portion
 }
 
+// BePatient raises the limits that a busy machine could reach. A lease stays longer
+// than the work under it.
+func (c *Cashier) BePatient() {
+	c.limits.talk, c.limits.patience, c.limits.lease = 4*time.Minute, 4*time.Minute, 5*time.Minute
+}
+
+// WithLease runs work while holding a lease.
+func (c *Cashier) WithLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
+	return c.withLease(ctx, scope, name, work)
+}
+
 // Visit looks whether there is something to do for an application, as a node does
 // that was woken.
 func (c *Cashier) Visit(ctx context.Context, scope tenancy.Scope) (more bool, err error) {

@@ -19,6 +19,10 @@ import (
 const (
 	shortestPause = 5 * time.Millisecond
 	longestPause  = 50 * time.Millisecond
+	// attemptTime bounds one attempt to take a lease. It is longer than the store's
+	// limits for a lock and for a statement: only a database that does not answer
+	// reaches it.
+	attemptTime = 10 * time.Second
 )
 
 // ofIdentity names an identity without saying who it is: leases outlast the talk.
@@ -31,10 +35,11 @@ func ofPlan(id ids.ID) string { return "plan:" + id.String() }
 
 func ofAction(object string) string { return "action:" + object }
 
-// withLease runs work while holding the lease, on all nodes together. Whoever
-// waits longer than patience is told that something is under way.
+// withLease runs work while holding the lease, on all nodes together. A caller that
+// does not get it, because patience or its own time is over, is told that an
+// operation is in progress.
 func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, c.limits.patience)
 	defer cancel()
 	// First among those of this node, who then do not all ask the database.
 	unlock, err := c.locks.lock(waiting, scope.AppID.String()+" "+name)
@@ -42,31 +47,40 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 		return busy(ctx)
 	}
 	defer unlock()
-	fence, err := c.lease(ctx, scope, name, waiting.Done())
+	fence, err := c.lease(waiting, scope, name)
 	if err != nil {
 		return err
 	}
 	defer c.release(ctx, scope, fence)
+	if ctx.Err() != nil { // the caller's time ended with the last attempt
+		return busy(ctx)
+	}
 	return work(ctx, fence)
 }
 
-// lease takes the lease, unless enough comes first. It comes between two tries only:
-// one that was cut off may have got the lease, which then nobody has until it runs
-// out.
-func (c *Cashier) lease(ctx context.Context, scope tenancy.Scope, name string, enough <-chan struct{}) (store.Fence, error) {
+// lease polls the lease until it gets it or waiting ends, at least once. The end of
+// waiting cuts no attempt short: one that was cut short may have committed, and then
+// nothing releases the lease before it expires.
+func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (store.Fence, error) {
 	holder, pause := ids.New(), shortestPause
 	for {
-		fence, held, err := c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
+		fence, held, err := c.tryLease(waiting, scope, name, holder)
 		if held || err != nil {
 			return fence, err
 		}
 		select {
-		case <-enough:
-			return fence, busy(ctx)
+		case <-waiting.Done():
+			return store.Fence{}, busy(waiting)
 		case <-time.After(pause):
 			pause = min(2*pause, longestPause)
 		}
 	}
+}
+
+func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string, holder ids.ID) (store.Fence, bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
+	defer cancel()
+	return c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
 }
 
 // release gives the lease back, also when the time of its holder is over.
@@ -94,7 +108,11 @@ type named struct {
 	waiting int // and holding
 }
 
+// lock waits for the lock. It takes one that is free, also when ctx is done.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	if unlock, free := l.tryLock(name); free {
+		return unlock, nil
+	}
 	n := l.come(name)
 	select {
 	case n.held <- struct{}{}:

@@ -162,7 +162,7 @@ func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
 
 func TestRoundsGoOnWhereAPortionEnded(t *testing.T) {
 	r := shop(t)
-	r.cashier.SetLimits(20*time.Second, 2)
+	r.cashier.SetLimits(4*time.Minute, 2)
 	const number = 5
 	t.Run("in the list of events", func(t *testing.T) {
 		r.payUnheard(number)

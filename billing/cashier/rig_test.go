@@ -96,7 +96,8 @@ func (r *rig) clock() time.Time { return time.Now().Add(time.Duration(r.later.Lo
 
 func (r *rig) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
 
-// newCashier is another node for the same application.
+// newCashier is another node for the same application. No limit of its own ends what
+// it does, however slow the machine is: a test that is about a limit sets it.
 func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 	r.Helper()
 	sealed := must[*vault.Vault](r)(vault.New(rand.Reader, []byte("another thirty-two bytes, secret")))
@@ -110,7 +111,9 @@ func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 	for _, c := range change {
 		c(&options)
 	}
-	return must[*cashier.Cashier](r)(cashier.New(options))
+	node := must[*cashier.Cashier](r)(cashier.New(options))
+	node.BePatient()
+	return node
 }
 
 // documents lets the sandbox keep its worlds in Postgres.
@@ -205,10 +208,11 @@ func (r *rig) check(err error) {
 	}
 }
 
-// eventually waits for something that another goroutine does.
+// eventually waits for something that another goroutine does. Only what never happens
+// reaches the deadline.
 func (r *rig) eventually(what string, holds func() bool) {
 	r.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for !holds() {
 		select {
 		case <-deadline:

@@ -12,6 +12,16 @@ var moneyMutants = []mutant{
 		pkg: "./billing/cashier", tests: "TestEveryPaymentCountsOnceHoweverOftenItIsTold",
 	},
 	{
+		name:    "an attempt at a lease is cut short with its caller",
+		changes: []change{once("billing/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), attemptTime)", "context.WithTimeout(ctx, attemptTime)")},
+		pkg:     "./billing/cashier", tests: "TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation",
+	},
+	{
+		name:    "a lease whose row is locked is an error",
+		changes: []change{once("store/provider_leases.go", "if wasRolledBack(err) || sqlState(err) == queryCanceled {", "if false {")},
+		pkg:     "./store", tests: "TestALeaseThatCannotBeLockedIsNotHeld",
+	},
+	{
 		name:    "a lease that nobody compares",
 		changes: []change{once("store/provider_leases.go", "AND name = $2 AND fence = $3 FOR SHARE", "AND name = $2 AND $3::bigint > 0 FOR SHARE")},
 		pkg:     "./store", tests: "TestAFenceThatWasPassedStoresNothing",
