@@ -17,8 +17,7 @@ const (
 	UseDeadline     = useDeadline
 )
 
-// HaveLessPatience shortens what a use and a round trip may take. No use may have
-// been sent yet.
+// HaveLessPatience sets what a use and a round trip may take. No use may be under way.
 func (u *Usage) HaveLessPatience(use, batch time.Duration) {
 	u.useDeadline, u.batchTimeout = use, batch
 }
@@ -43,6 +42,13 @@ func (u *Usage) Busy() bool {
 	return u.tracks.busy
 }
 
+// Closing reports whether new uses are refused because Close was called.
+func (u *Usage) Closing() bool {
+	u.tracks.mu.Lock()
+	defer u.tracks.mu.Unlock()
+	return u.tracks.queue.closed
+}
+
 // Remembers reports whether the wallet is in memory.
 func (u *Usage) Remembers(app ids.ID, identity string) bool {
 	u.memory.mu.Lock()
@@ -50,12 +56,12 @@ func (u *Usage) Remembers(app ids.ID, identity string) bool {
 	return u.memory.wallets.Contains(walletAddress{app, identity})
 }
 
-// KeepUnderLocks has the wallet's uses decided under locks for the next minute, as
+// KeepUnderLocks has the wallet's uses decided under locks for the rest of a test, as
 // if other nodes wrote it too.
 func (u *Usage) KeepUnderLocks(app ids.ID, identity string) {
 	u.memory.mu.Lock()
 	defer u.memory.mu.Unlock()
-	u.memory.contended.Add(walletAddress{app, identity}, time.Now().Add(time.Minute))
+	u.memory.contended.Add(walletAddress{app, identity}, time.Now().Add(time.Hour))
 }
 
 // Queue is the queue of a lane, without the lane.

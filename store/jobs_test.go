@@ -51,7 +51,7 @@ func TestJobs(t *testing.T) {
 			if job.Name == "drain" && job.Scope != scope {
 				t.Errorf("the job came for %v, not for %v", job.Scope, scope)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("of the jobs only %v were done", got)
 		}
 	}

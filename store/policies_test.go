@@ -162,7 +162,7 @@ func TestNoSettingOutlivesItsTransaction(t *testing.T) {
 		go func() {
 			ended <- store.Transact(ctx, home.App, func(ctx context.Context, c *pgx.Conn) error {
 				backend <- c.PgConn().PID()
-				_, err := c.Exec(ctx, "SELECT pg_sleep(30)")
+				_, err := c.Exec(ctx, "SELECT pg_sleep(600)")
 				return err
 			})
 		}()

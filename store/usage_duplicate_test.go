@@ -4,16 +4,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
 )
-
-// patience is the longest that anybody may wait for an answer while nodes meet
-// each other: a deadlock alone takes a second to be found.
-const patience = 2 * time.Second
 
 // TestEventIsChargedOnce sends one event id many times at once, with different
 // content each time.

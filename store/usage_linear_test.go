@@ -68,7 +68,7 @@ func linearHistories(t *testing.T, s shop, seed uint64, histories int) {
 	atOnce(histories, func(i int) {
 		r := newRecorder(s, numbered("wallet", i))
 		r.run(t, seed+uint64(i))
-		if result := porcupine.CheckOperationsTimeout(r.model(), r.history, time.Minute); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(r.model(), r.history, 5*time.Minute); result != porcupine.Ok {
 			t.Errorf("history %d: %s", i, result)
 		}
 		mu.Lock()

@@ -36,6 +36,8 @@ func openNode(tb testing.TB, url string, o store.UsageOptions) node {
 	}
 	usage, err := db.OpenUsage(tb.Context(), o)
 	noError(tb, err)
+	// A test that is about a deadline sets its own.
+	usage.HaveLessPatience(patience, patience)
 	n := node{db: db, usage: usage, close: sync.OnceFunc(func() {
 		usage.Close()
 		db.Close()
@@ -165,10 +167,14 @@ func atOnce(n int, do func(i int)) {
 	done.Wait()
 }
 
+// patience bounds what must not go on for ever. Only what never comes reaches it,
+// however busy the machine is.
+const patience = 2 * time.Minute
+
 // soon waits for something that others bring about.
 func soon(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !holds() {
 		select {
 		case <-deadline:
@@ -233,8 +239,8 @@ func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []
 	}()
 	select {
 	case <-all:
-	case <-time.After(2 * store.UseDeadline):
-		tb.Fatal("somebody is still waiting")
+	case <-time.After(patience):
+		tb.Fatal("a caller is still waiting")
 	}
 	return outcomes
 }
@@ -262,14 +268,6 @@ func tally(outcomes []outcome) map[string]int {
 		counts[o.String()]++
 	}
 	return counts
-}
-
-// slowest is how long the slowest answer took.
-func slowest(outcomes []outcome) (longest time.Duration) {
-	for _, o := range outcomes {
-		longest = max(longest, o.took)
-	}
-	return longest
 }
 
 // deadlocks reads how many Postgres has seen in the database. A session reports

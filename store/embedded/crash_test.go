@@ -16,8 +16,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// backWithin is ten times what a restart takes on an idle machine.
-const backWithin = 10 * time.Second
+// backWithin bounds the wait for a restart, which takes a second on an idle machine.
+// Only a server that never comes back reaches it.
+const backWithin = limit
 
 func TestKilledUser(t *testing.T) {
 	t.Parallel()
@@ -132,16 +133,22 @@ func TestStalePID(t *testing.T) {
 
 func TestKilledWhileInitialising(t *testing.T) {
 	t.Parallel()
-	dir := newFolder(t)
-	killed := newNeighbour(t, dir, nil)
-	c := clusterIn(dir + "/" + insideName)
-	eventually(t, "the beginning of a cluster", 20*time.Second, func() bool {
-		_, err := os.Stat(c.path(draftName, "base"))
-		return err == nil
-	})
-	killed.kill(t)
-	if c.initialised() {
-		t.Fatal("killed too late to prove anything")
+	var dir string
+	var c *cluster
+	// On a busy machine the kill may come after initdb has finished. Then it proves
+	// nothing, and the next one is killed.
+	for tries := 0; c == nil || c.initialised(); tries++ {
+		if tries == 20 {
+			t.Fatal("killed too late to prove anything, every time")
+		}
+		dir = newFolder(t)
+		c = clusterIn(dir + "/" + insideName)
+		killed := newNeighbour(t, dir, nil)
+		eventually(t, "the beginning of a cluster", limit, func() bool {
+			_, err := os.Stat(c.path(draftName, "base"))
+			return err == nil || c.initialised()
+		})
+		killed.kill(t)
 	}
 	if !answers(t, start(t, dir).URL("postgres"))() {
 		t.Error("no answer")
