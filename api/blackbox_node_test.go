@@ -30,10 +30,19 @@ type node struct {
 	clock   *clock
 }
 
-// clock is a node's time: the real one, moved by as much as a test wants.
-type clock struct{ ahead atomic.Int64 }
+// clock is a node's time: the real one, or one that stands, moved by as much as a
+// test wants.
+type clock struct {
+	standing int64
+	ahead    atomic.Int64
+}
 
-func (c *clock) now() int64 { return time.Now().UnixMilli() + c.ahead.Load() }
+func (c *clock) now() int64 {
+	if c.standing != 0 {
+		return c.standing + c.ahead.Load()
+	}
+	return time.Now().UnixMilli() + c.ahead.Load()
+}
 
 func (c *clock) advance(d time.Duration) { c.ahead.Add(d.Milliseconds()) }
 
@@ -116,13 +125,13 @@ func (n *node) serve(handler http.Handler, cleanup func(func())) {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost:   64,
 		DisableCompression:    true,
-		ExpectContinueTimeout: time.Minute, // a test waits for the server's word
+		ExpectContinueTimeout: 5 * time.Minute, // a test waits for the server's word
 	}
 	cleanup(func() {
 		transport.CloseIdleConnections()
 		listening.Close()
 	})
-	n.http = &http.Client{Transport: transport, Timeout: time.Minute}
+	n.http = &http.Client{Transport: transport, Timeout: 5 * time.Minute}
 	n.handler = handler
 	n.host = strings.TrimPrefix(listening.URL, "http://")
 }

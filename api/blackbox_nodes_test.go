@@ -24,7 +24,9 @@ type pair struct {
 
 func newPair(t *testing.T) pair {
 	t.Helper()
-	c := &clock{}
+	// It stands, so that no key expires by itself, and it is later than all that
+	// happens by the real clock meanwhile.
+	c := &clock{standing: time.Now().Add(time.Hour).UnixMilli()}
 	p := pair{newTenant(t), []*node{newNode(t, api.Options{}, c), newNode(t, api.Options{}, c)}, c}
 	p.credit("gold")
 	p.feature("chat", "gold", nil)

@@ -174,7 +174,7 @@ func (b *browser) post(t *testing.T, path string, fields url.Values) seen {
 
 func (b *browser) do(t *testing.T, method, path string, fields url.Values) seen {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, b.rig.server.URL+path, strings.NewReader(fields.Encode()))
 	noError(t, err)
@@ -217,10 +217,14 @@ func wantFault(tb testing.TB, err error, code fault.Code) {
 	}
 }
 
+// patience bounds what must not go on for ever. Only what never comes reaches it,
+// however busy the machine is.
+const patience = 2 * time.Minute
+
 // soon waits for something that happens by itself.
 func soon(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !holds() {
 		select {
 		case <-deadline:

@@ -32,7 +32,7 @@ type browser struct {
 }
 
 // startLimit is for a machine that is busy with other tests.
-const startLimit = time.Minute
+const startLimit = 5 * time.Minute
 
 func (b *browser) start() (context.Context, error) {
 	b.starting.Do(func() {

@@ -47,8 +47,9 @@ type Tab struct {
 	headers  map[string]any // of the reply that brought the page
 }
 
-// stepLimit is for one step: past it, what the test waits for does not come.
-const stepLimit = 20 * time.Second
+// stepLimit is for one step: past it, what the test waits for does not come, however
+// busy the machine is.
+const stepLimit = 2 * time.Minute
 
 // Open opens an empty tab on the screen. Open it after what it visits is served:
 // it is closed first then, and not surprised by a server that is gone.
