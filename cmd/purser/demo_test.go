@@ -4,7 +4,6 @@ import (
 	"context"
 	"html"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -22,28 +21,22 @@ import (
 // startDemo runs 'purser serve --demo' until stop is called.
 func startDemo(t *testing.T, environ []string) (base, greeting string, stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	stdout, printed := io.Pipe()
 	var log safeBuffer
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"serve", "--demo", "--addr", addr}, slices.Clone(environ), printed, &log)
+		err := run(ctx, []string{"serve", "--demo", "--addr", "127.0.0.1:0"}, slices.Clone(environ), printed, &log)
 		printed.CloseWithError(err)
 		ended <- err
 	}()
-	greeting, err = readGreeting(stdout)
+	greeting, err := readGreeting(stdout)
 	if err != nil {
 		t.Fatalf("it did not start: %v\n%s", err, log.String())
 	}
 	go io.Copy(io.Discard, stdout)
-	return "http://" + addr, greeting, func() {
+	return addressIn(greeting), greeting, func() {
 		t.Helper()
 		cancel()
 		if err := <-ended; err != nil {

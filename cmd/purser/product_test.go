@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,13 +31,7 @@ type product struct {
 // startProduct starts the product. It stops with the test.
 func startProduct(t *testing.T, settings ...string) product {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
-	p := product{base: "http://" + addr, database: storetest.FreshURL(t), log: new(safeBuffer)}
+	p := product{database: storetest.FreshURL(t), log: new(safeBuffer)}
 	p.environ = append([]string{
 		"DATABASE_URL=" + p.database,
 		"PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey),
@@ -48,7 +41,7 @@ func startProduct(t *testing.T, settings ...string) product {
 	stdout, printed := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"serve", "--addr", addr}, p.environ, printed, p.log)
+		err := run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, p.environ, printed, p.log)
 		printed.CloseWithError(err)
 		ended <- err
 	}()
@@ -59,13 +52,16 @@ func startProduct(t *testing.T, settings ...string) product {
 			if err != nil {
 				t.Errorf("the server did not stop cleanly: %v", err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Error("the server did not stop")
 		}
 	})
-	p.greeting, err = readGreeting(stdout)
-	if err != nil {
+	var err error
+	if p.greeting, err = readGreeting(stdout); err != nil {
 		t.Fatalf("the server did not start: %v\n%s", err, p.log.String())
+	}
+	if p.base = addressIn(p.greeting); p.base == "" {
+		t.Fatalf("the server does not say where it is: %s", p.greeting)
 	}
 	go io.Copy(io.Discard, stdout)
 	return p
@@ -82,6 +78,13 @@ func readGreeting(stdout io.Reader) (greeting string, err error) {
 		greeting += line
 	}
 	return greeting, err
+}
+
+// addressIn is where a server says that it is, or empty.
+func addressIn(greeting string) string {
+	_, rest, _ := strings.Cut(greeting, "Open ")
+	address, _, _ := strings.Cut(rest, " ")
+	return address
 }
 
 // startServer starts the product for who only talks to its API.
@@ -105,10 +108,14 @@ func (p product) newKey(t *testing.T, args ...string) madeKey {
 	return made
 }
 
+// patience bounds what must not go on for ever. Only what never comes reaches it,
+// however busy the machine is.
+const patience = 3 * time.Minute
+
 // eventually waits for something that happens by itself.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !holds() {
 		select {
 		case <-deadline:

@@ -61,7 +61,7 @@ func openShop(t testing.TB) *shop {
 func newClient(key, address string, transport http.RoundTripper) *client.API {
 	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: stripe.String(address), MaxNetworkRetries: stripe.Int64(0), EnableTelemetry: stripe.Bool(false),
-		HTTPClient:    &http.Client{Transport: transport, Timeout: 20 * time.Second},
+		HTTPClient:    &http.Client{Transport: transport, Timeout: 2 * time.Minute},
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull},
 	})
 	return client.New(key, &stripe.Backends{API: backend, Connect: backend, Uploads: backend})
