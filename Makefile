@@ -47,8 +47,9 @@ test: format vet postgres chromium ## Check and test everything
 	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
 
 # Not from the cache: what these tests see of Postgres and of the source tree is
-# more than the cache knows of. What vet has to say, it has said.
-go_test = $(GO) test -count=1 -timeout 15m -vet=off
+# more than the cache knows of. What vet has to say, it has said. The time is for one
+# package, of which the slowest takes minutes on two idle cores.
+go_test = $(GO) test -count=1 -timeout 40m -vet=off
 
 .PHONY: test-drivers test-others
 test-drivers:
@@ -67,7 +68,7 @@ chaos: postgres ## Measure latency, fairness and recovery under load and faults
 
 .PHONY: race
 race: postgres chromium ## Test everything under the race detector, for a quarter of an hour
-	$(GO) test -count=1 -timeout 20m -race ./...
+	$(GO) test -count=1 -timeout 80m -race ./...
 
 .PHONY: lint
 lint: format vet staticcheck ## Check format, vet and staticcheck

@@ -75,7 +75,7 @@ func restore(root string, before map[string]string) {
 
 // test runs tests once, from no cache.
 func test(ctx context.Context, root, pkg, names string) (output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=3m", "-run", "^("+names+")$", pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=10m", "-run", "^("+names+")$", pkg)
 	cmd.Dir = root
 	text, err := cmd.CombinedOutput()
 	return string(text), err
