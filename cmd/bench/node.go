@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	nodeStartLimit = time.Minute
+	nodeStartLimit = 5 * time.Minute
 	nodeStopLimit  = 40 * time.Second // the server's own limit for requests under way is shorter
 	logShown       = 5                // lines of a node's log in an error
 )
