@@ -73,6 +73,7 @@ type limits struct {
 	talk     time.Duration
 	patience time.Duration
 	lease    time.Duration
+	tidy     time.Duration
 	portion  int
 }
 
@@ -89,7 +90,7 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	return &Cashier{options: options, limits: limits{talk: talkTime, patience: patience, lease: leaseTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
+	return &Cashier{options: options, limits: limits{talk: talkTime, patience: patience, lease: leaseTime, tidy: tidyTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
 }
 
 // Now is the application's time: the real one, or where its sandbox has got to.

@@ -21,7 +21,7 @@ func (c *Cashier) SetLimits(talk time.Duration, portion int) {
 // BePatient raises the limits that a busy machine could reach. A lease stays longer
 // than the work under it.
 func (c *Cashier) BePatient() {
-	c.limits.talk, c.limits.patience, c.limits.lease = 4*time.Minute, 4*time.Minute, 5*time.Minute
+	c.limits.talk, c.limits.patience, c.limits.lease, c.limits.tidy = 4*time.Minute, 4*time.Minute, 5*time.Minute, time.Minute
 }
 
 // WithLease runs work while holding a lease.

@@ -85,7 +85,7 @@ func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string
 
 // release gives the lease back, also when the time of its holder is over.
 func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence store.Fence) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.tidy)
 	defer cancel()
 	if err := c.options.Store.App(scope).Release(ctx, fence); err != nil {
 		// It runs out by itself.

@@ -160,7 +160,7 @@ func (t *talk) subscription(ctx context.Context) (stripe.Subscription, error) {
 
 // failed notes that the op will not be gone on with, and why.
 func (t *talk) failed(ctx context.Context, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.c.limits.tidy)
 	defer cancel()
 	end := store.Closing{Op: t.rec.Op, Error: cause.Error(), DropChange: t.rec.ChangeID, Now: t.now}
 	end.Op.State = billing.OpFailed
