@@ -102,16 +102,37 @@ func reap(task string) error {
 	}
 }
 
-// remove is for the holder of the presence lock, which it removes last of all
-// with the folder. The cluster may have lost its users without being stopped, so
-// it is joined to be stopped as by its last user.
+// remove is for the holder of the presence lock. The cluster may have lost its users
+// without being stopped, so it is joined to be stopped as by its last user.
 func remove(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	server, err := embedded.Start(ctx, embedded.Options{Dir: dir})
 	if err != nil {
 		// Nothing that could run: no Postgres here, or a broken cluster.
-		return errors.Join(err, os.RemoveAll(dir))
+		return errors.Join(err, removeFolder(dir))
 	}
-	return errors.Join(server.Stop(ctx), os.RemoveAll(server.Home()), os.RemoveAll(dir))
+	return errors.Join(server.Stop(ctx), os.RemoveAll(server.Home()), removeFolder(dir))
+}
+
+// removeFolder removes the presence lock after everything else: from then on a new
+// test process may be at work in the folder, and nothing of it may be removed.
+func removeFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() != presenceLock {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, presenceLock)); err != nil {
+		return err
+	}
+	_ = os.Remove(dir) // unless a new process is there
+	return nil
 }
