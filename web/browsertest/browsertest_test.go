@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
 // policy is as strict as the site's own.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 type view interface {
 	Render(ctx context.Context, w io.Writer) error
