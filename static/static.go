@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -14,15 +15,16 @@ import (
 // Prefix is where Handler must be mounted.
 const Prefix = "/static/"
 
-//go:embed app.css app.js htmx.min.js mark.svg
+//go:embed app.css app.js htmx.min.js inter.woff2 jetbrains-mono.woff2 mark.svg
 var files embed.FS
 
 // Named here and not asked of the machine: mime.TypeByExtension reads the
 // system's tables, which differ from host to host.
 var contentTypes = map[string]string{
-	".css": "text/css; charset=utf-8",
-	".js":  "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml",
+	".css":   "text/css; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".svg":   "image/svg+xml",
+	".woff2": "font/woff2",
 }
 
 // hashLength is in hex digits: 48 bits tell the versions of one file apart.
@@ -36,7 +38,8 @@ type asset struct {
 
 var urls, assets = index()
 
-// index names every file by its content.
+// index names every file by its content. Stylesheets come last: they name fonts, and
+// their own names depend on those.
 func index() (map[string]string, map[string]asset) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -44,12 +47,7 @@ func index() (map[string]string, map[string]asset) {
 	}
 	urls := make(map[string]string, len(entries))
 	assets := make(map[string]asset, len(entries))
-	for _, entry := range entries {
-		name := entry.Name()
-		content, err := files.ReadFile(name)
-		if err != nil {
-			panic("static: " + err.Error())
-		}
+	add := func(name string, content []byte) {
 		sum := sha256.Sum256(content)
 		hash := hex.EncodeToString(sum[:])[:hashLength]
 		ext := path.Ext(name)
@@ -57,7 +55,42 @@ func index() (map[string]string, map[string]asset) {
 		urls[name] = url
 		assets[url] = asset{content: content, contentType: contentTypes[ext], etag: `"` + hash + `"`}
 	}
+	var stylesheets []string
+	for _, entry := range entries {
+		if name := entry.Name(); path.Ext(name) == ".css" {
+			stylesheets = append(stylesheets, name)
+		} else {
+			add(name, read(name))
+		}
+	}
+	for _, name := range stylesheets {
+		add(name, resolve(read(name), urls))
+	}
 	return urls, assets
+}
+
+func read(name string) []byte {
+	content, err := files.ReadFile(name)
+	if err != nil {
+		panic("static: " + err.Error())
+	}
+	return content
+}
+
+// reference is another embedded file, as a stylesheet names it.
+var reference = regexp.MustCompile(`url\("([a-z0-9.-]+)"\)`)
+
+// resolve replaces the names of files in a stylesheet with their addresses, relative to
+// its own.
+func resolve(stylesheet []byte, urls map[string]string) []byte {
+	return reference.ReplaceAllFunc(stylesheet, func(found []byte) []byte {
+		name := string(reference.FindSubmatch(found)[1])
+		url, known := urls[name]
+		if !known {
+			panic("static: a stylesheet names " + name + ", which is not embedded")
+		}
+		return []byte(`url("` + strings.TrimPrefix(url, Prefix) + `")`)
+	})
 }
 
 // URL is the address of an embedded file, such as "/static/app.5f2c….css" for

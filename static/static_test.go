@@ -40,15 +40,20 @@ func TestURL(t *testing.T) {
 
 func TestHandler(t *testing.T) {
 	for name, contentType := range map[string]string{
-		"app.css":     "text/css; charset=utf-8",
-		"app.js":      "text/javascript; charset=utf-8",
-		"htmx.min.js": "text/javascript; charset=utf-8",
-		"mark.svg":    "image/svg+xml",
+		"app.css":              "text/css; charset=utf-8",
+		"app.js":               "text/javascript; charset=utf-8",
+		"htmx.min.js":          "text/javascript; charset=utf-8",
+		"inter.woff2":          "font/woff2",
+		"jetbrains-mono.woff2": "font/woff2",
+		"mark.svg":             "image/svg+xml",
 	} {
 		t.Run("serves "+name+" whole, typed and for ever", func(t *testing.T) {
 			content, err := files.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if name == "app.css" {
+				content = resolve(content, urls)
 			}
 			reply := get(t, http.MethodGet, URL(name), nil)
 			if reply.Code != http.StatusOK || reply.Body.String() != string(content) {
@@ -76,6 +81,28 @@ func TestHandler(t *testing.T) {
 		reply := get(t, http.MethodGet, URL("app.css"), http.Header{"If-None-Match": {etag}})
 		if reply.Code != http.StatusNotModified || reply.Body.Len() != 0 {
 			t.Errorf("status %d, %d bytes", reply.Code, reply.Body.Len())
+		}
+	})
+
+	t.Run("names in the stylesheet the fonts that it serves", func(t *testing.T) {
+		sheet := get(t, http.MethodGet, URL("app.css"), nil).Body.String()
+		named := regexp.MustCompile(`url\("([^"]*)"\)`).FindAllStringSubmatch(sheet, -1)
+		if len(named) != 2 {
+			t.Fatalf("it names %q", named)
+		}
+		for _, font := range named {
+			if reply := get(t, http.MethodGet, Prefix+font[1], nil); reply.Code != http.StatusOK {
+				t.Errorf("%s answers %d", font[1], reply.Code)
+			}
+		}
+	})
+
+	t.Run("serves fonts that load fast", func(t *testing.T) {
+		const most = 120 << 10
+		for url, found := range assets {
+			if found.contentType == "font/woff2" && len(found.content) > most {
+				t.Errorf("%s has %d bytes, more than %d", url, len(found.content), most)
+			}
 		}
 	})
 

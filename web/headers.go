@@ -9,7 +9,7 @@ import (
 // Nothing inline, nothing from elsewhere. The two foreign form targets are
 // where a hosted checkout and a billing portal live: browsers apply form-action
 // also to the redirect that follows a form.
-const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; frame-ancestors 'none'; base-uri 'none'"
 
 // One year, the least that browsers' preload lists take.

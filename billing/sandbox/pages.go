@@ -46,7 +46,7 @@ type visit func(w http.ResponseWriter, r *http.Request, app ids.ID, token string
 // Nothing inline and nothing from elsewhere. A form may lead anywhere on the
 // web: browsers hold the redirect after a form to this list too, and a checkout
 // ends at an address of the caller's own.
-const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"form-action 'self' http: https:; frame-ancestors 'none'; base-uri 'none'"
 
 // maxVisit is the size of the largest form that a page sends.

@@ -21,6 +21,23 @@ func TestSizeFor(t *testing.T) {
 	}
 }
 
+func TestSharedMemoryType(t *testing.T) {
+	t.Parallel()
+	for name, sample := range map[string]struct {
+		folder string
+		least  uint64
+		want   string
+	}{
+		"a folder with room":      {t.TempDir(), 1, "posix"},
+		"a folder without room":   {t.TempDir(), 1 << 62, "sysv"},
+		"a folder that is absent": {"/nonexistent", 1, "sysv"},
+	} {
+		if got := sharedMemoryType(sample.folder, sample.least); got != sample.want {
+			t.Errorf("%s: %s, want %s", name, got, sample.want)
+		}
+	}
+}
+
 func TestTrimLog(t *testing.T) {
 	t.Parallel()
 	const limit = 100

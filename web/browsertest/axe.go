@@ -37,12 +37,13 @@ const (
 	colourRules = `{resultTypes: ["violations"], preload: false, runOnly: ["color-contrast", "link-in-text-block"]}`
 )
 
-// Check looks over the page as it is now: axe finds nothing, and nothing is wider
-// than the screen.
+// Check looks over the page as it is now: axe finds nothing, nothing is wider than
+// the screen, and all text is drawn with the embedded fonts.
 func (t *Tab) Check() {
 	t.tb.Helper()
 	t.report(t.findings(everyRule))
 	t.CheckWidth()
+	t.CheckFonts()
 }
 
 // CheckThemes looks over the page as it is now, and its colours in the dark too: a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type browser struct {
 	context  context.Context // of a tab that stays empty: the others open beside it
 	err      error
 	ends     []context.CancelFunc
+	home     string // where it writes whatever belongs to a user
 }
 
 // startLimit is for a machine that is busy with other tests.
@@ -41,19 +43,43 @@ func (b *browser) start() (context.Context, error) {
 			b.err = err
 			return
 		}
-		allocator, end := chromedp.NewExecAllocator(context.Background(), flags(path)...)
-		b.ends = append(b.ends, end)
-		b.context, end = chromedp.NewContext(allocator)
-		b.ends = append(b.ends, end)
-		// The browser would end with the context of the first call, so the limit
-		// is not in it.
-		late := time.AfterFunc(startLimit, end)
-		defer late.Stop()
-		if err := chromedp.Do(b.context); err != nil {
-			b.err = fmt.Errorf("browsertest: starting %s: %w", path, err)
-		}
+		// Chromium's sandbox refuses to run as root.
+		b.err = b.run(path, os.Geteuid() != 0)
 	})
 	return b.context, b.err
+}
+
+// run starts the program in its sandbox if it is told to and there can be one: in a
+// chroot and in many containers an ordinary user can make none. The pages are our own,
+// so the tests do without.
+func (b *browser) run(path string, sandboxed bool) (err error) {
+	if b.home, err = os.MkdirTemp("", "browsertest"); err != nil {
+		return err
+	}
+	if err = b.launch(path, sandboxed); err == nil || !sandboxed {
+		return err
+	}
+	b.close()
+	if without := b.launch(path, false); without != nil {
+		return errors.Join(err, fmt.Errorf("and without a sandbox: %w", without))
+	}
+	return nil
+}
+
+// launch starts the program and waits until it answers.
+func (b *browser) launch(path string, sandboxed bool) error {
+	allocator, end := chromedp.NewExecAllocator(context.Background(), append(flags(path, b.home), chromedp.Flag("no-sandbox", !sandboxed))...)
+	b.ends = append(b.ends, end)
+	b.context, end = chromedp.NewContext(allocator)
+	b.ends = append(b.ends, end)
+	// The browser would end with the context of the first call, so the limit
+	// is not in it.
+	late := time.AfterFunc(startLimit, end)
+	defer late.Stop()
+	if err := chromedp.Do(b.context); err != nil {
+		return fmt.Errorf("browsertest: starting %s: %w", path, err)
+	}
+	return nil
 }
 
 // stop ends the browser and removes its profile.
@@ -63,9 +89,19 @@ func (b *browser) stop() {
 			fmt.Fprintln(os.Stderr, "browsertest: ending the browser:", err)
 		}
 	}
-	for _, end := range b.ends {
+	b.close()
+	if b.home != "" {
+		if err := os.RemoveAll(b.home); err != nil {
+			fmt.Fprintln(os.Stderr, "browsertest: removing the browser's folder:", err)
+		}
+	}
+}
+
+func (b *browser) close() {
+	for _, end := range slices.Backward(b.ends) {
 		end()
 	}
+	b.ends = nil
 }
 
 func findChromium() (string, error) {
@@ -77,10 +113,12 @@ func findChromium() (string, error) {
 	return "", errors.New("browsertest: these tests need Chromium: run make chromium, or install it with your package manager")
 }
 
-// flags keep the browser to itself: it calls nobody, and remembers nothing.
-func flags(path string) []chromedp.ExecAllocatorOption {
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
+// flags keep the browser to itself: it calls no other machine, and keeps nothing. Its
+// crash handler does not start where the user's own folder cannot be written.
+func flags(path, home string) []chromedp.ExecAllocatorOption {
+	return append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
+		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
@@ -91,9 +129,4 @@ func flags(path string) []chromedp.ExecAllocatorOption {
 		// Anything but this machine is unreachable.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"),
 	)
-	if os.Geteuid() == 0 {
-		// Chromium's sandbox refuses to run as root.
-		options = append(options, chromedp.NoSandbox)
-	}
-	return options
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
 // policy is as strict as the site's own.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 type view interface {
 	Render(ctx context.Context, w io.Writer) error
@@ -61,6 +62,24 @@ func serve(t *testing.T, views map[string]view) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+func TestBrowserStartsWhereNoSandboxCanBeMade(t *testing.T) {
+	t.Parallel()
+	real, err := findChromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "chromium")
+	refusing := "#!/bin/sh\ncase \" $* \" in *' --no-sandbox '*) exec '" + real + "' \"$@\" ;; esac\necho 'No usable sandbox!' >&2\nexit 1\n"
+	if err := os.WriteFile(program, []byte(refusing), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var b browser
+	t.Cleanup(b.stop)
+	if err := b.run(program, true); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestMistakes(t *testing.T) {

@@ -45,6 +45,8 @@ type Tab struct {
 	screen   Screen
 	mistakes *mistakes
 	headers  map[string]any // of the reply that brought the page
+
+	scriptless bool // no promise is kept in its pages
 }
 
 // stepLimit is for one step: past it, what the test waits for does not come, however
@@ -117,13 +119,14 @@ func colours(dark bool) chromedp.Action[chromedp.Void] {
 // WithoutScripts turns JavaScript off for the pages that come.
 func (t *Tab) WithoutScripts() {
 	t.tb.Helper()
+	t.scriptless = true
 	t.do("turn scripts off", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}))
 }
 
-// Visit opens the address, waits until it is loaded, and gives its status.
+// Visit opens the address, waits until it and its fonts are loaded, and gives its status.
 func (t *Tab) Visit(url string) int {
 	t.tb.Helper()
 	return t.load("visit "+url, chromedp.Navigate(url))
@@ -274,6 +277,9 @@ func (t *Tab) load(step string, action chromedp.Action[chromedp.Void]) int {
 		t.fail(step, err)
 	}
 	t.headers = response.Headers
+	if !t.scriptless {
+		t.do("load the fonts", fontsLoaded())
+	}
 	return int(response.Status)
 }
 
