@@ -159,6 +159,8 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household 
 	}
 	h.billed(tb)
 	h.desk(tb, usage)
+	_, err = h.VerifyWith(tb.Context(), store.VerifyOptions{New: true, Record: true, Now: moment})
+	noError(tb, err)
 	return h
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,65 +12,150 @@ import (
 	"purser/tenancy"
 )
 
-// Verification is what one application's books add up to.
+// Verification is what one pass over an application's books has found.
 type Verification struct {
 	Scope       tenancy.Scope
-	Wallets     int64
-	Entries     int64 // of the journal, and events
+	Wallets     int64 // with entries that were read
+	Entries     int64 // that were read, of the journal and of usage
 	Differences []Difference
 	More        bool // there are more than are listed
 }
 
 // Difference is one place where the books do not agree with themselves.
 type Difference struct {
-	Check    string // what should hold
-	WalletID ids.ID
-	Detail   string
+	Check    string // the rule that is broken
+	WalletID ids.ID // zero when it is about no wallet
+	Identity string // the customer of the wallet, when it is known
+	Detail   string // what was expected and what is there
 }
 
-// maxDifferences is how many differences of one kind are listed.
-const maxDifferences = 100
+// VerifyOptions says what a pass reads and what it leaves behind.
+type VerifyOptions struct {
+	// New reads only entries that no recorded pass has verified.
+	New bool
+	// Since reads those, and again every entry that was made at this moment or later.
+	Since time.Time
+	// Record stores how far the entries were verified, with their seals.
+	Record bool
+	// Now is when seals are dated; it is needed to record.
+	Now int64
+	// Pause is waited between two batches, so that a pass beside a busy server
+	// leaves it most of the time.
+	Pause time.Duration
+	// Batch is how many entries one transaction reads; 20,000 when zero. It bounds the
+	// memory of a pass, and how long a snapshot holds back vacuum: about a tenth of a
+	// second.
+	Batch int64
+}
 
-// Verify recomputes an application from its journal: every balance, debt, counter,
-// chain and billed period, and every amount from the price it names. It reads one
-// snapshot, so it may run beside a server at work; it changes nothing.
-//
-// With a moment since, it looks only at wallets that had entries after it, and
-// follows each chain from the entry before: what an earlier pass has proven stays
-// proven.
-func (a App) Verify(ctx context.Context, since time.Time) (v Verification, err error) {
-	v.Scope = a.scope
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		v.Differences, v.More = nil, false
-		if err := tx.takeTime(ctx); err != nil {
+// all reports whether the pass reads every entry.
+func (o VerifyOptions) all() bool { return !o.New && o.Since.IsZero() }
+
+const (
+	// maxDifferences is how many differences of one rule are listed.
+	maxDifferences = 100
+	verifyBatch    = 20_000
+	// verifyPage is how many wallets are looked at to find those with new entries.
+	verifyPage = 10_000
+	// verifyWallets is how many wallets share one transaction.
+	verifyWallets = 1000
+	// verifyStatement is how long one statement of a pass may run. It bounds the age
+	// of the snapshot when a database is much slower than expected.
+	verifyStatement = 5 * time.Minute
+	// clockLag is how far the clock of a node may be behind when a pass looks for
+	// entries by the time in their ids. What no pass has verified yet is found
+	// without any clock.
+	clockLag = time.Hour
+)
+
+// Verify recomputes an application from its journal, in full or since a moment,
+// and changes nothing.
+func (a App) Verify(ctx context.Context, since time.Time) (Verification, error) {
+	return a.VerifyWith(ctx, VerifyOptions{Since: since})
+}
+
+// VerifyWith recomputes an application from its journal: balances, debts, counters,
+// chains, billed periods and amounts, and what was sold against what was posted.
+// It reads many short snapshots, each consistent in itself, so it may run beside a
+// server at work. When the context ends it stops; what was recorded stays recorded.
+func (a App) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, error) {
+	if o.Batch == 0 {
+		o.Batch = verifyBatch
+	}
+	p := &verifyPass{app: a, options: o, found: map[string]int{}}
+	p.result.Scope = a.scope
+	err := p.run(ctx)
+	return p.result, err
+}
+
+// verifyPass is a pass under way.
+type verifyPass struct {
+	app     App
+	options VerifyOptions
+	catalog verifyCatalog
+	first   map[ids.ID]int64 // the first entry of each wallet since the moment
+	walked  []ids.ID         // wallets whose entries were read, unless all are
+	found   map[string]int   // differences so far, by rule
+	result  Verification
+}
+
+// report notes a difference. Past the limit of its rule it only counts.
+func (p *verifyPass) report(d Difference) {
+	p.found[d.Check]++
+	if p.found[d.Check] > maxDifferences {
+		p.result.More = true
+		return
+	}
+	p.result.Differences = append(p.result.Differences, d)
+}
+
+func (p *verifyPass) run(ctx context.Context) error {
+	if err := p.read(ctx, p.prepare); err != nil {
+		return err
+	}
+	for after := (ids.ID{}); ; {
+		var page []verifyRange
+		var last ids.ID
+		err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+			page, last, err = p.page(ctx, tx, after)
 			return err
-		}
-		from := firstID(since)
-		counted, err := find(ctx, tx, countVerified, readCounts, errNoAppState, from)
+		})
 		if err != nil {
 			return err
 		}
-		v.Wallets, v.Entries = counted[0], counted[1]
-		for _, check := range verifications {
-			found, err := collect(ctx, tx, check.statement, readDifference(check.holds), from, maxDifferences+1)
-			if err != nil {
-				return err
-			}
-			listed, more := cut(found, maxDifferences)
-			v.Differences = append(v.Differences, listed...)
-			v.More = v.More || more
+		if err := p.walk(ctx, page); err != nil {
+			return err
 		}
-		return nil
-	})
-	return v, err
+		if last.IsZero() {
+			break
+		}
+		after = last
+	}
+	return p.check(ctx)
 }
 
-// takeTime lifts the limits that keep a request from holding others up: nobody
-// waits for a look at one moment.
-func (tx appTx) takeTime(ctx context.Context) error {
+// read runs work in a snapshot of its own, with limits for a pass instead of those
+// for a request.
+func (p *verifyPass) read(ctx context.Context, work func(context.Context, appTx) error) error {
+	return p.app.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.setForVerification(ctx); err != nil {
+			return err
+		}
+		return work(ctx, tx)
+	})
+}
+
+// setForVerification gives a transaction time, and holds it to one processor and
+// little memory. Plans are made for the values at hand: a generic plan was chosen
+// for tables of another size.
+func (tx appTx) setForVerification(ctx context.Context) error {
 	for _, setting := range []string{
-		"SET LOCAL statement_timeout = 0",
-		"SET LOCAL idle_in_transaction_session_timeout = 0",
+		fmt.Sprintf("SET LOCAL statement_timeout = %d", verifyStatement.Milliseconds()),
+		"SET LOCAL idle_in_transaction_session_timeout = '1min'",
+		"SET LOCAL max_parallel_workers_per_gather = 0",
+		"SET LOCAL work_mem = '16MB'",
+		"SET LOCAL jit = off",
+		"SET LOCAL plan_cache_mode = force_custom_plan",
 	} {
 		if _, err := tx.conn.Exec(ctx, setting); err != nil {
 			return fmt.Errorf("store: %s: %w", setting, err)
@@ -78,30 +164,136 @@ func (tx appTx) takeTime(ctx context.Context) error {
 	return nil
 }
 
-// firstID is the lowest id that can have been made at the moment or later. Ids are
-// made a little before they are committed, so it starts a minute early.
-func firstID(since time.Time) (id ids.ID) {
-	if since.IsZero() {
-		return id
+// prepare loads what every batch needs.
+func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
+	if err = p.catalog.load(ctx, tx); err != nil || p.options.Since.IsZero() {
+		return err
 	}
-	ms := since.Add(-time.Minute).UnixMilli()
-	for i := range 6 {
-		id[i] = byte(ms >> (8 * (5 - i)))
-	}
-	return id
+	p.first = make(map[ids.ID]int64)
+	_, err = collect(ctx, tx, verifySince, func(row pgx.CollectableRow) (struct{}, error) {
+		var wallet ids.ID
+		var seq int64
+		err := row.Scan(&wallet, &seq)
+		p.first[wallet] = seq
+		return struct{}{}, err
+	}, firstID(p.options.Since))
+	return err
 }
 
-func readCounts(row pgx.CollectableRow) (counts [2]int64, err error) {
-	err = row.Scan(&counts[0], &counts[1])
-	return counts, err
+// firstID is the lowest id that can have been made at the moment or later.
+func firstID(since time.Time) ids.ID {
+	return idAt(max(0, since.Add(-clockLag).UnixMilli()))
 }
 
-func readDifference(check string) pgx.RowToFunc[Difference] {
-	return func(row pgx.CollectableRow) (Difference, error) {
-		d := Difference{Check: check}
-		var wallet *ids.ID
-		err := row.Scan(&wallet, &d.Detail)
-		d.WalletID = orZero(wallet)
-		return d, err
+// verifyRange is a wallet with entries to read.
+type verifyRange struct {
+	wallet ids.ID
+	proof  *walletProof // nil until the wallet was read
+	after  int64        // the entry before the first that is read
+	last   int64        // the wallet's last entry, when it was listed
+}
+
+// page lists the wallets behind one that have entries to read. The last wallet that
+// was looked at is where the next page begins; zero when there are no more.
+func (p *verifyPass) page(ctx context.Context, tx appTx, after ids.ID) (list []verifyRange, last ids.ID, err error) {
+	seen := 0
+	_, err = collect(ctx, tx, verifyWalletPage, func(row pgx.CollectableRow) (struct{}, error) {
+		var id ids.ID
+		var lastSeq, sealed int64
+		err := row.Scan(&id, &lastSeq, &sealed, &seen)
+		last = id
+		if from, moved := p.from(id, lastSeq, sealed); moved {
+			list = append(list, verifyRange{wallet: id, after: from, last: lastSeq})
+		}
+		return struct{}{}, err
+	}, after, verifyPage, p.options.all() || p.first != nil)
+	if seen < verifyPage {
+		last = ids.ID{}
 	}
+	return list, last, err
+}
+
+// from is the entry after which a wallet is read, and whether it is read at all.
+func (p *verifyPass) from(wallet ids.ID, last, sealed int64) (after int64, moved bool) {
+	if p.options.all() {
+		return 0, true
+	}
+	after = sealed
+	if first, since := p.first[wallet]; since && first-1 < after {
+		after = first - 1
+	}
+	return after, last != after
+}
+
+// walk reads the entries of wallets, batch by batch. A wallet with more entries
+// than a batch holds is read in several, and its proof is carried on.
+func (p *verifyPass) walk(ctx context.Context, list []verifyRange) error {
+	for len(list) > 0 {
+		batch, rest := nextBatch(list, p.options.Batch)
+		walked, err := p.batch(ctx, batch)
+		if err != nil {
+			return err
+		}
+		if p.options.Record {
+			if err := p.record(ctx, walked); err != nil {
+				return err
+			}
+		}
+		unfinished := slices.DeleteFunc(walked, func(r verifyRange) bool { return r.proof.done })
+		list = slices.Concat(unfinished, rest)
+		if err := pauseFor(ctx, p.options.Pause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextBatch takes as many wallets as have entries for one batch.
+func nextBatch(list []verifyRange, size int64) (batch, rest []verifyRange) {
+	entries := int64(0)
+	for i, r := range list {
+		entries += max(0, r.last-r.after)
+		if entries >= size || i+1 == verifyWallets {
+			return list[:i+1], list[i+1:]
+		}
+	}
+	return list, nil
+}
+
+func pauseFor(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// batch proves the entries of some wallets within one snapshot.
+func (p *verifyPass) batch(ctx context.Context, list []verifyRange) (walked []verifyRange, err error) {
+	var b *verifyWork
+	err = p.read(ctx, func(ctx context.Context, tx appTx) error {
+		b = &verifyWork{pass: p, tx: tx}
+		return b.run(ctx, list)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Only now: a transaction that was tried again must not report twice.
+	for _, d := range b.differences {
+		p.report(d)
+	}
+	for _, r := range b.ranges {
+		if r.proof.done && !p.options.all() {
+			p.walked = append(p.walked, r.wallet)
+		}
+	}
+	p.result.Wallets += b.wallets
+	p.result.Entries += b.entries
+	return b.ranges, nil
 }

@@ -133,6 +133,9 @@ var appCalls = []call[store.App]{
 	{"Verify", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.Verify(ctx, time.Time{})
 	}},
+	{"VerifyWith", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.VerifyWith(ctx, store.VerifyOptions{New: true, Record: true, Now: moment})
+	}},
 }
 
 var orgCalls = []call[store.Org]{

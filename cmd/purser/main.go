@@ -28,7 +28,7 @@ Usage:
         give somebody who cannot sign in another password, shown once; and turn a lost authenticator off
   purser users own --email ADDRESS --org NAME [--data FOLDER]
         make somebody with an account an owner of an organization
-  purser verify [--since 10m] [--data FOLDER]
+  purser verify [--new | --since 10m] [--limit 5m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
   purser migrate [--distribute] [--data FOLDER]
         bring the database's schema up to date; and spread its tables over a Citus cluster

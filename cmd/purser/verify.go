@@ -14,20 +14,26 @@ import (
 	"purser/views/component"
 )
 
-// verify recomputes every application from its journal and lists what differs.
+// verify recomputes applications from their journals and lists what differs.
 func verify(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {
 		return err
 	}
-	var recent time.Duration
+	var recent, limit time.Duration
+	var options store.VerifyOptions
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
-	flags.DurationVar(&recent, "since", 0, "only what was entered in this time, such as 10m; everything when absent")
+	flags.BoolVar(&options.New, "new", false, "only entries that no recorded pass has verified, and record how far it got")
+	flags.DurationVar(&recent, "since", 0, "those, and again what was entered in this time, such as 10m")
+	flags.DurationVar(&limit, "limit", 0, "stop after this time, such as 5m; never when absent")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	if recent < 0 {
 		return errors.New("--since must be a time back, such as 10m")
+	}
+	if limit < 0 {
+		return errors.New("--limit must be a time, such as 5m")
 	}
 	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
@@ -35,11 +41,21 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	started := time.Now()
-	var since time.Time
 	if recent > 0 {
-		since = started.Add(-recent)
+		options.Since = started.Add(-recent)
 	}
-	books, err := verifyAll(ctx, db.Store, since, stdout)
+	options.Record, options.Now = options.New, started.UnixMilli()
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; what --new has recorded stays recorded", limit))
+		defer cancel()
+	}
+	defer func() {
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = errors.Join(cause, err)
+		}
+	}()
+	books, err := verifyAll(ctx, db.Store, options, stdout)
 	if err != nil {
 		return err
 	}
@@ -63,14 +79,14 @@ type books struct {
 	applications, wallets, entries, differences int64
 }
 
-func verifyAll(ctx context.Context, s *store.Store, since time.Time, out io.Writer) (books, error) {
+func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions, out io.Writer) (books, error) {
 	var all books
 	scopes, err := s.Directory().Scopes(ctx)
 	if err != nil {
 		return all, err
 	}
 	for _, scope := range scopes {
-		v, err := s.App(scope).Verify(ctx, since)
+		v, err := s.App(scope).VerifyWith(ctx, options)
 		if err != nil {
 			return all, err
 		}
@@ -79,13 +95,26 @@ func verifyAll(ctx context.Context, s *store.Store, since time.Time, out io.Writ
 		all.entries += v.Entries
 		all.differences += int64(len(v.Differences))
 		for _, d := range v.Differences {
-			fmt.Fprintf(out, "%s %s: not so: %s (%s)\n", scope.AppID.Format(ids.Application), d.WalletID.Format(ids.Wallet), d.Check, d.Detail)
+			fmt.Fprintln(out, differenceLine(scope.AppID, d))
 		}
 		if v.More {
 			fmt.Fprintf(out, "%s: and more\n", scope.AppID.Format(ids.Application))
 		}
 	}
 	return all, nil
+}
+
+// differenceLine says what differs in one line: where, for which customer, which
+// rule is broken, and what was expected and found.
+func differenceLine(app ids.ID, d store.Difference) string {
+	where := app.Format(ids.Application)
+	if !d.WalletID.IsZero() {
+		where += " " + d.WalletID.Format(ids.Wallet)
+	}
+	if d.Identity != "" {
+		where += fmt.Sprintf(" (customer %q)", d.Identity)
+	}
+	return fmt.Sprintf("%s: broken rule: %s: %s", where, d.Check, d.Detail)
 }
 
 // verifyAudit follows the audit log of every organization. It prints where each
