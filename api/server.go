@@ -3,6 +3,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -55,6 +56,7 @@ type Server struct {
 	places    *places
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
+	draining  atomic.Bool
 }
 
 // New reads the document and prepares the server.
@@ -105,7 +107,7 @@ func (s *Server) Echo() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.handleError
-	e.Pre(s.observe, routeByEscapedPath)
+	e.Pre(s.observe, s.setHeaders, routeByEscapedPath)
 	e.Use(refuseMethods)
 	e.GET("/healthz", s.healthz)
 	e.GET("/readyz", s.readyz)
@@ -124,7 +126,14 @@ func (s *Server) healthz(ec echo.Context) error {
 	return ec.String(http.StatusOK, "ok\n")
 }
 
+// StartDrain makes /readyz answer 503, and asks clients to open their next
+// connection elsewhere. Requests are served as before.
+func (s *Server) StartDrain() { s.draining.Store(true) }
+
 func (s *Server) readyz(ec echo.Context) error {
+	if s.draining.Load() {
+		return ec.String(http.StatusServiceUnavailable, "stopping\n")
+	}
 	if err := s.store.Ready(ec.Request().Context()); err != nil {
 		s.log.Warn("not ready", "cause", err)
 		return ec.String(http.StatusServiceUnavailable, "not ready\n")
