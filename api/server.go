@@ -3,6 +3,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	"purser/billing/cashier"
 	"purser/ids"
-	"purser/keys"
 	"purser/store"
 )
 
@@ -36,6 +36,8 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is how many requests may be under way at once; 4096 when zero.
 	MaxInFlight int
+	// NetworkOf is where a request comes from. All come from one network when nil.
+	NetworkOf func(*http.Request) netip.Prefix
 	// Observe is told of every request, by its route and never by its path.
 	Observe func(method, route string, status int, took time.Duration)
 	// ErrorPage answers errors outside /v1, where people look.
@@ -47,13 +49,15 @@ type Server struct {
 	store     *store.Store
 	usage     *store.Usage
 	cashier   *cashier.Cashier
-	hotKeys   *hotKeys
+	keys      *keyCache
+	lookup    *keyLookup
+	networkOf func(*http.Request) netip.Prefix
 	log       *slog.Logger
 	now       func() int64
 	document  *document
 	cursors   cursors
 	limits    *keyLimits
-	places    *places
+	inFlight  *InFlight[ids.ID]
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
 	draining  atomic.Bool
@@ -65,11 +69,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits, err := newKeyLimits(o.RateLimit)
-	if err != nil {
-		return nil, err
-	}
-	hot, err := lru.New[ids.ID, keys.APIKey](rememberedKeys)
+	cached, err := lru.New[keyName, cachedKey](cachedKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +82,9 @@ func New(o Options) (*Server, error) {
 	if o.Observe == nil {
 		o.Observe = func(string, string, int, time.Duration) {}
 	}
+	if o.NetworkOf == nil {
+		o.NetworkOf = func(*http.Request) netip.Prefix { return netip.Prefix{} }
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -89,13 +92,15 @@ func New(o Options) (*Server, error) {
 		store:     o.Store,
 		usage:     o.Usage,
 		cashier:   o.Cashier,
-		hotKeys:   hot,
+		keys:      cached,
+		lookup:    newKeyLookup(o.Store.Directory().KeyByHash, sinceStart),
+		networkOf: o.NetworkOf,
 		log:       o.Log,
 		now:       o.Now,
 		document:  doc,
 		cursors:   cursors{key: o.CursorKey},
-		limits:    limits,
-		places:    newPlaces(o.MaxInFlight),
+		limits:    newKeyLimits(o.RateLimit, sinceStart),
+		inFlight:  NewInFlight[ids.ID](int64(o.MaxInFlight)),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
 	}, nil
@@ -134,7 +139,9 @@ func (s *Server) readyz(ec echo.Context) error {
 	if s.draining.Load() {
 		return ec.String(http.StatusServiceUnavailable, "stopping\n")
 	}
-	if err := s.store.Ready(ec.Request().Context()); err != nil {
+	ctx, cancel := detach(ec.Request().Context())
+	defer cancel()
+	if err := s.store.Ready(ctx); err != nil {
 		s.log.Warn("not ready", "cause", err)
 		return ec.String(http.StatusServiceUnavailable, "not ready\n")
 	}

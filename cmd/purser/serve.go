@@ -147,6 +147,7 @@ func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret 
 		Log:       log,
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
+		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,
 		ErrorPage: site.RenderError,
 	})
