@@ -52,10 +52,10 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		if err := s.limits.take(c.keyName(), ec.Response().Header()); err != nil {
 			return err
 		}
-		if err := s.inFlight.Enter(c.scope.AppID, 1); err != nil {
+		if err := s.inFlight.enter(c.scope.AppID, 1); err != nil {
 			return err
 		}
-		defer s.inFlight.Leave(c.scope.AppID, 1)
+		defer s.inFlight.leave(c.scope.AppID, 1)
 		out, err := s.answer(c, op, request)
 		if err != nil {
 			return err

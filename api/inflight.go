@@ -6,12 +6,12 @@ import (
 	"purser/fault"
 )
 
-// InFlight bounds what is under way at once, and shares it: each owner may have
+// inFlight bounds what is under way at once, and shares it: each owner may have
 // as much as is still free. So one owner gets half of the limit, two a third each,
 // and what floods leave free lets every other owner in. Beyond that a request is
 // refused before anything was done with it: a longer queue would only make every
 // answer late.
-type InFlight[K comparable] struct {
+type inFlight[K comparable] struct {
 	limit int64
 
 	mu     sync.Mutex
@@ -19,13 +19,13 @@ type InFlight[K comparable] struct {
 	owners map[K]int64
 }
 
-// NewInFlight makes one for so much in all.
-func NewInFlight[K comparable](limit int64) *InFlight[K] {
-	return &InFlight[K]{limit: limit, owners: make(map[K]int64)}
+// newInFlight makes one for so much in all.
+func newInFlight[K comparable](limit int64) *inFlight[K] {
+	return &inFlight[K]{limit: limit, owners: make(map[K]int64)}
 }
 
-// Enter takes a weight for an owner, until Leave gives it back.
-func (f *InFlight[K]) Enter(owner K, weight int64) error {
+// enter takes a weight for an owner, until leave gives it back.
+func (f *inFlight[K]) enter(owner K, weight int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if own := f.owners[owner]; own+weight > f.limit-f.taken {
@@ -36,8 +36,8 @@ func (f *InFlight[K]) Enter(owner K, weight int64) error {
 	return nil
 }
 
-// Leave gives a weight back.
-func (f *InFlight[K]) Leave(owner K, weight int64) {
+// leave gives a weight back.
+func (f *inFlight[K]) leave(owner K, weight int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken -= weight

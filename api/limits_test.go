@@ -88,26 +88,26 @@ func TestInFlightLeavesRoomForOneMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 1000).Draw(t, "limit")
 		owners := rapid.Int64Range(1, limit).Draw(t, "owners")
-		f := NewInFlight[int64](limit)
+		f := newInFlight[int64](limit)
 		for admitted := true; admitted; {
 			admitted = false
 			for owner := range owners {
-				admitted = f.Enter(owner, 1) == nil || admitted
+				admitted = f.enter(owner, 1) == nil || admitted
 			}
 		}
 		if f.taken > limit {
 			t.Fatalf("%d of %d are taken", f.taken, limit)
 		}
-		if owners < limit/2 && f.Enter(owners, 1) != nil {
+		if owners < limit/2 && f.enter(owners, 1) != nil {
 			t.Fatalf("%d owners shut another out of %d", owners, limit)
 		}
 	})
-	f := NewInFlight[string](10)
-	if f.Enter("one", 5) != nil || f.Enter("one", 1) == nil || f.Enter("two", 6) == nil || f.Enter("two", 2) != nil {
+	f := newInFlight[string](10)
+	if f.enter("one", 5) != nil || f.enter("one", 1) == nil || f.enter("two", 6) == nil || f.enter("two", 2) != nil {
 		t.Error("the shares are not half and what is free")
 	}
-	f.Leave("one", 5)
-	f.Leave("two", 2)
+	f.leave("one", 5)
+	f.leave("two", 2)
 	if f.taken != 0 || len(f.owners) != 0 {
 		t.Errorf("%d is taken by %d after all left", f.taken, len(f.owners))
 	}

@@ -57,7 +57,8 @@ type Server struct {
 	document  *document
 	cursors   cursors
 	limits    *keyLimits
-	inFlight  *InFlight[ids.ID]
+	inFlight  *inFlight[ids.ID]
+	bodies    *inFlight[netip.Prefix]
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
 	draining  atomic.Bool
@@ -100,7 +101,8 @@ func New(o Options) (*Server, error) {
 		document:  doc,
 		cursors:   cursors{key: o.CursorKey},
 		limits:    newKeyLimits(o.RateLimit, sinceStart),
-		inFlight:  NewInFlight[ids.ID](int64(o.MaxInFlight)),
+		inFlight:  newInFlight[ids.ID](int64(o.MaxInFlight)),
+		bodies:    newInFlight[netip.Prefix](maxBodies),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
 	}, nil
@@ -112,7 +114,7 @@ func (s *Server) Echo() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.handleError
-	e.Pre(s.observe, s.setHeaders, routeByEscapedPath)
+	e.Pre(s.observe, s.setHeaders, s.limitBodies, routeByEscapedPath)
 	e.Use(refuseMethods)
 	e.GET("/healthz", s.healthz)
 	e.GET("/readyz", s.readyz)

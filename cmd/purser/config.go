@@ -23,8 +23,11 @@ type config struct {
 	metricsAddr string
 	rateLimit   float64
 	// drain is how long SIGTERM leaves the listener open while /readyz answers 503.
-	drain     time.Duration
-	secretKey string
+	drain time.Duration
+	// memoryLimit is of the process in bytes; 0 for none.
+	memoryLimit    int64
+	maxConnections int
+	secretKey      string
 	// previousKey still opens what was sealed before the key was changed.
 	previousKey string
 	// trustedProxies may say for whom they call.
@@ -46,10 +49,12 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_DATA":         func(c *config, v string) error { c.data = v; return nil },
 	"PURSER_BASE_URL":     (*config).setBaseURL,
 	"PURSER_DRAIN":        (*config).setDrain,
+	"PURSER_MEMORY_LIMIT": (*config).setMemoryLimit,
 	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   (*config).setSecretKey,
 
+	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
 }
@@ -61,7 +66,8 @@ var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
 // readConfig reads the environment. Values are never repeated in errors: they may
 // be secrets.
 func readConfig(environ []string) (config, error) {
-	c := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, drain: defaultDrain}
+	c := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, drain: defaultDrain,
+		memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections}
 	var problems []error
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")

@@ -38,6 +38,10 @@ Settings come from the environment:
   PURSER_DATA        as --data, ./data when absent
   PURSER_BASE_URL    the public address, for links
   PURSER_DRAIN       how long the server goes on serving after SIGTERM while /readyz answers 503, 5s when absent
+  PURSER_MEMORY_LIMIT
+                     how much memory the server may take, 512MiB when absent, 0 for no limit
+  PURSER_MAX_CONNECTIONS
+                     connections at once, 10000 when absent
   PURSER_METRICS_ADDR
                      a private address for Prometheus' /metrics; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
@@ -50,6 +54,9 @@ Settings come from the environment:
 `
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		limitMemory(os.Environ()) // of this process, so not where tests run a server
+	}
 	err := run(notifyStop(context.Background()), os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	switch {
 	case err == nil:

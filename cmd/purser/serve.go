@@ -120,12 +120,12 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
 	}
-	return serveWith(ctx, listener, app, drain{c.drain, server.StartDrain}, loops, log)
+	return serveWith(ctx, limitConnections(listener, c.maxConnections, log), app, drain{c.drain, server.StartDrain}, loops, log)
 }
 
 // serveWith serves while the loops run. They end after the last request, which may
 // still need them, and the server ends when one fails.
-func serveWith(ctx context.Context, listener net.Listener, app http.Handler, d drain, loops []func(context.Context) error, log *slog.Logger) error {
+func serveWith(ctx context.Context, listener *connections, app http.Handler, d drain, loops []func(context.Context) error, log *slog.Logger) error {
 	group, serving := errgroup.WithContext(ctx)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	for _, loop := range loops {
@@ -183,7 +183,7 @@ func (d drain) wait(ctx context.Context, log *slog.Logger) {
 
 // serveUntilDone answers requests until the context ends and the drain is over,
 // then finishes those that are under way.
-func serveUntilDone(ctx context.Context, listener net.Listener, app http.Handler, d drain, log *slog.Logger) error {
+func serveUntilDone(ctx context.Context, listener *connections, app http.Handler, d drain, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           app,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -193,6 +193,7 @@ func serveUntilDone(ctx context.Context, listener net.Listener, app http.Handler
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	listener.bind(server)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {
