@@ -6,65 +6,89 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
 )
 
-// rememberedKeys is how many keys of the hot path a node remembers.
-const rememberedKeys = 10_000
+const (
+	// cachedKeys is how many keys a node keeps as they were when last read.
+	cachedKeys = 10_000
+	// refusedFor is how long, in milliseconds, a key that was refused is refused from
+	// memory: one that floods costs one read a second. No refused key works again.
+	refusedFor = 1000
+)
 
-// hotKeys are keys as they were when last read. Only operations that have the
-// key compared again inside their transaction may go by them.
-type hotKeys = lru.Cache[ids.ID, keys.APIKey]
+// cachedKey is a key as it was when last read. Only operations that have the key
+// compared again inside their transaction may be served by it.
+type cachedKey struct {
+	keys.APIKey
+	readAt int64
+}
+
+type keyCache = lru.Cache[keyName, cachedKey]
 
 // address finds the application by the key that the request carries.
-func (s *Server) address(c *call, header http.Header) error {
-	secret, err := keys.Parse(bearer(header))
+func (s *Server) address(c *call, r *http.Request) error {
+	secret, err := keys.Parse(bearer(r.Header))
 	if err != nil {
 		return err
 	}
-	address, err := s.store.Directory().KeyByHash(c.ctx, secret.Hash())
-	if err != nil {
-		return err
+	hash := secret.Hash()
+	address, known := s.store.Directory().KnownKey(hash)
+	if !known {
+		if address, err = s.lookup.address(c.ctx, hash, s.networkOf(r)); err != nil {
+			return err
+		}
 	}
 	c.scope, c.keyID = address.Scope, address.KeyID
 	return nil
 }
 
-// authenticate reads the key anew, so that one revoked a moment ago, on whichever
-// node, is refused.
+// authenticate reads the key, so that one revoked a moment ago, on any node, is
+// refused. A refusal is repeated from memory for a moment.
 func (s *Server) authenticate(c *call) (err error) {
-	if c.key, err = s.store.App(c.scope).UseKey(c.ctx, c.keyID, c.now); err != nil {
-		s.hotKeys.Remove(c.keyID)
+	if cached, known := s.keys.Get(c.keyName()); known && c.now-cached.readAt < refusedFor && cached.readAt <= c.now {
+		if err := cached.Usable(c.now); err != nil {
+			return err
+		}
+	}
+	if c.key, err = s.store.App(c.scope).UseKey(c.ctx, c.keyID, c.now); err != nil && c.key.ID.IsZero() {
+		s.keys.Remove(c.keyName())
 		return err
 	}
-	s.hotKeys.Add(c.keyID, c.key)
+	s.keys.Add(c.keyName(), cachedKey{c.key, c.now})
+	if err != nil {
+		return err
+	}
 	return c.key.Permissions.Require(c.route.permission)
 }
+
+func (c *call) keyName() keyName { return keyName{c.scope.AppID, c.keyID} }
 
 // Authorize finds the application of a request outside of this interface that
 // comes with a key of it, one that works and has the permission.
 func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tenancy.Scope, error) {
-	c := &call{ctx: r.Context(), route: route{permission: permission}, now: s.now()}
-	if err := s.address(c, r.Header); err != nil {
+	ctx, cancel := detach(r.Context())
+	defer cancel()
+	c := &call{ctx: ctx, route: route{permission: permission}, now: s.now()}
+	if err := s.address(c, r); err != nil {
 		return tenancy.Scope{}, err
 	}
-	if err := s.authenticate(c); err != nil {
+	if err := s.limits.take(c.keyName(), nil); err != nil {
 		return tenancy.Scope{}, err
 	}
-	return c.scope, s.limits.take(c.keyID)
+	return c.scope, s.authenticate(c)
 }
 
 // presume goes by the key as it was when last read, for an operation whose
 // transaction will compare it. Whatever would be refused is read anew; so is a
 // key whose last use is due to be noted.
 func (s *Server) presume(c *call) error {
-	key, known := s.hotKeys.Get(c.keyID)
+	key, known := s.keys.Get(c.keyName())
 	if !known || key.Usable(c.now) != nil || !key.Permissions.Has(c.route.permission) || keys.TouchDue(key.LastUsedAt, c.now) {
 		return s.authenticate(c)
 	}
-	c.key, c.presumed = key, true
+	c.key, c.presumed = key.APIKey, true
 	return nil
 }
 

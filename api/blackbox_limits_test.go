@@ -36,15 +36,24 @@ func TestRateLimit(t *testing.T) {
 		}
 		tn.in(t).get(walletPath(identity)).refused("wallet_not_found")
 	})
-	t.Run("comes before the body, and after the key", func(t *testing.T) {
+	t.Run("comes before the body and before the key is read", func(t *testing.T) {
 		limited.in(t).post("/v1/wallets", "{").refused("rate_limited")
 		key := tn.newKey(keys.Spec{Preset: keys.Setup})
 		c := limited.in(t).with(key.secret)
 		c.post("/v1/check", fields{"identity": newHolder(), "feature": "chat"}).is(200)
-		c.post("/v1/check", "{").refused("rate_limited")
 		tn.revoke(key)
-		c.get("/v1/credits").refused("revoked_api_key")
-		c.post("/v1/check", "{").refused("revoked_api_key")
+		c.get("/v1/credits").refused("rate_limited")
+		c.post("/v1/check", "{").refused("rate_limited")
+	})
+	t.Run("counts what is refused with 401 and 403 too", func(t *testing.T) {
+		denied := limited.in(t).with(tn.newKey(keys.Spec{Preset: keys.Ingestion}).secret)
+		denied.get("/v1/credits").refused("permission_denied")
+		denied.get("/v1/credits").refused("rate_limited")
+		key := tn.newKey(keys.Spec{Preset: keys.Setup})
+		tn.revoke(key)
+		revoked := limited.in(t).with(key.secret)
+		revoked.get("/v1/credits").refused("revoked_api_key")
+		revoked.get("/v1/credits").refused("rate_limited")
 	})
 	t.Run("is of one key alone", func(t *testing.T) {
 		limited.in(t).with(tn.newKey(keys.Spec{Preset: keys.Setup}).secret).get("/v1/credits").is(200)
@@ -147,7 +156,8 @@ func (h heldRequest) finish(t *testing.T, body fields) answer {
 	}
 }
 
-// TestOverload has four places, of which one application can take two.
+// TestOverload has four requests in flight at most, of which one application can
+// have two, and the next one as many as are free then.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	small := limitedNode(t, api.Options{MaxInFlight: 4})
@@ -164,18 +174,20 @@ func TestOverload(t *testing.T) {
 	held = append(held, one.on(small).hold("/v1/wallets"))
 	one.on(small).get("/v1/credits").is(200)
 	held = append(held, one.on(small).hold("/v1/wallets"))
-	shed(one.on(small)) // has its half
+	shed(one.on(small)) // has as much as is free
 	two.on(small).get("/v1/credits").is(200)
-	held = append(held, two.on(small).hold("/v1/wallets"), two.on(small).hold("/v1/wallets"))
+	held = append(held, two.on(small).hold("/v1/wallets"))
 	shed(two.on(small))
-	shed(three.on(small)) // all are taken
+	three.on(small).get("/v1/credits").is(200) // two that flood leave room
+	held = append(held, three.on(small).hold("/v1/wallets"))
+	shed(three.on(small))
 	three.on(small).with("").get("/v1/credits").refused("missing_api_key")
 	three.on(small).get("/v1/openapi.json").is(200)
 
 	identity := newHolder()
 	held[0].finish(t, fields{"identity": identity}).is(201)
 	one.get(walletPath(identity)).is(200)
-	three.on(small).get("/v1/credits").is(200)
+	newTenant(t).on(small).get("/v1/credits").is(200)
 	for _, h := range held[1:] {
 		h.finish(t, fields{"identity": newHolder()}).is(201)
 	}

@@ -56,7 +56,10 @@ type madeKey struct {
 // made long before it.
 func (tn *tenant) newKey(spec keys.Spec) madeKey {
 	tn.t.Helper()
-	spec.ID, spec.App, spec.Name = ids.New(), tn.app, "a key of the suite"
+	if spec.ID.IsZero() {
+		spec.ID = ids.New()
+	}
+	spec.App, spec.Name = tn.app, "a key of the suite"
 	made := time.Now().Add(-240 * time.Hour).UnixMilli()
 	key, secret, err := keys.New(spec, tenancy.AllPermissions(), made, rand.Reader)
 	if err != nil {

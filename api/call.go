@@ -37,7 +37,7 @@ type call struct {
 func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		request := ec.Request()
-		ctx, cancel := context.WithTimeout(request.Context(), requestTimeout)
+		ctx, cancel := detach(request.Context())
 		defer cancel()
 		c := &call{ctx: ctx, route: r, id: requestOf(ec), now: s.now()}
 		ec.Set(callKey, c)
@@ -45,20 +45,30 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		if c.path, err = pathParameters(ec); err != nil {
 			return err
 		}
-		if err := s.address(c, request.Header); err != nil {
+		if err := s.address(c, request); err != nil {
 			return err
 		}
-		leave, err := s.places.enter(c.scope.AppID)
-		if err != nil {
+		// Before anything that costs database work.
+		if err := s.limits.take(c.keyName(), ec.Response().Header()); err != nil {
 			return err
 		}
-		defer leave()
+		if err := s.inFlight.enter(c.scope.AppID, 1); err != nil {
+			return err
+		}
+		defer s.inFlight.leave(c.scope.AppID, 1)
 		out, err := s.answer(c, op, request)
 		if err != nil {
 			return err
 		}
 		return writeJSON(ec, out.status, out.body)
 	}
+}
+
+// detach gives a request a deadline of its own. A caller that hangs up does not
+// cancel its queries: pgx closes the connection of a cancelled query, so callers
+// that hang up could use up the pool.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 }
 
 func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) {
@@ -68,9 +78,6 @@ func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) 
 	}
 	if err := admit(c); err != nil {
 		return reply{}, err
-	}
-	if err := s.limits.take(c.keyID); err != nil {
-		return reply{}, s.confirm(c, err)
 	}
 	if err := c.read(op, r); err != nil {
 		return reply{}, s.confirm(c, err)

@@ -3,51 +3,54 @@ package api
 import (
 	"errors"
 	"math"
+	"net/http"
+	"strconv"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 
 	"purser/fault"
 	"purser/ids"
 )
 
-// limitedKeys is how many keys a node keeps a bucket for. The bucket of a key
-// that falls out was not used for long, so it was full anyway.
-const limitedKeys = 10_000
+// keyName names a key in a node's memory. Ids of keys are unique within their
+// application only.
+type keyName struct{ app, key ids.ID }
 
-// keyLimits holds a bucket of tokens for each key.
+// keyLimits bounds the requests a second of each key. It is asked before the key
+// is read, so a refusal costs no database work.
 type keyLimits struct {
-	perSecond rate.Limit
-	burst     int
-	buckets   *lru.Cache[ids.ID, *rate.Limiter]
+	buckets *buckets[keyName] // nil for no limit
+	policy  []string
 }
 
-func newKeyLimits(perSecond float64) (*keyLimits, error) {
-	buckets, err := lru.New[ids.ID, *rate.Limiter](limitedKeys)
-	if err != nil {
-		return nil, err
+func newKeyLimits(perSecond float64, now func() time.Duration) *keyLimits {
+	if perSecond == 0 {
+		return &keyLimits{}
 	}
-	return &keyLimits{perSecond: rate.Limit(perSecond), burst: int(math.Ceil(2 * perSecond)), buckets: buckets}, nil
+	burst := int64(math.Ceil(2 * perSecond))
+	interval := time.Duration(float64(time.Second) / perSecond)
+	window := int64(math.Ceil(float64(burst) / perSecond))
+	return &keyLimits{
+		buckets: newBuckets[keyName](interval, burst, now),
+		policy:  []string{`"key";q=` + strconv.FormatInt(burst, 10) + ";w=" + strconv.FormatInt(window, 10)},
+	}
 }
 
-// take takes a token of the key, or says how long until there is one.
-func (l *keyLimits) take(key ids.ID) error {
-	if l.perSecond == 0 {
+// take takes a token of the key and says in the reply's header what is left, as
+// the IETF's draft on RateLimit headers has it.
+func (l *keyLimits) take(key keyName, header http.Header) error {
+	if l.buckets == nil {
 		return nil
 	}
-	bucket, found := l.buckets.Get(key)
-	if !found {
-		// Of two requests that come first at once, one bucket wins.
-		fresh := rate.NewLimiter(l.perSecond, l.burst)
-		if bucket, found, _ = l.buckets.PeekOrAdd(key, fresh); !found {
-			bucket = fresh
-		}
+	is := l.buckets.take(key)
+	if header != nil {
+		text := append(make([]byte, 0, 32), `"key";r=`...)
+		text = strconv.AppendInt(text, is.left, 10)
+		text = append(text, ";t="...)
+		text = strconv.AppendInt(text, int64(math.Ceil(is.full.Seconds())), 10)
+		header["Ratelimit-Policy"], header["Ratelimit"] = l.policy, []string{string(text)}
 	}
-	token := bucket.Reserve()
-	if wait := token.Delay(); wait > 0 {
-		token.Cancel()
-		return &waitError{fault.New(fault.RateLimited), wait}
+	if is.refuse > 0 {
+		return &waitError{fault.New(fault.RateLimited), is.refuse}
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -10,7 +12,6 @@ import (
 
 	"purser/billing/cashier"
 	"purser/ids"
-	"purser/keys"
 	"purser/store"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is how many requests may be under way at once; 4096 when zero.
 	MaxInFlight int
+	// NetworkOf is where a request comes from. All come from one network when nil.
+	NetworkOf func(*http.Request) netip.Prefix
 	// Observe is told of every request, by its route and never by its path.
 	Observe func(method, route string, status int, took time.Duration)
 	// ErrorPage answers errors outside /v1, where people look.
@@ -46,15 +49,19 @@ type Server struct {
 	store     *store.Store
 	usage     *store.Usage
 	cashier   *cashier.Cashier
-	hotKeys   *hotKeys
+	keys      *keyCache
+	lookup    *keyLookup
+	networkOf func(*http.Request) netip.Prefix
 	log       *slog.Logger
 	now       func() int64
 	document  *document
 	cursors   cursors
 	limits    *keyLimits
-	places    *places
+	inFlight  *inFlight[ids.ID]
+	bodies    *inFlight[netip.Prefix]
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
+	draining  atomic.Bool
 }
 
 // New reads the document and prepares the server.
@@ -63,11 +70,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits, err := newKeyLimits(o.RateLimit)
-	if err != nil {
-		return nil, err
-	}
-	hot, err := lru.New[ids.ID, keys.APIKey](rememberedKeys)
+	cached, err := lru.New[keyName, cachedKey](cachedKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +83,9 @@ func New(o Options) (*Server, error) {
 	if o.Observe == nil {
 		o.Observe = func(string, string, int, time.Duration) {}
 	}
+	if o.NetworkOf == nil {
+		o.NetworkOf = func(*http.Request) netip.Prefix { return netip.Prefix{} }
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -87,13 +93,16 @@ func New(o Options) (*Server, error) {
 		store:     o.Store,
 		usage:     o.Usage,
 		cashier:   o.Cashier,
-		hotKeys:   hot,
+		keys:      cached,
+		lookup:    newKeyLookup(o.Store.Directory().KeyByHash, sinceStart),
+		networkOf: o.NetworkOf,
 		log:       o.Log,
 		now:       o.Now,
 		document:  doc,
 		cursors:   cursors{key: o.CursorKey},
-		limits:    limits,
-		places:    newPlaces(o.MaxInFlight),
+		limits:    newKeyLimits(o.RateLimit, sinceStart),
+		inFlight:  newInFlight[ids.ID](int64(o.MaxInFlight)),
+		bodies:    newInFlight[netip.Prefix](maxBodies),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
 	}, nil
@@ -105,7 +114,7 @@ func (s *Server) Echo() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.handleError
-	e.Pre(s.observe, routeByEscapedPath)
+	e.Pre(s.observe, s.setHeaders, s.limitBodies, routeByEscapedPath)
 	e.Use(refuseMethods)
 	e.GET("/healthz", s.healthz)
 	e.GET("/readyz", s.readyz)
@@ -124,8 +133,17 @@ func (s *Server) healthz(ec echo.Context) error {
 	return ec.String(http.StatusOK, "ok\n")
 }
 
+// StartDrain makes /readyz answer 503, and asks clients to open their next
+// connection elsewhere. Requests are served as before.
+func (s *Server) StartDrain() { s.draining.Store(true) }
+
 func (s *Server) readyz(ec echo.Context) error {
-	if err := s.store.Ready(ec.Request().Context()); err != nil {
+	if s.draining.Load() {
+		return ec.String(http.StatusServiceUnavailable, "stopping\n")
+	}
+	ctx, cancel := detach(ec.Request().Context())
+	defer cancel()
+	if err := s.store.Ready(ctx); err != nil {
 		s.log.Warn("not ready", "cause", err)
 		return ec.String(http.StatusServiceUnavailable, "not ready\n")
 	}

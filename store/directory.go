@@ -26,6 +26,9 @@ type KeyAddress struct {
 	KeyID ids.ID
 }
 
+// KnownKey is KeyByHash for a key that this node has found before.
+func (d Directory) KnownKey(hash keys.Hash) (KeyAddress, bool) { return d.store.keyAddrs.Get(hash) }
+
 // KeyByHash leads from a key's hash to the application that holds it. Whether the
 // key works is for that application to say. An address never changes, so a node
 // remembers it; a hash that leads nowhere is not remembered.

@@ -11,6 +11,8 @@ import (
 // The limits that are tested at the limit and one past it.
 const (
 	MaxBatch        = maxBatch
+	MaxShare        = maxShare
+	SharedBatches   = sharedBatches
 	MaxBatchApps    = maxBatchApps
 	MaxQueued       = maxQueued
 	MaxQueuedPerApp = maxQueuedPerApp

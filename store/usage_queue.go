@@ -5,6 +5,13 @@ import "purser/ids"
 const (
 	// maxBatch is how many uses one transaction takes.
 	maxBatch = 256
+	// maxShare is how many of them one application gets while others are served too.
+	// Everyone in a batch waits for all of it, so a flood's batches are kept small.
+	maxShare = 64
+	// sharedBatches is for how many batches an application that is alone in the queue
+	// still gets no more than its share after another was served: one that sends a
+	// request after each answer is away between two batches.
+	sharedBatches = 32
 	// maxBatchApps is how many applications share one transaction.
 	maxBatchApps = 32
 	// maxQueued is how many uses may wait, and how many of one application. What
@@ -20,6 +27,7 @@ type fairQueue struct {
 	turns  []*appQueue // those that have something waiting, the next first
 	first  []*pending  // taken before, and come before all others
 	size   int
+	shared int // batches left in which nobody gets more than a share
 	closed bool
 }
 
@@ -55,15 +63,15 @@ func (q *fairQueue) putBack(uses []*pending) {
 	q.size += len(uses)
 }
 
-// take gives the next batch: each application in its turn, and none more than
-// half of it while others wait.
+// take gives the next batch: each application in its turn, and none more than its
+// share while others are served too.
 func (q *fairQueue) take() []*pending {
 	if q.size == 0 {
 		return nil
 	}
-	share := maxBatch - len(q.first)
-	if len(q.turns) > 1 {
-		share /= 2
+	share := maxBatch
+	if q.isShared() {
+		share = maxShare
 	}
 	batch := append(make([]*pending, 0, min(q.size, maxBatch)), q.first...)
 	q.first = nil
@@ -85,4 +93,18 @@ func (q *fairQueue) take() []*pending {
 	}
 	q.size -= len(batch)
 	return batch
+}
+
+// isShared reports whether the next batch is for several applications, or one of
+// the last was.
+func (q *fairQueue) isShared() bool {
+	if len(q.turns) > 1 {
+		q.shared = sharedBatches
+		return true
+	}
+	if q.shared == 0 {
+		return false
+	}
+	q.shared--
+	return true
 }

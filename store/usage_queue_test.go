@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
@@ -87,17 +89,52 @@ func TestQueue(t *testing.T) {
 		}
 	})
 
-	t.Run("gives no application more than half of a batch while another waits", func(t *testing.T) {
+	t.Run("gives no application more than its share while another waits, and for a while after", func(t *testing.T) {
 		q := store.NewQueue()
 		greedy, modest := ids.New(), ids.New()
 		push(q, greedy, store.MaxQueuedPerApp)
 		push(q, modest, 3)
-		if got := byApp(q.Take()); got[greedy] != store.MaxBatch/2 || got[modest] != 3 {
+		if got := byApp(q.Take()); got[greedy] != store.MaxShare || got[modest] != 3 {
 			t.Errorf("the greedy one got %d, the modest one %d", got[greedy], got[modest])
+		}
+		for i := range store.SharedBatches {
+			if got := byApp(q.Take()); got[greedy] != store.MaxShare {
+				t.Fatalf("%d batches after another was served it got %d", i+1, got[greedy])
+			}
 		}
 		if got := byApp(q.Take()); got[greedy] != store.MaxBatch {
 			t.Errorf("alone again it got %d", got[greedy])
 		}
+	})
+
+	t.Run("never makes a flooded application's batch larger than the shares of those in it", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			q := store.NewQueue()
+			apps := newIDs(rapid.IntRange(2, 6).Draw(t, "applications"))
+			waiting := make(map[ids.ID]int)
+			for range rapid.IntRange(1, 60).Draw(t, "steps") {
+				app := rapid.SampledFrom(apps).Draw(t, "application")
+				waiting[app] += push(q, app, rapid.IntRange(0, 600).Draw(t, "uses"))
+				others := 0
+				for _, n := range waiting {
+					if n > 0 {
+						others++
+					}
+				}
+				if !rapid.Bool().Draw(t, "take") {
+					continue
+				}
+				got := byApp(q.Take())
+				for app, n := range got {
+					if waiting[app] -= n; others > 1 && n > store.MaxShare {
+						t.Fatalf("one of %d applications got %d", others, n)
+					}
+				}
+				if others <= store.MaxBatch/store.MaxShare && len(got) != others {
+					t.Fatalf("of %d applications that wait, %d are in the batch", others, len(got))
+				}
+			}
+		})
 	})
 
 	t.Run("takes what was put back first, and keeps room for another beside it", func(t *testing.T) {
@@ -125,7 +162,7 @@ func TestQueue(t *testing.T) {
 	})
 
 	t.Run("takes applications in turn, however many there are", func(t *testing.T) {
-		const share = store.MaxBatch / 2
+		const share = store.MaxShare
 		q := store.NewQueue()
 		apps := newIDs(3 * store.MaxBatchApps)
 		for _, app := range apps {
@@ -134,7 +171,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		served := make(map[ids.ID]int)
-		for range len(apps) / 2 { // each batch serves two
+		for range len(apps) * share / store.MaxBatch {
 			for app, n := range byApp(q.Take()) {
 				served[app] += n
 			}

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -14,6 +16,10 @@ import (
 	"purser/tenancy"
 )
 
+// pageTimeout is how long one request may take; the server cuts its reply off soon
+// after.
+const pageTimeout = 25 * time.Second
+
 // serve answers one route. The session is kept before anything is sent, so when
 // its store fails nothing gets out but the failure.
 func (s *Site) serve(r route) echo.HandlerFunc {
@@ -21,6 +27,11 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 		if c.Response().Header().Get(echo.HeaderXRequestID) == "" {
 			c.Response().Header().Set(echo.HeaderXRequestID, ids.New().Format(ids.Request))
 		}
+		// A caller that hangs up does not cancel its queries: pgx would close their
+		// connections, and anonymous pages are enough to use up the pool.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), pageTimeout)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
 		v := &visit{site: s, echo: c}
 		if err := v.loadSession(c.Request()); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 )
 
 // A check takes 46 MiB and a core for tens of milliseconds, so only some run at a
-// time and some wait; whoever comes then is sent away before anything was done.
+// time and some wait. The others are refused with 429 before anything was done.
 const (
-	checkingAtOnce  = 4
+	checkingAtOnce  = 2
 	checkingInQueue = 32
 )
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -44,6 +45,10 @@ func (n *networks) allow(address string, now time.Time) bool {
 	}
 	return limiter.AllowN(now, 1)
 }
+
+// NetworkOf is the network that a request comes from, as far as proxies of ours
+// tell.
+func (s *Site) NetworkOf(r *http.Request) netip.Prefix { return networkOf(s.clientAddress(r)) }
 
 // networkOf is what one household or office has: /24, or /64 of version 6. What
 // cannot be read counts as one network.

@@ -20,26 +20,49 @@ const WebhookPath = "/webhooks/stripe/:connection"
 // webhookTime is how long taking one in may take: less than any provider waits.
 const webhookTime = 10 * time.Second
 
+// webhookLookups is how many connections are looked up at once: anyone can ask for
+// one, and the pool is for others too.
+const webhookLookups = 4
+
 // ReceiveWebhooks takes the reports of payment providers in. They come from
 // programs with a proof of their own, so nothing of the site stands before it: no
 // session, no form token. What the status says decides whether it is sent again.
 func ReceiveWebhooks(till *cashier.Cashier, log *slog.Logger) echo.HandlerFunc {
+	lookups := make(chan struct{}, webhookLookups)
 	return func(c echo.Context) error {
-		// The bytes as they came: the proof is over them, before anything is read
-		// into them.
+		// Not cancelled by a sender that hangs up: that would close a pooled connection.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), webhookTime)
+		defer cancel()
+		if err := lookUp(ctx, lookups, till, c.Param("connection")); err != nil {
+			c.Response().Header().Set(echo.HeaderConnection, "close") // the body stays unread
+			return answerWebhook(c, log, err)
+		}
+		// The bytes as they came: the signature is over them.
 		body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, cashier.MaxWebhook))
 		if err != nil {
-			return c.String(unreadable(err), "The body did not arrive whole, or is larger than 1 MiB.\n")
+			return c.String(unreadable(err), "The body did not arrive whole, or is larger than 256 KiB.\n")
 		}
-		ctx, cancel := context.WithTimeout(c.Request().Context(), webhookTime)
-		defer cancel()
-		err = till.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body)
-		status, said := received(err)
-		if status == http.StatusInternalServerError {
-			log.Error("a webhook was not taken in", "request", c.Response().Header().Get(echo.HeaderXRequestID), "cause", err)
-		}
-		return c.String(status, said)
+		return answerWebhook(c, log, till.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body))
 	}
+}
+
+// lookUp refuses a connection that does not exist.
+func lookUp(ctx context.Context, lookups chan struct{}, till *cashier.Cashier, connection string) error {
+	select {
+	case lookups <- struct{}{}:
+		defer func() { <-lookups }()
+		return till.HasConnection(ctx, connection)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func answerWebhook(c echo.Context, log *slog.Logger, err error) error {
+	status, said := received(err)
+	if status == http.StatusInternalServerError {
+		log.Error("webhook not stored", "request", c.Response().Header().Get(echo.HeaderXRequestID), "cause", err)
+	}
+	return c.String(status, said)
 }
 
 func unreadable(err error) int {

@@ -10,9 +10,9 @@ import (
 	"purser/store"
 )
 
-// MaxWebhook is the size of the largest webhook that is read: the provider's own
-// events have up to some hundred kilobytes.
-const MaxWebhook = 1 << 20
+// MaxWebhook is the size of the largest webhook that is read: Stripe's events have
+// at most 256 KiB.
+const MaxWebhook = 256 << 10
 
 var (
 	// ErrBadSignature is for a webhook that did not come from the account, or comes
@@ -43,6 +43,17 @@ const (
 	outcomeQueued  = "queued"
 	outcomeIgnored = "ignored"
 )
+
+// HasConnection refuses a webhook for a connection that does not exist, before its
+// body is read.
+func (c *Cashier) HasConnection(ctx context.Context, connection string) error {
+	id, err := ids.Parse(connectionPrefix, connection)
+	if err != nil {
+		return fault.New(fault.PathNotFound)
+	}
+	_, err = c.options.Store.Directory().ConnectionScope(ctx, id)
+	return err
+}
 
 // ReceiveWebhook takes an event that was sent to the connection. It is kept, and
 // its object put on the queue, before it is acknowledged.

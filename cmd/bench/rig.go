@@ -82,7 +82,7 @@ func (r *rig) environment(database string) []string {
 			env = append(env, pair)
 		}
 	}
-	env = append(env, "PURSER_ADDR=127.0.0.1:0", "PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY="+r.secret)
+	env = append(env, "PURSER_ADDR=127.0.0.1:0", "PURSER_RATE_LIMIT=0", "PURSER_DRAIN=0s", "PURSER_SECRET_KEY="+r.secret)
 	if database == "" {
 		return append(env, "PURSER_DATA="+r.data())
 	}

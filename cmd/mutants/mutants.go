@@ -32,6 +32,16 @@ var mutants = slices.Concat(usageMutants, moneyMutants)
 // Bugs in how uses are charged, and in the walls around them.
 var usageMutants = []mutant{
 	{
+		name:    "know a key by its id alone, whatever its application",
+		changes: []change{once("api/authenticate.go", "return keyName{c.scope.AppID, c.keyID}", "return keyName{key: c.keyID}")},
+		pkg:     "./api", tests: "TestKeysOfOneIDInTwoApplicationsAreTwoKeys",
+	},
+	{
+		name:    "one application gets whole batches while others wait",
+		changes: []change{once("store/usage_queue.go", "\tif q.isShared() {", "\tif q.isShared() && q.closed {")},
+		pkg:     "./store", tests: "TestQueue",
+	},
+	{
 		name: "acknowledge before the commit is flushed",
 		changes: []change{once("store/usage.go", "\tconfig.AfterConnect = prepareAll\n",
 			"\tconfig.AfterConnect = prepareAll\n\tconfig.ConnConfig.RuntimeParams[\"synchronous_commit\"] = \"off\"\n")},

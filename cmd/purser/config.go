@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // config is every setting, read once. The environment gives it, flags override it.
@@ -21,7 +22,12 @@ type config struct {
 	baseURL     string
 	metricsAddr string
 	rateLimit   float64
-	secretKey   string
+	// drain is how long SIGTERM leaves the listener open while /readyz answers 503.
+	drain time.Duration
+	// memoryLimit is of the process in bytes; 0 for none.
+	memoryLimit    int64
+	maxConnections int
+	secretKey      string
 	// previousKey still opens what was sealed before the key was changed.
 	previousKey string
 	// trustedProxies may say for whom they call.
@@ -30,6 +36,8 @@ type config struct {
 
 const (
 	defaultRateLimit = 1000
+	defaultDrain     = 5 * time.Second
+	maxDrain         = 10 * time.Minute
 	minSecretKey     = 32
 )
 
@@ -40,10 +48,13 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_ADDR":         func(c *config, v string) error { c.addr = v; return nil },
 	"PURSER_DATA":         func(c *config, v string) error { c.data = v; return nil },
 	"PURSER_BASE_URL":     (*config).setBaseURL,
+	"PURSER_DRAIN":        (*config).setDrain,
+	"PURSER_MEMORY_LIMIT": (*config).setMemoryLimit,
 	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   (*config).setSecretKey,
 
+	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
 }
@@ -55,7 +66,8 @@ var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
 // readConfig reads the environment. Values are never repeated in errors: they may
 // be secrets.
 func readConfig(environ []string) (config, error) {
-	c := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit}
+	c := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, drain: defaultDrain,
+		memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections}
 	var problems []error
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
@@ -90,6 +102,15 @@ func (c *config) setMetricsAddr(value string) error {
 		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090")
 	}
 	c.metricsAddr = value
+	return nil
+}
+
+func (c *config) setDrain(value string) error {
+	drain, err := time.ParseDuration(value)
+	if err != nil || drain < 0 || drain > maxDrain {
+		return fmt.Errorf("must be a duration such as 5s, at most %s, 0s for none", maxDrain)
+	}
+	c.drain = drain
 	return nil
 }
 

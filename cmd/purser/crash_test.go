@@ -105,7 +105,7 @@ func install(t *testing.T) *program {
 func (p *program) start(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(p.path, "serve", "--addr", "127.0.0.1:0", "--data", p.data)
-	cmd.Env = append(os.Environ(), "PURSER_RATE_LIMIT=0")
+	cmd.Env = append(os.Environ(), "PURSER_RATE_LIMIT=0", "PURSER_DRAIN=0s")
 	complaint, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
 		t.Fatal(err)

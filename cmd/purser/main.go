@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 )
 
 // version is set by the build.
@@ -39,6 +37,11 @@ Settings come from the environment:
   PURSER_ADDR        as --addr, 127.0.0.1:8080 when absent
   PURSER_DATA        as --data, ./data when absent
   PURSER_BASE_URL    the public address, for links
+  PURSER_DRAIN       how long the server goes on serving after SIGTERM while /readyz answers 503, 5s when absent
+  PURSER_MEMORY_LIMIT
+                     how much memory the server may take, 512MiB when absent, 0 for no limit
+  PURSER_MAX_CONNECTIONS
+                     connections at once, 10000 when absent
   PURSER_METRICS_ADDR
                      a private address for Prometheus' /metrics; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
@@ -51,9 +54,10 @@ Settings come from the environment:
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		limitMemory(os.Environ()) // of this process, so not where tests run a server
+	}
+	err := run(notifyStop(context.Background()), os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	switch {
 	case err == nil:
 	case errors.Is(err, flag.ErrHelp):

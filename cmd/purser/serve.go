@@ -31,8 +31,10 @@ const (
 	// The heap is small and most of it is short-lived: collecting it a fourth as
 	// often costs some megabytes and saves a tenth of the processor.
 	gcPercent = 400
-	// How long requests under way have to finish once the server is told to stop.
-	shutdownTimeout = 25 * time.Second
+	// How long requests under way have to finish once the listener is closed: more
+	// than any of them may take. With the default drain it is less than the 30 s
+	// after which orchestrators kill.
+	shutdownTimeout = 20 * time.Second
 )
 
 func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
@@ -107,7 +109,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		}
 	}
 	site := newSite(c, db, usage, seals, payments.cashier, document, log)
-	app, err := newApp(c, db, usage, meters, secret, site, payments, log)
+	app, server, err := newApp(c, db, usage, meters, secret, site, payments, log)
 	if err != nil {
 		return err
 	}
@@ -118,12 +120,12 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
 	}
-	return serveWith(ctx, listener, app, loops, log)
+	return serveWith(ctx, limitConnections(listener, c.maxConnections, log), app, drain{c.drain, server.StartDrain}, loops, log)
 }
 
 // serveWith serves while the loops run. They end after the last request, which may
 // still need them, and the server ends when one fails.
-func serveWith(ctx context.Context, listener net.Listener, app http.Handler, loops []func(context.Context) error, log *slog.Logger) error {
+func serveWith(ctx context.Context, listener *connections, app http.Handler, d drain, loops []func(context.Context) error, log *slog.Logger) error {
 	group, serving := errgroup.WithContext(ctx)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	for _, loop := range loops {
@@ -131,13 +133,13 @@ func serveWith(ctx context.Context, listener net.Listener, app http.Handler, loo
 	}
 	group.Go(func() error {
 		defer stop()
-		return serveUntilDone(serving, listener, app, log)
+		return serveUntilDone(serving, listener, app, d, log)
 	})
 	return group.Wait()
 }
 
 // newApp mounts the interface and the pages on one echo app.
-func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, log *slog.Logger) (*echo.Echo, error) {
+func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, log *slog.Logger) (*echo.Echo, *api.Server, error) {
 	server, err := api.New(api.Options{
 		Store:     db.Store,
 		Usage:     usage,
@@ -145,21 +147,43 @@ func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret 
 		Log:       log,
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
+		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,
 		ErrorPage: site.RenderError,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	app := server.Echo()
 	site.Register(app)
 	payments.mount(app, server)
-	return app, nil
+	return app, server, nil
 }
 
-// serveUntilDone answers requests until the context ends, then finishes those
-// that are under way.
-func serveUntilDone(ctx context.Context, listener net.Listener, app http.Handler, log *slog.Logger) error {
+// drain is the time between SIGTERM and the end of the listener, in which load
+// balancers notice that the node is no longer ready.
+type drain struct {
+	period time.Duration
+	start  func() // makes the node say that it is not ready
+}
+
+// wait serves on for the period when SIGTERM ended the context.
+func (d drain) wait(ctx context.Context, log *slog.Logger) {
+	var cause *terminated
+	if d.period == 0 || !errors.As(context.Cause(ctx), &cause) {
+		return
+	}
+	log.Info("drain started", "period", d.period.String())
+	d.start()
+	select {
+	case <-time.After(d.period):
+	case <-cause.hurry:
+	}
+}
+
+// serveUntilDone answers requests until the context ends and the drain is over,
+// then finishes those that are under way.
+func serveUntilDone(ctx context.Context, listener *connections, app http.Handler, d drain, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           app,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -169,6 +193,7 @@ func serveUntilDone(ctx context.Context, listener net.Listener, app http.Handler
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	listener.bind(server)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {
@@ -176,11 +201,12 @@ func serveUntilDone(ctx context.Context, listener net.Listener, app http.Handler
 		return err
 	case <-ctx.Done():
 	}
-	log.Info("stopping")
+	d.wait(ctx, log)
+	log.Info("server stopping")
 	finish, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(finish); err != nil {
-		return fmt.Errorf("some requests did not finish: %w", err)
+		return fmt.Errorf("requests were cut off after %s: %w", shutdownTimeout, err)
 	}
 	return nil
 }

@@ -1,0 +1,38 @@
+package api
+
+import (
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// maxBodies is how many bytes of bodies may be under way at once outside of /v1,
+	// where bodies are read before it is known who sends them. In /v1 the key comes
+	// first, and requests in flight are bounded.
+	maxBodies = 32 << 20
+	// unknownBody counts for a body that does not say how long it is.
+	unknownBody = 64 << 10
+	// largestBody is more than any handler reads: a longer one is cut there.
+	largestBody = 256 << 10
+)
+
+// limitBodies refuses bodies beyond the bound, before they are read. Networks
+// share it, so one that sends its bodies slowly does not stop the others.
+func (s *Server) limitBodies(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		r := ec.Request()
+		if r.ContentLength == 0 || forPrograms(r.URL.Path) {
+			return next(ec)
+		}
+		weight := int64(unknownBody)
+		if r.ContentLength > 0 {
+			weight = min(r.ContentLength, largestBody)
+		}
+		network := s.networkOf(r)
+		if err := s.bodies.enter(network, weight); err != nil {
+			ec.Response().Header()[echo.HeaderConnection] = closeConnection // the body stays unread
+			return err
+		}
+		defer s.bodies.leave(network, weight)
+		return next(ec)
+	}
+}

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// bucketsKept is how many buckets of one kind a node keeps. One that falls out
+// was not used for long, so it was full anyway.
+const bucketsKept = 10_000
+
+// buckets limits a rate for each key, with one token bucket a key.
+type buckets[K comparable] struct {
+	interval time.Duration // in which one token comes back
+	burst    int64         // tokens in a full bucket
+	now      func() time.Duration
+	kept     *lru.Cache[K, *bucket]
+}
+
+// bucket is a token bucket as one number (GCRA): the time at which it will be
+// full again.
+type bucket struct{ fullAt atomic.Int64 }
+
+// level is what a bucket holds after a request took its token, or was refused.
+type level struct {
+	left   int64         // whole tokens
+	full   time.Duration // until the bucket is full
+	refuse time.Duration // until there is a token, for a request that got none
+}
+
+// newBuckets needs a clock that never goes back.
+func newBuckets[K comparable](interval time.Duration, burst int64, now func() time.Duration) *buckets[K] {
+	kept, err := lru.New[K, *bucket](bucketsKept)
+	if err != nil {
+		panic(err) // only for a size below one
+	}
+	return &buckets[K]{interval: interval, burst: burst, now: now, kept: kept}
+}
+
+// take takes a token of the key's bucket.
+func (b *buckets[K]) take(key K) level {
+	own, found := b.kept.Get(key)
+	if !found {
+		fresh := &bucket{}
+		if own, found, _ = b.kept.PeekOrAdd(key, fresh); !found {
+			own = fresh // of two first requests at once, one bucket wins
+		}
+	}
+	now := b.now()
+	for {
+		was := own.fullAt.Load()
+		next := max(time.Duration(was), now) + b.interval
+		room := time.Duration(b.burst)*b.interval - (next - now)
+		if room < 0 {
+			return level{full: next - b.interval - now, refuse: -room}
+		}
+		if own.fullAt.CompareAndSwap(was, int64(next)) {
+			return level{left: int64(room / b.interval), full: next - now}
+		}
+	}
+}
+
+// isEmpty reports whether a request would get no token now.
+func (b *buckets[K]) isEmpty(key K) bool {
+	own, found := b.kept.Get(key)
+	return found && time.Duration(own.fullAt.Load())-b.now() > time.Duration(b.burst-1)*b.interval
+}
+
+// sinceStart is the time since the process started, by a clock that never goes back.
+func sinceStart() time.Duration { return time.Since(started) }
+
+var started = time.Now()

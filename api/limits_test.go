@@ -1,0 +1,207 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"purser/fault"
+	"purser/keys"
+	"purser/store"
+)
+
+// TestBucketsHoldTheirRate compares buckets with one that counts tokens in small
+// steps.
+func TestBucketsHoldTheirRate(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		interval := time.Duration(rapid.IntRange(1, 1000).Draw(t, "interval"))
+		burst := rapid.Int64Range(1, 20).Draw(t, "burst")
+		var now time.Duration
+		b := newBuckets[int](interval, burst, func() time.Duration { return now })
+		level := time.Duration(burst) * interval // in nanoseconds that have passed
+		for range rapid.IntRange(1, 100).Draw(t, "requests") {
+			passed := time.Duration(rapid.IntRange(0, 3000).Draw(t, "pause"))
+			now += passed
+			level = min(level+passed, time.Duration(burst)*interval)
+			empty, got := b.isEmpty(1), b.take(1)
+			if level < interval {
+				if !empty || got.refuse != interval-level || got.left != 0 {
+					t.Fatalf("with %d of %d: %+v", level, interval, got)
+				}
+				continue
+			}
+			level -= interval
+			if empty || got.refuse != 0 || got.left != int64(level/interval) || got.full != time.Duration(burst)*interval-level {
+				t.Fatalf("with %d left: %+v", level, got)
+			}
+		}
+	})
+}
+
+func TestBucketsGiveEachTokenOnce(t *testing.T) {
+	t.Parallel()
+	const burst, callers = 100, 16
+	b := newBuckets[int](time.Second, burst, func() time.Duration { return 0 })
+	var taken atomic.Int64
+	var done sync.WaitGroup
+	for range callers {
+		done.Go(func() {
+			for b.take(1).refuse == 0 {
+				taken.Add(1)
+			}
+		})
+	}
+	done.Wait()
+	if taken.Load() != burst {
+		t.Errorf("%d of %d tokens were taken", taken.Load(), burst)
+	}
+}
+
+func TestRateLimitHeaders(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	l := newKeyLimits(1, func() time.Duration { return now })
+	for _, want := range []string{`"key";r=1;t=1`, `"key";r=0;t=2`, `"key";r=0;t=2`} {
+		header := http.Header{}
+		_ = l.take(keyName{}, header)
+		if got := header.Get("RateLimit"); got != want || header.Get("RateLimit-Policy") != `"key";q=2;w=2` {
+			t.Errorf("RateLimit is %s of %s, want %s", got, header.Get("RateLimit-Policy"), want)
+		}
+	}
+	now = 2 * time.Second
+	if err := l.take(keyName{}, nil); err != nil {
+		t.Errorf("a full bucket refuses: %v", err)
+	}
+}
+
+// TestInFlightLeavesRoomForOneMore has any number of owners take all they can get.
+func TestInFlightLeavesRoomForOneMore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.Int64Range(1, 1000).Draw(t, "limit")
+		owners := rapid.Int64Range(1, limit).Draw(t, "owners")
+		f := newInFlight[int64](limit)
+		for admitted := true; admitted; {
+			admitted = false
+			for owner := range owners {
+				admitted = f.enter(owner, 1) == nil || admitted
+			}
+		}
+		if f.taken > limit {
+			t.Fatalf("%d of %d are taken", f.taken, limit)
+		}
+		if owners < limit/2 && f.enter(owners, 1) != nil {
+			t.Fatalf("%d owners shut another out of %d", owners, limit)
+		}
+	})
+	f := newInFlight[string](10)
+	if f.enter("one", 5) != nil || f.enter("one", 1) == nil || f.enter("two", 6) == nil || f.enter("two", 2) != nil {
+		t.Error("the shares are not half and what is free")
+	}
+	f.leave("one", 5)
+	f.leave("two", 2)
+	if f.taken != 0 || len(f.owners) != 0 {
+		t.Errorf("%d is taken by %d after all left", f.taken, len(f.owners))
+	}
+}
+
+// TestUnknownKeysAreLookedUpRarely counts what the directory is asked.
+func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	var asked int
+	stored := map[keys.Hash]bool{}
+	find := func(_ context.Context, hash keys.Hash) (store.KeyAddress, error) {
+		if asked++; stored[hash] {
+			return store.KeyAddress{}, nil
+		}
+		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
+	}
+	l := newKeyLookup(find, func() time.Duration { return now })
+	network := netip.MustParsePrefix("192.0.2.0/24")
+	unknown := keys.Hash{1}
+	for range 100 {
+		if _, err := l.address(t.Context(), unknown, network); !fault.Is(err, fault.InvalidAPIKey) {
+			t.Fatalf("an unknown key is %v", err)
+		}
+	}
+	if asked != unknownBurst {
+		t.Errorf("the directory was asked %d times", asked)
+	}
+	now += time.Second
+	for range 100 {
+		_, _ = l.address(t.Context(), unknown, network)
+	}
+	if asked != unknownBurst+1 {
+		t.Errorf("a second later it was asked %d times in all", asked)
+	}
+
+	t.Run("a key that was asked for before it was stored works at once", func(t *testing.T) {
+		early := keys.Hash{2}
+		_, _ = l.address(t.Context(), early, network)
+		stored[early] = true
+		if _, err := l.address(t.Context(), early, network); err != nil {
+			t.Errorf("it is %v", err)
+		}
+	})
+	t.Run("a caller that hung up is looked up all the same", func(t *testing.T) {
+		l := newKeyLookup(func(ctx context.Context, _ keys.Hash) (store.KeyAddress, error) {
+			if _, limited := ctx.Deadline(); !limited {
+				t.Error("the lookup has no deadline")
+			}
+			return store.KeyAddress{}, ctx.Err()
+		}, sinceStart)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.address(gone, keys.Hash{3}, network); err != nil {
+			t.Errorf("it is %v", err)
+		}
+	})
+}
+
+// TestGuessesWaitInALaneOfTheirOwn fills the lane of networks that send unknown
+// keys.
+func TestGuessesWaitInALaneOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	guessing, honest := netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24")
+	l := newKeyLookup(func(context.Context, keys.Hash) (store.KeyAddress, error) {
+		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
+	}, func() time.Duration { return 0 })
+	for i := range guessBurst {
+		if _, err := l.address(t.Context(), keys.Hash{byte(i)}, guessing); !fault.Is(err, fault.InvalidAPIKey) {
+			t.Fatalf("guess %d is %v", i, err)
+		}
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	var waiting sync.WaitGroup
+	for range guessesAtOnce + guessesWaiting {
+		waiting.Go(func() {
+			if l.slow.enter(ctx) == nil {
+				<-ctx.Done()
+				l.slow.leave()
+			}
+		})
+	}
+	for l.slow.present.Load() < guessesAtOnce+guessesWaiting {
+		runtime.Gosched()
+	}
+	if _, err := l.address(t.Context(), keys.Hash{1, 1}, guessing); !fault.Is(err, fault.Overloaded) {
+		t.Errorf("one guess too many is %v", err)
+	}
+	if _, err := l.address(t.Context(), keys.Hash{1, 1}, honest); !fault.Is(err, fault.InvalidAPIKey) {
+		t.Errorf("the key of another network is %v", err)
+	}
+	leave()
+	waiting.Wait()
+	if _, err := l.address(t.Context(), keys.Hash{1, 2}, guessing); !fault.Is(err, fault.InvalidAPIKey) {
+		t.Errorf("after the others have left it is %v", err)
+	}
+}

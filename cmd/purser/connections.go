@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+// spareFiles is how many file descriptors are left to the database, the log and
+// what the runtime opens.
+const spareFiles = 256
+
+// connections is a listener with a bound on open connections. At the bound it
+// closes those that have waited longest for a request, before and between
+// requests; while every connection has a request under way, a new one waits.
+type connections struct {
+	net.Listener
+	limit int
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	open    map[*connection]struct{}
+	closed  bool
+	changed chan struct{} // tells a waiting Accept that a connection closed or became idle
+	waiting atomic.Bool
+}
+
+// connection is one of them.
+type connection struct {
+	net.Conn
+	owner *connections
+	// idleSince is since when no request is under way, in nanoseconds since the
+	// process started; 0 while there is one.
+	idleSince atomic.Int64
+	// serving reports that a handler has the request: what is written is its reply.
+	serving atomic.Bool
+}
+
+func limitConnections(listener net.Listener, limit int, log *slog.Logger) *connections {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(limit+spareFiles) {
+		limit = max(1, int(files.Cur)-spareFiles)
+		log.Warn("connections limited by open files", "connections", limit, "files", files.Cur)
+	}
+	return &connections{Listener: listener, limit: limit, log: log, open: make(map[*connection]struct{}), changed: make(chan struct{}, 1)}
+}
+
+var processStarted = time.Now()
+
+func sinceStart() int64 { return max(1, int64(time.Since(processStarted))) }
+
+// Accept is net.Listener's.
+func (l *connections) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: accepted, owner: l}
+	c.idleSince.Store(sinceStart())
+	for !l.add(c) {
+		l.waiting.Store(true)
+		if !l.closeIdle() {
+			<-l.changed
+		}
+		l.waiting.Store(false)
+	}
+	return c, nil
+}
+
+// add reports whether there was room. A closed listener takes the connection too:
+// the server closes it.
+func (l *connections) add(c *connection) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.limit && !l.closed {
+		return false
+	}
+	l.open[c] = struct{}{}
+	return true
+}
+
+// closeIdle closes the hundredth part of the connections that is idle longest, and
+// reports whether there was one.
+func (l *connections) closeIdle() bool {
+	type idle struct {
+		*connection
+		since int64
+	}
+	var found []idle
+	l.mu.Lock()
+	for c := range l.open {
+		if since := c.idleSince.Load(); since > 0 {
+			found = append(found, idle{c, since})
+		}
+	}
+	l.mu.Unlock()
+	slices.SortFunc(found, func(a, b idle) int { return cmp.Compare(a.since, b.since) })
+	closed := false
+	for _, c := range found[:min(len(found), max(1, l.limit/100))] {
+		if c.idleSince.CompareAndSwap(c.since, 0) { // no request has begun since
+			_ = c.Close()
+			closed = true
+		}
+	}
+	return closed
+}
+
+func (l *connections) notify() {
+	if !l.waiting.Load() {
+		return
+	}
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Close is net.Listener's.
+func (l *connections) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.notify()
+	return l.Listener.Close()
+}
+
+// count is how many connections are open.
+func (l *connections) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
+
+// bind has the server report what its connections do.
+func (l *connections) bind(server *http.Server) {
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, c)
+	}
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		own, ours := c.(*connection)
+		if !ours {
+			return
+		}
+		switch state {
+		case http.StateActive:
+			own.idleSince.Store(0)
+		case http.StateIdle:
+			own.serving.Store(false)
+			own.idleSince.Store(sinceStart())
+			l.notify()
+		}
+	}
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if own, ours := r.Context().Value(connectionKey{}).(*connection); ours {
+			own.serving.Store(true)
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+type connectionKey struct{}
+
+// Close is net.Conn's.
+func (c *connection) Close() error {
+	c.owner.mu.Lock()
+	delete(c.owner.open, c)
+	c.owner.mu.Unlock()
+	c.owner.notify()
+	return c.Conn.Close()
+}
+
+// Write is net.Conn's. net/http answers a request that it cannot parse in plain
+// text, before any handler sees it: such a reply becomes one of ours.
+func (c *connection) Write(text []byte) (int, error) {
+	if !c.serving.Load() {
+		if status, refused := refusedByServer(text); refused {
+			if _, err := c.Conn.Write(c.explain(status)); err != nil {
+				return 0, err
+			}
+			return len(text), nil
+		}
+	}
+	return c.Conn.Write(text)
+}
+
+// refusedByServer reads the status of a reply of net/http's own.
+func refusedByServer(text []byte) (status int, refused bool) {
+	rest, found := bytes.CutPrefix(text, []byte("HTTP/1.1 "))
+	if !found || len(rest) < 3 || !bytes.Contains(rest, []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")) {
+		return 0, false
+	}
+	status, err := strconv.Atoi(string(rest[:3]))
+	return status, err == nil && status >= http.StatusBadRequest
+}
+
+func (c *connection) explain(status int) []byte {
+	id := ids.New().Format(ids.Request)
+	c.owner.log.Info("request not parsed", "request", id, "status", status)
+	body := fmt.Sprintf(`{"error":%q,"message":%q}`, fault.InvalidRequest, "The request is not valid HTTP: "+http.StatusText(status)+".")
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nX-Content-Type-Options: nosniff\r\n"+
+		"Cache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, http.StatusText(status), id, len(body), body)
+}
