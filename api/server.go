@@ -37,6 +37,9 @@ type Options struct {
 	MaxInFlight int
 	// Observe is told of every request, by its route and never by its path.
 	Observe func(method, route string, status int, took time.Duration)
+	// LogsRequest decides by its status whether a request gets a log line; all do when
+	// it is nil.
+	LogsRequest func(status int) bool
 	// ErrorPage answers errors outside /v1, where people look.
 	ErrorPage func(c echo.Context, status int, requestID string) error
 }
@@ -55,6 +58,8 @@ type Server struct {
 	places    *places
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
+
+	logsRequest func(status int) bool
 }
 
 // New reads the document and prepares the server.
@@ -80,6 +85,9 @@ func New(o Options) (*Server, error) {
 	if o.Observe == nil {
 		o.Observe = func(string, string, int, time.Duration) {}
 	}
+	if o.LogsRequest == nil {
+		o.LogsRequest = func(int) bool { return true }
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -96,6 +104,8 @@ func New(o Options) (*Server, error) {
 		places:    newPlaces(o.MaxInFlight),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
+
+		logsRequest: o.LogsRequest,
 	}, nil
 }
 

@@ -34,6 +34,9 @@ func ReceiveWebhooks(till *cashier.Cashier, log *slog.Logger) echo.HandlerFunc {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), webhookTime)
 		defer cancel()
 		err = till.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body)
+		if err != nil && errors.Is(c.Request().Context().Err(), context.Canceled) {
+			return err // the provider has closed the connection, and sends it again
+		}
 		status, said := received(err)
 		if status == http.StatusInternalServerError {
 			log.Error("a webhook was not taken in", "request", c.Response().Header().Get(echo.HeaderXRequestID), "cause", err)

@@ -37,7 +37,7 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database,
 		}
 		db.address = db.server.URL(databaseName)
 	}
-	if err = store.Migrate(ctx, db.address); err != nil {
+	if err = store.Prepare(ctx, db.address, log); err != nil {
 		return nil, err
 	}
 	if db.Store, err = store.Open(ctx, db.address, store.Options{}); err != nil {

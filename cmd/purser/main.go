@@ -39,6 +39,10 @@ Settings come from the environment:
   PURSER_ADDR        as --addr, 127.0.0.1:8080 when absent
   PURSER_DATA        as --data, ./data when absent
   PURSER_BASE_URL    the public address, for links
+  PURSER_LOG_LEVEL   debug, info, warn or error; info when absent
+  PURSER_LOG_REQUESTS
+                     which requests get a log line: all, errors, none, or at most
+                     this number a second; 10 when absent
   PURSER_METRICS_ADDR
                      a private address for Prometheus' /metrics; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
@@ -65,8 +69,31 @@ func main() {
 	}
 }
 
-// run is the whole program, with the world passed in.
+// run is the whole program, with the world passed in. Its error is one line.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	if err := runCommand(ctx, args, environ, stdout, stderr); err != nil {
+		return oneLine{err}
+	}
+	return nil
+}
+
+// oneLine is an error whose text has no line breaks, as log collectors and service
+// managers need it. Joined errors are separated by semicolons.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	var parts []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, strings.TrimSuffix(line, ";"))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }
+
+func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	command, rest := split(args)
 	switch command {
 	case "serve":

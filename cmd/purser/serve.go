@@ -53,16 +53,16 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	lines := newLogWriter(stderr)
+	lines := newLogWriter(stderr, c.logLevel, newRequestLog(c.logSuccesses, c.logRefusals))
 	defer lines.close()
-	log := lines.logger()
+	log := lines.log
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	// Before the database: a taken address is found at once.
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
-		return fmt.Errorf("--addr (PURSER_ADDR): %w", err)
+		return listenError("--addr (PURSER_ADDR)", c.addr, err)
 	}
 	defer listener.Close()
 	db, err := openDatabase(ctx, c, log)
@@ -107,7 +107,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		}
 	}
 	site := newSite(c, db, usage, seals, payments.cashier, document, log)
-	app, err := newApp(c, db, usage, meters, secret, site, payments, log)
+	app, err := newApp(c, db, usage, meters, secret, site, payments, lines)
 	if err != nil {
 		return err
 	}
@@ -137,12 +137,15 @@ func serveWith(ctx context.Context, listener net.Listener, app http.Handler, loo
 }
 
 // newApp mounts the interface and the pages on one echo app.
-func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, log *slog.Logger) (*echo.Echo, error) {
+func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, error) {
 	server, err := api.New(api.Options{
-		Store:     db.Store,
-		Usage:     usage,
-		Cashier:   payments.cashier,
-		Log:       log,
+		Store:   db.Store,
+		Usage:   usage,
+		Cashier: payments.cashier,
+		Log:     lines.log,
+		LogsRequest: func(status int) bool {
+			return lines.requests.admits(status, time.Now())
+		},
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
 		Observe:   meters.observe,
