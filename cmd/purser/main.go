@@ -30,8 +30,9 @@ Usage:
         make somebody with an account an owner of an organization
   purser verify [--since 10m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
-  purser migrate [--distribute] [--data FOLDER]
-        bring the database's schema up to date; and spread its tables over a Citus cluster
+  purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
+        bring the database's schema and rights up to date; spread its tables over a Citus cluster;
+        or accept PURSER_SECRET_KEY in place of a key that is lost
   purser version
 
 Settings come from the environment:

@@ -49,6 +49,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := c.checkAddr(); err != nil {
 		return err
 	}
+	madeSecret := secretIsMissing(c)
 	secret, err := loadSecret(c)
 	if err != nil {
 		return err
@@ -73,6 +74,16 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := db.CheckDurable(ctx); err != nil {
 		return err
 	}
+	seals, err := secret.vault(c.previousKey)
+	if err != nil {
+		return err
+	}
+	if err := checkSecret(ctx, c, db.Store, seals); err != nil {
+		if madeSecret { // a wrong key left behind would look like the one to keep
+			err = errors.Join(err, os.Remove(secretSource(c)))
+		}
+		return err
+	}
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
@@ -90,10 +101,6 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	defer stopMetrics()
 	document, err := api.Document()
-	if err != nil {
-		return err
-	}
-	seals, err := secret.vault(c.previousKey)
 	if err != nil {
 		return err
 	}
