@@ -54,7 +54,7 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	} else {
 		err = writeJSON(ec, code, errorReply{f.Code, f.Message})
 	}
-	if err != nil {
+	if err != nil && ec.Request().Context().Err() == nil {
 		s.log.Warn("reply failed", "request", requestID(ec), "cause", err)
 	}
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -43,8 +45,15 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		id := ids.New()
 		ec.Set(idKey, id)
 		ec.Response().Header().Set(requestIDHeader, id.Format(ids.Request))
-		if err := s.sheltered(next, ec); err != nil {
+		err := s.sheltered(next, ec)
+		if err != nil && !hungUp(ec, err) {
 			s.handleError(err, ec)
+		}
+		if hungUp(ec, err) || (err == nil && ec.Response().Status >= http.StatusInternalServerError && isCancelled(ec)) {
+			if !ec.Response().Committed {
+				ec.Response().WriteHeader(statusClientClosed)
+			}
+			ec.Response().Status = statusClientClosed
 		}
 		took := time.Since(started)
 		// The caller has the answer before the books about it are kept.
@@ -56,6 +65,25 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// statusClientClosed is the status, known from nginx, of a request whose client
+// closed the connection before the answer.
+const statusClientClosed = 499
+
+var errPanic = errors.New("panic")
+
+// hungUp reports an error that only says that the client has closed the connection.
+func hungUp(ec echo.Context, err error) bool {
+	if err == nil || !isCancelled(ec) || errors.Is(err, errPanic) {
+		return false
+	}
+	var refusal *fault.Fault
+	return !errors.As(err, &refusal) || refusal.Kind() == fault.Internal
+}
+
+func isCancelled(ec echo.Context) bool {
+	return errors.Is(ec.Request().Context().Err(), context.Canceled)
+}
+
 // sheltered turns a panic into an error, so that one request cannot end the others.
 func (s *Server) sheltered(next echo.HandlerFunc, ec echo.Context) (err error) {
 	defer func() {
@@ -64,7 +92,7 @@ func (s *Server) sheltered(next echo.HandlerFunc, ec echo.Context) (err error) {
 			panic(cause)
 		}
 		if cause != nil {
-			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
 		}
 	}()
 	return next(ec)
@@ -77,7 +105,7 @@ func (s *Server) logRequest(ec echo.Context, took time.Duration) {
 		level = slog.LevelError
 	}
 	ctx := ec.Request().Context()
-	if !s.log.Enabled(ctx, level) {
+	if !s.log.Enabled(ctx, level) || !s.logsRequest(code) {
 		return
 	}
 	line := []slog.Attr{

@@ -40,6 +40,9 @@ type Options struct {
 	NetworkOf func(*http.Request) netip.Prefix
 	// Observe is told of every request, by its route and never by its path.
 	Observe func(method, route string, status int, took time.Duration)
+	// LogsRequest decides by its status whether a request gets a log line; all do when
+	// it is nil.
+	LogsRequest func(status int) bool
 	// ErrorPage answers errors outside /v1, where people look.
 	ErrorPage func(c echo.Context, status int, requestID string) error
 }
@@ -62,6 +65,8 @@ type Server struct {
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
 	draining  atomic.Bool
+
+	logsRequest func(status int) bool
 }
 
 // New reads the document and prepares the server.
@@ -86,6 +91,9 @@ func New(o Options) (*Server, error) {
 	if o.NetworkOf == nil {
 		o.NetworkOf = func(*http.Request) netip.Prefix { return netip.Prefix{} }
 	}
+	if o.LogsRequest == nil {
+		o.LogsRequest = func(int) bool { return true }
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -105,6 +113,8 @@ func New(o Options) (*Server, error) {
 		bodies:    newInFlight[netip.Prefix](maxBodies),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
+
+		logsRequest: o.LogsRequest,
 	}, nil
 }
 

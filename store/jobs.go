@@ -135,10 +135,13 @@ func (s *Store) OpenJobs(o JobsOptions) (*Jobs, error) {
 	return &Jobs{client: client}, nil
 }
 
+// quiet is no log.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 // warningsOf is the log without what River says of itself every few seconds.
 func warningsOf(log *slog.Logger) *slog.Logger {
 	if log == nil {
-		return slog.New(slog.DiscardHandler)
+		return quiet()
 	}
 	return slog.New(warnings{log.Handler()})
 }
@@ -201,8 +204,7 @@ func migrateJobs(ctx context.Context, url string) error {
 		return fmt.Errorf("store: migrating jobs: %w", err)
 	}
 	defer pool.Close()
-	quiet := slog.New(slog.DiscardHandler)
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: jobsSchema, Logger: quiet})
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: jobsSchema, Logger: quiet()})
 	if err != nil {
 		return fmt.Errorf("store: migrating jobs: %w", err)
 	}

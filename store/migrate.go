@@ -2,10 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -19,26 +20,88 @@ import (
 const (
 	migrationsTable = "schema_migrations"
 	migrationLock   = 7_081_727_312_018 // any number that nobody else on the database uses
+	// repairLockTimeout is how long a repair of policies waits for a table.
+	repairLockTimeout = 10 * time.Second
+	// repairsNamed is how many repairs the log line names.
+	repairsNamed = 10
 )
 
-// Migrate brings the schema up to date. Several processes may call it at once:
-// one works, the others wait for it and find nothing left to do.
-func Migrate(ctx context.Context, url string) error {
-	config, err := pgx.ParseConfig(url)
+// Migrate is Prepare without a log.
+func Migrate(ctx context.Context, address string) error {
+	return Prepare(ctx, address, quiet())
+}
+
+// Prepare makes a database ready to serve: the serving role, the migrations, and
+// the role's grants and policies. Several processes may call it at once: one works,
+// the others wait for it and find nothing left to do.
+//
+// A login that does not own the tables changes nothing: Prepare then checks that
+// everything is as the owner's Prepare would leave it, and refuses otherwise.
+func Prepare(ctx context.Context, address string, log *slog.Logger) error {
+	config, err := parseAddress(address)
 	if err != nil {
-		return fmt.Errorf("store: the database address cannot be read: %w", withoutPassword(err))
+		return err
 	}
-	db := stdlib.OpenDB(*config)
-	defer db.Close()
-	if err := db.PingContext(ctx); err != nil {
-		return fmt.Errorf("store: the database cannot be reached: %w", err)
+	if err := checkEncryption(&config.Config, log); err != nil {
+		return err
 	}
-	release, err := lockMigrations(ctx, db)
+	conn, err := connectAtStart(ctx, config)
 	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	s, err := examine(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("store: examining the database: %w", err)
+	}
+	if err := s.usable(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if s.Owner != "" && !s.Owns {
+		if err := checkServing(ctx, conn, s, address); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		return nil
+	}
+	// The lock ends with the connection, so a killed migration never blocks the next.
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
 		return fmt.Errorf("store: waiting for other migrations: %w", err)
 	}
-	defer release()
+	if err := ensureRole(ctx, conn, s); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := applyMigrations(ctx, config); err != nil {
+		return err
+	}
+	if err := migrateJobs(ctx, address); err != nil {
+		return err
+	}
+	return repairAndLog(ctx, conn, log)
+}
 
+func repairAndLog(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
+	applied, err := recordedMigrations(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("store: reading migrations: %w", err)
+	}
+	newer, err := unknownMigrations(applied)
+	if err != nil {
+		return err
+	}
+	repaired, err := repairRights(ctx, conn, newer)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if len(repaired) > 0 {
+		log.Warn("database rights repaired", "role", appRole, "changes", len(repaired),
+			"first", strings.Join(repaired[:min(repairsNamed, len(repaired))], ", "))
+	}
+	return nil
+}
+
+func applyMigrations(ctx context.Context, config *pgx.ConnConfig) error {
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
 	all, err := discoverMigrations()
 	if err != nil {
 		return err
@@ -56,7 +119,7 @@ func Migrate(ctx context.Context, url string) error {
 	if _, err := migrator.Migrate(ctx); err != nil {
 		return fmt.Errorf("store: migrating: %w", err)
 	}
-	return migrateJobs(ctx, url)
+	return nil
 }
 
 // recordInTransaction notes a migration in the transaction that makes it. The
@@ -67,19 +130,6 @@ func recordInTransaction(ctx context.Context, tx bun.IConn, m *migrate.Migration
 		`INSERT INTO schema_migrations (name, group_id) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
 		m.Name, m.GroupID)
 	return err
-}
-
-// lockMigrations waits for a lock that Postgres frees when its holder dies, so a
-// killed migration never blocks the next.
-func lockMigrations(ctx context.Context, db *sql.DB) (release func(), err error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return func() { _ = conn.Close() }, nil // the lock ends with db, right after
 }
 
 func discoverMigrations() (*migrate.Migrations, error) {
@@ -104,4 +154,25 @@ func missingMigrations(applied []string) ([]string, error) {
 		}
 	}
 	return missing, nil
+}
+
+// unknownMigrations reports whether a newer binary has migrated the database.
+func unknownMigrations(applied []string) (bool, error) {
+	all, err := discoverMigrations()
+	if err != nil {
+		return false, err
+	}
+	known := map[string]bool{}
+	for _, m := range all.Sorted() {
+		known[m.Name] = true
+	}
+	return slices.ContainsFunc(applied, func(name string) bool { return !known[name] }), nil
+}
+
+func recordedMigrations(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, `SELECT name FROM `+migrationsTable)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

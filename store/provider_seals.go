@@ -7,6 +7,10 @@ var (
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`)
 
+	allConnections = declare("all connections", `
+		SELECT`+connectionColumns+`
+		FROM provider_connections WHERE app_id = $1 ORDER BY id`)
+
 	resealConnection = declare("reseal connection", `
 		UPDATE provider_connections SET api_key = $3, webhook_secrets = $4, webhook_secrets_until = $5 WHERE app_id = $1 AND id = $2`)
 )

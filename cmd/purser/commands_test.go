@@ -228,6 +228,30 @@ func TestServe(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("it did not stop")
 	}
+	t.Run("refuses a data folder whose secret key was lost, and leaves none behind", func(t *testing.T) {
+		key := filepath.Join(data, secretFile)
+		kept, err := os.ReadFile(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := command(t, data, "serve", "--addr", "127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), secretFile+" is not the key") {
+			t.Errorf("it says %v", err)
+		}
+		if _, err := os.Stat(key); !os.IsNotExist(err) {
+			t.Errorf("it left another key: %v", err)
+		}
+		if err := os.WriteFile(key, kept, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, []string{"PURSER_DATA=" + data}, stopWhenStarted{cancel}, io.Discard); err != nil {
+			t.Errorf("with the key restored: %v", err)
+		}
+	})
 }
 
 func TestServeRefuses(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -32,6 +33,9 @@ type config struct {
 	previousKey string
 	// trustedProxies may say for whom they call.
 	trustedProxies []netip.Prefix
+	logLevel       slog.Level
+	// Lines a second in the log, for requests that succeed and that are refused.
+	logSuccesses, logRefusals int64
 }
 
 const (
@@ -50,6 +54,8 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_BASE_URL":     (*config).setBaseURL,
 	"PURSER_DRAIN":        (*config).setDrain,
 	"PURSER_MEMORY_LIMIT": (*config).setMemoryLimit,
+	"PURSER_LOG_LEVEL":    (*config).setLogLevel,
+	"PURSER_LOG_REQUESTS": (*config).setLogRequests,
 	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   (*config).setSecretKey,
@@ -66,8 +72,11 @@ var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
 // readConfig reads the environment. Values are never repeated in errors: they may
 // be secrets.
 func readConfig(environ []string) (config, error) {
-	c := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, drain: defaultDrain,
-		memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections}
+	c := config{
+		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit,
+		drain: defaultDrain, memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections,
+		logLevel: slog.LevelInfo, logSuccesses: defaultRequestLines, logRefusals: defaultRequestLines,
+	}
 	var problems []error
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
@@ -112,6 +121,21 @@ func (c *config) setDrain(value string) error {
 	}
 	c.drain = drain
 	return nil
+}
+
+func (c *config) setLogLevel(value string) error {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, known := levels[value]
+	if !known {
+		return errors.New("must be debug, info, warn or error")
+	}
+	c.logLevel = level
+	return nil
+}
+
+func (c *config) setLogRequests(value string) (err error) {
+	c.logSuccesses, c.logRefusals, err = parseRequestLog(value)
+	return err
 }
 
 func (c *config) setRateLimit(value string) error {

@@ -37,7 +37,7 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database,
 		}
 		db.address = db.server.URL(databaseName)
 	}
-	if err = store.Migrate(ctx, db.address); err != nil {
+	if err = store.Prepare(ctx, db.address, log); err != nil {
 		return nil, err
 	}
 	if db.Store, err = store.Open(ctx, db.address, store.Options{}); err != nil {
@@ -63,9 +63,10 @@ func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	var distribute bool
+	var distribute, adopt bool
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
 	flags.BoolVar(&distribute, "distribute", false, "spread the tables over the nodes of a Citus cluster")
+	flags.BoolVar(&adopt, "adopt-secret-key", false, "take PURSER_SECRET_KEY for the database's key when the one before is lost")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -80,5 +81,25 @@ func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 		}
 	}
 	fmt.Fprintln(stdout, "The schema is up to date.")
+	if adopt {
+		return reportAdopted(ctx, c, db.Store, stdout)
+	}
+	return nil
+}
+
+func reportAdopted(ctx context.Context, c config, db *store.Store, stdout io.Writer) error {
+	secret, err := loadSecret(c)
+	if err != nil {
+		return err
+	}
+	seals, err := secret.vault(c.previousKey)
+	if err != nil {
+		return err
+	}
+	lost, err := adoptSecret(ctx, db, seals)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "The database takes %s. Stored secrets that it cannot open: %d. Enter those again.\n", secretSource(c), lost)
 	return nil
 }

@@ -18,14 +18,21 @@ const (
 // logWriter gathers lines, so that a request does not cost a system call for its
 // line. Warnings and errors are written at once.
 type logWriter struct {
-	mu   sync.Mutex
-	out  *bufio.Writer
-	stop chan struct{}
-	done chan struct{}
+	mu       sync.Mutex
+	out      *bufio.Writer
+	requests *requestLog
+	repeats  *repeats
+	log      *slog.Logger
+	stop     chan struct{}
+	done     chan struct{}
 }
 
-func newLogWriter(out io.Writer) *logWriter {
-	w := &logWriter{out: bufio.NewWriterSize(out, logBuffer), stop: make(chan struct{}), done: make(chan struct{})}
+func newLogWriter(out io.Writer, level slog.Level, requests *requestLog) *logWriter {
+	w := &logWriter{
+		out: bufio.NewWriterSize(out, logBuffer), requests: requests, repeats: newRepeats(time.Now),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	w.log = slog.New(collapse{Handler: promptly{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), w}, repeats: w.repeats})
 	go w.tick()
 	return w
 }
@@ -36,9 +43,13 @@ func (w *logWriter) tick() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-ticker.C:
+		case now := <-ticker.C:
+			w.repeats.report(now)
+			w.requests.report(now, w.log)
 			w.flush()
 		case <-w.stop:
+			w.repeats.report(time.Time{})
+			w.requests.report(time.Time{}, w.log)
 			w.flush()
 			return
 		}
@@ -61,11 +72,6 @@ func (w *logWriter) flush() {
 func (w *logWriter) close() {
 	close(w.stop)
 	<-w.done
-}
-
-// logger writes JSON lines through the writer.
-func (w *logWriter) logger() *slog.Logger {
-	return slog.New(promptly{slog.NewJSONHandler(w, nil), w})
 }
 
 // promptly is a handler that does not keep bad news waiting.

@@ -28,8 +28,9 @@ Usage:
         make somebody with an account an owner of an organization
   purser verify [--new | --since 10m] [--limit 5m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
-  purser migrate [--distribute] [--data FOLDER]
-        bring the database's schema up to date; and spread its tables over a Citus cluster
+  purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
+        bring the database's schema and rights up to date; spread its tables over a Citus cluster;
+        or accept PURSER_SECRET_KEY in place of a key that is lost
   purser version
 
 Settings come from the environment:
@@ -42,6 +43,10 @@ Settings come from the environment:
                      how much memory the server may take, 512MiB when absent, 0 for no limit
   PURSER_MAX_CONNECTIONS
                      connections at once, 10000 when absent
+  PURSER_LOG_LEVEL   debug, info, warn or error; info when absent
+  PURSER_LOG_REQUESTS
+                     which requests get a log line: all, errors, none, or at most
+                     this number a second; 10 when absent
   PURSER_METRICS_ADDR
                      a private address for Prometheus' /metrics; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
@@ -69,8 +74,31 @@ func main() {
 	}
 }
 
-// run is the whole program, with the world passed in.
+// run is the whole program, with the world passed in. Its error is one line.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	if err := runCommand(ctx, args, environ, stdout, stderr); err != nil {
+		return oneLine{err}
+	}
+	return nil
+}
+
+// oneLine is an error whose text has no line breaks, as log collectors and service
+// managers need it. Joined errors are separated by semicolons.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	var parts []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, strings.TrimSuffix(line, ";"))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }
+
+func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	command, rest := split(args)
 	switch command {
 	case "serve":

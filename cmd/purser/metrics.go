@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -74,7 +73,7 @@ func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) 
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("PURSER_METRICS_ADDR: %w", err)
+		return nil, listenError("PURSER_METRICS_ADDR", addr, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

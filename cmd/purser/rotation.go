@@ -47,6 +47,9 @@ func (r rotation) run(ctx context.Context) error {
 	var done resealed
 	for {
 		pass, err := r.reseal(ctx)
+		if err == nil && pass.seeds+pass.accounts == 0 {
+			err = keepOnlyCurrent(ctx, r.store, r.seals)
+		}
 		done.seeds, done.accounts = done.seeds+pass.seeds, done.accounts+pass.accounts
 		switch {
 		case ctx.Err() != nil:

@@ -37,7 +37,7 @@ func loadSecret(c config) (secret, error) {
 		kept, err = keepNewSecret(path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the secret key under --data (PURSER_DATA): %w", err)
+		return "", folderError(c.data, err)
 	}
 	if len(kept) < minSecretKey {
 		return "", fmt.Errorf("%s is shorter than %d characters: restore it from a backup", path, minSecretKey)

@@ -51,20 +51,21 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := c.checkAddr(); err != nil {
 		return err
 	}
+	madeSecret := secretIsMissing(c)
 	secret, err := loadSecret(c)
 	if err != nil {
 		return err
 	}
-	lines := newLogWriter(stderr)
+	lines := newLogWriter(stderr, c.logLevel, newRequestLog(c.logSuccesses, c.logRefusals))
 	defer lines.close()
-	log := lines.logger()
+	log := lines.log
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	// Before the database: a taken address is found at once.
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
-		return fmt.Errorf("--addr (PURSER_ADDR): %w", err)
+		return listenError("--addr (PURSER_ADDR)", c.addr, err)
 	}
 	defer listener.Close()
 	db, err := openDatabase(ctx, c, log)
@@ -73,6 +74,16 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	if err := db.CheckDurable(ctx); err != nil {
+		return err
+	}
+	seals, err := secret.vault(c.previousKey)
+	if err != nil {
+		return err
+	}
+	if err := checkSecret(ctx, c, db.Store, seals); err != nil {
+		if madeSecret { // a wrong key left behind would look like the one to keep
+			err = errors.Join(err, os.Remove(secretSource(c)))
+		}
 		return err
 	}
 	if c.baseURL == "" {
@@ -95,10 +106,6 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	seals, err := secret.vault(c.previousKey)
-	if err != nil {
-		return err
-	}
 	payments, err := newPayments(c, db.Store, seals, secret, log)
 	if err != nil {
 		return err
@@ -109,7 +116,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		}
 	}
 	site := newSite(c, db, usage, seals, payments.cashier, document, log)
-	app, server, err := newApp(c, db, usage, meters, secret, site, payments, log)
+	app, server, err := newApp(c, db, usage, meters, secret, site, payments, lines)
 	if err != nil {
 		return err
 	}
@@ -139,12 +146,15 @@ func serveWith(ctx context.Context, listener *connections, app http.Handler, d d
 }
 
 // newApp mounts the interface and the pages on one echo app.
-func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, log *slog.Logger) (*echo.Echo, *api.Server, error) {
+func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *api.Server, error) {
 	server, err := api.New(api.Options{
-		Store:     db.Store,
-		Usage:     usage,
-		Cashier:   payments.cashier,
-		Log:       log,
+		Store:   db.Store,
+		Usage:   usage,
+		Cashier: payments.cashier,
+		Log:     lines.log,
+		LogsRequest: func(status int) bool {
+			return lines.requests.admits(status, time.Now())
+		},
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
 		NetworkOf: site.NetworkOf,

@@ -163,7 +163,7 @@ func (c *cluster) initialise(ctx context.Context, bin binaries, as account, runn
 	cmd.SysProcAttr, cmd.Dir, cmd.Env = as.attr(), draft, environment()
 	cmd.ExtraFiles = []*os.File{running.File()}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("making the cluster in %s as %s: %w\n%s", draft, as, err, lastLines(out))
+		return fmt.Errorf("making the cluster in %s as %s: %w: %s", draft, as, err, complaints(out))
 	}
 	if err := includeSettings(draft); err != nil {
 		return err

@@ -24,7 +24,7 @@ func locate(ctx context.Context, o Options) (*cluster, error) {
 	}
 	dir, err := dataFolder(o.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("the data folder: %w", err)
+		return nil, fmt.Errorf("the data folder %s cannot be used (%w): choose another with --data (PURSER_DATA), or give it to this user with chown", o.Dir, err)
 	}
 	c.home, err = readLocation(dir)
 	if err != nil || c.home != "" {

@@ -1,16 +1,18 @@
 package embedded
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 )
 
 const (
 	logLimit  = 16 << 20 // bytes in postgres.log before it is put aside
-	tailLines = 15       // of the log, in an error
-	tailBytes = 4 << 10
+	tailBytes = 4 << 10  // of the log, searched for an error's text
+
+	complaintLines = 3 // of the log, in an error
 )
 
 // openLog opens the file for Postgres to write to. It appends, so that the file
@@ -70,10 +72,28 @@ func (c *cluster) logSince(size int64) string {
 	if err != nil || len(text) == 0 {
 		return ""
 	}
-	return "; the end of " + c.path(logName) + ":\n" + lastLines(text)
+	return ": Postgres says " + complaints(text) + "; all of it is in " + c.path(logName)
 }
 
-func lastLines(text []byte) string {
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return string(bytes.Join(lines[max(0, len(lines)-tailLines):], []byte("\n")))
+// complaint is a line of Postgres or initdb about what went wrong, without time and
+// process.
+var complaint = regexp.MustCompile(`(?m)(?:^|\] \S* ?)((?:initdb: )?(?:LOG|ERROR|FATAL|PANIC|HINT|error|hint):\s.*)$`)
+
+// complaints are the last lines that say what went wrong, in one line. When none
+// does, it is the last line of all.
+func complaints(text []byte) string {
+	var found []string
+	for _, match := range complaint.FindAllSubmatch(text, -1) {
+		line := spaces.ReplaceAllString(string(match[1]), " ")
+		if !strings.HasPrefix(line, "LOG: ") || strings.Contains(line, "invalid") || strings.Contains(line, "could not") {
+			found = append(found, line)
+		}
+	}
+	if len(found) == 0 {
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return lines[len(lines)-1]
+	}
+	return strings.Join(found[max(0, len(found)-complaintLines):], "; ")
 }
+
+var spaces = regexp.MustCompile(`\s+`)

@@ -70,8 +70,8 @@ func wantRefusal(t *testing.T, o Options, sentence string) {
 	if err == nil {
 		stop(t, s)
 	}
-	if err == nil || !strings.Contains(err.Error(), sentence) {
-		t.Errorf("got %v, want %q", err, sentence)
+	if err == nil || !strings.Contains(err.Error(), sentence) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line with %q", err, sentence)
 	}
 }
 

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -40,14 +41,16 @@ const (
 	version    = 1
 	keyIDSize  = 8
 	nonceSize  = 12
+	checkSize  = 32
 	headerSize = 1 + keyIDSize
 )
 
 type keyID [keyIDSize]byte
 
 type key struct {
-	id   keyID
-	aead cipher.AEAD
+	id    keyID
+	aead  cipher.AEAD
+	check []byte
 }
 
 // New makes a vault that seals with the first secret and opens with all of them.
@@ -86,6 +89,9 @@ func derive(secret []byte) (k key, err error) {
 		return k, fmt.Errorf("vault: %w", err)
 	}
 	k.id = keyID(name)
+	if k.check, err = hkdf.Key(sha256.New, secret, nil, "purser vault 1: check value", checkSize); err != nil {
+		return k, fmt.Errorf("vault: %w", err)
+	}
 	block, err := aes.NewCipher(material)
 	if err != nil {
 		return k, fmt.Errorf("vault: %w", err)
@@ -127,6 +133,29 @@ func (v *Vault) Open(at Place, sealed []byte) ([]byte, error) {
 		return nil, ErrSpoilt
 	}
 	return secret, nil
+}
+
+// CheckValue tells the current secret from others and reveals nothing of it: it is
+// derived one way, for this purpose alone.
+func (v *Vault) CheckValue() []byte { return bytes.Clone(v.current.check) }
+
+// Recognizes reports whether a check value is of a secret that this vault was given.
+func (v *Vault) Recognizes(check []byte) bool {
+	for _, k := range v.known {
+		if bytes.Equal(k.check, check) {
+			return true
+		}
+	}
+	return false
+}
+
+// CanOpen reports whether a text names a secret that this vault was given.
+func (v *Vault) CanOpen(sealed []byte) bool {
+	if len(sealed) < headerSize+nonceSize || sealed[0] != version {
+		return false
+	}
+	_, known := v.known[keyID(sealed[1:headerSize])]
+	return known
 }
 
 // Rewrap seals again, with the current secret, what an earlier one has sealed. It

@@ -133,6 +133,27 @@ func TestASecretCanBeReplaced(t *testing.T) {
 	})
 }
 
+func TestACheckValueTellsSecretsApart(t *testing.T) {
+	t.Parallel()
+	one, both, other := open(t, first), open(t, second, first), open(t, second)
+	if !bytes.Equal(one.CheckValue(), open(t, first).CheckValue()) || bytes.Equal(one.CheckValue(), other.CheckValue()) {
+		t.Error("a check value is not its secret's alone")
+	}
+	if !bytes.Equal(both.CheckValue(), other.CheckValue()) {
+		t.Error("the check value is not the current secret's")
+	}
+	if !both.Recognizes(one.CheckValue()) || !both.Recognizes(other.CheckValue()) || one.Recognizes(other.CheckValue()) || one.Recognizes(nil) {
+		t.Error("it recognizes other secrets than it was given")
+	}
+	if bytes.Contains(one.CheckValue(), first[:4]) {
+		t.Error("the secret can be read")
+	}
+	sealed := seal(t, one, place, "sk_test_123")
+	if !one.CanOpen(sealed) || !both.CanOpen(sealed) || other.CanOpen(sealed) || one.CanOpen(nil) || one.CanOpen(sealed[:8]) {
+		t.Error("it takes other texts for its own, or its own for others")
+	}
+}
+
 func TestSecretsHaveALength(t *testing.T) {
 	t.Parallel()
 	if _, err := vault.New(rand.Reader); err == nil {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// repeatInterval is how often a warning or error that goes on is written.
+	repeatInterval = 30 * time.Second
+	// maxRepeats bounds the different lines that are told apart in one interval. Past
+	// it, lines with the same message share one entry, whatever their attributes say.
+	maxRepeats = 1000
+)
+
+// repeats collapses warnings and errors of one cause: the first is written at once,
+// then one line for each interval, with the number of lines it stands for.
+type repeats struct {
+	mu   sync.Mutex
+	now  func() time.Time
+	seen map[string]*repeated
+}
+
+type repeated struct {
+	since time.Time
+	count int
+	last  slog.Record
+	to    slog.Handler
+}
+
+func newRepeats(now func() time.Time) *repeats {
+	return &repeats{now: now, seen: map[string]*repeated{}}
+}
+
+// isFirst counts a record, and reports whether it is to be written.
+func (r *repeats) isFirst(key, message string, record slog.Record, to slog.Handler) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.seen) >= maxRepeats && r.seen[key] == nil {
+		key = message
+	}
+	e := r.seen[key]
+	if e == nil {
+		r.seen[key] = &repeated{since: r.now(), to: to}
+		return true
+	}
+	e.count++
+	e.last, e.to = record.Clone(), to
+	return false
+}
+
+// report writes what was counted in intervals that are over at now, or, at the zero
+// time, in all of them.
+func (r *repeats) report(now time.Time) {
+	r.mu.Lock()
+	var due []repeated
+	for key, e := range r.seen {
+		if !now.IsZero() && now.Sub(e.since) < repeatInterval {
+			continue
+		}
+		if e.count == 0 {
+			delete(r.seen, key)
+			continue
+		}
+		due = append(due, *e)
+		*e = repeated{since: now, to: e.to}
+	}
+	r.mu.Unlock()
+	for _, e := range due {
+		e.last.AddAttrs(slog.Int("repeated", e.count))
+		_ = e.to.Handle(context.Background(), e.last) // a log that cannot be written cannot say so
+	}
+}
+
+// collapse is a handler that counts repeated warnings and errors.
+type collapse struct {
+	slog.Handler
+	repeats *repeats
+	bound   string // the attributes of the logger itself
+}
+
+func (c collapse) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn && cancelled(r) {
+		r.Level = slog.LevelInfo
+		if !c.Handler.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	if r.Level < slog.LevelWarn {
+		return c.Handler.Handle(ctx, r)
+	}
+	message := r.Level.String() + " " + r.Message
+	key := strings.Builder{}
+	key.WriteString(message)
+	key.WriteString(c.bound)
+	r.Attrs(func(a slog.Attr) bool {
+		key.WriteString(causeKey(a))
+		return true
+	})
+	if !c.repeats.isFirst(key.String(), message, r, c.Handler) {
+		return nil
+	}
+	return c.Handler.Handle(ctx, r)
+}
+
+// cancelled reports a record whose cause is a cancelled context: a client that
+// closed its connection, or a server that stops. Neither is an error of ours.
+func cancelled(r slog.Record) (found bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		found = is && errors.Is(err, context.Canceled)
+		return !found
+	})
+	return found
+}
+
+// causeKey is what an attribute says about the cause. Ids and measurements differ in
+// every line and do not count; of an error's text, words with digits do not: they are
+// ports, ids and addresses.
+func causeKey(a slog.Attr) string {
+	switch a.Key {
+	case "request", "app", "key", "ms":
+		return ""
+	case "status":
+		return " status=" + a.Value.String()
+	}
+	switch v := a.Value.Resolve(); v.Kind() {
+	case slog.KindString:
+		if a.Key == "cause" || a.Key == "error" {
+			return " " + a.Key + "=" + wordsWithDigits.ReplaceAllString(v.String(), "#")
+		}
+		return " " + a.Key + "=" + strconv.Quote(v.String())
+	case slog.KindAny:
+		return " " + a.Key + "=" + wordsWithDigits.ReplaceAllString(fmt.Sprint(v.Any()), "#")
+	default:
+		return ""
+	}
+}
+
+var wordsWithDigits = regexp.MustCompile(`[A-Za-z_-]*[0-9][0-9A-Za-z_-]*`)
+
+// WithAttrs is slog.Handler's.
+func (c collapse) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		c.bound += causeKey(a)
+	}
+	c.Handler = c.Handler.WithAttrs(attrs)
+	return c
+}
+
+// WithGroup is slog.Handler's.
+func (c collapse) WithGroup(name string) slog.Handler {
+	c.bound += " " + name + "."
+	c.Handler = c.Handler.WithGroup(name)
+	return c
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// defaultRequestLines is how many requests a second are logged. A newcomer sees
+	// each of theirs; a busy server writes less than half a gigabyte a day.
+	defaultRequestLines = 10
+	maxRequestLines     = 1_000_000
+	// skippedInterval is how often the number of requests without a line is logged.
+	skippedInterval = time.Minute
+)
+
+// requestLog decides which requests get a line. Those that fail with 500 or more
+// always do, and are collapsed like every other error.
+type requestLog struct {
+	successes, refusals requestClass
+	reported            time.Time
+}
+
+// requestClass is a number of lines a second, for successes or for refusals, so
+// that neither hides the other.
+type requestClass struct {
+	limit   int64 // lines a second
+	second  atomic.Int64
+	used    atomic.Int64
+	skipped atomic.Int64
+}
+
+// parseRequestLog reads PURSER_LOG_REQUESTS.
+func parseRequestLog(value string) (successes, refusals int64, err error) {
+	switch value {
+	case "all":
+		return maxRequestLines, maxRequestLines, nil
+	case "errors":
+		return 0, defaultRequestLines, nil
+	case "none":
+		return 0, 0, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 1 || n > maxRequestLines {
+		return 0, 0, errors.New("must be all, errors, none or a number of requests a second from 1 to a million")
+	}
+	return n, n, nil
+}
+
+func newRequestLog(successes, refusals int64) *requestLog {
+	l := &requestLog{}
+	l.successes.limit, l.refusals.limit = successes, refusals
+	return l
+}
+
+// admits reports whether a request with the status gets a line.
+func (l *requestLog) admits(status int, now time.Time) bool {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return true
+	case status >= http.StatusBadRequest:
+		return l.refusals.admits(now)
+	default:
+		return l.successes.admits(now)
+	}
+}
+
+func (c *requestClass) admits(now time.Time) bool {
+	switch c.limit {
+	case 0:
+		return false
+	case maxRequestLines:
+		return true
+	}
+	second := now.Unix()
+	if before := c.second.Load(); before != second && c.second.CompareAndSwap(before, second) {
+		c.used.Store(0)
+	}
+	if c.used.Add(1) <= c.limit {
+		return true
+	}
+	c.skipped.Add(1)
+	return false
+}
+
+// report logs how many requests had no line, once in an interval; at the zero time,
+// at once. It is called by one goroutine.
+func (l *requestLog) report(now time.Time, log *slog.Logger) {
+	if l.reported.IsZero() {
+		l.reported = now
+	}
+	if !now.IsZero() && now.Sub(l.reported) < skippedInterval {
+		return
+	}
+	l.reported = now
+	successes, refusals := l.successes.skipped.Swap(0), l.refusals.skipped.Swap(0)
+	if successes+refusals > 0 {
+		log.Info("requests not logged", "successes", successes, "refusals", refusals, "setting", "PURSER_LOG_REQUESTS")
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"purser/store"
+	"purser/tenancy/vault"
+)
+
+// secretSource names where the key comes from, for errors.
+func secretSource(c config) string {
+	if c.secretKey != "" {
+		return "PURSER_SECRET_KEY"
+	}
+	return filepath.Join(c.data, secretFile)
+}
+
+// secretIsMissing reports an embedded installation whose key is still to be made.
+func secretIsMissing(c config) bool {
+	if c.secretKey != "" || c.databaseURL != "" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(c.data, secretFile))
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// checkSecret refuses keys other than those that the database was used with. A
+// database that does not know its key yet takes this one, unless it holds secrets
+// and none of them is sealed with it.
+func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Vault) error {
+	recorded, err := db.Directory().SecretKeys(ctx)
+	if err != nil {
+		return err
+	}
+	foreign := false
+	if len(recorded) == 0 {
+		readable, unreadable, err := countSealed(ctx, db, seals, true)
+		if err != nil {
+			return err
+		}
+		foreign = readable == 0 && unreadable > 0
+	}
+	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
+		unknown := unrecognized(seals, recorded)
+		switch {
+		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
+			return store.KeyDecision{}, fmt.Errorf("%s is not the key with which the secrets in this database are sealed: use the key from before (it belongs to the backup), or give up what it sealed with 'purser migrate --adopt-secret-key'", secretSource(c))
+		case len(unknown) > 0:
+			return store.KeyDecision{}, errors.New("some secrets in this database are still sealed with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says that every stored secret is sealed with PURSER_SECRET_KEY")
+		}
+		return store.KeyDecision{Record: seals.CheckValue()}, nil
+	})
+}
+
+// adoptSecret makes the current key the only one that the database knows, and says
+// how many secrets it cannot open.
+func adoptSecret(ctx context.Context, db *store.Store, seals *vault.Vault) (lost int, err error) {
+	if err := keepOnlyCurrent(ctx, db, seals); err != nil {
+		return 0, err
+	}
+	_, lost, err = countSealed(ctx, db, seals, false)
+	return lost, err
+}
+
+// keepOnlyCurrent records that nothing is sealed with another key any more.
+func keepOnlyCurrent(ctx context.Context, db *store.Store, seals *vault.Vault) error {
+	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
+		current := seals.CheckValue()
+		others := slices.DeleteFunc(recorded, func(check []byte) bool { return slices.Equal(check, current) })
+		return store.KeyDecision{Record: current, Forget: others}, nil
+	})
+}
+
+func unrecognized(seals *vault.Vault, recorded [][]byte) (unknown [][]byte) {
+	for _, check := range recorded {
+		if !seals.Recognizes(check) {
+			unknown = append(unknown, check)
+		}
+	}
+	return unknown
+}
+
+// countSealed counts the stored secrets that the keys open and do not open. With
+// enough, the first that opens is enough.
+func countSealed(ctx context.Context, db *store.Store, seals *vault.Vault, enough bool) (readable, unreadable int, err error) {
+	err = db.Directory().SealedValues(ctx, func(sealed []byte) bool {
+		if !seals.CanOpen(sealed) {
+			unreadable++
+			return true
+		}
+		readable++
+		return !enough
+	})
+	return readable, unreadable, err
+}

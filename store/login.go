@@ -1,0 +1,195 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// oldestPostgres is the first version with everything that the schema uses.
+const oldestPostgres = 15
+
+// situation is what the catalog says about the server and the login, before
+// anything is changed.
+type situation struct {
+	Version     int
+	VersionText string
+	Replica     bool
+	ReadOnly    bool
+	Login       string
+	Database    string
+	Owner       string // of the migrations' table; empty before the first migration
+	Owns        bool   // the login has the owner's rights
+	CanCreate   bool   // tables in public, and schemas in the database
+	RoleExists  bool
+	RoleIsPower bool // the serving role passes row-level security
+	CanServe    bool // the login may become the serving role
+}
+
+// From version 16 on, a member of a role may only become it with the option SET.
+const readSituation = `
+	SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version'),
+		pg_is_in_recovery(), current_setting('transaction_read_only')::bool, current_user::text, current_database()::text,
+		coalesce((SELECT relowner::regrole::text FROM pg_class WHERE oid = to_regclass('public.` + migrationsTable + `')), ''),
+		coalesce((SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.` + migrationsTable + `')), false),
+		has_schema_privilege('public', 'CREATE') AND (to_regnamespace('` + jobsSchema + `') IS NOT NULL OR has_database_privilege(current_database(), 'CREATE')),
+		to_regrole($1) IS NOT NULL,
+		coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1), false),
+		coalesce((SELECT pg_has_role(current_user, oid,
+			CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) FROM pg_roles WHERE rolname = $1), false)`
+
+func examine(ctx context.Context, conn *pgx.Conn) (s situation, err error) {
+	rows, err := conn.Query(ctx, readSituation, appRole)
+	if err != nil {
+		return s, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[situation])
+}
+
+// usable refuses servers and logins with which nothing can work.
+func (s situation) usable() error {
+	switch {
+	case s.Version < oldestPostgres:
+		return fmt.Errorf("the database server is Postgres %s, and Purser needs %d or later: upgrade it", s.VersionText, oldestPostgres)
+	case s.Replica:
+		return errors.New("the database server is a read-only replica: set DATABASE_URL to the primary")
+	case s.ReadOnly:
+		return errors.New("the database is read-only (default_transaction_read_only is on): turn it off for this database and login")
+	case s.RoleIsPower:
+		return fmt.Errorf("the role %s is a superuser or bypasses row-level security, so tenants would not be separated: run ALTER ROLE %s NOSUPERUSER NOBYPASSRLS", appRole, appRole)
+	case s.Owner == "" && !s.CanCreate:
+		return fmt.Errorf("the login %s may not create the schema: run GRANT CREATE ON DATABASE %s TO %s; GRANT CREATE ON SCHEMA public TO %s; as the owner of the database",
+			s.Login, quoted(s.Database), quoted(s.Login), quoted(s.Login))
+	}
+	return nil
+}
+
+// ensureRole makes the serving role and lets the login become it. Roles belong to
+// the whole server, so a restored database may lack it; and another database's
+// process may make it at the same moment.
+func ensureRole(ctx context.Context, conn *pgx.Conn, s situation) error {
+	if !s.RoleExists {
+		_, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE `+appRole+` NOLOGIN NOINHERIT;
+			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+		if sqlState(err) == insufficientPrivilege {
+			return fmt.Errorf("the login %s may not create the role %s: run CREATE ROLE %s NOLOGIN NOINHERIT; GRANT %s TO %s; as a superuser",
+				s.Login, appRole, appRole, appRole, quoted(s.Login))
+		}
+		if err != nil {
+			return fmt.Errorf("creating the role %s: %w", appRole, err)
+		}
+		if s, err = examine(ctx, conn); err != nil {
+			return err
+		}
+	}
+	if s.CanServe {
+		return nil
+	}
+	_, err := conn.Exec(ctx, `GRANT `+appRole+` TO `+quoted(s.Login))
+	if sqlState(err) == insufficientPrivilege {
+		return fmt.Errorf("the login %s may not become the role %s: run GRANT %s TO %s; as a superuser", s.Login, appRole, appRole, quoted(s.Login))
+	}
+	if err != nil {
+		return fmt.Errorf("granting the role %s: %w", appRole, err)
+	}
+	return nil
+}
+
+// migrateAsOwner is what to do about all that only the owner can change.
+func (s situation) migrateAsOwner() string {
+	return fmt.Sprintf("run 'purser migrate' with a login that has the rights of %s, which owns the tables", s.Owner)
+}
+
+// checkServing refuses a database that a login without the owner's rights cannot
+// serve from as it is.
+func checkServing(ctx context.Context, conn *pgx.Conn, s situation, address string) error {
+	if !s.RoleExists {
+		return fmt.Errorf("the role %s is missing, as after a restore: %s", appRole, s.migrateAsOwner())
+	}
+	if !s.CanServe {
+		return fmt.Errorf("the login %s neither owns the tables nor may become the role %s: run GRANT %s TO %s; as a superuser, or use the login %s",
+			s.Login, appRole, appRole, quoted(s.Login), s.Owner)
+	}
+	if _, err := conn.Exec(ctx, "SET ROLE "+appRole); err != nil {
+		return err
+	}
+	applied, err := recordedMigrations(ctx, conn)
+	if sqlState(err) == insufficientPrivilege {
+		return fmt.Errorf("the rights of the role %s are missing, as after a restore: %s", appRole, s.migrateAsOwner())
+	}
+	if err != nil {
+		return err
+	}
+	missing, err := missingMigrations(applied)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the schema lacks %d migrations, and the login %s may not apply them: %s", len(missing), s.Login, s.migrateAsOwner())
+	}
+	newer, err := unknownMigrations(applied)
+	if err != nil {
+		return err
+	}
+	repairs, err := rightsRepairs(ctx, conn, newer)
+	if err != nil {
+		return err
+	}
+	if len(repairs) > 0 {
+		return errors.New(differ(repairs) + ": " + s.migrateAsOwner())
+	}
+	return checkJobs(ctx, conn, s, address)
+}
+
+// checkJobs is checkServing for River's tables.
+func checkJobs(ctx context.Context, conn *pgx.Conn, s situation, address string) error {
+	var withheld bool
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
+		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND NOT has_table_privilege($2::name, c.oid, p))`, jobsSchema, appRole).Scan(&withheld)
+	if err != nil {
+		return err
+	}
+	if withheld {
+		return fmt.Errorf("the role %s may not use the job tables: %s", appRole, s.migrateAsOwner())
+	}
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return addressError(err)
+	}
+	config.MaxConns = 1
+	config.ConnConfig.RuntimeParams["role"] = appRole
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: jobsSchema, Logger: quiet()})
+	if err != nil {
+		return err
+	}
+	valid, err := migrator.Validate(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("checking the job tables: %w", err)
+	}
+	if !valid.OK {
+		return fmt.Errorf("the job tables lack migrations: %s", s.migrateAsOwner())
+	}
+	return nil
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// quoted writes a name as SQL, and plain names as people do.
+func quoted(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return strings.ReplaceAll(pgx.Identifier{name}.Sanitize(), "\n", "")
+}

@@ -1,0 +1,216 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"purser/store"
+	"purser/store/embedded"
+	"purser/store/storetest"
+)
+
+// prepare is store.Prepare, and gives what it logged.
+func prepare(t *testing.T, address string) string {
+	t.Helper()
+	var log bytes.Buffer
+	noError(t, store.Prepare(t.Context(), address, slog.New(slog.NewTextHandler(&log, nil))))
+	return log.String()
+}
+
+// A dump is restored by an operator in a hurry: onto a server that never had the
+// serving role, or that has it, and every complaint of the restore is ignored.
+func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
+	t.Parallel()
+	source := storetest.FreshURL(t)
+	db := openStore(t, source)
+	usage := openUsage(t, db)
+	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
+	before, err := ours.Verify(t.Context(), time.Time{})
+	noError(t, err)
+
+	folder := t.TempDir()
+	plain, custom := filepath.Join(folder, "purser.sql"), filepath.Join(folder, "purser.dump")
+	for format, file := range map[string]string{"plain": plain, "custom": custom} {
+		if complaints, err := storetest.RunProgram(t, "pg_dump", "--format", format, "--file", file, source); err != nil {
+			t.Fatal(err, complaints)
+		}
+	}
+	server, err := embedded.Start(t.Context(), embedded.Options{Dir: storetest.DataDir(t)})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, server.Stop(context.Background())) })
+	cluster := connect(t, server.URL("postgres"))
+
+	restorePlain := func(t *testing.T, target string) string {
+		complaints, _ := storetest.RunProgram(t, "psql", "--quiet", "--no-psqlrc", "--output", filepath.Join(folder, "out"), "--dbname", target, "--file", plain)
+		return complaints
+	}
+	restoreCustom := func(t *testing.T, target string) string {
+		complaints, _ := storetest.RunProgram(t, "pg_restore", "--dbname", target, custom)
+		return complaints
+	}
+	restoreBare := func(t *testing.T, target string) string {
+		complaints, _ := storetest.RunProgram(t, "pg_restore", "--no-owner", "--no-privileges", "--dbname", target, custom)
+		return complaints
+	}
+	// In this order: preparing the first database makes the role for the others.
+	drills := []struct {
+		name, database string
+		restore        func(*testing.T, string) string
+		complains      bool
+	}{
+		{"plain, without the role", "plain_bare", restorePlain, true},
+		{"custom, without the role", "custom_bare", restoreCustom, true},
+		{"without privileges", "no_privileges", restoreBare, false},
+		{"plain, with the role", "plain_role", restorePlain, false},
+		{"custom, with the role", "custom_role", restoreCustom, false},
+	}
+	for i, drill := range drills {
+		if i == 3 {
+			exec(t, cluster, `CREATE ROLE purser_app NOLOGIN NOINHERIT`)
+		}
+		exec(t, cluster, `CREATE DATABASE `+drill.database)
+		complaints := drill.restore(t, server.URL(drill.database))
+		if got := strings.Contains(complaints, `role "purser_app" does not exist`); got != drill.complains {
+			t.Errorf("%s: the restore complains: %s", drill.name, complaints)
+		}
+		if i == 2 {
+			for _, early := range drills[:3] {
+				t.Run(early.name, func(t *testing.T) { servesBehindItsWalls(t, server.URL(early.database), ours, theirs, before, true) })
+			}
+			exec(t, cluster, `DROP OWNED BY purser_app`) // of its grant on the cluster's own database, if any
+			for _, early := range drills[:3] {
+				exec(t, cluster, `DROP DATABASE `+early.database+` WITH (FORCE)`)
+			}
+			exec(t, cluster, `DROP ROLE purser_app`)
+		}
+		if i > 2 {
+			t.Run(drill.name, func(t *testing.T) { servesBehindItsWalls(t, server.URL(drill.database), ours, theirs, before, false) })
+		}
+	}
+	t.Run("a serving role that bypasses policies is refused", func(t *testing.T) {
+		exec(t, cluster, `ALTER ROLE purser_app BYPASSRLS`)
+		if err := store.Migrate(t.Context(), server.URL("plain_role")); err == nil || !strings.Contains(err.Error(), "NOBYPASSRLS") {
+			t.Errorf("it says %v", err)
+		}
+	})
+}
+
+// servesBehindItsWalls prepares a restored database and holds it against its source.
+func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, before store.Verification, repaired bool) {
+	t.Helper()
+	if log := prepare(t, address); strings.Contains(log, "database rights repaired") != repaired {
+		t.Errorf("it logs %q", log)
+	}
+	if log := prepare(t, address); log != "" {
+		t.Errorf("a second start repairs again: %s", log)
+	}
+	owner := connect(t, address)
+	for _, problem := range schemaProblems(t, owner, true) {
+		t.Error(problem)
+	}
+	db, err := store.Open(t.Context(), address, store.Options{})
+	noError(t, err)
+	defer db.Close()
+	noError(t, db.Ready(t.Context()))
+	after, err := db.App(ours.application.Scope()).Verify(t.Context(), time.Time{})
+	if err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("verified as %+v, %v; before %+v", after, err, before)
+	}
+	session := appSession{connect(t, asApp(address))}
+	for _, table := range []string{"wallets", "journal", "usage_events", "provider_connections"} {
+		session.touchesNothing(t, "", `SELECT FROM `+table)
+		session.touchesNothing(t, "SET LOCAL purser.app_id = '"+ours.application.ID.String()+"'",
+			`SELECT FROM `+table+` WHERE app_id = '`+theirs.application.ID.String()+`'`)
+	}
+	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{})
+	noError(t, err)
+	defer usage.Close()
+	decision, err := usage.Track(ours.useOf("messages", "after the restore"))
+	noError(t, err)
+	noError(t, decision.Err())
+}
+
+func TestPrepareRepairsGrantsAndPolicies(t *testing.T) {
+	t.Parallel()
+	address := storetest.FreshURL(t)
+	owner := connect(t, address)
+	if log := prepare(t, address); log != "" {
+		t.Fatalf("a migrated database is repaired: %s", log)
+	}
+	for name, damage := range map[string]string{
+		"a missing grant":                 `REVOKE SELECT ON wallets FROM purser_app`,
+		"a missing grant on a schema":     `REVOKE USAGE ON SCHEMA river FROM purser_app`,
+		"a missing grant on job tables":   `REVOKE ALL ON ALL TABLES IN SCHEMA river FROM purser_app`,
+		"a grant too many":                `GRANT UPDATE ON journal TO purser_app`,
+		"a grant too many on a column":    `GRANT UPDATE (balance_after) ON journal TO purser_app`,
+		"a grant too many, to everyone":   `GRANT DELETE ON usage_events TO PUBLIC`,
+		"a missing policy":                `DROP POLICY tenant ON wallets`,
+		"an open policy":                  `ALTER POLICY tenant ON wallets USING (true)`,
+		"a policy open to new rows":       `ALTER POLICY tenant ON wallets WITH CHECK (true)`,
+		"a policy for one role":           `ALTER POLICY tenant ON wallets TO purser_app`,
+		"a second policy":                 `CREATE POLICY "Second one" ON wallets USING (true)`,
+		"row-level security switched off": `ALTER TABLE journal DISABLE ROW LEVEL SECURITY`,
+		"policies that are not forced":    `ALTER TABLE journal NO FORCE ROW LEVEL SECURITY`,
+	} {
+		t.Run(name+" is repaired", func(t *testing.T) {
+			exec(t, owner, damage)
+			log := prepare(t, address)
+			// The grants on job tables are made at every start, and not counted.
+			if !strings.Contains(log, "database rights repaired") && !strings.Contains(damage, "TABLES IN SCHEMA river") {
+				t.Error("nothing is repaired")
+			}
+			for _, problem := range schemaProblems(t, owner, true) {
+				t.Error(problem)
+			}
+			noError(t, store.CheckRights(t.Context(), owner))
+		})
+	}
+
+	t.Run("what a newer binary has granted stays, and what this one needs comes back", func(t *testing.T) {
+		t.Parallel()
+		address := storetest.FreshURL(t)
+		owner := connect(t, address)
+		exec(t, owner, `INSERT INTO schema_migrations (name, group_id) VALUES ('99990101000000', 9)`)
+		exec(t, owner, `GRANT DELETE ON wallets TO purser_app`)
+		exec(t, owner, `REVOKE SELECT ON wallets FROM purser_app`)
+		prepare(t, address)
+		if got := texts(t, owner, `SELECT p FROM unnest(ARRAY['DELETE', 'SELECT']) p WHERE has_table_privilege('purser_app', 'wallets', p)`); len(got) != 2 {
+			t.Errorf("the role may %v", got)
+		}
+	})
+	t.Run("a table that a restore has lost is named", func(t *testing.T) {
+		t.Parallel()
+		address := storetest.FreshURL(t)
+		exec(t, connect(t, address), `DROP TABLE debtors`)
+		if err := store.Migrate(t.Context(), address); err == nil || !strings.Contains(err.Error(), "the table debtors is missing") {
+			t.Errorf("it says %v", err)
+		}
+	})
+}
+
+// The grants are read out of the migrations. Whatever a migration grants in a way
+// that the reader does not see shows here.
+func TestExpectedGrantsAreThoseOfAMigratedDatabase(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, storetest.URL(t))
+	noError(t, store.CheckRights(t.Context(), conn))
+	served := texts(t, conn, `
+		SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+			AND has_table_privilege('purser_app', oid, 'SELECT, INSERT, UPDATE, DELETE') ORDER BY relname COLLATE "C"`)
+	if known := store.GrantedTables(t); !slices.Equal(known, served) {
+		t.Errorf("the migrations grant on %v, the database on %v", known, served)
+	}
+	for _, statement := range []string{`GRANT UPDATE (name) ON users TO purser_app;`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO purser_app;`} {
+		if err := store.ReadGrants(fstest.MapFS{"1_a.up.sql": {Data: []byte(statement)}}); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}

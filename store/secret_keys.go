@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// secretKeysLock makes nodes that start at once check their keys one after the other.
+const secretKeysLock = 7_081_727_312_019
+
+// KeyDecision is what follows from the keys that are recorded.
+type KeyDecision struct {
+	Record []byte   // the check value to add, if any
+	Forget [][]byte // those to remove
+}
+
+const listSecretKeys = `SELECT check_value FROM secret_keys ORDER BY created_at`
+
+// SecretKeys are the check values of the keys under which stored secrets may be
+// sealed.
+func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
+	rows, err := d.store.pool.Query(ctx, listSecretKeys)
+	if err != nil {
+		return nil, fmt.Errorf("store: list secret keys: %w", err)
+	}
+	recorded, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return nil, fmt.Errorf("store: list secret keys: %w", err)
+	}
+	return recorded, nil
+}
+
+// ChangeSecretKeys hands the recorded check values to decide, and stores what it
+// decides, in one transaction that no other node runs at the same time.
+func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
+	conn, err := d.store.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("store: no connection: %w", err)
+	}
+	defer conn.Release()
+	return pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(secretKeysLock)); err != nil {
+			return fmt.Errorf("store: lock secret keys: %w", err)
+		}
+		rows, err := tx.Query(ctx, listSecretKeys)
+		if err != nil {
+			return fmt.Errorf("store: list secret keys: %w", err)
+		}
+		recorded, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		if err != nil {
+			return fmt.Errorf("store: list secret keys: %w", err)
+		}
+		decision, err := decide(recorded)
+		if err != nil {
+			return err
+		}
+		if len(decision.Forget) > 0 {
+			if _, err := tx.Exec(ctx, `DELETE FROM secret_keys WHERE check_value = ANY ($1)`, decision.Forget); err != nil {
+				return fmt.Errorf("store: forget secret keys: %w", err)
+			}
+		}
+		if decision.Record != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO secret_keys (check_value, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, decision.Record, now); err != nil {
+				return fmt.Errorf("store: record a secret key: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// SealedValues hands stored secrets to see, sealed as they are, until it returns
+// false.
+func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (more bool)) error {
+	more := true
+	visit := func(sealed []byte) {
+		if more && len(sealed) > 0 {
+			more = see(sealed)
+		}
+	}
+	err := d.ResealSeeds(ctx, func(_ ids.ID, sealed []byte) []byte {
+		visit(sealed)
+		return nil
+	})
+	if err != nil || !more {
+		return err
+	}
+	rows, err := d.store.pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
+	if err != nil {
+		return fmt.Errorf("store: list connections: %w", err)
+	}
+	scopes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
+	if err != nil {
+		return fmt.Errorf("store: list connections: %w", err)
+	}
+	for _, scope := range scopes {
+		err := d.store.App(scope).snapshot(ctx, func(ctx context.Context, tx appTx) error {
+			connections, err := collect(ctx, tx, allConnections, readConnection)
+			if err != nil {
+				return err
+			}
+			for _, c := range connections {
+				visit(c.SealedKey)
+				for _, s := range c.Secrets {
+					visit(s.Sealed)
+				}
+			}
+			return nil
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
