@@ -62,7 +62,8 @@ const (
 	UnaskedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
 	ExtraSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
 	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
-	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the balance: it was left out
+	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
+	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
 	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
 	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
 )
