@@ -55,7 +55,7 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 	if ctx.Err() != nil { // the caller's time ended with the last attempt
 		return busy(ctx)
 	}
-	return work(ctx, fence)
+	return c.renewing(ctx, scope, fence, work)
 }
 
 // lease polls the lease until it gets it or waiting ends, at least once. The end of
