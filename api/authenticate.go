@@ -46,6 +46,9 @@ func (s *Server) authenticate(c *call) (err error) {
 // Authorize finds the application of a request outside of this interface that
 // comes with a key of it, one that works and has the permission.
 func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tenancy.Scope, error) {
+	if err := s.store.Clock().Trust(r.Context()); err != nil {
+		return tenancy.Scope{}, err
+	}
 	c := &call{ctx: r.Context(), route: route{permission: permission}, now: s.now()}
 	if err := s.address(c, r.Header); err != nil {
 		return tenancy.Scope{}, err

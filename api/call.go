@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -37,14 +38,18 @@ type call struct {
 func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		request := ec.Request()
-		ctx, cancel := context.WithTimeout(request.Context(), requestTimeout)
+		ctx, cancel := context.WithTimeout(request.Context(), r.timeout())
 		defer cancel()
-		c := &call{ctx: ctx, route: r, id: requestOf(ec), now: s.now()}
+		c := &call{ctx: ctx, route: r, id: requestOf(ec)}
 		ec.Set(callKey, c)
 		var err error
 		if c.path, err = pathParameters(ec); err != nil {
 			return err
 		}
+		if err := s.store.Clock().Trust(ctx); err != nil {
+			return err
+		}
+		c.now = s.now()
 		if err := s.address(c, request.Header); err != nil {
 			return err
 		}
@@ -59,6 +64,14 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		}
 		return writeJSON(ec, out.status, out.body)
 	}
+}
+
+// timeout is how long a request of the route may take.
+func (r route) timeout() time.Duration {
+	if r.batched {
+		return batchedTimeout
+	}
+	return requestTimeout
 }
 
 func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) {

@@ -44,7 +44,7 @@ func openShop(t testing.TB) *shop {
 			s.tee.judgeWebhook(body)
 			return nil
 		},
-		Settle: func(context.Context, ids.ID) error { return nil },
+		Settle: func(context.Context, ids.ID) error { return nil }, Now: time.Now,
 		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	handler = s.server.Handler()
