@@ -68,7 +68,10 @@ func (c *call) keyName() keyName { return keyName{c.scope.AppID, c.keyID} }
 // Authorize finds the application of a request outside of this interface that
 // comes with a key of it, one that works and has the permission.
 func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tenancy.Scope, error) {
-	ctx, cancel := detach(r.Context())
+	if err := s.store.Clock().Trust(r.Context()); err != nil {
+		return tenancy.Scope{}, err
+	}
+	ctx, cancel := detach(r.Context(), requestTimeout)
 	defer cancel()
 	c := &call{ctx: ctx, route: route{permission: permission}, now: s.now()}
 	if err := s.address(c, r); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -37,14 +38,18 @@ type call struct {
 func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		request := ec.Request()
-		ctx, cancel := detach(request.Context())
+		ctx, cancel := detach(request.Context(), r.timeout())
 		defer cancel()
-		c := &call{ctx: ctx, route: r, id: requestOf(ec), now: s.now()}
+		c := &call{ctx: ctx, route: r, id: requestOf(ec)}
 		ec.Set(callKey, c)
 		var err error
 		if c.path, err = pathParameters(ec); err != nil {
 			return err
 		}
+		if err := s.store.Clock().Trust(ctx); err != nil {
+			return err
+		}
+		c.now = s.now()
 		if err := s.address(c, request); err != nil {
 			return err
 		}
@@ -67,8 +72,16 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 // detach gives a request a deadline of its own. A caller that hangs up does not
 // cancel its queries: pgx closes the connection of a cancelled query, so callers
 // that hang up could use up the pool.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+// timeout is how long a request of the route may take.
+func (r route) timeout() time.Duration {
+	if r.batched {
+		return batchedTimeout
+	}
+	return requestTimeout
 }
 
 func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) {

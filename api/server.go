@@ -17,7 +17,11 @@ import (
 
 const (
 	// How long one request may take, waiting for the database included.
-	requestTimeout     = 15 * time.Second
+	requestTimeout = 15 * time.Second
+	// How long an event or a check may take: authentication, queue and transaction
+	// together.
+	batchedTimeout     = 10 * time.Second
+	readyTimeout       = 3 * time.Second
 	defaultMaxInFlight = 4096
 )
 
@@ -27,7 +31,7 @@ type Options struct {
 	Usage   *store.Usage
 	Cashier *cashier.Cashier
 	Log     *slog.Logger
-	// Now is the clock, in milliseconds since 1970.
+	// Now is the clock, in milliseconds since 1970; the database's when nil.
 	Now func() int64
 	// CursorKey seals cursors. Nodes on one database share it.
 	CursorKey []byte
@@ -95,7 +99,7 @@ func New(o Options) (*Server, error) {
 		o.LogsRequest = func(int) bool { return true }
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = o.Store.Clock().Now
 	}
 	return &Server{
 		store:     o.Store,
@@ -149,13 +153,16 @@ func (s *Server) StartDrain() { s.draining.Store(true) }
 
 func (s *Server) readyz(ec echo.Context) error {
 	if s.draining.Load() {
-		return ec.String(http.StatusServiceUnavailable, "stopping\n")
+		return ec.String(http.StatusServiceUnavailable, "not ready: the server is stopping\n")
 	}
-	ctx, cancel := detach(ec.Request().Context())
+	ctx, cancel := detach(ec.Request().Context(), readyTimeout)
 	defer cancel()
-	if err := s.store.Ready(ctx); err != nil {
-		s.log.Warn("not ready", "cause", err)
-		return ec.String(http.StatusServiceUnavailable, "not ready\n")
+	ready := s.store.Ready
+	if s.usage != nil {
+		ready = s.usage.Ready // which logs why not
+	}
+	if err := ready(ctx); err != nil {
+		return ec.String(http.StatusServiceUnavailable, "not ready: "+store.Reason(err)+"\n")
 	}
 	return ec.String(http.StatusOK, "ready\n")
 }

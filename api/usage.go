@@ -89,7 +89,9 @@ func (s *Server) trackUsage(c *call) (reply, error) {
 
 // use is what both operations have in common.
 func (c *call) use() store.Use {
+	deadline, _ := c.ctx.Deadline()
 	return store.Use{
+		Deadline:   deadline,
 		Scope:      c.scope,
 		KeyID:      c.key.ID,
 		Identity:   c.body.Text("identity"),

@@ -32,6 +32,9 @@ const (
 
 // New makes an identifier that sorts after the earlier ones of this process.
 func New() ID {
+	if now := clock.Load(); now != nil {
+		return newAt((*now)())
+	}
 	return ID(uuid.Must(uuid.NewV7()))
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// connectTimeout bounds one attempt to connect at start, unless the address says
+// startConnectTimeout bounds one attempt to connect at start, unless the address says
 // connect_timeout.
-const connectTimeout = 10 * time.Second
+const startConnectTimeout = 10 * time.Second
 
 // parseAddress reads DATABASE_URL for one connection.
 func parseAddress(address string) (*pgx.ConnConfig, error) {
@@ -29,7 +29,7 @@ func parseAddress(address string) (*pgx.ConnConfig, error) {
 		return nil, addressError(err)
 	}
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
+		config.ConnectTimeout = startConnectTimeout
 	}
 	return config, nil
 }

@@ -10,27 +10,34 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Ready reports why requests cannot be served now, or nil: the database must
+// Ready reports why the schema does not fit this binary, or nil: the database must
 // answer and know every migration that this binary was built with.
-func (s *Store) Ready(ctx context.Context) error {
-	applied, err := s.appliedMigrations(ctx)
+func (s *Store) Ready(ctx context.Context) error { return checkSchema(ctx, s.pool) }
+
+// querier is a pool, or one connection of it.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func checkSchema(ctx context.Context, on querier) error {
+	applied, err := appliedMigrations(ctx, on)
 	if err != nil {
-		return fmt.Errorf("store: the database does not answer: %w", err)
+		return &notReady{"the database does not answer", err}
 	}
 	missing, err := missingMigrations(applied)
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("store: the schema lacks the migrations %s: run 'purser migrate'", strings.Join(missing, ", "))
+		return &notReady{sentence: fmt.Sprintf("the schema lacks the migrations %s: run 'purser migrate'", strings.Join(missing, ", "))}
 	}
 	return nil
 }
 
 // appliedMigrations is empty where nothing was migrated yet: then there is no
 // table of them, or none that we may read.
-func (s *Store) appliedMigrations(ctx context.Context) (applied []string, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT name FROM schema_migrations`)
+func appliedMigrations(ctx context.Context, on querier) (applied []string, err error) {
+	rows, err := on.Query(ctx, `SELECT name FROM schema_migrations`)
 	if err == nil {
 		applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}
@@ -39,6 +46,41 @@ func (s *Store) appliedMigrations(ctx context.Context) (applied []string, err er
 		return nil, nil
 	}
 	return applied, err
+}
+
+// Connections is how many connections a node may open, and how many the database
+// has.
+type Connections struct {
+	Need     int // of this node
+	Max      int // max_connections
+	Reserved int // for superusers and other reserved roles
+	Used     int // by other programs and nodes now
+}
+
+// Connections compares this node's need with what the database has.
+func (s *Store) Connections(ctx context.Context) (Connections, error) {
+	c := Connections{Need: int(s.pool.Config().MaxConns) + UsageConns}
+	err := s.pool.QueryRow(ctx, `
+		SELECT current_setting('max_connections')::int,
+			current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true), '0')::int,
+			coalesce(sum(numbackends), 0)::int
+		FROM pg_stat_database`).Scan(&c.Max, &c.Reserved, &c.Used)
+	if err != nil {
+		return c, fmt.Errorf("store: counting the database's connections: %w", err)
+	}
+	c.Used = max(0, c.Used-int(s.pool.Stat().TotalConns()))
+	return c, nil
+}
+
+// Shortage says in one sentence that the database has fewer connections than this
+// node may open, or nothing.
+func (c Connections) Shortage() string {
+	free := c.Max - c.Reserved - c.Used
+	if free >= c.Need {
+		return ""
+	}
+	return fmt.Sprintf("this node opens up to %d database connections, and the database has %d left (max_connections %d, %d reserved, %d in use): raise max_connections or lower PURSER_DB_CONNS",
+		c.Need, max(0, free), c.Max, c.Reserved, c.Used)
 }
 
 // CheckDurable refuses a server that may lose what it has acknowledged.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -23,19 +24,34 @@ import (
 const appRole = "purser_app"
 
 const (
-	defaultMaxConns = 16
+	// DefaultConns is how many connections a store opens at most, without those of the
+	// hot path.
+	DefaultConns = 16
+	// Connections that requests opened and no longer need are closed after this time:
+	// the database's connections are shared with other nodes and programs.
+	connIdleTime    = time.Minute
+	connHealthCheck = 15 * time.Second
+	// Opening a connection, and asking one whether it still works, may take so long. A
+	// server that is silent occupies a place in the pool no longer than this.
+	connectTimeout = 5 * time.Second
+	pingTimeout    = 2 * time.Second
 	// How many keys a node remembers the application of.
 	rememberedKeys = 10_000
 )
 
 // Options tune a store. The zero value is good for tests and small servers.
 type Options struct {
-	MaxConns int // of the pool; 16 when zero
+	MaxConns int          // of the pool; DefaultConns when zero
+	MinConns int          // that the pool keeps open
+	Machine  Machine      // the clocks of the node; those of the machine when nil
+	Log      *slog.Logger // nil for silence
 }
 
 // Store is a pool of connections that serve as the application role.
 type Store struct {
 	pool     *pgxpool.Pool
+	clock    *Clock
+	stop     func() // ends what runs in the background
 	bun      *bun.DB
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
 	memories sync.Map // of every Usage that is open on it
@@ -52,9 +68,21 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err != nil {
 		return nil, fmt.Errorf("store: the database address cannot be read: %w", withoutPassword(err))
 	}
-	config.MaxConns = int32(o.MaxConns)
 	if o.MaxConns == 0 {
-		config.MaxConns = defaultMaxConns
+		o.MaxConns = DefaultConns
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	config.MaxConns, config.MinConns = int32(o.MaxConns), int32(o.MinConns)
+	config.MaxConnIdleTime, config.HealthCheckPeriod, config.PingTimeout = connIdleTime, connHealthCheck, pingTimeout
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	clock := newClock(o.Machine)
+	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+		clock.connected()
+		return nil
 	}
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = "purser"
@@ -69,30 +97,42 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("store: the database does not answer: %w", err)
-	}
 	addrs, err := lru.New[[32]byte, KeyAddress](rememberedKeys)
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return &Store{
+	s := &Store{
 		pool:     pool,
+		clock:    clock,
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(pool), pgdialect.New()),
 		keyAddrs: addrs,
 		figures:  newFigures(),
-	}, nil
+	}
+	clock.conns.Store(pool)
+	if err := s.measureClock(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("store: the database does not answer: %w", err)
+	}
+	background, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.keepClock(background, o.Log) })
+	s.stop = func() { cancel(); running.Wait() }
+	return s, nil
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
 // Close ends every connection, after those in use are given back.
 func (s *Store) Close() {
+	s.stop()
 	_ = s.bun.Close() // a view of the pool: nothing of its own to lose
 	s.pool.Close()
 }
+
+// Clock is the database's clock: the time that decides about money, keys and
+// sessions, the same on every node.
+func (s *Store) Clock() *Clock { return s.clock }
 
 // App is the only door to the rows of an application.
 func (s *Store) App(scope tenancy.Scope) App { return App{store: s, scope: scope} }

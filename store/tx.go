@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
 	"purser/metering"
@@ -72,7 +73,7 @@ func (a App) attempt(ctx context.Context, work func(context.Context, appTx) erro
 	}
 	// The pool ends a connection that comes back inside a transaction, so neither
 	// an error nor a panic hands its setting to the next request.
-	defer pooled.Release()
+	defer release(pooled)
 	conn := pooled.Conn()
 	if err := begin(ctx, conn, a.scope.AppID); err != nil {
 		return fmt.Errorf("store: begin: %w", err)
@@ -87,6 +88,17 @@ func (a App) attempt(ctx context.Context, work func(context.Context, appTx) erro
 	}
 	a.store.figures.noteEntries(a.scope, posted)
 	return nil
+}
+
+// release returns a connection to its pool. A closed one leaves the pool at once: its
+// cleanup takes up to 15 s when the server is silent, and would occupy a place for
+// as long.
+func release(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		conn.Hijack()
+		return
+	}
+	conn.Release()
 }
 
 // begin opens a transaction and names its application to the row-level policies,

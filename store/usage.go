@@ -2,21 +2,17 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
 	"purser/metering"
 	"purser/tenancy"
 )
 
-// useDeadline is how long a use may wait and be retried. It is the use's own: the
-// caller's going away changes nothing once a batch has it.
+// useDeadline is how long a use may wait and be retried, unless its own deadline is
+// earlier. A caller that disconnects changes nothing once a batch has it.
 const useDeadline = 10 * time.Second
 
 // Use is a request to use a feature, or to ask whether it may be used. The feature
@@ -26,6 +22,7 @@ type Use struct {
 	KeyID      ids.ID
 	Identity   string
 	FeatureKey string
+	Deadline   time.Time // of the request; zero for none but the engine's own
 	metering.Use
 }
 
@@ -41,6 +38,20 @@ type pending struct {
 	err      error
 	failure  error // of the last try; nil when there was none yet
 	done     chan struct{}
+	state    atomic.Int32
+}
+
+// Who answers a use: until a batch takes it, its caller may give it up.
+const (
+	queued = iota
+	taken
+	abandoned
+)
+
+// takeOver makes a batch responsible for the use, or reports that its caller has
+// given it up.
+func (p *pending) takeOver() bool {
+	return p.state.CompareAndSwap(queued, taken) || p.state.Load() == taken
 }
 
 // reset makes a use ready for another try.
@@ -49,7 +60,7 @@ func (p *pending) reset() { p.decision, p.settled, p.err = metering.Decision{}, 
 // UsageOptions tune the engine's store. The zero value is good.
 type UsageOptions struct {
 	Log *slog.Logger
-	// Now is the clock, in milliseconds since 1970.
+	// Now is the clock, in milliseconds since 1970; the database's when nil.
 	Now func() int64
 }
 
@@ -57,53 +68,40 @@ type UsageOptions struct {
 // its statements are prepared, its connections its own.
 type Usage struct {
 	store  *Store
-	reads  *pgxpool.Pool
-	writes *pgxpool.Pool
+	reads  *hotPool
+	writes *hotPool
 	log    *slog.Logger
-	now    func() int64
+	now    func() (int64, error)
 	tracks *lane
 	checks *lane
 	memory *memory
+	ready  *readiness
 
 	useDeadline, batchTimeout time.Duration // tests have less patience
 
-	conflicts, ahead, splits, differing atomic.Int64
+	conflicts, ahead, splits, differing, borrowed atomic.Int64
 }
-
-// Connections of the hot path. Writing has one of its own, so that its caches in
-// Postgres stay warm; reading has one for the lane of checks and one for what the
-// next batch will need. Each has a spare for a moment of reconnecting.
-const (
-	writeConns = 2
-	readConns  = 3
-)
 
 // OpenUsage starts the engine's store beside an open store.
 func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
-	config := s.pool.Config()
-	config.MinConns = 0
-	config.AfterConnect = prepareAll
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	// Plans are made once for a connection. Left to itself, Postgres finds a plan for
-	// the three rows at hand cheaper than one for any number, and makes it each time.
-	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	u := &Usage{store: s, log: o.Log, now: o.Now, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
-	config.MaxConns = writeConns
+	u := &Usage{store: s, log: o.Log, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
 	var err error
-	if u.writes, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+	if u.writes, err = s.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
+		return nil, err
 	}
-	config = config.Copy()
-	config.MaxConns = readConns
-	if u.reads, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+	if u.reads, err = s.openHotPool(ctx, keptReadConns, &u.borrowed); err != nil {
+		u.writes.Close()
+		return nil, err
 	}
+	s.clock.conns.Store(u.writes.Pool)
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
-	if u.now == nil {
-		u.now = func() int64 { return time.Now().UnixMilli() }
+	u.now = s.clock.Read
+	if o.Now != nil {
+		u.now = func() (int64, error) { return o.Now(), nil }
 	}
+	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(processStart) }, log: u.log}
 	u.tracks = newLane(u, u.track)
 	u.checks = newLane(u, u.check)
 	s.memories.Store(u.memory, true)
@@ -115,9 +113,13 @@ func (u *Usage) Close() {
 	u.tracks.drain()
 	u.checks.drain()
 	u.store.memories.Delete(u.memory)
+	u.store.clock.conns.CompareAndSwap(u.writes.Pool, u.store.pool)
 	u.writes.Close()
 	u.reads.Close()
 }
+
+// Clock is the database's.
+func (u *Usage) Clock() *Clock { return u.store.clock }
 
 // UsageStats counts what the hot path has done since it was opened.
 type UsageStats struct {
@@ -125,6 +127,7 @@ type UsageStats struct {
 	Ahead     int64 // uses whose wallet was read while the batch before them was written
 	Splits    int64 // batches that had to be halved: each is a bug to look for
 	Differing int64 // repeated events that said something else than the first
+	Borrowed  int64 // transactions on a connection of the store's pool, for want of an own one
 	Waiting   int   // uses and checks in the queues now
 }
 
@@ -135,6 +138,7 @@ func (u *Usage) Stats() UsageStats {
 		Ahead:     u.ahead.Load(),
 		Splits:    u.splits.Load(),
 		Differing: u.differing.Load(),
+		Borrowed:  u.borrowed.Load(),
 		Waiting:   u.tracks.waiting() + u.checks.waiting(),
 	}
 }
@@ -164,6 +168,9 @@ func (u *Usage) submit(l *lane, use Use) (metering.Decision, error) {
 
 func (u *Usage) settle(l *lane, p *pending) (metering.Decision, error) {
 	p.deadline, p.done = time.Now().Add(u.useDeadline), make(chan struct{}, 1)
+	if own := p.Use.Deadline; !own.IsZero() && own.Before(p.deadline) {
+		p.deadline = own
+	}
 	if err := l.submit(p); err != nil {
 		return metering.Decision{}, err
 	}

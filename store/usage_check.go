@@ -72,7 +72,10 @@ type glimpse struct {
 // checkFromMemory answers the checks that can be answered from memory, once the
 // stored versions are seen to be the remembered ones, and gives back the others.
 func (u *Usage) checkFromMemory(uses []*pending) (rest []*pending) {
-	now := u.now()
+	now, err := u.now()
+	if err != nil {
+		return uses
+	}
 	glimpses, rest := u.memory.glimpses(uses, now)
 	if len(glimpses) == 0 {
 		return uses
@@ -82,7 +85,7 @@ func (u *Usage) checkFromMemory(uses []*pending) (rest []*pending) {
 		known[i] = g.use
 	}
 	var seen sighting
-	err := u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) (err error) {
+	err = u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) (err error) {
 		seen, err = sight(ctx, conn, batches)
 		return err
 	})

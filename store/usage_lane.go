@@ -1,9 +1,11 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // lane works off uses, one batch at a time. While a batch is under way, what
@@ -36,17 +38,49 @@ func (l *lane) submit(p *pending) error {
 	}
 	if l.busy {
 		l.mu.Unlock()
-		<-p.done
-		return nil
+		return await(p)
 	}
 	l.busy = true
 	batch := l.queue.take()
 	l.mu.Unlock()
 	l.settle(batch)
 	l.handOn()
-	<-p.done
-	return nil
+	return await(p)
 }
+
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
+
+// await waits until the use is settled or its time is over. What no batch has taken
+// by then was certainly not recorded; of anything else the outcome is unknown.
+func await(p *pending) error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	timer := timers.Get().(*time.Timer)
+	timer.Reset(time.Until(p.deadline))
+	defer func() {
+		timer.Stop()
+		timers.Put(timer)
+	}()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+	}
+	if p.state.CompareAndSwap(queued, abandoned) {
+		return errOverloaded
+	}
+	select {
+	case <-p.done: // at the last moment
+		return nil
+	default:
+		return errOutOfTime
+	}
+}
+
+var errOutOfTime = errors.New("store: out of time while a batch is under way")
 
 // handOn gives the lane to its own goroutine when more has arrived.
 func (l *lane) handOn() {

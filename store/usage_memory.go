@@ -18,7 +18,10 @@ import (
 // epoch and every wallet's version, and fails as a whole when one has moved. A
 // refusal never comes from memory.
 func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
-	now := u.now() // one for all: what is enough for this moment is not for the next
+	now, err := u.now() // one for all: what is enough for this moment is not for the next
+	if err != nil {
+		return uses
+	}
 	known, rest := u.memory.part(uses, now)
 	missing := u.memory.missing(rest)
 	switch {
@@ -36,7 +39,7 @@ func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
 		return uses
 	}
 	var batches []*appBatch
-	err := u.inTransaction(u.writes, known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
+	err = u.inTransaction(u.writes, known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
 		batches = parts
 		return u.remembered(ctx, conn, parts, now)
 	})

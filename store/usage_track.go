@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
 )
@@ -51,7 +50,7 @@ type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
 //
 // Every try has the ids of the first. So when the reply to a COMMIT was lost, the
 // next try finds what was committed, and knows it for its own.
-func (u *Usage) untilSettled(on *pgxpool.Pool, uses []*pending, try attempt) {
+func (u *Usage) untilSettled(on *hotPool, uses []*pending, try attempt) {
 	taken := 0
 	for tries := 1; len(uses) > 0; tries++ {
 		if uses = u.dropExpired(uses); len(uses) == 0 {
@@ -88,13 +87,15 @@ func pause(tries int) {
 	time.Sleep(rand.N(min(batchPause*time.Duration(tries), maxBatchPause)))
 }
 
-// dropExpired answers uses whose time is over. Nothing was done with those that
-// were never tried; the others may have been committed.
+// dropExpired answers uses whose time is over, and drops those that their callers
+// have given up. Nothing was done with those that were never tried; the others may
+// have been committed.
 func (u *Usage) dropExpired(uses []*pending) []*pending {
 	now := time.Now()
 	kept := uses[:0:0]
 	for _, p := range uses {
 		switch {
+		case !p.takeOver():
 		case now.Before(p.deadline):
 			kept = append(kept, p)
 		case p.failure == nil:
@@ -106,26 +107,46 @@ func (u *Usage) dropExpired(uses []*pending) []*pending {
 	return kept
 }
 
-// inTransaction runs one try of a batch on a connection of the hot path.
-func (u *Usage) inTransaction(on *pgxpool.Pool, uses []*pending, try attempt) (err error) {
+// tryDeadline is when a try of the batch ends: no later than the last of its uses. A
+// use whose deadline is earlier is answered then by its caller.
+func (u *Usage) tryDeadline(uses []*pending) time.Time {
+	var last time.Time
+	for _, p := range uses {
+		if p.deadline.After(last) {
+			last = p.deadline
+		}
+	}
+	if limit := time.Now().Add(u.batchTimeout); limit.Before(last) {
+		return limit
+	}
+	return last
+}
+
+// inTransaction runs one try of a batch on a connection of the hot path. Without a
+// clock that can be trusted nothing is tried.
+func (u *Usage) inTransaction(on *hotPool, uses []*pending, try attempt) (err error) {
 	defer func() {
 		for _, p := range uses {
 			p.failure = err
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), u.batchTimeout)
+	ctx, cancel := context.WithDeadline(context.Background(), u.tryDeadline(uses))
 	defer cancel()
-	pooled, err := on.Acquire(ctx)
+	conn, err := on.acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("store: no connection: %w", err)
+		return err
 	}
-	defer pooled.Release()
+	defer release(conn)
+	now, err := u.now()
+	if err != nil {
+		return err
+	}
 	for _, p := range uses {
 		p.reset()
 	}
-	err = try(ctx, pooled.Conn(), byApplication(uses), u.now())
+	err = try(ctx, conn.Conn(), byApplication(uses), now)
 	if err != nil {
-		rollback(ctx, pooled.Conn())
+		rollback(ctx, conn.Conn())
 	}
 	return err
 }

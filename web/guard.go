@@ -61,6 +61,11 @@ func (v *visit) answer(r route) (answer, error) {
 	if err := v.site.crossOrigin.Check(v.request()); err != nil {
 		return answer{}, fault.Newf(fault.PermissionDenied, "The request came from another site. Nothing was done with it.")
 	}
+	if v.isSignedIn() || r.method != http.MethodGet {
+		if err := v.site.store.Clock().Trust(v.context); err != nil {
+			return answer{}, err
+		}
+	}
 	if err := v.identify(r); err != nil {
 		if errors.Is(err, errNotSignedIn) {
 			return v.toLogin(), nil

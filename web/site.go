@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
@@ -32,7 +31,7 @@ type Options struct {
 	// Usage answers why a use is denied. Without it nobody can ask.
 	Usage *store.Usage
 	Log   *slog.Logger
-	// Now is the server's clock, in milliseconds since 1970.
+	// Now is the clock, in milliseconds since 1970; the database's when nil.
 	Now func() int64
 	// Vault seals the seeds of authenticators.
 	Vault *vault.Vault
@@ -92,7 +91,7 @@ func New(options Options) *Site {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.now == nil {
-		s.now = func() int64 { return time.Now().UnixMilli() }
+		s.now = func() int64 { return s.store.Clock().Now() }
 	}
 	s.sessions = newSessions(s.store.Entrance(), s.server.Address, s.https, s.now)
 	return s

@@ -54,7 +54,7 @@ type Options struct {
 	StripeTransport  http.RoundTripper
 
 	Log *slog.Logger
-	Now func() time.Time // the real clock; time.Now when nil
+	Now func() time.Time // the real clock; the database's when nil
 }
 
 // Sandbox is how to reach an application's world in the sandbox.
@@ -89,7 +89,7 @@ func New(options Options) (*Cashier, error) {
 		return nil, fmt.Errorf("cashier: an option is missing")
 	}
 	if options.Now == nil {
-		options.Now = time.Now
+		options.Now = options.Store.Clock().Time
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
 	clients, err := lru.New[clientName, *stripe.Client](rememberedClients)
@@ -101,6 +101,9 @@ func New(options Options) (*Cashier, error) {
 
 // Now is the application's time: the real one, or where its sandbox has got to.
 func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
+	if err := c.options.Store.Clock().Trust(ctx); err != nil {
+		return 0, err
+	}
 	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	return c.realNow() + offset, err
 }

@@ -36,7 +36,7 @@ type Options struct {
 	Settle func(ctx context.Context, app ids.ID) error
 
 	Log    *slog.Logger
-	Now    func() time.Time // the real clock; time.Now when nil
+	Now    func() time.Time // the real clock, the same on every node
 	Random io.Reader        // crypto/rand when nil
 }
 
@@ -52,14 +52,11 @@ type Server struct {
 
 // New makes the sandbox. Run must be running for webhooks to leave by themselves.
 func New(options Options) *Server {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
 	if options.Random == nil {
 		options.Random = rand.Reader
 	}
 	if len(options.Secret) < 32 || options.Documents == nil || options.Admits == nil || options.Authorize == nil ||
-		options.Deliver == nil || options.Settle == nil || options.Log == nil {
+		options.Deliver == nil || options.Now == nil || options.Settle == nil || options.Log == nil {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")

@@ -27,7 +27,7 @@ const (
 	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
 )
 
-var mutants = slices.Concat(usageMutants, moneyMutants, startMutants)
+var mutants = slices.Concat(usageMutants, moneyMutants, startMutants, databaseMutants)
 
 // Bugs in how uses are charged, and in the walls around them.
 var usageMutants = []mutant{
@@ -43,8 +43,8 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "acknowledge before the commit is flushed",
-		changes: []change{once("store/usage.go", "\tconfig.AfterConnect = prepareAll\n",
-			"\tconfig.AfterConnect = prepareAll\n\tconfig.ConnConfig.RuntimeParams[\"synchronous_commit\"] = \"off\"\n")},
+		changes: []change{once("store/usage_conns.go", "\tconfig.MaxConnLifetime = 0 // no end\n",
+			"\tconfig.MaxConnLifetime = 0\n\tconfig.ConnConfig.RuntimeParams[\"synchronous_commit\"] = \"off\"\n")},
 		pkg: "./cmd/purser", tests: "TestCrashesLoseAndDoubleNothing",
 	},
 	{

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"purser/store"
 )
 
 // config is every setting, read once. The environment gives it, flags override it.
@@ -22,7 +24,9 @@ type config struct {
 	databaseURL string
 	baseURL     string
 	metricsAddr string
-	rateLimit   float64
+	// databaseConns is how many database connections this node opens at most.
+	databaseConns int
+	rateLimit     float64
 	// drain is how long SIGTERM leaves the listener open while /readyz answers 503.
 	drain time.Duration
 	// memoryLimit is of the process in bytes; 0 for none.
@@ -42,13 +46,18 @@ const (
 	defaultRateLimit = 1000
 	defaultDrain     = 5 * time.Second
 	maxDrain         = 10 * time.Minute
-	minSecretKey     = 32
+	// Beside the hot path, a few connections are for requests and background jobs.
+	defaultDatabaseConns = store.DefaultConns + store.UsageConns
+	minDatabaseConns     = store.UsageConns + 3
+	maxDatabaseConns     = 1000
+	minSecretKey         = 32
 )
 
 // settings maps each variable to where it goes. Another one that starts with
 // PURSER_ is a mistake, and is named.
 var settings = map[string]func(*config, string) error{
 	"DATABASE_URL":        func(c *config, v string) error { c.databaseURL = v; return nil },
+	"PURSER_DB_CONNS":     (*config).setDatabaseConns,
 	"PURSER_ADDR":         func(c *config, v string) error { c.addr = v; return nil },
 	"PURSER_DATA":         func(c *config, v string) error { c.data = v; return nil },
 	"PURSER_BASE_URL":     (*config).setBaseURL,
@@ -73,7 +82,7 @@ var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
 // be secrets.
 func readConfig(environ []string) (config, error) {
 	c := config{
-		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit,
+		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, databaseConns: defaultDatabaseConns,
 		drain: defaultDrain, memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections,
 		logLevel: slog.LevelInfo, logSuccesses: defaultRequestLines, logRefusals: defaultRequestLines,
 	}
@@ -144,6 +153,15 @@ func (c *config) setRateLimit(value string) error {
 		return errors.New("must be a whole number of requests a second, 0 for no limit")
 	}
 	c.rateLimit = float64(limit)
+	return nil
+}
+
+func (c *config) setDatabaseConns(value string) error {
+	conns, err := strconv.Atoi(value)
+	if err != nil || conns < minDatabaseConns || conns > maxDatabaseConns {
+		return fmt.Errorf("must be a whole number of database connections, from %d to %d", minDatabaseConns, maxDatabaseConns)
+	}
+	c.databaseConns = conns
 	return nil
 }
 

@@ -15,7 +15,10 @@ func TestReadConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: 1000, drain: 5 * time.Second, memoryLimit: 512 << 20, maxConnections: 10_000, logSuccesses: 10, logRefusals: 10}
+		want := config{
+			addr: "127.0.0.1:8080", data: "./data", databaseConns: 21, rateLimit: 1000, drain: 5 * time.Second,
+			memoryLimit: 512 << 20, maxConnections: 10_000, logSuccesses: 10, logRefusals: 10,
+		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
 		}
@@ -26,14 +29,14 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_ADDR=:9", "PURSER_DATA=/d", "DATABASE_URL=postgres://x", "PURSER_BASE_URL=https://p.example/",
 			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
 			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_DRAIN=1m", "PURSER_MEMORY_LIMIT=2GiB", "PURSER_MAX_CONNECTIONS=7", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
-			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors",
+			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=8",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := config{
 			addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, previousKey: key + "0", metricsAddr: "127.0.0.1:9090", drain: time.Minute,
-			memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
+			databaseConns: 8, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
 			trustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		}
 		if !reflect.DeepEqual(c, want) {
@@ -67,6 +70,9 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_MAX_CONNECTIONS=0",
 		"PURSER_MAX_CONNECTIONS=few",
 		"PURSER_RATE_LIMIT=-1",
+		"PURSER_DB_CONNS=7",
+		"PURSER_DB_CONNS=1001",
+		"PURSER_DB_CONNS=a few",
 		"PURSER_RATE_LIMIT=1.5",
 		"PURSER_RATE_LIMIT=many",
 		"PURSER_SECRET_KEY=short",

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 
+	"purser/ids"
 	"purser/store"
 	"purser/store/embedded"
 )
@@ -40,9 +41,10 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database,
 	if err = store.Prepare(ctx, db.address, log); err != nil {
 		return nil, err
 	}
-	if db.Store, err = store.Open(ctx, db.address, store.Options{}); err != nil {
+	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log}); err != nil {
 		return nil, err
 	}
+	ids.UseClock(db.Clock().Nanos)
 	return db, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"purser/api"
 	"purser/cmd/purser/demo"
@@ -24,7 +23,7 @@ func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Usage
 		Store:     db,
 		BaseURL:   c.baseURL,
 		Transport: payments.within(app),
-		Now:       func() int64 { return time.Now().UnixMilli() },
+		Now:       db.Clock().Now,
 		Begin: func() {
 			fmt.Fprintln(out, "Making the demo, with five weeks of its customers' lives. This takes some seconds…")
 		},

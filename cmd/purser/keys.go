@@ -47,9 +47,7 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	now := time.Now().UnixMilli()
-	spec, org, err := order.spec(now)
-	if err != nil {
+	if _, _, err := order.spec(0); err != nil {
 		return err
 	}
 	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
@@ -57,6 +55,11 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
+	now := db.Clock().Now()
+	spec, org, err := order.spec(now)
+	if err != nil {
+		return err
+	}
 	if spec.App, err = db.Directory().ProvisionApplication(ctx, org, spec.App); err != nil {
 		return err
 	}

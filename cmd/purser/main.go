@@ -50,6 +50,7 @@ Settings come from the environment:
   PURSER_METRICS_ADDR
                      a private address for Prometheus' /metrics; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
+  PURSER_DB_CONNS    database connections to open at most, 21 when absent
   PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
                      else made and kept under the data folder
   PURSER_SECRET_KEY_PREVIOUS

@@ -61,6 +61,11 @@ func (m *metrics) watch(u *store.Usage) {
 		func(s store.UsageStats) int64 { return s.Splits })
 	counter("purser_usage_differing_repeats_total", "Repeated events that said something else than the first.",
 		func(s store.UsageStats) int64 { return s.Differing })
+	counter("purser_usage_borrowed_connections_total", "Transactions of the hot path on a connection of the general pool, because the database had none left.",
+		func(s store.UsageStats) int64 { return s.Borrowed })
+	m.registry.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far the clock of this node is ahead of the database's, which is the one that counts."},
+		func() float64 { return u.Clock().Offset().Seconds() }))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: "Uses and checks in the queues."},
 		func() float64 { return float64(u.Stats().Waiting) }))

@@ -60,6 +60,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
 		Settle:    p.cashier.Settle,
+		Now:       db.Clock().Time,
 		Log:       log,
 	})
 	return p, nil

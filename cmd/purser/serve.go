@@ -86,6 +86,13 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		}
 		return err
 	}
+	room, err := db.Connections(ctx)
+	if err != nil {
+		return err
+	}
+	if shortage := room.Shortage(); shortage != "" {
+		log.Warn(shortage)
+	}
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"purser/store"
 	"purser/tenancy"
@@ -77,5 +76,5 @@ func forPerson(ctx context.Context, flags *flag.FlagSet, args, environ []string,
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	return work(db, email, time.Now().UnixMilli())
+	return work(db, email, db.Clock().Now())
 }

@@ -34,6 +34,11 @@ func (p *Proxy) Struck(f Fault) int {
 	return p.struck[f]
 }
 
+// Silence makes a black hole of the server until it is lifted: nothing passes on any
+// connection, and new ones are accepted and never answered. A connection that met it
+// stays silent.
+func (p *Proxy) Silence(on bool) { p.silence.Store(on) }
+
 // Before runs something, once, when the next statement that contains the text is
 // about to go out. The statement waits for it.
 func (p *Proxy) Before(text string, do func()) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Proxy stands between clients and one Postgres.
@@ -17,6 +18,7 @@ type Proxy struct {
 	network  string // of the server
 	address  string
 	sessions sync.WaitGroup
+	silence  atomic.Bool
 
 	mu      sync.Mutex
 	plan    Plan

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -35,6 +36,10 @@ func (p *Proxy) serve(client net.Conn) {
 	if err != nil {
 		return
 	}
+	if p.silence.Load() {
+		_, _ = io.Copy(io.Discard, fromClient) // until the client gives up, or Close
+		return
+	}
 	server, err := net.Dial(p.network, p.address)
 	if err != nil {
 		return
@@ -65,6 +70,9 @@ func (s *session) carry(from *bufio.Reader, to net.Conn, look func(frame) (pass 
 			return
 		}
 		pass, more := look(f)
+		if s.proxy.silence.Load() {
+			s.silent.Store(true)
+		}
 		if s.silent.Load() {
 			continue
 		}

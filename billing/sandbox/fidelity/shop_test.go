@@ -44,8 +44,8 @@ func openShop(t testing.TB) *shop {
 			s.tee.judgeWebhook(body)
 			return nil
 		},
-		Settle: func(context.Context, ids.ID) error { return nil },
-		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Settle: func(context.Context, ids.ID) error { return nil }, Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	handler = s.server.Handler()
 	connection, err := s.server.Connect(t.Context(), s.app, "http://receiver.test/webhooks", []string{"*"})

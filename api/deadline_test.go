@@ -1,0 +1,19 @@
+package api
+
+import (
+	"context"
+	"testing"
+)
+
+func TestAnEventHasWhatIsLeftOfItsRequest(t *testing.T) {
+	t.Parallel()
+	if limit := (route{batched: true}).timeout(); limit != batchedTimeout || limit >= requestTimeout {
+		t.Errorf("an event may take %s", limit)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), batchedTimeout)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	if got := (&call{ctx: ctx}).use().Deadline; got != deadline {
+		t.Errorf("the engine may take until %s, and the request ends at %s", got, deadline)
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+// Bugs in how a node reads the time, keeps deadlines and judges its database.
+var databaseMutants = []mutant{
+	{
+		name:    "the node's clock instead of the database's",
+		changes: []change{once("store/clock.go", "\treturn r.at(monotonic) / 1e6, nil\n", "\treturn wall / 1e6, nil\n")},
+		pkg:     "./store", tests: "TestNodesWithWrongClocksChargeOnceADay|TestNodesWithWrongClocksAgreeOnExpiredKeys|TestNodesWithWrongClocksShareOneAllowance",
+	},
+	{
+		name:    "a clock that is trusted after the machine was suspended",
+		changes: []change{once("store/clock.go", "return (wall - monotonic).Abs() > maxClockJump", "return false")},
+		pkg:     "./store", tests: "TestNothingIsChargedWhileTheTimeIsUnknown",
+	},
+	{
+		name:    "a clock that is trusted however old its measurement is",
+		changes: []change{once("store/clock.go", "\tcase elapsed > maxClockAge:\n", "\tcase false:\n")},
+		pkg:     "./store", tests: "TestNothingIsChargedWhileTheTimeIsUnknown",
+	},
+	{
+		name:    "a try that outlasts the deadline of its uses",
+		changes: []change{once("store/usage_track.go", "limit.Before(last) {\n", "limit.After(last) {\n")},
+		pkg:     "./store", tests: "TestASilentDatabaseIsAnsweredByTheDeadline",
+	},
+	{
+		name:    "a use that was refused for lack of time is charged",
+		changes: []change{once("store/usage_track.go", "\t\tcase !p.takeOver():\n\t\tcase now.Before(p.deadline):\n", "\t\tcase !p.takeOver() || now.Before(p.deadline):\n")},
+		pkg:     "./store", tests: "TestAnExpiredUseIsAnsweredWhileItsBatchGoesOn",
+	},
+	{
+		name:    "the hot path does not borrow connections",
+		changes: []change{once("store/usage_conns.go", "\t\tif sqlState(err) == tooManyConnections {\n", "\t\tif false {\n")},
+		pkg:     "./store", tests: "TestFewConnectionsDoNotStopCharging",
+	},
+	{
+		name:    "ready without a write",
+		changes: []change{once("store/readiness.go", "\tif err != nil {\n\t\treturn unready(\"the database does not take writes\", err)\n", "\tif false {\n\t\treturn unready(\"the database does not take writes\", err)\n")},
+		pkg:     "./store", tests: "TestReadinessIsProvenByAWrite",
+	},
+}

@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/store"
+	"purser/store/embedded"
+	"purser/store/storetest"
+)
+
+// smallServer is a Postgres with 20 connections, fewer than one node may open.
+func smallServer(t *testing.T) (url string) {
+	t.Helper()
+	options := embedded.Options{Dir: storetest.DataDir(t)}
+	server, err := embedded.Start(t.Context(), options)
+	noError(t, err)
+	conn := connect(t, server.URL("postgres"))
+	exec(t, conn, `ALTER SYSTEM SET max_connections = 20`)
+	noError(t, conn.Close(t.Context()))
+	noError(t, server.Stop(context.Background()))
+	server, err = embedded.Start(t.Context(), options)
+	noError(t, err)
+	t.Cleanup(func() { noError(t, server.Stop(context.Background())) })
+	noError(t, store.Migrate(t.Context(), server.URL("postgres")))
+	return server.URL("postgres")
+}
+
+// hogs are other programs' connections.
+type hogs struct {
+	url   string
+	conns []*pgx.Conn
+}
+
+// takeAll connects until the server has no connection left.
+func (h *hogs) takeAll(t *testing.T) {
+	t.Helper()
+	for {
+		conn, err := pgx.Connect(t.Context(), h.url)
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == "53300" {
+			return
+		}
+		noError(t, err)
+		h.conns = append(h.conns, conn)
+	}
+}
+
+func (h *hogs) leave() {
+	for _, conn := range h.conns {
+		_ = conn.Close(context.Background())
+	}
+	h.conns = nil
+}
+
+func TestFewConnectionsDoNotStopCharging(t *testing.T) {
+	t.Parallel()
+	const events = 50
+	url := smallServer(t)
+	db, err := store.Open(t.Context(), url, store.Options{MinConns: 2})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	room, err := db.Connections(t.Context())
+	noError(t, err)
+	if shortage := room.Shortage(); room.Need != store.DefaultConns+store.UsageConns || !strings.Contains(shortage, "max_connections 20") {
+		t.Errorf("of %+v it says %q", room, shortage)
+	}
+	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{Now: func() int64 { return moment }})
+	noError(t, err)
+	n := node{db: db, usage: usage, close: sync.OnceFunc(usage.Close)}
+	t.Cleanup(n.close)
+	s := shop{nodes: []node{n}}.stocked(t)
+	s.credit(t, "ann", 1_000_000)
+	usage.HaveLessPatience(time.Minute, time.Minute)
+
+	others := hogs{url: url}
+	t.Cleanup(func() { others.leave() })
+	reading, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	t.Cleanup(func() { stop(); readers.Wait() })
+	for range 30 {
+		readers.Go(func() {
+			for reading.Err() == nil {
+				_, _ = s.Wallet(reading, "ann") // some get no connection: they are not the claim
+			}
+		})
+	}
+	soon(t, "the readers have connections", func() bool { return store.PoolOf(db).Stat().TotalConns() > 5 })
+	others.takeAll(t)
+
+	charge := func(when string) {
+		t.Helper()
+		for i := range events {
+			d, err := usage.Track(s.message("ann", when+numbered(" event", i)))
+			if answer(d, err) != "accepted" {
+				t.Fatalf("%s an event is %s: %v", when, answer(d, err), err)
+			}
+		}
+		soon(t, when+" the node is ready", func() bool { return usage.Ready(t.Context()) == nil })
+	}
+	charge("with no connection left")
+
+	// The engine loses its connections, and other programs take their places.
+	for range 3 {
+		var lost []uint32
+		for _, pool := range []interface {
+			AcquireAllIdle(context.Context) []*pgxpool.Conn
+		}{store.UsageWritesOf(usage), store.UsageReadsOf(usage)} {
+			for _, conn := range pool.AcquireAllIdle(t.Context()) {
+				lost = append(lost, conn.Conn().PgConn().PID())
+				conn.Release()
+			}
+		}
+		for _, pid := range lost {
+			exec(t, others.conns[0], `SELECT pg_terminate_backend($1, 60000)`, pid)
+		}
+		others.takeAll(t)
+	}
+	charge("after the connections were lost")
+	if usage.Stats().Borrowed == 0 {
+		t.Error("no connection was borrowed: other programs did not get those that were lost")
+	}
+
+	others.leave()
+	stop()
+	readers.Wait()
+	soon(t, "the engine has connections of its own again", func() bool {
+		return store.UsageWritesOf(usage).Stat().TotalConns() > 0 && store.UsageReadsOf(usage).Stat().TotalConns() > 1
+	})
+	charge("once there are connections again")
+	soundBooks(t, url, s.tenant)
+}
