@@ -45,7 +45,7 @@ func openShop(t testing.TB) *shop {
 			return nil
 		},
 		Settle: func(context.Context, ids.ID) error { return nil }, Now: time.Now,
-		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	handler = s.server.Handler()
 	connection, err := s.server.Connect(t.Context(), s.app, "http://receiver.test/webhooks", []string{"*"})
