@@ -169,6 +169,7 @@ func serveUntilDone(ctx context.Context, listener net.Listener, app http.Handler
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	log.Info("listening", "address", listener.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {
