@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,8 +61,12 @@ func startProduct(t *testing.T, settings ...string) product {
 	if p.greeting, err = readGreeting(stdout); err != nil {
 		t.Fatalf("the server did not start: %v\n%s", err, p.log.String())
 	}
-	if p.base = addressIn(p.greeting); p.base == "" {
-		t.Fatalf("the server does not say where it is: %s", p.greeting)
+	if p.base = addressIn(p.greeting); !strings.HasPrefix(p.base, "http://127.0.0.1:") {
+		// Behind a proxy it greets with its public address.
+		eventually(t, "the log says where the server listens", func() bool {
+			p.base = "http://" + listening.FindString(p.log.String())
+			return p.base != "http://"
+		})
 	}
 	go io.Copy(io.Discard, stdout)
 	return p
@@ -79,6 +84,9 @@ func readGreeting(stdout io.Reader) (greeting string, err error) {
 	}
 	return greeting, err
 }
+
+// listening is the server's address in its log.
+var listening = regexp.MustCompile(`\b127\.0\.0\.1:[0-9]+\b`)
 
 // addressIn is where a server says that it is, or empty.
 func addressIn(greeting string) string {

@@ -211,6 +211,7 @@ func serveUntilDone(ctx context.Context, listener *connections, app http.Handler
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	listener.bind(server)
+	log.Info("listening", "address", listener.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

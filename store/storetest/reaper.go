@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -96,7 +97,11 @@ func reap(task string) error {
 			lastSeen = touched.ModTime()
 		}
 		if time.Since(lastSeen) >= linger {
-			return remove(dir)
+			err := remove(dir)
+			// The garbage collector would close the file, and with it end the lock, while
+			// the folder is removed.
+			runtime.KeepAlive(alone)
+			return err
 		}
 		alone.Release()
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Println("ready", c.server.Home())
 	_, _ = io.Copy(io.Discard, os.Stdin) // until killed
+	runtime.KeepAlive(c)                 // with its lock, which ends when it is collected
 }
 
 func TestReaper(t *testing.T) {
