@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // settings are ours wherever they differ from Postgres's defaults, and wherever
@@ -37,6 +38,7 @@ shared_buffers = %[3]dMB
 effective_cache_size = %[4]dMB
 maintenance_work_mem = %[5]dMB
 work_mem = 8MB
+%[6]s
 
 # Short statements on a disk that seeks fast.
 jit = off
@@ -60,7 +62,8 @@ log_lock_waits = on
 // writeSettings replaces the file as a whole, so no crash leaves half of it.
 func (c *cluster) writeSettings(ctx context.Context, bin binaries, as account) error {
 	m := sizeFor(machineMemory())
-	text := fmt.Sprintf(settings, port, c.walCompression(ctx, bin, as), m.sharedBuffers, m.cache, m.maintenance)
+	text := fmt.Sprintf(settings, port, c.walCompression(ctx, bin, as), m.sharedBuffers, m.cache, m.maintenance,
+		sharedMemory("/dev/shm", minSharedMemory))
 	draft := c.path(confName + ".new")
 	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil {
 		return err
@@ -101,6 +104,21 @@ func (c *cluster) walCompression(ctx context.Context, bin binaries, as account) 
 		return "on"
 	}
 	return "lz4"
+}
+
+// minSharedMemory, in bytes, is room for the statistics and for parallel queries.
+const minSharedMemory = 256 << 20
+
+// sharedMemory is the setting for where Postgres keeps what its processes share for a
+// while. By default initdb chooses files in /dev/shm if it can make one there. Many
+// containers make it too small for more; then it is System V shared memory, which needs
+// no file system.
+func sharedMemory(folder string, least uint64) string {
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(folder, &room); err != nil || room.Bavail*uint64(room.Bsize) < least {
+		return "dynamic_shared_memory_type = sysv"
+	}
+	return ""
 }
 
 // sizes are in MiB.
