@@ -63,12 +63,12 @@ DRIVERS := ./cmd/purser ./web/browsertest ./billing/cashier ./cmd/...
 RACED := ./store/...
 
 .PHONY: test
-test: format vet postgres chromium ## Check and test everything
+test: format postgres chromium ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
 	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
 
 # Not from the cache: what these tests see of Postgres and of the source tree is
-# more than the cache knows of. What vet has to say, it has said.
+# more than the cache knows of. The checks of vet are in lint.
 go_test = $(GO) test -count=1 -timeout 15m -vet=off
 
 .PHONY: test-drivers test-others
@@ -77,26 +77,26 @@ test-drivers:
 test-others:
 	$(go_test) $(RACE) $(RACED)
 	$(go_test) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
-	@$(MAKE) --no-print-directory staticcheck
-	cd $(FIDELITY) && $(GO) vet ./... && $(go_test) ./...
+	@$(MAKE) --no-print-directory lint
+	cd $(FIDELITY) && $(go_test) ./...
 
 .PHONY: race
 race: postgres chromium ## Test everything under the race detector, for a quarter of an hour
 	$(GO) test -count=1 -timeout 20m -race ./...
 
-.PHONY: lint
-lint: format vet staticcheck ## Check format, vet and staticcheck
-	@cd $(FIDELITY) && $(GO) vet ./...
+# It allocates a lot and ends soon, so garbage is collected less often.
+LINT_GC := 300
 
-.PHONY: format vet staticcheck
+.PHONY: lint
+lint: format ## Check format, and what vet and staticcheck find
+	@$(GO) build -tags lint -o bin/lint ./cmd/lint
+	GOGC=$(LINT_GC) bin/lint -tags screenshots,citus,chaos ./...
+	@cd $(FIDELITY) && GOGC=$(LINT_GC) "$(CURDIR)/bin/lint" ./...
+
+.PHONY: format
 format:
 	@stray=$$(find . \( -path ./data -o -path ./bin -o -path ./.git \) -prune -o -name '*.go' -exec gofmt -l {} +) && \
 	if [ -n "$$stray" ]; then printf 'not formatted with gofmt:\n%s\n' "$$stray" >&2; exit 1; fi
-vet:
-	$(GO) vet -tags screenshots,citus ./...
-staticcheck:
-	$(GO) tool staticcheck -tags screenshots,citus ./...
-	@staticcheck=$$($(GO) tool -n staticcheck) && cd $(FIDELITY) && "$$staticcheck" ./...
 
 .PHONY: generate
 generate: ## Format the templates and write their Go code
