@@ -59,8 +59,9 @@ DRIVERS := ./cmd/purser ./web/browsertest ./billing/cashier ./cmd/...
 
 # Where goroutines share memory for the sake of speed. The race detector needs a
 # second build of everything, and takes up to four times as long, so elsewhere it is
-# left to `make race`.
-RACED := ./store/...
+# left to `make race`. The helpers of the tests below store are raced with its tests;
+# their own would need one more build of store.
+RACED := ./store ./store/embedded/...
 
 .PHONY: test
 test: format postgres chromium ## Check and test everything
