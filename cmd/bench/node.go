@@ -88,7 +88,7 @@ func readGreeting(ctx context.Context, stdout io.Reader) (greeting, error) {
 				said.setup = match[1]
 			}
 		}
-		if said.host != "" {
+		if lines.Err() == nil && said.host != "" {
 			found <- said
 		}
 		_, _ = io.Copy(io.Discard, stdout) // so that the server never waits for a reader

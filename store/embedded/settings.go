@@ -38,7 +38,7 @@ shared_buffers = %[3]dMB
 effective_cache_size = %[4]dMB
 maintenance_work_mem = %[5]dMB
 work_mem = 8MB
-dynamic_shared_memory_type = %[6]s
+%[6]s
 
 # Short statements on a disk that seeks fast.
 jit = off
@@ -63,7 +63,7 @@ log_lock_waits = on
 func (c *cluster) writeSettings(ctx context.Context, bin binaries, as account) error {
 	m := sizeFor(machineMemory())
 	text := fmt.Sprintf(settings, port, c.walCompression(ctx, bin, as), m.sharedBuffers, m.cache, m.maintenance,
-		sharedMemoryType("/dev/shm", minSharedMemory))
+		sharedMemory("/dev/shm", minSharedMemory))
 	draft := c.path(confName + ".new")
 	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil {
 		return err
@@ -109,15 +109,16 @@ func (c *cluster) walCompression(ctx context.Context, bin binaries, as account) 
 // minSharedMemory, in bytes, is room for the statistics and for parallel queries.
 const minSharedMemory = 256 << 20
 
-// sharedMemoryType is where Postgres keeps what its processes share for a while. The
-// default is a file in /dev/shm, which many containers make small or leave out; then
-// it is System V shared memory, which needs no file system.
-func sharedMemoryType(folder string, least uint64) string {
+// sharedMemory is the setting for where Postgres keeps what its processes share for a
+// while. By default initdb chooses files in /dev/shm if it can make one there. Many
+// containers make it too small for more; then it is System V shared memory, which needs
+// no file system.
+func sharedMemory(folder string, least uint64) string {
 	var room syscall.Statfs_t
 	if err := syscall.Statfs(folder, &room); err != nil || room.Bavail*uint64(room.Bsize) < least {
-		return "sysv"
+		return "dynamic_shared_memory_type = sysv"
 	}
-	return "posix"
+	return ""
 }
 
 // sizes are in MiB.

@@ -21,19 +21,19 @@ func TestSizeFor(t *testing.T) {
 	}
 }
 
-func TestSharedMemoryType(t *testing.T) {
+func TestSharedMemoryNeedsNoRoomInItsFolder(t *testing.T) {
 	t.Parallel()
 	for name, sample := range map[string]struct {
 		folder string
 		least  uint64
 		want   string
 	}{
-		"a folder with room":      {t.TempDir(), 1, "posix"},
-		"a folder without room":   {t.TempDir(), 1 << 62, "sysv"},
-		"a folder that is absent": {"/nonexistent", 1, "sysv"},
+		"a folder with room":      {t.TempDir(), 1, ""},
+		"a folder without room":   {t.TempDir(), 1 << 62, "dynamic_shared_memory_type = sysv"},
+		"a folder that is absent": {"/nonexistent", 1, "dynamic_shared_memory_type = sysv"},
 	} {
-		if got := sharedMemoryType(sample.folder, sample.least); got != sample.want {
-			t.Errorf("%s: %s, want %s", name, got, sample.want)
+		if got := sharedMemory(sample.folder, sample.least); got != sample.want {
+			t.Errorf("%s: %q, want %q", name, got, sample.want)
 		}
 	}
 }
