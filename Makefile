@@ -72,9 +72,9 @@ format:
 	@stray=$$(find . \( -path ./data -o -path ./.git \) -prune -o -name '*.go' -exec gofmt -l {} +) && \
 	if [ -n "$$stray" ]; then printf 'not formatted with gofmt:\n%s\n' "$$stray" >&2; exit 1; fi
 vet:
-	$(GO) vet -tags screenshots,citus ./...
+	$(GO) vet -tags screenshots,citus,chaos ./...
 staticcheck:
-	$(GO) tool staticcheck -tags screenshots,citus ./...
+	$(GO) tool staticcheck -tags screenshots,citus,chaos ./...
 	@staticcheck=$$($(GO) tool -n staticcheck) && cd $(FIDELITY) && "$$staticcheck" ./...
 
 .PHONY: generate
@@ -101,6 +101,10 @@ fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each
 .PHONY: mutants
 mutants: postgres ## Seed known bugs one at a time and see that the tests catch each; ARGS="-only lock" chooses
 	@$(GO) run ./cmd/mutants $(ARGS)
+
+.PHONY: chaos
+chaos: postgres ## Attack a server and measure memory and fairness; the machine should do nothing else
+	$(GO) test -tags chaos -count=1 -timeout 20m -vet=off -v -run '^TestChaos' ./cmd/purser
 
 .PHONY: screenshots
 screenshots: postgres chromium ## Take pictures of the pages into docs/images
