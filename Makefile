@@ -138,6 +138,10 @@ fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each
 mutants: postgres ## Seed known bugs one at a time and see that the tests catch each; ARGS="-only lock" chooses
 	@$(GO) run ./cmd/mutants $(ARGS)
 
+.PHONY: chaos
+chaos: postgres ## Attack a server and measure memory and fairness; the machine should do nothing else
+	$(GO) test -tags chaos -count=1 -timeout 20m -vet=off -v -run '^TestChaos' ./cmd/purser
+
 .PHONY: screenshots
 screenshots: postgres chromium ## Take pictures of the pages into docs/images
 	@PURSER_SCREENSHOTS="$(CURDIR)/docs/images" $(GO) test -tags screenshots -count=1 -timeout 10m -run '^TestPictures$$' ./cmd/purser

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"purser/api"
 )
 
 // unknownPaths lead nowhere, some of them by very little.
@@ -52,16 +54,37 @@ func TestUnroutedPaths(t *testing.T) {
 					continue
 				}
 				got.refused("method_not_allowed")
-				if header := got.header.Get("Allow"); header != allowed {
-					t.Errorf("%s: allowed are %q, want %q", got, header, allowed)
+				if header := got.header.Get("Allow"); header != strings.Replace(allowed, "GET", "GET, HEAD", 1) {
+					t.Errorf("%s: allowed are %q, want %q and HEAD with GET", got, header, allowed)
 				}
 			}
 		}
 	})
-	t.Run("a HEAD is a method like others", func(t *testing.T) {
-		got := tn.in(t).send(request{method: http.MethodHead, target: "/v1/credits"}).is(405)
-		if header := got.header.Get("Allow"); header != "GET, POST" {
-			t.Errorf("allowed are %q", header)
+	t.Run("HEAD works where GET does, without a body", func(t *testing.T) {
+		for target, status := range map[string]int{
+			"/v1/credits": 200, "/v1/openapi.json": 200, "/healthz": 200, "/readyz": 200, "/v1/events": 405, "/v1/nothing": 404,
+		} {
+			got := must(tn.node.exchange(request{method: http.MethodHead, target: target, key: tn.key}))
+			if got.status != status || len(got.body) != 0 {
+				t.Errorf("HEAD %s answers %d with %d bytes, want %d with none", target, got.status, len(got.body), status)
+			}
+		}
+	})
+	t.Run("every reply carries the security headers", func(t *testing.T) {
+		n := limitedNode(t, api.Options{HTTPS: true})
+		for _, target := range []string{"/v1/credits", "/v1/openapi.json", "/v1/nothing", "/healthz", "/readyz"} {
+			got := must(n.exchange(request{method: "GET", target: target, key: tn.key}))
+			for name, want := range map[string]string{
+				"X-Content-Type-Options": "nosniff", "Strict-Transport-Security": "max-age=31536000; includeSubDomains",
+				"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Referrer-Policy": "no-referrer",
+			} {
+				if value := got.header.Get(name); value != want {
+					t.Errorf("%s of %s is %q", name, target, value)
+				}
+			}
+		}
+		if got := must(tn.node.exchange(reads("/healthz"))); got.header.Get("Strict-Transport-Security") != "" {
+			t.Error("a server without TLS sends Strict-Transport-Security")
 		}
 	})
 }

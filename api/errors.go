@@ -107,7 +107,6 @@ func writeJSON(ec echo.Context, code int, body any) error {
 		return err
 	}
 	ec.Response().Header().Set("Cache-Control", "no-store")
-	ec.Response().Header().Set("X-Content-Type-Options", "nosniff")
 	ec.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
 	return ec.Blob(code, echo.MIMEApplicationJSON, text)
 }

@@ -1,16 +1,61 @@
 package api
 
-import "github.com/labstack/echo/v4"
+import (
+	"encoding/hex"
+	"net/http"
+	"strings"
 
-// setHeaders puts on every reply of the server what does not depend on the request.
+	"github.com/labstack/echo/v4"
+)
+
+// Values that replies share: a slice for each reply would be an allocation. Pages
+// for people replace the policy by their own.
+var (
+	closeConnection = []string{"close"}
+	noSniff         = []string{"nosniff"}
+	noContent       = []string{"default-src 'none'; frame-ancestors 'none'"}
+	noReferrer      = []string{"no-referrer"}
+	// One year, the least that browsers' preload lists take.
+	strictTransport = []string{"max-age=31536000; includeSubDomains"}
+)
+
+// setHeaders puts the security headers on every reply of the server, and asks
+// clients to leave while it drains.
 func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
+		header := ec.Response().Header()
+		header[echo.HeaderXContentTypeOptions] = noSniff
+		header[echo.HeaderContentSecurityPolicy] = noContent
+		header[echo.HeaderReferrerPolicy] = noReferrer
+		if s.https || ec.Request().TLS != nil {
+			header[echo.HeaderStrictTransportSecurity] = strictTransport
+		}
 		if s.draining.Load() {
-			ec.Response().Header()[echo.HeaderConnection] = closeConnection
+			header[echo.HeaderConnection] = closeConnection
 		}
 		return next(ec)
 	}
 }
 
-// Values that many replies share: a slice for each would be an allocation.
-var closeConnection = []string{"close"}
+// traceID is the trace of a W3C traceparent header, or empty when the header is not
+// one. Later versions may add fields at its end.
+func traceID(header http.Header) string {
+	values := header["Traceparent"]
+	if len(values) != 1 {
+		return ""
+	}
+	text := values[0]
+	if len(text) < 55 || len(text) > 55 && (text[:2] == "00" || text[55] != '-') ||
+		text[2] != '-' || text[35] != '-' || text[52] != '-' || text[:2] == "ff" {
+		return ""
+	}
+	for _, part := range []string{text[:2], text[3:35], text[36:52], text[53:55]} {
+		if _, err := hex.DecodeString(part); err != nil || strings.ToLower(part) != part {
+			return ""
+		}
+	}
+	if strings.Count(text[3:35], "0") == 32 || strings.Count(text[36:52], "0") == 16 {
+		return ""
+	}
+	return text[3:35]
+}

@@ -115,6 +115,9 @@ func (s *Server) logRequest(ec echo.Context, took time.Duration) {
 		slog.Int("status", code),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 	}
+	if trace := traceID(ec.Request().Header); trace != "" {
+		line = append(line, slog.String("trace", trace))
+	}
 	if c, known := ec.Get(callKey).(*call); known && !c.key.ID.IsZero() {
 		line = append(line,
 			slog.String("app", c.scope.AppID.Format(ids.Application)),

@@ -40,6 +40,8 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is how many requests may be under way at once; 4096 when zero.
 	MaxInFlight int
+	// HTTPS reports that callers reach the server over TLS, which a proxy may end.
+	HTTPS bool
 	// NetworkOf is where a request comes from. All come from one network when nil.
 	NetworkOf func(*http.Request) netip.Prefix
 	// Observe is told of every request, by its route and never by its path.
@@ -68,6 +70,7 @@ type Server struct {
 	bodies    *inFlight[netip.Prefix]
 	tell      func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
+	https     bool
 	draining  atomic.Bool
 
 	logsRequest func(status int) bool
@@ -117,6 +120,7 @@ func New(o Options) (*Server, error) {
 		bodies:    newInFlight[netip.Prefix](maxBodies),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
+		https:     o.HTTPS,
 
 		logsRequest: o.LogsRequest,
 	}, nil
@@ -130,13 +134,21 @@ func (s *Server) Echo() *echo.Echo {
 	e.HTTPErrorHandler = s.handleError
 	e.Pre(s.observe, s.setHeaders, s.limitBodies, routeByEscapedPath)
 	e.Use(refuseMethods)
-	e.GET("/healthz", s.healthz)
-	e.GET("/readyz", s.readyz)
-	e.GET("/v1/openapi.json", s.getOpenapi)
+	e.Match(methodsOf(http.MethodGet), "/healthz", s.healthz)
+	e.Match(methodsOf(http.MethodGet), "/readyz", s.readyz)
+	e.Match(methodsOf(http.MethodGet), "/v1/openapi.json", s.getOpenapi)
 	for _, r := range s.routes() {
-		e.Add(r.method, echoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
+		e.Match(methodsOf(r.method), echoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
 	}
 	return e
+}
+
+// methodsOf adds HEAD to GET: net/http leaves the body out.
+func methodsOf(method string) []string {
+	if method == http.MethodGet {
+		return []string{method, http.MethodHead}
+	}
+	return []string{method}
 }
 
 func (s *Server) getOpenapi(ec echo.Context) error {

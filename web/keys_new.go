@@ -2,6 +2,7 @@ package web
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 
 	"purser/fault"
 	"purser/ids"
@@ -30,24 +31,36 @@ func (v *visit) cameFrom(word string) string {
 	return v.appPath("quickstart")
 }
 
+// keyIDFor is the id of the key that a form creates. The form brings a number of
+// its own, so that a form that is sent again finds its key; mixed with the
+// application, it lets no browser choose the id of another application's key.
+func keyIDFor(app, form ids.ID) ids.ID {
+	sum := sha256.Sum256(append(app[:], form[:]...))
+	id := form // its first bytes are the time, by which keys are listed
+	id[7] = sum[0]
+	copy(id[9:], sum[1:])
+	return id
+}
+
 // createKey makes the key and shows its secret in this very reply, the only one
-// that ever holds it. The form brings the id of the key to be, so that a form that
-// is sent again finds the key made, and shows no secret.
+// that ever holds it. A form that is sent again finds the key made, and shows no
+// secret.
 func (s *Site) createKey(v *visit) (answer, error) {
 	f, err := v.form()
 	if err != nil {
 		return answer{}, err
 	}
-	id, err := ids.Parse(ids.APIKey, f.raw("id"))
-	if err != nil || id.IsZero() {
+	number, err := ids.Parse(ids.APIKey, f.raw("id"))
+	if err != nil || number.IsZero() {
 		return answer{}, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Open it again from the list of keys.")
 	}
+	id := keyIDFor(v.app.ID, number)
 	spec, err := v.keySpec(f, id)
 	if err != nil {
 		return answer{}, err
 	}
 	if !f.ok() {
-		form := v.keyForm(id, f.text("from"), page.KeyValues{
+		form := v.keyForm(number, f.text("from"), page.KeyValues{
 			Name: f.text("name"), Preset: f.text("preset"), Permissions: f.list("permissions"), Lifetime: f.text("lifetime"),
 		})
 		form.Problems = f.problems

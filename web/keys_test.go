@@ -98,7 +98,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 
 	t.Run("and opens the key that was asked for", func(t *testing.T) {
 		key := r.keyOf(t, secret)
-		if key.ID.Format(ids.APIKey) != fields.Get("id") || key.Name != "Billing worker" || key.Preset != keys.Ingestion ||
+		if key.ID.Format(ids.APIKey) != r.createdBy(t, fields) || key.ID.Format(ids.APIKey) == fields.Get("id") || key.Name != "Billing worker" || key.Preset != keys.Ingestion ||
 			key.CreatedBy != b.user.ID || key.Scope != r.app.Scope() || key.ExpiresAt != 0 {
 			t.Errorf("it is %+v", key)
 		}
@@ -115,7 +115,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 	})
 
 	t.Run("and on no other page", func(t *testing.T) {
-		for _, path := range []string{r.appPath("keys"), r.appPath("keys", "new"), r.appPath("keys", fields.Get("id")), r.orgPath("audit")} {
+		for _, path := range []string{r.appPath("keys"), r.appPath("keys", "new"), r.appPath("keys", r.createdBy(t, fields)), r.orgPath("audit")} {
 			if seen := b.get(t, path); strings.Contains(seen.body, secret) {
 				t.Errorf("%s shows it", path)
 			}
@@ -137,7 +137,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 
 	t.Run("and the log of deeds tells of it without it", func(t *testing.T) {
 		action, target, text := r.lastDeed(t)
-		if action != "key.create" || target != fields.Get("id") || strings.Contains(text, secret) || !strings.Contains(text, "Billing worker") {
+		if action != "key.create" || target != r.createdBy(t, fields) || strings.Contains(text, secret) || !strings.Contains(text, "Billing worker") {
 			t.Errorf("%s of %s: %s", action, target, text)
 		}
 	})
@@ -382,4 +382,24 @@ func TestRevokingAKey(t *testing.T) {
 			t.Errorf("it became %+v", got)
 		}
 	})
+}
+
+// createdBy is the id of the key that a form creates.
+func (r *rig) createdBy(t *testing.T, form url.Values) string {
+	t.Helper()
+	number, err := ids.Parse(ids.APIKey, form.Get("id"))
+	noError(t, err)
+	return keyIDFor(r.app.ID, number).Format(ids.APIKey)
+}
+
+func TestABrowserCannotChooseTheIDOfAKey(t *testing.T) {
+	t.Parallel()
+	app, other, form := ids.New(), ids.New(), ids.New()
+	id := keyIDFor(app, form)
+	if id != keyIDFor(app, form) || id == form || id == keyIDFor(other, form) || id == keyIDFor(app, ids.New()) {
+		t.Error("the id does not follow from the application and the form alone")
+	}
+	if [6]byte(id[:6]) != [6]byte(form[:6]) {
+		t.Error("the id has another time than the form")
+	}
 }

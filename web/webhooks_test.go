@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -131,6 +132,19 @@ func TestWebhooks(t *testing.T) {
 		fits := body + strings.Repeat(" ", cashier.MaxWebhook-len(body))
 		i.want(http.StatusOK, i.report(fits, current, now))
 		i.want(http.StatusRequestEntityTooLarge, i.report(fits+" ", current, now))
+	})
+	t.Run("reads no body for a connection that does not exist", func(t *testing.T) {
+		unread, writer := io.Pipe() // nothing is ever written: a reader would wait for ever
+		defer writer.Close()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.address[:strings.LastIndex(i.address, "/")+1]+ids.New().Format("con"), unread)
+		noError(t, err)
+		request.ContentLength = cashier.MaxWebhook
+		response, err := http.DefaultTransport.RoundTrip(request)
+		noError(t, err)
+		response.Body.Close()
+		if response.StatusCode != http.StatusNotFound || !response.Close {
+			t.Errorf("status %d, Connection: close is %t", response.StatusCode, response.Close)
+		}
 	})
 	t.Run("knows its connections", func(t *testing.T) {
 		for _, connection := range []string{ids.New().Format("con"), "con_none", "..%2F"} {

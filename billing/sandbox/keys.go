@@ -62,7 +62,7 @@ func (s *Server) appOf(r *http.Request) (ids.ID, error) {
 func unauthorized(key string) *engine.Refusal {
 	message := "You did not provide an API key."
 	if key != "" {
-		message = "Invalid API Key provided: " + key[:min(len(key), len(keyPrefix))] + "****"
+		message = "Invalid API Key provided: " + strings.ToValidUTF8(key[:min(len(key), len(keyPrefix))], "?") + "****"
 	}
 	return &engine.Refusal{Status: http.StatusUnauthorized, Type: "invalid_request_error", Message: message}
 }

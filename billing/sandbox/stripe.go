@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -106,6 +108,9 @@ func (r *request) read() error {
 		return badRequest("Stripe-Version", "The sandbox speaks API version "+engine.APIVersion+", not "+version+".")
 	}
 	r.key = r.Header.Get("Idempotency-Key")
+	if !utf8.ValidString(r.key) {
+		return badRequest("Idempotency-Key", "The idempotency key is not valid UTF-8.")
+	}
 	if len(r.key) > maxKey {
 		return badRequest("Idempotency-Key", "Idempotency keys can be at most 255 characters long.")
 	}
@@ -122,6 +127,11 @@ func (r *request) read() error {
 	}
 	if r.values, err = url.ParseQuery(text); err != nil {
 		return badRequest("", "The parameters are not form-encoded.")
+	}
+	for name, values := range r.values {
+		if !utf8.ValidString(name) || slices.ContainsFunc(values, func(value string) bool { return !utf8.ValidString(value) }) {
+			return badRequest("", "The parameters are not valid UTF-8.")
+		}
 	}
 	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\n" + r.values.Encode()))
 	r.print = hex.EncodeToString(sum[:])
@@ -197,10 +207,11 @@ func (s *Server) explain(r *request, err error) reply {
 		s.options.Log.Error("sandbox: a request failed", "request", r.id, "cause", err)
 		refusal = &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "Something failed on the sandbox's side."}
 	}
-	body := engine.Doc{"type": refusal.Type, "message": refusal.Message}
+	// Messages repeat what was sent, which need not be text.
+	body := engine.Doc{"type": refusal.Type, "message": strings.ToValidUTF8(refusal.Message, "?")}
 	for name, value := range map[string]string{"code": refusal.Code, "param": refusal.Param, "decline_code": refusal.DeclineCode} {
 		if value != "" {
-			body[name] = value
+			body[name] = strings.ToValidUTF8(value, "?")
 		}
 	}
 	if refusal.Payment != nil {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -164,6 +165,7 @@ func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret 
 		},
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
+		HTTPS:     strings.HasPrefix(c.baseURL, "https://"),
 		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,
 		ErrorPage: site.RenderError,

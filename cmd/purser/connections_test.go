@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveBounded serves ok on a listener with a bound on connections.
+func serveBounded(t *testing.T, limit int) *connections {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limitConnections(listener, limit, slog.New(slog.DiscardHandler))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") })}
+	l.bind(server)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	return l
+}
+
+// exchange sends a text as a request and reads the reply.
+func exchange(t *testing.T, c net.Conn, text string) (*http.Response, string) {
+	t.Helper()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func dial(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+const plainRequest = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	l := serveBounded(t, limit)
+	var idle []net.Conn
+	for range limit - 1 {
+		c := dial(t, l)
+		exchange(t, c, plainRequest)
+		idle = append(idle, c)
+	}
+	silent := dial(t, l) // sends half a header, and no more
+	if _, err := io.WriteString(silent, "GET / HT"); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 * limit { // each takes the place of one that waits for a request
+		if response, body := exchange(t, dial(t, l), plainRequest); response.StatusCode != http.StatusOK || body != "ok" {
+			t.Errorf("status %d: %s", response.StatusCode, body)
+		}
+		if open := l.count(); open > limit {
+			t.Errorf("%d connections are open", open)
+		}
+	}
+	for i, c := range append(idle, silent) {
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("connection %d, idle longer than others, is still open", i)
+		}
+	}
+}
+
+func TestRequestsThatCannotBeParsedAreAnsweredInJSON(t *testing.T) {
+	t.Parallel()
+	l := serveBounded(t, 10)
+	for text, status := range map[string]int{
+		"GET /v1/wallets/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                            400,
+		"GET / HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n":                                400,
+		"GET / HTTP/1.1\r\n\r\n":                                                     400,
+		plainRequest + "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n":                        200,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":              501,
+		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 2<<20) + "\r\n\r\n": 431,
+	} {
+		response, body := exchange(t, dial(t, l), text)
+		if response.StatusCode != status {
+			t.Errorf("%.60q: status %d: %s", text, response.StatusCode, body)
+		}
+		if status == http.StatusOK {
+			continue
+		}
+		var said struct{ Error, Message string }
+		if err := json.Unmarshal([]byte(body), &said); err != nil || said.Error != "invalid_request" || said.Message == "" ||
+			response.Header.Get("Content-Type") != "application/json" || !strings.HasPrefix(response.Header.Get("X-Request-Id"), "req_") || !response.Close {
+			t.Errorf("%.60q: %v %s", text, response.Header, body)
+		}
+	}
+}
+
+// TestHostileHeadersAreNoServerError sends what no client sends to everything that
+// is mounted.
+func TestHostileHeadersAreNoServerError(t *testing.T) {
+	t.Parallel()
+	base, _ := startServer(t)
+	address := strings.TrimPrefix(base, "http://")
+	paths := []string{
+		"/", "/v1/credits", "/v1/events", "/v1/openapi.json", "/healthz", "/readyz", "/login", "/setup/x", "/o", "/docs", "/static/x", "/nowhere",
+		"/webhooks/stripe/con_x", "/sandbox/stripe/v1/customers", "/sandbox/stripe/v1/nothing", "/sandbox/control/x", "/sandbox/pay/x", "/sandbox/x",
+	}
+	headers := []string{
+		"Authorization: Bearer \xff", "Authorization: Bearer sk_test_\xff\xfe", "Authorization: Basic \xff", "Authorization: Bearer psr_test_\xff",
+		"Idempotency-Key: \xff", "Stripe-Version: \xff", "Stripe-Signature: t=\xff,v1=\xff", "Cookie: purser=\xff; \xff", "Content-Type: \xff",
+		"Accept-Encoding: \xff", "X-Forwarded-For: \xff", "Traceparent: \xff", "Range: bytes=\xff", "HX-Request: \xff", "Origin: \xff",
+		"Referer: \xff", "User-Agent: \xff", "If-None-Match: \xff", "Accept-Language: \xff", "X-Request-Id: \xff", "Content-Encoding: \xff",
+	}
+	for _, path := range paths {
+		for _, method := range []string{"GET", "POST", "HEAD"} {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reader := bufio.NewReader(c)
+			for i, header := range headers {
+				last := ""
+				if i == len(headers)-1 {
+					last = "Connection: close\r\n"
+				}
+				fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n%s\r\n%s\r\n", method, path, header, last)
+				response, err := http.ReadResponse(reader, &http.Request{Method: method})
+				if err != nil {
+					t.Fatalf("%s %s with %q: %v", method, path, header, err)
+				}
+				body, err := io.ReadAll(response.Body)
+				if err != nil || response.StatusCode >= http.StatusInternalServerError {
+					t.Errorf("%s %s with %q: %s, %v\n%s", method, path, header, response.Status, err, body)
+				}
+				if response.Header.Get("X-Content-Type-Options") != "nosniff" {
+					t.Errorf("%s %s: no nosniff", method, path)
+				}
+				if response.Close {
+					c.Close()
+					if c, err = net.Dial("tcp", address); err != nil {
+						t.Fatal(err)
+					}
+					reader = bufio.NewReader(c)
+				}
+			}
+			c.Close()
+		}
+	}
+}
