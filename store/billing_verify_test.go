@@ -10,7 +10,7 @@ import (
 	"purser/store/storetest"
 )
 
-const paymentsStand = "what payments brought, less what was taken back, stands in the journal"
+const paymentsStand = "what payments brought and what was taken back stands in the journal"
 
 // Each spoiling is one that only a bug, or a hand in the database, can make.
 func TestVerifyPairsPaymentsWithTheJournal(t *testing.T) {

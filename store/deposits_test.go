@@ -162,6 +162,10 @@ func takeBack(t *testing.T, app tenant, held, taken int) {
 		SELECT b.app_id, $2, b.org_id, b.wallet_id, w.last_seq + 1, 'adjustment', b.credit_id, -$3::int, 0, $4::int, $5
 		FROM balances b JOIN wallets w ON w.app_id = b.app_id AND w.id = b.wallet_id WHERE b.app_id = $1`,
 		app.application.ID, ids.New(), taken, taken-held, moment)
+	exec(t, tx, `INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id)
+		SELECT app_id, id, org_id, 'taken back', $2 FROM journal WHERE app_id = $1 AND kind = 'adjustment'`, app.application.ID, ids.New())
+	exec(t, tx, `INSERT INTO debtors (app_id, wallet_id, credit_id, org_id) SELECT app_id, wallet_id, credit_id, org_id FROM balances WHERE app_id = $1`,
+		app.application.ID)
 	exec(t, tx, `UPDATE balances SET amount_nanocredits = 0, debt_nanocredits = $2::int WHERE app_id = $1`, app.application.ID, taken-held)
 	exec(t, tx, `UPDATE wallets SET last_seq = last_seq + 1, version = version + 1 WHERE app_id = $1`, app.application.ID)
 	noError(t, tx.Commit(t.Context()))

@@ -94,6 +94,7 @@ type verifyPass struct {
 	options VerifyOptions
 	catalog verifyCatalog
 	first   map[ids.ID]int64 // the first entry of each wallet since the moment
+	locked  map[ids.ID]bool  // features that were fixed when the pass began
 	walked  []ids.ID         // wallets whose entries were read, unless all are
 	found   map[string]int   // differences so far, by rule
 	result  Verification
@@ -166,8 +167,15 @@ func (tx appTx) setForVerification(ctx context.Context) error {
 
 // prepare loads what every batch needs.
 func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
-	if err = p.catalog.load(ctx, tx); err != nil || p.options.Since.IsZero() {
+	if err = p.catalog.load(ctx, tx); err != nil {
 		return err
+	}
+	p.locked = make(map[ids.ID]bool)
+	for id, f := range p.catalog.features {
+		p.locked[id] = f.locked
+	}
+	if p.options.Since.IsZero() {
+		return nil
 	}
 	p.first = make(map[ids.ID]int64)
 	_, err = collect(ctx, tx, verifySince, func(row pgx.CollectableRow) (struct{}, error) {

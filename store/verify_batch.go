@@ -90,6 +90,20 @@ var (
 			SELECT wallet_id, feature_id, period_start, period_end, used
 			FROM counters WHERE app_id = $1 AND wallet_id = t.id) c`)
 
+	// A subscription without a sale was put there by a program, and its earlier periods
+	// are kept nowhere.
+	verifyReadPeriods = declare("verify read periods", `
+		SELECT p.wallet_id, p.period_start, p.period_end, p.unsold
+		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
+			SELECT wallet_id, period_start, period_end, false AS unsold
+			FROM provider_payments WHERE app_id = $1 AND wallet_id = t.id AND period_start IS NOT NULL
+			UNION ALL
+			SELECT wallet_id, period_start, period_end, sale IS NULL
+			FROM subscriptions WHERE app_id = $1 AND wallet_id = t.id AND status IN `+liveStatuses+`
+			UNION ALL
+			SELECT wallet_id, period_start, period_end, sale IS NULL
+			FROM subscriptions WHERE app_id = $1 AND wallet_id = t.id AND status IN ('incomplete', 'canceled')) p`)
+
 	verifyCountBilled = declare("verify count billed periods", `
 		SELECT t.id, b.billed
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
@@ -149,6 +163,9 @@ func (b *verifyWork) run(ctx context.Context, list []verifyRange) error {
 		}
 	}
 	if err := b.checkBilled(ctx); err != nil {
+		return err
+	}
+	if err := b.checkPeriods(ctx); err != nil {
 		return err
 	}
 	return b.finish(ctx)
@@ -437,11 +454,66 @@ func (b *verifyWork) checkBilled(ctx context.Context) error {
 		if !e.original.IsZero() {
 			want = e.original
 		}
+		proof.misbilled = proof.misbilled || by != want
 		switch {
 		case !found:
 			proof.differs(ruleBilled, "%s: nothing is billed for its feature, entity %q and period %s, expected %s", entryName(e), entities[i], periodText(e), want.Format(ids.Transaction))
 		case by != want:
 			proof.differs(ruleBilled, "%s: its period was billed by %s, expected %s", entryName(e), by.Format(ids.Transaction), want.Format(ids.Transaction))
+		}
+	}
+	return nil
+}
+
+// checkPeriods explains the periods that come from no calendar: those of the
+// wallet's subscriptions, past and present.
+func (b *verifyWork) checkPeriods(ctx context.Context) error {
+	type explained struct {
+		wallet ids.ID
+		metering.Period
+	}
+	type claim struct {
+		event  *verifiedEntry
+		rule   string
+		period metering.Period
+	}
+	var claims []claim
+	var wallets []ids.ID
+	for _, r := range b.ranges {
+		entries, before := b.entriesOf[r.wallet], len(claims)
+		for i := range entries {
+			e := &entries[i]
+			price, known := b.pass.catalog.prices[e.priceNumber]
+			if !e.event || !known {
+				continue
+			}
+			if e.limit.set && e.allowancePeriod() != metering.MonthOf(e.occurred()) {
+				claims = append(claims, claim{e, ruleLimitPeriod, e.allowancePeriod()})
+			}
+			if b.pass.catalog.features[price.feature].deduplication == metering.DeduplicateBilling && r.proof.billing == nil && e.periodStart.set {
+				claims = append(claims, claim{e, rulePeriod, e.period()})
+			}
+		}
+		if len(claims) > before {
+			wallets = append(wallets, r.wallet)
+		}
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	periods, unsold := make(map[explained]bool), make(map[ids.ID]bool)
+	err := b.rows(ctx, verifyReadPeriods, func(r *row) {
+		wallet := r.id()
+		periods[explained{wallet, metering.Period{Start: r.int8(), End: r.int8()}}] = true
+		unsold[wallet] = unsold[wallet] || r.bool()
+	}, wallets)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if !periods[explained{c.event.wallet, c.period}] && !unsold[c.event.wallet] {
+			b.proofs[c.event.wallet].differs(c.rule, "%s happened at %d and counts from %d to %d, which is no month and no period that the customer had a subscription for",
+				entryName(c.event), c.event.occurred(), c.period.Start, c.period.End)
 		}
 	}
 	return nil
@@ -480,8 +552,8 @@ func (b *verifyWork) checkEnd(p *walletProof, lastSeq int64) {
 	if p.seq != lastSeq {
 		p.differs(ruleWallet, "the last entry is number %d, but the wallet says %d", p.seq, lastSeq)
 	}
-	if p.seq < p.sealedSeq {
-		p.differs(ruleSeal, "%d entries were verified and sealed, and only %d are left", p.sealedSeq, p.seq)
+	if last := min(p.seq, lastSeq); last < p.sealedSeq {
+		p.differs(ruleSeal, "%d entries were verified and sealed, but the wallet now ends with entry %d", p.sealedSeq, last)
 	}
 	charged := b.charged[p.wallet]
 	if p.accepted && !charged {
@@ -571,13 +643,13 @@ func (b *verifyWork) checkCounters(ctx context.Context, wallets []ids.ID) error 
 	return nil
 }
 
-// countBilled finds billed periods that no event explains. Every charged event was
-// found to have its own, so there are others when there are more.
+// countBilled finds billed periods that no event explains. When every charged event
+// was found to have its own, there are others only when there are more.
 func (b *verifyWork) countBilled(ctx context.Context, wallets []ids.ID) error {
 	var more []ids.ID
 	err := b.rows(ctx, verifyCountBilled, func(r *row) {
 		wallet, billed := r.id(), r.int8()
-		if billed != b.proofs[wallet].billed {
+		if billed != b.proofs[wallet].billed || b.proofs[wallet].misbilled {
 			more = append(more, wallet)
 		}
 	}, wallets)

@@ -52,6 +52,7 @@ type walletProof struct {
 	counters  map[metering.CounterKey]int64
 	touched   map[metering.CounterKey]bool // counters that moved since they were sealed
 	billed    int64
+	misbilled bool // an event's period is not billed by it
 	accepted  bool
 	seal      journalSeal
 	sealedSeq int64 // of the stored seal; zero for none
@@ -285,6 +286,9 @@ func (p *walletProof) takeAmount(e *verifiedEntry, price verifyPrice) {
 	if e.quantity <= 0 {
 		p.differs(ruleAmount, "%s has the quantity %d", entryName(e), e.quantity)
 		return
+	}
+	if e.quoted.set && price.mode != metering.Callback {
+		p.differs(ruleAmount, "%s was quoted %s, but its feature has a fixed price", entryName(e), e.quoted.value.Credits())
 	}
 	want := e.amount
 	switch {
