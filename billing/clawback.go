@@ -60,32 +60,60 @@ type Movement struct {
 //
 // and the movements are the difference to what was taken already, so any order
 // and number of reports ends in the same place. Nothing paid is nothing to take.
+// Where refunds and disputes changed together, each has a movement of its own.
 func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
-	kind := metering.EntryRefund
-	if r.DisputedCents != p.DisputedCents {
-		kind = metering.EntryDispute
-	}
-	paid := uint64(max(0, p.AmountCents))
-	reversed := min(paid, uint64(max(0, r.RefundedCents))+uint64(max(0, r.DisputedCents)))
-
 	next := p
 	next.RefundedCents, next.DisputedCents = r.RefundedCents, r.DisputedCents
 	next.TakenBack = nil
+	steps := p.reversalSteps(r)
 	var movements []Movement
 	for _, credited := range p.Credits {
-		aim := share(credited.Amount, reversed, paid)
-		taken := p.takenBack(credited.CreditID)
-		if aim > 0 {
-			next.TakenBack = append(next.TakenBack, Grant{credited.CreditID, credited.CreditKey, aim})
+		taken := p.TakenBackOf(credited.CreditID)
+		for _, step := range steps {
+			aim := p.shareOf(credited.Amount, step.total)
+			if aim != taken {
+				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, aim)})
+			}
+			taken = aim
 		}
-		if aim != taken {
-			movements = append(movements, Movement{credited.CreditID, credited.CreditKey, kind, difference(taken, aim)})
+		if taken > 0 {
+			next.TakenBack = append(next.TakenBack, Grant{credited.CreditID, credited.CreditKey, taken})
 		}
 	}
 	return next, movements
 }
 
-func (p Payment) takenBack(creditID ids.ID) metering.Amount {
+// reversalStep is a change of the reversed total, and its reason.
+type reversalStep struct {
+	kind  metering.EntryKind
+	total Reversal
+}
+
+// reversalSteps splits a report by reason. With nothing new in it there is still
+// one step: an earlier one may not have been booked in full.
+func (p Payment) reversalSteps(r Reversal) []reversalStep {
+	refunds, disputes := r.RefundedCents != p.RefundedCents, r.DisputedCents != p.DisputedCents
+	switch {
+	case refunds && disputes:
+		return []reversalStep{
+			{metering.EntryRefund, Reversal{r.RefundedCents, p.DisputedCents}},
+			{metering.EntryDispute, r},
+		}
+	case disputes, !refunds && r.RefundedCents == 0:
+		return []reversalStep{{metering.EntryDispute, r}}
+	default:
+		return []reversalStep{{metering.EntryRefund, r}}
+	}
+}
+
+// shareOf is how much of an amount the reversed money had bought.
+func (p Payment) shareOf(amount metering.Amount, r Reversal) metering.Amount {
+	paid := uint64(max(0, p.AmountCents))
+	return share(amount, min(paid, uint64(max(0, r.RefundedCents))+uint64(max(0, r.DisputedCents))), paid)
+}
+
+// TakenBackOf is how much of a credit was taken back.
+func (p Payment) TakenBackOf(creditID ids.ID) metering.Amount {
 	if i := slices.IndexFunc(p.TakenBack, func(g Grant) bool { return g.CreditID == creditID }); i >= 0 {
 		return p.TakenBack[i].Amount
 	}

@@ -3,6 +3,7 @@ package billing
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -94,6 +95,21 @@ func TestClawback(t *testing.T) {
 			t.Errorf("got %+v", movements)
 		}
 		if _, movements = won.Reverse(Reversal{RefundedCents: 1}); movements[0].Kind != metering.EntryRefund {
+			t.Errorf("got %+v", movements)
+		}
+	})
+	t.Run("a refund and a dispute in one report have an entry each", func(t *testing.T) {
+		p := Payment{AmountCents: 300, Credits: []Grant{tokens(900)}}
+		next, movements := p.Reverse(Reversal{RefundedCents: 100, DisputedCents: 100})
+		want := []Movement{
+			{named("tokens"), "tokens", metering.EntryRefund, metering.Delta{Amount: 300, Out: true}},
+			{named("tokens"), "tokens", metering.EntryDispute, metering.Delta{Amount: 300, Out: true}},
+		}
+		if !slices.Equal(movements, want) {
+			t.Errorf("got %+v", movements)
+		}
+		next.RefundedCents = 0 // the refund was heard of alone before
+		if _, movements := next.Reverse(Reversal{RefundedCents: 300}); movements[0].Kind != metering.EntryRefund {
 			t.Errorf("got %+v", movements)
 		}
 	})

@@ -58,6 +58,8 @@ const (
 	StepSession  Step = "session"  // a new one; whoever opens the page is charged there, not by the call
 	StepRelease  Step = "release"  // a schedule
 	StepVoid     Step = "void"     // an invoice
+	StepFinalize Step = "finalize" // a renewal's draft, so that it can be voided
+	StepUnbill   Step = "unbill"   // a renewal's invoice: it is voided
 	StepUpgrade  Step = "upgrade"  // charges
 	StepSchedule Step = "schedule" // made from the subscription
 	StepPhases   Step = "phases"   // of the schedule

@@ -1,6 +1,11 @@
 package billing
 
-import "purser/metering"
+import (
+	"cmp"
+	"slices"
+
+	"purser/metering"
+)
 
 // Known is what we hold of a subscription before the provider is heard.
 type Known struct {
@@ -45,6 +50,7 @@ type ActionKind string
 const (
 	CancelNow     ActionKind = "cancel_now"     // a subscription, without proration or invoice
 	RefundInvoice ActionKind = "refund_invoice" // all that was paid of it
+	VoidRenewal   ActionKind = "void_renewal"   // an unpaid renewal whose period an upgrade has replaced
 )
 
 // Alert is something that a person should look at.
@@ -62,7 +68,8 @@ const (
 	UnaskedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
 	ExtraSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
 	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
-	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the balance: it was left out
+	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
+	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
 	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
 	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
 )
@@ -118,7 +125,12 @@ func (p *projector) standing() {
 	p.alert(ExtraSubscription, p.said.ID)
 }
 
+// replacesRival reports whether this subscription takes the rival's place: it was
+// bought for that, or it is paid for and the rival is free.
 func (p *projector) replacesRival() bool {
+	if p.known.Rival.Terms.Free() && !p.known.Subscription.Terms.Free() {
+		return true
+	}
 	for _, c := range p.known.Changes {
 		if c.replaces(*p.known.Rival) {
 			return true
@@ -134,14 +146,35 @@ func (p *projector) period() {
 	if s.Extra {
 		return
 	}
-	for _, bought := range p.purchases {
-		start := bought.line.Period.Start
-		// Two that start in the same second, as an upgrade right after the purchase
-		// does: the one holds whose price the provider goes by.
-		if !s.Begun || start > s.Period.Start || start == s.Period.Start && bought.line.PriceID == p.said.PriceID {
-			s.Begun, s.Period, s.Terms = true, bought.line.Period, bought.terms
+	if len(p.purchases) == 0 {
+		return
+	}
+	last := slices.MaxFunc(p.purchases, p.compare)
+	if !s.Begun || last.line.Period.Start >= s.Period.Start {
+		s.Begun, s.Period, s.Terms = true, last.line.Period, last.terms
+	}
+}
+
+// compare orders purchases by the start of their periods. The provider counts in
+// seconds, so an upgrade may start together with the purchase before it: then an
+// update comes after what it updates, and of two updates the one that was requested
+// later. The provider's present price is no argument: it changes with a downgrade
+// an hour before that is paid.
+func (p *projector) compare(a, b purchase) int {
+	requested := 0
+	if a.change != b.change && a.change != none && b.change != none {
+		requested = -1
+		if p.known.Changes[a.change].later(p.known.Changes[b.change]) {
+			requested = 1
 		}
 	}
+	return cmp.Or(
+		cmp.Compare(a.line.Period.Start, b.line.Period.Start),
+		cmp.Compare(a.invoice.Reason.rank(), b.invoice.Reason.rank()),
+		requested,
+		cmp.Compare(a.invoice.CreatedAt, b.invoice.CreatedAt),
+		cmp.Compare(a.invoice.ID, b.invoice.ID),
+	)
 }
 
 func (p *projector) status() {

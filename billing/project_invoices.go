@@ -11,13 +11,21 @@ type purchase struct {
 	invoice ProviderInvoice
 	line    ProviderLine
 	terms   Terms
+	change  int  // position of the change that it fulfils or continues, or none
 	unasked bool // an update that no change asked for
 }
 
 // settle works out what each paid invoice bought, and credits those that are not
 // settled yet, oldest first.
 func (p *projector) settle() {
-	for _, sale := range paidSales(p.said.Invoices) {
+	sales := paidSales(p.said.Invoices)
+	upgrades := p.paidUpgrades(sales)
+	p.voidReplaced(upgrades)
+	for _, sale := range sales {
+		if replacedBy(upgrades, sale.invoice) {
+			p.refundReplaced(sale)
+			continue
+		}
 		bought, known := p.sold(sale)
 		if !known {
 			p.alert(UnknownPrice, sale.line.PriceID)
@@ -57,6 +65,11 @@ func paidSales(invoices []ProviderInvoice) []purchase {
 	return sales
 }
 
+// rank orders invoices whose periods start in the same second.
+func (r InvoiceReason) rank() int {
+	return slices.Index([]InvoiceReason{ReasonCreate, ReasonCycle, ReasonUpdate}, r)
+}
+
 func (r InvoiceReason) buysPeriod() bool {
 	return r == ReasonCreate || r == ReasonCycle || r == ReasonUpdate
 }
@@ -79,6 +92,7 @@ func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
 // catalog.
 func (p *projector) sold(sale purchase) (purchase, bool) {
 	at := p.changeFor(sale)
+	sale.change = at
 	if at == none {
 		sale.unasked = sale.invoice.Reason == ReasonUpdate
 		terms, known := p.termsOf(sale.line.PriceID)

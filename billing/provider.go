@@ -59,6 +59,8 @@ type ProviderInvoice struct {
 	Status     InvoiceStatus
 	Reason     InvoiceReason
 	CreatedAt  int64
+	PaidAt     int64
+	AmountDue  int64 // after the customer's balance
 	AmountPaid int64
 	Currency   string
 	IntentID   string

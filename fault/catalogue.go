@@ -107,7 +107,7 @@ var catalogue = map[Code]entry{
 	PaymentHold:           {Conflict, "A payment of this subscription is outstanding. Have it paid first, in the billing portal."},
 	TopupsDisabled:        {Conflict, "The terms of this subscription allow no top-ups. Change to a plan that has them enabled."},
 	IdempotencyConflict:   {Conflict, "This idempotency key was used with another body. Repeat the first body, or choose a new key."},
-	OperationInProgress:   {Conflict, "The first request with this idempotency key is still under way. Send the same request again in a moment."},
+	OperationInProgress:   {Conflict, "Another payment operation for this identity is in progress. Send the same request again in a few seconds, with the same idempotency key."},
 	ProviderInUse:         {Conflict, "Subscriptions or open checkouts hang on the payment account that is connected. End them first, then connect the other account."},
 	BodyTooLarge:          {TooLarge, "The body is larger than 16 KiB."},
 	UnsupportedMedia:      {WrongMedia, "Send the body as JSON, with the header 'Content-Type: application/json' and no content encoding."},

@@ -157,8 +157,8 @@ var meanings = map[Code]Meaning{
 		"To retry, repeat the first body exactly. For a new request, choose a new key.",
 	},
 	OperationInProgress: {
-		"The first request with this idempotency key is still being worked on.",
-		"Send the same request again in a moment; it gives the first one's answer.",
+		"Another payment operation for the same identity is in progress: this request sent twice, another change, or one that a stopped server left behind.",
+		"Send the same request again in a few seconds, with the same idempotency key. It is carried out once.",
 	},
 	BodyTooLarge: {
 		"The body is larger than 16 KiB.",

@@ -49,3 +49,23 @@ func (b Balance) TakeBack(amount Amount) (Balance, error) {
 	b.Debt = debt
 	return b, nil
 }
+
+// ReceiveUpTo gives the balance after as much of an amount came in as fits into 19
+// digits, and how much that is.
+func (b Balance) ReceiveUpTo(amount Amount) (Balance, Amount) {
+	paid := min(b.Debt, amount)
+	kept := min(amount-paid, MaxAmount-b.Amount)
+	b.Debt -= paid
+	b.Amount += kept
+	return b, paid + kept
+}
+
+// TakeBackUpTo gives the balance after as much of an amount was taken back as a
+// debt of 19 digits allows, and how much that is.
+func (b Balance) TakeBackUpTo(amount Amount) (Balance, Amount) {
+	held := min(b.Amount, amount)
+	owed := min(amount-held, MaxAmount-b.Debt)
+	b.Amount -= held
+	b.Debt += owed
+	return b, held + owed
+}

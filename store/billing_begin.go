@@ -17,6 +17,7 @@ type Standing struct {
 	Credit       metering.Credit       // the one that the request names
 	Changes      []billing.Change      // the identity's that are neither applied nor dropped
 	Payments     []billing.Payment     // what the identity was given for nothing
+	Balances     []metering.Balance    // of the wallet, which is locked
 }
 
 // Intent is what a request amounts to: what has to be stored before the provider
@@ -78,7 +79,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec Op
 	if err != nil {
 		return rec, err
 	}
-	standing, err := tx.standing(ctx, w.ID, b)
+	standing, err := tx.standing(ctx, w, b)
 	if err != nil {
 		return rec, err
 	}
@@ -101,7 +102,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec Op
 	return rec, tx.hint(ctx)
 }
 
-func (tx appTx) standing(ctx context.Context, walletID ids.ID, b Beginning) (s Standing, err error) {
+func (tx appTx) standing(ctx context.Context, w wallet, b Beginning) (s Standing, err error) {
 	if b.PlanKey != "" {
 		if s.Plan, err = find(ctx, tx, holdPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
 			return s, err
@@ -119,12 +120,20 @@ func (tx appTx) standing(ctx context.Context, walletID ids.ID, b Beginning) (s S
 	case !fault.Is(err, fault.SubscriptionNotFound):
 		return s, err
 	}
-	if s.Changes, err = collect(ctx, tx, selectOpenChanges, readChange, walletID); err != nil {
+	if s.Changes, err = collect(ctx, tx, selectOpenChanges, readChange, w.ID); err != nil {
 		return s, err
 	}
-	free, err := tx.payments(ctx, selectPayments, walletID, ids.ID{})
+	free, err := tx.payments(ctx, selectPayments, w.ID, ids.ID{})
+	if err != nil {
+		return s, err
+	}
 	s.Payments = plainPayments(free)
-	return s, err
+	filled, err := tx.withBalances(ctx, []wallet{w})
+	if err != nil {
+		return s, err
+	}
+	s.Balances = filled[0].Balances
+	return s, nil
 }
 
 // keepWish writes what the request is about.
@@ -133,7 +142,7 @@ func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Intent, now int6
 		if err := tx.keepSubscription(ctx, w, *s); err != nil {
 			return err
 		}
-		if err := tx.settle(ctx, w, s.ID, intent.Settled, now); err != nil {
+		if err := tx.settle(ctx, w, settlement{subscription: s.ID}, intent.Settled, now); err != nil {
 			return err
 		}
 	}

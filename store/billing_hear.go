@@ -156,7 +156,7 @@ func (tx appTx) keepProjection(ctx context.Context, w *wallet, p billing.Project
 	if err := tx.keepChanges(ctx, withBought(p.Changes, bought)); err != nil {
 		return err
 	}
-	if err := tx.settle(ctx, w, p.Subscription.ID, p.Settled, now); err != nil {
+	if err := tx.settle(ctx, w, settlement{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
 		return err
 	}
 	if err := tx.ask(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {

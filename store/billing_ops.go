@@ -255,8 +255,11 @@ func (tx appTx) keepFree(ctx context.Context, s *billing.Subscription) error {
 func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []billing.Action, now int64) error {
 	for _, action := range actions {
 		step := billing.StepEnd
-		if action.Kind == billing.RefundInvoice {
+		switch action.Kind {
+		case billing.RefundInvoice:
 			step = billing.StepRefund
+		case billing.VoidRenewal:
+			step = billing.StepFinalize
 		}
 		parameters, err := encodeMap(map[string]string{"action": string(action.Kind), "object": action.ObjectID})
 		if err != nil {

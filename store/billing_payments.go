@@ -112,11 +112,13 @@ func plainPayments(list []storedPayment) (payments []billing.Payment) {
 	return payments
 }
 
-// settle credits payments to a locked wallet, in order. One whose source is known
-// has been credited: the insert finds that out, before anything else is done.
-func (tx appTx) settle(ctx context.Context, w *wallet, subscription ids.ID, payments []billing.Payment, now int64) error {
+// settle credits payments to a locked wallet, in order, and has what was collected
+// for each looked at: a refund may have been reported before its payment was known.
+// One whose source is known has been credited: the insert finds that out, before
+// anything else is done. The caller ends the transaction with a hint.
+func (tx appTx) settle(ctx context.Context, w *wallet, s settlement, payments []billing.Payment, now int64) error {
 	for _, p := range payments {
-		made, err := tx.execAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.scope.OrgID, w.ID, orNull(subscription), p.AmountCents, p.Currency,
+		made, err := tx.execAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.scope.OrgID, w.ID, orNull(s.subscription), p.AmountCents, p.Currency,
 			orNull(p.IntentID), orNull(p.ChargeID), orNull(p.PlanID), orNull(p.Period.Start), orNull(p.Period.End), p.Free, now)
 		if err != nil {
 			return err
@@ -124,38 +126,45 @@ func (tx appTx) settle(ctx context.Context, w *wallet, subscription ids.ID, paym
 		if made == 0 {
 			continue
 		}
-		fits, err := tx.fitting(ctx, w, p.Credits)
-		if err != nil {
+		if p, err = tx.fitting(ctx, w, p, now); err != nil {
 			return err
 		}
-		if len(fits) < len(p.Credits) {
-			if err := tx.raise(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now); err != nil {
-				return err
-			}
-			p.Credits = fits
-		}
 		if err := tx.receive(ctx, w, p, now); err != nil {
+			return err
+		}
+		if p.ChargeID == "" {
+			continue
+		}
+		if err := tx.enqueue(ctx, Work{Kind: WorkCharge, Object: p.ChargeID, Connection: s.connection, DueAt: now}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fitting leaves out the credits that would take a balance past its limit. They
-// are for a person to see to: were they to fail the whole, it would be tried again
-// for as long as the balance is full, and nothing else that the provider says of
-// the subscription would be heard.
-func (tx appTx) fitting(ctx context.Context, w *wallet, credits []billing.Grant) (fits []billing.Grant, err error) {
-	for _, g := range credits {
-		is, err := tx.balance(ctx, w.ID, metering.Credit{ID: g.CreditID, Key: g.CreditKey})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := is.Receive(g.Amount); err == nil {
-			fits = append(fits, g)
-		}
+// settlement is what payments were for, and the account that collected them.
+type settlement struct {
+	subscription ids.ID // zero for a top-up
+	connection   ids.ID // zero where nothing was collected
+}
+
+// fitting leaves out the credits that the wallet has no room for, and raises an
+// alert. An error instead would be retried for as long as the wallet is full, and
+// block every later report about the subscription.
+func (tx appTx) fitting(ctx context.Context, w *wallet, p billing.Payment, now int64) (billing.Payment, error) {
+	if len(p.Credits) == 0 {
+		return p, nil
 	}
-	return fits, nil
+	held, err := tx.withBalances(ctx, []wallet{*w})
+	if err != nil {
+		return p, err
+	}
+	fits := billing.Fitting(held[0].Balances, p.Credits)
+	if len(fits) == len(p.Credits) {
+		return p, nil
+	}
+	p.Credits = fits
+	return p, tx.raise(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now)
 }
 
 // receive posts what a payment brings.
@@ -217,32 +226,61 @@ func (tx appTx) reverse(ctx context.Context, w *wallet, p billing.Payment, r bil
 	if err := tx.exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents); err != nil {
 		return err
 	}
-	for _, credited := range next.Credits {
-		taken := metering.Amount(0)
-		for _, g := range next.TakenBack {
-			if g.CreditID == credited.CreditID {
-				taken = g.Amount
-			}
-		}
-		if err := tx.exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credited.CreditID, amount(taken)); err != nil {
-			return err
-		}
-	}
-	for _, m := range movements {
-		_, err := tx.post(ctx, w, posting{
-			id: ids.New(), kind: m.Kind, credit: metering.Credit{ID: m.CreditID, Key: m.CreditKey}, delta: m.Delta, source: p.Source, now: now,
-			change: func(b metering.Balance) (metering.Balance, error) {
-				if m.Delta.Out {
-					return b.TakeBack(m.Delta.Amount)
-				}
-				return b.Receive(m.Delta.Amount)
-			},
-		})
-		if err != nil {
+	for _, credited := range p.Credits {
+		if err := tx.takeBack(ctx, w, p, credited, movements, now); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takeBack posts the movements of one credit of a payment, and keeps how much of it
+// is taken back since. What would pass 19 digits is left out with an alert: it stays
+// open, and the next report about the charge tries it again.
+func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
+	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
+	taken := p.TakenBackOf(credit.ID)
+	for _, m := range movements {
+		if m.CreditID != credit.ID {
+			continue
+		}
+		before, err := tx.balance(ctx, w.ID, credit)
+		if err != nil {
+			return err
+		}
+		after, moved, alert := bounded(before, m.Delta)
+		if moved < m.Delta.Amount {
+			if err := tx.raise(ctx, w.ID, []billing.Alert{{Kind: alert, ObjectID: p.Source.ID}}, now); err != nil {
+				return err
+			}
+		}
+		if moved == 0 {
+			continue
+		}
+		if _, err := tx.post(ctx, w, posting{
+			id: ids.New(), kind: m.Kind, credit: credit, delta: metering.Delta{Amount: moved, Out: m.Delta.Out}, source: p.Source, now: now,
+			change: func(metering.Balance) (metering.Balance, error) { return after, nil },
+		}); err != nil {
+			return err
+		}
+		if m.Delta.Out {
+			taken += moved
+		} else {
+			taken -= moved
+		}
+	}
+	return tx.exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credit.ID, amount(taken))
+}
+
+// bounded moves as much of a balance as 19 digits allow, with the alert for what
+// they do not allow.
+func bounded(b metering.Balance, d metering.Delta) (after metering.Balance, moved metering.Amount, alert billing.AlertKind) {
+	if d.Out {
+		after, moved = b.TakeBackUpTo(d.Amount)
+		return after, moved, billing.DebtFull
+	}
+	after, moved = b.ReceiveUpTo(d.Amount)
+	return after, moved, billing.BalanceFull
 }
 
 // IdentityOfCharge finds out whose payment a charge is.

@@ -201,7 +201,7 @@ func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now in
 		if err := tx.keepSubscription(ctx, w, s); err != nil {
 			return err
 		}
-		if err := tx.settle(ctx, w, s.ID, settled, now); err != nil {
+		if err := tx.settle(ctx, w, settlement{subscription: s.ID}, settled, now); err != nil {
 			return err
 		}
 		return tx.hint(ctx)

@@ -101,7 +101,7 @@ func (tx appTx) hearTopUp(ctx context.Context, id ids.ID, said billing.ProviderS
 	if err := tx.exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}
-	if err := tx.settle(ctx, w, ids.ID{}, settled, now); err != nil {
+	if err := tx.settle(ctx, w, settlement{connection: t.ConnectionID}, settled, now); err != nil {
 		return t, err
 	}
 	return t, tx.raise(ctx, w.ID, alerts, now)

@@ -35,6 +35,10 @@ var (
 		WHERE leases.holder IN (excluded.holder, '00000000-0000-0000-0000-000000000000') OR leases.held_until <= $5
 		RETURNING fence`)
 
+	renewLease = declare("renew lease", `
+		UPDATE leases SET held_until = $4
+		WHERE app_id = $1 AND name = $2 AND fence = $3 AND holder <> '00000000-0000-0000-0000-000000000000'`)
+
 	// Nobody holds it then, whatever the clock says: it may go back.
 	releaseLease = declare("release lease", `
 		UPDATE leases SET held_until = $4, holder = '00000000-0000-0000-0000-000000000000' WHERE app_id = $1 AND name = $2 AND fence = $3 AND held_until > $4`)
@@ -60,6 +64,22 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 		return err
 	})
 	return f, held, err
+}
+
+// RenewLease makes a lease last for the length from now on, under the same number. It
+// reports whether the lease is still held: one that has run out is, until another
+// holder takes it.
+func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (held bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		now, err := tx.clock(ctx)
+		if err != nil {
+			return err
+		}
+		renewed, err := tx.execAny(ctx, renewLease, f.Name, f.Number, now+length.Milliseconds())
+		held = renewed == 1
+		return err
+	})
+	return held, err
 }
 
 // Release gives a lease back. One that has gone to somebody else stays theirs.

@@ -28,7 +28,11 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	},
 	billing.BalanceFull: {
 		"Credits that found no room",
-		"This payment was collected, but its credits would take the balance past what a balance can hold, so they were left out. Refund it at the provider, or adjust the balance by hand once there is room.",
+		"This payment was collected, or a refund of it failed, but the wallet has no room for its credits: it holds 100 balances, or the balance would pass 19 digits. They were left out. Refund the payment at the provider, or adjust the balance by hand once there is room.",
+	},
+	billing.DebtFull: {
+		"A debt that cannot grow further",
+		"Money of this payment went back, and the credits that it had bought are spent. The debt would pass 19 digits, so it was booked up to that limit and the rest was left out. Settle the rest with the customer.",
 	},
 	billing.KeyRefused: {
 		"An account does not take its key",

@@ -22,14 +22,19 @@ const (
 	// talkTime is how long a request may take, with every call in it. The caller is
 	// answered within 25 seconds, also when the provider is not there.
 	talkTime = 20 * time.Second
-	// leaseTime is how long a lease is held at most: longer than a conversation and
-	// what is written down after it. A node that dies keeps others waiting so long.
-	leaseTime = 30 * time.Second
+	// leaseTime is how long a lease lasts unless it is renewed, which its holder does
+	// every renewTime. A node that dies keeps others waiting for that long: less than
+	// patience, so the next request just waits.
+	leaseTime = 8 * time.Second
+	renewTime = leaseTime / 4
 	// patience is how long a caller waits for another conversation about the same
 	// identity.
 	patience = 10 * time.Second
 	// tidyTime is for what has to be written down after the time is over.
 	tidyTime = 5 * time.Second
+	// resumeTime is when an operation that is taken up again is looked after, unless it
+	// ended by then.
+	resumeTime = 30 * time.Second
 
 	rememberedClients = 1000
 )
@@ -66,6 +71,7 @@ type Cashier struct {
 	clients *lru.Cache[clientName, *stripe.Client]
 	locks   locks
 	awake   *wakes
+	renew   time.Duration // between two renewals of a lease; zero for renewTime, negative for none
 }
 
 // limits are those that a test has to reach: the usual ones take long.

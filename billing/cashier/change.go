@@ -22,7 +22,16 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 			if err != nil {
 				return store.Intent{}, err
 			}
-			return intendChange(s, r.Identity, order, op, now), nil
+			if err := order.CheckRoom(s.Balances); err != nil {
+				return store.Intent{}, err
+			}
+			intent := intendChange(s, r.Identity, order, op, now)
+			for _, p := range intent.Settled {
+				if err := billing.CheckRoom(s.Balances, p.Credits); err != nil {
+					return store.Intent{}, err
+				}
+			}
+			return intent, nil
 		},
 	})
 }

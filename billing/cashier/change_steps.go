@@ -148,6 +148,11 @@ func (t *talk) flag(ctx context.Context) error {
 		return err
 	}
 	atPeriodEnd := t.rec.Parameters[paramFlag] == flag(true)
+	if atPeriodEnd {
+		if ended, err := t.endUnpaid(ctx); ended || err != nil {
+			return err
+		}
+	}
 	err := t.take(ctx, billing.StepFlag,
 		func(ctx context.Context) (bool, error) {
 			s, err := t.subscription(ctx)

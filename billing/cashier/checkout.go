@@ -34,6 +34,9 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 			if err := billing.DecideCheckout(s.Subscription, s.Plan); err != nil {
 				return store.Intent{}, err
 			}
+			if err := billing.CheckRoom(s.Balances, s.Plan.Grants); err != nil {
+				return store.Intent{}, err
+			}
 			op.Parameters[paramAct] = string(actCheckout)
 			op.Parameters[paramSessions] = openPages(s.Changes)
 			op.Parameters[paramPlan], op.Parameters[paramPrice] = s.Plan.Key, s.Plan.Sync.PriceID
@@ -58,13 +61,17 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
 				return store.Intent{}, err
 			}
+			bought := billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount}
+			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
+				return store.Intent{}, err
+			}
 			op.Parameters[paramAct] = string(actTopUp)
 			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
 			op.Parameters[paramName] = r.Amount.Credits() + " " + s.Credit.Name // on a bill it is "500 Tokens"
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
 			expires := setExpiry(op, now)
 			return store.Intent{Op: op, TopUp: &billing.TopUp{
-				ID: ids.New(), Identity: r.Identity, Credit: billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount},
+				ID: ids.New(), Identity: r.Identity, Credit: bought,
 				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
 				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
 			}}, nil

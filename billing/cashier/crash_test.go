@@ -224,6 +224,13 @@ func payTheNewest(r *rig, _ cashier.Page) {
 	r.pay(must[store.Checkout](r)(r.store.App(r.scope).CheckoutByID(r.Context(), id)).URL, cardPays)
 }
 
+// untilRenewing has ada on the plan, while the draft of her renewal waits.
+func untilRenewing(plan string) func(*rig) {
+	return func(r *rig) {
+		r.advanceTo(r.subscribe(plan, cardPays).Period.End + (10 * time.Minute).Milliseconds())
+	}
+}
+
 func payPage(r *rig, page cashier.Page) { r.pay(page.URL, cardPays) }
 
 var deeds = []deed{
@@ -288,6 +295,16 @@ var deeds = []deed{
 			r.subscribe("pro", cardPays)
 			r.changed("basic")
 		},
+	},
+	{
+		name: "an upgrade that replaces a renewal", do: changeTo("pro"),
+		arrange: untilRenewing("basic"),
+		then:    func(r *rig, _ cashier.Page) { r.advance(2 * time.Hour) },
+	},
+	{
+		name: "a cancellation that voids a renewal", do: cancelled,
+		arrange: untilRenewing("basic"),
+		then:    func(r *rig, _ cashier.Page) { r.advance(2 * time.Hour) },
 	},
 	{
 		name: "a free plan of ours that closes a page", do: cancelled,

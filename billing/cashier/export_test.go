@@ -38,5 +38,20 @@ const (
 	MaxAwake  = maxAwake
 )
 
-// SetLease has the cashier's leases run out where a test can wait for it.
-func (c *Cashier) SetLease(length time.Duration) { c.limits.lease = length }
+// SetLease has the cashier's leases run out where a test can wait for it, as those
+// of a node that died: nothing renews them.
+func (c *Cashier) SetLease(length time.Duration) { c.limits.lease, c.renew = length, -1 }
+
+// SetRenewal has leases of the length renewed so often.
+func (c *Cashier) SetRenewal(length, every time.Duration) { c.limits.lease, c.renew = length, every }
+
+// HoldIdentity runs work under the lease of an identity.
+func (c *Cashier) HoldIdentity(ctx context.Context, scope tenancy.Scope, identity string, work func(context.Context) error) error {
+	return c.withLease(ctx, scope, ofIdentity(identity), func(ctx context.Context, _ store.Fence) error { return work(ctx) })
+}
+
+// How long a dead node keeps a lease, and how long a caller waits for one.
+const (
+	LeaseTime = leaseTime
+	Patience  = patience
+)

@@ -46,7 +46,7 @@ func (c *Cashier) hearSubscription(ctx context.Context, with account, fence stor
 	if len(projection.Actions)+len(projection.Settled) > 0 {
 		defer c.Wake(with.scope)
 	}
-	return projection.Subscription, app.Enqueue(ctx, with.charges(projection.Settled, now)...)
+	return projection.Subscription, nil
 }
 
 // boughtBy is the checkout that a subscription says it was made by; zero for one
@@ -57,18 +57,6 @@ func boughtBy(said stripe.Subscription) ids.ID {
 		return ids.ID{}
 	}
 	return id
-}
-
-// charges asks for a look at what was collected: a refund may have been reported
-// before the payment was, when nobody knew whose it is.
-func (a account) charges(settled []billing.Payment, now int64) []store.Work {
-	var work []store.Work
-	for _, payment := range settled {
-		if payment.ChargeID != "" {
-			work = append(work, a.work(store.WorkCharge, payment.ChargeID, now))
-		}
-	}
-	return work
 }
 
 func (c *Cashier) report(with account, alerts []billing.Alert) {
@@ -123,9 +111,6 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 	}
 	if checkout.Kind == store.TopUpCheckout {
 		_, err := app.HearTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
-		if err == nil && session.ChargeID != "" {
-			err = app.Enqueue(ctx, with.work(store.WorkCharge, session.ChargeID, now))
-		}
 		return err
 	}
 	if _, err := app.HearCheckout(ctx, fence, checkout.ID, session.ProviderSession, now, nil); err != nil {

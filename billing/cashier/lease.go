@@ -47,7 +47,7 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 		return err
 	}
 	defer c.release(ctx, scope, fence)
-	return work(ctx, fence)
+	return c.renewing(ctx, scope, fence, work)
 }
 
 // lease takes the lease, unless enough comes first. It comes between two tries only:

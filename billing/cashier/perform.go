@@ -20,6 +20,7 @@ const (
 	paramFree         = "free"         // whether the target costs nothing
 	paramFlag         = "flag"         // whether to end with the period
 	paramVoid         = "void"         // whether an upgrade that waits goes too
+	paramRenewal      = "renewal"      // the unpaid renewal with which a cancellation ends the subscription now
 	paramThen         = "then"         // what becomes of a free subscription that runs here
 	paramSessions     = "sessions"     // pages to be closed first, separated by spaces
 	paramSuccess      = "success"
@@ -161,7 +162,7 @@ func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store
 	if rec.State == billing.OpFailed {
 		// The caller repeats what was given up: it is taken up again, and found again
 		// when this try does not end it either.
-		if err := app.Enqueue(ctx, store.Work{Kind: store.WorkOp, Object: rec.ID.String(), DueAt: now + leaseTime.Milliseconds()}); err != nil {
+		if err := app.Enqueue(ctx, store.Work{Kind: store.WorkOp, Object: rec.ID.String(), DueAt: now + resumeTime.Milliseconds()}); err != nil {
 			return rec, err
 		}
 		rec.State = billing.OpRunning

@@ -24,11 +24,10 @@ const (
 	maxVisits  = 100
 
 	// queueLease is the lease of whoever works off an application's queue. On several
-	// nodes all would ask the provider the same, and wait for each other. It is held
-	// for a third of what others are, anew for each batch: it keeps work from being
-	// done twice, and when it has run out too early, twice it is.
-	queueLease    = "queue"
-	queueFraction = 3
+	// nodes all would ask the provider the same, and wait for each other. It is taken
+	// again for each batch and not renewed: it saves calls, and a job that runs twice
+	// does no harm.
+	queueLease = "queue"
 )
 
 // left is what a visit to a queue leaves there.
@@ -123,7 +122,7 @@ func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (left, error) 
 }
 
 func (c *Cashier) takeQueue(ctx context.Context, scope tenancy.Scope, holder ids.ID) (store.Fence, bool, error) {
-	return c.options.Store.App(scope).Lease(ctx, queueLease, holder, c.limits.lease/queueFraction)
+	return c.options.Store.App(scope).Lease(ctx, queueLease, holder, c.limits.lease)
 }
 
 // due is a batch of what is to be done by now.

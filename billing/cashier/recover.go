@@ -54,8 +54,11 @@ func (t *talk) action(ctx context.Context) error {
 	case billing.RefundInvoice:
 		after.Kind = store.WorkCharge
 		after.Object, err = t.refundInvoice(ctx, object)
+	case billing.VoidRenewal:
+		after.Kind = store.WorkInvoice
+		_, err = t.voidRenewal(ctx, object)
 	default:
-		return errors.New("cashier: an action that nobody knows how to do")
+		return errors.New("cashier: unknown action")
 	}
 	if err != nil {
 		return err

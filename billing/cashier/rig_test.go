@@ -41,6 +41,7 @@ type rig struct {
 	elsewhere ids.ID
 
 	later   atomic.Int64 // nanoseconds by which the clocks of everybody here are ahead
+	stopped atomic.Int64 // where those clocks stand still, in nanoseconds; zero when they run
 	idle    atomic.Bool  // nobody attends to what is due
 	deaf    atomic.Bool  // webhooks are taken, and forgotten
 	payers  []string     // those who paid one top-up each
@@ -92,7 +93,12 @@ func start(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) clock() time.Time { return time.Now().Add(time.Duration(r.later.Load())) }
+func (r *rig) clock() time.Time {
+	if at := r.stopped.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Now().Add(time.Duration(r.later.Load()))
+}
 
 func (r *rig) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
 

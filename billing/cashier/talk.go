@@ -47,10 +47,12 @@ var turn = map[billing.Step]int{
 	billing.StepUpgrade:  4,
 	billing.StepSchedule: 5,
 	billing.StepPhases:   6,
-	billing.StepFlag:     7,
-	billing.StepSession:  8,
-	billing.StepEnd:      9,
-	billing.StepRefund:   10,
+	billing.StepFinalize: 7,
+	billing.StepUnbill:   8,
+	billing.StepFlag:     9,
+	billing.StepSession:  10,
+	billing.StepEnd:      11,
+	billing.StepRefund:   12,
 }
 
 // take takes one step: look whether its aim is reached, and if not, send. The op

@@ -133,8 +133,8 @@ func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
 	request := r.topUpRequest(3000)
 	request.Amount = nearlyAll
 	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh()))
+	full := r.topUp(3000) // while there is room
 	r.pay(page.URL, cardPays)
-	full := r.topUp(3000)
 	r.pay(full.URL, cardPays)
 	r.subscribe("basic", cardPays)
 	r.wantTokens(nearlyAll+10*million, 0)
@@ -165,6 +165,12 @@ func TestAPageThatIsRefusedHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// leaseOf is the name of an identity's lease.
+func leaseOf(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return "identity:" + hex.EncodeToString(sum[:])
+}
+
 // thief takes the lease of whoever asks for a page, and has them refused.
 type thief struct {
 	r    *rig
@@ -177,8 +183,7 @@ func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
 		w.once.Do(func() {
 			refused = true
 			storetest.Lapse(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String())
-			sum := sha256.Sum256([]byte("ada"))
-			_, held, err := w.r.store.App(w.r.scope).Lease(w.r.Context(), "identity:"+hex.EncodeToString(sum[:]), ids.New(), time.Millisecond)
+			_, held, err := w.r.store.App(w.r.scope).Lease(w.r.Context(), leaseOf("ada"), ids.New(), time.Millisecond)
 			if w.r.check(err); !held {
 				w.r.Error("the lease was not to be had")
 			}

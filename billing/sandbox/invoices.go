@@ -29,6 +29,15 @@ func payInvoice(c *call) (engine.Doc, error) {
 	return show(c, invoice, err)
 }
 
+func finalizeInvoice(c *call) (engine.Doc, error) {
+	advances := c.in.Bool("auto_advance")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	invoice, err := c.w.FinalizeInvoice(c.m, c.id(), advances)
+	return show(c, invoice, err)
+}
+
 func voidInvoice(c *call) (engine.Doc, error) {
 	if err := c.in.Problem(); err != nil {
 		return nil, err

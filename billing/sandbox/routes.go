@@ -49,6 +49,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	get("invoices/upcoming", upcomingInvoice)
 	get("invoices/{id}", getInvoice)
 	post("invoices/{id}/pay", payInvoice)
+	post("invoices/{id}/finalize", finalizeInvoice)
 	post("invoices/{id}/void", voidInvoice)
 
 	get("payment_methods/{id}", getMethod)

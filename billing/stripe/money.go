@@ -15,9 +15,13 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		Status:     billing.InvoiceStatus(i.Status),
 		Reason:     billing.InvoiceReason(i.BillingReason),
 		CreatedAt:  milliseconds(i.Created),
+		AmountDue:  i.AmountDue,
 		AmountPaid: i.AmountPaid,
 		Currency:   string(i.Currency),
 		PaymentURL: i.HostedInvoiceURL,
+	}
+	if i.StatusTransitions != nil {
+		told.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
 	}
 	if i.PaymentIntent != nil {
 		told.IntentID = i.PaymentIntent.ID
@@ -53,6 +57,14 @@ func (c *Client) Invoice(ctx context.Context, id string) (told billing.ProviderI
 		subscriptionID = i.Subscription.ID
 	}
 	return invoiceOf(i), subscriptionID, nil
+}
+
+// FinalizeInvoice ends a draft without collecting it: Stripe neither deletes nor
+// voids the draft of a subscription, so one that is not to be paid is finalised
+// first.
+func (c *Client) FinalizeInvoice(ctx context.Context, key, id string) error {
+	_, err := c.api.Invoices.FinalizeInvoice(id, &sdk.InvoiceFinalizeInvoiceParams{Params: keyed(ctx, key), AutoAdvance: sdk.Bool(false)})
+	return problem(err)
 }
 
 // VoidInvoice makes an invoice one that can no longer be paid.

@@ -171,6 +171,28 @@ func (w *World) owes(s *Subscription) bool {
 	return false
 }
 
+// FinalizeInvoice ends a draft out of turn. What is due nothing is paid by that.
+// With auto_advance Stripe collects it at a time of its own choosing, which the
+// sandbox does not imitate.
+func (w *World) FinalizeInvoice(m Moment, id string, advances *bool) (*Invoice, error) {
+	invoice, err := Get(w.Invoices, "invoice", id)
+	if err != nil {
+		return nil, err
+	}
+	if invoice.Status != draft {
+		return nil, invalid("", "This invoice is already finalized, you can't re-finalize a non-draft invoice.").withCode("invoice_not_editable")
+	}
+	if advances == nil || *advances {
+		return nil, invalid("auto_advance", "The sandbox finalizes an invoice on request only with `auto_advance=false`.")
+	}
+	invoice.Advances = false
+	w.finalize(m, invoice)
+	if invoice.AmountDue == 0 {
+		w.settle(m, invoice)
+	}
+	return invoice, nil
+}
+
 // VoidInvoice takes an open invoice back: nobody can pay it any more.
 func (w *World) VoidInvoice(m Moment, id string) (*Invoice, error) {
 	invoice, err := Get(w.Invoices, "invoice", id)

@@ -1,0 +1,102 @@
+package cashier
+
+import (
+	"context"
+	"slices"
+
+	"purser/billing"
+	"purser/billing/stripe"
+	"purser/store"
+)
+
+// endUnpaid cancels a subscription at once whose paid period is over and whose
+// renewal is billed but not paid: its period ended when the renewal began. To flag
+// it would charge for another period and end after that. It reports whether the
+// subscription was ended.
+func (t *talk) endUnpaid(ctx context.Context) (ended bool, err error) {
+	renewal := t.rec.Parameters[paramRenewal]
+	if renewal == "" {
+		s, err := t.subscription(ctx)
+		if err != nil {
+			return false, err
+		}
+		if renewal = unpaidRenewal(s); renewal == "" {
+			return false, nil
+		}
+		// Kept with the first call: without its renewal the subscription looks as if it
+		// had been paid.
+		t.rec.Parameters[paramRenewal] = renewal
+	}
+	open, err := t.voidRenewal(ctx, renewal)
+	if err != nil {
+		return false, err
+	}
+	if open {
+		// It was paid in the meantime, or is being paid: this period is the last one.
+		delete(t.rec.Parameters, paramRenewal)
+		return false, nil
+	}
+	if err := t.cancelNow(ctx, t.rec.Parameters[paramSubscription]); err != nil {
+		return false, err
+	}
+	sub, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{})
+	if err != nil {
+		return false, err
+	}
+	sub.CancelAtPeriodEnd = true
+	op := t.rec.Op
+	op.State = billing.OpDone
+	return true, t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &sub})
+}
+
+// unpaidRenewal is the invoice of the subscription's present period, while that is
+// not paid; empty for none.
+func unpaidRenewal(s stripe.Subscription) string {
+	i := slices.IndexFunc(s.Invoices, func(i billing.ProviderInvoice) bool {
+		unpaid := i.Status == billing.InvoiceDraft || i.Status == billing.InvoiceOpen
+		return unpaid && i.Reason == billing.ReasonCycle && slices.ContainsFunc(i.Lines, func(l billing.ProviderLine) bool {
+			return l.Subscription && l.Period.Start == s.Period.Start
+		})
+	})
+	if i < 0 {
+		return ""
+	}
+	return s.Invoices[i].ID
+}
+
+// voidRenewal makes sure that a renewal is not charged. It reports whether it is
+// charged all the same: it was paid, or a debit for it is under way. What is due
+// nothing is left alone.
+func (t *talk) voidRenewal(ctx context.Context, id string) (charged bool, err error) {
+	// look says how the invoice stands; a renewal that is gone is not charged.
+	look := func(ctx context.Context) (billing.ProviderInvoice, error) {
+		invoice, _, err := t.provider.Invoice(ctx, id)
+		return invoice, known(err)
+	}
+	settled := func(i billing.ProviderInvoice) bool {
+		return i.AmountDue == 0 || i.Status != billing.InvoiceDraft && i.Status != billing.InvoiceOpen
+	}
+	steps := []struct {
+		step billing.Step
+		done func(billing.ProviderInvoice) bool
+		send func(ctx context.Context, key, id string) error
+	}{
+		{billing.StepFinalize, func(i billing.ProviderInvoice) bool { return settled(i) || i.Status == billing.InvoiceOpen }, t.provider.FinalizeInvoice},
+		{billing.StepUnbill, settled, t.provider.VoidInvoice},
+	}
+	var refusal error
+	for _, s := range steps {
+		err := t.take(ctx, s.step,
+			func(ctx context.Context) (bool, error) { invoice, err := look(ctx); return s.done(invoice), err },
+			func(ctx context.Context, key string) error { return s.send(ctx, key, id) })
+		if err != nil && !stripe.Is(err, stripe.Refused) {
+			return false, err
+		}
+		refusal = err
+	}
+	invoice, err := look(ctx)
+	if err == nil && !settled(invoice) && invoice.Status == billing.InvoiceDraft {
+		err = refusal
+	}
+	return invoice.Status == billing.InvoiceOpen && invoice.AmountDue > 0 || invoice.Status == billing.InvoicePaid && invoice.AmountPaid > 0, err
+}

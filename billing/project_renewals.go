@@ -1,0 +1,65 @@
+package billing
+
+// Around the end of a period the provider drafts the renewal's invoice and charges
+// it an hour later. An upgrade that is paid in that hour starts a full period of its
+// own, and the provider still charges the draft: the customer would pay for the old
+// plan's period and the new plan's.
+
+// paidUpgrades are the paid updates that were requested here. What somebody updates
+// at the provider is left to them.
+func (p *projector) paidUpgrades(sales []purchase) (upgrades []purchase) {
+	for _, sale := range sales {
+		if sale.invoice.Reason == ReasonUpdate && p.changeFor(sale) != none {
+			upgrades = append(upgrades, sale)
+		}
+	}
+	return upgrades
+}
+
+// replacedBy reports whether an upgrade was paid in the period of a renewal before
+// the renewal was. A renewal that was paid first has been had.
+func replacedBy(upgrades []purchase, renewal ProviderInvoice) bool {
+	line, found := renewal.periodLine()
+	if !found || renewal.Reason != ReasonCycle {
+		return false
+	}
+	for _, upgrade := range upgrades {
+		start := upgrade.line.Period.Start
+		if start < line.Period.Start || start >= line.Period.End {
+			continue
+		}
+		switch renewal.Status {
+		case InvoiceDraft, InvoiceOpen:
+			return renewal.AmountDue > 0
+		case InvoicePaid:
+			return renewal.AmountPaid > 0 && upgrade.invoice.PaidAt != 0 && renewal.PaidAt > upgrade.invoice.PaidAt
+		}
+	}
+	return false
+}
+
+// voidReplaced asks for the renewals to be voided that an upgrade has replaced.
+func (p *projector) voidReplaced(upgrades []purchase) {
+	for _, invoice := range p.said.Invoices {
+		if invoice.Status != InvoicePaid && replacedBy(upgrades, invoice) {
+			p.act(VoidRenewal, invoice.ID)
+		}
+	}
+}
+
+// refundReplaced is for a renewal that was collected although an upgrade had
+// replaced it: it brings nothing and is paid back.
+func (p *projector) refundReplaced(sale purchase) {
+	source := Source{Invoice, sale.invoice.ID}
+	if remembered(p.known.Payments, source) {
+		return
+	}
+	terms, _ := p.termsOf(sale.line.PriceID)
+	p.Settled = append(p.Settled, Payment{
+		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
+		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
+	})
+	if !p.Subscription.Extra { // whose payments all go back
+		p.act(RefundInvoice, sale.invoice.ID)
+	}
+}
