@@ -174,7 +174,7 @@ func (h *modelHistory) renewal(w *sandboxengine.World, c *modelCustomer, p *mode
 // promiseAt is what the last answer before a moment said about a subscription.
 func (h *modelHistory) promiseAt(w *sandboxengine.World, c *modelCustomer, subscription string, at int64) (last modelPromise) {
 	for _, promise := range c.promises {
-		if promise.from <= at && promise.from >= int64(w.Subscriptions[subscription].Created)*1000 {
+		if promise.from <= at && (promise.about == subscription || promise.about == "" && promise.from >= int64(w.Subscriptions[subscription].Created)*1000) {
 			last = promise
 		}
 	}

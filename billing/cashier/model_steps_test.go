@@ -187,6 +187,7 @@ type modelRequest struct {
 
 // modelPromise is what an answer said will become of the subscription.
 type modelPromise struct {
+	about   string // the subscription at the provider; empty when the answer was lost
 	from    int64
 	unknown bool          // the answer was lost
 	ends    int64         // it ends at this time; 0 for no end
@@ -221,10 +222,13 @@ func (h *modelHistory) fail(format string, values ...any) {
 // What the cashier is known to get wrong is kept out of drawn histories, by a
 // constant for each, until it is right.
 const (
-	playDraftHour      = false // changes and cancellations between a period's end and its charge
-	playFullWallets    = false // wallets at their limits
-	playFreeBesidePage = false // a free plan while a checkout page is open
-	playSameSecond     = false // a change in the second of a payment
+	playDraftHour      = true // changes and cancellations between a period's end and its charge
+	playFullWallets    = true // wallets at their limits
+	playFreeBesidePage = true // a free plan while a checkout page is open
+	playSameSecond     = true // a change in the second of a payment
+	// In the hour in which a queued downgrade is being charged: to stay after all, or
+	// to ask for the same downgrade again.
+	playSecondThoughts = false
 	playBankUpgrades   = false // upgrades of who pays by bank debit
 )
 
@@ -248,6 +252,10 @@ func (h *modelHistory) leftOut(s modelStep) bool {
 	}
 	if !playSameSecond {
 		h.real.Add(1000)
+	}
+	if turning := has.Scheduled; turning != nil && has.Period.End <= h.now() && !playSecondThoughts &&
+		(s.Do == "undo" || s.Plan == has.Terms.PlanKey || s.Plan == turning.Target.PlanKey) {
+		return true
 	}
 	live := w.Subscriptions[has.ProviderID]
 	method := w.Methods[methodOf(w, live)]
@@ -285,10 +293,11 @@ func (h *modelHistory) take(s modelStep) {
 			h.payPage(page.url, s.Card)
 		}
 	case "pay":
-		if page := h.pageOf(c, s.How); page != nil {
-			h.payPage(page.url, s.Card)
-		} else if waiting := h.subscriptionOf(c); waiting != nil && waiting.Pending != nil {
+		// A change that waits for its payment is what people pay for most.
+		if waiting := h.subscriptionOf(c); waiting != nil && waiting.Pending != nil && s.How%3 != 2 {
 			h.payPage(waiting.Pending.PaymentURL, s.Card)
+		} else if page := h.pageOf(c, s.How); page != nil {
+			h.payPage(page.url, s.Card)
 		}
 	case "leave":
 		if page := h.pageOf(c, s.How/2); page != nil {
@@ -690,7 +699,8 @@ func modelTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-0
 // told keeps what an answer says will happen, and holds it to be ahead.
 func (h *modelHistory) told(c *modelCustomer, answer billing.Subscription, plan *billing.Plan, at int64) {
 	h.Helper()
-	promise := modelPromise{from: at}
+	h.taken = append(h.taken, "    answers "+show(answer))
+	promise := modelPromise{about: cmp.Or(answer.ProviderID, "none"), from: at}
 	switch {
 	case answer.Status == metering.StatusCanceled:
 		promise.ends = answer.EndedAt
