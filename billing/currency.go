@@ -22,6 +22,30 @@ var smallestCharge = map[string]int64{
 	"pln": 200, "ron": 200, "rub": 50, "sek": 300, "sgd": 50, "thb": 1000, "usd": 50, "zar": 50,
 }
 
+// currencies are the codes of ISO 4217 that stand for money people pay with: not
+// those of metals, funds, testing and no currency.
+var currencies = func() map[string]bool {
+	known := map[string]bool{}
+	for _, code := range strings.Fields(`
+		aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd btn bwp byn bzd cad cdf chf clp cny cop
+		crc cuc cup cve czk djf dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gnf gtq gyd hkd hnl hrk htg huf idr ils inr
+		iqd irr isk jmd jod jpy kes kgs khr kmf kpw krw kwd kyd kzt lak lbp lkr lrd lsl lyd mad mdl mga mkd mmk mnt mop mru mur mvr
+		mwk mxn myr mzn nad ngn nio nok npr nzd omr pab pen pgk php pkr pln pyg qar ron rsd rub rwf sar sbd scr sdg sek sgd shp sle
+		sll sos srd ssp std stn svc syp szl thb tjs tmt tnd top try ttd twd tzs uah ugx usd uyu uzs ved ves vnd vuv wst xaf xcd xcg
+		xof xpf yer zar zmw zwg zwl`) {
+		known[code] = true
+	}
+	return known
+}()
+
+// CheckCurrency refuses a code that is no currency.
+func CheckCurrency(currency string) error {
+	if !currencies[currency] {
+		return fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a code of ISO 4217 in lower case, such as usd.", currency)
+	}
+	return nil
+}
+
 // SmallestCharge is the least that can be charged in a currency.
 func SmallestCharge(currency string) int64 {
 	if least, listed := smallestCharge[currency]; listed {
@@ -71,6 +95,9 @@ func FormatMoney(amountCents int64, currency string) string {
 
 // CheckCharge refuses an amount that the provider could not charge.
 func CheckCharge(amountCents int64, currency string) error {
+	if err := CheckCurrency(currency); err != nil {
+		return err
+	}
 	if least := SmallestCharge(currency); amountCents < least {
 		return fault.Newf(fault.AmountTooSmall, "The smallest charge in %s is %s, which is amountCents %d. Ask for at least that.",
 			strings.ToUpper(currency), FormatMoney(least, currency), least)
@@ -84,7 +111,7 @@ func CheckCharge(amountCents int64, currency string) error {
 
 func (p Price) check() error {
 	if p.Free() {
-		return nil
+		return CheckCurrency(p.Currency)
 	}
 	return CheckCharge(p.AmountCents, p.Currency)
 }

@@ -229,3 +229,20 @@ func TestTermsAreFrozen(t *testing.T) {
 		t.Errorf("the engine sees %+v", engine)
 	}
 }
+
+func TestAPlanNeedsACurrencyThatExists(t *testing.T) {
+	for currency, known := range map[string]bool{"usd": true, "zmw": true, "xts": false, "xxx": false, "xau": false, "aaa": false} {
+		for _, cents := range []int64{0, 2900} {
+			plan, err := NewPlan(named("plan"), PlanDraft{Key: "plan", Name: "Plan", Price: Price{cents, currency, Month}}, Catalog{}, 1)
+			if fault.Is(err, fault.InvalidRequest) == known || known && err != nil {
+				t.Errorf("%d %s: %v", cents, currency, err)
+			}
+			if known {
+				aaa := "aaa"
+				if _, err := plan.Patch(PlanPatch{Currency: &aaa}, Catalog{}); !fault.Is(err, fault.InvalidRequest) {
+					t.Errorf("a patch to %s: %v", aaa, err)
+				}
+			}
+		}
+	}
+}

@@ -25,7 +25,9 @@ var (
 
 	computeHint = declare("compute hint", `
 		UPDATE work_hints SET due_at =
-			(SELECT min(q.due_at) FROM work_queue q WHERE q.app_id = $1) - (SELECT s.clock_offset FROM app_state s WHERE s.app_id = $1)
+			(SELECT min(q.due_at) FROM work_queue q WHERE q.app_id = $1) - (SELECT s.clock_offset FROM app_state s WHERE s.app_id = $1),
+			failing = (SELECT count(*) FROM work_queue f WHERE f.app_id = $1 AND f.failing_since IS NOT NULL),
+			failing_since = (SELECT min(o.failing_since) FROM work_queue o WHERE o.app_id = $1 AND o.failing_since IS NOT NULL)
 		WHERE app_id = $1 AND kind = $2`)
 )
 

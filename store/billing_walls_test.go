@@ -31,6 +31,9 @@ var billingCalls = []call[store.App]{
 		return held, err
 	}},
 	{"Prune", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Prune(ctx, 100) }},
+	{"RenewLease", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.RenewLease(ctx, store.Fence{Name: "identity:nobody", Number: 1}, time.Minute)
+	}},
 	{"Release", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.Release(ctx, store.Fence{Name: "identity:bob@example.com", Number: 1})
 	}},
@@ -93,6 +96,9 @@ var billingCalls = []call[store.App]{
 	}},
 	{"PostponeWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.PostponeWork(ctx, h.work, "no answer", moment+1)
+	}},
+	{"RetryWork", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.RetryWork(ctx, h.work.Kind, h.work.Object, moment)
 	}},
 	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.ReceiveEvent(ctx, h.connection.ID, store.WebhookEvent{ID: "evt_1"}, []store.Work{{Kind: store.WorkInvoice, Object: "in_2"}})

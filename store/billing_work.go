@@ -44,9 +44,23 @@ type Work struct {
 	Tries      int    // that failed, in a row
 	Version    ids.ID // another one each time it is asked for
 	LastError  string
+	// FailingSince is when the first of those tries failed, by the database's clock;
+	// zero when none has.
+	FailingSince int64
 }
 
-const workColumns = `kind, object, connection_id, due_at, tries, version, last_error`
+// StoppedWork is when work is due that nothing but a new request for it, or a person,
+// starts again: the last moment of the year 9999.
+const StoppedWork = 253402300799999
+
+// Stopped reports whether the work is not tried again by itself.
+func (w Work) Stopped() bool { return w.DueAt >= StoppedWork }
+
+// ManyTries is after how many failed tries in a row somebody should know: about a
+// minute.
+const ManyTries = 5
+
+const workColumns = `kind, object, connection_id, due_at, tries, version, last_error, failing_since`
 
 var (
 	enqueueWork = declare("enqueue work", `
@@ -84,19 +98,21 @@ var (
 		UPDATE work_queue SET due_at = $2 WHERE app_id = $1 AND tries > 0 AND due_at > $2`)
 
 	repeatWork = declare("repeat work", `
-		UPDATE work_queue SET due_at = $5, tries = 0, last_error = NULL
+		UPDATE work_queue SET due_at = $5, tries = 0, last_error = NULL, failing_since = NULL
 		WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4`)
 
 	postponeWork = declare("postpone work", `
-		UPDATE work_queue SET tries = tries + 1, last_error = $5, due_at = CASE WHEN version = $4 THEN $6 ELSE due_at END
+		UPDATE work_queue SET tries = tries + 1, last_error = $5, due_at = CASE WHEN version = $4 THEN $6 ELSE due_at END,
+			failing_since = coalesce(failing_since, $7)
 		WHERE app_id = $1 AND kind = $2 AND object = $3`)
 )
 
 func readWork(row pgx.CollectableRow) (w Work, err error) {
 	var lastError *string
 	var connection *ids.ID
-	err = row.Scan(&w.Kind, &w.Object, &connection, &w.DueAt, &w.Tries, &w.Version, &lastError)
-	w.Connection, w.LastError = orZero(connection), orZero(lastError)
+	var failing *int64
+	err = row.Scan(&w.Kind, &w.Object, &connection, &w.DueAt, &w.Tries, &w.Version, &lastError, &failing)
+	w.Connection, w.LastError, w.FailingSince = orZero(connection), orZero(lastError), orZero(failing)
 	return w, err
 }
 
@@ -197,11 +213,15 @@ func (a App) FinishWork(ctx context.Context, w Work, next int64) error {
 // maxWorkError is as much of a reason as is kept, in characters.
 const maxWorkError = 500
 
-// PostponeWork notes that work failed and when to try again. What was asked for
+// PostponeWork notes that work failed and when to try again, or StoppedWork. What was asked for
 // again meanwhile is not put off.
 func (a App) PostponeWork(ctx context.Context, w Work, reason string, until int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if _, err := tx.execAny(ctx, postponeWork, w.Kind, w.Object, w.Version, cutText(reason, maxWorkError), until); err != nil {
+		failed, err := tx.clock(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.execAny(ctx, postponeWork, w.Kind, w.Object, w.Version, cutText(reason, maxWorkError), until, failed); err != nil {
 			return err
 		}
 		return tx.hint(ctx)

@@ -24,6 +24,7 @@ type Attention struct {
 	InDebt     int // balances, at most 101
 	OnHold     int // subscriptions, at most 101
 	Alerts     int // of payments, at most 101
+	Jobs       int // that fail again and again or were stopped, at most 101
 }
 
 // CountedUpTo is the number from which on Attention says only "more".
@@ -60,12 +61,15 @@ var (
 		WHERE app_id = $1 AND NOT revoked AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3
 		ORDER BY expires_at LIMIT $4`)
 
-	// Each is counted no further than the limit, by an index that has only these.
+	// Each is counted no further than the limit, by an index that has only these. The
+	// numbers at the jobs are ManyTries and StoppedWork.
 	countAttention = declare("count attention", `
 		SELECT
 			(SELECT count(*) FROM (SELECT 1 FROM debtors WHERE app_id = $1 LIMIT $2) d),
 			(SELECT count(*) FROM (SELECT 1 FROM subscriptions WHERE app_id = $1 AND status IN ('past_due', 'unpaid') LIMIT $2) s),
-			(SELECT count(*) FROM (SELECT 1 FROM alerts WHERE app_id = $1 AND resolved_at IS NULL LIMIT $2) a)`)
+			(SELECT count(*) FROM (SELECT 1 FROM alerts WHERE app_id = $1 AND resolved_at IS NULL LIMIT $2) a),
+			(SELECT count(*) FROM (SELECT 1 FROM work_queue
+				WHERE app_id = $1 AND failing_since IS NOT NULL AND (tries >= 5 OR due_at >= 253402300799999) LIMIT $2) q)`)
 
 	sumHours = declare("sum activity by hour", `
 		SELECT coalesce(sum(h.uses) FILTER (WHERE h.hour > $2 + s.clock_offset), 0)::bigint,
@@ -87,7 +91,7 @@ func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) 
 			return err
 		}
 		_, err = find(ctx, tx, countAttention, func(row pgx.CollectableRow) (struct{}, error) {
-			return struct{}{}, row.Scan(&n.InDebt, &n.OnHold, &n.Alerts)
+			return struct{}{}, row.Scan(&n.InDebt, &n.OnHold, &n.Alerts, &n.Jobs)
 		}, errNoAppState, countedUpTo+1)
 		return err
 	})

@@ -176,6 +176,19 @@ func (d Directory) ScopesWithWork(ctx context.Context, realNow int64, most int) 
 	return d.due(ctx, billingHint, realNow, most)
 }
 
+// FailingJobs counts the billing jobs of all applications that fail, and says since
+// when the oldest does, by the database's clock; zero for none. It says nothing about
+// the jobs.
+func (d Directory) FailingJobs(ctx context.Context) (number, since int64, err error) {
+	err = d.store.pool.QueryRow(ctx, `
+		SELECT coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint
+		FROM work_hints WHERE kind = $1`, billingHint).Scan(&number, &since)
+	if err != nil {
+		return 0, 0, fmt.Errorf("store: failing jobs: %w", err)
+	}
+	return number, since, nil
+}
+
 func (d Directory) due(ctx context.Context, kind string, realNow int64, most int) ([]tenancy.Scope, error) {
 	rows, err := d.store.pool.Query(ctx, `
 		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, most)

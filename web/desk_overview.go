@@ -234,6 +234,12 @@ func (v *visit) concerns(a store.Attention, provider page.Provider) (list []page
 			More: "The payment provider reports what Purser must not decide alone.", Href: v.appPath("alerts"),
 		})
 	}
+	if a.Jobs > 0 {
+		add(tenancy.SubscriptionsRead, page.Concern{
+			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger",
+			More: "Payments, refunds or plans may not be up to date.", Href: v.appPath("jobs"),
+		})
+	}
 	return list
 }
 

@@ -29,6 +29,8 @@ func (s *Site) deskRoutes() []route {
 		get("/o/{org}/a/{app}/checkouts.csv", tenancy.SubscriptionsRead, s.export(s.checkoutsExport)),
 		get("/o/{org}/a/{app}/alerts", tenancy.SubscriptionsRead, s.alerts),
 		post("/o/{org}/a/{app}/alerts/{id}/resolve", tenancy.SubscriptionsWrite, s.resolveAlert),
+		get("/o/{org}/a/{app}/jobs", tenancy.SubscriptionsRead, s.jobs),
+		post("/o/{org}/a/{app}/jobs/retry", tenancy.SubscriptionsWrite, s.retryJob),
 		get("/o/{org}/a/{app}/requests", tenancy.RequestsRead, s.requests),
 	}
 }

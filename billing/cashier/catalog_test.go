@@ -11,6 +11,7 @@ import (
 	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/metering"
+	"purser/store"
 )
 
 func (r *rig) readPlan(key string) billing.Plan {
@@ -162,4 +163,38 @@ func TestAPlanIsPutRightAtTheProvider(t *testing.T) {
 	}
 	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), fresh())
 	wantFault(t, err, fault.PlanInactive)
+}
+
+func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
+	r := shop(t)
+	r.draft("north", 1000, in("kpw")) // a currency that the provider does not charge in
+	r.settle()
+	wantTries := func(tries int) {
+		t.Helper()
+		failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(t.Context(), 10))
+		if len(failing) != 1 || failing[0].Kind != store.WorkPlan || failing[0].Tries != tries || !failing[0].Stopped() || failing[0].FailingSince == 0 {
+			t.Errorf("the jobs that fail are %+v, want one that was stopped after %d tries", failing, tries)
+		}
+	}
+	wantTries(1)
+	if plan := r.readPlan("north"); plan.Sync.Status != billing.SyncFailed || plan.Sync.Error == "" {
+		t.Errorf("the plan is %s: %q", plan.Sync.Status, plan.Sync.Error)
+	}
+	r.advance(3 * 24 * time.Hour)
+	wantTries(1)
+	if number, since, err := r.store.Directory().FailingJobs(t.Context()); err != nil || number < 1 || since == 0 {
+		t.Errorf("metrics have %d jobs that fail, since %d: %v", number, since, err)
+	}
+	if n := must[store.Attention](r)(r.store.App(r.scope).Attention(t.Context(), r.now())); n.Jobs != 1 {
+		t.Errorf("%d jobs need attention", n.Jobs)
+	}
+
+	id := r.readPlan("north").ID.String()
+	r.check(r.store.App(r.scope).RetryWork(t.Context(), store.WorkPlan, id, r.now()))
+	r.settle()
+	wantTries(2)
+	dollars := "usd"
+	r.patchPlan("north", billing.PlanPatch{Currency: &dollars})
+	r.settle()
+	r.wantNothingFailing()
 }

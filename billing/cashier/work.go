@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,7 +28,7 @@ const (
 func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work) error {
 	app := c.options.Store.App(scope)
 	limit := c.limits.talk
-	if w.Kind == store.WorkEvents || w.Kind == store.WorkSweep || w.Kind == store.WorkPrune {
+	if comesBack(w.Kind) {
 		limit = roundTime
 	}
 	doing, cancel := context.WithTimeout(ctx, limit)
@@ -43,9 +44,37 @@ func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work)
 	if err == nil || errors.Is(err, errLetGo) {
 		return app.FinishWork(ctx, w, next)
 	}
-	c.options.Log.Warn("cashier: work is put off", "kind", string(w.Kind), "object", w.Object, "tries", w.Tries+1,
+	level, said, until := slog.LevelWarn, "job failed, will retry", now+pauseAfter(err, w.Tries)
+	switch {
+	case refused(err) && !comesBack(w.Kind):
+		level, said, until = slog.LevelError, "job stopped: the payment provider refuses it for good", store.StoppedWork
+	case w.Tries+1 >= store.ManyTries:
+		level, said = slog.LevelError, "job keeps failing, will retry"
+	}
+	c.options.Log.Log(ctx, level, said, "kind", string(w.Kind), "object", w.Object, "tries", w.Tries+1,
 		"app", scope.AppID.Format(ids.Application), "cause", err)
-	return app.PostponeWork(ctx, w, reason(err), now+pauseAfter(err, w.Tries))
+	return app.PostponeWork(ctx, w, reason(err), until)
+}
+
+// comesBack reports whether a job is one that has to run again and again: lost
+// webhooks are found by nothing else.
+func comesBack(kind store.WorkKind) bool {
+	return kind == store.WorkEvents || kind == store.WorkSweep || kind == store.WorkPrune
+}
+
+// refused reports whether the provider refused a call in a way that no repetition
+// changes.
+func refused(err error) bool {
+	var problem *stripe.Problem
+	if !errors.As(err, &problem) {
+		return false
+	}
+	switch problem.Kind {
+	case stripe.Refused, stripe.Declined, stripe.NoPaymentMethod, stripe.KeyMisused:
+		return true
+	default:
+		return false
+	}
 }
 
 func pauseAfter(err error, tries int) int64 {

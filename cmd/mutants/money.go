@@ -41,4 +41,59 @@ var moneyMutants = []mutant{
 		changes: []change{once("metering/balance.go", "b.Debt.Add(amount - held)", "b.Debt.Add(0)")},
 		pkg:     "./metering", tests: "TestTakeBack|TestBalanceIsOneNumber",
 	},
+	{
+		name:    "a payment that a full wallet loses",
+		changes: []change{once("store/billing_payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
+		pkg:     "./billing/cashier", tests: "TestAPaymentWithoutRoomIsSetAsideWithAnAlert",
+	},
+	{
+		name:    "a top-up sold to a wallet that cannot hold it",
+		changes: []change{once("billing/cashier/checkout.go", "billing.CheckRoom(s.Balances, []billing.Grant{bought})", "billing.CheckRoom(nil, []billing.Grant{bought})")},
+		pkg:     "./billing/cashier", tests: "TestATopUpPastNineteenDigitsIsRefusedBeforeItIsPaid",
+	},
+	{
+		name:    "a debt without a bound",
+		changes: []change{once("metering/balance.go", "owed := min(amount-held, MaxAmount-b.Debt)", "owed := amount - held")},
+		pkg:     "./billing/cashier", tests: "TestADebtIsBookedUpToNineteenDigits",
+	},
+	{
+		name:    "a settled payment whose charge nobody reads",
+		changes: []change{once("store/billing_payments.go", "\t\tif p.ChargeID == \"\" {\n", "\t\tif p.ChargeID != \"?\" {\n")},
+		pkg:     "./billing/cashier", tests: "TestARecoveredTopUpHearsOfItsRefund",
+	},
+	{
+		name:    "a refund called a dispute",
+		changes: []change{once("billing/clawback.go", "\tcase refunds && disputes:\n", "\tcase false:\n")},
+		pkg:     "./billing", tests: "TestClawback",
+	},
+	{
+		name:    "a renewal charged beside the upgrade that replaced it",
+		changes: []change{once("billing/project_renewals.go", "\t\t\treturn renewal.AmountDue > 0\n", "\t\t\treturn false\n"), once("billing/project_renewals.go", "renewal.PaidAt > upgrade.invoice.PaidAt", "false")},
+		pkg:     "./billing/cashier", tests: "TestAnUpgradeBeforeTheRenewalIsChargedReplacesIt",
+	},
+	{
+		name:    "a cancellation that pays for another period",
+		changes: []change{once("billing/cashier/renewal.go", "if renewal = unpaidRenewal(s); renewal == \"\" {", "if renewal = unpaidRenewal(s); true {")},
+		pkg:     "./billing/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",
+	},
+	{
+		name:    "a paid purchase that gives way to a free subscription",
+		changes: []change{once("billing/project.go", "if p.known.Rival.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
+		pkg:     "./billing/cashier", tests: "TestAPaidPurchaseReplacesAFreeSubscription",
+	},
+	{
+		name:    "terms that the provider's present price decides",
+		changes: []change{once("billing/project.go", "cmp.Compare(a.invoice.Reason.rank(), b.invoice.Reason.rank()),", "cmp.Compare(b.invoice.Reason.rank(), a.invoice.Reason.rank()),")},
+		pkg:     "./billing/cashier", tests: "TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond",
+	},
+	{
+		name:    "a refusal that is tried again for ever",
+		changes: []change{once("billing/cashier/work.go", "case refused(err) && !comesBack(w.Kind):", "case false:")},
+		pkg:     "./billing/cashier", tests: "TestWhatTheProviderRefusesIsNotTriedAgainByItself",
+	},
+	{
+		name:    "a lease that nobody renews",
+		changes: []change{once("billing/cashier/lease_renewal.go", "\tif every < 0 {\n", "\tif true {\n")},
+		pkg:     "./billing/cashier", tests: "TestAHolderThatLostItsLeaseIsStopped",
+	},
 }

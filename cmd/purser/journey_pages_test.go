@@ -63,6 +63,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/subscriptions":            p.app + "/subscriptions",
 		app + "/checkouts":                p.app + "/checkouts",
 		app + "/alerts":                   p.app + "/alerts",
+		app + "/jobs":                     p.app + "/jobs",
 		app + "/requests":                 p.app + "/requests",
 		app + "/quickstart":               p.app + "/quickstart?language=python",
 		app + "/credits":                  p.app + "/credits",

@@ -67,6 +67,45 @@ func (m *metrics) watch(u *store.Usage) {
 		func() float64 { return float64(u.Stats().Waiting) }))
 }
 
+// jobsTime bounds the read behind the metrics of jobs.
+const jobsTime = 5 * time.Second
+
+// watchJobs adds the billing jobs that fail. They are those of all applications, so
+// every node shows the same. While the database does not answer, they are not shown.
+func (m *metrics) watchJobs(db *store.Store) {
+	m.registry.MustRegister(jobsCollector{
+		db: db,
+		number: prometheus.NewDesc("purser_jobs_failing",
+			"Billing jobs that failed and have not worked since, of all applications.", nil, nil),
+		since: prometheus.NewDesc("purser_jobs_failing_since_seconds",
+			"When the longest failing billing job began to fail, as a Unix time; 0 when none fails.", nil, nil),
+	})
+}
+
+// jobsCollector reads both metrics at once.
+type jobsCollector struct {
+	db            *store.Store
+	number, since *prometheus.Desc
+}
+
+// Describe names the metrics.
+func (c jobsCollector) Describe(to chan<- *prometheus.Desc) {
+	to <- c.number
+	to <- c.since
+}
+
+// Collect reads them.
+func (c jobsCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), jobsTime)
+	defer cancel()
+	number, since, err := c.db.Directory().FailingJobs(ctx)
+	if err != nil {
+		return
+	}
+	to <- prometheus.MustNewConstMetric(c.number, prometheus.GaugeValue, float64(number))
+	to <- prometheus.MustNewConstMetric(c.since, prometheus.GaugeValue, float64(since)/1000)
+}
+
 // serve answers /metrics on an address of its own, until stop is called.
 func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {

@@ -84,6 +84,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	defer db.KeepFigures(log)()
 	meters := newMetrics()
 	meters.watch(usage)
+	meters.watchJobs(db.Store)
 	stopMetrics, err := meters.serve(c.metricsAddr, log)
 	if err != nil {
 		return err

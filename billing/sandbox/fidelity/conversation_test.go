@@ -214,13 +214,21 @@ func talkSchedules(s *shop) {
 func talkRenewals(s *shop) {
 	price := s.price(2900)
 	renewed, failing, asking := s.subscribe(price, cardPays), s.subscribe(price, cardPays), s.subscribe(price, cardAsksAlways)
+	unwanted := s.subscribe(price, cardPays)
 	portal := ok(s.api.BillingPortalSessions.New(&stripe.BillingPortalSessionParams{Customer: &failing.Customer.ID}))(s)
 	if status, _ := s.submit(portal.URL, cardFailsLater); status >= 400 {
 		s.Fatalf("the portal answers %d", status)
 	}
 	s.advance(time.Unix(renewed.CurrentPeriodEnd, 0).Sub(s.clock()) + time.Minute)
-	if n := each(s, s.api.Invoices.List(&stripe.InvoiceListParams{Status: stripe.String("draft")})); n != 3 {
+	if n := each(s, s.api.Invoices.List(&stripe.InvoiceListParams{Status: stripe.String("draft")})); n != 4 {
 		s.Errorf("%d drafts", n)
+	}
+	draft := ok(s.api.Subscriptions.Get(unwanted.ID, nil))(s).LatestInvoice.ID
+	if open := ok(s.api.Invoices.FinalizeInvoice(draft, &stripe.InvoiceFinalizeInvoiceParams{AutoAdvance: stripe.Bool(false)}))(s); open.Status != "open" || open.AutoAdvance || open.AmountPaid != 0 {
+		s.Errorf("a draft that was finalised is %s", open.Status)
+	}
+	if void := ok(s.api.Invoices.VoidInvoice(draft, nil))(s); void.Status != "void" {
+		s.Errorf("then voided it is %s", void.Status)
 	}
 	s.advance(2 * time.Hour)
 	overdue := ok(s.api.Subscriptions.Get(failing.ID, nil))(s)

@@ -150,6 +150,14 @@ var refusals = map[string]rule{
 			return err
 		},
 	},
+	"a paid invoice cannot be finalized": {
+		refusal{http.StatusBadRequest, "", "finalize"},
+		func(g *target) error {
+			id := g.subscribed(2900, "pm_card_visa").LatestInvoice.ID
+			_, err := g.api.Invoices.FinalizeInvoice(id, &stripe.InvoiceFinalizeInvoiceParams{AutoAdvance: stripe.Bool(false)})
+			return err
+		},
+	},
 	"a refund is at most what was charged": {
 		refusal{http.StatusBadRequest, "", "greater than"},
 		func(g *target) error {
