@@ -33,6 +33,7 @@ type modelPaid struct {
 	plan         *billing.Plan // what it has to bring; nil for a top-up
 	page         *modelPage    // of a checkout
 	extra        bool          // it bought a second subscription
+	superseded   bool          // a later period was paid before it
 }
 
 // The words of the provider.
@@ -101,6 +102,7 @@ func (h *modelHistory) paidBy(w *sandboxengine.World, c *modelCustomer) (all []m
 func (h *modelHistory) assign(w *sandboxengine.World, c *modelCustomer, all []modelPaid) {
 	h.Helper()
 	current := map[string]*billing.Plan{} // of each subscription
+	begun := map[string]int64{}           // its period
 	used := map[int]bool{}                // requests that were charged
 	for i := range all {
 		p := &all[i]
@@ -129,7 +131,10 @@ func (h *modelHistory) assign(w *sandboxengine.World, c *modelCustomer, all []mo
 		if p.amount != p.plan.AmountCents {
 			h.fail("%s was charged %d for %s, which was sold for %d", c.name, p.amount, p.plan.Key, p.plan.AmountCents)
 		}
-		current[p.subscription] = p.plan
+		// The bill of a renewal that costs nothing may be closed after an upgrade.
+		if p.superseded = p.start < begun[p.subscription]; !p.superseded {
+			current[p.subscription], begun[p.subscription] = p.plan, p.start
+		}
 	}
 }
 
@@ -253,7 +258,7 @@ func (h *modelHistory) judgeSubscription(w *sandboxengine.World, c *modelCustome
 	h.Helper()
 	var last *modelPaid
 	for i := range paid {
-		if paid[i].subscription == live.ID {
+		if paid[i].subscription == live.ID && !paid[i].superseded {
 			last = &paid[i]
 		}
 	}
@@ -483,6 +488,9 @@ func (h *modelHistory) judgePayment(w *sandboxengine.World, c *modelCustomer, p 
 		}
 		return
 	}
+	if is == nil && p.superseded && p.amount == 0 {
+		return
+	}
 	if is == nil {
 		h.fail("%s paid %d for %s at %s, and nothing is booked; alert: %v, of it %d went back", c.name, p.amount, p.what(), modelTime(p.at*1000), alerted, gone)
 	}
@@ -511,7 +519,7 @@ func (h *modelHistory) judgePayment(w *sandboxengine.World, c *modelCustomer, p 
 		}
 	}
 	for credit, amount := range due {
-		if given[credit] == amount || p.amount == 0 && h.grantedBefore(booked, p) {
+		if given[credit] == amount || p.amount == 0 && (p.superseded || h.grantedBefore(booked, p)) {
 			continue
 		}
 		if !alerted {

@@ -19,7 +19,7 @@ import (
 const (
 	// modelHistories is how many histories the ordinary suite plays, and modelWorkers
 	// how many of them at the same time.
-	modelHistories = 200
+	modelHistories = 80
 	modelWorkers   = 2
 	// modelSteps is the length of a history.
 	modelSteps = 9
