@@ -345,7 +345,7 @@ func (m *modelShop) pay(page, card string) bool {
 	}
 	status, to := m.submit(page, url.Values{field: {value}})
 	if strings.Contains(to, "/authenticate/") {
-		status, to = m.submit(to, url.Values{"result": {"complete"}})
+		status, _ = m.submit(to, url.Values{"result": {"complete"}})
 	}
 	return status == http.StatusSeeOther
 }
@@ -397,8 +397,7 @@ func (m *modelShop) deposit(identity, credit string, amount metering.Amount) err
 	return err
 }
 
-// balances is what the identity holds less what it owes, and how many balances
-// its wallet has.
+// wallet is the identity's wallet, empty when there is none.
 func (m *modelShop) wallet(identity string) metering.Wallet {
 	m.Helper()
 	w, err := m.store.App(m.scope).Wallet(m.ctx, identity)
