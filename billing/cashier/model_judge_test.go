@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"purser/billing"
-	sandboxengine "purser/billing/sandbox/engine"
 	"purser/metering"
 	"purser/store"
 )
@@ -29,7 +28,7 @@ type modelPaid struct {
 	start, end   int64 // of the period, in milliseconds
 	created      int64
 	at, nth      int64 // orders payments
-	charge       *sandboxengine.Charge
+	charge       *providerCharge
 	plan         *billing.Plan // what it has to bring; nil for a top-up
 	page         *modelPage    // of a checkout
 	extra        bool          // it bought a second subscription
@@ -38,18 +37,17 @@ type modelPaid struct {
 
 // The words of the provider.
 const (
-	providerPaid     = "paid"
-	providerCreate   = "subscription_create"
-	providerUpdate   = "subscription_update"
-	providerCycle    = "subscription_cycle"
-	providerActive   = "active"
-	providerPastDue  = "past_due"
-	providerWaiting  = "incomplete"
-	providerCanceled = "canceled"
+	providerPaid    = "paid"
+	providerCreate  = "subscription_create"
+	providerUpdate  = "subscription_update"
+	providerCycle   = "subscription_cycle"
+	providerActive  = "active"
+	providerPastDue = "past_due"
+	providerWaiting = "incomplete"
 )
 
 // accounts is which customer of the provider is whose.
-func (h *modelHistory) accounts(w *sandboxengine.World) map[string]*modelCustomer {
+func (h *modelHistory) accounts(w *modelProvider) map[string]*modelCustomer {
 	owner := map[string]*modelCustomer{}
 	for _, c := range h.customers {
 		for _, page := range c.pages {
@@ -63,7 +61,7 @@ func (h *modelHistory) accounts(w *sandboxengine.World) map[string]*modelCustome
 
 // paidBy lists what the customer has paid, in order, each with the plan that it
 // has to bring. What was charged without having been asked for fails here.
-func (h *modelHistory) paidBy(w *sandboxengine.World, c *modelCustomer) (all []modelPaid) {
+func (h *modelHistory) paidBy(w *modelProvider, c *modelCustomer) (all []modelPaid) {
 	h.Helper()
 	owner := h.accounts(w)
 	for _, invoice := range w.Invoices {
@@ -99,7 +97,7 @@ func (h *modelHistory) paidBy(w *sandboxengine.World, c *modelCustomer) (all []m
 }
 
 // assign finds the plan that each payment has to bring.
-func (h *modelHistory) assign(w *sandboxengine.World, c *modelCustomer, all []modelPaid) {
+func (h *modelHistory) assign(w *modelProvider, c *modelCustomer, all []modelPaid) {
 	h.Helper()
 	current := map[string]*billing.Plan{} // of each subscription
 	begun := map[string]int64{}           // its period
@@ -140,7 +138,7 @@ func (h *modelHistory) assign(w *sandboxengine.World, c *modelCustomer, all []mo
 
 // isSecond reports whether a checkout was paid while another subscription that
 // costs something was running, and not in order to replace it.
-func (h *modelHistory) isSecond(w *sandboxengine.World, c *modelCustomer, p *modelPaid, earlier []modelPaid) bool {
+func (h *modelHistory) isSecond(w *modelProvider, c *modelCustomer, p *modelPaid, earlier []modelPaid) bool {
 	for _, e := range earlier {
 		other := w.Subscriptions[e.subscription]
 		if e.subscription == "" || e.subscription == p.subscription || e.amount == 0 || e.extra {
@@ -155,7 +153,7 @@ func (h *modelHistory) isSecond(w *sandboxengine.World, c *modelCustomer, p *mod
 
 // renewal is the plan that a renewal has to be on: the one that was promised for
 // the moment at which it began.
-func (h *modelHistory) renewal(w *sandboxengine.World, c *modelCustomer, p *modelPaid, current *billing.Plan) *billing.Plan {
+func (h *modelHistory) renewal(w *modelProvider, c *modelCustomer, p *modelPaid, current *billing.Plan) *billing.Plan {
 	h.Helper()
 	promise := h.promiseAt(w, c, p.subscription, p.start)
 	switch {
@@ -177,7 +175,7 @@ func (h *modelHistory) renewal(w *sandboxengine.World, c *modelCustomer, p *mode
 }
 
 // promiseAt is what the last answer before a moment said about a subscription.
-func (h *modelHistory) promiseAt(w *sandboxengine.World, c *modelCustomer, subscription string, at int64) (last modelPromise) {
+func (h *modelHistory) promiseAt(w *modelProvider, c *modelCustomer, subscription string, at int64) (last modelPromise) {
 	for _, promise := range c.promises {
 		if promise.from <= at && (promise.about == subscription || promise.about == "" && promise.from >= int64(w.Subscriptions[subscription].Created)*1000) {
 			last = promise
@@ -217,7 +215,7 @@ func (h *modelHistory) onePayer(c *modelCustomer, paid []modelPaid) {
 }
 
 // judgeAnswer holds what the customer reads to what was paid.
-func (h *modelHistory) judgeAnswer(w *sandboxengine.World, c *modelCustomer, paid []modelPaid) {
+func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []modelPaid) {
 	h.Helper()
 	extra, free := map[string]bool{}, c.free
 	for _, p := range paid {
@@ -229,7 +227,7 @@ func (h *modelHistory) judgeAnswer(w *sandboxengine.World, c *modelCustomer, pai
 	}
 	c.free = free
 	owner := h.accounts(w)
-	var live []*sandboxengine.Subscription
+	var live []*providerSubscription
 	for _, s := range w.Subscriptions {
 		if owner[s.Customer] != c || extra[s.ID] {
 			continue
@@ -254,7 +252,7 @@ func (h *modelHistory) judgeAnswer(w *sandboxengine.World, c *modelCustomer, pai
 	}
 }
 
-func (h *modelHistory) judgeSubscription(w *sandboxengine.World, c *modelCustomer, live *sandboxengine.Subscription, is *billing.Subscription, paid []modelPaid) {
+func (h *modelHistory) judgeSubscription(w *modelProvider, c *modelCustomer, live *providerSubscription, is *billing.Subscription, paid []modelPaid) {
 	h.Helper()
 	var last *modelPaid
 	for i := range paid {
@@ -282,7 +280,7 @@ func (h *modelHistory) judgeSubscription(w *sandboxengine.World, c *modelCustome
 }
 
 // judgePromise holds what is to what was promised.
-func (h *modelHistory) judgePromise(w *sandboxengine.World, c *modelCustomer, live *sandboxengine.Subscription, is *billing.Subscription, last *modelPaid) {
+func (h *modelHistory) judgePromise(w *modelProvider, c *modelCustomer, live *providerSubscription, is *billing.Subscription, last *modelPaid) {
 	h.Helper()
 	now := h.now()
 	promise := h.promiseAt(w, c, live.ID, now)
@@ -310,7 +308,7 @@ func (h *modelHistory) judgePromise(w *sandboxengine.World, c *modelCustomer, li
 }
 
 // judgePending compares the change that waits for payment with the provider's.
-func (h *modelHistory) judgePending(w *sandboxengine.World, c *modelCustomer, live *sandboxengine.Subscription, is *billing.Subscription) {
+func (h *modelHistory) judgePending(w *modelProvider, c *modelCustomer, live *providerSubscription, is *billing.Subscription) {
 	h.Helper()
 	now := h.now()
 	want := int64(0)
@@ -406,7 +404,7 @@ func (h *modelHistory) judgeJobs(visible map[string]bool) {
 }
 
 // judgeBooks holds what was booked to what was paid, and the wallet to both.
-func (h *modelHistory) judgeBooks(w *sandboxengine.World, c *modelCustomer, visible map[string]bool) {
+func (h *modelHistory) judgeBooks(w *modelProvider, c *modelCustomer, visible map[string]bool) {
 	h.Helper()
 	booked, err := h.store.App(h.scope).Payments(h.ctx, c.name, 1000)
 	h.check(err)
@@ -456,7 +454,7 @@ func signed64(b metering.Balance) *big.Int {
 }
 
 // reversed is how much of a charge has gone back, by refunds and disputes.
-func (h *modelHistory) reversed(w *sandboxengine.World, charge *sandboxengine.Charge) (cents int64) {
+func (h *modelHistory) reversed(w *modelProvider, charge *providerCharge) (cents int64) {
 	if charge == nil {
 		return 0
 	}
@@ -478,7 +476,7 @@ func (h *modelHistory) reversed(w *sandboxengine.World, charge *sandboxengine.Ch
 
 // judgePayment: what was paid is booked with the credits it was paid for, or it
 // is set aside and people can see that.
-func (h *modelHistory) judgePayment(w *sandboxengine.World, c *modelCustomer, p modelPaid, is *billing.Payment, booked []billing.Payment, visible map[string]bool, wallet metering.Wallet) {
+func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelPaid, is *billing.Payment, booked []billing.Payment, visible map[string]bool, wallet metering.Wallet) {
 	h.Helper()
 	gone := h.reversed(w, p.charge)
 	alerted := visible[p.source.ID] || visible[p.subscription]
@@ -538,11 +536,11 @@ func (h *modelHistory) judgePayment(w *sandboxengine.World, c *modelCustomer, p 
 func (h *modelHistory) nearLimits(c *modelCustomer) bool { return c.brim }
 
 // asked reports whether the history itself gave the money of a charge back.
-func (h *modelHistory) asked(w *sandboxengine.World, charge *sandboxengine.Charge) bool {
-	return h.gaveBack[charge.ID] || slices.ContainsFunc(disputesOf(w), func(d *sandboxengine.Dispute) bool { return d.Charge == charge.ID })
+func (h *modelHistory) asked(w *modelProvider, charge *providerCharge) bool {
+	return h.gaveBack[charge.ID] || slices.ContainsFunc(disputesOf(w), func(d *providerDispute) bool { return d.Charge == charge.ID })
 }
 
-func disputesOf(w *sandboxengine.World) (all []*sandboxengine.Dispute) {
+func disputesOf(w *modelProvider) (all []*providerDispute) {
 	for _, d := range w.Disputes {
 		all = append(all, d)
 	}

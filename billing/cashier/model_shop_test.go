@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,6 @@ import (
 	"purser/billing"
 	"purser/billing/cashier"
 	"purser/billing/sandbox"
-	sandboxengine "purser/billing/sandbox/engine"
 	"purser/billing/sandbox/sandboxtest"
 	"purser/fault"
 	"purser/ids"
@@ -154,10 +154,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	template.connection = connection.ID
 	// The provider's memory of how the plans came to be is read again for each call of
 	// each history, and nothing asks for it.
-	provider := shop.provider()
-	clear(provider.Events)
-	clear(provider.Answers)
-	template.state, err = provider.Document()
+	template.state, err = forgotten(shop.docs.Kept(shop.app.ID).State, 0)
 	shop.check(err)
 	template.copyTo = storetest.Clone(t, address, shop.app.ID.String())
 	return template
@@ -287,10 +284,10 @@ func (m *modelShop) advanceTo(at int64) {
 }
 
 // provider is the sandbox's account as it is now.
-func (m *modelShop) provider() *sandboxengine.World {
+func (m *modelShop) provider() *modelProvider {
 	m.Helper()
-	w, err := sandboxengine.Open(m.docs.Kept(m.app.ID).State, sandboxengine.Place{})
-	m.check(err)
+	w := &modelProvider{}
+	m.check(json.Unmarshal(m.docs.Kept(m.app.ID).State, w))
 	return w
 }
 
@@ -302,20 +299,42 @@ const keptEvents = 15
 func (m *modelShop) forget() {
 	m.Helper()
 	m.check(m.docs.Memory.Update(m.ctx, m.app.ID, func(state []byte) (sandbox.Document, error) {
-		w, err := sandboxengine.Open(state, sandboxengine.Place{})
-		if err != nil {
-			return sandbox.Document{}, err
-		}
-		clear(w.Answers)
-		if w.Waiting() == 0 {
-			newest := slices.SortedFunc(maps.Values(w.Events), func(a, b *sandboxengine.Event) int { return int(b.Nth - a.Nth) })
-			for _, event := range newest[min(len(newest), keptEvents):] {
-				delete(w.Events, event.ID)
-			}
-		}
-		state, err = w.Document()
-		return sandbox.Document{State: state, ClockOffset: w.Offset}, err
+		state, err := forgotten(state, keptEvents)
+		return sandbox.Document{State: state, ClockOffset: m.docs.offset(m.app.ID)}, err
 	}))
+}
+
+// forgotten is the document without answers to calls, and with the newest events
+// alone when none waits to be delivered.
+func forgotten(state []byte, most int) ([]byte, error) {
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(state, &document); err != nil {
+		return nil, err
+	}
+	delete(document, "Answers")
+	var queue []json.RawMessage
+	if text := document["Queue"]; text != nil {
+		if err := json.Unmarshal(text, &queue); err != nil {
+			return nil, err
+		}
+	}
+	if text := document["Events"]; text != nil && len(queue) == 0 {
+		var events map[string]json.RawMessage
+		var numbers map[string]struct{ Nth int64 }
+		if err := errors.Join(json.Unmarshal(text, &events), json.Unmarshal(text, &numbers)); err != nil {
+			return nil, err
+		}
+		newest := slices.SortedFunc(maps.Keys(numbers), func(a, b string) int { return int(numbers[b].Nth - numbers[a].Nth) })
+		for _, id := range newest[min(len(newest), most):] {
+			delete(events, id)
+		}
+		kept, err := json.Marshal(events)
+		if err != nil {
+			return nil, err
+		}
+		document["Events"] = kept
+	}
+	return json.Marshal(document)
 }
 
 // submit sends a form to a page, as a browser does.

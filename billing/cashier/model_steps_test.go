@@ -14,7 +14,6 @@ import (
 
 	"purser/billing"
 	"purser/billing/cashier"
-	sandboxengine "purser/billing/sandbox/engine"
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -261,7 +260,7 @@ func (h *modelHistory) leftOut(s modelStep) bool {
 	return !playDraftHour && has.Period.End <= h.now() || !playBankUpgrades && method != nil && method.Bank()
 }
 
-func methodOf(w *sandboxengine.World, s *sandboxengine.Subscription) string {
+func methodOf(w *modelProvider, s *providerSubscription) string {
 	if s == nil {
 		return ""
 	}
@@ -794,7 +793,7 @@ func (h *modelHistory) reverse(c *modelCustomer, s modelStep) {
 }
 
 // charges are what the provider has taken from the customer, in that order.
-func (h *modelHistory) charges(w *sandboxengine.World, c *modelCustomer) (all []*sandboxengine.Charge) {
+func (h *modelHistory) charges(w *modelProvider, c *modelCustomer) (all []*providerCharge) {
 	account := map[string]bool{}
 	for _, page := range c.pages {
 		if session := w.Sessions[page.session]; session != nil {
@@ -806,7 +805,7 @@ func (h *modelHistory) charges(w *sandboxengine.World, c *modelCustomer) (all []
 			all = append(all, charge)
 		}
 	}
-	slices.SortFunc(all, func(a, b *sandboxengine.Charge) int { return int(a.Nth - b.Nth) })
+	slices.SortFunc(all, func(a, b *providerCharge) int { return int(a.Nth - b.Nth) })
 	return all
 }
 
