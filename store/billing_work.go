@@ -72,13 +72,15 @@ var (
 		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version,
 			connection_id = coalesce(excluded.connection_id, work_queue.connection_id)`)
 
+	// One that was stopped stays so: the provider's refusal does not change overnight.
 	enqueuePlans = declare("enqueue plans", `
 		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
 		SELECT s.app_id, s.org_id, 'plan', p.id::text, $2, $3
 		FROM app_state s JOIN plans p ON p.app_id = $1
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, kind, object) DO UPDATE
-		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version`)
+		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version
+		WHERE work_queue.due_at < 253402300799999`)
 
 	selectDueWork = declare("select due work", `
 		SELECT `+workColumns+`
