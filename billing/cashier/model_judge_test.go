@@ -130,7 +130,7 @@ func (h *modelHistory) assign(w *modelProvider, c *modelCustomer, all []modelPai
 			h.fail("%s was charged %d for %s, which was sold for %d", c.name, p.amount, p.plan.Key, p.plan.AmountCents)
 		}
 		// The bill of a renewal that costs nothing may be closed after an upgrade.
-		if p.superseded = p.start < begun[p.subscription]; !p.superseded {
+		if p.superseded = p.reason == providerCycle && p.start <= begun[p.subscription]; !p.superseded {
 			current[p.subscription], begun[p.subscription] = p.plan, p.start
 		}
 	}

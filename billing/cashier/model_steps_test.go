@@ -200,6 +200,9 @@ type modelFree struct {
 	ends   int64 // 0 for no end
 }
 
+// over reports whether there is none, or none any more.
+func (f *modelFree) over(at int64) bool { return f == nil || f.ends != 0 && at >= f.ends }
+
 // ending keeps when it ends.
 func (f *modelFree) ending(answer billing.Subscription) {
 	f.ends = 0
@@ -633,7 +636,7 @@ func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 	c.asked = append(c.asked, modelRequest{plan, at})
 	h.told(c, answer, &plan, at)
 	h.compareAnswer(answer, has, plan)
-	if answer.ProviderID == "" && c.free == nil {
+	if answer.ProviderID == "" && c.free.over(at) {
 		c.free = &modelFree{plan: plan, anchor: answer.Period.Start}
 	}
 	if answer.Pending != nil && s.How >= 2 { // the customer pays at the page, now or later
@@ -646,7 +649,7 @@ func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 // lost.
 func (h *modelHistory) freeMayHaveBegun(c *modelCustomer, plan billing.Plan) {
 	h.Helper()
-	if is := h.subscriptionOf(c); is != nil && is.ProviderID == "" && c.free == nil {
+	if is := h.subscriptionOf(c); is != nil && is.ProviderID == "" && c.free.over(h.now()) {
 		c.free = &modelFree{plan: plan, anchor: is.Period.Start}
 	}
 }
