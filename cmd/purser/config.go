@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // config is every setting, read once. The environment gives it, flags override it.
@@ -26,11 +27,17 @@ type config struct {
 	previousKey string
 	// trustedProxies may say for whom they call.
 	trustedProxies []netip.Prefix
+	// verifyNew and verifyAll are between two verifications; zero for none.
+	verifyNew, verifyAll, verifyLimit time.Duration
 }
 
 const (
 	defaultRateLimit = 1000
 	minSecretKey     = 32
+
+	defaultVerifyNew   = time.Hour
+	defaultVerifyAll   = 24 * time.Hour
+	defaultVerifyLimit = time.Hour
 )
 
 // settings maps each variable to where it goes. Another one that starts with
@@ -46,6 +53,10 @@ var settings = map[string]func(*config, string) error{
 
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
+
+	"PURSER_VERIFY_NEW":   func(c *config, v string) error { return setInterval(&c.verifyNew, v, 0) },
+	"PURSER_VERIFY_ALL":   func(c *config, v string) error { return setInterval(&c.verifyAll, v, 0) },
+	"PURSER_VERIFY_LIMIT": func(c *config, v string) error { return setInterval(&c.verifyLimit, v, time.Second) },
 }
 
 // callersNames are what the guides have callers of the API set, often in the
@@ -55,7 +66,10 @@ var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
 // readConfig reads the environment. Values are never repeated in errors: they may
 // be secrets.
 func readConfig(environ []string) (config, error) {
-	c := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit}
+	c := config{
+		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit,
+		verifyNew: defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
+	}
 	var problems []error
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
@@ -116,6 +130,16 @@ func (c *config) setTrustedProxies(value string) error {
 		}
 		c.trustedProxies = append(c.trustedProxies, network.Masked())
 	}
+	return nil
+}
+
+// setInterval reads a time such as 90m.
+func setInterval(d *time.Duration, value string, least time.Duration) error {
+	parsed, err := time.ParseDuration(value)
+	if err != nil || parsed < least {
+		return fmt.Errorf("must be a time such as 30m or 24h, at least %s", least)
+	}
+	*d = parsed
 	return nil
 }
 

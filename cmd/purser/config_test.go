@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestReadConfig(t *testing.T) {
@@ -13,7 +14,7 @@ func TestReadConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: 1000}
+		want := config{addr: "127.0.0.1:8080", data: "./data", rateLimit: 1000, verifyNew: time.Hour, verifyAll: 24 * time.Hour, verifyLimit: time.Hour}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
 		}
@@ -24,6 +25,7 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_ADDR=:9", "PURSER_DATA=/d", "DATABASE_URL=postgres://x", "PURSER_BASE_URL=https://p.example/",
 			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
 			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
+			"PURSER_VERIFY_NEW=0", "PURSER_VERIFY_ALL=12h", "PURSER_VERIFY_LIMIT=90s",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -31,6 +33,7 @@ func TestReadConfig(t *testing.T) {
 		want := config{
 			addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, previousKey: key + "0", metricsAddr: "127.0.0.1:9090",
 			trustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
+			verifyAll:      12 * time.Hour, verifyLimit: 90 * time.Second,
 		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
@@ -55,6 +58,9 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_BASE_URL=ftp://files.invalid",
 		"PURSER_BASE_URL=https://ann:secret@billing.example.com",
 		"PURSER_RATE_LIMIT=-1",
+		"PURSER_VERIFY_NEW=-1h",
+		"PURSER_VERIFY_ALL=nightly",
+		"PURSER_VERIFY_LIMIT=0s",
 		"PURSER_RATE_LIMIT=1.5",
 		"PURSER_RATE_LIMIT=many",
 		"PURSER_SECRET_KEY=short",
