@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -161,6 +162,9 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household 
 	h.desk(tb, usage)
 	_, err = h.VerifyWith(tb.Context(), store.VerifyOptions{New: true, Record: true, Now: moment})
 	noError(tb, err)
+	_, err = h.ClaimVerification(tb.Context(), store.VerifyAll, moment, time.Hour, time.Minute)
+	noError(tb, err)
+	noError(tb, h.FinishVerification(tb.Context(), store.VerifyRun{Kind: store.VerifyAll, StartedAt: moment, FinishedAt: moment, Wallets: 1, Entries: 3}))
 	return h
 }
 

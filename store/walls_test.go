@@ -133,6 +133,15 @@ var appCalls = []call[store.App]{
 	{"Verify", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.Verify(ctx, time.Time{})
 	}},
+	{"ClaimVerification", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.ClaimVerification(ctx, store.VerifyNew, moment, time.Hour, time.Minute)
+	}},
+	{"FinishVerification", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.FinishVerification(ctx, store.VerifyRun{Kind: store.VerifyAll, StartedAt: moment, FinishedAt: moment})
+	}},
+	{"VerifyRuns", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.VerifyRuns(ctx)
+	}},
 	{"VerifyWith", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.VerifyWith(ctx, store.VerifyOptions{New: true, Record: true, Now: moment})
 	}},

@@ -45,11 +45,15 @@ func (s *Site) overview(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	runs, err := v.verifications()
+	if err != nil {
+		return answer{}, err
+	}
 	view := page.Overview{
 		Path: v.appPath(), Tiles: v.tiles(o, chosen.before),
 		Uses:   v.chart(o, "uses-chart", "Uses by day", "uses", func(d store.OverviewDay) int64 { return d.Uses }),
 		Denied: v.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
-		Steps:  v.steps(progress), Attention: v.concerns(attention, provider), Used: progress.IsUsed,
+		Steps:  v.steps(progress), Attention: append(differing(runs), v.concerns(attention, provider)...), Verified: verified(runs), Used: progress.IsUsed,
 		Quickstart: v.leads(tenancy.WalletsRead, "quickstart"), Events: v.leads(tenancy.JournalRead, "events"), Check: v.leads(tenancy.JournalRead, "check"),
 	}
 	for _, stretch := range stretches {
@@ -239,6 +243,47 @@ func (v *visit) concerns(a store.Attention, provider page.Provider) (list []page
 			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger",
 			More: "Payments, refunds or plans may not be up to date.", Href: v.appPath("jobs"),
 		})
+	}
+	return list
+}
+
+// verifications are the last ones, for members who may read the journal.
+func (v *visit) verifications() ([]store.VerifyRun, error) {
+	if !v.may(tenancy.JournalRead) {
+		return nil, nil
+	}
+	return v.tenant().VerifyRuns(v.context)
+}
+
+// differing names the verifications that found the books to differ, or did not end.
+func differing(runs []store.VerifyRun) (list []page.Concern) {
+	for _, r := range runs {
+		switch {
+		case r.Differences > 0:
+			list = append(list, page.Concern{
+				Text: "Verification found " + component.Counted(r.Differences, "difference", "differences"), Tone: "danger",
+				More: "The journal and what is stored beside it disagree. The differences are listed under Verification below; ask the operator of this server to look into them.",
+			})
+		case r.Failure != "":
+			list = append(list, page.Concern{Text: "Verification did not finish", More: "It stopped because " + r.Failure + ".", Tone: "warn"})
+		}
+	}
+	return list
+}
+
+func verified(runs []store.VerifyRun) (list []page.Verified) {
+	for _, r := range runs {
+		row := page.Verified{Label: "All entries", FinishedAt: r.FinishedAt, Entries: r.Entries, Result: "No differences", Tone: "ok", Lines: r.Lines}
+		if r.Kind == store.VerifyNew {
+			row.Label = "New entries"
+		}
+		switch {
+		case r.Differences > 0:
+			row.Result, row.Tone = component.Counted(r.Differences, "difference", "differences"), "danger"
+		case r.Failure != "":
+			row.Result, row.Tone = "Not finished", "warn"
+		}
+		list = append(list, row)
 	}
 	return list
 }

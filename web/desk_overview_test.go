@@ -40,3 +40,32 @@ func TestConcernsAboutPlans(t *testing.T) {
 		}
 	})
 }
+
+func TestConcernsAboutVerification(t *testing.T) {
+	t.Parallel()
+	sound := store.VerifyRun{Kind: store.VerifyNew, Entries: 5}
+	differs := store.VerifyRun{Kind: store.VerifyAll, Entries: 9, Differences: 2, Lines: []string{"what is wrong"}}
+	stopped := store.VerifyRun{Kind: store.VerifyAll, Failure: "it took longer than 1h0m0s"}
+
+	t.Run("name differences first", func(t *testing.T) {
+		list := differing([]store.VerifyRun{sound, differs})
+		if len(list) != 1 || list[0].Text != "Verification found 2 differences" || list[0].Tone != "danger" {
+			t.Errorf("they are %+v", list)
+		}
+		rows := verified([]store.VerifyRun{sound, differs})
+		if rows[0].Result != "No differences" || rows[1].Result != "2 differences" || rows[1].Lines[0] != "what is wrong" {
+			t.Errorf("the rows are %+v", rows)
+		}
+	})
+	t.Run("name a verification that did not finish", func(t *testing.T) {
+		list := differing([]store.VerifyRun{stopped})
+		if len(list) != 1 || list[0].More != "It stopped because it took longer than 1h0m0s." {
+			t.Errorf("they are %+v", list)
+		}
+	})
+	t.Run("say nothing of a sound one", func(t *testing.T) {
+		if list := differing([]store.VerifyRun{sound}); len(list) != 0 {
+			t.Errorf("they are %+v", list)
+		}
+	})
+}

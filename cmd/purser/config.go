@@ -40,6 +40,8 @@ type config struct {
 	logLevel       slog.Level
 	// Lines a second in the log, for requests that succeed and that are refused.
 	logSuccesses, logRefusals int64
+	// verifyNew and verifyAll are between two verifications; zero for none.
+	verifyNew, verifyAll, verifyLimit time.Duration
 }
 
 const (
@@ -51,6 +53,10 @@ const (
 	minDatabaseConns     = store.UsageConns + 3
 	maxDatabaseConns     = 1000
 	minSecretKey         = 32
+
+	defaultVerifyNew   = time.Hour
+	defaultVerifyAll   = 24 * time.Hour
+	defaultVerifyLimit = time.Hour
 )
 
 // settings maps each variable to where it goes. Another one that starts with
@@ -72,6 +78,10 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
+
+	"PURSER_VERIFY_NEW":   func(c *config, v string) error { return setInterval(&c.verifyNew, v, 0) },
+	"PURSER_VERIFY_ALL":   func(c *config, v string) error { return setInterval(&c.verifyAll, v, 0) },
+	"PURSER_VERIFY_LIMIT": func(c *config, v string) error { return setInterval(&c.verifyLimit, v, time.Second) },
 }
 
 // callersNames are what the guides have callers of the API set, often in the
@@ -85,6 +95,7 @@ func readConfig(environ []string) (config, error) {
 		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, databaseConns: defaultDatabaseConns,
 		drain: defaultDrain, memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections,
 		logLevel: slog.LevelInfo, logSuccesses: defaultRequestLines, logRefusals: defaultRequestLines,
+		verifyNew: defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
 	}
 	var problems []error
 	for _, pair := range environ {
@@ -179,6 +190,16 @@ func (c *config) setTrustedProxies(value string) error {
 		}
 		c.trustedProxies = append(c.trustedProxies, network.Masked())
 	}
+	return nil
+}
+
+// setInterval reads a time such as 90m.
+func setInterval(d *time.Duration, value string, least time.Duration) error {
+	parsed, err := time.ParseDuration(value)
+	if err != nil || parsed < least {
+		return fmt.Errorf("must be a time such as 30m or 24h, at least %s", least)
+	}
+	*d = parsed
 	return nil
 }
 

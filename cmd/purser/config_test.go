@@ -18,6 +18,7 @@ func TestReadConfig(t *testing.T) {
 		want := config{
 			addr: "127.0.0.1:8080", data: "./data", databaseConns: 21, rateLimit: 1000, drain: 5 * time.Second,
 			memoryLimit: 512 << 20, maxConnections: 10_000, logSuccesses: 10, logRefusals: 10,
+			verifyNew: time.Hour, verifyAll: 24 * time.Hour, verifyLimit: time.Hour,
 		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
@@ -30,6 +31,7 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
 			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_DRAIN=1m", "PURSER_MEMORY_LIMIT=2GiB", "PURSER_MAX_CONNECTIONS=7", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
 			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=8",
+			"PURSER_VERIFY_NEW=0", "PURSER_VERIFY_ALL=12h", "PURSER_VERIFY_LIMIT=90s",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -38,6 +40,7 @@ func TestReadConfig(t *testing.T) {
 			addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, previousKey: key + "0", metricsAddr: "127.0.0.1:9090", drain: time.Minute,
 			databaseConns: 8, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
 			trustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
+			verifyAll:      12 * time.Hour, verifyLimit: 90 * time.Second,
 		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
@@ -73,6 +76,9 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_DB_CONNS=7",
 		"PURSER_DB_CONNS=1001",
 		"PURSER_DB_CONNS=a few",
+		"PURSER_VERIFY_NEW=-1h",
+		"PURSER_VERIFY_ALL=nightly",
+		"PURSER_VERIFY_LIMIT=0s",
 		"PURSER_RATE_LIMIT=1.5",
 		"PURSER_RATE_LIMIT=many",
 		"PURSER_SECRET_KEY=short",

@@ -55,6 +55,10 @@ Settings come from the environment:
                      else made and kept under the data folder
   PURSER_SECRET_KEY_PREVIOUS
                      the key before, while what it has encrypted is still in use
+  PURSER_VERIFY_NEW  how often new entries are verified, 1h when absent, 0 for never
+  PURSER_VERIFY_ALL  how often everything is verified, 24h when absent, 0 for never
+  PURSER_VERIFY_LIMIT
+                     how long one verification may take, 1h when absent
   PURSER_TRUSTED_PROXY
                      networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; none when absent
 `

@@ -132,7 +132,11 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := greet(ctx, stdout, c.baseURL, site); err != nil {
 		return err
 	}
-	loops := []func(context.Context) error{payments.run}
+	verifications := verifier{
+		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: time.Now,
+		meters: newVerifyMetrics(meters.registry), log: log,
+	}
+	loops := []func(context.Context) error{payments.run, verifications.keep}
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
 	}

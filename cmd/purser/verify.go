@@ -95,26 +95,13 @@ func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions,
 		all.entries += v.Entries
 		all.differences += int64(len(v.Differences))
 		for _, d := range v.Differences {
-			fmt.Fprintln(out, differenceLine(scope.AppID, d))
+			fmt.Fprintf(out, "%s %s\n", scope.AppID.Format(ids.Application), d)
 		}
 		if v.More {
 			fmt.Fprintf(out, "%s: and more\n", scope.AppID.Format(ids.Application))
 		}
 	}
 	return all, nil
-}
-
-// differenceLine says what differs in one line: where, for which customer, which
-// rule is broken, and what was expected and found.
-func differenceLine(app ids.ID, d store.Difference) string {
-	where := app.Format(ids.Application)
-	if !d.WalletID.IsZero() {
-		where += " " + d.WalletID.Format(ids.Wallet)
-	}
-	if d.Identity != "" {
-		where += fmt.Sprintf(" (customer %q)", d.Identity)
-	}
-	return fmt.Sprintf("%s: broken rule: %s: %s", where, d.Check, d.Detail)
 }
 
 // verifyAudit follows the audit log of every organization. It prints where each

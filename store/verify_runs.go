@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+// VerifyKind is what a scheduled verification reads.
+type VerifyKind string
+
+// The kinds of scheduled verification.
+const (
+	VerifyNew VerifyKind = "new" // what no pass has verified
+	VerifyAll VerifyKind = "all"
+)
+
+// VerifyRun is a verification that has ended.
+type VerifyRun struct {
+	Kind        VerifyKind
+	StartedAt   int64
+	FinishedAt  int64
+	Wallets     int64
+	Entries     int64
+	Differences int64
+	Failure     string   // why it did not come to its end; empty when it did
+	Lines       []string // the first differences
+}
+
+// maxRunLines is how many differences of a run are kept for people to see. The log
+// and the command list all of them.
+const maxRunLines = 20
+
+var (
+	// The claim lasts as long as the verification may take: a node that has died is
+	// followed by another.
+	claimVerification = declare("claim verification", `
+		INSERT INTO verifications (app_id, org_id, kind, claimed_at, claimed_until) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (app_id, kind) DO UPDATE SET claimed_at = excluded.claimed_at, claimed_until = excluded.claimed_until
+		WHERE verifications.claimed_until <= excluded.claimed_at AND verifications.claimed_at <= $6`)
+
+	finishVerification = declare("finish verification", `
+		UPDATE verifications SET claimed_until = 0, started_at = claimed_at, finished_at = $4, wallet_count = $5, entry_count = $6,
+			differences = $7, failure = $8, lines = $9
+		WHERE app_id = $1 AND kind = $2 AND claimed_at = $3`)
+
+	listVerifications = declare("list verifications", `
+		SELECT kind, started_at, finished_at, wallet_count, entry_count, differences, failure, lines
+		FROM verifications WHERE app_id = $1 AND finished_at IS NOT NULL
+		ORDER BY kind DESC`)
+)
+
+// ClaimVerification reports whether this node is to verify the application now: the
+// last time is at least so long ago, and no other node is at it.
+func (a App) ClaimVerification(ctx context.Context, kind VerifyKind, now int64, every, limit time.Duration) (claimed bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		made, err := tx.execAny(ctx, claimVerification, a.scope.OrgID, kind, now, now+limit.Milliseconds(), now-every.Milliseconds())
+		claimed = made == 1
+		return err
+	})
+	return claimed, err
+}
+
+// FinishVerification keeps the result of a claimed verification. A node that was too
+// slow, so that another has claimed it since, keeps nothing.
+func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
+	lines, _ := cut(r.Lines, maxRunLines)
+	if lines == nil {
+		lines = []string{}
+	}
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines)
+		return err
+	})
+}
+
+// VerifyRuns are the last verifications of each kind that have ended.
+func (a App) VerifyRuns(ctx context.Context) (list []VerifyRun, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, listVerifications, pgx.RowToStructByPos[VerifyRun])
+		return err
+	})
+	return list, err
+}
+
+// String says in one line what differs: for which customer, which rule is broken,
+// and what was expected and found.
+func (d Difference) String() string {
+	where := ""
+	if !d.WalletID.IsZero() {
+		where = d.WalletID.Format(ids.Wallet)
+		if d.Identity != "" {
+			where += fmt.Sprintf(" (customer %q)", d.Identity)
+		}
+		where += ": "
+	}
+	return where + "broken rule: " + d.Check + ": " + d.Detail
+}
