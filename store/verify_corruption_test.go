@@ -238,3 +238,30 @@ func TestVerifyFindsEveryCorruption(t *testing.T) {
 		t.Errorf("restored books differ: %v, %v", v.Differences, err)
 	}
 }
+
+func TestStrayApplicationsAreFoundInEveryTable(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	db := openStore(t, url)
+	newHousehold(t, db, openUsage(t, db))
+	conn := connect(t, url)
+	if list, checked, err := db.Directory().StrayApplications(t.Context()); err != nil || !checked || len(list) > 0 {
+		t.Fatalf("sound tables give %v, %t, %v", list, checked, err)
+	}
+	exec(t, conn, `SET session_replication_role = replica`)
+	tables := tablesOfTenants(t, conn)
+	for _, table := range tables {
+		exec(t, conn, `UPDATE `+table+` SET app_id = 'ffffffff-0000-0000-0000-000000000000'`)
+	}
+	list, checked, err := db.Directory().StrayApplications(t.Context())
+	noError(t, err)
+	found := make(map[string]bool)
+	for _, stray := range list {
+		found[stray.Table] = true
+	}
+	for _, table := range tables {
+		if !checked || !found[table] {
+			t.Errorf("the rows of %s were not found", table)
+		}
+	}
+}

@@ -47,6 +47,21 @@ var moneyMutants = []mutant{
 		pkg:     "./billing", tests: "TestClawback|TestClawbackConverges",
 	},
 	{
+		name:    "an allowance that verification does not count again",
+		changes: []change{once("store/verify_proof.go", "before != e.used.value {", "false {")},
+		pkg:     "./store", tests: "TestVerifyNewFindsAnAllowanceThatWasHandedOutAgain",
+	},
+	{
+		name:    "a journal whose seal is not compared",
+		changes: []change{once("store/verify_proof.go", "p.seq == p.sealedSeq && p.seal != p.stored", "false")},
+		pkg:     "./store", tests: "TestVerifyFindsEveryCorruption",
+	},
+	{
+		name:    "a seal over entries that differ",
+		changes: []change{once("store/verify_seal.go", "r.proof.known && !r.proof.broken &&", "r.proof.known &&")},
+		pkg:     "./store", tests: "TestVerifyNewFindsADifferenceUntilItIsRepaired",
+	},
+	{
 		name:    "a debt that is forgotten",
 		changes: []change{once("metering/balance.go", "b.Debt.Add(amount - held)", "b.Debt.Add(0)")},
 		pkg:     "./metering", tests: "TestTakeBack|TestBalanceIsOneNumber",

@@ -59,6 +59,9 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	if err := verifyApplications(ctx, db.Store, &books, stdout); err != nil {
+		return err
+	}
 	if err := verifyAudit(ctx, db.Store, &books, stdout); err != nil {
 		return err
 	}
@@ -102,6 +105,23 @@ func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions,
 		}
 	}
 	return all, nil
+}
+
+// verifyApplications finds rows of applications that do not exist. It needs a role
+// that row-level security does not bind, and says so when it has none.
+func verifyApplications(ctx context.Context, s *store.Store, all *books, out io.Writer) error {
+	list, checked, err := s.Directory().StrayApplications(ctx)
+	if err != nil {
+		return err
+	}
+	if !checked {
+		fmt.Fprintln(out, "Rows of applications that do not exist were not looked for: the role in DATABASE_URL would need BYPASSRLS.")
+	}
+	all.differences += int64(len(list))
+	for _, stray := range list {
+		fmt.Fprintf(out, "%s: %s has rows of it, but the application does not exist\n", stray.AppID.Format(ids.Application), stray.Table)
+	}
+	return nil
 }
 
 // verifyAudit follows the audit log of every organization. It prints where each
