@@ -40,6 +40,11 @@ func onlyWallets(column string) string { return `($2::uuid[] IS NULL OR ` + colu
 // they were not posted.
 const leftOut = `EXISTS (SELECT 1 FROM alerts a WHERE a.app_id = $1 AND a.kind = 'balance_full' AND a.object_id = p.source_id)`
 
+// notTaken is an alert that 19 digits had no room for the rest of a refund or a
+// dispute, or for what was given back after one.
+const notTaken = `EXISTS (SELECT 1 FROM alerts a WHERE a.app_id = $1 AND a.object_id = p.source_id
+	AND a.kind = CASE WHEN c.taken < c.due THEN 'debt_full' ELSE 'balance_full' END)`
+
 var verifyChecks = []verifyCheck{
 	{rulePosted, false, declare("verify payments", `
 		WITH posted AS (
@@ -74,7 +79,7 @@ var verifyChecks = []verifyCheck{
 					ELSE div(amount_nanocredits * least(p.amount_cents, greatest(0, p.refunded_cents) + greatest(0, p.disputed_cents)), p.amount_cents) END AS due
 			FROM payment_credits WHERE app_id = $1 AND source_kind = p.source_kind AND source_id = p.source_id) c
 		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = p.wallet_id
-		WHERE p.app_id = $1 AND `+onlyWallets("p.wallet_id")+` AND c.taken <> c.due
+		WHERE p.app_id = $1 AND `+onlyWallets("p.wallet_id")+` AND c.taken <> c.due AND NOT `+notTaken+`
 		LIMIT $3`)},
 
 	{ruleTopUps, false, declare("verify top-ups", `

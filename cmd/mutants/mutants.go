@@ -209,11 +209,6 @@ var usageMutants = []mutant{
 		pkg: "./store", tests: "TestQueue",
 	},
 	{
-		name:    "a batch that one application fills",
-		changes: []change{once("store/usage_queue.go", "\t\tshare /= 2\n", "\t\tshare /= 1\n")},
-		pkg:     "./store", tests: "TestQueue",
-	},
-	{
 		name:    "a panic that leaves callers waiting",
 		changes: []change{once("store/usage_lane.go", "\t\tp.done <- struct{}{}\n", "\t\tif p.err == nil {\n\t\t\tp.done <- struct{}{}\n\t\t}\n")},
 		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",

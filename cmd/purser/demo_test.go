@@ -157,7 +157,7 @@ func demoPages(t *testing.T, p pages) {
 		{app, "subscription_inactive"},
 		{app, "payment hold"},
 		{app, "in debt"},
-		{app, "Invalid currency: xts"},
+		{app, "Invalid currency: btn"},
 		{ask(demo.OutOfCredits, "image", "1"), "insufficient_balance"},
 		{ask(demo.OverLimit, "chat", "1001"), "feature_limit_exceeded"},
 		{ask(demo.OnHold, "chat", "500"), "subscription_inactive"},

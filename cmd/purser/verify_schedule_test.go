@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"purser/ids"
@@ -77,11 +75,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 		t.Errorf("after an hour, %q ran", kinds)
 	}
 
-	owner, err := pgx.Connect(ctx, url)
-	must(err)
-	t.Cleanup(func() { _ = owner.Close(context.Background()) })
-	_, err = owner.Exec(ctx, `UPDATE balances SET amount_nanocredits = 6`)
-	must(err)
+	storetest.Exec(t, url, `UPDATE balances SET amount_nanocredits = 6`)
 	now = now.Add(24 * time.Hour)
 	kinds, runs := ran()
 	if kinds != "new all" || runs[1].Differences != 1 || !strings.Contains(runs[1].Lines[0], `(customer "ann")`) {

@@ -169,10 +169,10 @@ func (t *tale) nameStrangely(ctx context.Context) error {
 	return nil
 }
 
-// refusePlan makes a plan in a currency that is none.
+// refusePlan makes a plan in a currency that the provider does not charge in.
 func (t *tale) refusePlan(ctx context.Context) error {
 	refused := plan(campus, "Campus", 900, "month", 30, limit(chat, 200_000, "billing", "block"))
-	refused["currency"] = "xts"
+	refused["currency"] = "btn"
 	return t.backend.post(ctx, "/v1/plans", refused, nil)
 }
 
