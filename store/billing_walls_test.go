@@ -98,6 +98,9 @@ var billingCalls = []call[store.App]{
 		return nil, a.PostponeWork(ctx, h.work, "no answer", moment+1)
 	}},
 	{"RetryWork", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		if err := a.PostponeWork(ctx, h.work, "no answer", moment+1); err != nil {
+			return nil, err
+		}
 		return nil, a.RetryWork(ctx, h.work.Kind, h.work.Object, moment)
 	}},
 	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {

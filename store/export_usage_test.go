@@ -19,8 +19,16 @@ const (
 	UseDeadline     = useDeadline
 )
 
-// HaveLessPatience sets what a use and a round trip may take. No use may be under way.
+// HaveLessPatience sets what a use and a round trip may take, once no batch is under
+// way: one may outlast the answers to its uses.
 func (u *Usage) HaveLessPatience(use, batch time.Duration) {
+	for _, l := range []*lane{u.tracks, u.checks} {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for l.busy {
+			l.idle.Wait()
+		}
+	}
 	u.useDeadline, u.batchTimeout = use, batch
 }
 
