@@ -62,10 +62,10 @@ const (
 	// verifyStatement is how long one statement of a pass may run. It bounds the age
 	// of the snapshot when a database is much slower than expected.
 	verifyStatement = 5 * time.Minute
-	// clockLag is how far the clock of a node may be behind when a pass looks for
-	// entries by the time in their ids. What no pass has verified yet is found
-	// without any clock.
-	clockLag = time.Hour
+	// idLead is how long before its commit an entry may have got its id, whose time a
+	// pass since a moment goes by: longer than any request takes. What no pass has
+	// verified yet is found without any clock.
+	idLead = 30 * time.Second
 )
 
 // Verify recomputes an application from its journal, in full or since a moment,
@@ -190,7 +190,7 @@ func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
 
 // firstID is the lowest id that can have been made at the moment or later.
 func firstID(since time.Time) ids.ID {
-	return idAt(max(0, since.Add(-clockLag).UnixMilli()))
+	return idAt(max(0, since.Add(-idLead).UnixMilli()))
 }
 
 // verifyRange is a wallet with entries to read.

@@ -57,10 +57,10 @@ func (d Directory) StrayApplications(ctx context.Context) (list []StrayApplicati
 			SELECT n.app_id, $1::text FROM named n
 			WHERE n.app_id IS NOT NULL AND NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)
 			LIMIT $2`, table, maxDifferences)
-		if err != nil {
-			return nil, false, fmt.Errorf("store: stray applications: %w", err)
+		var found []StrayApplication
+		if err == nil {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 		}
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 		if sqlState(err) == insufficientPrivilege {
 			return nil, false, nil
 		}

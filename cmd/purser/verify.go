@@ -23,7 +23,7 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	var recent, limit time.Duration
 	var options store.VerifyOptions
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
-	flags.BoolVar(&options.New, "new", false, "only entries that no recorded pass has verified, and record how far it got")
+	flags.BoolVar(&options.New, "new", false, "only entries that no pass has verified yet")
 	flags.DurationVar(&recent, "since", 0, "those, and again what was entered in this time, such as 10m")
 	flags.DurationVar(&limit, "limit", 0, "stop after this time, such as 5m; never when absent")
 	if err := c.parse(flags, args); err != nil {
@@ -41,13 +41,14 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	started := time.Now()
+	now := db.Clock().Time()
 	if recent > 0 {
-		options.Since = started.Add(-recent)
+		options.Since = now.Add(-recent)
 	}
-	options.Record, options.Now = options.New, started.UnixMilli()
+	options.Record, options.Now = true, now.UnixMilli()
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; what --new has recorded stays recorded", limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; what was verified until then stays recorded", limit))
 		defer cancel()
 	}
 	defer func() {
