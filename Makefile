@@ -63,6 +63,10 @@ DRIVERS := ./cmd/purser ./web/browsertest ./billing/cashier ./cmd/...
 # their own would need one more build of store.
 RACED := ./store ./store/embedded/...
 
+# Tests of RACED that do one thing after the other and take long under the race detector:
+# they are run without it. Whatever is not named here is raced.
+SEQUENTIAL := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds)$$
+
 .PHONY: test
 test: format postgres chromium compile ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
@@ -87,7 +91,8 @@ go_test = $(GO) test -count=1 -timeout 40m -vet=off
 test-drivers:
 	$(go_test) -parallel 4 $(DRIVERS)
 test-others:
-	$(go_test) $(RACE) $(RACED)
+	$(go_test) $(RACE) -skip '$(SEQUENTIAL)' $(RACED)
+	$(go_test) -run '$(SEQUENTIAL)' ./store
 	$(go_test) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
 	@$(MAKE) --no-print-directory lint
 	cd $(FIDELITY) && $(go_test) ./...

@@ -116,7 +116,7 @@ func TestRequestsWithoutALineAreStillObserved(t *testing.T) {
 	t.Parallel()
 	log, observed := &levelLog{}, make(chan int, 4)
 	server, err := api.New(api.Options{
-		Log: slog.New(log), CursorKey: cursorKey,
+		Log: slog.New(log), CursorKey: cursorKey, Now: func() int64 { return 0 },
 		Observe:     func(_, _ string, status int, _ time.Duration) { observed <- status },
 		LogsRequest: func(status int) bool { return status != http.StatusOK },
 	})

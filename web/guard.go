@@ -29,9 +29,11 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 		}
 		// A caller that hangs up does not cancel its queries: pgx would close their
 		// connections, and anonymous pages are enough to use up the pool.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), pageTimeout)
+		caller := c.Request()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), pageTimeout)
 		defer cancel()
-		c.SetRequest(c.Request().WithContext(ctx))
+		c.SetRequest(caller.WithContext(ctx))
+		defer c.SetRequest(caller) // for the error page, and to see that the caller hung up
 		v := &visit{site: s, echo: c}
 		if err := v.loadSession(c.Request()); err != nil {
 			return err
