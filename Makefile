@@ -12,7 +12,7 @@ compiles := $(shell printf '\043include <stdlib.h>\nint main(void) { return 0; }
 ifneq ($(compiles),yes)
 export CGO_ENABLED := 0
 endif
-RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
+RACE := $(if $(filter yes,$(compiles)),$(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race))
 
 # A checkout that belongs to another user would stop the build at git's guard. Without
 # what only a debugger reads, everything is built in seven eighths of the time; it is

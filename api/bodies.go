@@ -11,8 +11,11 @@ const (
 	maxBodies = 32 << 20
 	// unknownBody counts for a body that does not say how long it is.
 	unknownBody = 64 << 10
-	// largestBody is more than any handler reads: a longer one is cut there.
+	// largestBody is the most that a handler reads here.
 	largestBody = 256 << 10
+	// smallestBody counts for any body: a short one that is sent slowly holds a
+	// connection as well.
+	smallestBody = 16 << 10
 )
 
 // limitBodies refuses bodies beyond the bound, before they are read. Networks
@@ -25,7 +28,7 @@ func (s *Server) limitBodies(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		weight := int64(unknownBody)
 		if r.ContentLength > 0 {
-			weight = min(r.ContentLength, largestBody)
+			weight = min(max(r.ContentLength, smallestBody), largestBody)
 		}
 		network := s.networkOf(r)
 		if err := s.bodies.enter(network, weight); err != nil {

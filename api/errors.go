@@ -41,6 +41,9 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	f := s.explain(err, ec)
 	code := status[f.Kind()]
 	header := ec.Response().Header()
+	if f.Kind() == fault.Unauthorized && ec.Request().ContentLength != 0 {
+		header[echo.HeaderConnection] = closeConnection // a stranger's body is not waited for
+	}
 	switch f.Kind() {
 	case fault.Limited:
 		header.Set("Retry-After", strconv.Itoa(retryAfter(err)))

@@ -19,7 +19,7 @@ type inFlight[K comparable] struct {
 	owners map[K]int64
 }
 
-// newInFlight makes one for so much in all.
+// newInFlight makes one with a limit for all together.
 func newInFlight[K comparable](limit int64) *inFlight[K] {
 	return &inFlight[K]{limit: limit, owners: make(map[K]int64)}
 }

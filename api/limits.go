@@ -27,7 +27,7 @@ func newKeyLimits(perSecond float64, now func() time.Duration) *keyLimits {
 		return &keyLimits{}
 	}
 	burst := int64(math.Ceil(2 * perSecond))
-	interval := time.Duration(float64(time.Second) / perSecond)
+	interval := max(1, time.Duration(float64(time.Second)/perSecond))
 	window := int64(math.Ceil(float64(burst) / perSecond))
 	return &keyLimits{
 		buckets: newBuckets[keyName](interval, burst, now),

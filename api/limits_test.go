@@ -170,9 +170,9 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 	})
 }
 
-// TestGuessesWaitInALaneOfTheirOwn fills the lane of networks that send unknown
+// TestGuessesWaitInAQueueOfTheirOwn fills the lane of networks that send unknown
 // keys.
-func TestGuessesWaitInALaneOfTheirOwn(t *testing.T) {
+func TestGuessesWaitInAQueueOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	guessing, honest := netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24")
 	l := newKeyLookup(func(context.Context, keys.Hash) (store.KeyAddress, error) {

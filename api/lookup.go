@@ -15,15 +15,15 @@ const (
 	// lookupTimeout is a lookup's own: a caller that hangs up must not cancel it,
 	// because pgx closes the connection of a cancelled query.
 	lookupTimeout = 5 * time.Second
-	// An unknown key is looked up so often; after that it is refused from memory.
+	// An unknown key is looked up at this rate; beyond it, it is refused from memory.
 	// More than once, so that a key that was tried before it was stored works at once.
 	unknownInterval = time.Second
 	unknownBurst    = 5
-	// A network that sends more unknown keys than this waits in a lane of its own.
+	// A network that sends more unknown keys than this waits in a queue of its own.
 	guessInterval = 50 * time.Millisecond
 	guessBurst    = 100
-	// Lookups at once and lookups waiting, in the lane of networks that send unknown
-	// keys and in the lane of all others.
+	// Lookups at once and lookups waiting, in the queue of networks that send unknown
+	// keys and in the queue of all others.
 	lookupsAtOnce, lookupsWaiting = 4, 1024
 	guessesAtOnce, guessesWaiting = 1, 64
 )
@@ -34,8 +34,8 @@ type keyLookup struct {
 	find    func(context.Context, keys.Hash) (store.KeyAddress, error)
 	unknown *buckets[keys.Hash]
 	guesses *buckets[netip.Prefix]
-	lane    *lookupLane
-	slow    *lookupLane
+	usual   *lookupQueue
+	slow    *lookupQueue
 }
 
 func newKeyLookup(find func(context.Context, keys.Hash) (store.KeyAddress, error), now func() time.Duration) *keyLookup {
@@ -43,8 +43,8 @@ func newKeyLookup(find func(context.Context, keys.Hash) (store.KeyAddress, error
 		find:    find,
 		unknown: newBuckets[keys.Hash](unknownInterval, unknownBurst, now),
 		guesses: newBuckets[netip.Prefix](guessInterval, guessBurst, now),
-		lane:    newLookupLane(lookupsAtOnce, lookupsWaiting),
-		slow:    newLookupLane(guessesAtOnce, guessesWaiting),
+		usual:   newLookupQueue(lookupsAtOnce, lookupsWaiting),
+		slow:    newLookupQueue(guessesAtOnce, guessesWaiting),
 	}
 }
 
@@ -52,16 +52,16 @@ func (l *keyLookup) address(ctx context.Context, hash keys.Hash, network netip.P
 	if l.unknown.isEmpty(hash) {
 		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
 	}
-	lane := l.lane
+	queue := l.usual
 	if l.guesses.isEmpty(network) {
-		lane = l.slow
+		queue = l.slow
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
-	if err := lane.enter(ctx); err != nil {
+	if err := queue.enter(ctx); err != nil {
 		return store.KeyAddress{}, err
 	}
-	defer lane.leave()
+	defer queue.leave()
 	address, err := l.find(ctx, hash)
 	if fault.Is(err, fault.InvalidAPIKey) {
 		l.unknown.take(hash)
@@ -70,18 +70,18 @@ func (l *keyLookup) address(ctx context.Context, hash keys.Hash, network netip.P
 	return address, err
 }
 
-// lookupLane lets some lookups run and some wait, and refuses the others.
-type lookupLane struct {
+// lookupQueue lets some lookups run and some wait, and refuses the others.
+type lookupQueue struct {
 	running chan struct{}
 	present atomic.Int64 // running or waiting
 	limit   int64
 }
 
-func newLookupLane(atOnce, waiting int) *lookupLane {
-	return &lookupLane{running: make(chan struct{}, atOnce), limit: int64(atOnce + waiting)}
+func newLookupQueue(atOnce, waiting int) *lookupQueue {
+	return &lookupQueue{running: make(chan struct{}, atOnce), limit: int64(atOnce + waiting)}
 }
 
-func (l *lookupLane) enter(ctx context.Context) error {
+func (l *lookupQueue) enter(ctx context.Context) error {
 	if l.present.Add(1) > l.limit {
 		l.present.Add(-1)
 		return fault.New(fault.Overloaded)
@@ -95,7 +95,7 @@ func (l *lookupLane) enter(ctx context.Context) error {
 	}
 }
 
-func (l *lookupLane) leave() {
+func (l *lookupQueue) leave() {
 	<-l.running
 	l.present.Add(-1)
 }

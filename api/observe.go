@@ -49,7 +49,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil && !hungUp(ec, err) {
 			s.handleError(err, ec)
 		}
-		if hungUp(ec, err) || (err == nil && ec.Response().Status >= http.StatusInternalServerError && isCancelled(ec)) {
+		if hungUp(ec, err) {
 			if !ec.Response().Committed {
 				ec.Response().WriteHeader(statusClientClosed)
 			}
@@ -72,16 +72,10 @@ const statusClientClosed = 499
 var errPanic = errors.New("panic")
 
 // hungUp reports an error that only says that the client has closed the connection.
+// Work with a deadline of its own is not cancelled by that: when it fails, the cause
+// is ours, whether the client still waits or not.
 func hungUp(ec echo.Context, err error) bool {
-	if err == nil || !isCancelled(ec) || errors.Is(err, errPanic) {
-		return false
-	}
-	var refusal *fault.Fault
-	return !errors.As(err, &refusal) || refusal.Kind() == fault.Internal
-}
-
-func isCancelled(ec echo.Context) bool {
-	return errors.Is(ec.Request().Context().Err(), context.Canceled)
+	return errors.Is(err, context.Canceled) && errors.Is(ec.Request().Context().Err(), context.Canceled)
 }
 
 // sheltered turns a panic into an error, so that one request cannot end the others.

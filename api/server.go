@@ -102,7 +102,7 @@ func New(o Options) (*Server, error) {
 		o.LogsRequest = func(int) bool { return true }
 	}
 	if o.Now == nil {
-		o.Now = o.Store.Clock().Now
+		o.Now = func() int64 { return o.Store.Clock().Now() }
 	}
 	return &Server{
 		store:     o.Store,

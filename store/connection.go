@@ -150,7 +150,7 @@ func hostPort(host string, port uint16) string {
 }
 
 // checkEncryption refuses an address on another machine whose sslmode leaves it to
-// the server, or to whoever sits between, whether passwords and rows travel in
+// the server, or to anyone in between, whether passwords and rows travel in
 // clear text: prefer (which Postgres takes when sslmode is missing) and allow. An
 // explicit sslmode=disable is obeyed and logged.
 func checkEncryption(config *pgconn.Config, log *slog.Logger) error {

@@ -27,7 +27,7 @@ type fairQueue struct {
 	turns  []*appQueue // those that have something waiting, the next first
 	first  []*pending  // taken before, and come before all others
 	size   int
-	shared int // batches left in which nobody gets more than a share
+	shared int // batches left in which no application gets more than a share
 	closed bool
 }
 

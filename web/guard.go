@@ -18,7 +18,7 @@ import (
 
 // pageTimeout is how long one request may take; the server cuts its reply off soon
 // after.
-const pageTimeout = 25 * time.Second
+const pageTimeout = 15 * time.Second
 
 // serve answers one route. The session is kept before anything is sent, so when
 // its store fails nothing gets out but the failure.

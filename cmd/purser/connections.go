@@ -70,12 +70,16 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 	c := &connection{Conn: accepted, owner: l}
 	c.idleSince.Store(sinceStart())
+	if l.add(c) {
+		return c, nil
+	}
+	// Said before the next attempt, so that no close in between goes unnoticed.
+	l.waiting.Store(true)
+	defer l.waiting.Store(false)
 	for !l.add(c) {
-		l.waiting.Store(true)
 		if !l.closeIdle() {
 			<-l.changed
 		}
-		l.waiting.Store(false)
 	}
 	return c, nil
 }

@@ -48,7 +48,9 @@ func (r *repeats) isFirst(key, message string, record slog.Record, to slog.Handl
 	}
 	e := r.seen[key]
 	if e == nil {
-		r.seen[key] = &repeated{since: r.now(), to: to}
+		if len(r.seen) < 2*maxRepeats { // beyond that, messages themselves differ: each is written
+			r.seen[key] = &repeated{since: r.now(), to: to}
+		}
 		return true
 	}
 	e.count++
@@ -126,7 +128,7 @@ func cancelled(r slog.Record) (found bool) {
 // ports, ids and addresses.
 func causeKey(a slog.Attr) string {
 	switch a.Key {
-	case "request", "app", "key", "ms":
+	case "request", "trace", "key", "ms":
 		return ""
 	case "status":
 		return " status=" + a.Value.String()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
@@ -71,7 +72,20 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 func (p *payments) mount(app *echo.Echo, server *api.Server) {
 	p.api, p.server = server, app
 	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, p.log))
-	app.Any(sandbox.Prefix+"*", echo.WrapHandler(p.sandbox.Handler()))
+	app.Any(sandbox.Prefix+"*", echo.WrapHandler(detached(p.sandbox.Handler())))
+}
+
+// sandboxTimeout is how long a request to the sandbox may take.
+const sandboxTimeout = 15 * time.Second
+
+// detached serves requests with a deadline of their own. A caller that hangs up does
+// not cancel its queries: pgx closes the connection of a cancelled query.
+func detached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sandboxTimeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
 // run lets time pass in the sandbox and works off what the cashier has to do,

@@ -133,7 +133,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	verifications := verifier{
-		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: time.Now,
+		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: db.Clock().Time,
 		meters: newVerifyMetrics(meters.registry), log: log,
 	}
 	loops := []func(context.Context) error{payments.run, verifications.keep}

@@ -108,8 +108,9 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.Ve
 	}
 	v.meters.observe(run, took)
 	at := []any{"application", scope.AppID.Format(ids.Application), "kind", string(kind)}
-	for _, line := range run.Lines {
-		v.log.Error("verification found a difference", append(at, "difference", line)...)
+	for _, d := range found.Differences {
+		d.Identity = "" // it is for the page; logs hold none
+		v.log.Error("verification found a difference", append(at, "difference", d.String())...)
 	}
 	v.log.Info("verification finished", append(at, "wallets", run.Wallets, "entries", run.Entries, "differences", run.Differences,
 		"seconds", took.Seconds(), "failure", run.Failure)...)
