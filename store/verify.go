@@ -82,7 +82,7 @@ func (a App) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, err
 	if o.Batch == 0 {
 		o.Batch = verifyBatch
 	}
-	p := &verifyPass{app: a, options: o, found: map[string]int{}}
+	p := &verifyPass{app: a, options: o, found: map[string]int{}, listed: map[Difference]bool{}}
 	p.result.Scope = a.scope
 	err := p.run(ctx)
 	return p.result, err
@@ -95,18 +95,22 @@ type verifyPass struct {
 	catalog verifyCatalog
 	first   map[ids.ID]int64 // the first entry of each wallet since the moment
 	locked  map[ids.ID]bool  // features that were fixed when the pass began
-	walked  []ids.ID         // wallets whose entries were read, unless all are
 	found   map[string]int   // differences so far, by rule
+	listed  map[Difference]bool
 	result  Verification
 }
 
-// report notes a difference. Past the limit of its rule it only counts.
+// report notes a difference, once. Past the limit of its rule it only counts.
 func (p *verifyPass) report(d Difference) {
+	if p.listed[d] {
+		return
+	}
 	p.found[d.Check]++
 	if p.found[d.Check] > maxDifferences {
 		p.result.More = true
 		return
 	}
+	p.listed[d] = true
 	p.result.Differences = append(p.result.Differences, d)
 }
 
@@ -242,6 +246,10 @@ func (p *verifyPass) walk(ctx context.Context, list []verifyRange) error {
 		if err != nil {
 			return err
 		}
+		// Before they are recorded: what is sealed is not read again by the next pass.
+		if err := p.checkWalked(ctx, walked); err != nil {
+			return err
+		}
 		if p.options.Record {
 			if err := p.record(ctx, walked); err != nil {
 				return err
@@ -295,11 +303,6 @@ func (p *verifyPass) batch(ctx context.Context, list []verifyRange) (walked []ve
 	// Only now: a transaction that was tried again must not report twice.
 	for _, d := range b.differences {
 		p.report(d)
-	}
-	for _, r := range b.ranges {
-		if r.proof.done && !p.options.all() {
-			p.walked = append(p.walked, r.wallet)
-		}
 	}
 	p.result.Wallets += b.wallets
 	p.result.Entries += b.entries

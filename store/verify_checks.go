@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -277,19 +276,36 @@ func (p *verifyPass) check(ctx context.Context) error {
 		if err := p.read(ctx, p.checkLocks); err != nil {
 			return err
 		}
-		return p.checkWallets(ctx, nil)
-	}
-	for wallets := range slices.Chunk(p.walked, verifyWallets) {
-		if err := p.checkWallets(ctx, wallets); err != nil {
-			return err
-		}
+		return p.checkWallets(ctx, nil, func(ids.ID) {})
 	}
 	return nil
 }
 
-func (p *verifyPass) checkWallets(ctx context.Context, wallets []ids.ID) error {
+// checkWalked checks what was sold to the wallets of a batch that were read to their
+// end. One with a difference is not sealed.
+func (p *verifyPass) checkWalked(ctx context.Context, walked []verifyRange) error {
+	proofs := map[ids.ID]*walletProof{}
+	var wallets []ids.ID
+	for _, r := range walked {
+		if r.proof.done {
+			proofs[r.wallet] = r.proof
+			wallets = append(wallets, r.wallet)
+		}
+	}
+	if len(wallets) == 0 {
+		return nil
+	}
+	return p.checkWallets(ctx, wallets, func(wallet ids.ID) {
+		if proof := proofs[wallet]; proof != nil {
+			proof.broken = true
+		}
+	})
+}
+
+// checkWallets runs the checks on some wallets, or on everything when there are none.
+func (p *verifyPass) checkWallets(ctx context.Context, wallets []ids.ID, differs func(ids.ID)) error {
 	for _, check := range verifyChecks {
-		if check.full && !p.options.all() {
+		if check.full && wallets != nil {
 			continue
 		}
 		var found []Difference
@@ -302,6 +318,7 @@ func (p *verifyPass) checkWallets(ctx context.Context, wallets []ids.ID) error {
 		}
 		for _, d := range found {
 			p.report(d)
+			differs(d.WalletID)
 		}
 		if err := pauseFor(ctx, p.options.Pause); err != nil {
 			return err

@@ -47,7 +47,7 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 		return busy(ctx)
 	}
 	defer unlock()
-	fence, err := c.lease(waiting, scope, name)
+	fence, asked, err := c.lease(waiting, scope, name)
 	if err != nil {
 		return err
 	}
@@ -55,22 +55,24 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 	if ctx.Err() != nil { // the caller's time ended with the last attempt
 		return busy(ctx)
 	}
-	return c.renewing(ctx, scope, fence, work)
+	return c.renewing(ctx, scope, fence, asked, work)
 }
 
-// lease polls the lease until it gets it or waiting ends, at least once. The end of
+// lease polls the lease until it gets it or waiting ends, at least once, and says when
+// it asked for the one that it got. The end of
 // waiting cuts no attempt short: one that was cut short may have committed, and then
 // nothing releases the lease before it expires.
-func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (store.Fence, error) {
+func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (fence store.Fence, asked time.Time, err error) {
 	holder, pause := ids.New(), shortestPause
 	for {
+		asked := time.Now()
 		fence, held, err := c.tryLease(waiting, scope, name, holder)
 		if held || err != nil {
-			return fence, err
+			return fence, asked, err
 		}
 		select {
 		case <-waiting.Done():
-			return store.Fence{}, busy(waiting)
+			return store.Fence{}, asked, busy(waiting)
 		case <-time.After(pause):
 			pause = min(2*pause, longestPause)
 		}

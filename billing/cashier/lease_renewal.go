@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"purser/ids"
@@ -15,12 +16,14 @@ import (
 // renewing runs work and renews its lease meanwhile. When the lease has gone to
 // another holder, work is cancelled with store.ErrFenced as the cause: whatever it
 // went on to find out could not be stored.
-func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, work func(context.Context, store.Fence) error) error {
+func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, asked time.Time, work func(context.Context, store.Fence) error) error {
 	every := cmp.Or(c.renew, renewTime)
 	if every < 0 {
 		return work(ctx, fence)
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	held := &heldLease{}
+	held.extend(asked, c.limits.lease)
+	ctx, stop := context.WithCancelCause(context.WithValue(ctx, heldLeaseKey{}, held))
 	defer stop(nil)
 	go func() {
 		ticker := time.NewTicker(every)
@@ -31,17 +34,18 @@ func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store
 				return
 			case <-ticker.C:
 			}
-			held, err := c.options.Store.App(scope).RenewLease(ctx, fence, c.limits.lease)
-			if ctx.Err() != nil {
+			asked := time.Now()
+			renewed, err := c.options.Store.App(scope).RenewLease(ctx, fence, c.limits.lease)
+			switch {
+			case ctx.Err() != nil:
 				return
-			}
-			if err != nil { // the next tick tries again, while the lease lasts
-				c.options.Log.Warn("lease renewal failed", "app", scope.AppID.Format(ids.Application), "cause", err)
-				continue
-			}
-			if !held {
+			case err == nil && renewed:
+				held.extend(asked, c.limits.lease)
+			case err == nil, held.isOver():
 				stop(store.ErrFenced)
 				return
+			default: // the next tick tries again, while the lease lasts
+				c.options.Log.Warn("lease renewal failed", "app", scope.AppID.Format(ids.Application), "cause", err)
 			}
 		}
 	}()
@@ -51,4 +55,29 @@ func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store
 		return fmt.Errorf("%w (after: %v)", lost, err)
 	}
 	return err
+}
+
+// heldLease is until when a lease certainly lasts, by this node's monotonic clock.
+type heldLease struct{ until atomic.Int64 }
+
+type heldLeaseKey struct{}
+
+var monotonicStart = time.Now()
+
+// extend counts from the moment at which the lease was asked for: the database counts
+// from a later one.
+func (l *heldLease) extend(asked time.Time, lease time.Duration) {
+	l.until.Store(int64(asked.Sub(monotonicStart) + lease))
+}
+
+func (l *heldLease) isOver() bool { return int64(time.Since(monotonicStart)) >= l.until.Load() }
+
+// leaseError is store.ErrFenced once the lease that the work was begun under may have
+// gone to another node. A process that was stopped for a while finds out here, before
+// it calls the provider.
+func leaseError(ctx context.Context) error {
+	if held, known := ctx.Value(heldLeaseKey{}).(*heldLease); known && held.isOver() {
+		return store.ErrFenced
+	}
+	return nil
 }

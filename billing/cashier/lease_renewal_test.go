@@ -3,9 +3,13 @@ package cashier_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"purser/billing"
 	"purser/billing/cashier"
 	"purser/ids"
 	"purser/store"
@@ -52,5 +56,29 @@ func TestAHolderThatLostItsLeaseIsStopped(t *testing.T) {
 	})
 	if !errors.Is(err, store.ErrFenced) {
 		t.Errorf("the holder is told %v", err)
+	}
+}
+
+// upgrades counts what is asked of the provider that costs a customer money.
+type upgrades struct{ asked *atomic.Int64 }
+
+func (u upgrades) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPost && strings.Contains(request.URL.Path, "/v1/subscriptions/") {
+		u.asked.Add(1)
+	}
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// A process that was stopped for a while may wake up after its lease went to another
+// node, which then charges the customer.
+func TestAHolderWhoseTimeIsOverDoesNotCallTheProvider(t *testing.T) {
+	r := shop(t)
+	r.subscribe("basic", cardPays)
+	var asked atomic.Int64
+	slow := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = upgrades{&asked} })
+	slow.SetRenewal(time.Nanosecond, time.Hour)
+	_, err := slow.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, fresh())
+	if err == nil || asked.Load() != 0 {
+		t.Errorf("it answers %v and asked the provider for %d changes", err, asked.Load())
 	}
 }

@@ -92,6 +92,9 @@ func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Co
 			return err
 		}
 		t.rec.Op = op
+		if err := leaseError(ctx); err != nil {
+			return err
+		}
 		failure = send(ctx, op.ProviderKey())
 		t.seen = nil
 		if failure == nil {
