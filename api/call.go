@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"mime"
 	"net/http"
 	"net/url"
@@ -55,6 +56,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		}
 		// Before anything that costs database work.
 		if err := s.limits.take(c.keyName(), ec.Response().Header()); err != nil {
+			s.slowDown(request.Context())
 			return err
 		}
 		if err := s.inFlight.enter(c.scope.AppID, 1); err != nil {
@@ -74,6 +76,22 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 // that hang up could use up the pool.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+// slowDown delays a refusal. A client that repeats refused requests at once would
+// otherwise keep the server busy with refusing them.
+func (s *Server) slowDown(ctx context.Context) {
+	defer s.delayed.Add(-1)
+	if s.delayed.Add(1) > maxDelayed {
+		return
+	}
+	// Not all of them at once: they would also come back at once.
+	timer := time.NewTimer(refusalDelay/2 + rand.N(refusalDelay))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // timeout is how long a request of the route may take.

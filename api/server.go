@@ -20,8 +20,12 @@ const (
 	requestTimeout = 15 * time.Second
 	// How long an event or a check may take: authentication, queue and transaction
 	// together.
-	batchedTimeout     = 10 * time.Second
-	readyTimeout       = 3 * time.Second
+	batchedTimeout = 10 * time.Second
+	readyTimeout   = 3 * time.Second
+	// refusalDelay is how long a request over its key's rate waits for its refusal, on
+	// average, and maxDelayed how many may wait: others are refused at once.
+	refusalDelay       = 400 * time.Millisecond
+	maxDelayed         = 4096
 	defaultMaxInFlight = 4096
 )
 
@@ -72,6 +76,7 @@ type Server struct {
 	errorPage func(c echo.Context, status int, requestID string) error
 	https     bool
 	draining  atomic.Bool
+	delayed   atomic.Int64 // refusals that are waiting to be sent
 
 	logsRequest func(status int) bool
 }
