@@ -5,8 +5,8 @@ package billing
 // own, and the provider still charges the draft: the customer would pay for the old
 // plan's period and the new plan's.
 
-// paidUpgrades are the paid updates that were requested here. What somebody updates
-// at the provider is left to them.
+// paidUpgrades are the paid updates that were requested here, and not those that were
+// made at the provider by hand.
 func (p *projector) paidUpgrades(sales []purchase) (upgrades []purchase) {
 	for _, sale := range sales {
 		if sale.invoice.Reason == ReasonUpdate && p.changeFor(sale) != none {

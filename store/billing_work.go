@@ -56,7 +56,7 @@ const StoppedWork = 253402300799999
 // Stopped reports whether the work is not tried again by itself.
 func (w Work) Stopped() bool { return w.DueAt >= StoppedWork }
 
-// ManyTries is after how many failed tries in a row somebody should know: about a
+// ManyTries is after how many failed tries in a row an operator should know: about a
 // minute.
 const ManyTries = 5
 

@@ -55,7 +55,7 @@ func TestChaosFloodHarmsNobodyElse(t *testing.T) {
 }
 
 // besides gives the ninth decile of the waits of one who sends one use after the
-// other while so many of the shop's are under way at any time, and how many of
+// other while this number of the shop's are under way at any time, and how many of
 // those were refused. The other must not be refused anything, and the queue must
 // not grow past its limit.
 func besides(t *testing.T, s, other shop, crowd, samples int) (wait time.Duration, overloaded int64) {

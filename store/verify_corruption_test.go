@@ -48,7 +48,7 @@ func newSoldBooks(t *testing.T) *soldBooks {
 	b.buy(t, "ann")
 	_, refunded := b.buy(t, "bob")
 	b.startFree(t, "free")
-	b.checkout(t, "new", b.plan) // a page that nobody has paid yet
+	b.checkout(t, "new", b.plan) // a page that is not paid yet
 	b.topUp(t, "new")
 	for _, identity := range []string{"ann", "bob"} {
 		b.deposit(t, depositOf(identity, "tokens", 100_000, "deposit of "+identity))
@@ -100,7 +100,7 @@ const (
 	bobsWallet = `(SELECT id FROM wallets WHERE identity = 'bob')`
 )
 
-// corruptions are changes that only a bug, or somebody with access to the database,
+// corruptions are changes that only a bug, or a person with access to the database,
 // can make. Each is found, and the difference says what is wrong.
 var corruptions = []struct{ name, sql, want string }{
 	// Entries and balances.

@@ -398,7 +398,7 @@ func (h *modelHistory) judgeJobs(visible map[string]bool) {
 	h.check(err)
 	for _, job := range failing {
 		if !visible[job.Object] {
-			h.fail("the job %s of %s has failed %d times, and nobody sees it: %s", job.Kind, job.Object, job.Tries, job.LastError)
+			h.fail("the job %s of %s has failed %d times, and it is shown nowhere: %s", job.Kind, job.Object, job.Tries, job.LastError)
 		}
 	}
 }
@@ -500,7 +500,7 @@ func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelP
 		h.fail("%s got %d back of the %d for %s, and %d is booked", c.name, gone, p.amount, p.what(), back)
 	}
 	if p.charge != nil && p.reason != "" && gone == p.amount && !h.asked(w, p.charge) {
-		h.fail("%s paid %d for %s, and it was refunded though nobody asked for that", c.name, p.amount, p.what())
+		h.fail("%s paid %d for %s, and it was refunded without a request", c.name, p.amount, p.what())
 	}
 	given, due := map[string]metering.Amount{}, map[string]metering.Amount{}
 	for _, g := range is.Credits {
@@ -521,7 +521,7 @@ func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelP
 			continue
 		}
 		if !alerted {
-			h.fail("%s paid %d for %s, got no %s, and nobody sees it", c.name, p.amount, p.what(), credit)
+			h.fail("%s paid %d for %s, got no %s, and it is shown nowhere", c.name, p.amount, p.what(), credit)
 		}
 		if len(wallet.Balances) < modelMostBalances && !slices.ContainsFunc(wallet.Balances, func(b metering.Balance) bool {
 			return b.CreditKey == credit && len(roomFor(wallet, credit, amount)) > 0

@@ -112,7 +112,7 @@ func TestAnUpgradePaidInTheHourVoidsTheRenewal(t *testing.T) {
 	r.wantTokens(110*million, 0)
 }
 
-// Nobody here was awake when the provider charged the renewal.
+// No node was running when the provider charged the renewal.
 func TestARenewalChargedAfterTheUpgradeIsRefunded(t *testing.T) {
 	r, _ := renewing(t, "basic", cardPays)
 	r.idle.Store(true)

@@ -82,7 +82,7 @@ var moneyMutants = []mutant{
 		pkg:     "./billing/cashier", tests: "TestADebtIsBookedUpToNineteenDigits",
 	},
 	{
-		name:    "a settled payment whose charge nobody reads",
+		name:    "a settled payment whose charge is not read",
 		changes: []change{once("store/billing_payments.go", "\t\tif p.ChargeID == \"\" {\n", "\t\tif p.ChargeID != \"?\" {\n")},
 		pkg:     "./billing/cashier", tests: "TestARecoveredTopUpHearsOfItsRefund",
 	},
@@ -117,7 +117,7 @@ var moneyMutants = []mutant{
 		pkg:     "./billing/cashier", tests: "TestWhatTheProviderRefusesIsNotTriedAgainByItself",
 	},
 	{
-		name:    "a lease that nobody renews",
+		name:    "a lease that is not renewed",
 		changes: []change{once("billing/cashier/lease_renewal.go", "\tif every < 0 {\n", "\tif true {\n")},
 		pkg:     "./billing/cashier", tests: "TestAHolderThatLostItsLeaseIsStopped",
 	},

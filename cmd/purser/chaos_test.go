@@ -186,7 +186,7 @@ func TestChaosLogins(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 400 {
 			all.Go(func() {
-				form := url.Values{"email": {fmt.Sprintf("ann%d@example.com", i)}, "password": {"a password of nobody"}}
+				form := url.Values{"email": {fmt.Sprintf("ann%d@example.com", i)}, "password": {"an unused password"}}
 				request, err := http.NewRequest(http.MethodPost, s.base+"/login", strings.NewReader(form.Encode()))
 				if err != nil {
 					t.Error(err)
