@@ -139,7 +139,7 @@ func look(t *testing.T, tab *browsertest.Tab) {
 	if csp := tab.Header("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 		t.Errorf("%s: the policy is %q", tab.Address(), csp)
 	}
-	tab.On([]browsertest.Screen{browsertest.Desktop, browsertest.Phone}, func(browsertest.Screen) { tab.CheckThemes() })
+	tab.CheckThemes()
 	tab.On([]browsertest.Screen{browsertest.Desktop}, func(browsertest.Screen) { tab.CheckFrames() })
 	tab.On([]browsertest.Screen{browsertest.Narrow}, func(browsertest.Screen) { tab.CheckWidth() })
 }

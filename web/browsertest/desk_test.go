@@ -137,5 +137,5 @@ func deskPages() map[string]view {
 
 func TestTheDesksPagesAreAccessible(t *testing.T) {
 	t.Parallel()
-	lookOver(t, deskPages(), everyWidth)
+	lookOver(t, deskPages(), screensOfSample)
 }

@@ -76,7 +76,7 @@ func TestDocsAreAccessible(t *testing.T) {
 	t.Parallel()
 	lookOver(t, docsPages(t), func(name string) []Screen {
 		if slices.Contains([]string{"docs", "docs-usage", "docs-reference-plans", "quickstart"}, name) {
-			return widths
+			return sampleScreens
 		}
 		return []Screen{Phone} // they are made of the same parts, so some on the other are enough
 	})

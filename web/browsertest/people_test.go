@@ -74,5 +74,5 @@ func peoplePages() map[string]view {
 
 func TestPeoplesPagesAreAccessible(t *testing.T) {
 	t.Parallel()
-	lookOver(t, peoplePages(), everyWidth)
+	lookOver(t, peoplePages(), screensOfSample)
 }

@@ -36,9 +36,10 @@ func TestPlanFormShowsItsPercentages(t *testing.T) {
 				if cramped != "0" {
 					t.Errorf("%s of the percentages are cut off on a %s", cramped, screen.Name)
 				}
-				tab.CheckThemes()
+				tab.CheckWidth()
 				tab.Picture("plan-" + name + "-" + screen.Name)
 			})
+			tab.CheckThemes()
 		})
 	}
 }
