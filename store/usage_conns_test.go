@@ -135,5 +135,12 @@ func TestFewConnectionsDoNotStopCharging(t *testing.T) {
 		return store.UsageWritesOf(usage).Stat().TotalConns() > 0 && store.UsageReadsOf(usage).Stat().TotalConns() > 1
 	})
 	charge("once there are connections again")
+
+	n.close()
+	soon(t, "the sessions of the others have ended", func() bool {
+		var sessions int
+		noError(t, admin.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'`).Scan(&sessions))
+		return sessions < 18
+	})
 	soundBooks(t, url, s.tenant)
 }
