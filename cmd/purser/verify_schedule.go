@@ -232,7 +232,7 @@ type verifyMetrics struct {
 func newVerifyMetrics(registry *prometheus.Registry) verifyMetrics {
 	m := verifyMetrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "purser_verify_runs_total", Help: "Verifications of an application, by kind and result: sound, differs or failed.",
+			Name: "purser_verify_runs_total", Help: "Verifications of an application, or of the installation, by kind and result: sound, differs or failed.",
 		}, []string{"kind", "result"}),
 		differences: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "purser_verify_differences_total", Help: "Differences that verifications have found. Each step is worth an alarm.",
