@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"purser/ids"
+	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -131,5 +133,44 @@ func TestScheduledVerificationFollowsAuditLogsAndFindsStrayRows(t *testing.T) {
 		if !strings.Contains(n.log.String(), want) {
 			t.Errorf("%q is missing from the log: %s", want, n.log)
 		}
+	}
+}
+
+func TestVerifyPrintsADigestThatChangesWithWhatIsSealed(t *testing.T) {
+	t.Parallel()
+	n := newVerifiedNode(t)
+	if err := n.first.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", 1)); err != nil {
+		t.Fatal(err)
+	}
+	deposit := func(key string) {
+		t.Helper()
+		if _, _, err := n.first.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: "tokens", Amount: 5, IdempotencyKey: &key, CreatedAt: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), append([]string{"verify"}, args...), []string{"DATABASE_URL=" + n.url}, &out, io.Discard); err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if _, found, ok := strings.Cut(line, "sealed, digest "); ok {
+				return found
+			}
+		}
+		return ""
+	}
+	deposit("one")
+	first := digest()
+	if again := digest(); first == "" || again != first {
+		t.Errorf("the digest is %q, and then %q", first, again)
+	}
+	deposit("two")
+	if line := digest("--new"); line != "" {
+		t.Errorf("a pass over new entries prints the digest %q", line)
+	}
+	if second := digest(); second == "" || second == first {
+		t.Errorf("the digest stays %q", second)
 	}
 }
