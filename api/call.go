@@ -82,16 +82,24 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 // otherwise keep the server busy with refusing them.
 func (s *Server) slowDown(ctx context.Context) {
 	defer s.delayed.Add(-1)
-	if s.delayed.Add(1) > maxDelayed {
+	waiting := s.delayed.Add(1)
+	if waiting > maxDelayed {
 		return
 	}
 	// Not all of them at once: they would also come back at once.
-	timer := time.NewTimer(refusalDelay/2 + rand.N(refusalDelay))
+	delay := refusalDelayBeside(waiting)
+	timer := time.NewTimer(delay/2 + rand.N(delay))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// refusalDelayBeside is the mean delay of a refusal while this number of them wait. It
+// grows with the flood, and stays below the second that Retry-After asks for.
+func refusalDelayBeside(waiting int64) time.Duration {
+	return min(refusalDelay+refusalDelay*time.Duration(waiting)/refusalsPerDelay, maxRefusalDelay)
 }
 
 // timeout is how long a request of the route may take.

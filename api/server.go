@@ -23,8 +23,11 @@ const (
 	batchedTimeout = 10 * time.Second
 	readyTimeout   = 3 * time.Second
 	// refusalDelay is how long a request over its key's rate waits for its refusal, on
-	// average, and maxDelayed how many may wait: others are refused at once.
+	// average: as long again for every refusalsPerDelay that wait, up to maxRefusalDelay.
+	// maxDelayed is how many may wait: others are refused at once.
 	refusalDelay       = 400 * time.Millisecond
+	maxRefusalDelay    = time.Second
+	refusalsPerDelay   = 128
 	maxDelayed         = 4096
 	defaultMaxInFlight = 4096
 )

@@ -23,10 +23,12 @@ var (
 	lockHint = declare("lock hint", `
 		UPDATE work_hints SET due_at = due_at WHERE app_id = $1 AND kind = $2`)
 
+	// No more than 1,000 failing jobs are counted: the hint is locked meanwhile.
 	computeHint = declare("compute hint", `
 		UPDATE work_hints SET due_at =
 			(SELECT min(q.due_at) FROM work_queue q WHERE q.app_id = $1) - (SELECT s.clock_offset FROM app_state s WHERE s.app_id = $1),
-			failing = (SELECT count(*) FROM work_queue f WHERE f.app_id = $1 AND f.failing_since IS NOT NULL),
+			failing = (SELECT count(*) FROM (
+				SELECT 1 FROM work_queue f WHERE f.app_id = $1 AND f.failing_since IS NOT NULL LIMIT 1000) counted),
 			failing_since = (SELECT min(o.failing_since) FROM work_queue o WHERE o.app_id = $1 AND o.failing_since IS NOT NULL)
 		WHERE app_id = $1 AND kind = $2`)
 )

@@ -39,6 +39,7 @@ const (
 var (
 	errClockOld     = errors.New("store: the database's clock was not measured for 5 minutes")
 	errClockUnclear = errors.New("store: the database's clock cannot be measured to within a second")
+	errClockOff     = errors.New("store: the database's clock is not where this machine's clock says, and was not measured since")
 	errClockJumped  = errors.New("store: the machine was suspended or its clock was set, and the database's clock was not measured since")
 )
 
@@ -65,7 +66,7 @@ type Clock struct {
 	conns   atomic.Pointer[pgxpool.Pool]
 
 	mu       sync.Mutex
-	measured chan struct{} // closed after the next measurement
+	measured chan struct{} // closed after the next measurement, also one that failed
 }
 
 // reading is one measurement, and when it was last confirmed.
@@ -76,6 +77,8 @@ type reading struct {
 
 	confirmed     time.Duration // the monotonic and the wall clock of the node then
 	confirmedWall int64
+
+	doubted bool // a transaction has found the database at another time
 }
 
 func newClock(machine Machine) *Clock {
@@ -121,9 +124,7 @@ func (c *Clock) Trust(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, clockPatience)
 	defer cancel()
 	for {
-		c.mu.Lock()
-		measured := c.measured
-		c.mu.Unlock()
+		measured := c.next()
 		_, err := c.Read()
 		if err == nil {
 			return nil
@@ -134,6 +135,48 @@ func (c *Clock) Trust(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// await waits for a measurement and gives the reason when the reading is not trusted
+// after it. The first one that ends may have begun before the reading was doubted.
+func (c *Clock) await(ctx context.Context) (err error) {
+	for range 2 {
+		measured := c.next()
+		if _, err = c.Read(); err == nil {
+			return nil
+		}
+		select {
+		case <-measured:
+		case <-ctx.Done():
+			return err
+		}
+	}
+	_, err = c.Read()
+	return err
+}
+
+// next is closed after the next measurement.
+func (c *Clock) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.measured
+}
+
+// ended tells everyone who waits that a measurement has ended.
+func (c *Clock) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.measured)
+	c.measured = make(chan struct{})
+}
+
+// doubt withdraws the reading until the next measurement.
+func (c *Clock) doubt() {
+	r := c.reading.Load()
+	doubted := *r
+	doubted.doubted = true
+	c.reading.CompareAndSwap(r, &doubted)
+	c.measureSoon()
 }
 
 // Offset is how far the node's own wall clock is ahead of the database's.
@@ -148,6 +191,8 @@ func (r *reading) at(monotonic time.Duration) int64 {
 
 func (r *reading) trusted(wall int64, monotonic time.Duration) error {
 	switch elapsed := monotonic - r.confirmed; {
+	case r.doubted:
+		return errClockOff
 	case parted(time.Duration(wall-r.confirmedWall), elapsed):
 		return errClockJumped
 	case elapsed > maxClockAge:
@@ -227,15 +272,12 @@ func (c *Clock) adopt(fresh *reading) {
 		}
 	}
 	c.reading.Store(fresh)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	close(c.measured)
-	c.measured = make(chan struct{})
 }
 
 // measureClock measures on a connection of the hot path, which are kept open, or else
 // on any.
 func (s *Store) measureClock(ctx context.Context) error {
+	defer s.clock.ended()
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
 	conn, err := s.clock.conns.Load().Acquire(ctx)

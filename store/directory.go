@@ -179,8 +179,8 @@ func (d Directory) ScopesWithWork(ctx context.Context, realNow int64, most int) 
 	return d.due(ctx, billingHint, realNow, most)
 }
 
-// FailingJobs counts the billing jobs of all applications that fail, and says since
-// when the oldest does, by the database's clock; zero for none. It says nothing about
+// FailingJobs counts the billing jobs of all applications that fail, of each up to
+// 1,000, and says since when the oldest does, by the database's clock; zero for none. It says nothing about
 // the jobs.
 func (d Directory) FailingJobs(ctx context.Context) (number, since int64, err error) {
 	err = d.store.pool.QueryRow(ctx, `

@@ -8,7 +8,7 @@ import (
 
 var (
 	selectEpoch = declare("select epoch", `
-		SELECT epoch, clock_offset FROM app_state WHERE app_id = $1`)
+		SELECT epoch, clock_offset, (extract(epoch FROM statement_timestamp()) * 1000)::bigint FROM app_state WHERE app_id = $1`)
 
 	selectClock = declare("select clock", `
 		SELECT clock_offset FROM app_state WHERE app_id = $1`)

@@ -78,6 +78,7 @@ type Usage struct {
 	ready  *readiness
 
 	useDeadline, batchTimeout time.Duration // tests have less patience
+	clockTolerance            int64         // maxDecisionAge in milliseconds
 
 	conflicts, ahead, splits, differing, borrowed atomic.Int64
 }
@@ -97,9 +98,9 @@ func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
-	u.now = s.clock.Read
+	u.now, u.clockTolerance = s.clock.Read, maxDecisionAge.Milliseconds()
 	if o.Now != nil {
-		u.now = func() (int64, error) { return o.Now(), nil }
+		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
 	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(processStart) }, log: u.log}
 	u.tracks = newLane(u, u.track)

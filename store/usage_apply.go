@@ -19,27 +19,33 @@ const plainEventColumns = `
 	app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 	amount_nanocredits, balance_after`
 
+// decidedNow compares the time that a batch was decided for, which is $2 by the
+// application's clock, with the database's: a machine that was paused together with
+// its clocks cannot notice that itself. $4 is how many milliseconds may lie between.
+const decidedNow = `1 / (abs(extract(epoch FROM statement_timestamp()) * 1000 + s.clock_offset - $2::bigint) < $4::bigint)::int = 1`
+
 var (
-	// Both inserts fail with a division by zero when the catalog or a key is no longer
-	// what it was at the epoch that the uses were decided by.
+	// Each insert fails with a division by zero when the catalog or a key is no longer
+	// what it was at the epoch that the uses were decided by, or when the time they were
+	// decided for is not the database's.
 	//
 	// Most uses have nothing out of the ordinary, and half of the columns to carry.
 	insertPlainEvents = declare("insert plain events", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
 			t.amount, t.balance_after
-		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::bytea[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
-			$10::bigint[], $11::numeric[], $12::numeric[])
+		FROM app_state s CROSS JOIN unnest($5::uuid[], $6::bytea[], $7::uuid[], $8::uuid[], $9::bigint[], $10::bigint[],
+			$11::bigint[], $12::numeric[], $13::numeric[])
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity, amount, balance_after)
-		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
+		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
 	// A lone use is written by statements without arrays, for two thirds of the work.
 	insertPlainEvent = declare("insert plain event", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
-		SELECT s.app_id, s.org_id, $2, $4::uuid, $5::bytea, $6::uuid, $7::uuid, $8::bigint, $9::bigint,
-			$10::bigint, $11::numeric, $12::numeric
+		SELECT s.app_id, s.org_id, $2, $5::uuid, $6::bytea, $7::uuid, $8::uuid, $9::bigint, $10::bigint,
+			$11::bigint, $12::numeric, $13::numeric
 		FROM app_state s
-		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
+		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
 	chargeWallet = declare("charge wallet", `
 		UPDATE wallets SET version = CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END, last_seq = $5, charged = $6
@@ -57,14 +63,14 @@ var (
 			t.amount, t.balance_after, t.debt_after, t.occurred_at, t.entity_id, t.period_start, t.period_end,
 			t.deduplicated_from, t.basis_points, t.quoted,
 			t.allowance_limit, t.allowance_used, t.allowance_start, t.allowance_end, t.allowance_overage
-		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::bytea[], $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[],
-			$10::bigint[], $11::numeric[], $12::numeric[], $13::numeric[], $14::bigint[], $15::text[], $16::bigint[], $17::bigint[],
-			$18::uuid[], $19::integer[], $20::numeric[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[])
+		FROM app_state s CROSS JOIN unnest($5::uuid[], $6::bytea[], $7::uuid[], $8::uuid[], $9::bigint[], $10::bigint[],
+			$11::bigint[], $12::numeric[], $13::numeric[], $14::numeric[], $15::bigint[], $16::text[], $17::bigint[], $18::bigint[],
+			$19::uuid[], $20::integer[], $21::numeric[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::text[])
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 				amount, balance_after, debt_after, occurred_at, entity_id, period_start, period_end,
 				deduplicated_from, basis_points, quoted,
 				allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage)
-		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1`)
+		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
 	// A wallet whose version is not the expected one gets -1, which the table refuses.
 	chargeWallets = declare("charge wallets", `
@@ -118,13 +124,13 @@ type record struct {
 // apply sends everything that the decisions of the batch have changed. All wallets
 // come before all events, and these before all features: whoever waits for an
 // event id that another node is writing holds nothing that the other may want.
-func apply(p *pipe, batches []*appBatch, now int64) {
+func (u *Usage) apply(p *pipe, batches []*appBatch, now int64) {
 	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records) == 0 })
 	for _, b := range changed {
 		b.applyWallets(p)
 	}
 	for _, b := range changed {
-		b.applyEvents(p, b.at(now))
+		b.applyEvents(p, b.at(now), u.clockTolerance)
 	}
 	for _, b := range changed {
 		b.applyPeriods(p)
@@ -136,7 +142,7 @@ func apply(p *pipe, batches []*appBatch, now int64) {
 
 // applyEvents writes the events in the order of their ids: two nodes that write the
 // same ids never wait for each other.
-func (b *appBatch) applyEvents(p *pipe, now int64) {
+func (b *appBatch) applyEvents(p *pipe, now, tolerance int64) {
 	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
 	columns := []column{uuidColumn, byteaColumn, uuidColumn, uuidColumn, int8Column, int8Column, int8Column, numericColumn, numericColumn}
 	plain := true
@@ -158,7 +164,7 @@ func (b *appBatch) applyEvents(p *pipe, now int64) {
 		one, many = insertEvents, insertEvents
 		columns = append(columns, b.rareColumns(now)...)
 	}
-	p.sendRows(one, many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch))
+	p.sendRows(one, many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))
 }
 
 // plain reports whether every rare column of the record is NULL.

@@ -19,13 +19,15 @@ type appBatch struct {
 	scope tenancy.Scope
 	uses  []*pending
 
-	epoch    int64
-	ahead    int64 // how far the application's clock is ahead of the real one
-	features map[string]*pricedFeature
-	keys     map[ids.ID]*keys.APIKey
-	wallets  map[string]*walletState
-	byID     map[ids.ID]*walletState
-	events   map[string]*metering.Event
+	epoch int64
+	ahead int64 // how far the application's clock is ahead of the real one
+	// databaseTime is the database's clock when the epoch was read; zero when it was not.
+	databaseTime int64
+	features     map[string]*pricedFeature
+	keys         map[ids.ID]*keys.APIKey
+	wallets      map[string]*walletState
+	byID         map[ids.ID]*walletState
+	events       map[string]*metering.Event
 
 	records   []record
 	newlyUsed map[*metering.Feature]bool

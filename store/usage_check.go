@@ -34,6 +34,9 @@ func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatc
 	if err := p.run(); err != nil {
 		return err
 	}
+	if err := u.checkClock(batches, now); err != nil {
+		return err
+	}
 	if err := loadRest(newPipe(ctx, conn), batches, now); err != nil {
 		return err
 	}
@@ -85,9 +88,11 @@ func (u *Usage) checkFromMemory(uses []*pending) (rest []*pending) {
 		known[i] = g.use
 	}
 	var seen sighting
-	err = u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) (err error) {
-		seen, err = sight(ctx, conn, batches)
-		return err
+	err = u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) (err error) {
+		if seen, err = sight(ctx, conn, batches); err != nil {
+			return err
+		}
+		return u.checkClock(batches, now)
 	})
 	for _, g := range glimpses {
 		if err == nil && seen.confirms(g) {
@@ -157,7 +162,7 @@ func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, 
 		for _, identity := range b.identities() {
 			identities.text(identity)
 		}
-		p.send(selectEpoch, func(r *row) { seen.epochs[app] = r.int8() }, app[:])
+		p.send(selectEpoch, func(r *row) { seen.epochs[app], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, app[:])
 		p.send(readVersions, func(r *row) {
 			identity := r.text()
 			seen.versions[walletAddress{app, identity}] = r.int8()

@@ -124,7 +124,7 @@ func (b *appBatch) loadCatalog(p *pipe) {
 		}
 	}
 	app := b.scope.AppID[:]
-	p.send(selectEpoch, func(r *row) { b.epoch, b.ahead = r.int8(), r.int8() }, app)
+	p.send(selectEpoch, func(r *row) { b.epoch, b.ahead, b.databaseTime = r.int8(), r.int8(), r.int8() }, app)
 	p.send(readFeatures, b.takeFeature, app, featureKeys.encode(nil))
 	p.send(readKeys, b.takeKey, app, keyIDs.encode(nil))
 }

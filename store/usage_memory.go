@@ -159,7 +159,7 @@ func (u *Usage) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		b.admit(now)
 		b.decideAccepted(now)
 	})
-	apply(p, batches, now)
+	u.apply(p, batches, now)
 	p.frame(ending)
 	if err := p.run(); err != nil {
 		return err

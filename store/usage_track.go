@@ -60,6 +60,16 @@ func (u *Usage) untilSettled(on *hotPool, uses []*pending, try attempt) {
 		if err == nil {
 			return
 		}
+		if isUntimed(err) {
+			if err := u.awaitClock(uses); err != nil {
+				u.log.Warn("usage refused, the database's time is not known", "uses", len(uses), "cause", err)
+				for _, p := range uses {
+					p.refuse(err)
+				}
+				return
+			}
+			continue
+		}
 		if sqlState(err) == uniqueViolation {
 			taken++
 		}
@@ -174,7 +184,7 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 		}
 	}
 	p := newPipe(ctx, conn)
-	apply(p, batches, now)
+	u.apply(p, batches, now)
 	p.frame(ending)
 	if err := p.run(); err != nil {
 		return err
@@ -197,13 +207,16 @@ func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBa
 	for i, b := range batches {
 		b.lockAndLoad(p)
 		if u.memory.recallCatalog(b) {
-			p.send(selectEpoch, func(r *row) { epochs[i] = r.int8() }, b.scope.AppID[:])
+			p.send(selectEpoch, func(r *row) { epochs[i], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, b.scope.AppID[:])
 		} else {
 			b.loadCatalog(p)
 			epochs[i] = -1
 		}
 	}
 	if err := p.run(); err != nil {
+		return err
+	}
+	if err := u.checkClock(batches, now); err != nil {
 		return err
 	}
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {

@@ -19,6 +19,9 @@ type Verification struct {
 	Entries     int64 // that were read, of the journal and of usage
 	Differences []Difference
 	More        bool // there are more than are listed
+	// Unfinished are the rules that were not checked everywhere, because the database
+	// canceled a statement: it took longer than its limit.
+	Unfinished []string
 }
 
 // Difference is one place where the books do not agree with themselves.
@@ -46,6 +49,9 @@ type VerifyOptions struct {
 	// memory of a pass, and how long a snapshot holds back vacuum: about a tenth of a
 	// second.
 	Batch int64
+	// Page is how many wallets, or rows of another table, one statement goes through;
+	// 10,000 when zero.
+	Page int64
 }
 
 // all reports whether the pass reads every entry.
@@ -55,7 +61,7 @@ const (
 	// maxDifferences is how many differences of one rule are listed.
 	maxDifferences = 100
 	verifyBatch    = 20_000
-	// verifyPage is how many wallets are looked at to find those with new entries.
+	// verifyPage is VerifyOptions.Page when it is zero.
 	verifyPage = 10_000
 	// verifyWallets is how many wallets share one transaction.
 	verifyWallets = 1000
@@ -81,6 +87,9 @@ func (a App) Verify(ctx context.Context, since time.Time) (Verification, error) 
 func (a App) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, error) {
 	if o.Batch == 0 {
 		o.Batch = verifyBatch
+	}
+	if o.Page == 0 {
+		o.Page = verifyPage
 	}
 	p := &verifyPass{app: a, options: o, found: map[string]int{}, listed: map[Difference]bool{}}
 	p.result.Scope = a.scope
@@ -208,7 +217,7 @@ type verifyRange struct {
 // page lists the wallets behind one that have entries to read. The last wallet that
 // was looked at is where the next page begins; zero when there are no more.
 func (p *verifyPass) page(ctx context.Context, tx appTx, after ids.ID) (list []verifyRange, last ids.ID, err error) {
-	seen := 0
+	var seen int64
 	_, err = collect(ctx, tx, verifyWalletPage, func(row pgx.CollectableRow) (struct{}, error) {
 		var id ids.ID
 		var lastSeq, sealed int64
@@ -218,8 +227,8 @@ func (p *verifyPass) page(ctx context.Context, tx appTx, after ids.ID) (list []v
 			list = append(list, verifyRange{wallet: id, after: from, last: lastSeq})
 		}
 		return struct{}{}, err
-	}, after, verifyPage, p.options.all() || p.first != nil)
-	if seen < verifyPage {
+	}, after, p.options.Page, p.options.all() || p.first != nil)
+	if seen < p.options.Page {
 		last = ids.ID{}
 	}
 	return list, last, err
@@ -243,8 +252,11 @@ func (p *verifyPass) walk(ctx context.Context, list []verifyRange) error {
 	for len(list) > 0 {
 		batch, rest := nextBatch(list, p.options.Batch)
 		walked, err := p.batch(ctx, batch)
-		if err != nil {
+		if finished, err := p.finished(ctx, ruleChain, err); err != nil {
 			return err
+		} else if !finished {
+			list = rest
+			continue
 		}
 		// Before they are recorded: what is sealed is not read again by the next pass.
 		if err := p.checkWalked(ctx, walked); err != nil {

@@ -2,15 +2,16 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
 )
 
-// verifyCheck is one thing that must hold about what was sold. Its statement gives
-// the wallet, the customer and a detail for each place where it does not. $2 is the
-// wallets to look at, NULL for all, and $3 how many places are listed.
+// verifyCheck is one rule about what was sold to wallets. $2 of its statement is the
+// wallets to check and $3 the maximum number of rows: each is a difference with its
+// wallet, its customer and a detail.
 //
 // What a check compares is written in one transaction, so a purchase that is under
 // way never looks like a difference.
@@ -18,6 +19,7 @@ type verifyCheck struct {
 	holds     string
 	full      bool // only when everything is verified
 	statement statement
+	read      pgx.RowToFunc[Difference] // for rows of another shape; without a detail there is no difference
 }
 
 const (
@@ -33,7 +35,7 @@ const (
 )
 
 // onlyWallets restricts a check to the wallets that were read.
-func onlyWallets(column string) string { return `($2::uuid[] IS NULL OR ` + column + ` = ANY ($2))` }
+func onlyWallets(column string) string { return column + ` = ANY ($2::uuid[])` }
 
 // leftOut is an alert that a payment's credits had no room in the balance, so that
 // they were not posted.
@@ -45,7 +47,7 @@ const notTaken = `EXISTS (SELECT 1 FROM alerts a WHERE a.app_id = $1 AND a.objec
 	AND a.kind = CASE WHEN c.taken < c.due THEN 'debt_full' ELSE 'balance_full' END)`
 
 var verifyChecks = []verifyCheck{
-	{rulePosted, false, declare("verify payments", `
+	{holds: rulePosted, statement: declare("verify payments", `
 		WITH posted AS (
 			SELECT j.wallet_id, j.source_kind, j.source_id, j.credit_id,
 				coalesce(sum(j.delta_nanocredits) FILTER (WHERE j.kind IN ('grant', 'top-up')), 0) AS brought,
@@ -69,7 +71,7 @@ var verifyChecks = []verifyCheck{
 		WHERE s.brought IS NULL OR j.brought IS NULL OR s.brought <> j.brought OR s.taken <> j.taken
 		LIMIT $3`)},
 
-	{ruleClawback, false, declare("verify clawbacks", `
+	{holds: ruleClawback, statement: declare("verify clawbacks", `
 		SELECT w.id, w.identity, p.source_kind || ' ' || p.source_id || ': of ' || p.amount_cents || ' cents ' || p.refunded_cents || ' were refunded and '
 			|| p.disputed_cents || ' disputed, so ' || c.due || ' of ' || c.amount || ' nanocredits had to be taken back, but ' || c.taken || ' were'
 		FROM provider_payments p CROSS JOIN LATERAL (
@@ -81,7 +83,7 @@ var verifyChecks = []verifyCheck{
 		WHERE p.app_id = $1 AND `+onlyWallets("p.wallet_id")+` AND c.taken <> c.due AND NOT `+notTaken+`
 		LIMIT $3`)},
 
-	{ruleTopUps, false, declare("verify top-ups", `
+	{holds: ruleTopUps, statement: declare("verify top-ups", `
 		SELECT w.id, w.identity, x.detail
 		FROM (
 			SELECT t.wallet_id, 'top-up ' || t.id || ' is paid with ' || coalesce(t.session_id, 'no session') || ', but there is no such payment' AS detail
@@ -109,7 +111,7 @@ var verifyChecks = []verifyCheck{
 		) x LEFT JOIN wallets w ON w.app_id = $1 AND w.id = x.wallet_id
 		LIMIT $3`)},
 
-	{ruleFreeGrant, false, declare("verify free grants", `
+	{holds: ruleFreeGrant, statement: declare("verify free grants", `
 		SELECT w.id, w.identity, 'the free periods ' || a.source_id || ' and ' || b.source_id || ' of one plan overlap, and both brought credits'
 		FROM provider_payments a
 		JOIN provider_payments b ON b.app_id = $1 AND b.wallet_id = a.wallet_id AND b.plan_id = a.plan_id
@@ -121,115 +123,10 @@ var verifyChecks = []verifyCheck{
 		  AND EXISTS (SELECT 1 FROM payment_credits c WHERE c.app_id = $1 AND c.source_kind = b.source_kind AND c.source_id = b.source_id)
 		LIMIT $3`)},
 
-	// A subscription without a sale was put there by a program, without a plan.
-	{ruleSubscription, false, declare("verify subscriptions", `
-		SELECT w.id, w.identity, 'subscription ' || x.id || ' ' || x.detail
-		FROM (
-			SELECT s.wallet_id, s.id, 'is ' || s.status || CASE WHEN s.begun THEN '' ELSE ', but was never paid' END
-				|| CASE WHEN s.extra THEN ', but was never to come into force' ELSE '' END
-				|| CASE WHEN s.ended_at IS NULL THEN '' ELSE ', but has ended' END AS detail
-			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
-			  AND (NOT s.begun OR s.extra OR s.ended_at IS NOT NULL)
-			UNION ALL
-			SELECT s.wallet_id, s.id, 'is ' || s.status || CASE WHEN s.begun THEN ', has begun' ELSE ', has not begun' END
-				|| CASE WHEN s.ended_at IS NULL THEN ' and has no end' ELSE ' and has ended' END
-			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN ('incomplete', 'canceled') AND `+onlyWallets("s.wallet_id")+`
-			  AND (s.status = 'incomplete' AND (s.begun OR s.ended_at IS NOT NULL) OR s.status = 'canceled' AND s.ended_at IS NULL)
-			UNION ALL
-			SELECT s.wallet_id, s.id, 'is ' || s.status || ' for ' || s.period_start || ' to ' || s.period_end || ' on plan '
-				|| coalesce(s.sale ->> 'planKey', 'none') || ', but no payment is for that plan and period'
-			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.begun AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
-			  AND NOT EXISTS (SELECT 1 FROM provider_payments p WHERE p.app_id = $1 AND p.wallet_id = s.wallet_id AND p.subscription_id = s.id
-				AND p.period_start = s.period_start AND p.period_end = s.period_end AND p.plan_id = s.plan_id)
-			UNION ALL
-			SELECT s.wallet_id, s.id, 'names the plan ' || coalesce(s.plan_id::text, 'none') || ', but was sold ' || coalesce(s.sale ->> 'planId', 'none')
-			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
-			  AND s.plan_id IS DISTINCT FROM (s.sale ->> 'planId')::uuid
-			UNION ALL
-			SELECT s.wallet_id, s.id, 'has terms that no change asked for and no price sells'
-			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.provider_id IS NOT NULL AND s.begun AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
-			  AND NOT EXISTS (SELECT 1 FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = s.wallet_id
-				AND c.terms -> 'lists' = s.terms AND c.terms -> 'sale' = s.sale)
-			  AND NOT EXISTS (SELECT 1 FROM plan_prices r WHERE r.app_id = $1 AND r.price_id = s.sale ->> 'priceId'
-				AND r.terms -> 'lists' = s.terms AND r.terms -> 'sale' = s.sale)
-			UNION ALL
-			SELECT s.wallet_id, s.id, 'grants something else in its terms than its payment ' || p.source_id || ' brought'
-			FROM subscriptions s JOIN provider_payments p ON p.app_id = $1 AND p.wallet_id = s.wallet_id AND p.subscription_id = s.id
-				AND p.period_start = s.period_start AND p.period_end = s.period_end AND p.plan_id = s.plan_id
-			CROSS JOIN LATERAL (
-				SELECT count(*) AS brought, count(*) FILTER (WHERE NOT EXISTS (
-					SELECT 1 FROM jsonb_array_elements(coalesce(s.sale -> 'grants', '[]')) AS g (item)
-					WHERE g.item ->> 'creditId' = c.credit_id::text AND (g.item ->> 'amountNanocredits')::numeric = c.amount_nanocredits)) AS other
-				FROM payment_credits c WHERE c.app_id = $1 AND c.source_kind = p.source_kind AND c.source_id = p.source_id) c
-			CROSS JOIN LATERAL (
-				SELECT count(*) AS due FROM jsonb_array_elements(coalesce(s.sale -> 'grants', '[]')) AS g (item)
-				WHERE (g.item ->> 'amountNanocredits')::numeric > 0) g
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
-			  AND (c.other > 0 OR c.brought > 0 AND c.brought <> g.due) AND NOT `+leftOut+`
-			  AND (SELECT count(*) FROM provider_payments o WHERE o.app_id = $1 AND o.wallet_id = s.wallet_id
-				AND o.subscription_id = s.id AND o.period_start = s.period_start) = 1
-			UNION ALL
-			SELECT p.wallet_id, p.subscription_id, 'belongs to another customer than its payment ' || p.source_id
-			FROM provider_payments p JOIN subscriptions s ON s.app_id = $1 AND s.id = p.subscription_id
-			WHERE p.app_id = $1 AND s.wallet_id <> p.wallet_id AND `+onlyWallets("p.wallet_id")+`
-		) x LEFT JOIN wallets w ON w.app_id = $1 AND w.id = x.wallet_id
-		LIMIT $3`)},
+	{holds: ruleSubscription, statement: verifySubscriptions},
+	{holds: ruleSubscription, statement: verifySubscriptionTerms, read: readTermsDifference},
 
-	{ruleFeatures, true, declare("verify feature prices", `
-		SELECT NULL::uuid, NULL::text, 'feature ' || f.key || ' has ' || f.cost_nanocredits || ' for ' || f.quantity_per_unit || ' (' || f.pricing_mode
-			|| ', revision ' || f.revision || '), but price number ' || f.price_number || ' says '
-			|| coalesce(p.cost_nanocredits || ' for ' || p.quantity_per_unit || ' (' || p.pricing_mode || ', revision ' || p.revision || ')', 'nothing')
-		FROM features f LEFT JOIN prices p ON p.app_id = $1 AND p.number = f.price_number
-		WHERE f.app_id = $1 AND $2::uuid[] IS NULL AND (
-			(p.feature_id, p.credit_id, p.cost_nanocredits, p.quantity_per_unit, p.pricing_mode, p.revision)
-				IS DISTINCT FROM (f.id, f.credit_id, f.cost_nanocredits, f.quantity_per_unit, f.pricing_mode, f.revision)
-			OR EXISTS (SELECT 1 FROM prices n WHERE n.app_id = $1 AND n.feature_id = f.id AND n.number > f.price_number))
-		LIMIT $3`)},
-
-	{ruleReferences, true, declare("verify references", `
-		WITH holders AS (
-			SELECT p.id, p.terms AS lists FROM plans p WHERE p.app_id = $1
-			UNION ALL
-			SELECT s.id, s.terms FROM subscriptions s
-			WHERE s.app_id = $1 AND s.status <> 'canceled' AND NOT s.extra AND (s.sale IS NOT NULL OR s.status IN `+liveStatuses+`)
-			UNION ALL
-			SELECT s.id, s.scheduled #> '{terms,lists}' FROM subscriptions s
-			WHERE s.app_id = $1 AND s.status <> 'canceled' AND NOT s.extra AND s.scheduled IS NOT NULL
-			UNION ALL
-			SELECT s.id, s.pending #> '{terms,lists}' FROM subscriptions s
-			WHERE s.app_id = $1 AND s.status <> 'canceled' AND NOT s.extra AND s.pending IS NOT NULL
-			UNION ALL
-			SELECT c.id, c.terms -> 'lists' FROM subscription_changes c
-			WHERE c.app_id = $1 AND c.state IN ('requested', 'pending')
-		),
-		named AS (
-			SELECT n.holder_id, n.feature_id, bool_or(n.multiplied) AS multiplied
-			FROM (
-				SELECT h.id AS holder_id, (i.item ->> 'featureId')::uuid AS feature_id, false AS multiplied
-				FROM holders h CROSS JOIN LATERAL jsonb_array_elements(coalesce(h.lists -> 'limits', '[]')) AS i (item)
-				UNION ALL
-				SELECT h.id, (i.item ->> 'featureId')::uuid, true
-				FROM holders h CROSS JOIN LATERAL jsonb_array_elements(coalesce(h.lists -> 'multipliers', '[]')) AS i (item)
-			) n
-			GROUP BY n.holder_id, n.feature_id
-		),
-		held AS (
-			SELECT r.holder_id, r.feature_id, r.multiplied FROM feature_references r WHERE r.app_id = $1
-		)
-		SELECT NULL::uuid, NULL::text, 'feature ' || coalesce(f.key, 'none') || ' is '
-			|| CASE WHEN n.holder_id IS NULL THEN 'not named' WHEN n.multiplied THEN 'multiplied' ELSE 'limited' END || ' by ' || coalesce(n.holder_id, r.holder_id)
-			|| ', but is held as ' || CASE WHEN r.holder_id IS NULL THEN 'not named' WHEN r.multiplied THEN 'multiplied' ELSE 'limited' END
-		FROM named n FULL JOIN held r ON r.holder_id = n.holder_id AND r.feature_id = n.feature_id
-		LEFT JOIN features f ON f.app_id = $1 AND f.id = coalesce(n.feature_id, r.feature_id)
-		WHERE $2::uuid[] IS NULL AND n.multiplied IS DISTINCT FROM r.multiplied
-		LIMIT $3`)},
-
-	{ruleDebtors, true, declare("verify debtors", `
+	{holds: ruleDebtors, statement: declare("verify debtors", `
 		SELECT w.id, w.identity, 'the wallet is listed as a debtor of ' || coalesce(c.key, 'a credit that does not exist') || ', but owes nothing'
 		FROM debtors d
 		LEFT JOIN balances b ON b.app_id = $1 AND b.wallet_id = d.wallet_id AND b.credit_id = d.credit_id
@@ -238,51 +135,36 @@ var verifyChecks = []verifyCheck{
 		WHERE d.app_id = $1 AND `+onlyWallets("d.wallet_id")+` AND b.wallet_id IS NULL
 		LIMIT $3`)},
 
-	{ruleAdjustments, true, declare("verify adjustments", `
-		SELECT w.id, w.identity, 'the adjustment ' || a.entry_id || ' is a ' || coalesce(j.kind, 'missing entry') || ' in the journal'
-		FROM adjustments a
-		LEFT JOIN journal j ON j.app_id = $1 AND j.id = a.entry_id
-		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
-		WHERE a.app_id = $1 AND $2::uuid[] IS NULL AND j.kind IS DISTINCT FROM 'adjustment'
-		LIMIT $3`)},
-
-	{ruleOrg, true, declare("verify organizations", `
-		SELECT NULL::uuid, NULL::text, 'a row of ' || r.kind || ' names the organization ' || r.org_id || ', expected ' || o.org_id
+	// Rows of these tables are not read otherwise, so only a full pass does.
+	{holds: ruleOrg, full: true, statement: declare("verify organizations", `
+		SELECT w.id, w.identity, 'a row of ' || r.kind || ' names the organization ' || r.org_id || ', expected ' || o.org_id
 		FROM app_state o CROSS JOIN LATERAL (
-			SELECT DISTINCT 'credits' AS kind, x.org_id FROM credits x WHERE x.app_id = $1
-			UNION SELECT 'features', x.org_id FROM features x WHERE x.app_id = $1
-			UNION SELECT 'prices', x.org_id FROM prices x WHERE x.app_id = $1
-			UNION SELECT 'plans', x.org_id FROM plans x WHERE x.app_id = $1
-			UNION SELECT 'API keys', x.org_id FROM api_keys x WHERE x.app_id = $1
-			UNION SELECT 'subscriptions', x.org_id FROM subscriptions x WHERE x.app_id = $1
-			UNION SELECT 'subscription changes', x.org_id FROM subscription_changes x WHERE x.app_id = $1
-			UNION SELECT 'top-ups', x.org_id FROM topups x WHERE x.app_id = $1
-			UNION SELECT 'payments', x.org_id FROM provider_payments x WHERE x.app_id = $1
-			UNION SELECT 'credits of payments', x.org_id FROM payment_credits x WHERE x.app_id = $1
-			UNION SELECT 'counters', x.org_id FROM counters x WHERE x.app_id = $1
-			UNION SELECT 'billed periods', x.org_id FROM billed_periods x WHERE x.app_id = $1
-			UNION SELECT 'debtors', x.org_id FROM debtors x WHERE x.app_id = $1
-		) r
-		WHERE o.app_id = $1 AND $2::uuid[] IS NULL AND r.org_id <> o.org_id
+			SELECT 'subscriptions' AS kind, x.wallet_id, x.org_id FROM subscriptions x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.status IN `+liveStatuses+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'subscriptions' AS kind, x.wallet_id, x.org_id FROM subscriptions x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.status IN ('incomplete', 'canceled') AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'subscription changes' AS kind, x.wallet_id, x.org_id FROM subscription_changes x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'top-ups' AS kind, x.wallet_id, x.org_id FROM topups x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'payments' AS kind, x.wallet_id, x.org_id FROM provider_payments x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'counters' AS kind, x.wallet_id, x.org_id FROM counters x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'billed periods' AS kind, x.wallet_id, x.org_id FROM billed_periods x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'debtors' AS kind, x.wallet_id, x.org_id FROM debtors x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'credits of payments', p.wallet_id, x.org_id
+			FROM provider_payments p JOIN payment_credits x ON x.app_id = $1 AND x.source_kind = p.source_kind AND x.source_id = p.source_id
+			WHERE p.app_id = $1 AND `+onlyWallets("p.wallet_id")+` AND x.org_id <> o.org_id
+		) r LEFT JOIN wallets w ON w.app_id = $1 AND w.id = r.wallet_id
+		WHERE o.app_id = $1
 		LIMIT $3`)},
-}
-
-// check runs the checks for the wallets that were read, each in its own snapshot.
-func (p *verifyPass) check(ctx context.Context) error {
-	if p.options.all() {
-		if err := p.checkOwners(ctx); err != nil {
-			return err
-		}
-		if err := p.read(ctx, p.checkLocks); err != nil {
-			return err
-		}
-		return p.checkWallets(ctx, nil, func(ids.ID) {})
-	}
-	return nil
 }
 
 // checkWalked checks what was sold to the wallets of a batch that were read to their
-// end. One with a difference is not sealed.
+// end. One with a difference, or with a check that did not finish, is not sealed.
 func (p *verifyPass) checkWalked(ctx context.Context, walked []verifyRange) error {
 	proofs := map[ids.ID]*walletProof{}
 	var wallets []ids.ID
@@ -295,30 +177,25 @@ func (p *verifyPass) checkWalked(ctx context.Context, walked []verifyRange) erro
 	if len(wallets) == 0 {
 		return nil
 	}
-	return p.checkWallets(ctx, wallets, func(wallet ids.ID) {
-		if proof := proofs[wallet]; proof != nil {
-			proof.broken = true
-		}
-	})
-}
-
-// checkWallets runs the checks on some wallets, or on everything when there are none.
-func (p *verifyPass) checkWallets(ctx context.Context, wallets []ids.ID, differs func(ids.ID)) error {
+	// At most one row a wallet is without a difference.
+	limit := maxDifferences + 1 + len(wallets)
 	for _, check := range verifyChecks {
-		if check.full && wallets != nil {
+		if check.full && !p.options.all() {
 			continue
 		}
-		var found []Difference
-		err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-			found, err = collect(ctx, tx, check.statement, readDifference(check.holds), wallets, maxDifferences+1)
-			return err
-		})
+		found, finished, err := p.differences(ctx, check, wallets, limit)
 		if err != nil {
 			return err
 		}
 		for _, d := range found {
-			p.report(d)
-			differs(d.WalletID)
+			if proof := proofs[d.WalletID]; proof != nil {
+				proof.broken = true
+			}
+		}
+		if !finished {
+			for _, proof := range proofs {
+				proof.broken = true
+			}
 		}
 		if err := pauseFor(ctx, p.options.Pause); err != nil {
 			return err
@@ -327,35 +204,48 @@ func (p *verifyPass) checkWallets(ctx context.Context, wallets []ids.ID, differs
 	return nil
 }
 
-// checkLocks compares the features that were fixed when the pass began, and those
-// that are now, with the events that it read in between.
-func (p *verifyPass) checkLocks(ctx context.Context, tx appTx) error {
-	before := p.locked
-	if err := p.catalog.load(ctx, tx); err != nil {
+// differences runs one check in a snapshot of its own and reports what it found. A
+// statement that the database canceled leaves the check unfinished and the pass
+// continues with the next one.
+func (p *verifyPass) differences(ctx context.Context, check verifyCheck, args ...any) (found []Difference, finished bool, err error) {
+	read := check.read
+	if read == nil {
+		read = readDifference
+	}
+	err = p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+		found, err = collect(ctx, tx, check.statement, read, args...)
 		return err
+	})
+	if finished, err = p.finished(ctx, check.holds, err); !finished {
+		return nil, false, err
 	}
-	var found []Difference
-	for id, f := range p.catalog.features {
-		switch {
-		case p.catalog.used[id] && !f.locked:
-			found = append(found, Difference{Check: ruleLocks, Detail: "feature " + f.key + " has charged events, but its deduplication can still be changed"})
-		case !p.catalog.used[id] && before[id]:
-			found = append(found, Difference{Check: ruleLocks, Detail: "feature " + f.key + " has no charged event, but its deduplication is fixed"})
-		}
+	found = slices.DeleteFunc(found, func(d Difference) bool { return d.Detail == "" })
+	for i := range found {
+		found[i].Check = check.holds
+		p.report(found[i])
 	}
-	for _, d := range found {
-		p.report(d)
-	}
-	return nil
+	return found, true, nil
 }
 
-func readDifference(rule string) pgx.RowToFunc[Difference] {
-	return func(row pgx.CollectableRow) (Difference, error) {
-		d := Difference{Check: rule}
-		var wallet *ids.ID
-		var identity, detail *string
-		err := row.Scan(&wallet, &identity, &detail)
-		d.WalletID, d.Identity, d.Detail = orZero(wallet), orZero(identity), orZero(detail)
-		return d, err
+// finished reports whether a part of the pass ended. A statement that was canceled,
+// by its time limit or by an administrator, is noted; any other error is returned.
+func (p *verifyPass) finished(ctx context.Context, rule string, err error) (bool, error) {
+	if err == nil {
+		return true, nil
 	}
+	if ctx.Err() != nil || sqlState(err) != queryCanceled {
+		return false, err
+	}
+	if !slices.Contains(p.result.Unfinished, rule) {
+		p.result.Unfinished = append(p.result.Unfinished, rule)
+	}
+	return false, nil
+}
+
+func readDifference(row pgx.CollectableRow) (d Difference, err error) {
+	var wallet *ids.ID
+	var identity, detail *string
+	err = row.Scan(&wallet, &identity, &detail)
+	d.WalletID, d.Identity, d.Detail = orZero(wallet), orZero(identity), orZero(detail)
+	return d, err
 }

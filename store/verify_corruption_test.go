@@ -272,6 +272,7 @@ func TestVerifyNewFindsAWrongSaleUntilItIsRepaired(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)
 	exec(t, b.conn, `DELETE FROM wallet_seals`)
+	exec(t, b.conn, `DELETE FROM sealed_wallets`)
 	exec(t, b.conn, `DELETE FROM sealed_counters`)
 	exec(t, b.conn, `UPDATE provider_payments SET refunded_cents = 0 WHERE refunded_cents > 0`)
 	for pass := range 2 {

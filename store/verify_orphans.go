@@ -10,73 +10,67 @@ import (
 
 const ruleOwner = "every event, counter and billed period belongs to a wallet"
 
-// ownedTables have no foreign key to their wallet: it would be looked up with every
-// charge. Each statement goes from wallet to wallet along the index, whatever number
-// of rows a wallet has, and gives the next ones with whether the wallet exists.
-var ownedTables = []struct {
+// ownedTable is a table whose rows belong to wallets.
+type ownedTable struct {
 	rows      string
 	statement statement
-}{
-	{"events", declare("verify owners of events", `
+}
+
+// ownedTables are the tables of wallets. Those of the hot path have no foreign key to
+// their wallet: it would be looked up with every charge.
+var ownedTables = []ownedTable{
+	{"events", declare("verify owners of events", ownersIn("usage_events", "wallets"))},
+	{"allowance counters", declare("verify owners of allowance counters", ownersIn("counters", "wallets"))},
+	{"billed periods", declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
+	{"debts", declare("verify owners of debts", ownersIn("debtors", "wallets"))},
+	{"sealed entries", declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
+	{"journal entries", declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
+	{"payments", declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
+	{"top-ups", declare("verify owners of top-ups", ownersIn("topups", "wallets"))},
+	{"subscription changes", declare("verify owners of subscription changes", ownersIn("subscription_changes", "wallets"))},
+}
+
+// ownersIn goes from wallet to wallet along the index, however many rows a wallet
+// has, and gives the next ones with whether the wallet exists.
+func ownersIn(table, owners string) string {
+	return `
 		WITH RECURSIVE owners AS (
-			(SELECT e.wallet_id AS id FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id > $2 ORDER BY e.wallet_id LIMIT 1)
+			(SELECT e.wallet_id AS id FROM ` + table + ` e WHERE e.app_id = $1 AND e.wallet_id > $2 ORDER BY e.wallet_id LIMIT 1)
 			UNION ALL
-			SELECT (SELECT e.wallet_id FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id > o.id ORDER BY e.wallet_id LIMIT 1)
+			SELECT (SELECT e.wallet_id FROM ` + table + ` e WHERE e.app_id = $1 AND e.wallet_id > o.id ORDER BY e.wallet_id LIMIT 1)
 			FROM owners o WHERE o.id IS NOT NULL
 		)
-		SELECT o.id, EXISTS (SELECT 1 FROM wallets w WHERE w.app_id = $1 AND w.id = o.id)
-		FROM owners o WHERE o.id IS NOT NULL LIMIT $3`)},
-	{"allowance counters", declare("verify owners of counters", `
-		WITH RECURSIVE owners AS (
-			(SELECT e.wallet_id AS id FROM counters e WHERE e.app_id = $1 AND e.wallet_id > $2 ORDER BY e.wallet_id LIMIT 1)
-			UNION ALL
-			SELECT (SELECT e.wallet_id FROM counters e WHERE e.app_id = $1 AND e.wallet_id > o.id ORDER BY e.wallet_id LIMIT 1)
-			FROM owners o WHERE o.id IS NOT NULL
-		)
-		SELECT o.id, EXISTS (SELECT 1 FROM wallets w WHERE w.app_id = $1 AND w.id = o.id)
-		FROM owners o WHERE o.id IS NOT NULL LIMIT $3`)},
-	{"billed periods", declare("verify owners of billed periods", `
-		WITH RECURSIVE owners AS (
-			(SELECT e.wallet_id AS id FROM billed_periods e WHERE e.app_id = $1 AND e.wallet_id > $2 ORDER BY e.wallet_id LIMIT 1)
-			UNION ALL
-			SELECT (SELECT e.wallet_id FROM billed_periods e WHERE e.app_id = $1 AND e.wallet_id > o.id ORDER BY e.wallet_id LIMIT 1)
-			FROM owners o WHERE o.id IS NOT NULL
-		)
-		SELECT o.id, EXISTS (SELECT 1 FROM wallets w WHERE w.app_id = $1 AND w.id = o.id)
-		FROM owners o WHERE o.id IS NOT NULL LIMIT $3`)},
-	{"sealed entries", declare("verify owners of seals", `
-		SELECT s.wallet_id, EXISTS (SELECT 1 FROM wallets w WHERE w.app_id = $1 AND w.id = s.wallet_id)
-		FROM wallet_seals s WHERE s.app_id = $1 AND s.wallet_id > $2
-		ORDER BY s.wallet_id LIMIT $3`)},
+		SELECT o.id, EXISTS (SELECT 1 FROM ` + owners + ` w WHERE w.app_id = $1 AND w.id = o.id)
+		FROM owners o WHERE o.id IS NOT NULL LIMIT $3`
+}
+
+// owner is a wallet that rows name.
+type owner struct {
+	ID     ids.ID
+	Exists bool
 }
 
 // checkOwners finds rows of wallets that do not exist.
 func (p *verifyPass) checkOwners(ctx context.Context) error {
 	for _, table := range ownedTables {
-		for last := (ids.ID{}); ; {
-			var orphans []ids.ID
-			var seen int
-			err := p.read(ctx, func(ctx context.Context, tx appTx) error {
-				orphans, seen = nil, 0
-				_, err := collect(ctx, tx, table.statement, func(row pgx.CollectableRow) (struct{}, error) {
-					var exists bool
-					err := row.Scan(&last, &exists)
-					if seen++; !exists {
-						orphans = append(orphans, last)
-					}
-					return struct{}{}, err
-				}, last, verifyPage)
+		for after, more := (ids.ID{}), true; more; {
+			var owners []owner
+			err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+				owners, err = collect(ctx, tx, table.statement, pgx.RowToStructByPos[owner], after, p.options.Page)
 				return err
 			})
-			if err != nil {
+			if finished, err := p.finished(ctx, ruleOwner, err); err != nil {
 				return err
-			}
-			for _, id := range orphans {
-				p.report(Difference{Check: ruleOwner, WalletID: id, Detail: "there are " + table.rows + " of this wallet, but no wallet"})
-			}
-			if seen < verifyPage {
+			} else if !finished {
 				break
 			}
+			for _, o := range owners {
+				after = o.ID
+				if !o.Exists {
+					p.report(Difference{Check: ruleOwner, WalletID: o.ID, Detail: "there are " + table.rows + " of this wallet, but no wallet"})
+				}
+			}
+			more = int64(len(owners)) == p.options.Page
 			if err := pauseFor(ctx, p.options.Pause); err != nil {
 				return err
 			}

@@ -43,6 +43,9 @@ var (
 		ON CONFLICT (app_id, kind) DO UPDATE SET claimed_at = excluded.claimed_at, claimed_until = excluded.claimed_until
 		WHERE verifications.claimed_until <= excluded.claimed_at AND verifications.claimed_at <= $6`)
 
+	selectClaim = declare("select claim of verification", `
+		SELECT claimed_at, claimed_until FROM verifications WHERE app_id = $1 AND kind = $2`)
+
 	finishVerification = declare("finish verification", `
 		UPDATE verifications SET claimed_until = 0, started_at = claimed_at, finished_at = $4, wallet_count = $5, entry_count = $6,
 			differences = $7, failure = $8, lines = $9
@@ -55,11 +58,21 @@ var (
 )
 
 // ClaimVerification reports whether this node is to verify the application now: the
-// last time is at least so long ago, and no other node is at it.
+// last time is at least the interval ago, and no other node is verifying it.
 func (a App) ClaimVerification(ctx context.Context, kind VerifyKind, now int64, every, limit time.Duration) (claimed bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		made, err := tx.execAny(ctx, claimVerification, a.scope.OrgID, kind, now, now+limit.Milliseconds(), now-every.Milliseconds())
+		if err != nil {
+			return err
+		}
 		claimed = made == 1
+		// Also when it was refused: the claim may be one of an older release, which does
+		// not keep it where all nodes see it.
+		claim, err := find(ctx, tx, selectClaim, pgx.RowToStructByPos[claimTimes], errNoAppState, kind)
+		if err != nil {
+			return err
+		}
+		_, err = tx.conn.Exec(ctx, keepClaim, a.scope.AppID, kind, claim.At, claim.Until)
 		return err
 	})
 	return claimed, err
@@ -73,7 +86,10 @@ func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
 		lines = []string{}
 	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines)
+		if _, err := tx.execAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines); err != nil {
+			return err
+		}
+		_, err := tx.conn.Exec(ctx, endClaim, a.scope.AppID, r.Kind, r.StartedAt)
 		return err
 	})
 }

@@ -96,6 +96,13 @@ var (
 			credit_ids = excluded.credit_ids, amounts = excluded.amounts, debts = excluded.debts
 		WHERE wallet_seals.seq < excluded.seq`)
 
+	rememberSealed = declare("remember sealed wallets", `
+		INSERT INTO sealed_wallets (app_id, org_id, wallet_id, sealed_at)
+		SELECT s.app_id, s.org_id, t.id, $3
+		FROM app_state s CROSS JOIN unnest($2::uuid[]) AS t (id)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, wallet_id) DO NOTHING`)
+
 	sealCounters = declare("seal counters", `
 		INSERT INTO sealed_counters (app_id, org_id, wallet_id, feature_id, period_start, period_end, used)
 		SELECT s.app_id, s.org_id, $2, t.feature_id, t.period_start, t.period_end, t.used
@@ -135,8 +142,8 @@ func (p *verifyPass) record(ctx context.Context, walked []verifyRange) error {
 	return nil
 }
 
-// seal writes the seals of wallets in one round trip, and then the counters of
-// those whose seal has moved.
+// seal writes the seals of wallets in one round trip, then that they were sealed, and
+// the counters of those whose seal has moved.
 func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error {
 	batch := &pgx.Batch{}
 	for _, proof := range list {
@@ -154,6 +161,13 @@ func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error 
 		moved[i] = tag.RowsAffected() == 1
 	}
 	if err := results.Close(); err != nil {
+		return err
+	}
+	wallets := make([]ids.ID, len(list))
+	for i, proof := range list {
+		wallets[i] = proof.wallet
+	}
+	if _, err := tx.execAny(ctx, rememberSealed, wallets, now); err != nil {
 		return err
 	}
 	for i, proof := range list {

@@ -142,6 +142,9 @@ var appCalls = []call[store.App]{
 	{"VerifyRuns", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.VerifyRuns(ctx)
 	}},
+	{"SealDigest", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.SealDigest(ctx)
+	}},
 	{"VerifyWith", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.VerifyWith(ctx, store.VerifyOptions{New: true, Record: true, Now: moment})
 	}},

@@ -18,6 +18,16 @@ var databaseMutants = []mutant{
 		pkg:     "./store", tests: "TestNothingIsChargedWhileTheTimeIsUnknown",
 	},
 	{
+		name:    "events are written whatever time they were decided for",
+		changes: []change{once("store/usage_apply.go", "- $2::bigint) < $4::bigint)::int", "- $2::bigint) < $4::bigint OR true)::int")},
+		pkg:     "./store", tests: "TestAPausedMachineChargesNothingByItsStoppedClock",
+	},
+	{
+		name:    "checks are answered whatever time they were decided for",
+		changes: []change{once("store/usage_clock.go", "b.databaseTime != 0 && (", "b.databaseTime < 0 && (")},
+		pkg:     "./store", tests: "TestAPausedMachineChargesNothingByItsStoppedClock",
+	},
+	{
 		name:    "a try that outlasts the deadline of its uses",
 		changes: []change{once("store/usage_track.go", "limit.Before(last) {\n", "limit.After(last) {\n")},
 		pkg:     "./store", tests: "TestASilentDatabaseIsAnsweredByTheDeadline",

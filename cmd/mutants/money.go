@@ -62,6 +62,16 @@ var moneyMutants = []mutant{
 		pkg:     "./store", tests: "TestVerifyNewFindsADifferenceUntilItIsRepaired",
 	},
 	{
+		name:    "a lost seal that is made again without a word",
+		changes: []change{once("store/verify_batch.go", "if w.sealedBefore && w.seal.seq == 0 {", "if false {")},
+		pkg:     "./store", tests: "TestVerifyFindsAMissingSealUntilItIsRestored",
+	},
+	{
+		name:    "a wallet is sealed although a check did not finish",
+		changes: []change{once("store/verify_checks.go", "\t\tif !finished {\n\t\t\tfor _, proof", "\t\tif !finished && len(proofs) == 0 {\n\t\t\tfor _, proof")},
+		pkg:     "./store", tests: "TestVerifyContinuesAfterACanceledCheck",
+	},
+	{
 		name:    "a debt that is forgotten",
 		changes: []change{once("metering/balance.go", "b.Debt.Add(amount - held)", "b.Debt.Add(0)")},
 		pkg:     "./metering", tests: "TestTakeBack|TestBalanceIsOneNumber",

@@ -22,7 +22,7 @@ func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
 	policy      = "ON %I USING (app_id::text ="
-	commitUnder = "\tapply(p, batches, now)\n\tp.frame(ending)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.committed()"
+	commitUnder = "\tu.apply(p, batches, now)\n\tp.frame(ending)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.committed()"
 	runsAgain   = "\t\tif !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {\n"
 	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
 )
@@ -49,7 +49,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "take a lost reply to a commit for a success",
-		changes: []change{once("store/usage_track.go", commitUnder, `	apply(p, batches, now)
+		changes: []change{once("store/usage_track.go", commitUnder, `	u.apply(p, batches, now)
 	p.frame(ending)
 	if err := p.run(); sqlState(err) != "" {
 		return err
@@ -105,8 +105,8 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "events written before the wallets are locked",
-		changes: []change{once("store/usage_apply.go", "\t\tb.applyWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyEvents(p, b.at(now))\n",
-			"\t\tb.applyEvents(p, b.at(now))\n\t}\n\tfor _, b := range changed {\n\t\tb.applyWallets(p)\n")},
+		changes: []change{once("store/usage_apply.go", "\t\tb.applyWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyEvents(p, b.at(now), u.clockTolerance)\n",
+			"\t\tb.applyEvents(p, b.at(now), u.clockTolerance)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyWallets(p)\n")},
 		pkg: "./store", tests: "TestRepeatsOnTwoNodesDoNotBlockEachOther",
 	},
 	{

@@ -209,6 +209,9 @@ func TestChaosLogins(t *testing.T) {
 	})
 }
 
+// allowedRise is by how much a flood may raise another application's p99.
+const allowedRise = 100 * time.Millisecond
+
 // TestChaosFairness compares the p99 of one application on a calm server and next
 // to one that floods it.
 func TestChaosFairness(t *testing.T) {
@@ -218,27 +221,103 @@ func TestChaosFairness(t *testing.T) {
 			quiet, flood := s.tenant(t, "Quiet"), s.tenant(t, "Flood")
 			s.measure(t, quiet, 2*time.Second) // warm
 			calm, _ := s.measure(t, quiet, 10*time.Second)
-			ctx, stop := context.WithCancel(t.Context())
-			var crowd sync.WaitGroup
-			var sent atomic.Int64
-			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}}
-			for i := range 512 {
-				crowd.Go(func() {
-					for n := 0; ctx.Err() == nil; n++ {
-						_, _ = s.use(ctx, client, flood, fmt.Sprintf("flood-%d-%d", i, n), i)
-						sent.Add(1)
-					}
-				})
-			}
+			end := s.startFlood(t, flood)
+			before := s.processorTime(t)
 			flooded, refused := s.measure(t, quiet, 10*time.Second)
-			stop()
-			crowd.Wait()
-			t.Logf("p99 %s calm, %s flooded (%d requests of the flood)", calm, flooded, sent.Load())
-			if flooded > calm+100*time.Millisecond || refused > 0 {
+			busy := s.processorTime(t) - before
+			t.Logf("p99 %s calm, %s flooded (%s); the server took %s of processor time", calm, flooded, end(), busy)
+			if flooded > calm+allowedRise || refused > 0 {
 				t.Errorf("p99 rose from %s to %s, %d were refused", calm, flooded, refused)
 			}
 		})
 	}
+}
+
+const floodSetting = "PURSER_TEST_FLOOD"
+
+// startFlood sends uses as fast as it can on 512 connections, from a process of its
+// own: other tenants' clients do not share the server's processors either, so it
+// gives way to the server. The function that it returns ends it and says how much it
+// sent.
+func (s chaosServer) startFlood(t *testing.T, key string) func() string {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run=^TestFloodProcess$")
+	command.Env = append(os.Environ(), floodSetting+"="+s.base+" "+key)
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // Linux gives 20 less the niceness
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, command.Process.Pid, 20-own+10); err != nil {
+		t.Error(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	lines.Scan() // it has begun
+	return sync.OnceValue(func() string {
+		_ = stdin.Close()
+		lines.Scan()
+		sent := lines.Text()
+		_ = command.Wait()
+		return sent
+	})
+}
+
+// TestFloodProcess is the process of a flood, which ends with its input. Run as a
+// test it does nothing.
+func TestFloodProcess(t *testing.T) {
+	base, key, found := strings.Cut(os.Getenv(floodSetting), " ")
+	if !found {
+		return
+	}
+	s := chaosServer{product: product{base: base}}
+	ctx, stop := context.WithCancel(t.Context())
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}}
+	var crowd sync.WaitGroup
+	var sent atomic.Int64
+	for i := range 512 {
+		crowd.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = s.use(ctx, client, key, fmt.Sprintf("flood-%d-%d", i, n), i)
+				sent.Add(1)
+			}
+		})
+	}
+	fmt.Println("begun")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+	crowd.Wait()
+	fmt.Println(sent.Load(), "requests of the flood")
+}
+
+// processorTime is what the server has used so far, in its own and in the kernel's
+// code.
+func (s chaosServer) processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name, which may hold spaces, ends with the last parenthesis.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var ticks int64
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // tenant makes an application with funded wallets and gives its key.

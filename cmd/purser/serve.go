@@ -134,7 +134,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	verifications := verifier{
 		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: db.Clock().Time,
-		meters: newVerifyMetrics(meters.registry), log: log,
+		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(meters.registry), log: log,
 	}
 	loops := []func(context.Context) error{payments.run, verifications.keep}
 	if c.previousKey != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"purser/ids"
@@ -60,27 +61,29 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	if err := verifyApplications(ctx, db.Store, &books, stdout); err != nil {
+	if err := printInstallation(ctx, db.Store, &books, stdout); err != nil {
 		return err
 	}
-	if err := verifyAudit(ctx, db.Store, &books, stdout); err != nil {
-		return err
-	}
-	counted := func(n int64, one, many string) string { return fmt.Sprint(n, " ", component.Noun(n, one, many)) }
 	fmt.Fprintf(stdout, "%s, %s, %s: %s, in %s.\n",
 		counted(books.applications, "application", "applications"), counted(books.wallets, "wallet", "wallets"),
 		counted(books.entries, "entry", "entries"), counted(books.differences, "difference", "differences"), time.Since(started).Round(time.Millisecond))
-	if books.differences > 0 {
+	switch {
+	case books.differences > 0:
 		return errDiffers
+	case books.unfinished > 0:
+		return errUnfinished
 	}
 	return nil
 }
 
-var errDiffers = errors.New("the books differ from the journal")
+var (
+	errDiffers    = errors.New("the books differ from the journal")
+	errUnfinished = errors.New("the database canceled some checks, which took longer than their limit")
+)
 
 // books is what all applications add up to.
 type books struct {
-	applications, wallets, entries, differences int64
+	applications, wallets, entries, differences, unfinished int64
 }
 
 func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions, out io.Writer) (books, error) {
@@ -104,46 +107,47 @@ func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions,
 		if v.More {
 			fmt.Fprintf(out, "%s: and more\n", scope.AppID.Format(ids.Application))
 		}
+		all.unfinished += int64(len(v.Unfinished))
+		for _, rule := range v.Unfinished {
+			fmt.Fprintf(out, "%s: not finished: %s\n", scope.AppID.Format(ids.Application), rule)
+		}
+		if !options.New && options.Since.IsZero() {
+			if err := printDigest(ctx, s.App(scope), scope.AppID.Format(ids.Application), out); err != nil {
+				return all, err
+			}
+		}
 	}
 	return all, nil
 }
 
-// verifyApplications finds rows of applications that do not exist. It needs a role
-// that row-level security does not bind, and says so when it has none.
-func verifyApplications(ctx context.Context, s *store.Store, all *books, out io.Writer) error {
-	list, checked, err := s.Directory().StrayApplications(ctx)
+// printInstallation prints what belongs to no application. Where an audit log ends,
+// kept in another place, shows even a log that was rewritten whole.
+func printInstallation(ctx context.Context, s *store.Store, all *books, out io.Writer) error {
+	found, err := verifyInstallation(ctx, s)
 	if err != nil {
 		return err
 	}
-	if !checked {
+	if !found.straysChecked {
 		fmt.Fprintln(out, "Rows of applications that do not exist were not looked for: the role in DATABASE_URL would need BYPASSRLS.")
 	}
-	all.differences += int64(len(list))
-	for _, stray := range list {
-		fmt.Fprintf(out, "%s: %s has rows of it, but the application does not exist\n", stray.AppID.Format(ids.Application), stray.Table)
+	all.differences += int64(len(found.differences))
+	for _, line := range slices.Concat(found.differences, found.ends) {
+		fmt.Fprintln(out, line)
 	}
 	return nil
 }
 
-// verifyAudit follows the audit log of every organization. It prints where each
-// ends: kept in another place, that line shows even a log that was rewritten whole.
-func verifyAudit(ctx context.Context, s *store.Store, all *books, out io.Writer) error {
-	organizations, err := s.Directory().OrganizationIDs(ctx)
-	if err != nil {
+// printDigest prints the digest over the seals of an application.
+func printDigest(ctx context.Context, app store.App, name string, out io.Writer) error {
+	d, err := app.SealDigest(ctx)
+	if err != nil || d.Wallets == 0 {
 		return err
 	}
-	for _, id := range organizations {
-		v, err := s.Org(id).VerifyAudit(ctx)
-		if err != nil {
-			return err
-		}
-		all.differences += int64(len(v.Differences))
-		for _, d := range v.Differences {
-			fmt.Fprintf(out, "%s: the audit log is not whole: %s\n", id.Format(ids.Organization), d)
-		}
-		if v.Head.Number > 0 {
-			fmt.Fprintf(out, "%s: the audit log ends with entry %d, sealed %x.\n", id.Format(ids.Organization), v.Head.Number, v.Head.Seal)
-		}
-	}
-	return nil
+	_, err = fmt.Fprintf(out, "%s: %s with %s are sealed, digest %x.\n", name,
+		counted(d.Wallets, "wallet", "wallets"), counted(d.Entries, "entry", "entries"), d.Digest)
+	return err
+}
+
+func counted(n int64, one, many string) string {
+	return fmt.Sprint(n, " ", component.Noun(n, one, many))
 }

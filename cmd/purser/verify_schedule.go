@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,12 +18,15 @@ import (
 const (
 	// verifyTick is how often a node looks whether a verification is due.
 	verifyTick = time.Minute
+	// verifyAtOnce is how many verifications run at once on a node. Each takes a
+	// connection now and then, and rests most of the time.
+	verifyAtOnce = 4
 	// verifyPause is waited after each batch of entries, so that a verification leaves
 	// most of a busy database's time to requests.
 	verifyPause = 50 * time.Millisecond
 )
 
-// verifier verifies applications on a schedule, one at a time on a node, and each on
+// verifier verifies applications on a schedule: a few at a time on a node, and each on
 // one node at a time.
 type verifier struct {
 	store    *store.Store
@@ -29,6 +34,7 @@ type verifier struct {
 	limit    time.Duration // of one verification
 	pause    time.Duration
 	now      func() time.Time
+	slots    chan struct{} // one for each verification that may run at once on this node
 	meters   verifyMetrics
 	log      *slog.Logger
 }
@@ -36,6 +42,8 @@ type verifier struct {
 // keep verifies what is due until the context ends. The first look is one tick after
 // the start: a server that comes and goes does not verify each time.
 func (v verifier) keep(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
 	ticks := time.NewTicker(verifyTick)
 	defer ticks.Stop()
 	for {
@@ -44,42 +52,127 @@ func (v verifier) keep(ctx context.Context) error {
 			return nil
 		case <-ticks.C:
 		}
-		if err := v.run(ctx); err != nil && ctx.Err() == nil {
-			v.log.Error("verification failed, will retry", "cause", err)
-		}
+		v.start(ctx, &running)
 	}
 }
 
-// run verifies every application for which it is due.
-func (v verifier) run(ctx context.Context) error {
-	scopes, err := v.store.Directory().Scopes(ctx)
+// start begins every verification that is due. A large application takes one slot
+// and does not hold up the others.
+func (v verifier) start(ctx context.Context, running *sync.WaitGroup) {
+	due, err := v.due(ctx)
 	if err != nil {
+		v.failed(ctx, err)
+		return
+	}
+	v.begin(ctx, running, v.verifyInstallation)
+	for _, d := range due {
+		v.begin(ctx, running, func(ctx context.Context) error {
+			var failed []error
+			for _, kind := range d.kinds {
+				failed = append(failed, v.verifyDue(ctx, d.scope, kind))
+			}
+			return errors.Join(failed...)
+		})
+	}
+}
+
+// begin runs work as soon as a slot is free.
+func (v verifier) begin(ctx context.Context, running *sync.WaitGroup, work func(context.Context) error) {
+	select {
+	case v.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	running.Go(func() {
+		defer func() { <-v.slots }()
+		if err := work(ctx); err != nil {
+			v.failed(ctx, err)
+		}
+	})
+}
+
+func (v verifier) failed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		v.log.Error("verification failed, will retry", "cause", err)
+	}
+}
+
+// every is the time between two verifications of a kind.
+func (v verifier) every(kind store.VerifyKind) time.Duration {
+	if kind == store.VerifyAll {
+		return v.all
+	}
+	return v.new
+}
+
+// dueVerifications are the verifications of an application that are due, in order: a
+// full one seals what the other would read.
+type dueVerifications struct {
+	scope tenancy.Scope
+	kinds []store.VerifyKind
+}
+
+func (v verifier) due(ctx context.Context) (list []dueVerifications, err error) {
+	index := map[tenancy.Scope]int{}
+	for _, kind := range []store.VerifyKind{store.VerifyAll, store.VerifyNew} {
+		if v.every(kind) <= 0 {
+			continue
+		}
+		scopes, err := v.store.Directory().DueVerifications(ctx, kind, v.now().UnixMilli(), v.every(kind))
+		if err != nil {
+			return nil, err
+		}
+		for _, scope := range scopes {
+			i, known := index[scope]
+			if !known {
+				i = len(list)
+				index[scope] = i
+				list = append(list, dueVerifications{scope: scope})
+			}
+			list[i].kinds = append(list[i].kinds, kind)
+		}
+	}
+	return list, nil
+}
+
+// verifyDue claims a verification and runs it, unless another node was faster.
+func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind store.VerifyKind) error {
+	claimedAt := v.now().UnixMilli()
+	claimed, err := v.store.App(scope).ClaimVerification(ctx, kind, claimedAt, v.every(kind), v.limit)
+	if err != nil || !claimed {
 		return err
 	}
-	var failed []error
-	for _, scope := range scopes {
-		for _, due := range []struct {
-			kind  store.VerifyKind
-			every time.Duration
-		}{{store.VerifyAll, v.all}, {store.VerifyNew, v.new}} {
-			if due.every <= 0 {
-				continue
-			}
-			claimedAt := v.now().UnixMilli()
-			claimed, err := v.store.App(scope).ClaimVerification(ctx, due.kind, claimedAt, due.every, v.limit)
-			if err != nil {
-				failed = append(failed, err)
-				continue
-			}
-			if claimed {
-				failed = append(failed, v.verify(ctx, scope, due.kind, claimedAt))
-			}
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	return v.verify(ctx, scope, kind, claimedAt)
+}
+
+// verifyInstallation verifies what belongs to no application, as often as
+// applications are verified in full.
+func (v verifier) verifyInstallation(ctx context.Context) error {
+	if v.all <= 0 {
+		return nil
 	}
-	return errors.Join(failed...)
+	claimedAt := v.now().UnixMilli()
+	claimed, err := v.store.Directory().ClaimInstallation(ctx, claimedAt, v.all, v.limit)
+	if err != nil || !claimed {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, v.limit)
+	defer cancel()
+	started := time.Now()
+	found, err := verifyInstallation(limited, v.store)
+	run := store.VerifyRun{Kind: "installation", Differences: int64(len(found.differences))}
+	if err != nil {
+		run.Failure = err.Error()
+	}
+	v.meters.observe(run, time.Since(started))
+	for _, difference := range found.differences {
+		v.log.Error("verification found a difference", "kind", string(run.Kind), "difference", difference)
+	}
+	v.log.Info("verification finished", "kind", string(run.Kind), "organizations", len(found.ends), "differences", run.Differences,
+		"strays_checked", found.straysChecked, "seconds", time.Since(started).Seconds(), "failure", run.Failure)
+	keep, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer done()
+	return errors.Join(err, v.store.Directory().FinishInstallation(keep, claimedAt))
 }
 
 // verify runs one verification and keeps its result, however it ends.
@@ -98,6 +191,8 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.Ve
 		run.Lines = append(run.Lines, d.String())
 	}
 	switch {
+	case err == nil && len(found.Unfinished) > 0:
+		run.Failure = "not finished, because the database took too long: " + strings.Join(found.Unfinished, "; ")
 	case err == nil:
 	case ctx.Err() != nil:
 		run.Failure = "the server was stopped"
@@ -137,7 +232,7 @@ type verifyMetrics struct {
 func newVerifyMetrics(registry *prometheus.Registry) verifyMetrics {
 	m := verifyMetrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "purser_verify_runs_total", Help: "Verifications of an application, by kind and result: sound, differs or failed.",
+			Name: "purser_verify_runs_total", Help: "Verifications of an application, or of the installation, by kind and result: sound, differs or failed.",
 		}, []string{"kind", "result"}),
 		differences: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "purser_verify_differences_total", Help: "Differences that verifications have found. Each step is worth an alarm.",

@@ -45,15 +45,15 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	node := verifier{
 		store: db, new: time.Hour, all: 24 * time.Hour, limit: time.Hour, now: func() time.Time { return now },
-		meters: newVerifyMetrics(registry), log: slog.New(slog.NewTextHandler(log, nil)),
+		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(registry), log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	other := node
 	other.meters = newVerifyMetrics(prometheus.NewRegistry())
 	// ran tells which kinds have finished since the clock was moved.
 	ran := func() (kinds string, runs []store.VerifyRun) {
 		t.Helper()
-		must(node.run(ctx))
-		must(other.run(ctx)) // finds nothing left to do
+		node.run(ctx)
+		other.run(ctx) // finds nothing left to do
 		runs, err := app.VerifyRuns(ctx)
 		must(err)
 		for _, r := range runs {
@@ -92,7 +92,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 			counted[family.GetName()] += metric.GetCounter().GetValue()
 		}
 	}
-	if counted["purser_verify_differences_total"] != 1 || counted["purser_verify_runs_total"] != 5 {
+	if counted["purser_verify_differences_total"] != 1 || counted["purser_verify_runs_total"] != 7 { // two are of the installation
 		t.Errorf("the metrics are %v", counted)
 	}
 

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"purser/ids"
+	"purser/store"
+)
+
+// installation is what verifying everything beside the applications has found.
+type installation struct {
+	differences []string
+	ends        []string // where the audit log of each organization ends
+	// straysChecked is whether rows of applications that do not exist were looked for:
+	// that needs a role that row-level security does not bind.
+	straysChecked bool
+}
+
+// verifyInstallation looks for rows of applications that do not exist, and follows
+// the audit log of every organization.
+func verifyInstallation(ctx context.Context, s *store.Store) (found installation, err error) {
+	strays, checked, err := s.Directory().StrayApplications(ctx)
+	if err != nil {
+		return found, err
+	}
+	found.straysChecked = checked
+	for _, stray := range strays {
+		found.differences = append(found.differences,
+			fmt.Sprintf("%s: %s has rows of it, but the application does not exist", stray.AppID.Format(ids.Application), stray.Table))
+	}
+	organizations, err := s.Directory().OrganizationIDs(ctx)
+	if err != nil {
+		return found, err
+	}
+	for _, id := range organizations {
+		v, err := s.Org(id).VerifyAudit(ctx)
+		if err != nil {
+			return found, err
+		}
+		for _, d := range v.Differences {
+			found.differences = append(found.differences, fmt.Sprintf("%s: the audit log is not whole: %s", id.Format(ids.Organization), d))
+		}
+		if v.Head.Number > 0 {
+			found.ends = append(found.ends, fmt.Sprintf("%s: the audit log ends with entry %d, sealed %x.", id.Format(ids.Organization), v.Head.Number, v.Head.Seal))
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,26 @@
+package store_test
+
+import (
+	"testing"
+
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// Every change of a queue locks its hint, so what is done meanwhile must not grow with
+// the queue.
+func TestAHintCountsAtMostAThousandFailingJobs(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	a := newTenant(t, openStore(t, url))
+	owner := connect(t, url)
+	for _, c := range []struct{ more, want int64 }{{1000, 1000}, {1, 1000}} {
+		exec(t, owner, `INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version, tries, failing_since)
+			SELECT app_id, org_id, 'charge', gen_random_uuid()::text, 1, gen_random_uuid(), 1, 7 FROM app_state, generate_series(1, $2) WHERE app_id = $1`,
+			a.application.ID, c.more)
+		noError(t, a.Enqueue(t.Context(), store.Work{Kind: store.WorkPlan, Object: "p", DueAt: 70}))
+		if number, since, err := openStore(t, url).Directory().FailingJobs(t.Context()); err != nil || number != c.want || since != 7 {
+			t.Errorf("%d jobs fail since %d, %v; want %d", number, since, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/tenancy"
+)
+
+// verifyInstallation is the kind of the verification of what belongs to no
+// application. Its subject is the zero id.
+const verifyInstallation VerifyKind = "installation"
+
+type claimTimes struct{ At, Until int64 }
+
+const (
+	keepClaim = `
+		INSERT INTO verification_claims (subject_id, kind, claimed_at, claimed_until) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (subject_id, kind) DO UPDATE SET claimed_at = excluded.claimed_at, claimed_until = excluded.claimed_until`
+
+	// As for an application, which has its claim in a row of its own.
+	claimInstallation = keepClaim + `
+		WHERE verification_claims.claimed_until <= excluded.claimed_at AND verification_claims.claimed_at <= $5`
+
+	endClaim = `
+		UPDATE verification_claims SET claimed_until = 0 WHERE subject_id = $1 AND kind = $2 AND claimed_at = $3`
+)
+
+// DueVerifications lists the applications that no node verifies and whose last
+// verification of the kind is at least the interval ago, the longest waiting first.
+// It is one read for all of them.
+func (d Directory) DueVerifications(ctx context.Context, kind VerifyKind, now int64, every time.Duration) ([]tenancy.Scope, error) {
+	rows, err := d.store.pool.Query(ctx, `
+		SELECT a.org_id, a.id
+		FROM applications a LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = $1
+		WHERE c.claimed_at IS NULL OR c.claimed_at <= $2 AND c.claimed_until <= $3
+		ORDER BY c.claimed_at NULLS FIRST, a.id`, kind, now-every.Milliseconds(), now)
+	if err != nil {
+		return nil, fmt.Errorf("store: due verifications: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
+	if err != nil {
+		return nil, fmt.Errorf("store: due verifications: %w", err)
+	}
+	return list, nil
+}
+
+// ClaimInstallation reports whether this node is to verify what belongs to no
+// application now.
+func (d Directory) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
+	var waiting bool
+	err := d.store.pool.QueryRow(ctx, `
+		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_at > $3 OR claimed_until > $4))`,
+		ids.ID{}, verifyInstallation, now-every.Milliseconds(), now).Scan(&waiting)
+	if err != nil || waiting {
+		return false, wrapped("store: claim of the installation: %w", err)
+	}
+	tag, err := d.store.pool.Exec(ctx, claimInstallation, ids.ID{}, verifyInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
+	return tag.RowsAffected() == 1, wrapped("store: claim of the installation: %w", err)
+}
+
+// FinishInstallation ends the claim that was made at this time.
+func (d Directory) FinishInstallation(ctx context.Context, claimedAt int64) error {
+	_, err := d.store.pool.Exec(ctx, endClaim, ids.ID{}, verifyInstallation, claimedAt)
+	return wrapped("store: end of the claim of the installation: %w", err)
+}
+
+func wrapped(format string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format, err)
+}
