@@ -1,7 +1,11 @@
 package api_test
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"strconv"
@@ -193,5 +197,50 @@ func TestOverload(t *testing.T) {
 	}
 	for _, tn := range []*tenant{one, two, three} {
 		tn.on(small).get("/v1/credits").is(200)
+	}
+}
+
+// TestABodyThatArrivesSlowlyTakesNoTimeOfTheRequest waits for as long as an event
+// may take, with half of its body sent.
+func TestABodyThatArrivesSlowlyTakesNoTimeOfTheRequest(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("gold")
+	tn.feature("chat", "gold", fields{"costNanocredits": "0"})
+	identity := newHolder()
+	good, bad := tn.hold("/v1/events"), tn.hold("/v1/events")
+	<-time.After(api.BatchedTimeout)
+	good.finish(t, fields{"id": newName(), "identity": identity, "feature": "chat"}).is(201)
+	bad.finish(t, fields{"id": newName(), "identity": identity}).refused("invalid_request")
+}
+
+// TestAStrangersBodyIsNotWaitedFor sends no byte of the body that it announces.
+func TestAStrangersBodyIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	node := sharedNode(t)
+	for target, status := range map[string]int{
+		"POST /v1/nowhere": 404, "POST /nowhere": 404, "PUT /v1/credits": 405, "DELETE /v1/openapi.json": 405,
+		"POST /v1/credits": 401, "PATCH /v1/credits/a%zz": 400,
+	} {
+		for _, length := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+			c, err := net.Dial("tcp", node.host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil { // only a server that waits reaches it
+				t.Fatal(err)
+			}
+			fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n", target, length)
+			response, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Errorf("%s with %s: %v", target, length, err)
+				continue
+			}
+			response.Body.Close()
+			if response.StatusCode != status || !response.Close {
+				t.Errorf("%s with %s: %s, closes: %t", target, length, response.Status, response.Close)
+			}
+		}
 	}
 }

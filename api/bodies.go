@@ -18,6 +18,15 @@ const (
 	smallestBody = 16 << 10
 )
 
+// bodyBytes is the bound for a number of bodies; 0 is the default. One network may
+// have half of it, and that fits the largest body.
+func bodyBytes(bodies int) int64 {
+	if bodies == 0 {
+		return maxBodies
+	}
+	return max(2*largestBody, min(int64(bodies)*smallestBody, maxBodies))
+}
+
 // limitBodies refuses bodies beyond the bound, before they are read. Networks
 // share it, so one that sends its bodies slowly does not stop the others.
 func (s *Server) limitBodies(next echo.HandlerFunc) echo.HandlerFunc {

@@ -78,6 +78,16 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
+// extend moves the deadline by the time that the body took to arrive: a slow sender
+// must not look like a slow database. It is bounded, so that no request outlasts
+// maxRequest.
+func (c *call) extend(took time.Duration) context.CancelFunc {
+	deadline, _ := c.ctx.Deadline()
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithDeadline(context.WithoutCancel(c.ctx), deadline.Add(min(took, maxRequest-c.route.timeout())))
+	return cancel
+}
+
 // slowDown delays a refusal. A client that repeats refused requests at once would
 // otherwise keep the server busy with refusing them.
 func (s *Server) slowDown(ctx context.Context) {
@@ -118,7 +128,13 @@ func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) 
 	if err := admit(c); err != nil {
 		return reply{}, err
 	}
-	if err := c.read(op, r); err != nil {
+	begun := sinceStart()
+	err := c.read(op, r)
+	if took := sinceStart() - begun; took > slowBody {
+		cancel := c.extend(took)
+		defer cancel()
+	}
+	if err != nil {
 		return reply{}, s.confirm(c, err)
 	}
 	if err := s.keepTime(c); err != nil {

@@ -41,8 +41,8 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	f := s.explain(err, ec)
 	code := status[f.Kind()]
 	header := ec.Response().Header()
-	if f.Kind() == fault.Unauthorized && ec.Request().ContentLength != 0 {
-		header[echo.HeaderConnection] = closeConnection // a stranger's body is not waited for
+	if ec.Request().ContentLength != 0 && (f.Kind() == fault.Unauthorized || fromStranger(ec, err)) {
+		header[echo.HeaderConnection] = closeConnection // net/http would wait for the body
 	}
 	switch f.Kind() {
 	case fault.Limited:
@@ -60,6 +60,16 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	if err != nil && ec.Request().Context().Err() == nil {
 		s.log.Warn("reply failed", "request", requestID(ec), "cause", err)
 	}
+}
+
+// fromStranger reports a refusal before it was known who calls: no key was found, or
+// nothing is served at the path.
+func fromStranger(ec echo.Context, err error) bool {
+	if errors.Is(err, echo.ErrNotFound) || errors.Is(err, echo.ErrMethodNotAllowed) {
+		return true
+	}
+	c, routed := ec.Get(callKey).(*call)
+	return routed && c.keyID.IsZero()
 }
 
 // explain turns any error into what may be said of it. What is not a fault is

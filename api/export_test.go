@@ -141,3 +141,6 @@ func (s *Server) ReadUsage(body []byte) error {
 	_, err := op.readBody(body)
 	return err
 }
+
+// BatchedTimeout is how long an event may take.
+const BatchedTimeout = batchedTimeout

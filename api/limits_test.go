@@ -250,6 +250,18 @@ func TestBodiesBeforeAuthenticationAreBounded(t *testing.T) {
 	}
 }
 
+func TestBodiesLeaveRoomForOtherConnections(t *testing.T) {
+	t.Parallel()
+	for bodies, want := range map[int]int64{
+		0: maxBodies, 5000: maxBodies, 2048: maxBodies, 1000: 1000 * smallestBody,
+		1: 2 * largestBody, // one network may have half, and that is one body of any size
+	} {
+		if got := bodyBytes(bodies); got != want {
+			t.Errorf("%d bodies may have %d bytes, want %d", bodies, got, want)
+		}
+	}
+}
+
 func TestTraceID(t *testing.T) {
 	t.Parallel()
 	const trace, valid = "4bf92f3577b34da6a3ce929d0e0e4736", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

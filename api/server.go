@@ -22,6 +22,11 @@ const (
 	// together.
 	batchedTimeout = 10 * time.Second
 	readyTimeout   = 3 * time.Second
+	// maxRequest is how long a request may take in all, with a body that arrives
+	// slowly. A server that stops waits that long.
+	maxRequest = 20 * time.Second
+	// slowBody is how long a body may take before the deadline is moved by it.
+	slowBody = 100 * time.Millisecond
 	// refusalDelay is how long a request over its key's rate waits for its refusal, on
 	// average: as long again for every refusalsPerDelay that wait, up to maxRefusalDelay.
 	// maxDelayed is how many may wait: others are refused at once.
@@ -47,6 +52,10 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is how many requests may be under way at once; 4096 when zero.
 	MaxInFlight int
+	// MaxBodies is how many requests outside of /v1 may have a body under way at once:
+	// fewer than connections, so that bodies that never arrive leave some to others.
+	// At most 2048, which it is when zero.
+	MaxBodies int
 	// HTTPS reports that callers reach the server over TLS, which a proxy may end.
 	HTTPS bool
 	// NetworkOf is where a request comes from. All come from one network when nil.
@@ -125,7 +134,7 @@ func New(o Options) (*Server, error) {
 		cursors:   cursors{key: o.CursorKey},
 		limits:    newKeyLimits(o.RateLimit, sinceStart),
 		inFlight:  newInFlight[ids.ID](int64(o.MaxInFlight)),
-		bodies:    newInFlight[netip.Prefix](maxBodies),
+		bodies:    newInFlight[netip.Prefix](bodyBytes(o.MaxBodies)),
 		tell:      o.Observe,
 		errorPage: o.ErrorPage,
 		https:     o.HTTPS,
@@ -133,6 +142,9 @@ func New(o Options) (*Server, error) {
 		logsRequest: o.LogsRequest,
 	}, nil
 }
+
+// NetworkOf is the network that a request comes from.
+func (s *Server) NetworkOf(r *http.Request) netip.Prefix { return s.networkOf(r) }
 
 // Echo makes the one app that serves the interface, and on which the pages for
 // people are mounted beside it.

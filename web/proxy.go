@@ -20,6 +20,9 @@ func (s *Site) clientAddress(r *http.Request) string {
 	if err != nil {
 		return host
 	}
+	if len(r.Header["X-Forwarded-For"]) > 0 && !s.isProxy(nearest) {
+		s.noteForwarded(nearest)
+	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && s.isProxy(nearest); i-- {
 		before, err := readAddress(hops[i])
@@ -29,6 +32,19 @@ func (s *Site) clientAddress(r *http.Request) string {
 		nearest = before
 	}
 	return nearest.String()
+}
+
+// noteForwarded says once that a forwarded address was ignored: a proxy that is not
+// declared makes all of its clients one network, with one limit. Anyone can send the
+// header, so a public sender does not use up the line about a private one.
+func (s *Site) noteForwarded(sender netip.Addr) {
+	once := &s.forwardedPublic
+	if sender.IsPrivate() || sender.IsLoopback() {
+		once = &s.forwardedPrivate
+	}
+	once.Do(func() {
+		s.log.Warn("X-Forwarded-For ignored: if the sender is your proxy, name it in PURSER_TRUSTED_PROXY, else all of its clients share one limit", "sender", sender.String())
+	})
 }
 
 // isProxy reports whether what the address forwards is believed.

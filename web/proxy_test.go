@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -40,10 +42,33 @@ func TestClientAddress(t *testing.T) {
 			t.Parallel()
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.RemoteAddr, r.Header["X-Forwarded-For"] = c.remote, c.forwarded
-			if got := (&Site{proxies: c.trusted}).clientAddress(r); got != c.want {
+			if got := (&Site{proxies: c.trusted, log: slog.New(slog.DiscardHandler)}).clientAddress(r); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAnUndeclaredProxyIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := &Site{proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	ask := func(remote string, forwarded ...string) {
+		r := httptest.NewRequest(http.MethodPost, "/login", nil)
+		r.RemoteAddr, r.Header["X-Forwarded-For"] = remote, forwarded
+		s.NetworkOf(r)
+	}
+	ask("10.0.0.1:1")                 // no header
+	ask("10.1.0.1:1", "198.51.100.1") // declared
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
+	}
+	ask("203.0.113.7:1", "198.51.100.1") // does not use up the line about the next
+	for range 3 {
+		ask("10.0.0.1:1", "198.51.100.1")
+	}
+	if got := log.String(); strings.Count(got, "PURSER_TRUSTED_PROXY") != 2 || !strings.Contains(got, "sender=10.0.0.1") {
+		t.Errorf("logged %s", got)
 	}
 }
 

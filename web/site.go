@@ -55,11 +55,14 @@ type Site struct {
 	passwords   *passwords
 	networks    *networks
 	proxies     []netip.Prefix
-	alarm       alarm
-	founded     atomic.Bool // there is an account
-	vault       *vault.Vault
-	cashier     *cashier.Cashier
-	exports     chan struct{} // one for each file that is being made
+	// Each says once that a sender's X-Forwarded-For is ignored.
+	forwardedPrivate, forwardedPublic sync.Once
+
+	alarm   alarm
+	founded atomic.Bool // there is an account
+	vault   *vault.Vault
+	cashier *cashier.Cashier
+	exports chan struct{} // one for each file that is being made
 }
 
 // New makes the site. It opens nothing and needs no closing.

@@ -57,6 +57,11 @@ func networkOf(address string) netip.Prefix {
 	if err != nil {
 		return netip.Prefix{}
 	}
+	return Network(ip)
+}
+
+// Network is the network of an address.
+func Network(ip netip.Addr) netip.Prefix {
 	bits := 64
 	if ip.Is4() {
 		bits = 24

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,20 +21,13 @@ const WebhookPath = "/webhooks/stripe/:connection"
 // webhookTime is how long taking one in may take: less than any provider waits.
 const webhookTime = 10 * time.Second
 
-// webhookLookups is how many connections are looked up at once: anyone can ask for
-// one, and the pool is for others too.
-const webhookLookups = 4
-
 // ReceiveWebhooks takes the reports of payment providers in. They come from
 // programs with a proof of their own, so nothing of the site stands before it: no
 // session, no form token. What the status says decides whether it is sent again.
-func ReceiveWebhooks(till *cashier.Cashier, log *slog.Logger) echo.HandlerFunc {
-	lookups := make(chan struct{}, webhookLookups)
+func ReceiveWebhooks(till *cashier.Cashier, networkOf func(*http.Request) netip.Prefix, log *slog.Logger) echo.HandlerFunc {
+	lookups := newWebhookLookups()
 	return func(c echo.Context) error {
-		// Not cancelled by a sender that hangs up: that would close a pooled connection.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), webhookTime)
-		defer cancel()
-		if err := lookUp(ctx, lookups, till, c.Param("connection")); err != nil {
+		if err := lookUp(c, lookups, networkOf, till); err != nil {
 			c.Response().Header().Set(echo.HeaderConnection, "close") // the body stays unread
 			return answerWebhook(c, log, err)
 		}
@@ -42,23 +36,36 @@ func ReceiveWebhooks(till *cashier.Cashier, log *slog.Logger) echo.HandlerFunc {
 		if err != nil {
 			return c.String(unreadable(err), "The body did not arrive whole, or is larger than 256 KiB.\n")
 		}
+		// A body that arrives slowly takes nothing of the time to store it.
+		ctx, cancel := webhookContext(c)
+		defer cancel()
 		return answerWebhook(c, log, till.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body))
 	}
 }
 
+// webhookContext is not cancelled by a sender that hangs up: that would close a
+// pooled database connection.
+func webhookContext(c echo.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), webhookTime)
+}
+
 // lookUp refuses a connection that does not exist.
-func lookUp(ctx context.Context, lookups chan struct{}, till *cashier.Cashier, connection string) error {
-	select {
-	case lookups <- struct{}{}:
-		defer func() { <-lookups }()
-		return till.HasConnection(ctx, connection)
-	case <-ctx.Done():
-		return ctx.Err()
+func lookUp(c echo.Context, lookups *webhookLookups, networkOf func(*http.Request) netip.Prefix, till *cashier.Cashier) error {
+	ctx, cancel := webhookContext(c)
+	defer cancel()
+	leave, err := lookups.enter(ctx, networkOf(c.Request()))
+	if err != nil {
+		return err
 	}
+	defer leave()
+	return till.HasConnection(ctx, c.Param("connection"))
 }
 
 func answerWebhook(c echo.Context, log *slog.Logger, err error) error {
 	status, said := received(err)
+	if status == http.StatusTooManyRequests {
+		c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+	}
 	if status == http.StatusInternalServerError {
 		log.Error("webhook not stored", "request", c.Response().Header().Get(echo.HeaderXRequestID), "cause", err)
 	}
@@ -85,6 +92,8 @@ func received(err error) (status int, said string) {
 		return http.StatusServiceUnavailable, "This connection has no signing secret yet, so nothing can be verified.\n"
 	case errors.As(err, &refusal) && refusal.Kind() == fault.NotFound:
 		return http.StatusNotFound, "There is no such connection.\n"
+	case fault.Is(err, fault.Overloaded):
+		return http.StatusTooManyRequests, "Too many webhooks at once from this network. Send it again later.\n"
 	default:
 		return http.StatusInternalServerError, "It could not be stored. Send it again later.\n"
 	}

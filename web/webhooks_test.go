@@ -55,7 +55,7 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	kept, err := db.App(app.Scope()).PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox"}, now)
 	noError(t, err)
 	e := echo.New()
-	e.POST(WebhookPath, ReceiveWebhooks(till, slog.New(slog.DiscardHandler)))
+	e.POST(WebhookPath, ReceiveWebhooks(till, (&Site{}).NetworkOf, slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}

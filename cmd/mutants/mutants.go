@@ -37,6 +37,11 @@ var usageMutants = []mutant{
 		pkg:     "./api", tests: "TestKeysOfOneIDInTwoApplicationsAreTwoKeys",
 	},
 	{
+		name:    "let one network hold all connections",
+		changes: []change{once("cmd/purser/connections.go", "own.open >= l.limit-len(l.open)", "own.open >= l.limit")},
+		pkg:     "./cmd/purser", tests: "TestOneNetworkCannotHoldAllConnections",
+	},
+	{
 		name:    "one application gets whole batches while others wait",
 		changes: []change{once("store/usage_queue.go", "\tif q.isShared() {", "\tif q.isShared() && q.closed {")},
 		pkg:     "./store", tests: "TestQueue",

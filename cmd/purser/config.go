@@ -193,6 +193,15 @@ func (c *config) setTrustedProxies(value string) error {
 	return nil
 }
 
+// proxyHint says that a proxy is in front and not declared. The server has no TLS of
+// its own, so behind a public https address there is always one.
+func (c *config) proxyHint() string {
+	if !strings.HasPrefix(c.baseURL, "https://") || len(c.trustedProxies) > 0 {
+		return ""
+	}
+	return "PURSER_TRUSTED_PROXY is not set: all clients behind the proxy count as one network and share its limits"
+}
+
 // setInterval reads a time such as 90m.
 func setInterval(d *time.Duration, value string, least time.Duration) error {
 	parsed, err := time.ParseDuration(value)

@@ -113,3 +113,24 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		}
 	})
 }
+
+func TestAPublicAddressWithTLSNeedsADeclaredProxy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		environ []string
+		hinted  bool
+	}{
+		"no public address":               {nil, false},
+		"a public address without TLS":    {[]string{"PURSER_BASE_URL=http://billing.example.com"}, false},
+		"TLS in front, and no proxy":      {[]string{"PURSER_BASE_URL=https://billing.example.com"}, true},
+		"TLS in front, the proxy is ours": {[]string{"PURSER_BASE_URL=https://billing.example.com", "PURSER_TRUSTED_PROXY=10.0.0.0/8"}, false},
+	} {
+		read, err := readConfig(c.environ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hint := read.proxyHint(); (hint != "") != c.hinted {
+			t.Errorf("%s: %q", name, hint)
+		}
+	}
+}

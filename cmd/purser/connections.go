@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,31 +18,52 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/web"
 )
 
 // spareFiles is how many file descriptors are left to the database, the log and
 // what the runtime opens.
 const spareFiles = 256
 
+// scanPause is how long a network without an idle connection is not searched for one
+// again: searching looks at every connection.
+const scanPause = 100 * time.Millisecond
+
 // connections is a listener with a bound on open connections. At the bound it
 // closes those that have waited longest for a request, before and between
 // requests; while every connection has a request under way, a new one waits.
+//
+// One network may have as many connections as are free, so half of them, two
+// networks a third each, and a network that holds its connections leaves room for
+// others. Beyond that its own idle ones are closed, or the new one when there is
+// none. Proxies that are trusted are exempt: they call for many networks.
 type connections struct {
 	net.Listener
-	limit int
-	log   *slog.Logger
+	limit   int
+	proxies []netip.Prefix
+	log     *slog.Logger
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
+	peers   map[netip.Prefix]*peer
 	closed  bool
 	changed chan struct{} // tells a waiting Accept that a connection closed or became idle
 	waiting atomic.Bool
+}
+
+// peer is what one network has open.
+type peer struct {
+	open int
+	// busyUntil is when it is searched for idle connections again.
+	busyUntil int64
 }
 
 // connection is one of them.
 type connection struct {
 	net.Conn
 	owner *connections
+	// network is where it comes from; nil for a trusted proxy.
+	network *netip.Prefix
 	// idleSince is since when no request is under way, in nanoseconds since the
 	// process started; 0 while there is one.
 	idleSince atomic.Int64
@@ -49,13 +71,16 @@ type connection struct {
 	serving atomic.Bool
 }
 
-func limitConnections(listener net.Listener, limit int, log *slog.Logger) *connections {
+func limitConnections(listener net.Listener, limit int, proxies []netip.Prefix, log *slog.Logger) *connections {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(limit+spareFiles) {
 		limit = max(1, int(files.Cur)-spareFiles)
 		log.Warn("connections limited by open files", "connections", limit, "files", files.Cur)
 	}
-	return &connections{Listener: listener, limit: limit, log: log, open: make(map[*connection]struct{}), changed: make(chan struct{}, 1)}
+	return &connections{
+		Listener: listener, limit: limit, proxies: proxies, log: log,
+		open: make(map[*connection]struct{}), peers: make(map[netip.Prefix]*peer), changed: make(chan struct{}, 1),
+	}
 }
 
 var processStarted = time.Now()
@@ -64,24 +89,35 @@ func sinceStart() int64 { return max(1, int64(time.Since(processStarted))) }
 
 // Accept is net.Listener's.
 func (l *connections) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	c := &connection{Conn: accepted, owner: l}
-	c.idleSince.Store(sinceStart())
-	if l.add(c) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &connection{Conn: accepted, owner: l, network: l.networkOf(accepted.RemoteAddr())}
+		c.idleSince.Store(sinceStart())
+		if l.isOverShare(c) && !l.closeIdleOf(c) {
+			_ = accepted.Close()
+			continue
+		}
+		l.admit(c)
 		return c, nil
+	}
+}
+
+// admit waits for room.
+func (l *connections) admit(c *connection) {
+	if l.add(c) {
+		return
 	}
 	// Said before the next attempt, so that no close in between goes unnoticed.
 	l.waiting.Store(true)
 	defer l.waiting.Store(false)
 	for !l.add(c) {
-		if !l.closeIdle() {
+		if !l.closeIdle(nil) {
 			<-l.changed
 		}
 	}
-	return c, nil
 }
 
 // add reports whether there was room. A closed listener takes the connection too:
@@ -93,12 +129,86 @@ func (l *connections) add(c *connection) bool {
 		return false
 	}
 	l.open[c] = struct{}{}
+	if c.network != nil {
+		own := l.peers[*c.network]
+		if own == nil {
+			own = &peer{}
+			l.peers[*c.network] = own
+		}
+		own.open++
+	}
 	return true
 }
 
-// closeIdle closes the hundredth part of the connections that is idle longest, and
-// reports whether there was one.
-func (l *connections) closeIdle() bool {
+// remove forgets a connection that is closed.
+func (l *connections) remove(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, open := l.open[c]; !open {
+		return // closed before
+	}
+	delete(l.open, c)
+	if c.network == nil {
+		return
+	}
+	if own := l.peers[*c.network]; own.open == 1 {
+		delete(l.peers, *c.network)
+	} else {
+		own.open--
+	}
+}
+
+// networkOf is the network of the other end, or nil for a trusted proxy.
+func (l *connections) networkOf(remote net.Addr) *netip.Prefix {
+	var network netip.Prefix // what cannot be read counts as one network
+	if tcp, ok := remote.(*net.TCPAddr); ok {
+		address := tcp.AddrPort().Addr().Unmap().WithZone("")
+		for _, proxy := range l.proxies {
+			if proxy.Contains(address) {
+				return nil
+			}
+		}
+		network = web.Network(address)
+	}
+	return &network
+}
+
+// isOverShare reports that the network has no connection left to open.
+func (l *connections) isOverShare(c *connection) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.network == nil || l.closed {
+		return false
+	}
+	own := l.peers[*c.network]
+	return own != nil && own.open >= l.limit-len(l.open)
+}
+
+// closeIdleOf makes room for a connection among those of its network.
+func (l *connections) closeIdleOf(c *connection) bool {
+	l.mu.Lock()
+	own := l.peers[*c.network]
+	now := sinceStart()
+	busy := own != nil && now < own.busyUntil
+	l.mu.Unlock()
+	if busy {
+		return false
+	}
+	if l.closeIdle(c.network) {
+		return true
+	}
+	l.mu.Lock()
+	if own := l.peers[*c.network]; own != nil {
+		own.busyUntil = now + int64(scanPause)
+	}
+	l.mu.Unlock()
+	l.log.Warn("connections refused: one network has its share of PURSER_MAX_CONNECTIONS", "network", c.network.String())
+	return false
+}
+
+// closeIdle closes the hundredth part of the connections that is idle longest, of
+// one network or of all, and reports whether there was one.
+func (l *connections) closeIdle(network *netip.Prefix) bool {
 	type idle struct {
 		*connection
 		since int64
@@ -106,6 +216,9 @@ func (l *connections) closeIdle() bool {
 	var found []idle
 	l.mu.Lock()
 	for c := range l.open {
+		if network != nil && (c.network == nil || *c.network != *network) {
+			continue
+		}
 		if since := c.idleSince.Load(); since > 0 {
 			found = append(found, idle{c, since})
 		}
@@ -180,9 +293,7 @@ type connectionKey struct{}
 
 // Close is net.Conn's.
 func (c *connection) Close() error {
-	c.owner.mu.Lock()
-	delete(c.owner.open, c)
-	c.owner.mu.Unlock()
+	c.owner.remove(c)
 	c.owner.notify()
 	return c.Conn.Close()
 }

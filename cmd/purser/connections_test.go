@@ -8,20 +8,25 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 )
 
-// serveBounded serves ok on a listener with a bound on connections.
-func serveBounded(t *testing.T, limit int) *connections {
+// serveBounded serves ok on a listener with a bound on connections, once the body
+// of a request has arrived.
+func serveBounded(t *testing.T, limit int, proxies ...netip.Prefix) *connections {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := limitConnections(listener, limit, slog.New(slog.DiscardHandler))
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") })}
+	l := limitConnections(listener, limit, proxies, slog.New(slog.DiscardHandler))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "ok")
+	})}
 	l.bind(server)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -53,6 +58,23 @@ func exchange(t *testing.T, c net.Conn, text string) (*http.Response, string) {
 	return response, string(body)
 }
 
+// ask exchanges one request and waits until its connection counts as idle.
+func ask(t *testing.T, l *connections, c net.Conn) (*http.Response, string) {
+	t.Helper()
+	response, body := exchange(t, c, plainRequest)
+	eventually(t, "the connection is idle", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for open := range l.open {
+			if open.RemoteAddr().String() == c.LocalAddr().String() {
+				return open.idleSince.Load() > 0
+			}
+		}
+		return false
+	})
+	return response, body
+}
+
 func dial(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.Addr().String())
@@ -61,6 +83,92 @@ func dial(t *testing.T, l net.Listener) net.Conn {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// dialFrom dials from another address of this machine: 127.0.1.1 and 127.0.2.1 are
+// two networks.
+func dialFrom(t *testing.T, l net.Listener, from string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	c, err := dialer.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// halfSent is a request whose body never arrives. The server says when it has begun
+// to wait for it.
+const halfSent = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+
+// hold sends a request whose body never arrives, and reports whether the server
+// took it.
+func hold(t *testing.T, c net.Conn) bool {
+	t.Helper()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(c, halfSent)
+	line, _ := bufio.NewReader(c).ReadString('\n')
+	return strings.Contains(line, "100")
+}
+
+func TestOneNetworkCannotHoldAllConnections(t *testing.T) {
+	t.Parallel()
+	const limit = 12
+	l := serveBounded(t, limit)
+	for i, network := range []struct {
+		from  string
+		share int
+	}{{"127.0.1.1", 6}, {"127.0.2.1", 3}, {"127.0.3.1", 2}} {
+		for range network.share {
+			if !hold(t, dialFrom(t, l, network.from)) {
+				t.Fatalf("network %d does not get its share", i)
+			}
+		}
+		if hold(t, dialFrom(t, l, network.from)) {
+			t.Fatalf("network %d gets more than is free", i)
+		}
+	}
+	for range 5 * limit { // the last connection serves one after the other
+		c := dialFrom(t, l, "127.0.4.1")
+		if _, body := ask(t, l, c); body != "ok" {
+			t.Errorf("another network is answered %q", body)
+		}
+	}
+	if open := l.count(); open > limit {
+		t.Errorf("%d connections are open", open)
+	}
+}
+
+func TestANetworkAtItsShareLosesItsOwnIdleConnections(t *testing.T) {
+	t.Parallel()
+	l := serveBounded(t, 6)
+	other := dialFrom(t, l, "127.0.2.1")
+	ask(t, l, other) // idle before all others
+	for range 20 {
+		if _, body := ask(t, l, dialFrom(t, l, "127.0.1.1")); body != "ok" {
+			t.Errorf("answered %q", body)
+		}
+	}
+	if _, body := exchange(t, other, plainRequest); body != "ok" {
+		t.Errorf("the other network is answered %q", body)
+	}
+}
+
+func TestATrustedProxyHasNoShare(t *testing.T) {
+	t.Parallel()
+	const limit = 6
+	l := serveBounded(t, limit, netip.MustParsePrefix("127.0.1.0/24"))
+	for range limit - 1 {
+		if !hold(t, dialFrom(t, l, "127.0.1.1")) {
+			t.Fatal("the proxy is refused")
+		}
+	}
+	if _, body := exchange(t, dialFrom(t, l, "127.0.2.1"), plainRequest); body != "ok" {
+		t.Errorf("another network is answered %q", body)
+	}
 }
 
 const plainRequest = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -72,7 +180,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	var idle []net.Conn
 	for range limit - 1 {
 		c := dial(t, l)
-		exchange(t, c, plainRequest)
+		ask(t, l, c)
 		idle = append(idle, c)
 	}
 	silent := dial(t, l) // sends half a header, and no more
@@ -80,7 +188,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 * limit { // each takes the place of one that waits for a request
-		if response, body := exchange(t, dial(t, l), plainRequest); response.StatusCode != http.StatusOK || body != "ok" {
+		if response, body := ask(t, l, dial(t, l)); response.StatusCode != http.StatusOK || body != "ok" {
 			t.Errorf("status %d: %s", response.StatusCode, body)
 		}
 		if open := l.count(); open > limit {

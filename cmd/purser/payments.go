@@ -71,7 +71,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 // dashboard's: it has its own limits and proofs.
 func (p *payments) mount(app *echo.Echo, server *api.Server) {
 	p.api, p.server = server, app
-	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, p.log))
+	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, server.NetworkOf, p.log))
 	app.Any(sandbox.Prefix+"*", echo.WrapHandler(detached(p.sandbox.Handler())))
 }
 

@@ -25,7 +25,7 @@ import (
 const (
 	// A client that sends or reads slower than this is not a client.
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 20 * time.Second
+	readTimeout       = 10 * time.Second
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
@@ -94,6 +94,9 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if shortage := room.Shortage(); shortage != "" {
 		log.Warn(shortage)
 	}
+	if hint := c.proxyHint(); hint != "" {
+		log.Warn(hint)
+	}
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
@@ -140,7 +143,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
 	}
-	return serveWith(ctx, limitConnections(listener, c.maxConnections, log), app, drain{c.drain, server.StartDrain}, loops, log)
+	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, server.StartDrain}, loops, log)
 }
 
 // serveWith serves while the loops run. They end after the last request, which may
@@ -170,6 +173,7 @@ func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret 
 		},
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
+		MaxBodies: max(1, c.maxConnections/2),
 		HTTPS:     strings.HasPrefix(c.baseURL, "https://"),
 		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,

@@ -1,0 +1,86 @@
+package web
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"purser/fault"
+)
+
+const (
+	// Connections are looked up before a webhook's body is read. Anyone can ask for
+	// one, so few run at once: the database connections are for others too.
+	lookupsAtOnce = 4
+	// lookupsOfNetwork is how many of one network run at once, or wait to run before
+	// those of others.
+	lookupsOfNetwork = 2
+	// lookupsPresent is how many of one network may run or wait; others are refused.
+	lookupsPresent = 128
+)
+
+// webhookLookups bounds the lookups of connections, for all networks together and
+// for each of them. Networks take turns: one that floods waits for itself.
+type webhookLookups struct {
+	running chan struct{}
+
+	mu       sync.Mutex
+	networks map[netip.Prefix]*networkLookups
+}
+
+type networkLookups struct {
+	running chan struct{}
+	present int // running or waiting
+}
+
+func newWebhookLookups() *webhookLookups {
+	return &webhookLookups{running: make(chan struct{}, lookupsAtOnce), networks: make(map[netip.Prefix]*networkLookups)}
+}
+
+// enter waits for a turn of the network, until the context ends.
+func (l *webhookLookups) enter(ctx context.Context, network netip.Prefix) (leave func(), err error) {
+	own := l.join(network)
+	if own == nil {
+		return nil, fault.New(fault.Overloaded)
+	}
+	for i, places := range []chan struct{}{own.running, l.running} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-own.running
+			}
+			l.leave(network, own)
+			return nil, fault.New(fault.Overloaded)
+		}
+	}
+	return func() {
+		<-l.running
+		<-own.running
+		l.leave(network, own)
+	}, nil
+}
+
+// join counts a lookup of the network, or returns nil when it has too many.
+func (l *webhookLookups) join(network netip.Prefix) *networkLookups {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.networks[network]
+	if own == nil {
+		own = &networkLookups{running: make(chan struct{}, lookupsOfNetwork)}
+		l.networks[network] = own
+	}
+	if own.present == lookupsPresent {
+		return nil
+	}
+	own.present++
+	return own
+}
+
+func (l *webhookLookups) leave(network netip.Prefix, own *networkLookups) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own.present--; own.present == 0 {
+		delete(l.networks, network)
+	}
+}
