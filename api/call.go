@@ -170,7 +170,7 @@ func (c *call) read(op *operation, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	c.body, err = op.readBody(body)
+	c.body, err = op.readBody(r.Header, body)
 	return err
 }
 

@@ -31,7 +31,9 @@ type operation struct {
 	params     *schema // of the path
 	query      *schema
 	body       *schema // nil when there is none
-	responses  map[int]*response
+	// idempotency is the schema of the header Idempotency-Key, for operations that take it.
+	idempotency *schema
+	responses   map[int]*response
 }
 
 // response is what an operation may answer with a status.
@@ -117,7 +119,7 @@ func (c *compiler) operation(method, path string, node input) *operation {
 	if security, isOpen := node["security"].([]any); !isOpen || len(security) > 0 {
 		op.permission = c.text(node, "x-permission", at)
 	}
-	op.params, op.query = c.parameters(node, at)
+	op.params, op.query, op.idempotency = c.parameters(node, at)
 	for _, p := range op.params.properties {
 		if !strings.Contains(path, "{"+p.name+"}") {
 			c.fail(at, "the path has no {%s}", p.name)
@@ -129,6 +131,9 @@ func (c *compiler) operation(method, path string, node input) *operation {
 	if node.Has("requestBody") {
 		op.body = c.content(expect[input](c, node, "requestBody", at), at+"/requestBody")
 	}
+	if op.idempotency != nil && (op.body == nil || op.body.property(idempotencyField) == nil) {
+		c.fail(at, "the body has no field for the header %s", idempotencyHeader)
+	}
 	for status, answer := range expect[input](c, node, "responses", at) {
 		answer, _ := answer.(input)
 		op.responses[c.status(status, at)] = c.response(answer, at+"/"+status)
@@ -137,8 +142,8 @@ func (c *compiler) operation(method, path string, node input) *operation {
 }
 
 // parameters makes one closed object of the path's parameters, and one of the
-// query's, so that they are checked as a body is.
-func (c *compiler) parameters(node input, at string) (path, query *schema) {
+// query's, so that they are checked as a body is. Of headers it knows one.
+func (c *compiler) parameters(node input, at string) (path, query, idempotency *schema) {
 	path = &schema{types: kindObject, member: "parameter"}
 	query = &schema{types: kindObject, member: "parameter"}
 	for _, parameter := range c.objects(node, "parameters", at) {
@@ -149,13 +154,18 @@ func (c *compiler) parameters(node input, at string) (path, query *schema) {
 			path.properties = append(path.properties, p)
 		case "query":
 			query.properties = append(query.properties, p)
+		case "header":
+			if p.name != idempotencyHeader || p.required {
+				c.fail(at, "the header %s is not read", p.name)
+			}
+			idempotency = p.schema
 		default:
 			c.fail(at, "a parameter in %s is not read", place)
 		}
 	}
 	c.settle(path, at)
 	c.settle(query, at)
-	return path, query
+	return path, query, idempotency
 }
 
 // named reads a parameter or a header.

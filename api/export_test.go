@@ -20,6 +20,8 @@ type Operation struct {
 	Permission string
 	Fields     []string // of the body; none when there is no body
 	Query      []string
+	// IdempotencyKey reports that the header of that name is taken.
+	IdempotencyKey bool
 }
 
 var contractDocument = sync.OnceValues(loadDocument)
@@ -32,7 +34,7 @@ func Operations() ([]Operation, error) {
 	}
 	var list []Operation
 	for _, op := range doc.operations {
-		list = append(list, Operation{op.id, op.method, op.path, op.permission, op.body.names(), op.query.names()})
+		list = append(list, Operation{op.id, op.method, op.path, op.permission, op.body.names(), op.query.names(), op.idempotency != nil})
 	}
 	return list, nil
 }
@@ -138,7 +140,7 @@ func (s *Server) ReadUsage(body []byte) error {
 	if op == nil {
 		return fmt.Errorf("there is no POST /v1/events")
 	}
-	_, err := op.readBody(body)
+	_, err := op.readBody(nil, body)
 	return err
 }
 

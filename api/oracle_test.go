@@ -302,7 +302,7 @@ func BenchmarkReadUsage(b *testing.B) {
 	op := loaded(b).named(b, "trackUsage")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := op.readBody(usage); err != nil {
+		if _, err := op.readBody(nil, usage); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,16 +14,51 @@ import (
 
 // readBody gives the fields of a JSON body, checked, with their defaults. Hand it
 // what was read of a body up to one byte past maxBody: that byte makes it a 413.
-func (op *operation) readBody(body []byte) (input, error) {
+func (op *operation) readBody(header http.Header, body []byte) (input, error) {
 	object, err := decodeBody(body)
 	if err != nil {
 		return nil, err
+	}
+	if op.idempotency != nil {
+		if err := op.readIdempotencyKey(header, object); err != nil {
+			return nil, err
+		}
 	}
 	if v := op.body.check(object); v != nil {
 		return nil, v.fault("The body")
 	}
 	op.body.fill(object)
 	return object, nil
+}
+
+// Both name a request for its retries, and either is enough.
+const (
+	idempotencyHeader = "Idempotency-Key"
+	idempotencyField  = "idempotencyKey"
+)
+
+// readIdempotencyKey puts the header into the body's field. A request that gives
+// two different keys is refused: a retry could then be carried out twice.
+func (op *operation) readIdempotencyKey(header http.Header, object input) error {
+	values := header[idempotencyHeader]
+	if len(values) == 0 {
+		return nil
+	}
+	if len(values) > 1 {
+		return invalid("The header %s is given twice.", idempotencyHeader)
+	}
+	value, v := op.idempotency.read(values[0])
+	if v == nil {
+		v = op.idempotency.check(value)
+	}
+	if v != nil {
+		return v.under(idempotencyHeader).fault("")
+	}
+	if given, ok := object[idempotencyField]; ok && given != value {
+		return invalid("The header %s differs from %s in the body. Send one of them, or the same in both.", idempotencyHeader, idempotencyField)
+	}
+	object[idempotencyField] = value
+	return nil
 }
 
 // readQuery gives the parameters of a raw query, checked, with their defaults.

@@ -37,6 +37,11 @@ var usageMutants = []mutant{
 		pkg:     "./api", tests: "TestKeysOfOneIDInTwoApplicationsAreTwoKeys",
 	},
 	{
+		name:    "let two idempotency keys that differ pass",
+		changes: []change{once("api/validate.go", "if given, ok := object[idempotencyField]; ok && given != value {", "if given, ok := object[idempotencyField]; ok && given == nil {")},
+		pkg:     "./api", tests: "TestIdempotencyKeyHeader",
+	},
+	{
 		name:    "let one network hold all connections",
 		changes: []change{once("cmd/purser/connections.go", "own.open >= l.limit-len(l.open)", "own.open >= l.limit")},
 		pkg:     "./cmd/purser", tests: "TestOneNetworkCannotHoldAllConnections",
