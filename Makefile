@@ -103,6 +103,10 @@ test-others:
 chaos: postgres ## Attack a server and measure memory, fairness and latency; on an idle machine
 	$(GO) test -tags chaos -count=1 -timeout 30m -vet=off -p 1 -v -run '^TestChaos' ./store ./cmd/purser
 
+.PHONY: attack
+attack: postgres ## Attack a server as a stranger and measure memory, latency and server errors; on an idle machine
+	$(GO) test -tags chaos -count=1 -timeout 60m -vet=off -p 1 -v -run '^(TestAttack.*|TestChaosHalfSentBodies|TestChaosLogins)$$' ./cmd/purser
+
 .PHONY: race
 race: postgres chromium ## Test everything under the race detector, for a quarter of an hour
 	$(GO) test -count=1 -timeout 80m -race ./...

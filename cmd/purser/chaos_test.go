@@ -43,7 +43,7 @@ func startChaos(t *testing.T, settings ...string) chaosServer {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	p := product{database: storetest.FreshURL(t)}
+	p := product{database: storetest.FreshURL(t), log: new(safeBuffer)}
 	p.environ = append([]string{
 		"DATABASE_URL=" + p.database, "PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey),
 		"PURSER_DATA=" + filepath.Join(t.TempDir(), "data"), "PURSER_DRAIN=0s",
@@ -54,6 +54,7 @@ func startChaos(t *testing.T, settings ...string) chaosServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	command.Stderr = p.log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,13 +62,11 @@ func startChaos(t *testing.T, settings ...string) chaosServer {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		_ = command.Wait()
 	})
-	greeting, err := readGreeting(stdout)
-	if err != nil {
+	if p.greeting, err = readGreeting(stdout); err != nil {
 		t.Fatal(err)
 	}
 	go io.Copy(io.Discard, stdout)
-	_, rest, _ := strings.Cut(greeting, "Open ")
-	p.base, _, _ = strings.Cut(rest, " ")
+	p.base = addressIn(p.greeting)
 	return chaosServer{p, command.Process}
 }
 
@@ -359,10 +358,16 @@ func (s chaosServer) use(ctx context.Context, client *http.Client, key, id strin
 // measure sends 100 uses a second and gives their p99, and how many failed.
 func (s chaosServer) measure(t *testing.T, key string, period time.Duration) (p99 time.Duration, refused int64) {
 	t.Helper()
+	took, failed := s.sample(t, key, period)
+	return took[len(took)*99/100], failed
+}
+
+// sample sends 100 uses a second and gives their times, sorted, and how many failed.
+func (s chaosServer) sample(t *testing.T, key string, period time.Duration) (took []time.Duration, failures int64) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
 	var mu sync.Mutex
-	var took []time.Duration
 	var all sync.WaitGroup
 	var failed atomic.Int64
 	run := strconv.FormatInt(time.Now().UnixNano(), 36)
@@ -383,5 +388,5 @@ func (s chaosServer) measure(t *testing.T, key string, period time.Duration) (p9
 	}
 	all.Wait()
 	slices.Sort(took)
-	return took[len(took)*99/100], failed.Load()
+	return took, failed.Load()
 }
