@@ -148,7 +148,7 @@ var nested = []struct {
 // exampleBody is a body that the document shows.
 func exampleBody(t testing.TB, op *operation) string {
 	t.Helper()
-	_, root, err := parseDocument()
+	_, root, err := parseDocument("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,11 +51,12 @@ func (c *compiler) schema(node input, at string) *schema {
 	return s
 }
 
-// reference starts from a copy of what is referred to. Only annotations and a
-// default may stand beside it: anything else would have to be checked twice.
+// reference starts from a copy of what is referred to. Only annotations may stand
+// beside it: anything else would have to be checked twice, and generators of clients
+// overlook it, or take a default for a field that is always there.
 func (c *compiler) reference(node input, at string) *schema {
 	for keyword := range node {
-		if !slices.Contains([]string{"$ref", "description", "default"}, keyword) {
+		if !slices.Contains([]string{"$ref", "description"}, keyword) {
 			c.fail(at, "%s cannot stand beside $ref", keyword)
 		}
 	}
@@ -94,7 +95,7 @@ func (c *compiler) resolve(node input, at string) input {
 
 func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 	switch keyword {
-	case "$ref", "title", "description", "examples":
+	case "$ref", "title", "description", "examples", "x-go-type":
 	case "x-rule": // read beside pattern
 	case "required":
 		if !node.Has("properties") {
@@ -102,9 +103,9 @@ func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 		}
 	case "type":
 		s.types = c.types(node["type"], at)
-	case "anyOf":
+	case "oneOf":
 		for i, alternative := range c.objects(node, keyword, at) {
-			s.anyOf = append(s.anyOf, c.schema(alternative, fmt.Sprintf("%s/anyOf/%d", at, i)))
+			s.oneOf = append(s.oneOf, c.schema(alternative, fmt.Sprintf("%s/oneOf/%d", at, i)))
 		}
 	case "properties":
 		s.properties = c.properties(node, at)
@@ -145,8 +146,15 @@ func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 
 // settle checks what needs all keywords at once.
 func (c *compiler) settle(s *schema, at string) {
-	if (s.types == 0) == (s.anyOf == nil) {
-		c.fail(at, "there is neither a type nor anyOf, or both")
+	if (s.types == 0) == (s.oneOf == nil) {
+		c.fail(at, "there is neither a type nor oneOf, or both")
+	}
+	var kinds kinds
+	for _, alternative := range s.oneOf {
+		if alternative.types&kinds != 0 {
+			c.fail(at, "two of oneOf have a type in common")
+		}
+		kinds |= alternative.types
 	}
 	if s.enum != nil && s.types != kindString {
 		c.fail(at, "an enum is for strings alone")
@@ -220,7 +228,7 @@ func (c *compiler) pattern(node input, at string) *regexp.Regexp {
 func (c *compiler) format(s *schema, node input, at string) {
 	switch format := c.text(node, "format", at); format {
 	case "int64": // what every integer is read as
-	case "uri":
+	case "uri", "web-address": // the latter with braces, which the library takes for both
 		s.uri = true
 		if !node.Has("pattern") {
 			s.rule = "a whole address, with its scheme"

@@ -19,6 +19,8 @@ var openapiYAML []byte
 // document is openapi.yaml, ready to serve and to check requests with.
 type document struct {
 	json       []byte
+	gzip       []byte // the same, compressed
+	etag       string
 	operations []*operation // sorted by path and method
 }
 
@@ -34,6 +36,7 @@ type operation struct {
 	// idempotency is the schema of the header Idempotency-Key, for operations that take it.
 	idempotency *schema
 	responses   map[int]*response
+	errors      []string // the codes of its refusals
 }
 
 // response is what an operation may answer with a status.
@@ -44,13 +47,13 @@ type response struct {
 
 // loadDocument reads and compiles the document. It is called once, at the start;
 // an error is a mistake in openapi.yaml.
-func loadDocument() (*document, error) {
-	encoded, root, err := parseDocument()
+func loadDocument(baseURL string) (*document, error) {
+	encoded, root, err := parseDocument(baseURL)
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	c := newCompiler(root)
-	doc := &document{json: encoded}
+	doc := &document{json: encoded, gzip: compress(encoded), etag: etagOf(encoded)}
 	paths := expect[input](c, root, "paths", "document")
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		methods := expect[input](c, paths, path, "paths")
@@ -68,7 +71,7 @@ func loadDocument() (*document, error) {
 // Document gives the OpenAPI document as it is served, for whoever shows it to
 // people.
 func Document() ([]byte, error) {
-	encoded, _, err := parseDocument()
+	encoded, _, err := parseDocument("")
 	return encoded, err
 }
 
@@ -83,8 +86,9 @@ func (d *document) operation(method, path string) *operation {
 	return nil
 }
 
-// parseDocument gives the document as compact JSON and as a tree.
-func parseDocument() ([]byte, input, error) {
+// parseDocument gives the document, expanded for the server's address, as compact
+// JSON and as a tree.
+func parseDocument(baseURL string) ([]byte, input, error) {
 	encoded, err := yaml.YAMLToJSON(openapiYAML)
 	if err != nil {
 		return nil, nil, err
@@ -93,15 +97,27 @@ func parseDocument() ([]byte, input, error) {
 	if err := compact.Compact(); err != nil {
 		return nil, nil, err
 	}
-	root, err := decodeJSON(compact)
+	root, err := decodeTree(compact)
 	if err != nil {
 		return nil, nil, err
 	}
+	if encoded, err = expandDocument(compact, root, baseURL); err != nil {
+		return nil, nil, err
+	}
+	root, err = decodeTree(encoded)
+	return encoded, root, err
+}
+
+func decodeTree(encoded []byte) (input, error) {
+	root, err := decodeJSON(encoded)
+	if err != nil {
+		return nil, err
+	}
 	tree, ok := root.(input)
 	if !ok {
-		return nil, nil, errors.New("not an object")
+		return nil, errors.New("not an object")
 	}
-	return compact, tree, nil
+	return tree, nil
 }
 
 func (c *compiler) operation(method, path string, node input) *operation {
@@ -112,6 +128,7 @@ func (c *compiler) operation(method, path string, node input) *operation {
 		responses: map[int]*response{},
 	}
 	at := op.id
+	op.errors = c.texts(node, "x-errors", at)
 	// Anything else beside the methods, such as shared parameters, is not read.
 	if !slices.Contains([]string{"get", "post", "patch"}, method) {
 		c.fail(at, "%s is not read", method)

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ type Operation struct {
 	IdempotencyKey bool
 }
 
-var contractDocument = sync.OnceValues(loadDocument)
+var contractDocument = sync.OnceValues(func() (*document, error) { return loadDocument("") })
 
 // Operations lists what the document describes.
 func Operations() ([]Operation, error) {
@@ -73,7 +74,17 @@ func CheckResponse(method, path string, status int, header http.Header, body []b
 	if op == nil {
 		op = unrouted
 	}
-	return doc.checkResponse(op, status, header, body)
+	if err := doc.checkResponse(op, status, header, body); err != nil || status < http.StatusBadRequest {
+		return err
+	}
+	refusal, err := decodeBody(body)
+	if err != nil {
+		return err
+	}
+	if code := refusal.Text("error"); !slices.Contains(op.errors, code) {
+		return fmt.Errorf("%s does not list the code %s", op.id, code)
+	}
+	return nil
 }
 
 // unroutedOperation stands where there is no operation. It is made once: each
@@ -83,7 +94,7 @@ var unroutedOperation = sync.OnceValues(func() (*operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	nothing := &operation{id: "what is not routed", responses: map[int]*response{}}
+	nothing := &operation{id: "what is not routed", responses: map[int]*response{}, errors: []string{"not_found", "method_not_allowed"}}
 	for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
 		if nothing.responses[status], err = doc.unroutedResponse(status); err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 // beside it, and both must agree.
 type schema struct {
 	types kinds
-	anyOf []*schema // alternatives; nothing else is set beside them
+	oneOf []*schema // alternatives; nothing else is set beside them
 
 	properties    []property // the required ones first, in the order of the document
 	open          bool       // unknown properties are allowed
@@ -91,7 +91,7 @@ func (v *violation) under(segment string) *violation {
 // check gives the first rule that the value breaks, or nil. It allocates only
 // for a violation.
 func (s *schema) check(value any) *violation {
-	if s.anyOf != nil {
+	if s.oneOf != nil {
 		return s.checkAlternatives(value)
 	}
 	if kindOf(value)&s.types == 0 {
@@ -153,7 +153,7 @@ func (k kinds) String() string {
 
 func (s *schema) checkAlternatives(value any) *violation {
 	var first *violation
-	for _, alternative := range s.anyOf {
+	for _, alternative := range s.oneOf {
 		v := alternative.check(value)
 		if v == nil {
 			return nil

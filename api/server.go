@@ -56,6 +56,8 @@ type Options struct {
 	// fewer than connections, so that bodies that never arrive leave some to others.
 	// At most 2048, which it is when zero.
 	MaxBodies int
+	// BaseURL is the public address, for the served document; "/" when empty.
+	BaseURL string
 	// HTTPS reports that callers reach the server over TLS, which a proxy may end.
 	HTTPS bool
 	// NetworkOf is where a request comes from. All come from one network when nil.
@@ -95,7 +97,7 @@ type Server struct {
 
 // New reads the document and prepares the server.
 func New(o Options) (*Server, error) {
-	doc, err := loadDocument()
+	doc, err := loadDocument(o.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +171,6 @@ func methodsOf(method string) []string {
 		return []string{method, http.MethodHead}
 	}
 	return []string{method}
-}
-
-func (s *Server) getOpenapi(ec echo.Context) error {
-	return ec.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.document.json)
 }
 
 func (s *Server) healthz(ec echo.Context) error {

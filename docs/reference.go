@@ -42,7 +42,7 @@ type Operation struct {
 // Field is a parameter or a member of a body.
 type Field struct {
 	Name        string
-	In          string // path or query, for parameters
+	In          string // path, query or header, for parameters
 	Type        string // such as "string" or "list of objects"
 	Required    bool
 	Default     string   // JSON; empty when there is none

@@ -11,8 +11,8 @@ import (
 func (r *referenceReader) fields(schema tree) []Field {
 	schema = r.resolve(schema)
 	switch {
-	case schema.has("anyOf"): // ours are a thing or null
-		return r.fields(asTree(schema.list("anyOf")[0]))
+	case schema.has("oneOf"): // ours are an object or null
+		return r.fields(asTree(schema.list("oneOf")[0]))
 	case schema.has("items"):
 		return r.fields(schema.object("items"))
 	}

@@ -174,6 +174,7 @@ func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret 
 		CursorKey: secret.derive("cursors"),
 		RateLimit: c.rateLimit,
 		MaxBodies: max(1, c.maxConnections/2),
+		BaseURL:   c.baseURL,
 		HTTPS:     strings.HasPrefix(c.baseURL, "https://"),
 		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"purser/fault"
+	"purser/tenancy"
+)
+
+func expanded(t testing.TB, baseURL string) input {
+	t.Helper()
+	_, root, err := parseDocument(baseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func texts[T ~string](list []T) (all []any) {
+	for _, each := range list {
+		all = append(all, string(each))
+	}
+	return all
+}
+
+func TestTheDocumentListsEveryErrorCode(t *testing.T) {
+	t.Parallel()
+	root := expanded(t, "")
+	if got := root.Object("components").Object("schemas").Object("ErrorCode")["enum"]; !slices.Equal(got.([]any), texts(fault.Codes())) {
+		t.Errorf("ErrorCode is %v", got)
+	}
+	c := newCompiler(root)
+	listed := map[string]bool{"method_not_allowed": true}
+	for path, methods := range root.Object("paths") {
+		for method, node := range methods.(input) {
+			node := node.(input)
+			at := node.Text("operationId")
+			var shown []string
+			for status, response := range node.Object("responses") {
+				number, _ := strconv.Atoi(status)
+				if number < 400 {
+					continue
+				}
+				examples := c.resolve(response.(input), at).Object("content").Object("application/json").Object("examples")
+				for code, example := range examples {
+					want := input{"error": code, "message": fault.New(fault.Code(code)).Message}
+					if value := example.(input).Object("value"); !maps.Equal(value, want) || statusOf(code) != number {
+						t.Errorf("%s %s %s: the example of %d is %v", at, method, path, number, value)
+					}
+					shown = append(shown, code)
+					listed[code] = true
+				}
+			}
+			slices.Sort(shown)
+			if !slices.Equal(texts(shown), node["x-errors"].([]any)) {
+				t.Errorf("%s: x-errors is %v, and the examples are %v", at, node["x-errors"], shown)
+			}
+		}
+	}
+	// What only people meet, on pages.
+	pages := []fault.Code{fault.PermissionNotHeld, fault.APIKeyNotFound, fault.LastOwner, fault.APIKeyNotRotatable, fault.ProviderInUse}
+	for _, code := range fault.Codes() {
+		if listed[string(code)] == slices.Contains(pages, code) {
+			t.Errorf("%s: an operation lists it: %t", code, listed[string(code)])
+		}
+	}
+	if err := c.err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func statusOf(code string) int { return status[fault.New(fault.Code(code)).Kind()] }
+
+func TestAWrongListOfErrorsIsFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ operation, complaint string }{
+		"an unknown code":          {`{"x-errors":["nonsense"],"responses":{}}`, `"nonsense" is not in the catalogue`},
+		"no list":                  {`{"responses":{}}`, "x-errors is missing"},
+		"a code without a status":  {`{"x-errors":["plan_not_found"],"responses":{}}`, "plan_not_found has a status that is not described"},
+		"a status without a code":  {`{"x-errors":[],"responses":{"409":{"$ref":"#/components/responses/Conflict"}}}`, "no code is given for 409"},
+		"a code of another status": {`{"x-errors":["plan_not_found"],"responses":{"409":{"$ref":"#/components/responses/Conflict"}}}`, "plan_not_found has a status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := []byte(`{"paths":{"/a":{"get":` + c.operation + `}},"components":{"responses":{"Conflict":{"x-errors":[],"content":{"application/json":{}}}},"schemas":{"ErrorCode":{}}}}`)
+			root, err := decodeTree(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := expandDocument(text, root, ""); err == nil || !strings.Contains(err.Error(), c.complaint) {
+				t.Errorf("the complaint is %v, want %q", err, c.complaint)
+			}
+		})
+	}
+}
+
+// TestGeneratorsReadTheDocumentRight holds the rules by which openapi-typescript,
+// oapi-codegen and hey-api make clients that compile: `make clients` runs them.
+func TestGeneratorsReadTheDocumentRight(t *testing.T) {
+	t.Parallel()
+	root := expanded(t, "")
+	schemas := root.Object("components").Object("schemas")
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		switch node := node.(type) {
+		case []any:
+			for i, item := range node {
+				walk(fmt.Sprintf("%s/%d", at, i), item)
+			}
+		case input:
+			if node.Has("$ref") && node.Has("default") {
+				t.Errorf("%s: a default beside a reference makes the field required", at)
+			}
+			for name, property := range node.Object("properties") {
+				if property.(input).Has("default") {
+					t.Errorf("%s/%s: a default in a property makes the field required", at, name)
+				}
+			}
+			for name, member := range node {
+				if name != "example" && name != "examples" {
+					walk(at+"/"+name, member)
+				}
+			}
+		}
+	}
+	walk("", schemas)
+	for path, methods := range root.Object("paths") {
+		for method, node := range methods.(input) {
+			node := node.(input)
+			for status, response := range node.Object("responses") {
+				schema := response.(input).Object("content").Object("application/json").Object("schema")
+				whole := newCompiler(root).schema(input{"$ref": schema["$ref"]}, path)
+				if schema.Has("$ref") && whole.oneOf != nil && !newCompiler(root).resolve(schema, path).Has("x-go-type") {
+					t.Errorf("%s %s %s: null becomes an empty struct without x-go-type", method, path, status)
+				}
+				if schema.Has("oneOf") {
+					t.Errorf("%s %s %s: null needs a schema with a name", method, path, status)
+				}
+			}
+		}
+	}
+	for name, schema := range schemas {
+		if schema := schema.(input); strings.HasSuffix(name, "Address") && schema.Text("format") == "uri" {
+			t.Errorf("%s: an address with a placeholder is no URI", name)
+		}
+	}
+	address := newCompiler(root).schema(schemas.Object("WebAddress"), "WebAddress")
+	if v := address.check("https://shop.test/thanks?session={CHECKOUT_SESSION_ID}"); v != nil {
+		t.Errorf("a placeholder is refused: it %s", v.broken)
+	}
+	var names []string
+	for p := range tenancy.APIPermissions().Each() {
+		names = append(names, p.String())
+	}
+	if got := schemas.Object("Permission")["enum"].([]any); !slices.Equal(got, texts(names)) {
+		t.Errorf("Permission is %v, want %v", got, names)
+	}
+}
