@@ -37,6 +37,9 @@ endif
 # own, whose dependencies are none of ours.
 FIDELITY := billing/sandbox/fidelity
 
+# Holds the OpenAPI document to generators of clients: a module of its own too.
+CLIENTS := api/clients
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -106,6 +109,17 @@ chaos: postgres ## Attack a server and measure memory, fairness and latency; on 
 .PHONY: attack
 attack: postgres ## Attack a server as a stranger and measure memory, latency and server errors; on an idle machine
 	$(GO) test -tags chaos -count=1 -timeout 60m -vet=off -p 1 -v -run '^(TestAttack.*|TestChaosHalfSentBodies|TestChaosLogins)$$' ./cmd/purser
+
+# The generators come from their registries. `make test` holds the same rules by the
+# document's structure.
+.PHONY: clients
+clients: node ## Generate clients from the OpenAPI document with three generators and compile them
+	@mkdir -p bin/clients
+	cd $(CLIENTS) && $(GO) run . > "$(CURDIR)/bin/clients/openapi.json"
+	cd $(CLIENTS) && $(GO) tool oapi-codegen -generate types,client -package golang -o golang/purser.gen.go "$(CURDIR)/bin/clients/openapi.json"
+	cd $(CLIENTS) && $(GO) test -count=1 ./...
+	cd $(CLIENTS)/typescript && npm ci --no-audit --no-fund && npm run --silent generate && npm run --silent check
+	@echo "clients: oapi-codegen, openapi-typescript and hey-api compile"
 
 .PHONY: race
 race: postgres chromium ## Test everything under the race detector, for a quarter of an hour
@@ -200,3 +214,12 @@ chromium:
 	fi; \
 	echo "Installing Chromium…"; \
 	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_chromium)'
+
+.PHONY: node
+node:
+	@if command -v npm >/dev/null; then exit 0; fi; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm; \
+	else \
+		echo "The generators of TypeScript clients need Node.js 20 or later with npm: install it with your package manager." >&2; exit 1; \
+	fi
