@@ -30,15 +30,19 @@ func (p *passwords) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case p.queue <- struct{}{}:
 	default:
-		return nil, fault.Newf(fault.Overloaded, "Too many people sign in at this moment. Try again in a few seconds.")
+		return nil, tooManyChecks()
 	}
 	select {
 	case p.running <- struct{}{}:
 		return func() { <-p.running; <-p.queue }, nil
 	case <-ctx.Done():
 		<-p.queue
-		return nil, ctx.Err()
+		return nil, tooManyChecks()
 	}
+}
+
+func tooManyChecks() error {
+	return fault.Newf(fault.Overloaded, "Too many people sign in at this moment. Try again in a few seconds.")
 }
 
 // hash makes what is kept of a password.

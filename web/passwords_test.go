@@ -1,0 +1,25 @@
+package web
+
+import (
+	"context"
+	"testing"
+
+	"purser/fault"
+)
+
+func TestAPasswordCheckThatWaitedInVainIsNoServerError(t *testing.T) {
+	t.Parallel()
+	p := newPasswords()
+	for range checkingAtOnce {
+		leave, err := p.enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := p.check(over, "a password", "any"); !fault.Is(err, fault.Overloaded) {
+		t.Errorf("it is told %v", err)
+	}
+}
