@@ -69,7 +69,7 @@ func (s *Server) authenticate(c *call) (err error) {
 // audited is the application for changes that are recorded in its organization's audit
 // log, with the key as the actor. Usage is not: each event is an entry of its own.
 func (s *Server) audited(c *call) store.App {
-	by := audit.Actor{Name: "API key " + c.key.Name + " (" + c.keyID.Format(ids.APIKey) + ")", RequestID: c.id, At: c.now - c.ahead}
+	by := audit.Actor{Name: audit.Keys + c.key.Name + " (" + c.keyID.Format(ids.APIKey) + ")", RequestID: c.id, At: c.now - c.ahead}
 	if network := s.networkOf(c.request); network.IsValid() {
 		by.Address = network.String()
 	}

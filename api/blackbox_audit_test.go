@@ -51,6 +51,10 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 			t.Errorf("%s is by %+v", e.Action, e.Actor)
 		}
 	}
+	byKeys, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(t.Context(), store.AuditPage{Actor: audit.Keys, Limit: 100})
+	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
+		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
+	}
 	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create"
 	if got := strings.Join(actions, " "); got != want {
 		t.Errorf("the log has %s, want %s", got, want)
@@ -67,7 +71,7 @@ func TestFailedRequestsSayWhomTheyConcern(t *testing.T) {
 	tn.feature("chat", "gold", nil)
 	identity := newHolder()
 	tn.use(identity, "chat", nil).refused("insufficient_balance")
-	tn.get(walletPath("nobody-" + identity)).refused("wallet_not_found")
+	tn.get(walletPath("missing-" + identity)).refused("wallet_not_found")
 	revoked := tn.newKey(keys.Spec{Preset: keys.Setup})
 	tn.revoke(revoked)
 	tn.with(revoked.secret).post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}).is(401)
@@ -82,7 +86,7 @@ func TestFailedRequestsSayWhomTheyConcern(t *testing.T) {
 	if got := list[1]; got.Identity != identity || got.Feature != "chat" || got.Code != "insufficient_balance" {
 		t.Errorf("the refused use is %+v", got)
 	}
-	if got := list[0]; got.Identity != "nobody-"+identity || got.Feature != "" {
+	if got := list[0]; got.Identity != "missing-"+identity || got.Feature != "" {
 		t.Errorf("the missing wallet is %+v", got)
 	}
 }

@@ -91,7 +91,7 @@ func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d au
 type AuditPage struct {
 	Before int64  // a number; zero asks for the newest
 	Action string // the beginning of an action, such as "key."
-	Actor  string // the whole name of who acted
+	Actor  string // the whole name of who acted; audit.Keys for all API keys
 	Limit  int
 }
 
@@ -103,8 +103,8 @@ func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, mor
 	rows, err := o.store.pool.Query(ctx, `
 		SELECT `+auditColumns+`
 		FROM audit_entries
-		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4)
-		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1)
+		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
+		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1, audit.Keys)
 	if err != nil {
 		return nil, false, fmt.Errorf("store: audit log: %w", err)
 	}

@@ -61,6 +61,7 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 // organization that is not one's own before what one may do in it.
 func (v *visit) answer(r route) (answer, error) {
 	if err := v.site.crossOrigin.Check(v.request()); err != nil {
+		v.site.log.Warn("request of another site refused", "request", v.requestID(), "address", v.bearer.address, "route", r.method+" "+r.path)
 		return answer{}, fault.Newf(fault.PermissionDenied, "The request came from another site. Nothing was done with it.")
 	}
 	if v.isSignedIn() || r.method != http.MethodGet {
@@ -76,6 +77,9 @@ func (v *visit) answer(r route) (answer, error) {
 			return v.lead("/account/factor"), nil
 		case fault.Is(err, fault.PermissionDenied):
 			v.logAccount("access refused", v.user.ID, "route", r.method+" "+r.path, "needs", r.need.String(), "organization", v.org.ID.Format(ids.Organization))
+		case fault.Is(err, fault.PathNotFound):
+			// An organization or application that is not there, or not this user's.
+			v.logAccount("access refused", v.bearer.userID, "route", r.method+" "+r.path, "needs", anyMember.String())
 		}
 		return answer{}, err
 	}
@@ -166,6 +170,7 @@ func (v *visit) checkFormToken() error {
 	}
 	want := v.formToken()
 	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(formTokenField)), []byte(want)) != 1 {
+		v.logAccount("form without its session's token refused", v.user.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was done. Go back, reload it, and send it again.")
 	}
 	return nil

@@ -167,14 +167,14 @@ func TestRefusedSignInsSayWhoseAccount(t *testing.T) {
 	b := r.join(t, tenancy.Support)
 	b.withPassword(t)
 	r.browser().login(t, b.user.Email, "wrong")
-	r.browser().login(t, "nobody@example.com", "wrong")
+	r.browser().login(t, "stranger@example.com", "wrong")
 	got := log.String()
 	for _, want := range []string{`"user":"` + b.user.ID.Format(ids.User) + `"`, `"user":"unknown"`, `"reason":"wrong password"`, `"step":"password"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "nobody@example.com") {
+	if strings.Contains(got, "stranger@example.com") {
 		t.Error("the log holds what was typed")
 	}
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -208,6 +210,27 @@ func TestPasswordsAreNotMadeOfNamesAround(t *testing.T) {
 		got := b.post(t, "/account/password", url.Values{"current": {password}, "password": {bad}})
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "Choose another") {
 			t.Errorf("%s: status %d", bad, got.status)
+		}
+	}
+}
+
+func TestRefusedAccessIsLogged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var log bytes.Buffer
+	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	support, stranger := r.join(t, tenancy.Support), newRig(t).org
+	support.get(t, r.orgPath("members"))
+	support.get(t, "/o/"+stranger.Slug+"/members")
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("the log is %s", log.String())
+	}
+	for i, want := range []string{tenancy.MembersRead.String(), anyMember.String()} {
+		for _, part := range []string{"access refused", support.user.ID.Format(ids.User), "GET /o/{org}/members", want} {
+			if !strings.Contains(lines[i], part) {
+				t.Errorf("%q is missing in %s", part, lines[i])
+			}
 		}
 	}
 }

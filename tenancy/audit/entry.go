@@ -18,6 +18,9 @@ type Actor struct {
 	At        int64
 }
 
+// Keys is how the names of API keys as actors begin. No address of an account does.
+const Keys = "API key "
+
 // IsZero reports work that is not recorded: usage, and what the server does by itself.
 func (a Actor) IsZero() bool { return a == Actor{} }
 
