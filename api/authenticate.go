@@ -6,8 +6,11 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"purser/ids"
 	"purser/keys"
+	"purser/store"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 const (
@@ -61,6 +64,16 @@ func (s *Server) authenticate(c *call) (err error) {
 		return err
 	}
 	return c.key.Permissions.Require(c.route.permission)
+}
+
+// audited is the application for changes that are recorded in its organization's audit
+// log, with the key as the actor. Usage is not: each event is an entry of its own.
+func (s *Server) audited(c *call) store.App {
+	by := audit.Actor{Name: audit.Keys + c.key.Name + " (" + c.keyID.Format(ids.APIKey) + ")", RequestID: c.id, At: c.now - c.ahead}
+	if network := s.networkOf(c.request); network.IsValid() {
+		by.Address = network.String()
+	}
+	return s.store.App(c.scope).By(by)
 }
 
 func (c *call) keyName() keyName { return keyName{c.scope.AppID, c.keyID} }

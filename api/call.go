@@ -23,9 +23,11 @@ type call struct {
 	ctx      context.Context
 	id       ids.ID // of the request
 	route    route
+	request  *http.Request
 	keyID    ids.ID
 	key      keys.APIKey
 	presumed bool          // the key is as it was a moment ago
+	admitted bool          // the key works, whatever it may do
 	scope    tenancy.Scope // the key's, and nothing else's
 	path     map[string]string
 	query    input
@@ -41,7 +43,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		request := ec.Request()
 		ctx, cancel := detach(request.Context(), r.timeout())
 		defer cancel()
-		c := &call{ctx: ctx, route: r, id: requestOf(ec)}
+		c := &call{ctx: ctx, route: r, request: request, id: requestOf(ec)}
 		ec.Set(callKey, c)
 		var err error
 		if c.path, err = pathParameters(ec); err != nil {
@@ -125,11 +127,13 @@ func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) 
 	if c.route.batched {
 		admit = s.presume
 	}
-	if err := admit(c); err != nil {
+	err := admit(c)
+	c.admitted = err == nil || fault.Is(err, fault.PermissionDenied)
+	if err != nil {
 		return reply{}, err
 	}
 	begun := sinceStart()
-	err := c.read(op, r)
+	err = c.read(op, r)
 	if took := sinceStart() - begun; took > slowBody {
 		cancel := c.extend(took)
 		defer cancel()

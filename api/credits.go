@@ -27,7 +27,7 @@ func showCredit(c metering.Credit) creditReply {
 
 func (s *Server) createCredit(c *call) (reply, error) {
 	credit := metering.NewCredit(ids.New(), c.body.Text("key"), c.body.Text("name"), c.body.Text("unit"), c.now)
-	if err := s.store.App(c.scope).CreateCredit(c.ctx, credit); err != nil {
+	if err := s.audited(c).CreateCredit(c.ctx, credit); err != nil {
 		return reply{}, err
 	}
 	return created(showCredit(credit)), nil
@@ -48,7 +48,7 @@ func (s *Server) listCredits(c *call) (reply, error) {
 }
 
 func (s *Server) updateCredit(c *call) (reply, error) {
-	credit, err := s.store.App(c.scope).UpdateCredit(c.ctx, c.path["key"], metering.CreditPatch{
+	credit, err := s.audited(c).UpdateCredit(c.ctx, c.path["key"], metering.CreditPatch{
 		ExpectedRevision: c.body.OptionalInt("expectedRevision"),
 		Name:             c.body.OptionalText("name"),
 		Unit:             c.body.OptionalText("unit"),

@@ -33,7 +33,7 @@ func showDeposit(d store.Deposit) depositReply {
 }
 
 func (s *Server) createDeposit(c *call) (reply, error) {
-	deposit, duplicate, err := s.store.App(c.scope).Deposit(c.ctx, store.Deposit{
+	deposit, duplicate, err := s.audited(c).Deposit(c.ctx, store.Deposit{
 		ID:             ids.New(),
 		Identity:       c.body.Text("identity"),
 		CreditKey:      c.body.Text("creditKey"),

@@ -40,7 +40,7 @@ func showFeature(f metering.Feature) featureReply {
 }
 
 func (s *Server) createFeature(c *call) (reply, error) {
-	feature, err := s.store.App(c.scope).CreateFeature(c.ctx, metering.Feature{
+	feature, err := s.audited(c).CreateFeature(c.ctx, metering.Feature{
 		ID:              ids.New(),
 		Key:             c.body.Text("key"),
 		Name:            c.body.Text("name"),
@@ -71,7 +71,7 @@ func (s *Server) listFeatures(c *call) (reply, error) {
 }
 
 func (s *Server) updateFeature(c *call) (reply, error) {
-	feature, err := s.store.App(c.scope).UpdateFeature(c.ctx, c.path["key"], metering.FeaturePatch{
+	feature, err := s.audited(c).UpdateFeature(c.ctx, c.path["key"], metering.FeaturePatch{
 		ExpectedRevision: c.body.OptionalInt("expectedRevision"),
 		Name:             c.body.OptionalText("name"),
 		Unit:             c.body.OptionalText("unit"),

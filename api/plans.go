@@ -90,7 +90,7 @@ func (s *Server) createPlan(c *call) (reply, error) {
 		TopupsEnabled: c.body.Bool("topupsEnabled"),
 		Active:        c.body.Bool("active"),
 	}
-	plan, err := s.store.App(c.scope).CreatePlan(c.ctx, draft, func(catalog billing.Catalog) (billing.Plan, error) {
+	plan, err := s.audited(c).CreatePlan(c.ctx, draft, func(catalog billing.Catalog) (billing.Plan, error) {
 		return billing.NewPlan(ids.New(), draft, catalog, c.now)
 	})
 	s.cashier.Wake(c.scope)
@@ -133,7 +133,7 @@ func (s *Server) updatePlan(c *call) (reply, error) {
 		multipliers := readMultipliers(c.body)
 		patch.Multipliers = &multipliers
 	}
-	plan, err := s.store.App(c.scope).UpdatePlan(c.ctx, c.path["key"], patch)
+	plan, err := s.audited(c).UpdatePlan(c.ctx, c.path["key"], patch)
 	s.cashier.Wake(c.scope)
 	return okOr(showPlan(plan), err)
 }

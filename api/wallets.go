@@ -70,7 +70,7 @@ func (s *Server) listWallets(c *call) (reply, error) {
 
 func (s *Server) setBillingPeriod(c *call) (reply, error) {
 	period := c.body.Object("billingPeriod")
-	wallet, err := s.store.App(c.scope).SetBillingPeriod(c.ctx, c.path["identity"], metering.BillingPeriod{
+	wallet, err := s.audited(c).SetBillingPeriod(c.ctx, c.path["identity"], metering.BillingPeriod{
 		Interval: metering.Interval(period.Text("interval")),
 		Anchor:   period.Int("anchor"),
 	})

@@ -12,8 +12,8 @@ import (
 	"purser/tenancy/audit"
 )
 
-// By is the same door for a person who acts by hand: what they change through it
-// is written into the organization's audit log, in the same transaction.
+// By is the same door for a person or an API key: what they change through it is written
+// into the organization's audit log, in the same transaction.
 func (a App) By(actor audit.Actor) App {
 	a.by = actor
 	return a
@@ -28,8 +28,8 @@ func (o Org) By(actor audit.Actor) Org {
 // CommandLine is who acts when nobody is signed in: whoever runs the installation.
 func CommandLine(now int64) audit.Actor { return audit.Actor{Name: "command line", At: now} }
 
-// audit writes down what is done in this transaction. It does nothing when nobody
-// acts by hand. It comes last: the head of the log is locked until the commit, and
+// audit writes down what is done in this transaction. It does nothing without an actor.
+// It comes last: the head of the log is locked until the commit, and
 // whoever waited for it must not hold what others need.
 func (tx appTx) audit(ctx context.Context, action, target string, before, after audit.Facts) error {
 	if tx.by.IsZero() {
@@ -56,30 +56,25 @@ func (o Org) auditPeople(ctx context.Context, tx pgx.Tx, d audit.Deed) error {
 	return appendAudit(ctx, pgxTx{tx.Conn()}, o.id, o.by, d)
 }
 
+// Two round trips while the head is locked: writes of one organization wait for it.
 const (
-	ensureAuditHead = `
-		INSERT INTO audit_heads (org_id, number, seal) VALUES ($1, 0, $2) ON CONFLICT (org_id) DO NOTHING`
-
+	// The update changes nothing; it locks the row, also one that is there already.
 	lockAuditHead = `
-		SELECT number, seal FROM audit_heads WHERE org_id = $1 FOR UPDATE`
+		INSERT INTO audit_heads (org_id, number, seal) VALUES ($1, 0, $2)
+		ON CONFLICT (org_id) DO UPDATE SET number = audit_heads.number RETURNING number, seal`
 
 	insertAuditEntry = `
+		WITH moved AS (UPDATE audit_heads SET number = $2, seal = $13 WHERE org_id = $1)
 		INSERT INTO audit_entries (org_id, number, at, user_id, actor, address, request_id, application, action, target, before, after, seal)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
-
-	moveAuditHead = `
-		UPDATE audit_heads SET number = $2, seal = $3 WHERE org_id = $1`
 )
 
 // appendAudit adds one entry behind the head, which it holds until the transaction
 // ends: entries are numbered in the order in which they commit.
 func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d audit.Deed) error {
 	var head audit.Head
-	if err := tx.run(ctx, ensureAuditHead, org.String(), head.Seal[:]); err != nil {
-		return fmt.Errorf("store: ensure audit head: %w", err)
-	}
 	var seal []byte
-	if err := tx.scan(ctx, lockAuditHead, []any{org.String()}, &head.Number, &seal); err != nil {
+	if err := tx.scan(ctx, lockAuditHead, []any{org.String(), head.Seal[:]}, &head.Number, &seal); err != nil {
 		return fmt.Errorf("store: lock audit head: %w", err)
 	}
 	copy(head.Seal[:], seal)
@@ -89,9 +84,6 @@ func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d au
 	if err != nil {
 		return fmt.Errorf("store: insert audit entry: %w", err)
 	}
-	if err := tx.run(ctx, moveAuditHead, org.String(), e.Number, e.Seal[:]); err != nil {
-		return fmt.Errorf("store: move audit head: %w", err)
-	}
 	return nil
 }
 
@@ -99,7 +91,7 @@ func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d au
 type AuditPage struct {
 	Before int64  // a number; zero asks for the newest
 	Action string // the beginning of an action, such as "key."
-	Actor  string // the whole name of who acted
+	Actor  string // the whole name of who acted; audit.Keys for all API keys
 	Limit  int
 }
 
@@ -111,8 +103,8 @@ func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, mor
 	rows, err := o.store.pool.Query(ctx, `
 		SELECT `+auditColumns+`
 		FROM audit_entries
-		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4)
-		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1)
+		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
+		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1, audit.Keys)
 	if err != nil {
 		return nil, false, fmt.Errorf("store: audit log: %w", err)
 	}

@@ -21,10 +21,13 @@ type organizationRow struct {
 	Slug      string    `bun:"slug"`
 	Name      string    `bun:"name"`
 	CreatedAt int64     `bun:"created_at"`
+
+	RequiresFactor bool   `bun:"requires_factor"`
+	CommandName    string `bun:"command_name,nullzero"` // what the command line finds it by
 }
 
 func (r organizationRow) noun() tenancy.Organization {
-	return tenancy.Organization{ID: ids.ID(r.ID), Slug: r.Slug, Name: r.Name, CreatedAt: r.CreatedAt}
+	return tenancy.Organization{ID: ids.ID(r.ID), Slug: r.Slug, Name: r.Name, CreatedAt: r.CreatedAt, RequiresFactor: r.RequiresFactor}
 }
 
 type applicationRow struct {
@@ -97,8 +100,10 @@ func (s *Store) control(ctx context.Context, work func(context.Context, bun.Tx) 
 // So many spellings of a slug are tried: acme, acme-2, acme-3 and so on.
 const maxSlugs = 1000
 
-func insertOrganization(ctx context.Context, tx bun.Tx, o tenancy.Organization) (tenancy.Organization, error) {
-	row := organizationRow{ID: uuidOf(o.ID), Slug: o.Slug, Name: o.Name, CreatedAt: o.CreatedAt}
+// insertOrganization keeps an organization. Only one that the command line or the setup
+// makes has a command name.
+func insertOrganization(ctx context.Context, tx bun.Tx, o tenancy.Organization, commandName string) (tenancy.Organization, error) {
+	row := organizationRow{ID: uuidOf(o.ID), Slug: o.Slug, Name: o.Name, CreatedAt: o.CreatedAt, RequiresFactor: o.RequiresFactor, CommandName: commandName}
 	slug, err := insertUnderFreeSlug(ctx, o.Slug, func(ctx context.Context, slug string) (int64, error) {
 		row.Slug = slug
 		result, err := tx.NewInsert().Model(&row).On("CONFLICT (slug) DO NOTHING").Exec(ctx)

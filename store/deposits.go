@@ -9,6 +9,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/tenancy/audit"
 )
 
 const depositColumns = `
@@ -91,8 +92,13 @@ func (tx appTx) deposit(ctx context.Context, walletID ids.ID, wished Deposit) (d
 		idempotencyKey: wished.IdempotencyKey, now: wished.CreatedAt,
 		change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(wished.Amount) },
 	})
+	if err != nil {
+		return d, false, err
+	}
 	wished.Seq = entry.Seq
-	return wished, false, err
+	return wished, false, tx.audit(ctx, "deposit.create", wished.Identity, nil, audit.Facts{
+		"deposit": wished.ID.Format(ids.Deposit), "creditKey": wished.CreditKey, "amountNanocredits": wished.Amount.String(),
+	})
 }
 
 // DepositPage asks for deposits of one wallet that came before the one with the

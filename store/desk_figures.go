@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"sync"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -28,6 +29,9 @@ const (
 type figures struct {
 	mu   sync.Mutex
 	apps map[ids.ID]*appFigures
+
+	minute int64          // that kept is about
+	kept   map[ids.ID]int // failures of each application, one by one, in the minute
 }
 
 type appFigures struct {
@@ -39,6 +43,7 @@ type appFigures struct {
 	hours    map[int64]*hourActivity
 	requests []Request
 	failures int // among requests
+	failed   []Request
 }
 
 type (
@@ -71,7 +76,9 @@ type (
 	}
 )
 
-func newFigures() *figures { return &figures{apps: make(map[ids.ID]*appFigures)} }
+func newFigures() *figures {
+	return &figures{apps: make(map[ids.ID]*appFigures), kept: make(map[ids.ID]int)}
+}
 
 func newAppFigures(scope tenancy.Scope) *appFigures {
 	return &appFigures{
@@ -174,6 +181,9 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	hour.requests++
 	if r.Failed() {
 		hour.failures++
+		if r.Authenticated && f.keepsFailure(scope.AppID, r.At) {
+			app.failed = append(app.failed, r)
+		}
 		if app.failures < keptFailures {
 			app.failures++
 			app.requests = append(app.requests, r)
@@ -181,6 +191,17 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	} else if len(app.requests)-app.failures < keptSuccesses {
 		app.requests = append(app.requests, r)
 	}
+}
+
+// keepsFailure counts a failure against what an application may add in a minute. The
+// lock must be held.
+func (f *figures) keepsFailure(app ids.ID, at int64) bool {
+	if minute := at / time.Minute.Milliseconds(); minute != f.minute {
+		f.minute = minute
+		clear(f.kept)
+	}
+	f.kept[app]++
+	return f.kept[app] <= failuresPerMinute
 }
 
 // counter finds a counter, made when it is missing.
@@ -264,5 +285,8 @@ func (f *figures) giveBack(old *appFigures) {
 	}
 	if len(app.requests) == 0 { // the newer ones tell more
 		app.requests, app.failures = old.requests, old.failures
+	}
+	if len(app.failed)+len(old.failed) <= heldFailures {
+		app.failed = append(old.failed, app.failed...)
 	}
 }

@@ -3,8 +3,11 @@ package store_test
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -213,8 +216,10 @@ func TestRecentRequests(t *testing.T) {
 	note := func(status int, code fault.Code) store.Request {
 		r := store.Request{
 			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: status, Code: code, TookMicros: 1_500, KeyID: s.key.ID,
+			Authenticated: status != 200,
 		}
 		s.db.NoteRequest(s.application.Scope(), r)
+		r.Authenticated = false // it is not read back
 		return r
 	}
 
@@ -263,6 +268,67 @@ func TestRecentRequests(t *testing.T) {
 		noError(t, err)
 		if len(list) != store.RingSize || list[0].ID != last.ID {
 			t.Errorf("%d are kept, the newest is %v", len(list), list[0].ID)
+		}
+	})
+}
+
+func TestFailedRequestsAreKeptForADay(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{KeepFailures: 24 * time.Hour})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	s := newKiosk(t, db)
+	now := db.Clock().Now()
+	minute := now - now%60_000
+	note := func(id ids.ID, at int64, authenticated bool) {
+		db.NoteRequest(s.application.Scope(), store.Request{
+			ID: id, At: at, Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, KeyID: s.key.ID,
+			Identity: "ann", Feature: "chat", Authenticated: authenticated,
+		})
+	}
+	failures := func(t *testing.T) []store.Request {
+		t.Helper()
+		list, _, err := s.Requests(t.Context(), true, store.Page{Limit: 1000})
+		noError(t, err)
+		return list
+	}
+
+	t.Run("with whom and what they were about", func(t *testing.T) {
+		note(ids.New(), minute, true)
+		if list := failures(t); len(list) != 1 || list[0].Identity != "ann" || list[0].Feature != "chat" {
+			t.Errorf("got %+v", list)
+		}
+	})
+	t.Run("and not those of strangers", func(t *testing.T) {
+		note(ids.New(), minute, false)
+		if list := failures(t); len(list) != 1 {
+			t.Errorf("%d are kept", len(list))
+		}
+	})
+	t.Run("a bounded number in a minute, over many writings", func(t *testing.T) {
+		for range 3 * store.FailuresPerMinute {
+			note(ids.New(), minute, true)
+			if rand.N(10) == 0 {
+				noError(t, db.WriteFigures(t.Context()))
+			}
+		}
+		if list := failures(t); len(list) != store.FailuresPerMinute {
+			t.Errorf("%d are kept", len(list))
+		}
+		note(ids.New(), minute+60_000, true)
+		if list := failures(t); len(list) != store.FailuresPerMinute+1 {
+			t.Errorf("in the next minute %d are kept", len(list))
+		}
+	})
+	t.Run("and not those of the day before", func(t *testing.T) {
+		old := store.IDAt(now - 25*time.Hour.Milliseconds())
+		note(old, minute+120_000, true)
+		if list := failures(t); slices.ContainsFunc(list, func(r store.Request) bool { return r.ID == old }) {
+			t.Error("it is listed")
+		}
+		owner := connect(t, storetest.URL(t))
+		if left := texts(t, owner, `SELECT id::text FROM request_failures WHERE app_id = $1 AND id = $2`, s.application.ID.String(), old.String()); len(left) != 0 {
+			t.Error("it is stored")
 		}
 	})
 }

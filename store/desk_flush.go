@@ -145,7 +145,10 @@ func (a App) addFigures(ctx context.Context, counted *appFigures) error {
 		if err := tx.addActive(ctx, counted); err != nil {
 			return err
 		}
-		return tx.addRequests(ctx, counted.requests)
+		if err := tx.addRequests(ctx, counted.requests); err != nil {
+			return err
+		}
+		return tx.addFailures(ctx, counted.failed, a.store.oldestFailure())
 	})
 	if err != nil && !errors.Is(err, errCommitUnknown) { // rather too few than twice
 		a.store.figures.giveBack(counted)

@@ -45,6 +45,10 @@ func (h household) desk(tb testing.TB, usage *store.Usage) {
 	h.db.NoteRequest(h.application.Scope(), store.Request{
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 200, TookMicros: 900, KeyID: h.key.ID,
 	})
+	h.db.NoteRequest(h.application.Scope(), store.Request{
+		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 409, Code: fault.InsufficientBalance, KeyID: h.key.ID,
+		Identity: debtor, Feature: "messages", Authenticated: true,
+	})
 	_, _, err = h.Requests(tb.Context(), false, store.Page{Limit: 1}) // writes the figures down
 	noError(tb, err)
 }
@@ -117,5 +121,8 @@ var deskCalls = []call[store.App]{
 	}},
 	{"Requests", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return page(a.Requests(ctx, false, store.Page{Limit: 100}))
+	}},
+	{"Requests", "that failed", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return page(a.Requests(ctx, true, store.Page{Limit: 100}))
 	}},
 }

@@ -62,7 +62,8 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 		"top features":                        {int64(0), int64(60 * day), 8},
 		"count attention":                     {101},
 		"sum activity by hour":                {int64(59 * day)},
-		"list requests":                       {highest, false, 51},
+		"list requests":                       {highest, 51},
+		"list request failures":               {highest, ids.ID{}, 51},
 	} {
 		t.Run(name+" reads little", func(t *testing.T) {
 			exec(t, session, `SET enable_sort = `+sorting(name))
@@ -172,6 +173,8 @@ func seedDesk(t *testing.T, owner execer) seededDesk {
 			SELECT $1, n * 3600000::bigint, $1, 1, 1, 1, 1, ` + seedID(2) + `, ` + seedID(2) + ` FROM generate_series(1, 20000) n`, []any{d.app}},
 		{`INSERT INTO recent_requests (app_id, slot, org_id, id, at, method, route, status, took_us, key_id)
 			SELECT $1, n, $1, ` + seedID(5) + `, n, 'POST', '/v1/events', 200, 1000, $1 FROM generate_series(0, $2::int - 1) n`, []any{d.app, store.RingSize}},
+		{`INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, took_us, key_id, identity, feature)
+			SELECT $1, ` + seedID(7) + `, $1, n, 'POST', '/v1/events', 409, 1000, $1, 'customer-' || n, 'chat' FROM generate_series(1, 100000) n`, []any{d.app}},
 	} {
 		exec(t, owner, step.sql, step.args...)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,8 +14,21 @@ import (
 // ringSize is how many requests of an application are kept.
 const ringSize = 2_000
 
-// Request is what is kept of a request to the API: its route and not its path,
-// which may name people, and nothing of what it carried.
+const (
+	// DefaultKeepFailures is how long failed requests are kept when nothing else is set.
+	DefaultKeepFailures = 30 * 24 * time.Hour
+	// failuresPerMinute is how many failures of an application one node keeps in a minute.
+	// All are counted; these bound the table at 860,000 rows in 30 days.
+	failuresPerMinute = 20
+	// heldFailures is how many of an application a node holds while the database does not
+	// take them: an hour's.
+	heldFailures = 60 * failuresPerMinute
+	// prunedFailures is how many that are too old go when new ones are written.
+	prunedFailures = 500
+)
+
+// Request is what is kept of a request to the API: its route and not its path. Of what
+// it carried, a failure keeps the identity and the feature.
 type Request struct {
 	ID         ids.ID
 	At         int64
@@ -26,6 +40,12 @@ type Request struct {
 	KeyID      ids.ID
 	KeyName    string // when it is read
 	KeyMasked  string
+
+	// Of a failure only.
+	Identity string
+	Feature  string
+	// Authenticated requests alone are kept for long: a stranger cannot add to them.
+	Authenticated bool
 }
 
 // Failed reports whether the request was answered with an error.
@@ -48,12 +68,30 @@ var (
 			id = excluded.id, at = excluded.at, method = excluded.method, route = excluded.route, status = excluded.status,
 			error = excluded.error, took_us = excluded.took_us, key_id = excluded.key_id`)
 
+	putFailures = declare("put request failures", `
+		INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, error, took_us, key_id, identity, feature)
+		SELECT s.app_id, t.id, s.org_id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id, t.identity, t.feature
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::integer[],
+			$7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[]) AS t (id, at, method, route, status, error, took, key_id, identity, feature)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, id) DO NOTHING`)
+
+	pruneFailures = declare("prune request failures", `
+		DELETE FROM request_failures WHERE app_id = $1 AND id IN (
+			SELECT f.id FROM request_failures f WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id LIMIT $3)`)
+
+	listFailures = declare("list request failures", `
+		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), r.identity, r.feature
+		FROM request_failures r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
+		WHERE r.app_id = $1 AND r.id < $2 AND r.id >= $3
+		ORDER BY r.id DESC LIMIT $4`)
+
 	// All of the ring is read: it is small, and has no order of its own.
 	listRequests = declare("list requests", `
-		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, '')
+		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), '', ''
 		FROM recent_requests r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
-		WHERE r.app_id = $1 AND r.id < $2 AND (NOT $3 OR r.status >= 400)
-		ORDER BY r.id DESC LIMIT $4`)
+		WHERE r.app_id = $1 AND r.id < $2
+		ORDER BY r.id DESC LIMIT $3`)
 )
 
 // addRequests writes requests over the oldest of the ring.
@@ -67,24 +105,60 @@ func (tx appTx) addRequests(ctx context.Context, list []Request) error {
 	}
 	rows := newColumns(9)
 	for i, r := range list {
-		var code *string
-		if r.Code != "" {
-			code = (*string)(&r.Code)
-		}
 		slot := int32((written - int64(len(list)) + int64(i)) % ringSize)
-		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), code, r.TookMicros, r.KeyID)
+		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID)
 	}
 	return rows.exec(ctx, tx, putRequests)
 }
 
-// Requests lists the application's recent requests, newest first, or only those
-// that failed, and reports whether there are more.
+// code is the error as it is stored: NULL for none.
+func (r Request) code() *string {
+	if r.Code == "" {
+		return nil
+	}
+	return (*string)(&r.Code)
+}
+
+// addFailures keeps failed requests, and removes some that are too old.
+func (tx appTx) addFailures(ctx context.Context, list []Request, oldest ids.ID) error {
+	if len(list) == 0 {
+		return nil
+	}
+	rows := newColumns(10)
+	for _, r := range list {
+		rows.add(r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID, r.Identity, r.Feature)
+	}
+	args := make([]any, len(rows))
+	for i, column := range rows {
+		args[i] = column
+	}
+	if _, err := tx.execAny(ctx, putFailures, args...); err != nil {
+		return err
+	}
+	_, err := tx.execAny(ctx, pruneFailures, oldest, prunedFailures)
+	return err
+}
+
+// oldestFailure is the lowest id of a failure that is not too old.
+func (s *Store) oldestFailure() ids.ID {
+	return idAt(s.clock.Now() - s.keepFailures.Milliseconds())
+}
+
+// KeepsFailures is how long failed requests are kept.
+func (s *Store) KeepsFailures() time.Duration { return s.keepFailures }
+
+// Requests lists the application's recent requests, newest first, or all that failed in
+// the time that failures are kept, and reports whether there are more.
 func (a App) Requests(ctx context.Context, failed bool, p Page) (list []Request, more bool, err error) {
 	if err := a.catchUp(ctx); err != nil {
 		return nil, false, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listRequests, readRequest, p.before(), failed, p.oneMore())
+		if failed {
+			list, err = collect(ctx, tx, listFailures, readRequest, p.before(), a.store.oldestFailure(), p.oneMore())
+		} else {
+			list, err = collect(ctx, tx, listRequests, readRequest, p.before(), p.oneMore())
+		}
 		return err
 	})
 	list, more = cut(list, p.Limit)
@@ -95,7 +169,7 @@ func readRequest(row pgx.CollectableRow) (r Request, err error) {
 	var code *string
 	var live bool
 	var lastFour string
-	err = row.Scan(&r.ID, &r.At, &r.Method, &r.Route, &r.Status, &code, &r.TookMicros, &r.KeyID, &r.KeyName, &live, &lastFour)
+	err = row.Scan(&r.ID, &r.At, &r.Method, &r.Route, &r.Status, &code, &r.TookMicros, &r.KeyID, &r.KeyName, &live, &lastFour, &r.Identity, &r.Feature)
 	r.Code = fault.Code(orZero(code))
 	if lastFour != "" {
 		r.KeyMasked = keys.APIKey{Live: live, Last4: lastFour}.Masked()

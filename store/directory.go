@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -52,7 +53,7 @@ func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, e
 // CreateOrganization keeps a new organization, under a free spelling of its slug.
 func (d Directory) CreateOrganization(ctx context.Context, o tenancy.Organization) (tenancy.Organization, error) {
 	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
-		o, err = insertOrganization(ctx, tx, o)
+		o, err = insertOrganization(ctx, tx, o, "")
 		return err
 	})
 	return o, err
@@ -90,32 +91,73 @@ func (d Directory) OrganizationsOf(ctx context.Context, user ids.ID) (list []ten
 	return list, nil
 }
 
-// ProvisionApplication finds the organization and the application by their names
-// and makes what is missing. It is for the command line, whose user owns the
-// whole installation. Two of them at once make one application.
+// OrgRef is how the command line names an organization: by its id, by its slug, or by
+// the name under which the command line or the setup made it. The names that members
+// give are not searched, because members could choose the name that an operator is about
+// to type. One of the fields is set.
+type OrgRef struct {
+	ID   ids.ID
+	Slug string
+	Name string
+}
+
+func (r OrgRef) String() string {
+	switch {
+	case !r.ID.IsZero():
+		return r.ID.Format(ids.Organization)
+	case r.Slug != "":
+		return r.Slug
+	}
+	return r.Name
+}
+
+func (r OrgRef) find(ctx context.Context, tx anyTx) (id ids.ID, err error) {
+	var text string
+	switch {
+	case !r.ID.IsZero():
+		err = tx.scan(ctx, `SELECT id::text FROM organizations WHERE id = $1`, []any{r.ID.String()}, &text)
+	case r.Slug != "":
+		err = tx.scan(ctx, `SELECT id::text FROM organizations WHERE slug = $1`, []any{r.Slug}, &text)
+	default:
+		err = tx.scan(ctx, `SELECT id::text FROM organizations WHERE command_name = $1`, []any{r.Name}, &text)
+	}
+	if errors.Is(err, sql.ErrNoRows) { // pgx's own kind is one of these as well
+		if r.Name != "" {
+			return id, fault.Newf(fault.PathNotFound, "The command line has made no organization with the name %q. Name one that people made by its id or its slug: both are in its settings.", r.Name)
+		}
+		return id, fault.Newf(fault.PathNotFound, "There is no organization %s.", r)
+	}
+	if err != nil {
+		return id, fmt.Errorf("store: find organization: %w", err)
+	}
+	return parseUUID(text)
+}
+
+// ProvisionApplication finds the organization and the application by their names and
+// makes what is missing.
 func (d Directory) ProvisionApplication(ctx context.Context, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {
+	return d.ProvisionIn(ctx, OrgRef{Name: org.Name}, org, app)
+}
+
+// ProvisionIn finds the organization and the application and makes what is missing: an
+// organization only when it is given by a name. It is for the command line, whose user
+// owns the whole installation. Two of them at once make one application.
+func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {
 	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("store: lock organizations: %w", err)
 		}
-		var orgs []organizationRow
-		if err := tx.NewSelect().Model(&orgs).Where("o.name = ?", org.Name).Limit(2).Scan(ctx); err != nil {
-			return fmt.Errorf("store: organization by name: %w", err)
+		id, err := ref.find(ctx, bunTx{tx})
+		if fault.Is(err, fault.PathNotFound) && ref.Name != "" {
+			org, err = insertOrganization(ctx, tx, org, ref.Name)
+			id = org.ID
 		}
-		switch len(orgs) {
-		case 0:
-			made, err := insertOrganization(ctx, tx, org)
-			if err != nil {
-				return err
-			}
-			app.OrgID = made.ID
-		case 1:
-			app.OrgID = ids.ID(orgs[0].ID)
-		default:
-			return fault.Newf(fault.AlreadyExists, "Several organizations are called %q. Create the key in the dashboard.", org.Name)
+		if err != nil {
+			return err
 		}
+		app.OrgID = id
 		var found []applicationRow
-		err := tx.NewSelect().Model(&found).
+		err = tx.NewSelect().Model(&found).
 			Where("a.org_id = ?", uuidOf(app.OrgID)).Where("a.name = ?", app.Name).Where("a.is_live = ?", app.Live).
 			OrderExpr("a.id").Limit(1).Scan(ctx)
 		if err != nil {

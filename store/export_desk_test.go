@@ -15,6 +15,8 @@ const (
 	KeptFailures  = keptFailures
 	KeptSuccesses = keptSuccesses
 	SketchExact   = sketchExact
+
+	FailuresPerMinute = failuresPerMinute
 )
 
 // Sketch counts different ids.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/uptrace/bun"
 
@@ -110,6 +111,30 @@ func (o Org) Rename(ctx context.Context, name string) error {
 		return o.audit(ctx, tx, audit.Deed{
 			Action: "organization.rename", Target: o.id.Format(ids.Organization),
 			Before: audit.Facts{"name": rows[0].Name}, After: audit.Facts{"name": name},
+		})
+	})
+}
+
+// RequireFactor sets whether members may act in the organization only with an
+// authenticator.
+func (o Org) RequireFactor(ctx context.Context, required bool) error {
+	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+		var rows []organizationRow
+		if err := tx.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).For("NO KEY UPDATE").Scan(ctx); err != nil {
+			return fmt.Errorf("store: lock organization: %w", err)
+		}
+		if len(rows) == 0 {
+			return fault.New(fault.PathNotFound)
+		}
+		if rows[0].RequiresFactor == required {
+			return nil
+		}
+		if _, err := tx.NewUpdate().Model(&rows[0]).Set("requires_factor = ?", required).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
+			return fmt.Errorf("store: require factor: %w", err)
+		}
+		return o.audit(ctx, tx, audit.Deed{
+			Action: "organization.second-factor", Target: o.id.Format(ids.Organization),
+			Before: audit.Facts{"required": strconv.FormatBool(!required)}, After: audit.Facts{"required": strconv.FormatBool(required)},
 		})
 	})
 }

@@ -38,6 +38,8 @@ func (s *Store) people(ctx context.Context, work func(context.Context, pgx.Tx) e
 // Surroundings is what a person sees around the page that they are on.
 type Surroundings struct {
 	User          tenancy.User
+	HasFactor     bool                   // they have an authenticator
+	MustChange    bool                   // their password is temporary
 	Organizations []tenancy.Organization // all that they are a member of, by name
 	Org           tenancy.Organization   // the one that was asked for
 	Member        tenancy.Member
@@ -47,11 +49,11 @@ type Surroundings struct {
 // Look reads a person's surroundings, in the organization of the slug or in none.
 // An organization that they are not a member of does not exist for them.
 func (p Person) Look(ctx context.Context, orgSlug string) (s Surroundings, err error) {
-	if s.User, err = p.User(ctx); err != nil {
+	if err := p.readAccount(ctx, &s); err != nil {
 		return s, err
 	}
 	rows, err := p.store.pool.Query(ctx, `
-		SELECT o.id, o.slug, o.name, o.created_at, m.role, m.permissions, m.created_at
+		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, m.role, m.permissions, m.created_at
 		FROM members m JOIN organizations o ON o.id = m.org_id
 		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
 	if err != nil {
@@ -62,7 +64,7 @@ func (p Person) Look(ctx context.Context, orgSlug string) (s Surroundings, err e
 		var o tenancy.Organization
 		m := tenancy.Member{UserID: p.id}
 		var permissions []string
-		if err := row.Scan(&o.ID, &o.Slug, &o.Name, &o.CreatedAt, &m.Role, &permissions, &m.CreatedAt); err != nil {
+		if err := row.Scan(&o.ID, &o.Slug, &o.Name, &o.RequiresFactor, &o.CreatedAt, &m.Role, &permissions, &m.CreatedAt); err != nil {
 			return none, err
 		}
 		m.OrgID, m.Custom = o.ID, tenancy.StoredPermissions(permissions)
@@ -83,6 +85,22 @@ func (p Person) Look(ctx context.Context, orgSlug string) (s Surroundings, err e
 	}
 	s.Applications, err = p.store.Org(s.Org.ID).Applications(ctx)
 	return s, err
+}
+
+// readAccount reads the person's account and how it is protected.
+func (p Person) readAccount(ctx context.Context, s *Surroundings) error {
+	err := p.store.pool.QueryRow(ctx, `
+		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL
+		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
+		WHERE u.id = $1`, p.id).
+		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.HasFactor, &s.MustChange)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fault.New(fault.PathNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("store: select account: %w", err)
+	}
+	return nil
 }
 
 // User reads the person's account.

@@ -10,23 +10,29 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/tenancy/audit"
 	"purser/tenancy/credential"
 )
 
 // Account is what a sign-in is checked against.
 type Account struct {
-	UserID    ids.ID
-	Encoded   string // the password's hash
-	HasFactor bool   // a code is asked for as well
+	UserID         ids.ID
+	Encoded        string // the password's hash
+	ChangedAt      int64  // when the password was
+	TemporaryUntil int64  // when a password from the command line ends; zero for a chosen one
+	HasFactor      bool   // a code is asked for as well
 }
+
+// Expired reports a password from the command line that was not replaced in time.
+func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >= a.TemporaryUntil }
 
 // Account finds an account by its address. One without a password does not exist
 // here: nobody can sign in to it.
 func (e Entrance) Account(ctx context.Context, email string) (a Account, err error) {
 	err = e.store.pool.QueryRow(ctx, `
-		SELECT u.id, p.encoded, f.user_id IS NOT NULL
+		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
-		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.HasFactor)
+		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.HasFactor)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a, fault.New(fault.PathNotFound)
 	}
@@ -94,13 +100,22 @@ func (p Person) Password(ctx context.Context) (encoded string, err error) {
 
 // ChangePassword keeps another password, and ends the sessions in all other
 // browsers: one of them may be why it is changed.
-func (p Person) ChangePassword(ctx context.Context, encoded string, now int64, token string) error {
+func (p Person) ChangePassword(ctx context.Context, encoded, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := putPassword(ctx, tx, p.id, encoded, now); err != nil {
+		if err := putPassword(ctx, tx, p.id, encoded, by.At, 0); err != nil {
 			return err
 		}
-		return endSessions(ctx, tx, p.id, token)
+		if err := endSessions(ctx, tx, p.id, token); err != nil {
+			return err
+		}
+		return p.auditOwn(ctx, tx, by, "account.password", audit.Facts{"password": "changed"})
 	})
+}
+
+// auditOwn records what a person did to their own account in the log of each of their
+// organizations, whose owners rely on it.
+func (p Person) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action string, after audit.Facts) error {
+	return auditEverywhere(ctx, tx, p.id, by, audit.Deed{Action: action, Target: p.id.Format(ids.User), After: after})
 }
 
 // RehashPassword keeps a costlier hash of the same password, unless the password
@@ -113,10 +128,13 @@ func (p Person) RehashPassword(ctx context.Context, was, encoded string) error {
 	return nil
 }
 
-func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, now int64) error {
+// putPassword keeps a password, for good or until the given moment.
+func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, now, temporaryUntil int64) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)
-		ON CONFLICT (user_id) DO UPDATE SET encoded = excluded.encoded, changed_at = excluded.changed_at`, user, encoded, now)
+		INSERT INTO passwords (user_id, encoded, changed_at, temporary_until) VALUES ($1, $2, $3, nullif($4::bigint, 0))
+		ON CONFLICT (user_id) DO UPDATE SET
+			encoded = excluded.encoded, changed_at = excluded.changed_at, temporary_until = excluded.temporary_until`,
+		user, encoded, now, temporaryUntil)
 	if err != nil {
 		return fmt.Errorf("store: put password: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/fault"
+	"purser/tenancy/audit"
 	"purser/tenancy/credential"
 )
 
@@ -34,11 +35,11 @@ func (p Person) Factor(ctx context.Context) (f Factor, err error) {
 
 // AddFactor keeps an authenticator whose first code was typed in, with its recovery
 // codes, and ends the sessions that were opened without it.
-func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, now int64, token string) error {
+func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, now, f.LastStep)
+			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, by.At, f.LastStep)
 		if err != nil {
 			return fmt.Errorf("store: insert factor: %w", err)
 		}
@@ -48,14 +49,20 @@ func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err
 		}
-		return endSessions(ctx, tx, p.id, token)
+		if err := endSessions(ctx, tx, p.id, token); err != nil {
+			return err
+		}
+		return p.auditOwn(ctx, tx, by, "account.factor-on", audit.Facts{"authenticator": "on"})
 	})
 }
 
 // ReplaceRecoveryCodes makes new codes the only ones.
-func (p Person) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash) error {
+func (p Person) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return p.putRecoveryCodes(ctx, tx, codes)
+		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
+			return err
+		}
+		return p.auditOwn(ctx, tx, by, "account.recovery-codes", audit.Facts{"recovery codes": "replaced"})
 	})
 }
 
@@ -94,12 +101,15 @@ func (p Person) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spen
 
 // RemoveFactor takes the authenticator and its recovery codes away, and ends the
 // sessions in all other browsers.
-func (p Person) RemoveFactor(ctx context.Context, token string) error {
+func (p Person) RemoveFactor(ctx context.Context, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
 		}
-		return endSessions(ctx, tx, p.id, token)
+		if err := endSessions(ctx, tx, p.id, token); err != nil {
+			return err
+		}
+		return p.auditOwn(ctx, tx, by, "account.factor-off", audit.Facts{"authenticator": "off"})
 	})
 }
 

@@ -116,7 +116,8 @@ type MemberInPerson struct {
 	Name      string
 	Email     string
 	HasFactor bool
-	SeenAt    int64 // in a session that is open; zero when there is none
+	SeenAt    int64  // in a session that is open; zero when there is none
+	InvitedAs string // whom the invitation was for, in the inviter's words
 }
 
 // Roster lists the organization's people with their names, the first to join first.
@@ -124,7 +125,8 @@ func (o Org) Roster(ctx context.Context) ([]MemberInPerson, error) {
 	rows, err := o.store.pool.Query(ctx, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
 			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
-			coalesce((SELECT max(s.seen_at) FROM sessions s WHERE s.user_id = m.user_id), 0)
+			coalesce((SELECT max(s.seen_at) FROM sessions s WHERE s.user_id = m.user_id), 0),
+			coalesce((SELECT i.note FROM invitations i WHERE i.org_id = $1 AND i.accepted_by = m.user_id ORDER BY i.closed_at DESC LIMIT 1), '')
 		FROM members m JOIN users u ON u.id = m.user_id
 		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id`, o.id)
 	if err != nil {
@@ -133,7 +135,7 @@ func (o Org) Roster(ctx context.Context) ([]MemberInPerson, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (MemberInPerson, error) {
 		m := MemberInPerson{Member: tenancy.Member{OrgID: o.id}}
 		var permissions []string
-		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenAt)
+		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenAt, &m.InvitedAs)
 		m.Custom = tenancy.StoredPermissions(permissions)
 		return m, err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,7 +21,10 @@ import (
 // noToken is no session's, so none is left out.
 const noToken = ""
 
-// Reset is another password for an account that nobody can sign in to.
+// ResetLasts is how long a password from the command line works.
+const ResetLasts = 24 * time.Hour
+
+// Reset is a temporary password for an account whose owner cannot sign in.
 type Reset struct {
 	Email         string
 	Encoded       string // the hash of the password
@@ -28,15 +32,15 @@ type Reset struct {
 	By            audit.Actor
 }
 
-// ResetPassword gives an account another password, ends all of its sessions, and
-// forgets the attempts at the one before.
+// ResetPassword gives an account a password that its owner has to replace within a day,
+// ends all of its sessions, and forgets the attempts at the one before.
 func (e Entrance) ResetPassword(ctx context.Context, r Reset) error {
 	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, r.Email)
 		if err != nil {
 			return err
 		}
-		if err := putPassword(ctx, tx, user, r.Encoded, r.By.At); err != nil {
+		if err := putPassword(ctx, tx, user, r.Encoded, r.By.At, r.By.At+ResetLasts.Milliseconds()); err != nil {
 			return err
 		}
 		told := audit.Facts{"password": "replaced"}
@@ -49,8 +53,9 @@ func (e Entrance) ResetPassword(ctx context.Context, r Reset) error {
 		if err := endSessions(ctx, tx, user, noToken); err != nil {
 			return err
 		}
-		password, code := credential.PasswordSubject(r.Email), credential.CodeSubject(user.Format(ids.User))
-		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN ($1, $2)`, password[:], code[:]); err != nil {
+		// Attempts at the password are counted for each password.
+		code := credential.CodeSubject(user.Format(ids.User), "")
+		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, code[:]); err != nil {
 			return fmt.Errorf("store: forget attempts: %w", err)
 		}
 		return auditEverywhere(ctx, tx, user, r.By, audit.Deed{Action: "member.reset", Target: user.Format(ids.User), After: told})
@@ -89,17 +94,16 @@ func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor
 	return nil
 }
 
-// MakeOwner makes the person with the address an owner of the organization with the
-// name, whether they were a member or not; they sign in anew. It is how one that the
-// command line has made after the setup gets its first. An owner stays one, and made
-// is false.
-func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit.Actor) (made bool, err error) {
+// MakeOwner makes the person with the address an owner of the organization, whether they
+// were a member or not, and ends their sessions. It is how one that the command line has
+// made after the setup gets its first. An owner stays one, and made is false.
+func (e Entrance) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (made bool, err error) {
 	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, email)
 		if err != nil {
 			return err
 		}
-		org, err := organizationNamed(ctx, tx, orgName)
+		org, err := ref.find(ctx, pgxTx{tx.Conn()})
 		if err != nil {
 			return err
 		}
@@ -130,21 +134,4 @@ func (e Entrance) MakeOwner(ctx context.Context, orgName, email string, by audit
 		})
 	})
 	return made, err
-}
-
-func organizationNamed(ctx context.Context, tx pgx.Tx, name string) (ids.ID, error) {
-	rows, err := tx.Query(ctx, `SELECT id FROM organizations WHERE name = $1 LIMIT 2`, name)
-	if err != nil {
-		return ids.ID{}, fmt.Errorf("store: organization by name: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
-	switch {
-	case err != nil:
-		return ids.ID{}, fmt.Errorf("store: organization by name: %w", err)
-	case len(found) == 0:
-		return ids.ID{}, fault.Newf(fault.PathNotFound, "There is no organization called %q.", name)
-	case len(found) > 1:
-		return ids.ID{}, fault.Newf(fault.AlreadyExists, "Several organizations are called %q. Let an owner of the right one invite the person.", name)
-	}
-	return found[0], nil
 }

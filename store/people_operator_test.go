@@ -31,12 +31,13 @@ func TestResetPassword(t *testing.T) {
 	person := db.Person(member.UserID)
 	user, err := person.User(t.Context())
 	noError(t, err)
-	noError(t, person.ChangePassword(t.Context(), "$old", moment, ""))
-	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, moment, ""))
+	noError(t, person.ChangePassword(t.Context(), "$old", "", store.CommandLine(moment)))
+	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", store.CommandLine(moment)))
 	token := ids.New().String()
 	openSession(t, db, user.ID, token)
+	code := credential.CodeSubject(user.ID.Format(ids.User), "")
 	for range 6 {
-		_, err := db.Entrance().Attempt(t.Context(), credential.PasswordSubject(user.Email), moment)
+		_, err := db.Entrance().Attempt(t.Context(), code, moment)
 		noError(t, err)
 	}
 
@@ -48,8 +49,17 @@ func TestResetPassword(t *testing.T) {
 	if _, found, err := db.Entrance().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
 		t.Errorf("a session outlives the password: %v", err)
 	}
-	if wait, err := db.Entrance().Attempt(t.Context(), credential.PasswordSubject(user.Email), moment); err != nil || wait > 0 {
-		t.Errorf("the new password has to wait %s, %v", wait, err)
+	if wait, err := db.Entrance().Attempt(t.Context(), code, moment); err != nil || wait > 0 {
+		t.Errorf("a code has to wait %s, %v", wait, err)
+	}
+	until := moment + store.ResetLasts.Milliseconds()
+	account, err := db.Entrance().Account(t.Context(), user.Email)
+	noError(t, err)
+	if account.TemporaryUntil != until || account.Expired(until-1) || !account.Expired(until) {
+		t.Errorf("the new password lasts until %d", account.TemporaryUntil)
+	}
+	if around, err := person.Look(t.Context(), ""); err != nil || !around.MustChange {
+		t.Errorf("the new password need not be changed: %v", err)
 	}
 	if _, err := person.Factor(t.Context()); err != nil {
 		t.Errorf("the authenticator is gone without being asked for: %v", err)
@@ -77,13 +87,21 @@ func TestMakeOwner(t *testing.T) {
 	db := storetest.Open(t)
 	by := store.CommandLine(moment)
 	name := "Orphan " + ids.New().String()
-	org, home := newOrganization(t, db, name), newOrganization(t, db, "Home")
+	made, err := tenancy.NewOrganization(ids.New(), name, moment)
+	noError(t, err)
+	draft, err := tenancy.NewApplication(ids.New(), made, "Chat", false, moment)
+	noError(t, err)
+	app, err := db.Directory().ProvisionApplication(t.Context(), made, draft)
+	noError(t, err)
+	org, err := db.Org(app.OrgID).Organization(t.Context())
+	noError(t, err)
+	home := newOrganization(t, db, "Home")
 	user, err := db.Person(newMember(t, db, home, tenancy.Support).UserID).User(t.Context())
 	noError(t, err)
 
 	for _, first := range []bool{true, false} {
 		openSession(t, db, user.ID, ids.New().String())
-		if made, err := db.Entrance().MakeOwner(t.Context(), name, user.Email, by); err != nil || made != first {
+		if made, err := db.Entrance().MakeOwner(t.Context(), store.OrgRef{Name: name}, user.Email, by); err != nil || made != first {
 			t.Errorf("it made them an owner: %t, %v", made, err)
 		}
 		sessions, _, err := db.Person(user.ID).Sessions(t.Context(), "", moment)
@@ -102,12 +120,14 @@ func TestMakeOwner(t *testing.T) {
 		t.Errorf("their role elsewhere changed: %+v, %v", members, err)
 	}
 
-	own := func(org, email string) error {
+	own := func(org store.OrgRef, email string) error {
 		_, err := db.Entrance().MakeOwner(t.Context(), org, email, by)
 		return err
 	}
-	wantFault(t, own(name+"?", user.Email), fault.PathNotFound)
-	wantFault(t, own(name, "nobody-"+ids.New().String()+"@example.com"), fault.PathNotFound)
-	newOrganization(t, db, name)
-	wantFault(t, own(name, user.Email), fault.AlreadyExists)
+	wantFault(t, own(store.OrgRef{Name: name + "?"}, user.Email), fault.PathNotFound)
+	wantFault(t, own(store.OrgRef{Name: name}, "nobody-"+ids.New().String()+"@example.com"), fault.PathNotFound)
+	wantFault(t, own(store.OrgRef{Name: home.Name}, user.Email), fault.PathNotFound) // people made it
+	wantFault(t, own(store.OrgRef{ID: ids.New()}, user.Email), fault.PathNotFound)
+	noError(t, own(store.OrgRef{ID: home.ID}, user.Email))
+	noError(t, own(store.OrgRef{Slug: home.Slug}, user.Email))
 }

@@ -102,7 +102,8 @@ func (f *Founding) settle(ctx context.Context, tx bun.Tx) error {
 		}
 	}
 	if !owned {
-		if f.Org, err = insertOrganization(ctx, tx, f.Org); err != nil {
+		// The command line finds it by its name: who holds the setup link runs the installation.
+		if f.Org, err = insertOrganization(ctx, tx, f.Org, f.Org.Name); err != nil {
 			return err
 		}
 	}
@@ -137,7 +138,7 @@ func (f *Founding) own(ctx context.Context, tx bun.Tx, org tenancy.Organization)
 // FoundOrganization makes an organization that the person owns.
 func (p Person) FoundOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
 	err := p.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
-		if org, err = insertOrganization(ctx, tx, org); err != nil {
+		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
 			return err
 		}
 		row := rowOfMember(tenancy.Member{OrgID: org.ID, UserID: p.id, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: org.CreatedAt})

@@ -207,8 +207,8 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	person := db.Person(member.UserID)
 	code := credential.Token("a recovery code")
 	f := store.Factor{SealedSeed: []byte("sealed"), LastStep: 10}
-	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, moment, ""))
-	wantFault(t, person.AddFactor(t.Context(), f, nil, moment, ""), fault.AlreadyExists)
+	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, "", store.CommandLine(moment)))
+	wantFault(t, person.AddFactor(t.Context(), f, nil, "", store.CommandLine(moment)), fault.AlreadyExists)
 
 	var steps, codes atomic.Int32
 	atOnce(8, func(int) {
@@ -229,7 +229,7 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	if spent, err := person.UseStep(t.Context(), 10); err != nil || spent {
 		t.Errorf("an earlier step is spent: %t, %v", spent, err)
 	}
-	noError(t, person.RemoveFactor(t.Context(), ""))
+	noError(t, person.RemoveFactor(t.Context(), "", store.CommandLine(moment)))
 	_, err := person.Factor(t.Context())
 	wantFault(t, err, fault.PathNotFound)
 }

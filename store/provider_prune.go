@@ -38,7 +38,11 @@ func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
 			return err
 		}
 		leases, err := tx.execAny(ctx, pruneLeases, now-leaseLife.Milliseconds(), most)
-		more = max(webhooks, leases) == int64(most)
+		if err != nil {
+			return err
+		}
+		failures, err := tx.execAny(ctx, pruneFailures, a.store.oldestFailure(), most)
+		more = max(webhooks, leases, failures) == int64(most)
 		return err
 	})
 	return more, err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,6 +46,8 @@ type Options struct {
 	MinConns int          // that the pool keeps open
 	Machine  Machine      // the clocks of the node; those of the machine when nil
 	Log      *slog.Logger // nil for silence
+	// KeepFailures is how long failed requests are kept; DefaultKeepFailures when zero.
+	KeepFailures time.Duration
 }
 
 // Store is a pool of connections that serve as the application role.
@@ -56,6 +59,8 @@ type Store struct {
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
 	memories sync.Map // of every Usage that is open on it
 	figures  *figures
+
+	keepFailures time.Duration
 }
 
 // Open connects to a migrated database.
@@ -108,6 +113,8 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(pool), pgdialect.New()),
 		keyAddrs: addrs,
 		figures:  newFigures(),
+
+		keepFailures: cmp.Or(o.KeepFailures, DefaultKeepFailures),
 	}
 	clock.conns.Store(pool)
 	if err := s.measureClock(ctx); err != nil {

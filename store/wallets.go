@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/tenancy/audit"
 )
 
 const walletColumns = `id, identity, billing_interval, billing_anchor, charged, created_at, last_seq, version`
@@ -136,8 +138,12 @@ func (a App) SetBillingPeriod(ctx context.Context, identity string, period meter
 		if err := tx.exec(ctx, setBillingPeriod, 1, locked[0].ID, period.Interval, period.Anchor); err != nil {
 			return err
 		}
-		w, err = tx.wallet(ctx, identity)
-		return err
+		if w, err = tx.wallet(ctx, identity); err != nil {
+			return err
+		}
+		return tx.audit(ctx, "wallet.billing-period", identity, nil, audit.Facts{
+			"interval": string(period.Interval), "anchor": strconv.FormatInt(period.Anchor, 10),
+		})
 	})
 	a.walletChanged(identity)
 	return w, err

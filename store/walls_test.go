@@ -188,6 +188,9 @@ var orgCalls = []call[store.Org]{
 	{"Rename", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
 		return nil, o.Rename(ctx, "Changed")
 	}},
+	{"RequireFactor", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+		return nil, o.RequireFactor(ctx, true)
+	}},
 	{"By", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
 		return nil, o.By(actor).Rename(ctx, "Changed")
 	}},

@@ -20,6 +20,8 @@ type Organization struct {
 	Slug      string
 	Name      string
 	CreatedAt int64
+	// RequiresFactor lets members act only with an authenticator.
+	RequiresFactor bool
 }
 
 // NewOrganization makes an organization. Its slug is a proposal: when it is

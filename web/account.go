@@ -58,17 +58,29 @@ func (s *Site) renameAccount(v *visit) (answer, error) {
 	return v.done("/account", "Your name is saved.")
 }
 
+// passwordPage is where a temporary password leads, and nowhere else.
+func (s *Site) passwordPage(v *visit) (answer, error) {
+	return show(v.passwordForm(page.Draft{})), nil
+}
+
+func (v *visit) passwordForm(d page.Draft) templ.Component {
+	return page.PasswordPage(page.Password{Draft: d, Frame: v.frame("Password", ""), Temporary: v.mustChange})
+}
+
 // changePassword asks for the old one, so it needs no fresh sign-in.
 func (s *Site) changePassword(v *visit) (answer, error) {
 	f, err := v.form()
 	if err != nil {
 		return answer{}, err
 	}
-	if err := f.check("password", credential.CheckChoice(f.raw("password"), v.user.Email, v.user.Name)); err != nil {
+	if err := f.check("password", v.checkChoice(f.raw("password"), v.user)); err != nil {
 		return answer{}, err
 	}
+	if f.ok() && f.raw("password") == f.raw("current") {
+		f.fail("password", "This is your current password. Choose another.")
+	}
 	if f.ok() {
-		_, right, err := v.checkPassword(v.user.Email, f.raw("current"))
+		_, right, err := v.confirmPassword(f.raw("current"))
 		if err != nil {
 			return answer{}, err
 		}
@@ -76,11 +88,14 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 			f.fail("current", "This is not your password. Type it again.")
 		}
 	}
+	if !f.ok() && v.mustChange {
+		return invalid(v.passwordForm(f.draft())), nil
+	}
 	if !f.ok() {
 		view, err := v.accountPage(page.Draft{Values: map[string]string{"name": v.user.Name}}, f.draft())
 		return invalid(view), err
 	}
-	encoded, err := s.passwords.hash(v.context, f.raw("password"))
+	encoded, err := s.passwords.hash(v.context, f.raw("password"), true)
 	if err != nil {
 		return answer{}, err
 	}
@@ -88,8 +103,12 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	v.prove()
-	if err := v.person().ChangePassword(v.context, encoded, s.now(), v.bearer.token); err != nil {
+	if err := v.person().ChangePassword(v.context, encoded, v.bearer.token, v.actor()); err != nil {
 		return answer{}, err
+	}
+	v.logAccount("password changed", v.user.ID)
+	if v.mustChange {
+		return v.done("/o", "Your password is changed.")
 	}
 	return v.done("/account", "Your password is changed. You are signed out everywhere else.")
 }
@@ -113,13 +132,24 @@ func (s *Site) endOtherSessions(v *visit) (answer, error) {
 }
 
 // factorSetup shows a seed, and seals it into the form.
-func (v *visit) factorSetup(d page.Draft, seed credential.Seed) (templ.Component, error) {
+func (v *visit) factorSetup(d page.Draft, seed credential.Seed, next string) (templ.Component, error) {
 	sealed, err := v.site.vault.Seal(seedPlace(v.user.ID), seed)
 	if err != nil {
 		return nil, err
 	}
-	return page.FactorSetupPage(page.FactorSetup{
-		Draft: d, Frame: v.frame("Authenticator", ""), Seed: seed.Text(),
-		Address: seed.Address("Purser", v.user.Email), Sealed: base64.StdEncoding.EncodeToString(sealed),
-	}), nil
+	address := seed.Address("Purser", v.user.Email)
+	picture, err := drawQR(address)
+	if err != nil {
+		return nil, err
+	}
+	setup := page.FactorSetup{
+		Draft: d, Frame: v.frame("Authenticator", ""), Seed: seed.Text(), Address: address, Picture: picture,
+		Sealed: base64.StdEncoding.EncodeToString(sealed), Next: next,
+	}
+	for _, org := range v.orgs {
+		if v.needsFactor(org) {
+			setup.RequiredBy = append(setup.RequiredBy, org.Name)
+		}
+	}
+	return page.FactorSetupPage(setup), nil
 }

@@ -21,10 +21,18 @@ const (
 )
 
 // auditNouns are what entries are about: the beginnings of their actions.
-var auditNouns = []string{"alert", "application", "balance", "credit", "feature", "invitation", "key", "member", "organization", "plan", "provider", "settings", "subscription"}
+var auditNouns = []string{
+	"account", "alert", "application", "balance", "credit", "deposit", "feature", "invitation", "job", "key", "member", "organization", "plan", "provider", "settings", "subscription", "wallet",
+}
+
+// auditKeys is how the page's filter says: every API key. What a query holds is trimmed.
+const auditKeys = "keys"
 
 func (v *visit) auditFilter() store.AuditPage {
 	p := store.AuditPage{Actor: v.query("actor")}
+	if p.Actor == auditKeys {
+		p.Actor = audit.Keys
+	}
 	if noun := v.query("action"); slices.Contains(auditNouns, noun) {
 		p.Action = noun + "."
 	}
@@ -47,8 +55,8 @@ func (s *Site) auditLog(v *visit) (answer, error) {
 	}
 	path, filter := v.orgPath("audit"), url.Values{}
 	view := page.AuditLog{
-		Frame: v.frame("Audit log", "audit"), Path: path, Action: v.query("action"), Actor: p.Actor,
-		Actors: []component.Option{{Value: "", Text: "Everybody"}}, Actions: []component.Option{{Value: "", Text: "Everything"}},
+		Frame: v.frame("Audit log", "audit"), Path: path, Action: v.query("action"), Actor: v.query("actor"),
+		Actors: []component.Option{{Value: "", Text: "Everyone"}, {Value: auditKeys, Text: "API keys"}}, Actions: []component.Option{{Value: "", Text: "Everything"}},
 	}
 	for _, member := range roster {
 		view.Actors = append(view.Actors, component.Option{Value: member.Email, Text: member.Name})

@@ -255,11 +255,14 @@ func (s *Site) requests(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	list := v.listing(v.appPath("requests"), "show")
-	view := page.RequestList{Frame: v.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures}
+	view := page.RequestList{Frame: v.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.KeepsFailures().Hours() / 24)}
 	for _, r := range found {
 		row := page.RequestRow{
 			ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
 			CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked,
+		}
+		if r.Identity != "" {
+			row.Identity, row.Feature, row.WalletHref = r.Identity, r.Feature, v.listing(v.appPath("wallets")).at("q", r.Identity)
 		}
 		if v.may(tenancy.KeysRead) {
 			row.KeyHref = v.appPath("keys", r.KeyID.Format(ids.APIKey))

@@ -383,7 +383,7 @@ func TestDeskLists(t *testing.T) {
 	})
 	t.Run("requests, for developers and not for support", func(t *testing.T) {
 		d.db.NoteRequest(d.app.Scope(), store.Request{
-			ID: ids.New(), At: d.site.now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, KeyID: d.key.ID,
+			ID: ids.New(), At: d.site.now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, Authenticated: true, KeyID: d.key.ID,
 		})
 		developer := d.join(t, tenancy.Developer)
 		says(t, developer.get(t, d.appPath("requests")+"?show=failed"), http.StatusOK,

@@ -17,30 +17,31 @@ const wrongCode = "This code is not right, or it was used already. Wait for the 
 
 // checkCode counts the attempt, then takes a code of the authenticator or a
 // recovery code. Either works once.
-func (v *visit) checkCode(user ids.ID, code string) (right bool, err error) {
-	subject := credential.CodeSubject(user.Format(ids.User))
-	if err := v.attempt(subject); err != nil {
+func (v *visit) checkCode(p proof, code string) (right bool, err error) {
+	if err := v.attempt(p); err != nil {
 		return false, err
 	}
-	person := v.site.store.Person(user)
+	person := v.site.store.Person(p.user)
 	factor, err := person.Factor(v.context)
 	if err != nil {
 		return false, err
 	}
 	if recovery := credential.ParseRecoveryCode(code); recovery != "" {
 		// For this the seed need not be readable: such a code is for when all else is lost.
-		right, err = person.UseRecoveryCode(v.context, recovery.Hash())
+		if right, err = person.UseRecoveryCode(v.context, recovery.Hash()); right {
+			v.logAccount("recovery code used", p.user)
+		}
 	} else {
-		right, err = v.checkStep(person, user, factor, code)
+		right, err = v.checkStep(person, p.user, factor, code)
 	}
 	if err != nil {
 		return false, err
 	}
 	if !right {
-		v.refused()
+		v.refused(p, "wrong code")
 		return false, nil
 	}
-	return true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
+	return true, v.succeeded(p)
 }
 
 func (v *visit) checkStep(person store.Person, user ids.ID, factor store.Factor, code string) (right bool, err error) {
@@ -64,7 +65,7 @@ func (s *Site) factorPage(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view, err := v.factorSetup(page.Draft{}, seed)
+	view, err := v.factorSetup(page.Draft{}, seed, localPath(v.query("next")))
 	return show(view), err
 }
 
@@ -84,7 +85,7 @@ func (s *Site) addFactor(v *visit) (answer, error) {
 	step, found := credential.Seed(seed).Step(f.text("code"), 0, s.now())
 	if !found {
 		f.fail("code", "This code does not fit the key. Check that the clock of the authenticator is right, and type the code that it shows now.")
-		view, err := v.factorSetup(f.draft(), seed)
+		view, err := v.factorSetup(f.draft(), seed, localPath(f.raw("next")))
 		return invalid(view), err
 	}
 	// The form may be older than the key that is in use by now.
@@ -95,11 +96,12 @@ func (s *Site) addFactor(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = v.person().AddFactor(v.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, s.now(), v.bearer.token)
+	err = v.person().AddFactor(v.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, v.bearer.token, v.actor())
 	if err != nil {
 		return answer{}, err
 	}
-	return v.showRecoveryCodes(codes)
+	v.logAccount("authenticator added", v.user.ID)
+	return v.showRecoveryCodes(codes, localPath(f.raw("next")))
 }
 
 // replaceCodes makes new recovery codes; the old ones end.
@@ -111,16 +113,18 @@ func (s *Site) replaceCodes(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if err := v.person().ReplaceRecoveryCodes(v.context, hashes); err != nil {
+	if err := v.person().ReplaceRecoveryCodes(v.context, hashes, v.actor()); err != nil {
 		return answer{}, err
 	}
-	return v.showRecoveryCodes(codes)
+	v.logAccount("recovery codes replaced", v.user.ID)
+	return v.showRecoveryCodes(codes, "/")
 }
 
 func (s *Site) removeFactor(v *visit) (answer, error) {
-	if err := v.person().RemoveFactor(v.context, v.bearer.token); err != nil {
+	if err := v.person().RemoveFactor(v.context, v.bearer.token, v.actor()); err != nil {
 		return answer{}, err
 	}
+	v.logAccount("authenticator removed", v.user.ID)
 	return v.done("/account", "The authenticator is off.")
 }
 
@@ -134,10 +138,13 @@ func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err
 
 // showRecoveryCodes answers with the codes themselves: after a redirect somebody
 // would have to keep them.
-func (v *visit) showRecoveryCodes(codes []credential.Token) (answer, error) {
+func (v *visit) showRecoveryCodes(codes []credential.Token, next string) (answer, error) {
+	if next == "/" {
+		next = "/account"
+	}
 	var lines []string
 	for _, code := range codes {
 		lines = append(lines, string(code))
 	}
-	return show(page.RecoveryCodesPage(page.RecoveryCodes{Frame: v.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n")})), nil
+	return show(page.RecoveryCodesPage(page.RecoveryCodes{Frame: v.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next})), nil
 }

@@ -61,6 +61,7 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 // organization that is not one's own before what one may do in it.
 func (v *visit) answer(r route) (answer, error) {
 	if err := v.site.crossOrigin.Check(v.request()); err != nil {
+		v.site.log.Warn("request of another site refused", "request", v.requestID(), "address", v.bearer.address, "route", r.method+" "+r.path)
 		return answer{}, fault.Newf(fault.PermissionDenied, "The request came from another site. Nothing was done with it.")
 	}
 	if v.isSignedIn() || r.method != http.MethodGet {
@@ -69,10 +70,21 @@ func (v *visit) answer(r route) (answer, error) {
 		}
 	}
 	if err := v.identify(r); err != nil {
-		if errors.Is(err, errNotSignedIn) {
+		switch {
+		case errors.Is(err, errNotSignedIn):
 			return v.toLogin(), nil
+		case errors.Is(err, errNeedsFactor):
+			return v.lead("/account/factor"), nil
+		case fault.Is(err, fault.PermissionDenied):
+			v.logAccount("access refused", v.user.ID, "route", r.method+" "+r.path, "needs", r.need.String(), "organization", v.org.ID.Format(ids.Organization))
+		case fault.Is(err, fault.PathNotFound):
+			// An organization or application that is not there, or not this user's.
+			v.logAccount("access refused", v.bearer.userID, "route", r.method+" "+r.path, "needs", anyMember.String())
 		}
 		return answer{}, err
+	}
+	if v.mustChange && !r.temporary && (r.need != anyone || r.method != http.MethodGet) {
+		return v.lead("/account/password"), nil
 	}
 	if v.isSignedIn() && r.method != http.MethodGet {
 		if err := v.checkFormToken(); err != nil {
@@ -85,7 +97,16 @@ func (v *visit) answer(r route) (answer, error) {
 	return r.handle(v)
 }
 
-var errNotSignedIn = errors.New("web: nobody is signed in")
+var (
+	errNotSignedIn = errors.New("web: not signed in")
+	errNeedsFactor = errors.New("web: the organization requires an authenticator")
+)
+
+// needsFactor reports whether the user has to set up an authenticator before they may act
+// in the organization.
+func (v *visit) needsFactor(org tenancy.Organization) bool {
+	return !v.hasFactor && (org.RequiresFactor || v.site.requireFactor)
+}
 
 // identify finds who is there and where they are, and refuses who may not be.
 func (v *visit) identify(r route) error {
@@ -104,10 +125,13 @@ func (v *visit) identify(r route) error {
 	if err != nil {
 		return err
 	}
-	v.user, v.orgs = around.User, around.Organizations
+	v.user, v.orgs, v.hasFactor, v.mustChange = around.User, around.Organizations, around.HasFactor, around.MustChange
 	v.org, v.member, v.apps = around.Org, around.Member, around.Applications
 	if !inOrg {
 		return nil
+	}
+	if v.needsFactor(v.org) {
+		return errNeedsFactor
 	}
 	if strings.HasPrefix(r.path, appNeeded) {
 		if err := v.findApplication(v.echo.Param("app")); err != nil {
@@ -146,6 +170,7 @@ func (v *visit) checkFormToken() error {
 	}
 	want := v.formToken()
 	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(formTokenField)), []byte(want)) != 1 {
+		v.logAccount("form without its session's token refused", v.user.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was done. Go back, reload it, and send it again.")
 	}
 	return nil

@@ -114,11 +114,11 @@ func (s *Site) accept(v *visit) (answer, error) {
 	}
 	joining := store.Joining{User: v.user}
 	if !v.isSignedIn() {
-		if joining.User, err = v.newUser(f); err != nil {
+		if joining.User, err = v.newUser(f, invited.Organization); err != nil {
 			return answer{}, err
 		}
 		if f.ok() {
-			if joining.Encoded, err = s.passwords.hash(v.context, f.raw("password")); err != nil {
+			if joining.Encoded, err = s.passwords.hash(v.context, f.raw("password"), false); err != nil {
 				return answer{}, err
 			}
 		}
@@ -140,9 +140,10 @@ func (s *Site) accept(v *visit) (answer, error) {
 		return invalid(page.InvitedPage(invited)), nil
 	}
 	if !v.isSignedIn() {
-		if err := v.signIn(joining.User.ID); err != nil {
+		if err := v.signInHere(joining.User.ID); err != nil {
 			return answer{}, err
 		}
+		v.logAccount("account created", joining.User.ID, "by", "invitation")
 	}
 	org, err := s.store.Org(i.OrgID).Organization(v.context)
 	if err != nil {

@@ -47,58 +47,94 @@ func (s *Site) login(v *visit) (answer, error) {
 	if account.HasFactor {
 		return v.askForCode(account.UserID, next)
 	}
-	return v.enter(account.UserID, next)
+	return v.enter(account.UserID, "password", next)
 }
 
-// checkPassword counts the attempt, then compares. An address without an account
-// costs the same look and the same hash as one with.
+// checkPassword counts the attempt, then compares. An address without an account costs
+// the same reads and the same hash as one with.
 func (v *visit) checkPassword(typed, password string) (account store.Account, right bool, err error) {
 	email, err := tenancy.ParseEmail(typed)
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, and it is counted all the same
 	}
-	subject := credential.PasswordSubject(email)
-	if err := v.attempt(subject); err != nil {
+	account, err = v.site.store.Entrance().Account(v.context, email)
+	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return account, false, err
 	}
-	account, err = v.site.store.Entrance().Account(v.context, email)
-	known := err == nil
-	if !known {
-		if !fault.Is(err, fault.PathNotFound) {
-			return account, false, err
-		}
-		account.Encoded = credential.Dummy
+	from := v.deviceOf(account.UserID)
+	p := proof{step: "password", user: account.UserID, known: from != ""}
+	if !p.known {
+		from = networkOf(v.bearer.address).String()
 	}
-	right, outdated, err := v.site.passwords.check(v.context, password, account.Encoded)
+	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
+	right, err = v.provePassword(p, account, password)
+	return account, right, err
+}
+
+// confirmPassword compares the password of who is signed in. Attempts count for the
+// session: strangers cannot use them up, and a stolen session cannot guess on.
+func (v *visit) confirmPassword(password string) (account store.Account, right bool, err error) {
+	account, err = v.site.store.Entrance().Account(v.context, v.user.Email)
 	if err != nil {
 		return account, false, err
 	}
-	if !right || !known {
-		v.refused()
-		return account, false, nil
-	}
-	if outdated {
-		encoded, err := v.site.passwords.hash(v.context, password)
-		if err != nil {
-			return account, false, err
-		}
-		if err := v.site.store.Person(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
-			return account, false, err
-		}
-	}
-	return account, true, v.site.store.Entrance().ForgetAttempts(v.context, subject)
+	right, err = v.provePassword(v.sessionProof("password"), account, password)
+	return account, right, err
 }
 
-// enter signs in and goes on.
-func (v *visit) enter(user ids.ID, next string) (answer, error) {
-	if err := v.signIn(user); err != nil {
+// sessionProof is an attempt within the session. Each step has a count of its own: the
+// right password must not forget wrong codes.
+func (v *visit) sessionProof(step string) proof {
+	return proof{step: "session " + step, user: v.user.ID, known: true, subject: credential.SessionSubject(v.bearer.token, step)}
+}
+
+// provePassword counts the attempt and compares. A temporary password that has expired
+// is a wrong one.
+func (v *visit) provePassword(p proof, account store.Account, password string) (right bool, err error) {
+	if err := v.attempt(p); err != nil {
+		return false, err
+	}
+	if account.UserID.IsZero() {
+		account.Encoded = credential.Dummy
+	}
+	right, outdated, err := v.site.passwords.check(v.context, password, account.Encoded, p.known)
+	switch {
+	case err != nil:
+		return false, err
+	case !right || account.UserID.IsZero():
+		v.refused(p, "wrong password")
+		return false, nil
+	case account.Expired(v.site.now()):
+		v.refused(p, "temporary password expired")
+		return false, nil
+	}
+	if outdated {
+		encoded, err := v.site.passwords.hash(v.context, password, p.known)
+		if err != nil {
+			return false, err
+		}
+		if err := v.site.store.Person(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
+			return false, err
+		}
+	}
+	return true, v.succeeded(p)
+}
+
+// enter signs in with the given factors and goes on.
+func (v *visit) enter(user ids.ID, factors, next string) (answer, error) {
+	if err := v.signInHere(user); err != nil {
 		return answer{}, err
 	}
-	v.site.log.Info("signed in", "request", v.requestID(), "user", user.Format(ids.User))
+	v.logAccount("signed in", user, "factors", factors)
 	if next == "/" {
 		next = "/o"
 	}
 	return redirect(next), nil
+}
+
+// logAccount logs what happened to an account.
+func (v *visit) logAccount(event string, user ids.ID, more ...any) {
+	v.site.log.Info(event, append([]any{"request", v.requestID(), "address", v.bearer.address, "user", user.Format(ids.User)}, more...)...)
 }
 
 // askForCode remembers who has given the password. They are not signed in yet, and
@@ -137,7 +173,9 @@ func (s *Site) loginCode(v *visit) (answer, error) {
 		return redirect("/login"), nil
 	}
 	next := localPath(f.raw("next"))
-	right, err := v.checkCode(user, f.text("code"))
+	device := v.deviceOf(user)
+	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}
+	right, err := v.checkCode(p, f.text("code"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -145,7 +183,7 @@ func (s *Site) loginCode(v *visit) (answer, error) {
 		f.fail("code", wrongCode)
 		return invalid(page.SecondStepPage(page.SecondStep{Draft: f.draft(), Next: next})), nil
 	}
-	return v.enter(user, next)
+	return v.enter(user, "password and code", next)
 }
 
 // confirmPage asks for the password again.
@@ -168,14 +206,14 @@ func (s *Site) confirm(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	next := localPath(f.raw("next"))
-	account, right, err := v.checkPassword(v.user.Email, f.raw("password"))
+	account, right, err := v.confirmPassword(f.raw("password"))
 	if err != nil {
 		return answer{}, err
 	}
 	if !right {
 		f.fail("password", "This is not your password. Type it again.")
 	} else if account.HasFactor {
-		if right, err = v.checkCode(v.user.ID, f.text("code")); err != nil {
+		if right, err = v.checkCode(v.sessionProof("code"), f.text("code")); err != nil {
 			return answer{}, err
 		}
 		if !right {
@@ -197,6 +235,7 @@ func (s *Site) confirm(v *visit) (answer, error) {
 }
 
 func (s *Site) logout(v *visit) (answer, error) {
+	v.logAccount("signed out", v.user.ID)
 	if err := v.signOut(); err != nil {
 		return answer{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 	"purser/tenancy/credential"
 )
 
@@ -34,7 +35,7 @@ func newClockRig(t *testing.T) (*rig, *clock) {
 	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	return newRigOn(t, Options{Store: db, Now: c.now}), c
+	return newRigOn(t, Options{Store: db, Now: c.now, NewOrganizations: true}), c
 }
 
 // withPassword gives the browser's user a password, once hashed for all tests.
@@ -42,7 +43,11 @@ func (b *browser) withPassword(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.rig.db.Person(b.user.ID).ChangePassword(t.Context(), encoded, b.rig.site.now(), ""))
+	noError(t, b.rig.db.Person(b.user.ID).ChangePassword(t.Context(), encoded, "", b.actor()))
+}
+
+func (b *browser) actor() audit.Actor {
+	return audit.Actor{UserID: b.user.ID, Name: b.user.Email, At: b.rig.site.now()}
 }
 
 var hashedOnce = sync.OnceValues(func() (string, error) { return credential.HashPassword(password, rand.Reader) })
@@ -245,14 +250,14 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 	p := newPasswords()
 	var leave []func()
 	for range checkingAtOnce {
-		free, err := p.enter(t.Context())
+		free, err := p.enter(t.Context(), false)
 		noError(t, err)
 		leave = append(leave, free)
 	}
 	entered := make(chan func(), checkingInQueue)
 	for range checkingInQueue {
 		go func() {
-			free, err := p.enter(t.Context())
+			free, err := p.enter(t.Context(), false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -260,7 +265,7 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 		}()
 	}
 	soon(t, "all places are taken", func() bool { return len(p.queue) == checkingAtOnce+checkingInQueue })
-	if _, err := p.enter(t.Context()); err == nil {
+	if _, err := p.enter(t.Context(), false); err == nil {
 		t.Error("one more was let in")
 	}
 	for _, free := range leave {
@@ -269,7 +274,7 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 	for range checkingInQueue {
 		(<-entered)()
 	}
-	if free, err := p.enter(t.Context()); err != nil {
+	if free, err := p.enter(t.Context(), false); err != nil {
 		t.Error(err)
 	} else {
 		free()

@@ -24,7 +24,7 @@ func (s *Site) members(v *visit) (answer, error) {
 	for _, p := range roster {
 		row := page.MemberRow{
 			Name: p.Name, Email: p.Email, Role: page.RoleName(p.Role), HasFactor: p.HasFactor,
-			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == v.user.ID,
+			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == v.user.ID, InvitedAs: p.InvitedAs,
 		}
 		if v.member.CheckManage(p.Member) == nil {
 			row.Href = v.orgPath("members", p.UserID.Format(ids.User))

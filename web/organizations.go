@@ -1,6 +1,9 @@
 package web
 
 import (
+	"slices"
+
+	"purser/fault"
 	"purser/ids"
 	"purser/tenancy"
 	"purser/views/component"
@@ -8,14 +11,29 @@ import (
 )
 
 func (s *Site) organizations(v *visit) (answer, error) {
-	return show(page.OrganizationsPage(page.Organizations{Frame: v.frame("Organizations", "")})), nil
+	return show(page.OrganizationsPage(page.Organizations{Frame: v.frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
+}
+
+// mayCreateOrganizations refuses a server on which only the operator creates them.
+func (s *Site) mayCreateOrganizations(v *visit) error {
+	if s.newOrganizations {
+		return nil
+	}
+	v.logAccount("access refused", v.user.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
+	return fault.Newf(fault.PermissionDenied, "On this server organizations are created by its operator. Ask them for one.")
 }
 
 func (s *Site) newOrganizationPage(v *visit) (answer, error) {
+	if err := s.mayCreateOrganizations(v); err != nil {
+		return answer{}, err
+	}
 	return show(page.OrganizationNewPage(page.OrganizationNew{Frame: v.frame("New organization", "")})), nil
 }
 
 func (s *Site) createOrganization(v *visit) (answer, error) {
+	if err := s.mayCreateOrganizations(v); err != nil {
+		return answer{}, err
+	}
 	f, err := v.form()
 	if err != nil {
 		return answer{}, err
@@ -34,7 +52,7 @@ func (s *Site) createOrganization(v *visit) (answer, error) {
 }
 
 func (s *Site) organizationPage(v *visit) (answer, error) {
-	o := page.Organization{Frame: v.frame(v.org.Name, "applications")}
+	o := page.Organization{Frame: v.frame(v.org.Name, "applications"), SuggestFactor: v.ownsLiveWithoutFactor()}
 	if v.may(tenancy.AppsWrite) {
 		o.NewHref = v.orgPath("a", "new")
 	}
@@ -89,7 +107,35 @@ func (s *Site) organizationSettingsPage(v *visit) (answer, error) {
 }
 
 func (v *visit) organizationSettings(d page.Draft) page.OrganizationSettings {
-	return page.OrganizationSettings{Draft: d, Frame: v.frame("Settings", "organization"), Action: v.orgPath("settings"), Slug: v.org.Slug}
+	return page.OrganizationSettings{
+		Draft: d, Frame: v.frame("Settings", "organization"), Action: v.orgPath("settings"), Slug: v.org.Slug, ID: v.org.ID.Format(ids.Organization),
+		FactorAction: v.orgPath("settings", "second-factor"), RequiresFactor: v.org.RequiresFactor, RequiredHere: v.site.requireFactor, HasFactor: v.hasFactor,
+	}
+}
+
+// ownsLiveWithoutFactor reports an owner whose password alone opens a live application.
+func (v *visit) ownsLiveWithoutFactor() bool {
+	return !v.hasFactor && v.member.Role == tenancy.Owner && slices.ContainsFunc(v.apps, func(a tenancy.Application) bool { return a.Live })
+}
+
+// setFactorRequirement turns the requirement on or off. Only a member with an authenticator
+// turns it on, so that the organization keeps one who can turn it off.
+func (s *Site) setFactorRequirement(v *visit) (answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return answer{}, err
+	}
+	required := f.text("required") == "yes"
+	if required && !v.hasFactor {
+		return v.lead("/account/factor"), nil
+	}
+	if err := v.organization().RequireFactor(v.context, required); err != nil {
+		return answer{}, err
+	}
+	if required {
+		return v.done(v.orgPath("settings"), "Members now need an authenticator to act here.")
+	}
+	return v.done(v.orgPath("settings"), "Members no longer need an authenticator here.")
 }
 
 func (s *Site) renameOrganization(v *visit) (answer, error) {

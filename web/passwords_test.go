@@ -11,7 +11,7 @@ func TestAPasswordCheckThatWaitedInVainIsNoServerError(t *testing.T) {
 	t.Parallel()
 	p := newPasswords()
 	for range checkingAtOnce {
-		leave, err := p.enter(t.Context())
+		leave, err := p.enter(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -19,7 +19,7 @@ func TestAPasswordCheckThatWaitedInVainIsNoServerError(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := p.check(over, "a password", "any"); !fault.Is(err, fault.Overloaded) {
+	if _, _, err := p.check(over, "a password", "any", false); !fault.Is(err, fault.Overloaded) {
 		t.Errorf("it is told %v", err)
 	}
 }

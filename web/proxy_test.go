@@ -98,7 +98,7 @@ func TestThrottleByNetwork(t *testing.T) {
 	})
 	t.Run("tells callers apart that come through our proxy", func(t *testing.T) {
 		t.Parallel()
-		r := newRigOn(t, Options{Store: storetest.Open(t), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		r := newRigOn(t, Options{Store: storetest.Open(t), NewOrganizations: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 		if refused := guess(t, r, elsewhere); refused != 0 {
 			t.Errorf("%d attempts are refused", refused)
 		}

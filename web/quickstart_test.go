@@ -65,7 +65,7 @@ func TestQuickstart(t *testing.T) {
 
 	t.Run("says what went wrong with requests that came", func(t *testing.T) {
 		r.db.NoteRequest(r.app.Scope(), store.Request{
-			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, KeyID: ids.New(),
+			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, Authenticated: true, KeyID: ids.New(),
 		})
 		_, text := look(t)
 		for _, want := range []string{"What went wrong", "POST /v1/events", `href="/docs/errors/feature_not_found"`, fault.FeatureNotFound.Meaning().Do} {

@@ -38,7 +38,7 @@ var rigSecret = []byte(strings.Repeat("k", vault.MinSecret))
 // newRig serves the site as the composition root does.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	return newRigOn(t, Options{Store: storetest.Open(t)})
+	return newRigOn(t, Options{Store: storetest.Open(t), NewOrganizations: true})
 }
 
 func newRigOn(t *testing.T, options Options) *rig {

@@ -17,6 +17,8 @@ type route struct {
 	need   need
 	handle func(*visit) (answer, error)
 	fresh  bool // asks for the password again, unless it was given some minutes ago
+	// temporary is open to a session that was opened with a temporary password.
+	temporary bool
 }
 
 // need is what a visitor must have: a tenancy.Permission in the path's
@@ -47,6 +49,13 @@ func post(path string, need need, handle func(*visit) (answer, error)) route {
 // fresh is a route to something that a stolen session must not reach.
 func fresh(r route) route {
 	r.fresh = true
+	return r
+}
+
+// whileTemporary is a route that a temporary password leads to. Beside these it opens
+// only pages that anyone may read.
+func whileTemporary(r route) route {
+	r.temporary = true
 	return r
 }
 

@@ -115,7 +115,7 @@ func (s *Site) setup(v *visit) (answer, error) {
 	if !f.ok() {
 		return invalid(page.SetupPage(page.Setup{Draft: f.draft("name", "email", "organization", "application"), Action: setupPath(link)})), nil
 	}
-	if founding.Encoded, err = s.passwords.hash(v.context, f.raw("password")); err != nil {
+	if founding.Encoded, err = s.passwords.hash(v.context, f.raw("password"), false); err != nil {
 		return answer{}, err
 	}
 	founding, err = s.store.Entrance().Found(v.context, link.Hash(), founding)
@@ -125,16 +125,17 @@ func (s *Site) setup(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if err := v.signIn(founding.User.ID); err != nil {
+	if err := v.signInHere(founding.User.ID); err != nil {
 		return answer{}, err
 	}
+	v.logAccount("account created", founding.User.ID, "by", "setup link")
 	return v.done(pathOf([]string{"o", founding.Org.Slug, "a", founding.App.Slug, "quickstart"}), "Welcome. Your organization and your first application are ready.")
 }
 
 // founding reads the form into the nouns, and notes what is wrong with it.
 func (s *Site) founding(f *form, v *visit) (found store.Founding, err error) {
 	now := s.now()
-	found.User, err = v.newUser(f)
+	found.User, err = v.newUser(f, f.text("organization"), f.text("application"))
 	if err != nil {
 		return found, err
 	}
@@ -150,8 +151,9 @@ func (s *Site) founding(f *form, v *visit) (found store.Founding, err error) {
 	return found, nil
 }
 
-// newUser reads the fields of an account that is about to be made.
-func (v *visit) newUser(f *form) (u tenancy.User, err error) {
+// newUser reads the fields of an account that is about to be made, in an organization
+// whose names its password must not be made of.
+func (v *visit) newUser(f *form, names ...string) (u tenancy.User, err error) {
 	u = tenancy.User{ID: ids.New(), CreatedAt: v.site.now()}
 	u.Name, err = tenancy.ParseName(f.text("name"))
 	if err := f.check("name", err); err != nil {
@@ -161,7 +163,7 @@ func (v *visit) newUser(f *form) (u tenancy.User, err error) {
 	if err := f.check("email", err); err != nil {
 		return u, err
 	}
-	err = credential.CheckChoice(f.raw("password"), u.Email, u.Name)
+	err = v.checkChoice(f.raw("password"), u, names...)
 	return u, f.check("password", err)
 }
 
@@ -170,4 +172,14 @@ func (v *visit) actorFor(u tenancy.User) audit.Actor {
 	by := v.actor()
 	by.UserID, by.Name = u.ID, u.Email
 	return by
+}
+
+// checkChoice refuses a password that is easily guessed by people who know the user, their
+// organizations or this server.
+func (v *visit) checkChoice(password string, u tenancy.User, names ...string) error {
+	names = append(names, u.Email, u.Name, v.site.server.Address)
+	for _, org := range v.orgs {
+		names = append(names, org.Name)
+	}
+	return credential.CheckChoice(password, names...)
 }

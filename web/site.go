@@ -37,6 +37,10 @@ type Options struct {
 	Vault *vault.Vault
 	// Cashier talks to the payment providers. Nil for a server that takes no payments.
 	Cashier *cashier.Cashier
+	// NewOrganizations lets everyone with an account create organizations.
+	NewOrganizations bool
+	// RequireFactor lets members act only with an authenticator, in every organization.
+	RequireFactor bool
 	// TrustedProxies are the networks of those who may say for whom they call.
 	TrustedProxies []netip.Prefix
 }
@@ -63,6 +67,9 @@ type Site struct {
 	vault   *vault.Vault
 	cashier *cashier.Cashier
 	exports chan struct{} // one for each file that is being made
+
+	newOrganizations bool
+	requireFactor    bool
 }
 
 // New makes the site. It opens nothing and needs no closing.
@@ -86,6 +93,9 @@ func New(options Options) *Site {
 		vault:       options.Vault,
 		cashier:     options.Cashier,
 		exports:     make(chan struct{}, exportsAtOnce),
+
+		newOrganizations: options.NewOrganizations,
+		requireFactor:    options.RequireFactor,
 	}
 	if s.server.Program == "" {
 		s.server.Program = "purser"

@@ -10,11 +10,13 @@ import (
 	"golang.org/x/time/rate"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/tenancy/credential"
 )
 
-// From one network so many attempts to sign in are taken in a minute. Each node
-// counts for itself; what counts for all is kept by account.
+// attemptsPerMinute is how many attempts to sign in are taken from one network, without
+// those of known devices. Each node counts for itself; what counts for all nodes is kept
+// by account and network.
 const (
 	attemptsPerMinute  = 20
 	networksRemembered = 10_000
@@ -96,30 +98,50 @@ func (a *alarm) refuse(now int64) bool {
 	return a.refused == alarmingRefusals
 }
 
-// refused notes that an attempt to prove something came to nothing.
-func (v *visit) refused() {
-	v.site.log.Warn("sign-in refused", "request", v.requestID(), "address", v.bearer.address)
+// proof is one attempt to prove who is there.
+type proof struct {
+	step    string // for the log: password, code, or either within a session
+	user    ids.ID // whose account it is; zero when the address has none
+	subject credential.Hash
+	// known is an attempt from a device of the user or within a session. Strangers cannot
+	// make it, so it is not counted with what else comes from its network.
+	known bool
+}
+
+// refused logs an attempt that failed, and whose account it was at. What was typed as an
+// address is not logged: people type passwords there by mistake.
+func (v *visit) refused(p proof, reason string) {
+	account := "unknown"
+	if !p.user.IsZero() {
+		account = p.user.Format(ids.User)
+	}
+	v.site.log.Warn("sign-in refused", "request", v.requestID(), "address", v.bearer.address, "user", account, "step", p.step, "reason", reason, "known_device", p.known)
 	if v.site.alarm.refuse(v.site.now()) {
-		v.site.log.Error("many sign-ins are refused: somebody may be guessing passwords", "refused", alarmingRefusals)
+		v.site.log.Error("many sign-ins refused, passwords may be guessed", "refused", alarmingRefusals)
 	}
 }
 
-// attempt counts an attempt to prove something, by network and by subject, before
-// it is made. The refusal is the same whether the subject exists or not.
-func (v *visit) attempt(subject credential.Hash) error {
-	if !v.site.networks.allow(v.bearer.address, time.UnixMilli(v.site.now())) {
-		v.refused()
+// attempt counts an attempt before it is made. The refusal is the same whether the
+// account exists or not.
+func (v *visit) attempt(p proof) error {
+	if !p.known && !v.site.networks.allow(v.bearer.address, time.UnixMilli(v.site.now())) {
+		v.refused(p, "too many attempts from the network")
 		return tooMany(time.Minute / attemptsPerMinute)
 	}
-	wait, err := v.site.store.Entrance().Attempt(v.context, subject, v.site.now())
+	wait, err := v.site.store.Entrance().Attempt(v.context, p.subject, v.site.now())
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
-		v.refused()
+		v.refused(p, "too many attempts")
 		return tooMany(wait)
 	}
 	return nil
+}
+
+// succeeded forgets the attempts before one that was right.
+func (v *visit) succeeded(p proof) error {
+	return v.site.store.Entrance().ForgetAttempts(v.context, p.subject)
 }
 
 // waiting is a refusal that ends by itself.

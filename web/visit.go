@@ -25,7 +25,10 @@ type visit struct {
 	context context.Context // the request's, with the session in it
 	bearer  *bearer
 
-	user   tenancy.User
+	user       tenancy.User
+	hasFactor  bool // the user has an authenticator
+	mustChange bool // the user's password is temporary
+
 	orgs   []tenancy.Organization // that the user is a member of
 	org    tenancy.Organization
 	member tenancy.Member

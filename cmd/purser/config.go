@@ -40,6 +40,12 @@ type config struct {
 	logLevel       slog.Level
 	// Lines a second in the log, for requests that succeed and that are refused.
 	logSuccesses, logRefusals int64
+	// newOrganizations lets everyone with an account create organizations.
+	newOrganizations bool
+	// requireFactor lets members act only with an authenticator.
+	requireFactor bool
+	// keepFailures is how long failed requests stay listed.
+	keepFailures time.Duration
 	// verifyNew and verifyAll are between two verifications; zero for none.
 	verifyNew, verifyAll, verifyLimit time.Duration
 }
@@ -79,6 +85,10 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
 
+	"PURSER_NEW_ORGANIZATIONS": func(c *config, v string) error { return setSwitch(&c.newOrganizations, v, "on", "off") },
+	"PURSER_SECOND_FACTOR":     func(c *config, v string) error { return setSwitch(&c.requireFactor, v, "required", "optional") },
+	"PURSER_KEEP_FAILURES":     func(c *config, v string) error { return setInterval(&c.keepFailures, v, time.Hour) },
+
 	"PURSER_VERIFY_NEW":   func(c *config, v string) error { return setInterval(&c.verifyNew, v, 0) },
 	"PURSER_VERIFY_ALL":   func(c *config, v string) error { return setInterval(&c.verifyAll, v, 0) },
 	"PURSER_VERIFY_LIMIT": func(c *config, v string) error { return setInterval(&c.verifyLimit, v, time.Second) },
@@ -95,7 +105,8 @@ func readConfig(environ []string) (config, error) {
 		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, databaseConns: defaultDatabaseConns,
 		drain: defaultDrain, memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections,
 		logLevel: slog.LevelInfo, logSuccesses: defaultRequestLines, logRefusals: defaultRequestLines,
-		verifyNew: defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
+		keepFailures: store.DefaultKeepFailures,
+		verifyNew:    defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
 	}
 	var problems []error
 	for _, pair := range environ {
@@ -209,6 +220,15 @@ func setInterval(d *time.Duration, value string, least time.Duration) error {
 		return fmt.Errorf("must be a time such as 30m or 24h, at least %s", least)
 	}
 	*d = parsed
+	return nil
+}
+
+// setSwitch reads one of two words.
+func setSwitch(to *bool, value, on, off string) error {
+	if value != on && value != off {
+		return fmt.Errorf("must be %s or %s", on, off)
+	}
+	*to = value == on
 	return nil
 }
 

@@ -41,7 +41,7 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database,
 	if err = store.Prepare(ctx, db.address, log); err != nil {
 		return nil, err
 	}
-	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log}); err != nil {
+	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log, KeepFailures: c.keepFailures}); err != nil {
 		return nil, err
 	}
 	ids.UseClock(db.Clock().Nanos)

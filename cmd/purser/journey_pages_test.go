@@ -34,6 +34,7 @@ func (p place) addresses(s samples) map[string]string {
 		"/confirm":                        p.base + "/confirm",
 		"/account":                        p.base + "/account",
 		"/account/factor":                 p.base + "/account/factor",
+		"/account/password":               p.base + "/account/password",
 		"/o":                              p.base + "/o",
 		"/o/new":                          p.base + "/o/new",
 		"/o/:org":                         p.base + "/o/acme",

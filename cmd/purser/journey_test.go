@@ -12,7 +12,7 @@ import (
 // an empty database has one; the others go at the same time.
 func TestJourneys(t *testing.T) {
 	t.Parallel()
-	p := startProduct(t)
+	p := startProduct(t, "PURSER_NEW_ORGANIZATIONS=on")
 	if !t.Run("first run to first accepted event, by keyboard", func(t *testing.T) { firstRun(t, p) }) {
 		t.FailNow()
 	}

@@ -19,7 +19,7 @@ import (
 
 // keyOrder is what 'purser keys create' was asked for.
 type keyOrder struct {
-	org     string
+	org     orgFlags
 	app     string
 	live    bool
 	preset  string
@@ -37,7 +37,7 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	}
 	var order keyOrder
 	flags := flag.NewFlagSet("keys create", flag.ContinueOnError)
-	flags.StringVar(&order.org, "org", "", "name of the organization")
+	order.org.define(flags)
 	flags.StringVar(&order.app, "app", "", "name of the application")
 	flags.BoolVar(&order.live, "live", false, "a live application instead of one for development")
 	flags.StringVar(&order.preset, "preset", "", "setup, ingestion or read-only")
@@ -60,7 +60,11 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if spec.App, err = db.Directory().ProvisionApplication(ctx, org, spec.App); err != nil {
+	ref, err := order.org.ref()
+	if err != nil {
+		return err
+	}
+	if spec.App, err = db.Directory().ProvisionIn(ctx, ref, org, spec.App); err != nil {
 		return err
 	}
 	key, secret, err := keys.New(spec, tenancy.AllPermissions(), now, rand.Reader)
@@ -73,27 +77,35 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if err := order.print(stdout, key, secret); err != nil {
 		return err
 	}
-	return sayIfNobodys(ctx, db.Store, key.Scope.OrgID, order.org, stderr)
+	return sayIfNobodys(ctx, db.Store, key.Scope.OrgID, stderr)
 }
 
 // sayIfNobodys tells that no page shows the organization yet. It is not given to
 // anybody by itself: an installation may hold organizations of several owners.
-func sayIfNobodys(ctx context.Context, db *store.Store, org ids.ID, name string, stderr io.Writer) error {
-	members, err := db.Org(org).Members(ctx)
+func sayIfNobodys(ctx context.Context, db *store.Store, id ids.ID, stderr io.Writer) error {
+	members, err := db.Org(id).Members(ctx)
 	if err != nil || len(members) > 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(stderr, "Nobody is a member of %s, so no page shows it. Who sets the installation up becomes its owner; where that is done, run\n\n"+
-		"  purser users own --email ADDRESS --org %q\n", name, name)
+	org, err := db.Org(id).Organization(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stderr, "%s has no members, so no page shows it. The first account becomes its owner when the installation is set up; after that, run\n\n"+
+		"  purser users own --email ADDRESS --org %s\n", org.Name, id.Format(ids.Organization))
 	return err
 }
 
 // spec checks the order before any database is touched.
 func (o keyOrder) spec(now int64) (keys.Spec, tenancy.Organization, error) {
-	if o.org == "" || o.app == "" || o.preset == "" {
-		return keys.Spec{}, tenancy.Organization{}, errors.New("keys create needs --org, --app and --preset")
+	if o.org == (orgFlags{}) || o.app == "" || o.preset == "" {
+		return keys.Spec{}, tenancy.Organization{}, errors.New("keys create needs --org (or --org-slug), --app and --preset")
 	}
-	org, err := tenancy.NewOrganization(ids.New(), o.org, now)
+	ref, err := o.org.ref()
+	if err != nil {
+		return keys.Spec{}, tenancy.Organization{}, err
+	}
+	org, err := tenancy.NewOrganization(ids.New(), ref.String(), now)
 	if err != nil {
 		return keys.Spec{}, org, fmt.Errorf("--org: %w", err)
 	}

@@ -21,11 +21,12 @@ Usage:
         with --demo, fill an empty database with an organization to look around in
   purser keys create --org NAME --app NAME [--live] --preset setup|ingestion|read-only
                      [--name NAME] [--expires 720h] [--json] [--data FOLDER]
-        make an API key, and the organization and the application when they are missing
+        make an API key, and the organization and the application when they are missing;
+        --org takes an id (org_...) too, and --org-slug the slug of an organization
   purser users reset --email ADDRESS [--without-authenticator] [--data FOLDER]
-        give somebody who cannot sign in another password, shown once; and turn a lost authenticator off
+        give a person who cannot sign in a temporary password, shown once; turn a lost authenticator off
   purser users own --email ADDRESS --org NAME [--data FOLDER]
-        make somebody with an account an owner of an organization
+        make a person with an account an owner of an organization
   purser verify [--new | --since 10m] [--limit 5m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
   purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]

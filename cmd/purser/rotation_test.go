@@ -68,7 +68,7 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 	user, err := tenancy.NewUser(s.user, "ann@example.com", "Ann", now)
 	check(err)
 	check(db.Directory().CreateUser(t.Context(), user))
-	check(db.Person(s.user).AddFactor(t.Context(), store.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, now, ""))
+	check(db.Person(s.user).AddFactor(t.Context(), store.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", store.CommandLine(now)))
 	for range applications {
 		org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
 		check(err)

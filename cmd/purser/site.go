@@ -26,7 +26,9 @@ func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, til
 		Vault:    seals,
 		Cashier:  till,
 
-		TrustedProxies: c.trustedProxies,
+		TrustedProxies:   c.trustedProxies,
+		NewOrganizations: c.newOrganizations,
+		RequireFactor:    c.requireFactor,
 	})
 }
 

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 )
 
-// resetPassword gives somebody another password. There is no link by mail: whoever
-// can run this could read the database, and hands the password over themselves.
+// resetPassword gives an account a temporary password, which only lets its owner choose
+// another. No mail is sent: an operator who can run this could read the database, and
+// hands the password over in person.
 func resetPassword(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	var withoutFactor bool
 	flags := flag.NewFlagSet("users reset", flag.ContinueOnError)
@@ -30,28 +32,32 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "%s is signed out everywhere, and signs in with this password, which is shown this once.\n"+
-			"It is to be changed then, under Your account:\n\n%s\n", email, password)
+		_, err = fmt.Fprintf(stdout, "%s is signed out everywhere. This password works for %s and only to choose another one.\n"+
+			"It is shown this once:\n\n%s\n", email, hours(store.ResetLasts), password)
 		return err
 	})
 }
 
 // makeOwner puts an organization into somebody's hands.
 func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
-	var org string
+	var org orgFlags
 	flags := flag.NewFlagSet("users own", flag.ContinueOnError)
-	flags.StringVar(&org, "org", "", "name of the organization")
+	org.define(flags)
 	return forPerson(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
-		if org == "" {
-			return errors.New("users own needs --org")
+		if org == (orgFlags{}) {
+			return errors.New("users own needs --org or --org-slug")
 		}
-		made, err := db.Entrance().MakeOwner(ctx, org, email, store.CommandLine(now))
+		ref, err := org.ref()
+		if err != nil {
+			return err
+		}
+		made, err := db.Entrance().MakeOwner(ctx, ref, email, store.CommandLine(now))
 		switch {
 		case err != nil:
 		case made:
-			_, err = fmt.Fprintf(stdout, "%s is an owner of %s now, and is signed out everywhere: it takes a new session to use that.\n", email, org)
+			_, err = fmt.Fprintf(stdout, "%s is an owner of %s now. Their sessions have ended, so they sign in again.\n", email, ref)
 		default:
-			_, err = fmt.Fprintf(stdout, "%s is an owner of %s already.\n", email, org)
+			_, err = fmt.Fprintf(stdout, "%s is an owner of %s already.\n", email, ref)
 		}
 		return err
 	})
@@ -78,3 +84,5 @@ func forPerson(ctx context.Context, flags *flag.FlagSet, args, environ []string,
 	defer func() { err = errors.Join(err, db.close()) }()
 	return work(db, email, db.Clock().Now())
 }
+
+func hours(d time.Duration) string { return fmt.Sprintf("%.0f hours", d.Hours()) }

@@ -54,6 +54,35 @@ func TestUsers(t *testing.T) {
 			t.Errorf("told though there is an owner: %q, %v", said, err)
 		}
 	})
+	t.Run("cannot put an organization of theirs in the place of the operator's", func(t *testing.T) {
+		wanted, err := tenancy.NewOrganization(ids.New(), "Globex", time.Now().UnixMilli())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wanted, err = db.Directory().CreateOrganization(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+		if out, _, err := purser(t, "users", "own", "--email", "ann@example.com", "--org", "Globex"); err == nil {
+			t.Errorf("it is found by the name that people gave: %q", out)
+		}
+		if _, _, err := purser(t, "keys", "create", "--org", "Globex", "--app", "Shop", "--live", "--preset", "setup"); err != nil {
+			t.Fatal(err)
+		}
+		if apps, err := db.Org(wanted.ID).Applications(t.Context()); err != nil || len(apps) != 0 {
+			t.Errorf("the operator's application is in it: %+v, %v", apps, err)
+		}
+		for _, ref := range [][]string{{"--org", wanted.ID.Format(ids.Organization)}, {"--org-slug", wanted.Slug}} {
+			if _, _, err := purser(t, append([]string{"keys", "create", "--app", "Shop", "--preset", "setup"}, ref...)...); err != nil {
+				t.Errorf("%v: %v", ref, err)
+			}
+		}
+		if apps, err := db.Org(wanted.ID).Applications(t.Context()); err != nil || len(apps) != 1 {
+			t.Errorf("named by id and by slug it has %+v, %v", apps, err)
+		}
+		if _, _, err := purser(t, "keys", "create", "--org", "Globex", "--org-slug", "globex", "--app", "Shop", "--preset", "setup"); err == nil {
+			t.Error("both flags are taken")
+		}
+	})
 	t.Run("get a password that fits, and is kept as a hash only", func(t *testing.T) {
 		out, _, err := purser(t, "users", "reset", "--email", "ann@example.com")
 		if err != nil {

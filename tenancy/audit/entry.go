@@ -8,16 +8,20 @@ import (
 	"purser/ids"
 )
 
-// Actor is who did something, when, and from where.
+// Actor is who did something, when, and from where: a person, the command line, or a
+// program with an API key.
 type Actor struct {
-	UserID    ids.ID // zero when it was the command line
-	Name      string // as people know them: the address of their account
+	UserID    ids.ID // zero when it was no person
+	Name      string // as people know them: the address of their account, or the key's name and id
 	Address   string // of the network, empty when there is none
 	RequestID ids.ID
 	At        int64
 }
 
-// IsZero reports whether nobody acts by hand: a program did, with its key.
+// Keys is how the names of API keys as actors begin. No address of an account does.
+const Keys = "API key "
+
+// IsZero reports work that is not recorded: usage, and what the server does by itself.
 func (a Actor) IsZero() bool { return a == Actor{} }
 
 // Facts are what an entry tells of its target before or after, each as people

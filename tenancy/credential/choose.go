@@ -1,8 +1,14 @@
 package credential
 
 import (
+	"bytes"
+	"compress/gzip"
 	_ "embed"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,9 +21,13 @@ const (
 	MaxPasswordLength = 128
 )
 
-// CheckChoice refuses a password that is easily guessed. Personal is what others
-// know of the person: their address and their name.
-func CheckChoice(password string, personal ...string) error {
+// ContextWords are names that a guess at an account of any installation begins with:
+// the product and what it is about.
+var ContextWords = []string{"purser", "credits", "wallet", "billing", "metering", "dashboard"}
+
+// CheckChoice refuses a password that is easily guessed. Names are what others know of
+// the account: the person's address and name, their organizations, and the server.
+func CheckChoice(password string, names ...string) error {
 	length := utf8.RuneCountInString(password)
 	switch {
 	case !utf8.ValidString(password):
@@ -28,8 +38,8 @@ func CheckChoice(password string, personal ...string) error {
 		return fault.Newf(fault.InvalidRequest, "The password is too long: use at most %d characters.", MaxPasswordLength)
 	case isCommon(password):
 		return fault.Newf(fault.InvalidRequest, "This password is among those that are tried first. Choose another.")
-	case isPersonal(password, personal):
-		return fault.Newf(fault.InvalidRequest, "The password is made of your own name or address. Choose another.")
+	case isMadeOf(password, append(names, ContextWords...)):
+		return fault.Newf(fault.InvalidRequest, "The password is made of a name that others can guess: yours, your organization's or the product's. Choose another.")
 	}
 	return nil
 }
@@ -46,6 +56,34 @@ var common = func() map[string]bool {
 	return words
 }()
 
+//go:embed breached.txt.gz
+var breachedList []byte
+
+// breached are passwords of published breaches, sorted: the 30,000 most frequent and,
+// of those that are long enough to be chosen here, the 5,000 most frequent. They are
+// from Mark Burnett's list of ten million, which he put into the public domain. The
+// strings share the memory of one text.
+var breached = sync.OnceValue(func() []string {
+	packed, err := gzip.NewReader(bytes.NewReader(breachedList))
+	if err != nil {
+		panic(fmt.Sprintf("credential: the embedded list of passwords: %v", err))
+	}
+	text, err := io.ReadAll(packed)
+	if err != nil {
+		panic(fmt.Sprintf("credential: the embedded list of passwords: %v", err))
+	}
+	return strings.Fields(string(text))
+})
+
+func isBreached(text string) bool {
+	_, found := slices.BinarySearch(breached(), text)
+	return found
+}
+
+// maxDecoration is how many characters around a breached password do not make it a new
+// one.
+const maxDecoration = 7
+
 // isCommon takes off what people add to a common word to make it longer: capital
 // letters, digits and signs around it, figures in place of letters, and the same
 // once more.
@@ -60,7 +98,11 @@ func isCommon(password string) bool {
 			return -1
 		}, text)
 		for _, candidate := range []string{text, letters, compact} {
-			if unit := repeated(candidate); common[unit] || isRun(unit) || unit != candidate && len(unit) < 4 {
+			unit := repeated(candidate)
+			if common[unit] || isRun(unit) || unit != candidate && len(unit) < 4 {
+				return true
+			}
+			if (isBreached(candidate) || isBreached(unit)) && len(text)-len(candidate) <= maxDecoration {
 				return true
 			}
 		}
@@ -118,11 +160,12 @@ func isPairOfCommon(text string) bool {
 	return false
 }
 
-// isPersonal reports a password that is hardly more than a name or an address.
-func isPersonal(password string, personal []string) bool {
+// isMadeOf reports a password that is hardly more than names: fewer than six characters
+// are left without them.
+func isMadeOf(password string, names []string) bool {
 	text := strings.ToLower(password)
 	left := text
-	for _, known := range personal {
+	for _, known := range names {
 		for _, part := range strings.FieldsFunc(strings.ToLower(known), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 			if len(part) >= 3 {
 				left = strings.ReplaceAll(left, part, "")

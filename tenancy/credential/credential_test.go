@@ -81,11 +81,35 @@ func TestChoosingAPassword(t *testing.T) {
 		"one's own address":            {"ann@example.com", false},
 		"a phrase with one's name":     {"ann keeps nine green herons", true},
 		"damaged text":                 {"marble kettle \xff\xfe", false},
+		"a breached one of 12 letters": {"needforspeed", false},
+		"a breached one, decorated":    {"Supernatural77", false},
+		"a breached short one, longer": {"Leather-2026!", false},
+		"one's organization":           {"NorthwindBooks1", false},
+		"the product":                  {"Purser-Billing", false},
+		"a phrase with the product":    {"purser pays nine green herons", true},
 	} {
-		err := credential.CheckChoice(c.password, "ann@example.com", "Ann Example")
+		err := credential.CheckChoice(c.password, "ann@example.com", "Ann Example", "Northwind Books")
 		if c.taken && err != nil || !c.taken && !fault.Is(err, fault.InvalidRequest) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestEveryBreachedPasswordIsRefused goes over the list itself: a list that is read
+// wrongly refuses nothing.
+func TestEveryBreachedPasswordIsRefused(t *testing.T) {
+	list, long := credential.Breached(), 0
+	for _, password := range list {
+		if len(password) < credential.MinPasswordLength {
+			continue
+		}
+		long++
+		if err := credential.CheckChoice(password); !fault.Is(err, fault.InvalidRequest) {
+			t.Errorf("%s: %v", password, err)
+		}
+	}
+	if len(list) < 10_000 || long < 3_000 {
+		t.Errorf("the list has %d passwords, %d of them long enough to be chosen", len(list), long)
 	}
 }
 
@@ -104,17 +128,14 @@ func TestCodes(t *testing.T) {
 		lastUsed int64
 		want     bool
 	}{
-		"the code of now":              {seed.Code(step), 0, true},
-		"with spaces":                  {" 005 924 ", 0, true},
-		"the one before":               {seed.Code(step - 1), 0, true},
-		"the one after":                {seed.Code(step + 1), 0, true},
-		"two before":                   {seed.Code(step - 2), 0, false},
-		"two after":                    {seed.Code(step + 2), 0, false},
-		"one that was used":            {seed.Code(step), step, false},
-		"one before one that was used": {seed.Code(step - 1), step, false},
-		"one after one that was used":  {seed.Code(step), step - 1, true},
-		"none":                         {"", 0, false},
-		"half of it":                   {"005", 0, false},
+		"the code of now":             {seed.Code(step), 0, true},
+		"with spaces":                 {" 005 924 ", 0, true},
+		"the one before":              {seed.Code(step - 1), 0, false},
+		"the one after":               {seed.Code(step + 1), 0, false},
+		"one that was used":           {seed.Code(step), step, false},
+		"one after one that was used": {seed.Code(step), step - 1, true},
+		"none":                        {"", 0, false},
+		"half of it":                  {"005", 0, false},
 	} {
 		if _, found := seed.Step(c.code, c.lastUsed, now); found != c.want {
 			t.Errorf("%s: %t", name, found)

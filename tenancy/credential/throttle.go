@@ -2,11 +2,13 @@ package credential
 
 import (
 	"crypto/sha256"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// So many attempts are free. From then on each has to wait twice as long as the
-// one before, up to a quarter of an hour: nobody is ever locked out by others.
+// The first attempts are free. From then on each has to wait twice as long as the one
+// before, up to a quarter of an hour.
 const (
 	freeAttempts = 5
 	firstDelay   = time.Second
@@ -43,9 +45,27 @@ func (a Attempts) Next(now int64) Attempts {
 	return Attempts{Count: min(a.Count+1, 1000), LastAt: now}
 }
 
-// PasswordSubject is whom attempts at the password of an address are counted for,
-// whether there is an account or not.
-func PasswordSubject(email string) Hash { return sha256.Sum256([]byte("password " + email)) }
+// A subject is what attempts are counted for. Each is a hash of who is tried and of
+// where the attempts come from, so that attempts from elsewhere do not slow an account's
+// owner down.
 
-// CodeSubject is whom attempts at the codes of a user are counted for.
-func CodeSubject(user string) Hash { return sha256.Sum256([]byte("code " + user)) }
+// PasswordSubject counts attempts at the password of an address, whether there is an
+// account or not, by where they come from: a network, or a device that the account has
+// signed in on. A password that was changed begins at zero.
+func PasswordSubject(email string, changedAt int64, from string) Hash {
+	return subject("password", email, strconv.FormatInt(changedAt, 10), from)
+}
+
+// CodeSubject counts attempts at the codes of a user. From is a device that the user has
+// signed in on; without one, attempts from everywhere count together: they come from
+// people who know the password.
+func CodeSubject(user, from string) Hash { return subject("code", user, from) }
+
+// SessionSubject counts attempts at one step, a password or a code, within a session,
+// which others cannot reach.
+func SessionSubject(token, step string) Hash { return subject("session", token, step) }
+
+// subject separates its parts, so that no two lists of parts have the same hash.
+func subject(parts ...string) Hash {
+	return sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+}

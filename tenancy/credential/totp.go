@@ -12,11 +12,10 @@ import (
 	"strings"
 )
 
-// Codes change every half minute. One step before and one after are taken, for
-// clocks that are a little off.
+// A code is valid for its own half minute and no longer. Both clocks are synchronized:
+// the server's is the database's, and phones follow their network.
 const (
 	stepSeconds = 30
-	tolerance   = 1
 	digits      = 6
 	seedSize    = 20
 )
@@ -53,18 +52,13 @@ func (s Seed) Address(issuer, account string) string {
 	}.Encode()
 }
 
-// Step finds the step at which a code was made, after the last one that was used:
-// no code works twice. It reports false for a code of no such step.
+// Step is the current step if the code is the code of it, and it comes after the last
+// one that was used: no code works twice.
 func (s Seed) Step(code string, lastUsed, now int64) (step int64, found bool) {
 	code = strings.ReplaceAll(strings.TrimSpace(code), " ", "")
-	current := now / 1000 / stepSeconds
-	for candidate := current - tolerance; candidate <= current+tolerance; candidate++ {
-		matches := subtle.ConstantTimeCompare([]byte(s.Code(candidate)), []byte(code)) == 1
-		if matches && candidate > lastUsed && !found {
-			step, found = candidate, true
-		}
-	}
-	return step, found
+	step = now / 1000 / stepSeconds
+	matches := subtle.ConstantTimeCompare([]byte(s.Code(step)), []byte(code)) == 1
+	return step, matches && step > lastUsed
 }
 
 // Code is the code of a step.

@@ -84,7 +84,7 @@ func SetupPage(s Setup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Field(s.email("You sign in with it. No mail is sent.")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Field(s.email("You sign in with it. It is not verified: no mail is sent.")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -588,7 +588,7 @@ func InvitedPage(i Invited) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(i.email("You sign in with it. No mail is sent.")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(i.email("You sign in with it. It is not verified: no mail is sent.")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

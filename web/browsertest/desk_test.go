@@ -116,6 +116,10 @@ func deskPages() map[string]view {
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "PATCH", Route: "/v1/wallets/{identity}/billing-period", Status: 500, Code: "internal_error", CodeHref: "/docs/errors/internal_error", TookMicros: 15_000_000, KeyName: "Server"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gp", At: moment, Method: "POST", Route: "/v1/events", Status: 200, TookMicros: 900, KeyName: "Server", TxnHref: app + "/transactions/x"},
 		}}),
+		"requests-failed": page.Requests(page.RequestList{Frame: frame("requests"), Path: app + "/requests", Failed: true, Counted: 12_000, Failures: 3, KeptDays: 30, Pages: pager, Requests: []page.RequestRow{
+			{ID: "req_01m7ewzp3pfr4976jxkvfa63gm", At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", TookMicros: 2_345, KeyName: "Server", KeyMasked: "psr_test_…9fQ2", KeyHref: app + "/keys/x", Identity: "customer-with-a-rather-long-name@example.com", WalletHref: app + "/wallets?q=x", Feature: "chat-message"},
+			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "GET", Route: "/v1/wallets/{identity}", Status: 404, Code: "wallet_not_found", CodeHref: "/docs/errors/wallet_not_found", TookMicros: 900, KeyName: "Server"},
+		}}),
 		"overview-new": page.OverviewPage(page.Overview{
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}}, Tiles: []component.Figure{{Label: "Charged", Value: "0", Before: "none in the 30 days before"}},
 			Quickstart: app + "/quickstart", Check: app + "/check",

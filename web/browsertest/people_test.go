@@ -1,6 +1,8 @@
 package browsertest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"purser/tenancy"
@@ -34,22 +36,30 @@ func peoplePages() map[string]view {
 			{ID: "ses_1", Agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36", Address: "2001:db8:1:2:3:4:5:6", SeenAt: moment, Since: moment, Current: true},
 			{ID: "ses_2", Address: "192.0.2.1", SeenAt: moment, Since: moment},
 		}}),
-		"factor":   page.FactorSetupPage(page.FactorSetup{Frame: plain, Seed: "AAAA BBBB CCCC DDDD EEEE FFFF GGGG HHHH", Address: "otpauth://totp/x"}),
-		"recovery": page.RecoveryCodesPage(page.RecoveryCodes{Frame: plain, Codes: "aaaaaaa-bbbbbb-ccccccc-dddddd\neeeeeee-ffffff-ggggggg-hhhhhh"}),
-		"orgs":     page.OrganizationsPage(page.Organizations{Frame: plain}),
-		"orgs-new": page.OrganizationNewPage(page.OrganizationNew{Frame: plain}),
-		"org": page.OrganizationPage(page.Organization{Frame: in("applications"), NewHref: "/o/acme/a/new", Cards: []page.ApplicationCard{
+		"factor": page.FactorSetupPage(page.FactorSetup{
+			Frame: plain, Seed: "AAAA BBBB CCCC DDDD EEEE FFFF GGGG HHHH", Address: "otpauth://totp/x", Picture: page.QR{Size: 41, Path: chessboard(41)},
+			RequiredBy: []string{"Acme", "<b>Bolt</b> & a very long name that goes on and on and on"},
+		}),
+		"password":         page.PasswordPage(page.Password{Frame: plain, Temporary: true}),
+		"password-refused": page.PasswordPage(page.Password{Frame: plain, Draft: refused, Temporary: true}),
+		"recovery":         page.RecoveryCodesPage(page.RecoveryCodes{Frame: plain, Codes: "aaaaaaa-bbbbbb-ccccccc-dddddd\neeeeeee-ffffff-ggggggg-hhhhhh"}),
+		"orgs":             page.OrganizationsPage(page.Organizations{Frame: plain, MayCreate: true}),
+		"orgs-none":        page.OrganizationsPage(page.Organizations{Frame: layout.Frame{Title: "Organizations", Person: person}}),
+		"orgs-new":         page.OrganizationNewPage(page.OrganizationNew{Frame: plain}),
+		"org": page.OrganizationPage(page.Organization{Frame: in("applications"), NewHref: "/o/acme/a/new", SuggestFactor: true, Cards: []page.ApplicationCard{
 			{Application: shop, Uses: "1,204,331", Denials: "12", SyncErrors: "0"},
 			{Application: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}}, Uses: "3", Denials: "0", SyncErrors: "1"},
 		}}),
 		"org-empty":    page.OrganizationPage(page.Organization{Frame: in("applications"), NewHref: "/o/acme/a/new"}),
 		"app-new":      page.ApplicationNewPage(page.ApplicationNew{Frame: in("applications"), Action: "/o/acme/a/new"}),
-		"org-settings": page.OrganizationSettingsPage(page.OrganizationSettings{Frame: in("organization"), Slug: "acme"}),
+		"org-settings": page.OrganizationSettingsPage(page.OrganizationSettings{Frame: in("organization"), Slug: "acme", ID: "org_01m7ewzp3pfr4976jxkvfa63gm", FactorAction: "/x"}),
+		"org-optional": page.OrganizationSettingsPage(page.OrganizationSettings{Frame: in("organization"), Slug: "acme", ID: "org_01m7ewzp3pfr4976jxkvfa63gm", FactorAction: "/x", HasFactor: true}),
+		"org-required": page.OrganizationSettingsPage(page.OrganizationSettings{Frame: in("organization"), Slug: "acme", ID: "org_01m7ewzp3pfr4976jxkvfa63gm", FactorAction: "/x", HasFactor: true, RequiresFactor: true}),
 		"members": page.MembersPage(page.Members{
 			Frame: in("members"), InviteHref: "/o/acme/members/invite", LeaveAction: "/o/acme/leave",
 			People: []page.MemberRow{
 				{Name: "Ann Example", Email: "ann@example.com", Role: "Owner", HasFactor: true, JoinedAt: moment, SeenAt: moment, You: true},
-				{Name: "<i>Bob</i>", Email: "bob.with.a.long.name@subsidiary.example.com", Role: "Support", JoinedAt: moment, Href: "/o/acme/members/x"},
+				{Name: "<i>Bob</i>", Email: "bob.with.a.long.name@subsidiary.example.com", Role: "Support", JoinedAt: moment, Href: "/o/acme/members/x", InvitedAs: "Bob <b> of support"},
 			},
 			Invitations: []page.InvitationRow{{Note: "Carol", Role: "Developer", ExpiresAt: moment, Withdraw: "/x"}},
 		}),
@@ -75,4 +85,15 @@ func peoplePages() map[string]view {
 func TestPeoplesPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	lookOver(t, peoplePages(), screensOfSample)
+}
+
+// chessboard has the shape of a QR code, and says nothing.
+func chessboard(size int) string {
+	var path strings.Builder
+	for y := range size {
+		for x := y % 2; x < size; x += 2 {
+			fmt.Fprintf(&path, "M%d %dh1v1h-1z", x, y)
+		}
+	}
+	return path.String()
 }

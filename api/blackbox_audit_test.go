@@ -1,0 +1,92 @@
+package api_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"purser/ids"
+	"purser/keys"
+	"purser/store"
+	"purser/tenancy/audit"
+)
+
+// auditLog is the log of the tenant's organization, oldest first.
+func (tn *tenant) auditLog() []audit.Entry {
+	tn.t.Helper()
+	list, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(tn.t.Context(), store.AuditPage{Limit: 100})
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+func TestChangesOfAPIKeysAreAudited(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	key := tn.newKey(keys.Spec{Preset: keys.Setup})
+	c := tn.with(key.secret)
+	before := len(tn.auditLog())
+	identity, once := newHolder(), newName()
+	c.post("/v1/credits", fields{"key": "gold", "name": "Gold", "unit": "coin"}).is(201)
+	c.patch("/v1/credits/gold", fields{"name": "Golden"}).is(200)
+	c.post("/v1/features", fields{"key": "chat", "name": "Chat", "unit": "call", "creditKey": "gold", "costNanocredits": "1000"}).is(201)
+	c.patch("/v1/features/chat", fields{"costNanocredits": "2000"}).is(200)
+	plan := fields{
+		"key": "pro", "name": "Pro", "amountCents": 900, "currency": "usd", "interval": "month",
+		"featureLimits": []any{}, "creditGrants": []any{}, "featureMultipliers": []any{}, "topupsEnabled": false, "active": true,
+	}
+	c.post("/v1/plans", plan).is(201)
+	c.patch("/v1/plans/pro", fields{"name": "Professional"}).is(200)
+	deposit := fields{"identity": identity, "creditKey": "gold", "amountNanocredits": "5000", "idempotencyKey": once}
+	c.post("/v1/deposits", deposit).is(201)
+	c.post("/v1/deposits", deposit).is(200) // changes nothing
+	c.post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}).is(201)
+
+	var actions []string
+	for _, e := range tn.auditLog()[before:] {
+		actions = append(actions, e.Action)
+		if !strings.Contains(e.Name, key.Name) || !strings.Contains(e.Name, key.ID.Format(ids.APIKey)) || !e.UserID.IsZero() || e.RequestID.IsZero() || e.AppID != tn.app.ID {
+			t.Errorf("%s is by %+v", e.Action, e.Actor)
+		}
+	}
+	byKeys, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(t.Context(), store.AuditPage{Actor: audit.Keys, Limit: 100})
+	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
+		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
+	}
+	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create"
+	if got := strings.Join(actions, " "); got != want {
+		t.Errorf("the log has %s, want %s", got, want)
+	}
+	if verified, err := tn.node.store.Org(tn.app.OrgID).VerifyAudit(t.Context()); err != nil || len(verified.Differences) != 0 {
+		t.Errorf("the chain is broken: %v, %v", verified.Differences, err)
+	}
+}
+
+func TestFailedRequestsSayWhomTheyConcern(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("gold")
+	tn.feature("chat", "gold", nil)
+	identity := newHolder()
+	tn.use(identity, "chat", nil).refused("insufficient_balance")
+	tn.get(walletPath("missing-" + identity)).refused("wallet_not_found")
+	revoked := tn.newKey(keys.Spec{Preset: keys.Setup})
+	tn.revoke(revoked)
+	tn.with(revoked.secret).post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}).is(401)
+
+	list, _, err := tn.node.store.App(tn.app.Scope()).Requests(t.Context(), true, store.Page{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 2 {
+		t.Fatalf("%d failures are kept: %+v", len(list), list)
+	}
+	if got := list[1]; got.Identity != identity || got.Feature != "chat" || got.Code != "insufficient_balance" {
+		t.Errorf("the refused use is %+v", got)
+	}
+	if got := list[0]; got.Identity != "missing-"+identity || got.Feature != "" {
+		t.Errorf("the missing wallet is %+v", got)
+	}
+}

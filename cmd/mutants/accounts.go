@@ -1,0 +1,65 @@
+package main
+
+// Bugs in who is let in, and what is recorded of changes.
+var accountMutants = []mutant{
+	{
+		name:    "strangers who guess lock an owner out",
+		changes: []change{once("web/login.go", "\t\tfrom = networkOf(v.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
+		pkg:     "./web", tests: "TestGuessesOfStrangersKeepNoOwnerOut",
+	},
+	{
+		name:    "a known browser is known for every account",
+		changes: []change{once("web/device.go", "Row: user}", "Row: ids.ID{1}}")},
+		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
+	},
+	{
+		name:    "codes are guessed from many networks",
+		changes: []change{once("web/login.go", "credential.CodeSubject(user.Format(ids.User), device)", "credential.CodeSubject(user.Format(ids.User), v.bearer.address)")},
+		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
+	},
+	{
+		name:    "a temporary password opens everything",
+		changes: []change{once("web/guard.go", "\tif v.mustChange && !r.temporary &&", "\tif false &&")},
+		pkg:     "./web", tests: "TestTemporaryPasswordOnlyOpensItsChange",
+	},
+	{
+		name:    "a temporary password lasts for ever",
+		changes: []change{once("store/people_account.go", "return a.TemporaryUntil != 0 && now >= a.TemporaryUntil", "return false")},
+		pkg:     "./web", tests: "TestTemporaryPasswordOnlyOpensItsChange",
+	},
+	{
+		name:    "members act without the factor that their organization requires",
+		changes: []change{once("web/guard.go", "\tif v.needsFactor(v.org) {\n", "\tif false {\n")},
+		pkg:     "./web", tests: "TestOrganizationRequiresASecondFactor",
+	},
+	{
+		name:    "everyone creates organizations",
+		changes: []change{once("web/organizations.go", "\tif s.newOrganizations {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n")},
+		pkg:     "./web", tests: "TestNewOrganizationsAreTheOperatorsUnlessTurnedOn",
+	},
+	{
+		name:    "the command line finds an organization by a name that members chose",
+		changes: []change{once("store/directory.go", "WHERE command_name = $1`", "WHERE name = $1 ORDER BY created_at LIMIT 1`")},
+		pkg:     "./store", tests: "TestProvisionApplication",
+	},
+	{
+		name:    "what an API key changes is not audited",
+		changes: []change{once("api/authenticate.go", "\treturn s.store.App(c.scope).By(by)\n", "\treturn s.store.App(c.scope)\n")},
+		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
+	},
+	{
+		name:    "requests with a revoked key fill the list of failures",
+		changes: []change{once("api/recent.go", "r.Authenticated = r.Status != http.StatusUnauthorized && (", "r.Authenticated = r.Status > 0 || (")},
+		pkg:     "./api", tests: "TestFailedRequestsSayWhomTheyConcern",
+	},
+	{
+		name:    "an application keeps any number of failures",
+		changes: []change{once("store/desk_figures.go", "return f.kept[app] <= failuresPerMinute", "return true")},
+		pkg:     "./store", tests: "TestFailedRequestsAreKeptForADay",
+	},
+	{
+		name:    "a change of a password leaves no trace",
+		changes: []change{once("store/people_account.go", "\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"", "\t\tif true {\n\t\t\treturn nil\n\t\t}\n\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"")},
+		pkg:     "./web", tests: "TestAccountChangesAreAudited",
+	},
+}

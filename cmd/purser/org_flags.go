@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// orgFlags name an organization. A slug has a flag of its own: members choose the names
+// that slugs are made of, so a slug must not pass for a name that the command line gave.
+type orgFlags struct {
+	org  string
+	slug string
+}
+
+func (o *orgFlags) define(flags *flag.FlagSet) {
+	flags.StringVar(&o.org, "org", "", "id of the organization, or the name that the command line or the setup gave it")
+	flags.StringVar(&o.slug, "org-slug", "", "the organization as it is called in addresses of its pages")
+}
+
+// ref reads the flags.
+func (o orgFlags) ref() (store.OrgRef, error) {
+	switch {
+	case o.org != "" && o.slug != "":
+		return store.OrgRef{}, errors.New("give --org or --org-slug, not both")
+	case o.slug != "":
+		return store.OrgRef{Slug: o.slug}, nil
+	case strings.HasPrefix(o.org, ids.Organization+"_"):
+		id, err := ids.Parse(ids.Organization, o.org)
+		if err != nil {
+			return store.OrgRef{}, fmt.Errorf("--org: %q is not the id of an organization", o.org)
+		}
+		return store.OrgRef{ID: id}, nil
+	}
+	name, err := tenancy.ParseName(o.org)
+	if err != nil {
+		return store.OrgRef{}, fmt.Errorf("--org: %w", err)
+	}
+	return store.OrgRef{Name: name}, nil
+}

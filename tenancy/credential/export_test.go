@@ -1,0 +1,4 @@
+package credential
+
+// Breached is the embedded list.
+var Breached = breached

@@ -1,0 +1,32 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+
+	"rsc.io/qr"
+
+	"purser/views/page"
+)
+
+// drawQR draws a text as a QR code: one path for the dark modules, a run of them in a
+// line at a time.
+func drawQR(text string) (page.QR, error) {
+	code, err := qr.Encode(text, qr.M)
+	if err != nil {
+		return page.QR{}, fmt.Errorf("web: QR code: %w", err)
+	}
+	var path strings.Builder
+	for y := range code.Size {
+		for x := 0; x < code.Size; x++ {
+			from := x
+			for x < code.Size && code.Black(x, y) {
+				x++
+			}
+			if x > from {
+				fmt.Fprintf(&path, "M%d %dh%dv1h-%dz", from, y, x-from, x-from)
+			}
+		}
+	}
+	return page.QR{Size: code.Size, Path: path.String()}, nil
+}
