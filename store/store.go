@@ -56,6 +56,8 @@ type Store struct {
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
 	memories sync.Map // of every Usage that is open on it
 	figures  *figures
+
+	sandboxConns chan struct{} // one place for each connection that the sandbox uses
 }
 
 // Open connects to a migrated database.
@@ -108,6 +110,8 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(pool), pgdialect.New()),
 		keyAddrs: addrs,
 		figures:  newFigures(),
+
+		sandboxConns: make(chan struct{}, sandboxConns),
 	}
 	clock.conns.Store(pool)
 	if err := s.measureClock(ctx); err != nil {
@@ -148,6 +152,8 @@ type App struct {
 	store *Store
 	scope tenancy.Scope
 	by    audit.Actor
+
+	beginning frame // how its transactions begin; the usual way when empty
 }
 
 // Org reads and writes the rows of one organization.

@@ -14,10 +14,10 @@ func getEvent(c *call) (engine.Doc, error) { return get(c, c.w.Events, "event") 
 
 func listEvents(c *call) (engine.Doc, error) {
 	kind, kinds, within, delivered := c.in.Text("type"), c.in.Texts("types"), c.within("created"), c.in.Bool("delivery_success")
-	return list(c, c.w.Events, func(e *engine.Event) bool {
+	return list(c, c.w.Events, engine.Filter[engine.Event]{Keep: func(e *engine.Event) bool {
 		return matches(kind, e.Type) && (len(kinds) == 0 || slices.Contains(kinds, e.Type)) && within.Holds(e.Created) &&
 			(delivered == nil || *delivered == c.w.IsDelivered(e))
-	})
+	}})
 }
 
 func createEndpoint(c *call) (engine.Doc, error) {
@@ -39,7 +39,7 @@ func createEndpoint(c *call) (engine.Doc, error) {
 }
 
 func listEndpoints(c *call) (engine.Doc, error) {
-	return list(c, c.w.Endpoints, func(*engine.Endpoint) bool { return true })
+	return list(c, c.w.EndpointTable(), engine.Filter[engine.Endpoint]{})
 }
 
 func createTestClock(c *call) (engine.Doc, error) {

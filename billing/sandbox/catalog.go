@@ -74,11 +74,11 @@ func updatePrice(c *call) (engine.Doc, error) {
 func listPrices(c *call) (engine.Doc, error) {
 	product, keys, active, within := c.in.Text("product"), c.in.Texts("lookup_keys"), c.in.Bool("active"), c.within("created")
 	currency, kind := c.in.Text("currency"), c.in.OneOf("type", "one_time", "recurring")
-	return list(c, c.w.Prices, func(p *engine.Price) bool {
-		return matches(product, p.Product) && matches(currency, p.Currency) && within.Holds(p.Created) &&
+	return list(c, c.w.Prices, engine.Filter[engine.Price]{Parent: product, Keep: func(p *engine.Price) bool {
+		return matches(currency, p.Currency) && within.Holds(p.Created) &&
 			(active == nil || *active == p.Active) && (len(keys) == 0 || slices.Contains(keys, p.LookupKey)) &&
 			(kind == "" || (kind == "recurring") == p.Recurring())
-	})
+	}})
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -7,9 +7,9 @@ func getInvoice(c *call) (engine.Doc, error) { return get(c, c.w.Invoices, "invo
 func listInvoices(c *call) (engine.Doc, error) {
 	customer, subscription, within := c.in.Text("customer"), c.in.Text("subscription"), c.within("created")
 	status := c.in.OneOf("status", "draft", "open", "paid", "uncollectible", "void")
-	return list(c, c.w.Invoices, func(i *engine.Invoice) bool {
-		return matches(customer, i.Customer) && matches(subscription, i.Subscription) && matches(status, i.Status) && within.Holds(i.Created)
-	})
+	return list(c, c.w.Invoices, engine.Filter[engine.Invoice]{Customer: customer, Parent: subscription, Keep: func(i *engine.Invoice) bool {
+		return matches(status, i.Status) && within.Holds(i.Created)
+	}})
 }
 
 func upcomingInvoice(c *call) (engine.Doc, error) {
@@ -69,16 +69,16 @@ func getRefund(c *call) (engine.Doc, error) { return get(c, c.w.Refunds, "refund
 
 func listRefunds(c *call) (engine.Doc, error) {
 	charge, intent, within := c.in.Text("charge"), c.in.Text("payment_intent"), c.within("created")
-	return list(c, c.w.Refunds, func(r *engine.Refund) bool {
-		return matches(charge, r.Charge) && matches(intent, r.Intent) && within.Holds(r.Created)
-	})
+	return list(c, c.w.Refunds, engine.Filter[engine.Refund]{Parent: c.w.ChargeParent(charge, intent), Keep: func(r *engine.Refund) bool {
+		return matches(intent, r.Intent) && within.Holds(r.Created)
+	}})
 }
 
 func getDispute(c *call) (engine.Doc, error) { return get(c, c.w.Disputes, "dispute") }
 
 func listDisputes(c *call) (engine.Doc, error) {
 	charge, intent, within := c.in.Text("charge"), c.in.Text("payment_intent"), c.within("created")
-	return list(c, c.w.Disputes, func(d *engine.Dispute) bool {
-		return matches(charge, d.Charge) && matches(intent, d.Intent) && within.Holds(d.Created)
-	})
+	return list(c, c.w.Disputes, engine.Filter[engine.Dispute]{Parent: c.w.ChargeParent(charge, intent), Keep: func(d *engine.Dispute) bool {
+		return matches(intent, d.Intent) && within.Holds(d.Created)
+	}})
 }

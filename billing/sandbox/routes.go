@@ -108,7 +108,7 @@ func instant(seconds *int64) *engine.Time {
 
 // list shows a page of the objects that the filter keeps. It is the last to read
 // parameters, so it is the one to complain about those that nobody read.
-func list[T engine.Object](c *call, all map[string]T, keep func(T) bool) (engine.Doc, error) {
+func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine.Doc, error) {
 	page, err := c.page()
 	if err != nil {
 		return nil, err
@@ -116,19 +116,19 @@ func list[T engine.Object](c *call, all map[string]T, keep func(T) bool) (engine
 	if err := c.in.Problem(); err != nil {
 		return nil, err
 	}
-	found, more, err := engine.List(all, page, keep)
+	found, more, err := engine.List(all, page, filter)
 	if err != nil {
 		return nil, err
 	}
 	docs := make([]engine.Doc, 0, len(found))
 	for _, o := range found {
-		docs = append(docs, c.w.Render(o))
+		docs = append(docs, c.w.Render(any(o).(engine.Object)))
 	}
 	return engine.Listed("/v1/"+c.URL.Path[len(v1):], docs, more), nil
 }
 
 // get shows the object that the path names.
-func get[T engine.Object](c *call, all map[string]T, kind string) (engine.Doc, error) {
+func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) {
 	if err := c.in.Problem(); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func get[T engine.Object](c *call, all map[string]T, kind string) (engine.Doc, e
 	if err != nil {
 		return nil, err
 	}
-	return c.w.Render(o), nil
+	return c.w.Render(any(o).(engine.Object)), nil
 }
 
 // show gives what a change returned.

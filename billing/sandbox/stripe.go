@@ -148,7 +148,7 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 		err = s.view(ctx, r.app, func(w *engine.World, m engine.Moment) error {
 			got, err = s.run(r, w, m, op)
 			return err
-		})
+		}, r.keys()...)
 		return got, err
 	}
 	err = s.update(ctx, r.app, func(w *engine.World, m engine.Moment) error {
@@ -172,8 +172,43 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 			w.Remember(m, engine.Answer{Key: r.key, Fingerprint: r.print, Status: got.status, Body: got.body})
 		}
 		return err
-	})
+	}, r.keys()...)
 	return got, err
+}
+
+// maxKeys bounds how many objects are read ahead for one request.
+const maxKeys = 50
+
+// keys names the objects that a request mentions, so that they are read at once. What
+// is missing here is read later, by a statement of its own.
+func (r *request) keys() (keys []string) {
+	add := func(name, id string) {
+		key, known := engine.KeyOf(id)
+		if name == "product" || name == "products" {
+			key, known = engine.ProductKey(id), true
+		}
+		if known && len(keys) < maxKeys {
+			keys = append(keys, key)
+		}
+	}
+	if r.key != "" {
+		keys = append(keys, engine.AnswerKey(r.key))
+	}
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, v1), "/")
+	for i, id := range path {
+		if i > 0 {
+			add(path[i-1], id)
+		}
+	}
+	for name, values := range r.values {
+		for _, id := range values {
+			add(name, id)
+		}
+	}
+	if path[0] == "products" && r.values.Get("id") != "" {
+		add("product", r.values.Get("id"))
+	}
+	return keys
 }
 
 // run reads the parameters, and shows what the operation gives.

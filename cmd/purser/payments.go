@@ -53,7 +53,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		return nil, err
 	}
 	p.sandbox = sandbox.New(sandbox.Options{
-		Documents: worlds{db.Worlds()},
+		Documents: db.Worlds(),
 		BaseURL:   c.baseURL,
 		Secret:    secret.derive("sandbox keys"),
 		Admits:    p.admits,
@@ -172,15 +172,4 @@ func (p *payments) within(handler http.Handler) http.RoundTripper {
 		handler = http.StripPrefix(strings.TrimSuffix(public.Path, "/"), handler)
 	}
 	return inProcess{handler}
-}
-
-// worlds keeps the sandbox's documents in the store.
-type worlds struct{ store.Worlds }
-
-// Update is sandbox.Documents'.
-func (w worlds) Update(ctx context.Context, app ids.ID, change func(state []byte) (sandbox.Document, error)) error {
-	return w.Worlds.Update(ctx, app, func(state []byte) (store.World, error) {
-		next, err := change(state)
-		return store.World(next), err
-	})
 }

@@ -136,16 +136,13 @@ func (w *World) CardOn(customer string) *Method {
 			return method
 		}
 	}
-	return w.Methods[w.Customers[customer].Method]
+	return w.Methods.Get(w.Customers.Get(customer).Method)
 }
 
 func (w *World) addMethod(m Moment, customer string, card Card) (*Method, error) {
-	head, err := newHead(w, m, w.Methods, "pm_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "pm_")
 	method := &Method{Head: head, Customer: customer, Card: card, Last4: card.Last4()}
-	w.Methods[head.ID] = method
+	w.Methods.Put(method)
 	return method, nil
 }
 

@@ -18,6 +18,7 @@ type Customer struct {
 	Prefix      string // of invoice numbers
 	Invoices    int    // how many were numbered
 	Deleted     bool
+	TestClock   string
 }
 
 // CustomerFields is what a caller may set; nil leaves a field as it is.
@@ -32,12 +33,9 @@ type CustomerFields struct {
 
 // CreateCustomer makes a customer.
 func (w *World) CreateCustomer(m Moment, p CustomerFields) (*Customer, error) {
-	head, err := newHead(w, m, w.Customers, "cus_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "cus_")
 	customer := &Customer{Head: head, Prefix: strings.ToUpper(m.token("", 8))}
-	w.Customers[head.ID] = customer
+	w.Customers.Put(customer)
 	if p.Attach != "" {
 		method, err := w.attach(m, head.ID, "payment_method", p.Attach)
 		if err != nil {
@@ -101,7 +99,7 @@ func (w *World) DeleteCustomer(m Moment, id string) (*Customer, error) {
 
 // customer finds one that a parameter names and that is not deleted.
 func (w *World) customer(id string) (*Customer, error) {
-	customer := w.Customers[id]
+	customer := w.Customers.Get(id)
 	if customer == nil || customer.Deleted {
 		return nil, missing("customer", "customer", id)
 	}

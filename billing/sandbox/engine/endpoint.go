@@ -44,10 +44,7 @@ func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
 	if len(w.Endpoints) >= maxEndpoints {
 		return nil, invalid("", "You have reached the maximum of %d test webhook endpoints.", maxEndpoints)
 	}
-	head, err := newHead(w, m, w.Endpoints, "we_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "we_")
 	endpoint := &Endpoint{Head: head, URL: p.URL, Types: p.Types, Secret: m.token("whsec_", 32), Description: p.Description, Metadata: p.Metadata}
 	w.Endpoints[head.ID] = endpoint
 	return endpoint, nil
@@ -92,4 +89,14 @@ func (w *World) endpoints() []*Endpoint {
 func webAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func (e *Endpoint) index() index { return index{} }
+
+// EndpointTable is the endpoints as a list reads them. All are part of the account's
+// head.
+func (w *World) EndpointTable() *Table[Endpoint] {
+	t := &Table[Endpoint]{kind: "endpoint", w: &World{}, slots: map[string]*slot[Endpoint]{}}
+	fill(t, w.Endpoints)
+	return t
 }

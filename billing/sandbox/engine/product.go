@@ -29,18 +29,14 @@ func (w *World) CreateProduct(m Moment, id string, p ProductFields) (*Product, e
 	if id == "" {
 		id = m.token("prod_", idLength)
 	}
-	if _, taken := w.Products[id]; taken {
+	if w.Products.Get(id) != nil {
 		return nil, invalid("id", "Product already exists.").withCode("resource_already_exists")
 	}
-	head, err := namedHead(w, m, w.Products, id)
-	if err != nil {
-		return nil, err
-	}
-	product := &Product{Head: head, Active: true, Updated: m.Now}
+	product := &Product{Head: w.numbered(m, id), Active: true, Updated: m.Now}
 	if err := w.setProduct(product, p); err != nil {
 		return nil, err
 	}
-	w.Products[id] = product
+	w.Products.Put(product)
 	w.emit(m, "product.created", product)
 	return product, nil
 }

@@ -34,7 +34,7 @@ func (w *World) renderSession(s *Session) Doc {
 func (w *World) sessionLines(s *Session) Doc {
 	var lines []Doc
 	for _, line := range s.Lines {
-		price := w.Prices[line.Price]
+		price := w.Prices.Get(line.Price)
 		amount := price.Amount * line.Quantity
 		lines = append(lines, Doc{
 			"id": line.ID, "object": "item", "amount_discount": 0, "amount_subtotal": amount, "amount_tax": 0, "amount_total": amount,
@@ -83,7 +83,7 @@ func (w *World) itemDocs(subscription string, items []Item) []Doc {
 	for _, item := range items {
 		docs = append(docs, Doc{
 			"id": item.ID, "object": "subscription_item", "billing_thresholds": nil, "created": item.Created, "discounts": none,
-			"metadata": pairs(item.Metadata), "price": w.Render(w.Prices[item.Price]), "quantity": item.Quantity,
+			"metadata": pairs(item.Metadata), "price": w.Render(w.Prices.Get(item.Price)), "quantity": item.Quantity,
 			"subscription": subscription, "tax_rates": none,
 		})
 	}
@@ -107,7 +107,7 @@ func (w *World) renderSchedule(c *Schedule) Doc {
 		"end_behavior": c.EndBehavior, "metadata": pairs(c.Metadata), "phases": phases, "released_at": null(c.ReleasedAt),
 		"released_subscription": null(c.Released), "status": c.Status, "subscription": null(c.Subscription), "test_clock": nil,
 	})
-	if s := w.Subscriptions[c.Subscription]; s != nil && c.Status == active {
+	if s := w.Subscriptions.Get(c.Subscription); s != nil && c.Status == active {
 		phase := c.phaseAt(s.PeriodStart)
 		doc["current_phase"] = Doc{"start_date": phase.Start, "end_date": phase.End}
 	}
@@ -127,7 +127,7 @@ func (w *World) phaseDoc(phase Phase) Doc {
 	}
 	return Doc{
 		"add_invoice_items": none, "application_fee_percent": nil, "billing_cycle_anchor": anchor, "billing_thresholds": nil,
-		"collection_method": nil, "coupon": nil, "currency": w.Prices[phase.Items[0].Price].Currency, "default_payment_method": nil,
+		"collection_method": nil, "coupon": nil, "currency": w.Prices.Get(phase.Items[0].Price).Currency, "default_payment_method": nil,
 		"default_tax_rates": none, "description": nil, "discounts": none, "end_date": phase.End, "invoice_settings": nil, "items": items,
 		"metadata": pairs(nil), "on_behalf_of": nil, "proration_behavior": phase.Proration, "start_date": phase.Start,
 		"transfer_data": nil, "trial_end": nil,
@@ -169,7 +169,7 @@ func (w *World) renderInvoice(i *Invoice) Doc {
 func (w *World) lineDocs(i *Invoice) []Doc {
 	var docs []Doc
 	for _, line := range i.Lines {
-		price := w.Prices[line.Price]
+		price := w.Prices.Get(line.Price)
 		doc := Doc{
 			"id": line.ID, "object": "line_item", "amount": line.Amount, "amount_excluding_tax": line.Amount, "currency": i.Currency,
 			"description": line.Description, "discount_amounts": none, "discountable": !line.Proration, "discounts": none, "invoice": i.ID,
@@ -193,7 +193,7 @@ func (w *World) Upcoming(m Moment, subscription, customer string) (Doc, error) {
 			subscription = live[0].ID
 		}
 	}
-	s := w.Subscriptions[subscription]
+	s := w.Subscriptions.Get(subscription)
 	if s == nil || s.ended() || s.CancelAtPeriodEnd {
 		r := NotFound("upcoming invoice", subscription)
 		r.Code, r.Message = "invoice_upcoming_none", "No upcoming invoices for customer: "+customer

@@ -18,7 +18,7 @@ func (w *World) renderIntent(p *Intent) Doc {
 	case canceled:
 		doc["cancellation_reason"] = "void_invoice"
 	case requiresAction:
-		if invoice := w.Invoices[p.Invoice]; invoice != nil {
+		if invoice := w.Invoices.Get(p.Invoice); invoice != nil {
 			doc["next_action"] = Doc{"type": "redirect_to_url", "redirect_to_url": Doc{"return_url": nil, "url": w.invoiceURL(invoice)}}
 		}
 	}
@@ -34,7 +34,7 @@ func (w *World) renderIntent(p *Intent) Doc {
 }
 
 func (w *World) renderCharge(c *Charge) Doc {
-	kind, details := w.Methods[c.Method].details()
+	kind, details := w.Methods.Get(c.Method).details()
 	return c.doc("charge").with(Doc{
 		"amount": c.Amount, "amount_captured": c.Amount, "amount_refunded": c.Refunded, "application": nil, "application_fee": nil,
 		"application_fee_amount": nil, "balance_transaction": nil, "billing_details": noAddress, "calculated_statement_descriptor": "SANDBOX",
@@ -49,7 +49,7 @@ func (w *World) renderCharge(c *Charge) Doc {
 
 // chargeRefunds is the list that a charge shows when it is asked to.
 func (w *World) chargeRefunds(c *Charge) Doc {
-	refunds, more, err := List(w.Refunds, Page{Limit: 10}, func(r *Refund) bool { return r.Charge == c.ID })
+	refunds, more, err := List(w.Refunds, Page{Limit: 10}, Filter[Refund]{Parent: c.ID})
 	var docs []Doc
 	for _, refund := range refunds {
 		docs = append(docs, w.Render(refund))

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"maps"
 	"slices"
+
+	"purser/billing/sandbox/persist"
 )
 
 // Subscription is a recurring order.
@@ -126,7 +127,7 @@ func (w *World) CreateSubscription(m Moment, p NewSubscription) (*Subscription, 
 	case got == paid:
 		w.settle(m, invoice)
 	case got == refused && p.Behavior == "error_if_incomplete":
-		return nil, declined(w.Intents[invoice.Intent].Error)
+		return nil, declined(w.Intents.Get(invoice.Intent).Error)
 	case got != underway:
 		w.fail(m, invoice, got)
 	}
@@ -140,14 +141,11 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 	if err != nil {
 		return nil, nil, err
 	}
-	currency := w.Prices[items[0].Price].Currency
+	currency := w.Prices.Get(items[0].Price).Currency
 	if customer.Currency != "" && customer.Currency != currency {
 		return nil, nil, errMixed(customer.Currency)
 	}
-	head, err := newHead(w, m, w.Subscriptions, "sub_")
-	if err != nil {
-		return nil, nil, err
-	}
+	head := w.newHead(m, "sub_")
 	customer.Currency = currency
 	s := &Subscription{
 		Head: head, Customer: customer.ID, Status: incomplete, Currency: currency, Items: items, Metadata: metadata,
@@ -156,7 +154,7 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 	if method != nil {
 		s.Method = method.ID
 	}
-	w.Subscriptions[s.ID] = s
+	w.Subscriptions.Put(s)
 	invoice, err := w.newInvoice(m, s, reasonCreate, w.linesFor(items, s.PeriodStart, s.PeriodEnd))
 	if err != nil {
 		return nil, nil, err
@@ -188,8 +186,8 @@ func (w *World) incompleteExpires(m Moment, s *Subscription) {
 	if s.Status != incomplete || m.Now < s.Created+firstPaymentTime {
 		return
 	}
-	invoice := w.Invoices[s.LatestInvoice]
-	if intent := w.Intents[invoice.Intent]; intent.Status == processing {
+	invoice := w.Invoices.Get(s.LatestInvoice)
+	if intent := w.Intents.Get(invoice.Intent); intent.Status == processing {
 		return
 	}
 	was := w.Render(s)
@@ -200,16 +198,15 @@ func (w *World) incompleteExpires(m Moment, s *Subscription) {
 
 // methodOf is what the subscription is charged with, or nil.
 func (w *World) methodOf(s *Subscription) *Method {
-	if method := w.Methods[s.Method]; method != nil {
+	if method := w.Methods.Get(s.Method); method != nil {
 		return method
 	}
-	return w.Methods[w.Customers[s.Customer].Method]
+	return w.Methods.Get(w.Customers.Get(s.Customer).Method)
 }
 
 // subscriptionsOf lists those of a customer that are not over, oldest first.
 func (w *World) subscriptionsOf(customer string) []*Subscription {
-	all := slices.SortedFunc(maps.Values(w.Subscriptions), func(a, b *Subscription) int { return int(a.Nth - b.Nth) })
-	return slices.DeleteFunc(all, func(s *Subscription) bool { return s.Customer != customer || s.ended() })
+	return w.Subscriptions.By(persist.ByLiveOf, customer)
 }
 
 func errMixed(currency string) *Refusal {

@@ -40,7 +40,7 @@ func (w *World) UpdateSubscription(m Moment, id string, p SubscriptionChange) (*
 	if err != nil {
 		return nil, err
 	}
-	if currency := w.Prices[items[0].Price].Currency; currency != s.Currency {
+	if currency := w.Prices.Get(items[0].Price).Currency; currency != s.Currency {
 		return nil, errMixed(s.Currency)
 	}
 	u := update{s: s, was: was, items: items, proration: p.Proration, behavior: p.Behavior, how: there}
@@ -160,7 +160,7 @@ func (w *World) carryOut(m Moment, u update) error {
 	}
 	// A newer update replaces the one before, which can then no longer be paid for.
 	if s.Pending != nil {
-		old := w.Invoices[s.Pending.Invoice]
+		old := w.Invoices.Get(s.Pending.Invoice)
 		s.Pending = nil
 		w.void(m, old)
 	}
@@ -184,7 +184,7 @@ func (w *World) carryOut(m Moment, u update) error {
 		w.suspend(m, u, invoice)
 		w.fail(m, invoice, got)
 	case got == refused && u.behavior == "error_if_incomplete":
-		return declined(w.Intents[invoice.Intent].Error)
+		return declined(w.Intents.Get(invoice.Intent).Error)
 	default:
 		s.Prorations = nil
 		w.apply(m, s, u.items, u.anchor)
