@@ -15,6 +15,13 @@ func createProduct(c *call) (engine.Doc, error) {
 	return show(c, product, err)
 }
 
+func listProducts(c *call) (engine.Doc, error) {
+	active, within := c.in.Bool("active"), c.within("created")
+	return list(c, c.w.Products, engine.Filter[engine.Product]{Keep: func(p *engine.Product) bool {
+		return (active == nil || *active == p.Active) && within.Holds(p.Created)
+	}})
+}
+
 func getProduct(c *call) (engine.Doc, error) { return get(c, c.w.Products, "product") }
 
 func updateProduct(c *call) (engine.Doc, error) {

@@ -51,6 +51,16 @@ func getIntent(c *call) (engine.Doc, error) {
 	return get(c, c.w.Intents, "payment_intent")
 }
 
+func listIntents(c *call) (engine.Doc, error) {
+	customer, within := c.in.Text("customer"), c.within("created")
+	return list(c, c.w.Intents, engine.Filter[engine.Intent]{Customer: customer, Keep: func(p *engine.Intent) bool { return within.Holds(p.Created) }})
+}
+
+func listCharges(c *call) (engine.Doc, error) {
+	customer, intent, within := c.in.Text("customer"), c.in.Text("payment_intent"), c.within("created")
+	return list(c, c.w.Charges, engine.Filter[engine.Charge]{Customer: customer, Parent: intent, Keep: func(o *engine.Charge) bool { return within.Holds(o.Created) }})
+}
+
 func getCharge(c *call) (engine.Doc, error) { return get(c, c.w.Charges, "charge") }
 
 func createRefund(c *call) (engine.Doc, error) {

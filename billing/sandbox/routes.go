@@ -6,7 +6,10 @@ import (
 	"purser/billing/sandbox/engine"
 )
 
-const v1 = "/sandbox/stripe/v1/"
+const (
+	stripePrefix = "/sandbox/stripe"
+	v1           = stripePrefix + "/v1/"
+)
 
 // stripeRoutes is the part of Stripe's API that the sandbox has.
 func (s *Server) stripeRoutes(mux *http.ServeMux) {
@@ -15,6 +18,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	remove := func(path string, op operation) { mux.HandleFunc("DELETE "+v1+path, s.answer(op)) }
 
 	post("products", createProduct)
+	get("products", listProducts)
 	get("products/{id}", getProduct)
 	post("products/{id}", updateProduct)
 
@@ -24,6 +28,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("prices/{id}", updatePrice)
 
 	post("customers", createCustomer)
+	get("customers", listCustomers)
 	get("customers/search", searchCustomers)
 	get("customers/{id}", getCustomer)
 	post("customers/{id}", updateCustomer)
@@ -52,8 +57,15 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("invoices/{id}/finalize", finalizeInvoice)
 	post("invoices/{id}/void", voidInvoice)
 
+	post("payment_methods", createMethod)
+	get("payment_methods", listMethods)
 	get("payment_methods/{id}", getMethod)
+	post("payment_methods/{id}/attach", attachMethod)
+	post("payment_methods/{id}/detach", detachMethod)
+	get("customers/{id}/payment_methods", listCustomersMethods)
+	get("payment_intents", listIntents)
 	get("payment_intents/{id}", getIntent)
+	get("charges", listCharges)
 	get("charges/{id}", getCharge)
 	post("refunds", createRefund)
 	get("refunds", listRefunds)
@@ -66,10 +78,11 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("billing_portal/sessions", createPortal)
 	post("billing_portal/configurations", createConfiguration)
 	get("account", getAccount)
-	post("webhook_endpoints", createEndpoint)
+	post("webhook_endpoints", s.createEndpoint)
+	remove("webhook_endpoints/{id}", deleteEndpoint)
 	get("webhook_endpoints", listEndpoints)
 
-	post("test_helpers/test_clocks", createTestClock)
+	post("test_helpers/test_clocks", s.createTestClock)
 	get("test_helpers/test_clocks/{id}", getTestClock)
 	post("test_helpers/test_clocks/{id}/advance", s.advanceTestClock)
 
@@ -94,6 +107,10 @@ func (c *call) page() (engine.Page, error) {
 
 // within reads a filter on times: created=n, or created[gte]=n and the like.
 func (c *call) within(name string) engine.Within {
+	if c.in.IsLeaf(name) {
+		at := instant(c.in.Int(name))
+		return engine.Within{From: at, To: at}
+	}
 	group := c.in.Group(name)
 	return engine.Within{After: instant(group.Int("gt")), From: instant(group.Int("gte")), Before: instant(group.Int("lt")), To: instant(group.Int("lte"))}
 }

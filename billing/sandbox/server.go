@@ -76,8 +76,21 @@ const Prefix = "/sandbox/"
 // Handler answers everything under Prefix.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// StripeHandler answers Stripe's API at the root of an address of its own, for clients
+// that accept no path before /v1.
+func (s *Server) StripeHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		below := r.Clone(r.Context())
+		below.URL.Path, below.URL.RawPath = stripePrefix+r.URL.Path, ""
+		if r.URL.RawPath != "" {
+			below.URL.RawPath = stripePrefix + r.URL.RawPath
+		}
+		s.handler.ServeHTTP(w, below)
+	})
+}
+
 // StripeURL is the base address that Stripe's client is given.
-func (s *Server) StripeURL() string { return s.options.BaseURL + "/sandbox/stripe" }
+func (s *Server) StripeURL() string { return s.options.BaseURL + stripePrefix }
 
 // Connection is what it takes to be a client of the application's world.
 type Connection struct {

@@ -53,6 +53,7 @@ func (s *Server) answer(op operation) http.HandlerFunc {
 		asked := &request{Request: r, id: "req_" + s.randomText()}
 		header := w.Header()
 		header.Set("Request-Id", asked.id)
+		// Whatever version was asked for: this is the one that the answer is in.
 		header.Set("Stripe-Version", engine.APIVersion)
 		header.Set("Content-Type", "application/json")
 		header.Set("Cache-Control", "no-store")
@@ -104,9 +105,6 @@ func (s *Server) serve(ctx context.Context, r *request, op operation) (reply, er
 
 // read takes the request's parameters and headers in.
 func (r *request) read() error {
-	if version := r.Header.Get("Stripe-Version"); version != "" && version != engine.APIVersion {
-		return badRequest("Stripe-Version", "The sandbox speaks API version "+engine.APIVersion+", not "+version+".")
-	}
 	r.key = r.Header.Get("Idempotency-Key")
 	if !utf8.ValidString(r.key) {
 		return badRequest("Idempotency-Key", "The idempotency key is not valid UTF-8.")
@@ -220,7 +218,7 @@ func (s *Server) run(r *request, w *engine.World, m engine.Moment, op operation)
 	expand := in.Texts("expand")
 	doc, err := op(&call{Request: r.Request, w: w, m: m, in: in})
 	if err != nil {
-		return reply{}, err
+		return reply{}, unsupported(strings.TrimPrefix(r.URL.Path, v1), err)
 	}
 	if err := w.Expand(doc, expand); err != nil {
 		return reply{}, err

@@ -192,6 +192,21 @@ func (w *World) CreateTestClock(m Moment, name string) (*TestClock, error) {
 	return clock, nil
 }
 
+const (
+	// frozenSlack is how far in the past a new test clock may begin: callers mean now.
+	frozenSlack = hour
+	// longestStart is how far ahead it may begin.
+	longestStart = 5 * 365 * day
+)
+
+// CheckFrozen refuses a test clock that would begin where the account's clock cannot go.
+func CheckFrozen(m Moment, at Time) error {
+	if at < m.Now-frozenSlack || at > m.Now+longestStart {
+		return invalid("frozen_time", "The sandbox has one clock for the whole application, and it only goes forward: it shows %d, and a test clock can begin there or up to five years later.", m.Now)
+	}
+	return nil
+}
+
 // CheckAdvance refuses an advance that Stripe's test clocks refuse: backwards,
 // or further than two intervals of the shortest subscription.
 func (w *World) CheckAdvance(m Moment, to Time) error {

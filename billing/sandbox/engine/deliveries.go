@@ -15,6 +15,7 @@ type Delivery struct {
 	Endpoint string
 	Tries    int
 	NotUntil int64
+	Outside  bool  // to another program's endpoint
 	Nth      int64 // its place in the order of deliveries
 }
 
@@ -26,6 +27,7 @@ type Outgoing struct {
 	URL      string
 	Secrets  []string // one signature for each
 	Body     []byte   // the exact bytes to sign and to send
+	Outside  bool     // for another program
 }
 
 // backoff is how long to wait after each failed try, in milliseconds; the last
@@ -34,6 +36,8 @@ var backoff = []int64{1_000, 5_000, 30_000, 300_000, 3_600_000}
 
 const (
 	maxTries = 50
+	// maxOutside is how often a delivery to another program is tried.
+	maxOutside = 5
 	// leaseTime is how long a claimed delivery is nobody else's business, in
 	// milliseconds: more than a receiver may take to answer.
 	leaseTime = 30_000
@@ -50,11 +54,17 @@ func (w *World) enqueue(d *Delivery) {
 	}
 	w.Deliveries.Put(d)
 	w.Queued++
+	if d.Outside {
+		w.QueuedOutside++
+	}
 }
 
 func (w *World) dequeue(d *Delivery) {
 	w.Deliveries.Delete(d.ID)
 	w.Queued--
+	if d.Outside {
+		w.QueuedOutside--
+	}
 	w.touched = true
 }
 
@@ -62,7 +72,7 @@ func (w *World) dequeue(d *Delivery) {
 func (w *World) announce(m Moment, event *Event) {
 	for _, endpoint := range w.endpoints() {
 		if endpoint.wants(event.Type) {
-			w.enqueue(&Delivery{ID: m.token("", idLength), Event: event.ID, Endpoint: endpoint.ID})
+			w.enqueue(&Delivery{ID: m.token("", idLength), Event: event.ID, Endpoint: endpoint.ID, Outside: endpoint.Outside})
 		}
 	}
 }
@@ -83,7 +93,11 @@ func (w *World) Claim(m Moment, realNow int64, most int) []Outgoing {
 		if len(claimed) == most {
 			break
 		}
-		if d.NotUntil <= realNow && w.Events.Get(d.Event) != nil && w.Endpoints[d.Endpoint] != nil {
+		switch {
+		case d.NotUntil > realNow:
+		case w.Events.Get(d.Event) == nil || w.Endpoints[d.Endpoint] == nil:
+			w.dequeue(d) // nobody waits for it any more
+		default:
 			claimed = append(claimed, d)
 		}
 	}
@@ -96,7 +110,7 @@ func (w *World) Claim(m Moment, realNow int64, most int) []Outgoing {
 		w.touched = true
 		batch = append(batch, Outgoing{
 			Delivery: d.ID, Event: event.ID, Type: event.Type, URL: endpoint.URL,
-			Secrets: endpoint.Secrets(m.Now), Body: w.Render(event).text(),
+			Secrets: endpoint.Secrets(m.Now), Body: w.Render(event).text(), Outside: d.Outside,
 		})
 	}
 	return batch
@@ -127,7 +141,7 @@ func (w *World) Undelivered(id string, realNow int64) {
 	if d == nil {
 		return
 	}
-	if d.Tries >= maxTries {
+	if d.Tries >= maxTries || d.Outside && d.Tries >= maxOutside {
 		if event := w.Events.Get(d.Event); event != nil {
 			event.Lost = true
 		}
@@ -148,10 +162,13 @@ func (w *World) allDeliveries() []*Delivery {
 	return w.Deliveries.Loaded()
 }
 
-// Retry makes every waiting delivery due, whatever it was waiting for.
+// Retry makes every delivery to the application itself due, whatever it was waiting
+// for.
 func (w *World) Retry() {
 	for _, d := range w.allDeliveries() {
-		d.NotUntil = 0
+		if !d.Outside {
+			d.NotUntil = 0
+		}
 	}
 	w.touched = true
 }
@@ -181,6 +198,9 @@ func (w *World) Shuffle(seed uint64) {
 
 // Waiting counts the deliveries that are still to be made.
 func (w *World) Waiting() int { return w.Queued }
+
+// WaitingInside counts those to the application itself.
+func (w *World) WaitingInside() int { return w.Queued - w.QueuedOutside }
 
 // IsDelivered reports whether every endpoint that wants the event has taken it.
 func (w *World) IsDelivered(event *Event) bool { return !event.Lost && w.waitingFor(event.ID) == 0 }

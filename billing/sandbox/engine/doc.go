@@ -14,6 +14,5 @@
 //
 // What it is not: a payment processor, nor the whole of Stripe. It has what
 // subscriptions and one-off checkouts need: no trials, taxes, coupons, metered
-// prices or Connect, no payment_intent and charge.succeeded events, and no
-// charge object for a declined attempt.
+// prices or Connect, and no charge object for a declined attempt.
 package engine

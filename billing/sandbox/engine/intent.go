@@ -102,6 +102,8 @@ func (w *World) charge(m Moment, intent *Intent) {
 	}
 	w.Charges.Put(charge)
 	intent.Status, intent.Charge, intent.Error = succeeded, charge.ID, Decline{}
+	w.emit(m, "charge.succeeded", charge)
+	w.emit(m, "payment_intent.succeeded", intent)
 	if byCard[w.Methods.Get(intent.Method).Card].opens != "" {
 		w.setTimer(m.Now, disputeOpens, charge)
 	}

@@ -144,19 +144,25 @@ func (w *World) settle(m Moment, invoice *Invoice) {
 	was := w.Render(s)
 	switch {
 	case s.awaits(invoice):
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 		w.applyPending(m, s)
 	case s.Status == incomplete:
 		w.activate(m, s)
 		w.emitChange(m, subscriptionUpdated, was, s)
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 	case s.Status == pastDue && !w.owes(s):
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 		s.Status = active
 		w.emitChange(m, subscriptionUpdated, was, s)
 	default:
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 	}
+}
+
+// emitPaid announces a paid invoice, under both of the names that it has.
+func (w *World) emitPaid(m Moment, invoice *Invoice) {
+	w.emit(m, "invoice.paid", invoice)
+	w.emit(m, "invoice.payment_succeeded", invoice)
 }
 
 // owes reports whether an invoice of the subscription has been tried and is

@@ -42,7 +42,9 @@ func (w *World) changeItems(m Moment, old []Item, changes []ItemChange) ([]Item,
 			item.Price = price.ID
 		}
 		set(&item.Quantity, change.Quantity)
-		item.Metadata = merge(item.Metadata, change.Metadata)
+		if err := merge(&item.Metadata, change.Metadata); err != nil {
+			return nil, err
+		}
 	}
 	return items, w.checkItems(items)
 }

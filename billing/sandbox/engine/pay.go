@@ -110,10 +110,7 @@ func (w *World) paySession(m Moment, session *Session, card Card, how presence) 
 		}
 		customer = session.Customer
 	}
-	method, err := w.addMethod(m, customer, card)
-	if err != nil {
-		return Step{}, err
-	}
+	method := w.addMethod(m, customer, card)
 	return w.finish(m, session, method, how)
 }
 
@@ -228,10 +225,7 @@ func (w *World) payHosted(m Moment, invoice *Invoice, card Card, how presence) (
 	if byCard[card].bank != "" && s.awaits(invoice) {
 		return Step{Reason: "A change of plan cannot be paid by bank debit. Use a card."}, nil
 	}
-	method, err := w.addMethod(m, invoice.Customer, card)
-	if err != nil {
-		return Step{}, err
-	}
+	method := w.addMethod(m, invoice.Customer, card)
 	switch w.collect(m, invoice, method, how) {
 	case needsAction:
 		return w.challenge(m, invoice.ID, card), nil

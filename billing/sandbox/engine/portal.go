@@ -66,7 +66,11 @@ func (w *World) PortalOf(m Moment, token string) (*Portal, error) {
 // CreateConfiguration keeps what portals made with it will offer.
 func (w *World) CreateConfiguration(m Moment, c Configuration) (*Configuration, error) {
 	head := w.newHead(m, "bpc_")
-	c.Head = head
+	given := c.Metadata
+	c.Head, c.Metadata = head, nil
+	if err := merge(&c.Metadata, given); err != nil {
+		return nil, err
+	}
 	w.Configurations.Put(&c)
 	return &c, nil
 }
@@ -95,10 +99,7 @@ func (w *World) SaveCard(m Moment, portal *Portal, card Card) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	method, err := w.addMethod(m, customer.ID, card)
-	if err != nil {
-		return Step{}, err
-	}
+	method := w.addMethod(m, customer.ID, card)
 	was := w.Render(customer)
 	customer.Method = method.ID
 	w.emitChange(m, "customer.updated", was, customer)

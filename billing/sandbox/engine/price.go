@@ -49,7 +49,10 @@ func (w *World) CreatePrice(m Moment, p NewPrice) (*Price, error) {
 	head := w.newHead(m, "price_")
 	price := &Price{
 		Head: head, Product: product.ID, Currency: p.Currency, Amount: *p.Amount, Interval: p.Interval,
-		Active: true, Nickname: p.Nickname, Metadata: p.Metadata,
+		Active: true, Nickname: p.Nickname,
+	}
+	if err := merge(&price.Metadata, p.Metadata); err != nil {
+		return nil, err
 	}
 	set(&price.Active, p.Active)
 	if err := w.claimLookupKey(price, p.LookupKey, p.TransferLookupKey); err != nil {
@@ -95,7 +98,9 @@ func (w *World) UpdatePrice(m Moment, id string, p PriceFields) (*Price, error) 
 	was := w.Render(price)
 	set(&price.Active, p.Active)
 	set(&price.Nickname, p.Nickname)
-	price.Metadata = merge(price.Metadata, p.Metadata)
+	if err := merge(&price.Metadata, p.Metadata); err != nil {
+		return nil, err
+	}
 	if p.LookupKey != nil {
 		if err := w.claimLookupKey(price, *p.LookupKey, p.TransferLookupKey); err != nil {
 			return nil, err

@@ -52,7 +52,10 @@ func (w *World) CreateRefund(m Moment, p NewRefund) (*Refund, error) {
 	head := w.newHead(m, "re_")
 	refund := &Refund{
 		Head: head, Amount: amount, Currency: charge.Currency, Charge: charge.ID, Intent: charge.Intent,
-		Status: succeeded, Reason: p.Reason, Metadata: p.Metadata,
+		Status: succeeded, Reason: p.Reason,
+	}
+	if err := merge(&refund.Metadata, p.Metadata); err != nil {
+		return nil, err
 	}
 	end := byCard[w.Methods.Get(charge.Method).Card].refund
 	if end == endsWell {

@@ -100,7 +100,9 @@ func (w *World) UpdateSchedule(m Moment, id string, p ScheduleChange) (*Schedule
 	if p.EndBehavior != "" {
 		schedule.EndBehavior = p.EndBehavior
 	}
-	schedule.Metadata = merge(schedule.Metadata, p.Metadata)
+	if err := merge(&schedule.Metadata, p.Metadata); err != nil {
+		return nil, err
+	}
 	w.emitChange(m, "subscription_schedule.updated", was, schedule)
 	return schedule, nil
 }

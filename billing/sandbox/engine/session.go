@@ -98,8 +98,15 @@ func (w *World) CreateSession(m Moment, p NewSession) (*Session, error) {
 	head := w.numbered(m, m.token("cs_test_", sessionLength))
 	session := &Session{
 		Head: head, Mode: p.Mode, Status: open, Payment: unpaid, Customer: p.Customer, Email: p.Email,
-		Reference: p.Reference, Metadata: p.Metadata, Success: p.Success, Cancel: p.Cancel, Collects: p.Collects,
-		Expires: m.Now + longestSession, SubscriptionMetadata: p.SubscriptionMetadata, IntentMetadata: p.IntentMetadata,
+		Reference: p.Reference, Success: p.Success, Cancel: p.Cancel, Collects: p.Collects,
+		Expires: m.Now + longestSession,
+	}
+	for into, given := range map[*map[string]string]map[string]string{
+		&session.Metadata: p.Metadata, &session.SubscriptionMetadata: p.SubscriptionMetadata, &session.IntentMetadata: p.IntentMetadata,
+	} {
+		if err := merge(into, given); err != nil {
+			return nil, err
+		}
 	}
 	set(&session.Expires, p.Expires)
 	for n, want := range p.Lines {
@@ -138,6 +145,9 @@ func (w *World) checkSession(m Moment, p NewSession) error {
 	}
 	if p.Expires != nil && (*p.Expires < m.Now+shortestSession || *p.Expires > m.Now+longestSession) {
 		return invalid("expires_at", "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation and at most 24 hours.")
+	}
+	if p.Email != "" {
+		return checkEmail("customer_email", p.Email)
 	}
 	if p.Customer == "" {
 		return nil

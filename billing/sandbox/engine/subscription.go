@@ -128,6 +128,8 @@ func (w *World) CreateSubscription(m Moment, p NewSubscription) (*Subscription, 
 		w.settle(m, invoice)
 	case got == refused && p.Behavior == "error_if_incomplete":
 		return nil, declined(w.Intents.Get(invoice.Intent).Error)
+	case got == needsAction && p.Behavior == "error_if_incomplete":
+		return nil, errActionRequired()
 	case got != underway:
 		w.fail(m, invoice, got)
 	}
@@ -146,9 +148,13 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 		return nil, nil, errMixed(customer.Currency)
 	}
 	head := w.newHead(m, "sub_")
+	var kept map[string]string
+	if err := merge(&kept, metadata); err != nil {
+		return nil, nil, err
+	}
 	customer.Currency = currency
 	s := &Subscription{
-		Head: head, Customer: customer.ID, Status: incomplete, Currency: currency, Items: items, Metadata: metadata,
+		Head: head, Customer: customer.ID, Status: incomplete, Currency: currency, Items: items, Metadata: kept,
 		Anchor: m.Now, PeriodStart: m.Now, PeriodEnd: w.interval(items).boundary(m.Now, 1),
 	}
 	if method != nil {
@@ -165,7 +171,7 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 		w.activate(m, s)
 		w.markPaid(m, invoice)
 		w.emit(m, "customer.subscription.created", s)
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 		return s, invoice, nil
 	}
 	w.setTimer(m.Now+firstPaymentTime, incompleteExpires, s)
@@ -207,6 +213,15 @@ func (w *World) methodOf(s *Subscription) *Method {
 // subscriptionsOf lists those of a customer that are not over, oldest first.
 func (w *World) subscriptionsOf(customer string) []*Subscription {
 	return w.Subscriptions.By(persist.ByLiveOf, customer)
+}
+
+// errActionRequired is for a payment that only the customer could complete, where
+// nothing may be left incomplete.
+func errActionRequired() *Refusal {
+	return declined(Decline{
+		Code:    "subscription_payment_intent_requires_action",
+		Message: "Payment for this subscription requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with the subscription.",
+	})
 }
 
 func errMixed(currency string) *Refusal {

@@ -109,7 +109,9 @@ func checkPendingParams(p SubscriptionChange) error {
 
 // setPlain changes what costs nothing.
 func (w *World) setPlain(m Moment, s *Subscription, p SubscriptionChange) error {
-	s.Metadata = merge(s.Metadata, p.Metadata)
+	if err := merge(&s.Metadata, p.Metadata); err != nil {
+		return err
+	}
 	set(&s.SavesMethod, p.SavesMethod)
 	if p.Method != nil {
 		method, err := w.attach(m, s.Customer, "default_payment_method", *p.Method)
@@ -179,12 +181,14 @@ func (w *World) carryOut(m Moment, u update) error {
 		w.apply(m, s, u.items, u.anchor)
 		w.emitChange(m, subscriptionUpdated, u.was, s)
 		w.markPaid(m, invoice)
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 	case u.behavior == "pending_if_incomplete":
 		w.suspend(m, u, invoice)
 		w.fail(m, invoice, got)
 	case got == refused && u.behavior == "error_if_incomplete":
 		return declined(w.Intents.Get(invoice.Intent).Error)
+	case got == needsAction && u.behavior == "error_if_incomplete":
+		return errActionRequired()
 	default:
 		s.Prorations = nil
 		w.apply(m, s, u.items, u.anchor)

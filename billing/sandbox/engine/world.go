@@ -50,14 +50,15 @@ type World struct {
 
 // head is what every request reads of an account.
 type head struct {
-	Version      int
-	Offset       int64 // milliseconds by which this world's clock is ahead of the real one
-	Made         int64 // how many objects were ever made; numbers them in that order
-	Held         bool  // deliveries wait until they are let go
-	Endpoints    map[string]*Endpoint
-	Queued       int    // how many deliveries are waiting
-	NextDelivery int64  // the real time at which the first of them may be tried
-	Portal       string // the default configuration of portals
+	Version       int
+	Offset        int64 // milliseconds by which this world's clock is ahead of the real one
+	Made          int64 // how many objects were ever made; numbers them in that order
+	Held          bool  // deliveries wait until they are let go
+	Endpoints     map[string]*Endpoint
+	Queued        int    // how many deliveries are waiting
+	QueuedOutside int    // those to other programs among them
+	NextDelivery  int64  // the real time at which the first of them may be tried
+	Portal        string // the default configuration of portals
 }
 
 // Place is where a world is reached. It is not stored: a server that moves to
