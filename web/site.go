@@ -13,6 +13,7 @@ import (
 
 	"purser/billing/cashier"
 	"purser/docs"
+	"purser/ids"
 	"purser/static"
 	"purser/store"
 	"purser/tenancy/vault"
@@ -37,6 +38,11 @@ type Options struct {
 	Vault *vault.Vault
 	// Cashier talks to the payment providers. Nil for a server that takes no payments.
 	Cashier *cashier.Cashier
+	// Sandbox is how a program reaches an application's account in the payments sandbox;
+	// nil shows nothing of it.
+	Sandbox func(app ids.ID) page.SandboxAPI
+	// SandboxOff says that this server has no payments sandbox.
+	SandboxOff bool
 	// TrustedProxies are the networks of those who may say for whom they call.
 	TrustedProxies []netip.Prefix
 }
@@ -59,6 +65,8 @@ type Site struct {
 	founded     atomic.Bool // there is an account
 	vault       *vault.Vault
 	cashier     *cashier.Cashier
+	sandbox     func(app ids.ID) page.SandboxAPI
+	sandboxOff  bool
 	exports     chan struct{} // one for each file that is being made
 }
 
@@ -82,6 +90,8 @@ func New(options Options) *Site {
 		proxies:     options.TrustedProxies,
 		vault:       options.Vault,
 		cashier:     options.Cashier,
+		sandbox:     options.Sandbox,
+		sandboxOff:  options.SandboxOff,
 		exports:     make(chan struct{}, exportsAtOnce),
 	}
 	if s.server.Program == "" {

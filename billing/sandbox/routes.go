@@ -6,8 +6,14 @@ import (
 	"purser/billing/sandbox/engine"
 )
 
+// StripePath is where the API lies below the server's address.
+const StripePath = "/sandbox/stripe"
+
+// APIVersion is the one that the API answers in.
+const APIVersion = engine.APIVersion
+
 const (
-	stripePrefix = "/sandbox/stripe"
+	stripePrefix = StripePath
 	v1           = stripePrefix + "/v1/"
 )
 
