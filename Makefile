@@ -40,6 +40,9 @@ FIDELITY := billing/sandbox/fidelity
 # Holds the OpenAPI document to generators of clients: a module of its own too.
 CLIENTS := api/clients
 
+# Runs Stripe's current clients against the sandbox: a module of its own, too.
+SDKS := billing/sandbox/sdk
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -99,6 +102,13 @@ test-others:
 	$(go_test) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
 	@$(MAKE) --no-print-directory lint
 	cd $(FIDELITY) && $(go_test) ./...
+	cd $(SDKS) && $(go_test) ./...
+
+# Needs Node 20 and npm, which the rest does not: stripe-go runs with `make test`.
+.PHONY: sdks
+sdks: ## Run the current stripe-go and stripe-node against the payments sandbox
+	cd $(SDKS)/node && npm ci --no-audit --no-fund
+	cd $(SDKS) && $(go_test) -tags sdks -v ./...
 
 # These figures depend on how much of the machine the tests get, so they are no part
 # of `make test`, which holds the mechanisms behind them.
@@ -130,6 +140,7 @@ lint: format ## Check format, and what vet and staticcheck find
 	@$(GO) build -tags lint -o bin/lint ./cmd/lint
 	GOGC=$(SHORT_LIVED) bin/lint -tags screenshots,citus,chaos ./...
 	@cd $(FIDELITY) && GOGC=$(SHORT_LIVED) "$(CURDIR)/bin/lint" ./...
+	@cd $(SDKS) && GOGC=$(SHORT_LIVED) "$(CURDIR)/bin/lint" -tags sdks ./...
 
 .PHONY: format
 format:

@@ -47,7 +47,7 @@ func newTill(s *store.Store, c *clock) (*till, error) {
 		return nil, err
 	}
 	t.sandbox = sandbox.New(sandbox.Options{
-		Documents: worlds{s.Worlds()}, BaseURL: site, Secret: tillSecret, Log: newLog(), Now: now,
+		Documents: s.Worlds(), BaseURL: site, Secret: tillSecret, Log: newLog(), Now: now,
 		Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return ids.ID{}, errors.New("nobody steers this sandbox") },
 		Deliver: func(ctx context.Context, address string, header http.Header, body []byte) error {
@@ -67,16 +67,6 @@ func (t *till) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	t.sandbox.Handler().ServeHTTP(w, asked)
 	return w.Result(), nil
-}
-
-// worlds keeps the sandbox's documents in the store.
-type worlds struct{ store.Worlds }
-
-func (w worlds) Update(ctx context.Context, app ids.ID, change func(state []byte) (sandbox.Document, error)) error {
-	return w.Worlds.Update(ctx, app, func(state []byte) (store.World, error) {
-		next, err := change(state)
-		return store.World(next), err
-	})
 }
 
 // settle works off what the application's cashier has to do, such as taking plans

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/billing/sandbox/persist"
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
@@ -214,8 +215,8 @@ func (h *household) billed(tb testing.TB) {
 	alerts, _, err := h.Alerts(tb.Context(), store.Page{Limit: 1}, false)
 	noError(tb, err)
 	h.alertID = alerts[0].ID
-	noError(tb, h.db.Worlds().Update(tb.Context(), h.application.ID, func([]byte) (store.World, error) {
-		return store.World{State: []byte("a world"), WakeAt: moment}, nil
+	noError(tb, h.db.Worlds().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+		return store.Change{Head: []byte("a world"), WakeAt: moment, Rows: []persist.Row{{Key: "price/1", Kind: "price", Nth: 1, Document: []byte("{}")}}}, nil
 	}))
 }
 

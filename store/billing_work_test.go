@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/billing/sandbox/persist"
 	"purser/ids"
 	"purser/store"
 	"purser/store/storetest"
@@ -152,8 +153,8 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 	})
 
 	t.Run("by the application's clock", func(t *testing.T) {
-		noError(t, db.Worlds().Update(t.Context(), a.application.ID, func([]byte) (store.World, error) {
-			return store.World{ClockOffset: 60}, nil
+		noError(t, db.Worlds().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+			return store.Change{ClockOffset: 60}, nil
 		}))
 		want(t, 39)
 		want(t, 40, a)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"purser/billing/sandbox/persist"
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
@@ -179,8 +180,8 @@ func TestFigures(t *testing.T) {
 		const month = 30 * 24 * 3_600_000
 		s := newKiosk(t, db)
 		s.track(t, "nobody", 1)
-		noError(t, db.Worlds().Update(t.Context(), s.application.ID, func([]byte) (store.World, error) {
-			return store.World{State: []byte("{}"), ClockOffset: month}, nil
+		noError(t, db.Worlds().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+			return store.Change{Head: []byte("{}"), ClockOffset: month}, nil
 		}))
 		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 0 {
 			t.Errorf("a month ago counts as today: %+v, %v", f, err)

@@ -81,6 +81,12 @@ func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
 	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
 }
 
+// sendText sends a statement that the connection has not prepared.
+func (p *pipe) sendText(s statement, read func(*row), params ...[]byte) {
+	p.pipeline.SendQueryParams(s.sql, params, nil, binaryFormat, binaryFormat)
+	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
+}
+
 // sendCounted sends a statement that must affect so many rows.
 func (p *pipe) sendCounted(s statement, want int64, params ...[]byte) {
 	p.send(s, nil, params...)

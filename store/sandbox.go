@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/billing/sandbox/persist"
 	"purser/ids"
 	"purser/tenancy"
 )
@@ -16,87 +19,190 @@ var (
 		ON CONFLICT (app_id) DO NOTHING`)
 
 	lockWorld = declare("lock world", `
-		SELECT state FROM sandbox_worlds WHERE app_id = $1 FOR NO KEY UPDATE`)
+		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1 FOR NO KEY UPDATE`)
 
 	selectWorld = declare("select world", `
-		SELECT state FROM sandbox_worlds WHERE app_id = $1`)
+		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1`)
 
+	// The document of an account that has become rows is one that an older program
+	// refuses, where it would begin anew with none.
 	updateWorld = declare("update world", `
-		UPDATE sandbox_worlds SET state = $2 WHERE app_id = $1`)
+		UPDATE sandbox_worlds SET head = $2, state = CASE WHEN head IS NULL THEN '{"Version": 2}' ELSE state END WHERE app_id = $1`)
 
 	setClock = declare("set clock", `
 		UPDATE app_state SET clock_offset = $2, epoch = epoch + 1
 		WHERE app_id = $1 AND clock_offset <> $2`)
 )
 
-// World is what the payments sandbox keeps of an application.
-type World struct {
-	State       []byte
-	ClockOffset int64 // how far the application's clock is ahead of the real one
-	WakeAt      int64 // the real time at which something happens by itself; 0 for never
-}
+// Change is what the payments sandbox stores of an application.
+type Change = persist.Change
 
-// Worlds keeps the worlds of the payments sandbox, one an application.
+// sandboxConns is how many connections the sandbox uses at once: what strangers do at
+// its pages leaves the others to requests.
+const sandboxConns = 4
+
+// Worlds keeps the accounts of the payments sandbox, one an application.
 type Worlds struct {
 	store *Store
 }
 
-// Worlds is where the payments sandbox keeps its state.
+// Worlds is where the payments sandbox keeps its accounts.
 func (s *Store) Worlds() Worlds { return Worlds{store: s} }
 
-// Update hands the world's state to change, or nothing the first time, and keeps
-// what it returns: one change of an application at a time, on all nodes together.
-// The application's clock moves in the same transaction, and with it the epoch: a
-// use that comes after the reply is decided by the new time, on whichever node. It
-// keeps nothing when change fails. When Postgres asks for another try, change runs
-// again, on what is then stored.
-func (w Worlds) Update(ctx context.Context, app ids.ID, change func(state []byte) (World, error)) error {
+// occupy waits for one of the sandbox's connections.
+func (w Worlds) occupy(ctx context.Context) (leave func(), err error) {
+	select {
+	case w.store.sandboxConns <- struct{}{}:
+		return func() { <-w.store.sandboxConns }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("store: no connection for the sandbox: %w", ctx.Err())
+	}
+}
+
+// Update hands an account to change, and stores what it returns: one change of an
+// application at a time, on all nodes together. The application's clock moves in the
+// same transaction, and with it the epoch: a use that comes after the reply is decided
+// by the new time, on whichever node. It stores nothing when change fails. When
+// Postgres asks for another try, change runs again, on what is then stored.
+func (w Worlds) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (Change, error)) error {
+	leave, err := w.occupy(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return w.app(app).transact(ctx, func(ctx context.Context, tx appTx) error {
-		state, err := tx.lockWorld(ctx)
+		session, err := tx.lockWorld(ctx, want)
 		if err != nil {
 			return err
 		}
-		next, err := change(state)
+		next, err := change(session)
 		if err != nil {
 			return err
 		}
-		if err := tx.exec(ctx, updateWorld, 1, next.State); err != nil {
-			return err
-		}
-		moved, err := tx.execAny(ctx, setClock, next.ClockOffset)
-		if err != nil {
-			return err
-		}
-		if err := tx.exec(ctx, setHint, 1, sandboxHint, orNull(next.WakeAt)); err != nil || moved == 0 {
+		moved, err := tx.storeWorld(ctx, next)
+		if err != nil || !moved {
 			return err
 		}
 		return tx.hint(ctx) // what waits for the application's time waits less
 	})
 }
 
-// lockWorld locks the world and gives its state. The row is made first: one that
-// is not there cannot be locked.
-func (tx appTx) lockWorld(ctx context.Context) ([]byte, error) {
-	if _, err := tx.execAny(ctx, ensureWorld); err != nil {
-		return nil, err
+// lockWorld locks the account and reads what is wanted of it, after the lock. The row
+// is made where it is missing: one that is not there cannot be locked.
+func (tx appTx) lockWorld(ctx context.Context, want persist.Want) (persist.Session, error) {
+	session, found, err := tx.readWorld(ctx, lockWorld, want)
+	if err != nil || found {
+		return session, err
 	}
-	return find(ctx, tx, lockWorld, pgx.RowTo[[]byte], errNoAppState)
+	if _, err := tx.execAny(ctx, ensureWorld); err != nil {
+		return persist.Session{}, err
+	}
+	session, found, err = tx.readWorld(ctx, lockWorld, want)
+	if err == nil && !found {
+		err = errNoAppState
+	}
+	return session, err
 }
 
-// View gives the state as it was last kept, or nothing.
-func (w Worlds) View(ctx context.Context, app ids.ID) (state []byte, err error) {
-	err = w.app(app).transact(ctx, func(ctx context.Context, tx appTx) error {
-		kept, err := collect(ctx, tx, selectWorld, pgx.RowTo[[]byte])
-		if err != nil || len(kept) == 0 {
+// readWorld reads an account in one round trip.
+func (tx appTx) readWorld(ctx context.Context, head statement, want persist.Want) (s persist.Session, found bool, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(head.sql, tx.args(nil)...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			found = true
+			if err := rows.Scan(&s.Head, &s.Legacy); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if len(want.Keys) > 0 {
+		batch.Queue(loadObjects.sql, tx.args([]any{want.Keys})...).Query(readObjects(&s.Rows))
+	}
+	if want.Timers != "" {
+		batch.Queue(earliestObjects.sql, tx.args([]any{want.Timers, int64(firstDue), int64(0), want.Limit})...).Query(readObjects(&s.Timers))
+	}
+	s.Source = objects{ctx, tx}
+	if err := tx.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return persist.Session{}, false, fmt.Errorf("store: %s: %w", head.name, err)
+	}
+	return s, found, nil
+}
+
+// storeWorld writes a change in one round trip, and reports whether the clock moved.
+func (tx appTx) storeWorld(ctx context.Context, c Change) (moved bool, err error) {
+	batch := &pgx.Batch{}
+	if c.Replace {
+		batch.Queue(deleteObjects.sql, tx.args(nil)...)
+	}
+	if len(c.Rows) > 0 {
+		batch.Queue(upsertObjects.sql, tx.args(objectColumns(c.Rows))...)
+	}
+	if len(c.Deleted) > 0 {
+		batch.Queue(dropObjects.sql, tx.args([]any{c.Deleted})...)
+	}
+	for _, p := range c.Prune {
+		batch.Queue(pruneObjects.sql, tx.args([]any{p.Kind, p.Before, p.Keep, p.Unless})...)
+	}
+	batch.Queue(updateWorld.sql, tx.args([]any{c.Head})...)
+	clock := batch.Queue(setClock.sql, tx.args([]any{c.ClockOffset})...)
+	batch.Queue(setHint.sql, tx.args([]any{sandboxHint, orNull(c.WakeAt)})...)
+	results := tx.conn.SendBatch(ctx, batch)
+	for _, queued := range batch.QueuedQueries {
+		tag, err := results.Exec()
+		if err != nil {
+			return false, errors.Join(fmt.Errorf("store: store world: %w", err), results.Close())
+		}
+		if queued == clock {
+			moved = tag.RowsAffected() > 0
+		}
+	}
+	return moved, results.Close()
+}
+
+// View reads an account as it is at one moment.
+func (w Worlds) View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
+	leave, err := w.occupy(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return w.app(app).snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		session, _, err := tx.readWorld(ctx, selectWorld, want)
+		if err != nil {
 			return err
 		}
-		state = kept[0]
-		return nil
+		return look(session)
 	})
-	return state, err
 }
 
-// Due lists applications whose worlds have something to do by now, the longest
+// Find is the key of the object of a kind with the id, or with the alias, in one round
+// trip. An account that was never stored as rows may have it: then the key is empty.
+func (w Worlds) Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (key string, found bool, err error) {
+	leave, err := w.occupy(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	defer leave()
+	pooled, err := w.store.pool.Acquire(ctx)
+	if err != nil {
+		return "", false, fmt.Errorf("store: no connection: %w", err)
+	}
+	defer release(pooled)
+	p := newPipe(ctx, pooled.Conn())
+	p.text(beginningReadOnly.sql)
+	p.text(setApplication(app))
+	read := func(r *row) { key, found = r.text(), true }
+	if byAlias {
+		p.sendText(objectByAlias, read, app[:], []byte(kind), []byte(name))
+	} else {
+		p.sendText(objectByKey, read, app[:], []byte(persist.Key(kind, name)))
+	}
+	p.text(ending.sql)
+	return key, found, p.run()
+}
+
+// Due lists applications whose accounts have something to do by now, the longest
 // waiting first, at most so many.
 func (w Worlds) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
 	scopes, err := w.store.Directory().due(ctx, sandboxHint, at, most)

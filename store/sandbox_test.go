@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"purser/billing/sandbox/persist"
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
@@ -15,6 +16,16 @@ import (
 	"purser/store/storetest"
 )
 
+// headOf is what every request reads of an account.
+func headOf(t *testing.T, worlds store.Worlds, app ids.ID) (head []byte, err error) {
+	t.Helper()
+	err = worlds.View(t.Context(), app, persist.Want{}, func(session persist.Session) error {
+		head = session.Head
+		return nil
+	})
+	return head, err
+}
+
 func TestWorlds(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
@@ -22,16 +33,16 @@ func TestWorlds(t *testing.T) {
 
 	t.Run("begin with nothing", func(t *testing.T) {
 		a := newTenant(t, db)
-		if state, err := worlds.View(t.Context(), a.application.ID); err != nil || state != nil {
+		if state, err := headOf(t, worlds, a.application.ID); err != nil || state != nil {
 			t.Errorf("%q, %v", state, err)
 		}
-		noError(t, worlds.Update(t.Context(), a.application.ID, func(state []byte) (store.World, error) {
-			if state != nil {
-				t.Errorf("it begins with %q", state)
+		noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+			if session.Head != nil || session.Legacy != nil {
+				t.Errorf("it begins with %+v", session)
 			}
-			return store.World{State: []byte("made")}, nil
+			return store.Change{Head: []byte("made")}, nil
 		}))
-		if state, err := worlds.View(t.Context(), a.application.ID); err != nil || string(state) != "made" {
+		if state, err := headOf(t, worlds, a.application.ID); err != nil || string(state) != "made" {
 			t.Errorf("%q, %v", state, err)
 		}
 	})
@@ -43,9 +54,9 @@ func TestWorlds(t *testing.T) {
 		for i := range 20 {
 			node := []store.Worlds{worlds, other}[i%2]
 			wait.Go(func() {
-				err := node.Update(t.Context(), a.application.ID, func(state []byte) (store.World, error) {
-					n, _ := strconv.Atoi(string(state)) // nothing is zero
-					return store.World{State: []byte(strconv.Itoa(n + 1))}, nil
+				err := node.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+					n, _ := strconv.Atoi(string(session.Head)) // nothing is zero
+					return store.Change{Head: []byte(strconv.Itoa(n + 1))}, nil
 				})
 				if err != nil {
 					t.Error(err)
@@ -53,7 +64,7 @@ func TestWorlds(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		if state, err := worlds.View(t.Context(), a.application.ID); err != nil || string(state) != "20" {
+		if state, err := headOf(t, worlds, a.application.ID); err != nil || string(state) != "20" {
 			t.Errorf("%q, %v", state, err)
 		}
 	})
@@ -61,13 +72,13 @@ func TestWorlds(t *testing.T) {
 	t.Run("keep nothing of a change that fails", func(t *testing.T) {
 		a := newTenant(t, db)
 		refused := errors.New("refused")
-		err := worlds.Update(t.Context(), a.application.ID, func([]byte) (store.World, error) {
-			return store.World{State: []byte("half"), ClockOffset: 5, WakeAt: 1}, refused
+		err := worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+			return store.Change{Head: []byte("half"), ClockOffset: 5, WakeAt: 1}, refused
 		})
 		if !errors.Is(err, refused) {
 			t.Error(err)
 		}
-		if state, err := worlds.View(t.Context(), a.application.ID); err != nil || state != nil {
+		if state, err := headOf(t, worlds, a.application.ID); err != nil || state != nil {
 			t.Errorf("%q, %v", state, err)
 		}
 		if ahead, err := a.ClockOffset(t.Context()); err != nil || ahead != 0 {
@@ -76,7 +87,7 @@ func TestWorlds(t *testing.T) {
 	})
 
 	t.Run("belong to applications that exist", func(t *testing.T) {
-		err := worlds.Update(t.Context(), ids.New(), func([]byte) (store.World, error) { return store.World{State: []byte("x")}, nil })
+		err := worlds.Update(t.Context(), ids.New(), persist.Want{}, func(session persist.Session) (store.Change, error) { return store.Change{Head: []byte("x")}, nil })
 		if err == nil {
 			t.Error("there is a world of nobody")
 		}
@@ -86,7 +97,7 @@ func TestWorlds(t *testing.T) {
 		a := newTenant(t, db)
 		wake := func(at int64) {
 			t.Helper()
-			noError(t, worlds.Update(t.Context(), a.application.ID, func([]byte) (store.World, error) { return store.World{WakeAt: at}, nil }))
+			noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) { return store.Change{WakeAt: at}, nil }))
 		}
 		due := func(at int64) bool {
 			t.Helper()
@@ -132,8 +143,8 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			}
 			move := func(ahead int64) {
 				t.Helper()
-				noError(t, here.Worlds().Update(t.Context(), a.application.ID, func([]byte) (store.World, error) {
-					return store.World{ClockOffset: ahead}, nil
+				noError(t, here.Worlds().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+					return store.Change{ClockOffset: ahead}, nil
 				}))
 			}
 			a.newFeature(t, featureOf("messages", "tokens"))
@@ -194,8 +205,8 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 		db := storetest.Open(t)
 		usage := openUsage(t, db)
 		moved, home := newHousehold(t, db, usage), newHousehold(t, db, usage)
-		noError(t, db.Worlds().Update(t.Context(), moved.application.ID, func([]byte) (store.World, error) {
-			return store.World{ClockOffset: 3 * day}, nil
+		noError(t, db.Worlds().Update(t.Context(), moved.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+			return store.Change{ClockOffset: 3 * day}, nil
 		}))
 		var wait sync.WaitGroup
 		for i := range 10 {
@@ -226,8 +237,8 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			return keys.Rotated{Old: old, New: fresh}, nil
 		})
 		noError(t, err)
-		noError(t, db.Worlds().Update(t.Context(), h.application.ID, func([]byte) (store.World, error) {
-			return store.World{ClockOffset: 30 * day}, nil
+		noError(t, db.Worlds().Update(t.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+			return store.Change{ClockOffset: 30 * day}, nil
 		}))
 		d, err := usage.Track(h.useOf("messages", "with the old key"))
 		noError(t, err)

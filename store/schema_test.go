@@ -19,9 +19,9 @@ var (
 	controlTables = []string{"connection_directory", "key_directory", "work_hints"}
 
 	// listTables hold lists that are replaced as a whole, what is done with, names that
-	// the provider has given up, and what is only good for a while. No other table loses
-	// a row.
-	listTables = []string{"debtors", "feature_references", "leases", "provider_customers", "request_failures", "webhook_events", "work_queue"}
+	// the provider has given up, what is only good for a while, and the objects of the
+	// payments sandbox. No other table loses a row.
+	listTables = []string{"debtors", "feature_references", "leases", "provider_customers", "request_failures", "sandbox_objects", "webhook_events", "work_queue"}
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
 	// changes or goes.

@@ -61,6 +61,7 @@ type Store struct {
 	figures  *figures
 
 	keepFailures time.Duration
+	sandboxConns chan struct{} // one place for each connection that the sandbox uses
 }
 
 // Open connects to a migrated database.
@@ -115,6 +116,7 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 		figures:  newFigures(),
 
 		keepFailures: cmp.Or(o.KeepFailures, DefaultKeepFailures),
+		sandboxConns: make(chan struct{}, sandboxConns),
 	}
 	clock.conns.Store(pool)
 	if err := s.measureClock(ctx); err != nil {
@@ -155,6 +157,8 @@ type App struct {
 	store *Store
 	scope tenancy.Scope
 	by    audit.Actor
+
+	beginning frame // how its transactions begin; the usual way when empty
 }
 
 // Org reads and writes the rows of one organization.

@@ -57,13 +57,8 @@ func (a App) transact(ctx context.Context, work func(context.Context, appTx) err
 
 // snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		// Before the first look, which takes the snapshot.
-		if _, err := tx.conn.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"); err != nil {
-			return fmt.Errorf("store: snapshot: %w", err)
-		}
-		return work(ctx, tx)
-	})
+	a.beginning = beginningSnapshot
+	return a.transact(ctx, work)
 }
 
 func (a App) attempt(ctx context.Context, work func(context.Context, appTx) error) error {
@@ -75,7 +70,7 @@ func (a App) attempt(ctx context.Context, work func(context.Context, appTx) erro
 	// an error nor a panic hands its setting to the next request.
 	defer release(pooled)
 	conn := pooled.Conn()
-	if err := begin(ctx, conn, a.scope.AppID); err != nil {
+	if err := begin(ctx, conn, a.beginning, a.scope.AppID); err != nil {
 		return fmt.Errorf("store: begin: %w", err)
 	}
 	var posted []metering.Entry
@@ -104,9 +99,12 @@ func release(conn *pgxpool.Conn) {
 // begin opens a transaction and names its application to the row-level policies,
 // in one round trip. The two are messages of their own, and not prepared: the
 // text differs for each application.
-func begin(ctx context.Context, conn *pgx.Conn, app ids.ID) error {
+func begin(ctx context.Context, conn *pgx.Conn, how frame, app ids.ID) error {
+	if how.sql == "" {
+		how = beginning
+	}
 	pipeline := conn.PgConn().StartPipeline(ctx)
-	pipeline.SendQueryParams("BEGIN", nil, nil, nil, nil)
+	pipeline.SendQueryParams(how.sql, nil, nil, nil, nil)
 	pipeline.SendQueryParams(setApplication(app), nil, nil, nil, nil)
 	err := pipeline.Sync()
 	for err == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"purser/billing/sandbox/persist"
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
@@ -13,8 +14,8 @@ import (
 // moveClock sets a test application's clock ahead, as its sandbox does.
 func (r *rig) moveClock(t *testing.T, app tenancy.Application, ahead time.Duration) {
 	t.Helper()
-	noError(t, r.db.Worlds().Update(t.Context(), app.ID, func([]byte) (store.World, error) {
-		return store.World{State: []byte("{}"), ClockOffset: ahead.Milliseconds()}, nil
+	noError(t, r.db.Worlds().Update(t.Context(), app.ID, persist.Want{}, func(persist.Session) (persist.Change, error) {
+		return persist.Change{Head: []byte("{}"), ClockOffset: ahead.Milliseconds()}, nil
 	}))
 }
 

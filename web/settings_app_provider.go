@@ -4,6 +4,7 @@ import (
 	"purser/billing/cashier"
 	"purser/fault"
 	"purser/store"
+	"purser/tenancy"
 	"purser/views/page"
 )
 
@@ -13,14 +14,28 @@ func (v *visit) provider() (page.Provider, error) {
 		return page.Provider{}, nil
 	}
 	connected, err := v.site.cashier.Connection(v.context, v.scope())
+	off := v.site.sandboxOff && !v.app.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// An application in development gets the sandbox once it needs an account.
-		return page.Provider{Known: true, Sandbox: !v.app.Live, Address: v.site.server.Address}, nil
+		return page.Provider{Known: true, Sandbox: !v.app.Live && !off, SandboxOff: off, Address: v.site.server.Address, API: v.sandboxAPI()}, nil
+	}
+	if connected.Mode == store.SandboxConnection && off {
+		return page.Provider{Known: true, SandboxOff: true, Address: v.site.server.Address}, err
 	}
 	return page.Provider{
+		API:   v.sandboxAPI(),
 		Known: true, Address: v.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
+}
+
+// sandboxAPI is how a program reaches the application's account in the sandbox, for
+// those who may connect an account of their own: the key can do as much.
+func (v *visit) sandboxAPI() page.SandboxAPI {
+	if v.site.sandbox == nil || v.site.sandboxOff || v.app.Live || !v.may(tenancy.SettingsWrite) {
+		return page.SandboxAPI{}
+	}
+	return v.site.sandbox(v.app.ID)
 }
 
 // connectProvider makes an account at Stripe the application's own. What was typed

@@ -19,6 +19,7 @@ import (
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
+	"purser/views/page"
 )
 
 // newTill is a cashier that reaches no provider.
@@ -106,6 +107,30 @@ func TestTheDangerZone(t *testing.T) {
 			t.Errorf("status %d, the log says %s", reply.status, action)
 		}
 	})
+}
+
+func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
+	t.Parallel()
+	options := Options{Store: storetest.Open(t), Cashier: newTill(t), Sandbox: func(app ids.ID) page.SandboxAPI {
+		return page.SandboxAPI{URL: "http://127.0.0.1:8081", Key: "sk_test_of_" + app.String(), Version: "2024-06-20"}
+	}}
+	r := newRigOn(t, options)
+	key := "sk_test_of_" + r.app.ID.String()
+	wantTexts(t, r.join(t, tenancy.Admin).get(t, r.appPath("settings")).body, "http://127.0.0.1:8081", key, "2024-06-20", `data-copy="sandbox-key"`)
+	if strings.Contains(r.join(t, tenancy.Support).get(t, r.appPath("settings")).body, key) {
+		t.Error("support sees it")
+	}
+	live := r.newApplication(t, r.org, "Shop", true)
+	if body := r.join(t, tenancy.Owner).get(t, pathOf([]string{"o", r.org.Slug, "a", live.Slug, "settings"})).body; strings.Contains(body, "sk_test_of_") {
+		t.Error("a live application shows one")
+	}
+	options.SandboxOff = true
+	off := newRigOn(t, options)
+	body := off.join(t, tenancy.Admin).get(t, off.appPath("settings")).body
+	wantTexts(t, body, "turned off on this server")
+	if strings.Contains(body, "sk_test_of_") {
+		t.Error("a sandbox that is off shows a key")
+	}
 }
 
 func TestThePaymentProvider(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"purser/billing/cashier"
 	"purser/docs"
+	"purser/ids"
 	"purser/static"
 	"purser/store"
 	"purser/tenancy/vault"
@@ -41,6 +42,11 @@ type Options struct {
 	NewOrganizations bool
 	// RequireFactor lets members act only with an authenticator, in every organization.
 	RequireFactor bool
+	// Sandbox is how a program reaches an application's account in the payments sandbox;
+	// nil shows nothing of it.
+	Sandbox func(app ids.ID) page.SandboxAPI
+	// SandboxOff says that this server has no payments sandbox.
+	SandboxOff bool
 	// TrustedProxies are the networks of those who may say for whom they call.
 	TrustedProxies []netip.Prefix
 }
@@ -66,8 +72,10 @@ type Site struct {
 	founded atomic.Bool // there is an account
 	vault   *vault.Vault
 	cashier *cashier.Cashier
+	sandbox func(app ids.ID) page.SandboxAPI
 	exports chan struct{} // one for each file that is being made
 
+	sandboxOff       bool
 	newOrganizations bool
 	requireFactor    bool
 }
@@ -92,6 +100,8 @@ func New(options Options) *Site {
 		proxies:     options.TrustedProxies,
 		vault:       options.Vault,
 		cashier:     options.Cashier,
+		sandbox:     options.Sandbox,
+		sandboxOff:  options.SandboxOff,
 		exports:     make(chan struct{}, exportsAtOnce),
 
 		newOrganizations: options.NewOrganizations,

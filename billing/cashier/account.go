@@ -88,8 +88,11 @@ func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notCo
 	if err != nil {
 		return store.Connection{}, err
 	}
-	if application.Live || c.options.Sandbox == nil {
+	if application.Live {
 		return store.Connection{}, notConfigured
+	}
+	if c.options.Sandbox == nil {
+		return store.Connection{}, errSandboxOff()
 	}
 	now, err := c.Now(ctx, scope)
 	if err != nil {
@@ -135,9 +138,14 @@ func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection st
 	return stripe.Access{Key: string(key), Transport: c.options.StripeTransport}, nil
 }
 
+// errSandboxOff is for a test application on a server without a sandbox.
+func errSandboxOff() error {
+	return fault.Newf(fault.PaymentsNotConfigured, "The payments sandbox is turned off on this server. Connect a Stripe test account in the dashboard.")
+}
+
 func (c *Cashier) world(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
 	if c.options.Sandbox == nil {
-		return Sandbox{}, errors.New("cashier: the application uses the sandbox, and there is none")
+		return Sandbox{}, errSandboxOff()
 	}
 	return c.options.Sandbox(ctx, scope.AppID, c.webhookURL(connection.ID), eventTypes)
 }

@@ -166,7 +166,7 @@ func (r *rig) standing() string {
 // times.
 func (r *rig) world() string {
 	r.Helper()
-	state := must[[]byte](r)(r.store.Worlds().View(r.Context(), r.app.ID))
+	state := r.keptWorld()
 	type object struct {
 		Status                            string
 		Amount, Total, AmountPaid         int64

@@ -24,6 +24,7 @@ import (
 	"purser/billing"
 	"purser/billing/cashier"
 	"purser/billing/sandbox"
+	"purser/billing/sandbox/persist"
 	"purser/billing/sandbox/sandboxtest"
 	"purser/fault"
 	"purser/ids"
@@ -86,11 +87,11 @@ type modelDocuments struct {
 	store *store.Store
 }
 
-func (d *modelDocuments) Update(ctx context.Context, app ids.ID, change func([]byte) (sandbox.Document, error)) error {
+func (d *modelDocuments) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error {
 	var was, is int64
-	err := d.Memory.Update(ctx, app, func(state []byte) (sandbox.Document, error) {
+	err := d.Memory.Update(ctx, app, want, func(session persist.Session) (persist.Change, error) {
 		was = d.offset(app)
-		next, err := change(state)
+		next, err := change(session)
 		is = next.ClockOffset
 		return next, err
 	})
@@ -98,8 +99,8 @@ func (d *modelDocuments) Update(ctx context.Context, app ids.ID, change func([]b
 		return err
 	}
 	clockOffsets.Store(app, is)
-	return d.store.Worlds().Update(ctx, app, func([]byte) (store.World, error) {
-		return store.World{State: []byte("{}"), ClockOffset: is}, nil
+	return d.store.Worlds().Update(ctx, app, persist.Want{}, func(persist.Session) (persist.Change, error) {
+		return persist.Change{Head: []byte("{}"), ClockOffset: is}, nil
 	})
 }
 
@@ -154,7 +155,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	template.connection = connection.ID
 	// The provider's memory of how the plans came to be is read again for each call of
 	// each history, and nothing asks for it.
-	template.state, err = forgotten(shop.docs.Kept(shop.app.ID).State, 0)
+	template.state, err = forgotten(shop.snapshot(), 0)
 	shop.check(err)
 	template.copyTo = storetest.Clone(t, address, shop.app.ID.String())
 	return template
@@ -192,7 +193,7 @@ func (template *modelTemplate) copy(tb rapid.TB, ctx context.Context) *modelShop
 	renamed := []string{template.connection.String(), connection.String(), text(template.connection), text(connection)}
 	m.check(template.copyTo(ctx, m.app.ID.String(), renamed...))
 	replaced := strings.NewReplacer(append(renamed, text(template.app.ID), text(m.app.ID))...).Replace(string(template.state))
-	m.check(m.docs.Memory.Update(ctx, m.app.ID, func([]byte) (sandbox.Document, error) { return sandbox.Document{State: []byte(replaced)}, nil }))
+	m.check(m.sandbox.Restore(ctx, m.app.ID, []byte(replaced)))
 	return m
 }
 
@@ -287,8 +288,16 @@ func (m *modelShop) advanceTo(at int64) {
 func (m *modelShop) provider() *modelProvider {
 	m.Helper()
 	w := &modelProvider{}
-	m.check(json.Unmarshal(m.docs.Kept(m.app.ID).State, w))
+	m.check(json.Unmarshal(m.snapshot(), w))
 	return w
+}
+
+// snapshot is the sandbox's account as one document.
+func (m *modelShop) snapshot() []byte {
+	m.Helper()
+	document, err := m.sandbox.Snapshot(m.ctx, m.app.ID)
+	m.check(err)
+	return document
 }
 
 // keptEvents is how many of the provider's events a history remembers.
@@ -298,10 +307,9 @@ const keptEvents = 15
 // its state is read for each call.
 func (m *modelShop) forget() {
 	m.Helper()
-	m.check(m.docs.Memory.Update(m.ctx, m.app.ID, func(state []byte) (sandbox.Document, error) {
-		state, err := forgotten(state, keptEvents)
-		return sandbox.Document{State: state, ClockOffset: m.docs.offset(m.app.ID)}, err
-	}))
+	state, err := forgotten(m.snapshot(), keptEvents)
+	m.check(err)
+	m.check(m.sandbox.Restore(m.ctx, m.app.ID, state))
 }
 
 // forgotten is the document without answers to calls, and with the newest events

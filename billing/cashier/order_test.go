@@ -80,7 +80,7 @@ func TestScenario60_TheEndMayBeToldBeforeTheBeginning(t *testing.T) {
 	all := r.unheard(func() {
 		r.pay(page.URL, cardPays)
 		var world struct{ Subscriptions map[string]any }
-		r.check(json.Unmarshal(r.keptWorld().State, &world))
+		r.check(json.Unmarshal(r.keptWorld(), &world))
 		for id := range world.Subscriptions {
 			r.askProvider(http.MethodDelete, "/v1/subscriptions/"+id, nil)
 		}

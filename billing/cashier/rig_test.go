@@ -76,7 +76,7 @@ func start(t *testing.T) *rig {
 	t.Cleanup(r.http.Close)
 	log := r.logger()
 	r.sandbox = sandbox.New(sandbox.Options{
-		Documents: documents{r.store.Worlds()}, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Documents: r.store.Worlds(), BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == r.app.ID || app == r.elsewhere, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app.ID, nil },
 		Deliver:   r.deliver,
@@ -120,16 +120,6 @@ func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 	node := must[*cashier.Cashier](r)(cashier.New(options))
 	node.BePatient()
 	return node
-}
-
-// documents lets the sandbox keep its worlds in Postgres.
-type documents struct{ store.Worlds }
-
-func (d documents) Update(ctx context.Context, app ids.ID, change func([]byte) (sandbox.Document, error)) error {
-	return d.Worlds.Update(ctx, app, func(state []byte) (store.World, error) {
-		next, err := change(state)
-		return store.World(next), err
-	})
 }
 
 // note writes down what the cashier asks of the provider.

@@ -160,8 +160,8 @@ type tape struct {
 }
 
 type step struct {
-	world  store.World // after it
-	events [][]byte    // of it
+	world  []byte   // after it
+	events [][]byte // of it
 }
 
 func (t tape) events() (n int) {
@@ -207,12 +207,9 @@ func record(r *rig) (t tape) {
 }
 
 // keptWorld is the provider's whole state.
-func (r *rig) keptWorld() store.World {
+func (r *rig) keptWorld() []byte {
 	r.Helper()
-	state := must[[]byte](r)(r.store.Worlds().View(r.Context(), r.app.ID))
-	var clock struct{ Offset int64 }
-	r.check(json.Unmarshal(state, &clock))
-	return store.World{State: state, ClockOffset: clock.Offset}
+	return must[[]byte](r)(r.sandbox.Snapshot(r.Context(), r.app.ID))
 }
 
 // play plays the tape from its beginning: in order when there is no luck, and
@@ -222,7 +219,7 @@ func (t tape) play(r *rig, luck *rand.Rand) string {
 	t.restore()
 	var waiting [][]byte
 	for _, s := range t.steps {
-		r.check(r.store.Worlds().Update(r.Context(), r.app.ID, func([]byte) (store.World, error) { return s.world, nil }))
+		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.world))
 		if luck == nil {
 			t.bring(r, s.events)
 			r.check(r.cashier.Settle(r.Context(), r.app.ID))
@@ -255,7 +252,7 @@ func (t tape) bring(r *rig, events [][]byte) {
 func (r *rig) endWithPeriod() {
 	r.Helper()
 	var world struct{ Subscriptions map[string]any }
-	r.check(json.Unmarshal(r.keptWorld().State, &world))
+	r.check(json.Unmarshal(r.keptWorld(), &world))
 	for id := range world.Subscriptions {
 		r.provider("/v1/subscriptions/"+id, url.Values{"cancel_at_period_end": {"true"}})
 	}

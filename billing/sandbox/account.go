@@ -14,18 +14,21 @@ func getEvent(c *call) (engine.Doc, error) { return get(c, c.w.Events, "event") 
 
 func listEvents(c *call) (engine.Doc, error) {
 	kind, kinds, within, delivered := c.in.Text("type"), c.in.Texts("types"), c.within("created"), c.in.Bool("delivery_success")
-	return list(c, c.w.Events, func(e *engine.Event) bool {
+	return list(c, c.w.Events, engine.Filter[engine.Event]{Keep: func(e *engine.Event) bool {
 		return matches(kind, e.Type) && (len(kinds) == 0 || slices.Contains(kinds, e.Type)) && within.Holds(e.Created) &&
 			(delivered == nil || *delivered == c.w.IsDelivered(e))
-	})
+	}})
 }
 
-func createEndpoint(c *call) (engine.Doc, error) {
+func (s *Server) createEndpoint(c *call) (engine.Doc, error) {
 	p := engine.NewEndpoint{
-		URL: c.in.Text("url"), Types: c.in.Texts("enabled_events"), APIVersion: c.in.Text("api_version"),
-		Description: c.in.Text("description"), Metadata: c.in.Pairs("metadata"),
+		URL: c.in.Text("url"), Types: c.in.Texts("enabled_events"), Description: c.in.Text("description"), Metadata: c.in.Pairs("metadata"), Outside: true,
 	}
+	c.in.Text("api_version") // events are sent in the one version that there is
 	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	if err := s.deliverable(p.URL); err != nil {
 		return nil, err
 	}
 	endpoint, err := c.w.CreateEndpoint(c.m, p)
@@ -38,15 +41,34 @@ func createEndpoint(c *call) (engine.Doc, error) {
 	return doc, nil
 }
 
-func listEndpoints(c *call) (engine.Doc, error) {
-	return list(c, c.w.Endpoints, func(*engine.Endpoint) bool { return true })
-}
-
-func createTestClock(c *call) (engine.Doc, error) {
-	name := c.in.Text("name")
-	c.in.Int("frozen_time")
+func deleteEndpoint(c *call) (engine.Doc, error) {
 	if err := c.in.Problem(); err != nil {
 		return nil, err
+	}
+	return c.w.DeleteEndpoint(c.id())
+}
+
+func listEndpoints(c *call) (engine.Doc, error) {
+	return list(c, c.w.EndpointTable(), engine.Filter[engine.Endpoint]{})
+}
+
+// createTestClock names the account's clock, and moves it to the time that it is to
+// start from.
+func (s *Server) createTestClock(c *call) (engine.Doc, error) {
+	name, at := c.in.Text("name"), c.in.Int("frozen_time")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	if at == nil {
+		return nil, badRequest("frozen_time", "Missing required param: frozen_time.")
+	}
+	if err := engine.CheckFrozen(c.m, engine.Time(*at)); err != nil {
+		return nil, err
+	}
+	if engine.Time(*at) > c.m.Now {
+		c.w.MoveClock(s.realNow(), *at*1000)
+		c.m.Now = engine.Time(*at)
+		c.w.Fire(c.m)
 	}
 	clock, err := c.w.CreateTestClock(c.m, name)
 	return show(c, clock, err)

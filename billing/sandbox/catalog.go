@@ -15,6 +15,13 @@ func createProduct(c *call) (engine.Doc, error) {
 	return show(c, product, err)
 }
 
+func listProducts(c *call) (engine.Doc, error) {
+	active, within := c.in.Bool("active"), c.within("created")
+	return list(c, c.w.Products, engine.Filter[engine.Product]{Keep: func(p *engine.Product) bool {
+		return (active == nil || *active == p.Active) && within.Holds(p.Created)
+	}})
+}
+
 func getProduct(c *call) (engine.Doc, error) { return get(c, c.w.Products, "product") }
 
 func updateProduct(c *call) (engine.Doc, error) {
@@ -74,11 +81,11 @@ func updatePrice(c *call) (engine.Doc, error) {
 func listPrices(c *call) (engine.Doc, error) {
 	product, keys, active, within := c.in.Text("product"), c.in.Texts("lookup_keys"), c.in.Bool("active"), c.within("created")
 	currency, kind := c.in.Text("currency"), c.in.OneOf("type", "one_time", "recurring")
-	return list(c, c.w.Prices, func(p *engine.Price) bool {
-		return matches(product, p.Product) && matches(currency, p.Currency) && within.Holds(p.Created) &&
+	return list(c, c.w.Prices, engine.Filter[engine.Price]{Parent: product, Keep: func(p *engine.Price) bool {
+		return matches(currency, p.Currency) && within.Holds(p.Created) &&
 			(active == nil || *active == p.Active) && (len(keys) == 0 || slices.Contains(keys, p.LookupKey)) &&
 			(kind == "" || (kind == "recurring") == p.Recurring())
-	})
+	}})
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -53,8 +53,12 @@ func expireSession(c *call) (engine.Doc, error) {
 func listSessions(c *call) (engine.Doc, error) {
 	customer, subscription, intent := c.in.Text("customer"), c.in.Text("subscription"), c.in.Text("payment_intent")
 	status, within := c.in.OneOf("status", "open", "complete", "expired"), c.within("created")
-	return list(c, c.w.Sessions, func(s *engine.Session) bool {
-		return matches(customer, s.Customer) && matches(subscription, s.Subscription) && matches(intent, s.Intent) &&
+	filter := engine.Filter[engine.Session]{Customer: customer, Keep: func(s *engine.Session) bool {
+		return matches(subscription, s.Subscription) && matches(intent, s.Intent) &&
 			matches(status, s.Status) && within.Holds(s.Created)
-	})
+	}}
+	if filter.Parent = subscription; subscription == "" {
+		filter.Parent = intent
+	}
+	return list(c, c.w.Sessions, filter)
 }

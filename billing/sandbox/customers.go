@@ -4,7 +4,7 @@ import "purser/billing/sandbox/engine"
 
 func createCustomer(c *call) (engine.Doc, error) {
 	fields := customerFields(c)
-	fields.Attach = c.in.Text("payment_method")
+	fields.Attach, fields.TestClock = c.in.Text("payment_method"), c.in.Text("test_clock")
 	if err := c.in.Problem(); err != nil {
 		return nil, err
 	}
@@ -58,6 +58,54 @@ func searchCustomers(c *call) (engine.Doc, error) {
 	result := engine.Listed("/v1/customers/search", docs, more)
 	result["object"], result["next_page"] = "search_result", nil
 	return result, nil
+}
+
+func listCustomers(c *call) (engine.Doc, error) {
+	email, clock, within := c.in.Text("email"), c.in.Text("test_clock"), c.within("created")
+	return list(c, c.w.Customers, engine.Filter[engine.Customer]{Keep: func(o *engine.Customer) bool {
+		return !o.Deleted && matches(email, o.Email) && matches(clock, o.TestClock) && within.Holds(o.Created)
+	}})
+}
+
+func createMethod(c *call) (engine.Doc, error) {
+	kind, token, metadata := c.in.OneOf("type", "card"), c.in.Group("card").Text("token"), c.in.Pairs("metadata")
+	c.in.Ignore("billing_details", "allow_redisplay")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	if kind == "" {
+		return nil, badRequest("type", "Missing required param: type.")
+	}
+	method, err := c.w.CreateMethod(c.m, token, metadata)
+	return show(c, method, err)
+}
+
+func attachMethod(c *call) (engine.Doc, error) {
+	customer := c.in.Text("customer")
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	method, err := c.w.AttachMethod(c.m, c.id(), customer)
+	return show(c, method, err)
+}
+
+func detachMethod(c *call) (engine.Doc, error) {
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	method, err := c.w.DetachMethod(c.m, c.id())
+	return show(c, method, err)
+}
+
+func listMethods(c *call) (engine.Doc, error) { return methodsOf(c, c.in.Text("customer")) }
+
+func listCustomersMethods(c *call) (engine.Doc, error) { return methodsOf(c, c.id()) }
+
+func methodsOf(c *call, customer string) (engine.Doc, error) {
+	kind := c.in.Text("type")
+	return list(c, c.w.Methods, engine.Filter[engine.Method]{Customer: customer, Keep: func(p *engine.Method) bool {
+		return customer != "" && (kind == "" || p.Bank() == (kind == "us_bank_account") && (kind == "card" || kind == "us_bank_account"))
+	}})
 }
 
 func getMethod(c *call) (engine.Doc, error) { return get(c, c.w.Methods, "PaymentMethod") }

@@ -63,6 +63,10 @@ func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outg
 	taken := make([]bool, len(batch))
 	for i, out := range batch {
 		if err := s.deliverOne(ctx, app, out); err != nil {
+			if out.Outside {
+				s.options.Log.Info("sandbox webhook not delivered", "event", out.Event, "url", out.URL, "cause", err)
+				continue // what happens here waits for the application itself only
+			}
 			failures = append(failures, fmt.Errorf("sandbox: delivering %s %s: %w", out.Type, out.Event, err))
 			continue
 		}
@@ -93,6 +97,9 @@ func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing
 	header := http.Header{}
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Set("Stripe-Signature", sign(out.Body, out.Secrets, signedAt))
+	if out.Outside {
+		return s.outside(ctx, out.URL, header, out.Body)
+	}
 	ctx, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
 	return s.options.Deliver(ctx, out.URL, header, out.Body)
@@ -132,7 +139,7 @@ func (s *Server) settle(ctx context.Context, app ids.ID) error {
 		}
 		waiting := false
 		err := s.update(ctx, app, func(w *engine.World, _ engine.Moment) error {
-			if waiting = w.Waiting() > 0 && !w.Held; !waiting {
+			if waiting = w.WaitingInside() > 0 && !w.Held; !waiting {
 				return errUnchanged
 			}
 			w.Retry()

@@ -55,7 +55,7 @@ type faults struct {
 func (s *Server) Inject(ctx context.Context, app ids.ID, fault Fault) error {
 	fault.Times = max(fault.Times, 1)
 	if fault.Mischief == StaleRead {
-		state, err := s.options.Documents.View(ctx, app)
+		state, err := s.Snapshot(ctx, app)
 		if err != nil {
 			return err
 		}

@@ -7,9 +7,9 @@ func getInvoice(c *call) (engine.Doc, error) { return get(c, c.w.Invoices, "invo
 func listInvoices(c *call) (engine.Doc, error) {
 	customer, subscription, within := c.in.Text("customer"), c.in.Text("subscription"), c.within("created")
 	status := c.in.OneOf("status", "draft", "open", "paid", "uncollectible", "void")
-	return list(c, c.w.Invoices, func(i *engine.Invoice) bool {
-		return matches(customer, i.Customer) && matches(subscription, i.Subscription) && matches(status, i.Status) && within.Holds(i.Created)
-	})
+	return list(c, c.w.Invoices, engine.Filter[engine.Invoice]{Customer: customer, Parent: subscription, Keep: func(i *engine.Invoice) bool {
+		return matches(status, i.Status) && within.Holds(i.Created)
+	}})
 }
 
 func upcomingInvoice(c *call) (engine.Doc, error) {
@@ -51,6 +51,16 @@ func getIntent(c *call) (engine.Doc, error) {
 	return get(c, c.w.Intents, "payment_intent")
 }
 
+func listIntents(c *call) (engine.Doc, error) {
+	customer, within := c.in.Text("customer"), c.within("created")
+	return list(c, c.w.Intents, engine.Filter[engine.Intent]{Customer: customer, Keep: func(p *engine.Intent) bool { return within.Holds(p.Created) }})
+}
+
+func listCharges(c *call) (engine.Doc, error) {
+	customer, intent, within := c.in.Text("customer"), c.in.Text("payment_intent"), c.within("created")
+	return list(c, c.w.Charges, engine.Filter[engine.Charge]{Customer: customer, Parent: intent, Keep: func(o *engine.Charge) bool { return within.Holds(o.Created) }})
+}
+
 func getCharge(c *call) (engine.Doc, error) { return get(c, c.w.Charges, "charge") }
 
 func createRefund(c *call) (engine.Doc, error) {
@@ -69,16 +79,16 @@ func getRefund(c *call) (engine.Doc, error) { return get(c, c.w.Refunds, "refund
 
 func listRefunds(c *call) (engine.Doc, error) {
 	charge, intent, within := c.in.Text("charge"), c.in.Text("payment_intent"), c.within("created")
-	return list(c, c.w.Refunds, func(r *engine.Refund) bool {
-		return matches(charge, r.Charge) && matches(intent, r.Intent) && within.Holds(r.Created)
-	})
+	return list(c, c.w.Refunds, engine.Filter[engine.Refund]{Parent: c.w.ChargeParent(charge, intent), Keep: func(r *engine.Refund) bool {
+		return matches(intent, r.Intent) && within.Holds(r.Created)
+	}})
 }
 
 func getDispute(c *call) (engine.Doc, error) { return get(c, c.w.Disputes, "dispute") }
 
 func listDisputes(c *call) (engine.Doc, error) {
 	charge, intent, within := c.in.Text("charge"), c.in.Text("payment_intent"), c.within("created")
-	return list(c, c.w.Disputes, func(d *engine.Dispute) bool {
-		return matches(charge, d.Charge) && matches(intent, d.Intent) && within.Holds(d.Created)
-	})
+	return list(c, c.w.Disputes, engine.Filter[engine.Dispute]{Parent: c.w.ChargeParent(charge, intent), Keep: func(d *engine.Dispute) bool {
+		return matches(intent, d.Intent) && within.Holds(d.Created)
+	}})
 }

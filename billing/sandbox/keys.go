@@ -21,13 +21,16 @@ const (
 )
 
 // Key is the secret key of the application's world.
-func (s *Server) Key(app ids.ID) string {
+func (s *Server) Key(app ids.ID) string { return KeyOf(s.options.Secret, app) }
+
+// KeyOf is the key that a server with the secret gives to the application.
+func KeyOf(secret []byte, app ids.ID) string {
 	name := strings.TrimPrefix(app.Format(ids.Application), ids.Application+"_")
-	return keyPrefix + name + s.proof(name)
+	return keyPrefix + name + proof(secret, name)
 }
 
-func (s *Server) proof(name string) string {
-	mac := hmac.New(sha256.New, s.options.Secret)
+func proof(secret []byte, name string) string {
+	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("sandbox key " + name))
 	return hex.EncodeToString(mac.Sum(nil))[:macLength]
 }
@@ -43,9 +46,9 @@ func (s *Server) appOf(r *http.Request) (ids.ID, error) {
 	if !isKey || len(text) != idLength+macLength {
 		return ids.ID{}, unauthorized(key)
 	}
-	name, proof := text[:idLength], text[idLength:]
+	name, shown := text[:idLength], text[idLength:]
 	app, err := ids.Parse(ids.Application, ids.Application+"_"+name)
-	if err != nil || !hmac.Equal([]byte(proof), []byte(s.proof(name))) {
+	if err != nil || !hmac.Equal([]byte(shown), []byte(proof(s.options.Secret, name))) {
 		return ids.ID{}, unauthorized(key)
 	}
 	admitted, err := s.options.Admits(r.Context(), app)

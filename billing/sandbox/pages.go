@@ -9,8 +9,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"purser/billing/sandbox/engine"
+	"purser/billing/sandbox/persist"
 	"purser/ids"
 	"purser/views/page"
 )
@@ -28,20 +30,27 @@ func (s *Server) pageRoutes(mux *http.ServeMux) {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &engine.Refusal{Status: http.StatusForbidden, Message: "This form was sent from another site."})
 	}))
-	handle := func(path string, show, act visit) {
+	handle := func(path string, at engine.HostedPage, show, act visit) {
 		pattern := " /sandbox/apps/{app}/" + path + "/{token}"
-		mux.HandleFunc("GET"+pattern, s.visited(show))
-		mux.Handle("POST"+pattern, guard.Handler(s.visited(act)))
+		mux.HandleFunc("GET"+pattern, s.visited(at, show))
+		mux.Handle("POST"+pattern, guard.Handler(s.visited(at, act)))
 	}
-	handle("checkout", s.showCheckout, s.actCheckout)
-	handle("authenticate", s.showChallenge, s.actChallenge)
-	handle("invoice", s.showInvoice, s.actInvoice)
-	handle("portal", s.showPortal, s.actPortal)
+	handle("checkout", engine.CheckoutPage, s.showCheckout, s.actCheckout)
+	handle("authenticate", engine.AuthenticatePage, s.showChallenge, s.actChallenge)
+	handle("invoice", engine.InvoicePage, s.showInvoice, s.actInvoice)
+	handle("portal", engine.PortalPage, s.showPortal, s.actPortal)
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, engine.NotFound("page", "")) })
 }
 
 // visit answers a person at a page of an application.
-type visit func(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error
+type visit func(w http.ResponseWriter, r *http.Request, p hosted) error
+
+// hosted is the page that a request is about.
+type hosted struct {
+	app   ids.ID
+	token string
+	key   string // of the object that the page shows
+}
 
 // Nothing inline and nothing from elsewhere. A form may lead anywhere on the
 // web: browsers hold the redirect after a form to this list too, and a checkout
@@ -52,24 +61,66 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // maxVisit is the size of the largest form that a page sends.
 const maxVisit = 4 << 10
 
-func (s *Server) visited(v visit) http.HandlerFunc {
+func (s *Server) visited(at engine.HostedPage, v visit) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
-		app, err := ids.Parse(ids.Application, r.PathValue("app"))
-		if err == nil {
-			var admitted bool
-			if admitted, err = s.options.Admits(r.Context(), app); err == nil && !admitted {
-				err = engine.NotFound("page", "")
-			}
-		} else {
-			err = engine.NotFound("page", "")
+		done, free := s.visits.enter()
+		if !free {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "The payments sandbox is serving as many pages as it may. Try again in a second.", http.StatusServiceUnavailable)
+			return
 		}
+		defer done()
+		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
+		p, err := s.hosted(r, at)
 		if err == nil {
-			err = v(w, r, app, r.PathValue("token"))
+			err = v(w, r, p)
 		}
 		if err != nil {
 			s.fail(w, r, err)
 		}
+	}
+}
+
+// hosted finds the object of a page. Its token is looked up before anything else: a
+// request with a token that does not exist costs one read by an index.
+func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err error) {
+	p.token = r.PathValue("token")
+	if p.app, err = ids.Parse(ids.Application, r.PathValue("app")); err != nil {
+		return p, engine.NotFound("page", "")
+	}
+	found := false
+	if len(p.token) <= maxToken && utf8.ValidString(p.token) && persist.Storable(p.token) {
+		if p.key, found, err = s.options.Documents.Find(r.Context(), p.app, at.Kind, p.token, at.ByAlias); err != nil {
+			return p, err
+		}
+	}
+	if !found {
+		return p, engine.NotFound("page", "")
+	}
+	admitted, err := s.options.Admits(r.Context(), p.app)
+	if err == nil && !admitted {
+		err = engine.NotFound("page", "")
+	}
+	return p, err
+}
+
+const (
+	// maxToken is longer than any page's token.
+	maxToken = 100
+	// maxVisits is how many pages are served at once: people wait for one another only
+	// where a machine floods them.
+	maxVisits = 16
+)
+
+// gate admits a limited number of requests at a time.
+type gate chan struct{}
+
+func (g gate) enter() (done func(), free bool) {
+	select {
+	case g <- struct{}{}:
+		return func() { <-g }, true
+	default:
+		return nil, false
 	}
 }
 

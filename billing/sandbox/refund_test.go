@@ -130,7 +130,7 @@ func TestDispute(t *testing.T) {
 		}
 		r.control("disputes", `{"checkoutId": "chk_1", "outcome": "open"}`, http.StatusOK)
 		r.wantEvents("charge.dispute.updated", "charge.dispute.funds_withdrawn")
-		r.control("disputes", `{"checkoutId": "t_1", "outcome": "lost"}`, http.StatusOK)
+		r.control("disputes", `{"checkoutId": "chk_1", "outcome": "lost"}`, http.StatusOK)
 		r.wantEvents("charge.dispute.closed")
 		if got := disputeOf(r, charge); got.Status != "lost" || len(got.BalanceTransactions) != 1 {
 			t.Errorf("lost %+v", got)

@@ -45,6 +45,7 @@ type rig struct {
 	settle   func(context.Context, ids.ID) error
 
 	onReceive func() // when a webhook arrives
+	onSeller  func() // when a page asks for the seller's name
 }
 
 type received struct {
@@ -55,19 +56,38 @@ type received struct {
 // startOn is a fresh application on the morning of the given day.
 func startOn(t *testing.T, day string) *rig {
 	t.Helper()
+	documents := &sandboxtest.Memory{}
+	r := startWith(t, day, documents)
+	r.documents = documents
+	return r
+}
+
+// startWith stores the account in a place that the test watches.
+func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
+	t.Helper()
 	now, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, app: ids.New(), documents: &sandboxtest.Memory{}, now: now.Add(9 * time.Hour)}
+	r := &rig{T: t, app: ids.New(), now: now.Add(9 * time.Hour)}
 	// The address is part of what the server says, so it comes first.
 	var handler http.Handler
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
 	t.Cleanup(r.http.Close)
 	r.server = sandbox.New(sandbox.Options{
-		Documents: r.documents, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
-		Admits: func(_ context.Context, app ids.ID) (bool, error) { return app == r.app, nil },
-		Seller: func(context.Context, ids.ID) (string, error) { return r.seller, nil },
+		Documents: documents, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Admits: func(_ context.Context, app ids.ID) (bool, error) {
+			if m, metered := documents.(*meter); metered {
+				m.admits.Add(1)
+			}
+			return app == r.app, nil
+		},
+		Seller: func(context.Context, ids.ID) (string, error) {
+			if r.onSeller != nil {
+				r.onSeller()
+			}
+			return r.seller, nil
+		},
 		Authorize: func(req *http.Request) (ids.ID, error) {
 			if req.Header.Get("Authorization") != "Bearer "+controlKey {
 				return ids.ID{}, fault.New(fault.InvalidAPIKey)
@@ -385,4 +405,15 @@ func (r *rig) do(request *http.Request) (status int, location, body string) {
 	text, err := io.ReadAll(response.Body)
 	must(r, err)
 	return response.StatusCode, response.Header.Get("Location"), string(text)
+}
+
+// site is where the hosted pages lie.
+func (r *rig) site() string { return r.http.URL + "/sandbox/apps/" + r.app.Format(ids.Application) }
+
+// snapshot is the whole account.
+func (r *rig) snapshot() string {
+	r.Helper()
+	document, err := r.server.Snapshot(r.Context(), r.app)
+	must(r, err)
+	return string(document)
 }

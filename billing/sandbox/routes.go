@@ -6,7 +6,16 @@ import (
 	"purser/billing/sandbox/engine"
 )
 
-const v1 = "/sandbox/stripe/v1/"
+// StripePath is where the API lies below the server's address.
+const StripePath = "/sandbox/stripe"
+
+// APIVersion is the one that the API answers in.
+const APIVersion = engine.APIVersion
+
+const (
+	stripePrefix = StripePath
+	v1           = stripePrefix + "/v1/"
+)
 
 // stripeRoutes is the part of Stripe's API that the sandbox has.
 func (s *Server) stripeRoutes(mux *http.ServeMux) {
@@ -15,6 +24,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	remove := func(path string, op operation) { mux.HandleFunc("DELETE "+v1+path, s.answer(op)) }
 
 	post("products", createProduct)
+	get("products", listProducts)
 	get("products/{id}", getProduct)
 	post("products/{id}", updateProduct)
 
@@ -24,6 +34,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("prices/{id}", updatePrice)
 
 	post("customers", createCustomer)
+	get("customers", listCustomers)
 	get("customers/search", searchCustomers)
 	get("customers/{id}", getCustomer)
 	post("customers/{id}", updateCustomer)
@@ -52,8 +63,15 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("invoices/{id}/finalize", finalizeInvoice)
 	post("invoices/{id}/void", voidInvoice)
 
+	post("payment_methods", createMethod)
+	get("payment_methods", listMethods)
 	get("payment_methods/{id}", getMethod)
+	post("payment_methods/{id}/attach", attachMethod)
+	post("payment_methods/{id}/detach", detachMethod)
+	get("customers/{id}/payment_methods", listCustomersMethods)
+	get("payment_intents", listIntents)
 	get("payment_intents/{id}", getIntent)
+	get("charges", listCharges)
 	get("charges/{id}", getCharge)
 	post("refunds", createRefund)
 	get("refunds", listRefunds)
@@ -66,10 +84,11 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("billing_portal/sessions", createPortal)
 	post("billing_portal/configurations", createConfiguration)
 	get("account", getAccount)
-	post("webhook_endpoints", createEndpoint)
+	post("webhook_endpoints", s.createEndpoint)
+	remove("webhook_endpoints/{id}", deleteEndpoint)
 	get("webhook_endpoints", listEndpoints)
 
-	post("test_helpers/test_clocks", createTestClock)
+	post("test_helpers/test_clocks", s.createTestClock)
 	get("test_helpers/test_clocks/{id}", getTestClock)
 	post("test_helpers/test_clocks/{id}/advance", s.advanceTestClock)
 
@@ -94,6 +113,10 @@ func (c *call) page() (engine.Page, error) {
 
 // within reads a filter on times: created=n, or created[gte]=n and the like.
 func (c *call) within(name string) engine.Within {
+	if c.in.IsLeaf(name) {
+		at := instant(c.in.Int(name))
+		return engine.Within{From: at, To: at}
+	}
 	group := c.in.Group(name)
 	return engine.Within{After: instant(group.Int("gt")), From: instant(group.Int("gte")), Before: instant(group.Int("lt")), To: instant(group.Int("lte"))}
 }
@@ -108,7 +131,7 @@ func instant(seconds *int64) *engine.Time {
 
 // list shows a page of the objects that the filter keeps. It is the last to read
 // parameters, so it is the one to complain about those that nobody read.
-func list[T engine.Object](c *call, all map[string]T, keep func(T) bool) (engine.Doc, error) {
+func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine.Doc, error) {
 	page, err := c.page()
 	if err != nil {
 		return nil, err
@@ -116,19 +139,19 @@ func list[T engine.Object](c *call, all map[string]T, keep func(T) bool) (engine
 	if err := c.in.Problem(); err != nil {
 		return nil, err
 	}
-	found, more, err := engine.List(all, page, keep)
+	found, more, err := engine.List(all, page, filter)
 	if err != nil {
 		return nil, err
 	}
 	docs := make([]engine.Doc, 0, len(found))
 	for _, o := range found {
-		docs = append(docs, c.w.Render(o))
+		docs = append(docs, c.w.Render(any(o).(engine.Object)))
 	}
 	return engine.Listed("/v1/"+c.URL.Path[len(v1):], docs, more), nil
 }
 
 // get shows the object that the path names.
-func get[T engine.Object](c *call, all map[string]T, kind string) (engine.Doc, error) {
+func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) {
 	if err := c.in.Problem(); err != nil {
 		return nil, err
 	}
@@ -136,7 +159,7 @@ func get[T engine.Object](c *call, all map[string]T, kind string) (engine.Doc, e
 	if err != nil {
 		return nil, err
 	}
-	return c.w.Render(o), nil
+	return c.w.Render(any(o).(engine.Object)), nil
 }
 
 // show gives what a change returned.

@@ -48,6 +48,7 @@ type Server struct {
 	faults  faults
 	inUse   keysInUse
 	dirty   dirtyApps
+	visits  gate
 }
 
 // New makes the sandbox. Run must be running for webhooks to leave by themselves.
@@ -60,7 +61,7 @@ func New(options Options) *Server {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	s := &Server{options: options, dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	s := &Server{options: options, visits: make(gate, maxVisits), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
 	mux := http.NewServeMux()
 	s.stripeRoutes(mux)
 	s.controlRoutes(mux)
@@ -75,8 +76,21 @@ const Prefix = "/sandbox/"
 // Handler answers everything under Prefix.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// StripeHandler answers Stripe's API at the root of an address of its own, for clients
+// that accept no path before /v1.
+func (s *Server) StripeHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		below := r.Clone(r.Context())
+		below.URL.Path, below.URL.RawPath = stripePrefix+r.URL.Path, ""
+		if r.URL.RawPath != "" {
+			below.URL.RawPath = stripePrefix + r.URL.RawPath
+		}
+		s.handler.ServeHTTP(w, below)
+	})
+}
+
 // StripeURL is the base address that Stripe's client is given.
-func (s *Server) StripeURL() string { return s.options.BaseURL + "/sandbox/stripe" }
+func (s *Server) StripeURL() string { return s.options.BaseURL + stripePrefix }
 
 // Connection is what it takes to be a client of the application's world.
 type Connection struct {

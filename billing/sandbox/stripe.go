@@ -53,6 +53,7 @@ func (s *Server) answer(op operation) http.HandlerFunc {
 		asked := &request{Request: r, id: "req_" + s.randomText()}
 		header := w.Header()
 		header.Set("Request-Id", asked.id)
+		// Whatever version was asked for: this is the one that the answer is in.
 		header.Set("Stripe-Version", engine.APIVersion)
 		header.Set("Content-Type", "application/json")
 		header.Set("Cache-Control", "no-store")
@@ -104,9 +105,6 @@ func (s *Server) serve(ctx context.Context, r *request, op operation) (reply, er
 
 // read takes the request's parameters and headers in.
 func (r *request) read() error {
-	if version := r.Header.Get("Stripe-Version"); version != "" && version != engine.APIVersion {
-		return badRequest("Stripe-Version", "The sandbox speaks API version "+engine.APIVersion+", not "+version+".")
-	}
 	r.key = r.Header.Get("Idempotency-Key")
 	if !utf8.ValidString(r.key) {
 		return badRequest("Idempotency-Key", "The idempotency key is not valid UTF-8.")
@@ -148,7 +146,7 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 		err = s.view(ctx, r.app, func(w *engine.World, m engine.Moment) error {
 			got, err = s.run(r, w, m, op)
 			return err
-		})
+		}, r.keys()...)
 		return got, err
 	}
 	err = s.update(ctx, r.app, func(w *engine.World, m engine.Moment) error {
@@ -172,8 +170,43 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 			w.Remember(m, engine.Answer{Key: r.key, Fingerprint: r.print, Status: got.status, Body: got.body})
 		}
 		return err
-	})
+	}, r.keys()...)
 	return got, err
+}
+
+// maxKeys bounds how many objects are read ahead for one request.
+const maxKeys = 50
+
+// keys names the objects that a request mentions, so that they are read at once. What
+// is missing here is read later, by a statement of its own.
+func (r *request) keys() (keys []string) {
+	add := func(name, id string) {
+		key, known := engine.KeyOf(id)
+		if name == "product" || name == "products" {
+			key, known = engine.ProductKey(id), true
+		}
+		if known && len(keys) < maxKeys {
+			keys = append(keys, key)
+		}
+	}
+	if r.key != "" {
+		keys = append(keys, engine.AnswerKey(r.key))
+	}
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, v1), "/")
+	for i, id := range path {
+		if i > 0 {
+			add(path[i-1], id)
+		}
+	}
+	for name, values := range r.values {
+		for _, id := range values {
+			add(name, id)
+		}
+	}
+	if path[0] == "products" && r.values.Get("id") != "" {
+		add("product", r.values.Get("id"))
+	}
+	return keys
 }
 
 // run reads the parameters, and shows what the operation gives.
@@ -185,7 +218,7 @@ func (s *Server) run(r *request, w *engine.World, m engine.Moment, op operation)
 	expand := in.Texts("expand")
 	doc, err := op(&call{Request: r.Request, w: w, m: m, in: in})
 	if err != nil {
-		return reply{}, err
+		return reply{}, unsupported(strings.TrimPrefix(r.URL.Path, v1), err)
 	}
 	if err := w.Expand(doc, expand); err != nil {
 		return reply{}, err

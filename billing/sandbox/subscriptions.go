@@ -74,9 +74,9 @@ func cancelSubscription(c *call) (engine.Doc, error) {
 func listSubscriptions(c *call) (engine.Doc, error) {
 	customer, price, within := c.in.Text("customer"), c.in.Text("price"), c.within("created")
 	status := c.in.OneOf("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
-	return list(c, c.w.Subscriptions, func(s *engine.Subscription) bool {
-		return matches(customer, s.Customer) && s.HasStatus(status) && within.Holds(s.Created) && (price == "" || s.HasPrice(price))
-	})
+	return list(c, c.w.Subscriptions, engine.Filter[engine.Subscription]{Customer: customer, Keep: func(s *engine.Subscription) bool {
+		return s.HasStatus(status) && within.Holds(s.Created) && (price == "" || s.HasPrice(price))
+	}})
 }
 
 func createSchedule(c *call) (engine.Doc, error) {

@@ -8,23 +8,24 @@ import (
 	"strings"
 
 	"purser/billing/sandbox/engine"
+	"purser/billing/sandbox/persist"
 	"purser/ids"
 	"purser/views/page"
 )
 
-func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
-	return s.checkoutPage(w, r, app, token, http.StatusOK, "")
+func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, p hosted) error {
+	return s.checkoutPage(w, r, p, http.StatusOK, "")
 }
 
 // checkoutPage shows the order as it stands, with the reason why it did not go on.
-func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
-	seller, err := s.seller(r.Context(), app)
+func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p hosted, status int, reason string) error {
+	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
 		return err
 	}
 	var order page.SandboxCheckout
-	err = s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
-		session, err := engine.Get(world.Sessions, "checkout.session", token)
+	err = s.view(r.Context(), p.app, func(world *engine.World, m engine.Moment) error {
+		session, err := engine.Get(world.Sessions, "checkout.session", p.token)
 		if err != nil {
 			return err
 		}
@@ -34,14 +35,14 @@ func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, app ids.ID
 			Reason: session.Failure, Back: session.Cancel, Cards: testCards(), Banks: testBanks(),
 		}
 		for _, line := range session.Lines {
-			price := world.Prices[line.Price]
+			price := world.Prices.Get(line.Price)
 			order.Lines = append(order.Lines, page.SandboxLine{
 				Name: line.Description, Quantity: line.Quantity, Interval: intervalOf(price),
 				Amount: page.SandboxAmount{Minor: price.Amount * line.Quantity, Currency: price.Currency},
 			})
 		}
 		return nil
-	})
+	}, p.key)
 	if err != nil {
 		return err
 	}
@@ -77,10 +78,10 @@ func (s *Server) clockOf(w *engine.World) page.SandboxClock {
 	return page.SandboxClock{Now: w.Now(s.realNow()), Moved: w.Offset != 0}
 }
 
-func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
 	act := func(world *engine.World, m engine.Moment) (err error) {
-		session, err := engine.Get(world.Sessions, "checkout.session", token)
+		session, err := engine.Get(world.Sessions, "checkout.session", p.token)
 		if err != nil {
 			return err
 		}
@@ -89,11 +90,11 @@ func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, app ids.ID,
 			next.URL = session.Cancel
 			return errUnchanged
 		case "expire":
-			_, err = world.ExpireSession(m, token)
+			_, err = world.ExpireSession(m, p.token)
 			next.URL = r.URL.Path
 			return err
 		case "start":
-			next, err = world.StartFree(m, token)
+			next, err = world.StartFree(m, p.token)
 			return err
 		}
 		card, known := chosen(r)
@@ -101,21 +102,21 @@ func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, app ids.ID,
 			next.Reason = unknownCard
 			return errUnchanged
 		}
-		next, err = world.PaySession(m, token, card)
+		next, err = world.PaySession(m, p.token, card)
 		return err
 	}
-	return s.act(w, r, app, act, &next, func(status int, reason string) error {
-		return s.checkoutPage(w, r, app, token, status, reason)
+	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+		return s.checkoutPage(w, r, p, status, reason)
 	})
 }
 
 // act changes the world as a person asked, and sends them on, or back to the
 // page with the reason.
-func (s *Server) act(w http.ResponseWriter, r *http.Request, app ids.ID, change func(*engine.World, engine.Moment) error, next *engine.Step, again func(status int, reason string) error) error {
+func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change func(*engine.World, engine.Moment) error, next *engine.Step, again func(status int, reason string) error) error {
 	if err := r.ParseForm(); err != nil {
 		return badRequest("", "The form could not be read.")
 	}
-	err := s.update(r.Context(), app, change)
+	err := s.update(r.Context(), p.app, change, p.key)
 	var refused *engine.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Status != http.StatusNotFound:
@@ -128,58 +129,58 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, app ids.ID, change 
 		// A checkout without an address to go back to: its page says what is so.
 		next.URL = r.URL.Path
 	}
-	s.follow(w, r, app, next.URL)
+	s.follow(w, r, p.app, next.URL)
 	return nil
 }
 
-func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var asked page.SandboxChallenge
-	err := s.view(r.Context(), app, func(world *engine.World, _ engine.Moment) error {
-		challenge, err := engine.Get(world.Challenges, "authentication", token)
+	err := s.view(r.Context(), p.app, func(world *engine.World, _ engine.Moment) error {
+		challenge, err := engine.Get(world.Challenges, "authentication", p.token)
 		if err != nil {
 			return err
 		}
 		asked = page.SandboxChallenge{Clock: s.clockOf(world), Last4: challenge.Card.Last4()}
-		if session := world.Sessions[challenge.For]; session != nil {
+		if session := world.Sessions.Get(challenge.For); session != nil {
 			asked.Amount = page.SandboxAmount{Minor: session.Total, Currency: session.Currency}
-		} else if invoice := world.Invoices[challenge.For]; invoice != nil {
+		} else if invoice := world.Invoices.Get(challenge.For); invoice != nil {
 			asked.Amount = page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}
 		}
 		return nil
-	})
+	}, p.key)
 	if err != nil {
 		return err
 	}
 	return render(w, r, http.StatusOK, page.SandboxChallengePage(asked))
 }
 
-func (s *Server) actChallenge(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+func (s *Server) actChallenge(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
 	act := func(world *engine.World, m engine.Moment) (err error) {
 		switch result := r.PostFormValue("result"); result {
 		case "complete", "fail":
-			next, err = world.AnswerChallenge(m, token, result == "complete")
+			next, err = world.AnswerChallenge(m, p.token, result == "complete")
 			return err
 		}
 		return badRequest("result", "The result of an authentication is complete or fail.")
 	}
-	return s.act(w, r, app, act, &next, func(status int, reason string) error {
+	return s.act(w, r, p, act, &next, func(status int, reason string) error {
 		return &engine.Refusal{Status: status, Message: reason}
 	})
 }
 
-func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
-	return s.invoicePage(w, r, app, token, http.StatusOK, "")
+func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, p hosted) error {
+	return s.invoicePage(w, r, p, http.StatusOK, "")
 }
 
-func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
-	seller, err := s.seller(r.Context(), app)
+func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p hosted, status int, reason string) error {
+	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
 		return err
 	}
 	var shown page.SandboxInvoice
-	err = s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
-		invoice, err := world.InvoiceOf(token)
+	err = s.view(r.Context(), p.app, func(world *engine.World, m engine.Moment) error {
+		invoice, err := world.InvoiceOf(p.token)
 		if err != nil {
 			return err
 		}
@@ -188,7 +189,7 @@ func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, app ids.ID,
 			Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
 			Due: page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}, Cards: testCards(), Banks: testBanks(),
 		}
-		if intent := world.Intents[invoice.Intent]; intent != nil {
+		if intent := world.Intents.Get(invoice.Intent); intent != nil {
 			shown.Reason, shown.UnderWay = intent.Error.Message, intent.Status == "processing"
 		}
 		for _, line := range invoice.Lines {
@@ -198,7 +199,7 @@ func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, app ids.ID,
 			})
 		}
 		return nil
-	})
+	}, p.key)
 	if err != nil {
 		return err
 	}
@@ -218,15 +219,13 @@ func wayBack(world *engine.World, m engine.Moment, invoice *engine.Invoice, port
 	if p, err := world.PortalOf(m, portal); err == nil && p.Customer == invoice.Customer {
 		return "../portal/" + url.PathEscape(p.Token)
 	}
-	for _, session := range world.Sessions {
-		if session.Subscription != "" && session.Subscription == invoice.Subscription {
-			return session.Cancel
-		}
+	for _, session := range world.Sessions.By(persist.ByParent, invoice.Subscription) {
+		return session.Cancel
 	}
 	return ""
 }
 
-func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
 	act := func(world *engine.World, m engine.Moment) (err error) {
 		card, known := chosen(r)
@@ -234,36 +233,36 @@ func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, app ids.ID, 
 			next.Reason = unknownCard
 			return errUnchanged
 		}
-		next, err = world.PayHosted(m, token, card)
+		next, err = world.PayHosted(m, p.token, card)
 		if r.URL.RawQuery != "" && strings.HasSuffix(next.URL, r.URL.Path) {
 			next.URL += "?" + r.URL.RawQuery
 		}
 		return err
 	}
-	return s.act(w, r, app, act, &next, func(status int, reason string) error {
-		return s.invoicePage(w, r, app, token, status, reason)
+	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+		return s.invoicePage(w, r, p, status, reason)
 	})
 }
 
 // invoicesShown is how many invoices the portal lists.
 const invoicesShown = 24
 
-func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
-	return s.portalPage(w, r, app, token, http.StatusOK, "")
+func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, p hosted) error {
+	return s.portalPage(w, r, p, http.StatusOK, "")
 }
 
-func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, app ids.ID, token string, status int, reason string) error {
-	seller, err := s.seller(r.Context(), app)
+func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p hosted, status int, reason string) error {
+	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
 		return err
 	}
 	shown := page.SandboxPortal{Reason: reason, Cards: testCards()}
-	err = s.view(r.Context(), app, func(world *engine.World, m engine.Moment) error {
-		portal, err := world.PortalOf(m, token)
+	err = s.view(r.Context(), p.app, func(world *engine.World, m engine.Moment) error {
+		portal, err := world.PortalOf(m, p.token)
 		if err != nil {
 			return err
 		}
-		offers := world.Configurations[portal.Configuration]
+		offers := world.Configurations.Get(portal.Configuration)
 		shown.Clock, shown.Back, shown.ChangesCard = s.clockOf(world), portal.ReturnURL, offers.ChangesCard
 		shown.Seller = sellerOr(seller, world)
 		if card := world.CardOn(portal.Customer); card != nil {
@@ -272,28 +271,28 @@ func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, app ids.ID, 
 		if !offers.ShowsInvoices {
 			return nil
 		}
-		invoices, _, err := engine.List(world.Invoices, engine.Page{Limit: invoicesShown}, func(i *engine.Invoice) bool {
-			return i.Customer == portal.Customer && i.Token != ""
+		invoices, _, err := engine.List(world.Invoices, engine.Page{Limit: invoicesShown}, engine.Filter[engine.Invoice]{
+			Customer: portal.Customer, Keep: func(i *engine.Invoice) bool { return i.Token != "" },
 		})
 		for _, invoice := range invoices {
 			shown.Invoices = append(shown.Invoices, page.SandboxInvoiceRow{
 				Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
 				Total: page.SandboxAmount{Minor: invoice.Total, Currency: invoice.Currency},
-				URL:   "../invoice/" + invoice.Token + "?" + url.Values{fromPortal: {token}}.Encode(), TriedAt: int64(invoice.NextAttempt) * 1000,
+				URL:   "../invoice/" + invoice.Token + "?" + url.Values{fromPortal: {p.token}}.Encode(), TriedAt: int64(invoice.NextAttempt) * 1000,
 			})
 		}
 		return err
-	})
+	}, p.key)
 	if err != nil {
 		return err
 	}
 	return render(w, r, status, page.SandboxPortalPage(shown))
 }
 
-func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, app ids.ID, token string) error {
+func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
 	act := func(world *engine.World, m engine.Moment) error {
-		portal, err := world.PortalOf(m, token)
+		portal, err := world.PortalOf(m, p.token)
 		if err != nil {
 			return err
 		}
@@ -305,7 +304,7 @@ func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, app ids.ID, t
 		next, err = world.SaveCard(m, portal, card)
 		return err
 	}
-	return s.act(w, r, app, act, &next, func(status int, reason string) error {
-		return s.portalPage(w, r, app, token, status, reason)
+	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+		return s.portalPage(w, r, p, status, reason)
 	})
 }

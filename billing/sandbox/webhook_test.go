@@ -5,9 +5,15 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +21,7 @@ import (
 	"github.com/stripe/stripe-go/v79/webhook"
 
 	"purser/billing/sandbox"
+	"purser/ids"
 )
 
 // forever takes a signature of any age: the rig's time is not the test's.
@@ -162,10 +169,11 @@ func TestWebhooks(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		ok[sandbox.Connection](t)(r.server.Connect(t.Context(), r.app, webhookURL, []string{"product.created"}))
+		program := receiverOf(t)
 		made := ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
-			URL: stripe.String(webhookURL + "/two"), EnabledEvents: stripe.StringSlice([]string{"customer.created"}), APIVersion: stripe.String("2024-06-20"),
+			URL: stripe.String(program.URL), EnabledEvents: stripe.StringSlice([]string{"customer.created"}), APIVersion: stripe.String("2026-09-30.endive"),
 		}))
-		if !strings.HasPrefix(made.Secret, "whsec_") {
+		if !strings.HasPrefix(made.Secret, "whsec_") || made.APIVersion != "2024-06-20" {
 			t.Errorf("made %+v", made)
 		}
 		list := r.api.WebhookEndpoints.List(&stripe.WebhookEndpointListParams{})
@@ -175,12 +183,68 @@ func TestWebhooks(t *testing.T) {
 			}
 		}
 		r.customer()
-		got := r.deliveries()
+		if got := r.deliveries(); len(got) != 0 {
+			t.Fatalf("%d deliveries to the application itself", len(got))
+		}
+		got := program.take()
 		if len(got) != 1 {
 			t.Fatalf("%d deliveries", len(got))
 		}
 		if _, err := r.verify(got[0], made.Secret, forever); err != nil {
 			t.Error(err)
+		}
+		ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.Del(made.ID, nil))
+		r.customer()
+		if r.deliveries(); len(program.take()) != 0 {
+			t.Error("it hears of things after it was deleted")
+		}
+	})
+
+	t.Run("to another program are tried a few times, and nothing waits for them", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		program := receiverOf(t)
+		program.refuses.Store(true)
+		ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+			URL: stripe.String(program.URL), EnabledEvents: stripe.StringSlice([]string{"customer.created"}),
+		}))
+		r.customer()
+		r.advance(time.Hour) // which delivers all that it waits for
+		for range 10 {
+			r.pass(2 * time.Hour)
+			must(t, r.server.Flush(t.Context(), r.app))
+		}
+		if got := len(program.take()); got != 5 {
+			t.Errorf("tried %d times", got)
+		}
+	})
+
+	t.Run("go nowhere but to this machine", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		for _, address := range []string{"https://example.com/hook", "http://10.0.0.1/", "http://localhost.example.com/", "http://127.0.0.1.nip.io/", "http://0.0.0.0/", "http://[::ffff:10.0.0.1]/"} {
+			_, err := r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{URL: stripe.String(address), EnabledEvents: stripe.StringSlice([]string{"*"})})
+			wantRefusal(t, err, http.StatusBadRequest, "", "this machine only")
+		}
+	})
+
+	t.Run("leave a server with a public address for its own application only", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		public := sandbox.New(sandbox.Options{
+			Documents: r.documents, BaseURL: "https://purser.example", Secret: []byte("thirty-two bytes of test secret!"),
+			Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
+			Authorize: func(*http.Request) (ids.ID, error) { return r.app, nil }, Deliver: r.receive,
+			Settle: func(context.Context, ids.ID) error { return nil }, Now: r.realTime, Log: slog.New(slog.DiscardHandler),
+		})
+		body := url.Values{"url": {"http://127.0.0.1:1/"}, "enabled_events[0]": {"*"}}.Encode()
+		request := httptest.NewRequest(http.MethodPost, "/sandbox/stripe/v1/webhook_endpoints", strings.NewReader(body))
+		request.Header.Set("Authorization", "Bearer "+r.server.Key(r.app))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		answer := httptest.NewRecorder()
+		public.Handler().ServeHTTP(answer, request)
+		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "public address") {
+			t.Errorf("%d %s", answer.Code, answer.Body)
 		}
 	})
 
@@ -339,4 +403,40 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// program is another program on this machine that receives webhooks.
+type program struct {
+	*httptest.Server
+	refuses atomic.Bool
+	mu      sync.Mutex
+	got     []received
+}
+
+func receiverOf(t *testing.T) *program {
+	t.Helper()
+	p := &program{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.got = append(p.got, received{r.Header.Get("Stripe-Signature"), body})
+		if p.refuses.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// take is what has arrived since the last time.
+func (p *program) take() []received {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	got := p.got
+	p.got = nil
+	return got
 }

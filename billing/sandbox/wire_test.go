@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -89,11 +90,34 @@ func TestWire(t *testing.T) {
 		}
 	})
 
-	t.Run("speaks one version", func(t *testing.T) {
-		header := bearer()
-		header.Set("Stripe-Version", "2025-03-31.basil")
-		if response, body := r.ask(http.MethodGet, "/v1/account", header, nil); response.StatusCode != http.StatusBadRequest || !strings.Contains(body, "2024-06-20") {
-			t.Errorf("%d %s", response.StatusCode, body)
+	t.Run("answers other versions in its own, and says so", func(t *testing.T) {
+		for _, version := range []string{"2025-03-31.basil", "2026-09-30.endive", "\xff"} {
+			header := bearer()
+			header.Set("Stripe-Version", version)
+			response, body := r.ask(http.MethodGet, "/v1/account", header, nil)
+			if response.StatusCode != http.StatusOK || response.Header.Get("Stripe-Version") != "2024-06-20" {
+				t.Errorf("%q answers %d in %q: %s", version, response.StatusCode, response.Header.Get("Stripe-Version"), body)
+			}
+		}
+	})
+
+	t.Run("is also served at the root of an address of its own", func(t *testing.T) {
+		own := httptest.NewServer(r.server.StripeHandler())
+		t.Cleanup(own.Close)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, own.URL+"/v1/customers/"+r.customer().ID, nil)
+		must(t, err)
+		request.Header = bearer()
+		if status, _, body := r.do(request); status != http.StatusOK || !strings.Contains(body, `"object":"customer"`) {
+			t.Errorf("%d %s", status, body)
+		}
+		request.URL.Path = "/v1/nothing"
+		if status, _, body := r.do(request); status != http.StatusNotFound || !strings.Contains(body, "GET: /v1/nothing") {
+			t.Errorf("an unknown path answers %d %s", status, body)
+		}
+		// Nothing else of the sandbox is there.
+		request.URL.Path = "/../apps/" + r.app.Format(ids.Application) + "/clock"
+		if status, _, _ := r.do(request); status == http.StatusOK {
+			t.Errorf("the control surface answers there too")
 		}
 	})
 

@@ -9,52 +9,56 @@ import (
 	"strings"
 
 	"purser/billing/sandbox/engine"
+	"purser/billing/sandbox/persist"
 	"purser/ids"
 )
 
-// Documents keeps one document an application: the state of its world.
+// Documents stores the accounts of applications, as rows.
 type Documents interface {
-	// Update hands the document to change, or nothing the first time, and keeps
-	// what it returns. It runs one change of an application at a time, on all
-	// nodes together, and keeps nothing when change fails.
-	Update(ctx context.Context, app ids.ID, change func(state []byte) (Document, error)) error
-	// View gives the document as it was last kept, or nothing.
-	View(ctx context.Context, app ids.ID) (state []byte, err error)
+	// Update reads what is wanted of an account, lets change decide, and stores what it
+	// returns. One change of an application runs at a time, on all nodes together.
+	// Nothing is stored when change fails.
+	Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error
+	// View reads an account as it is at one moment.
+	View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error
+	// Find is the key of the object of a kind with the id, or with the alias. It is one
+	// read by an index. An account that was never stored as rows has every key.
+	Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (key string, found bool, err error)
 	// Due lists applications whose WakeAt has come, at most so many.
 	Due(ctx context.Context, at int64, most int) ([]ids.ID, error)
-}
-
-// Document is a world as it is kept, with what others need to know of it without
-// reading it. Times are in milliseconds.
-type Document struct {
-	State       []byte
-	ClockOffset int64 // how far the application's clock is ahead of the real one
-	WakeAt      int64 // the real time at which something happens by itself; 0 for never
 }
 
 // errUnchanged ends an update that found nothing to do.
 var errUnchanged = errors.New("sandbox: nothing changed")
 
 // update changes a world. What has come due happens first, each thing at its own
-// instant, and what the change makes due at once happens with it.
-func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error) error {
+// instant, and what the change makes due at once happens with it. The objects with the
+// keys are read together with the account; others are read when they are needed.
+func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys ...string) error {
 	waiting := false
-	err := s.options.Documents.Update(ctx, app, func(state []byte) (Document, error) {
-		w, err := engine.Open(state, s.place(app))
+	want := engine.Wanted(keys...)
+	err := s.options.Documents.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
+		w, err := engine.OpenStored(session, want, s.place(app))
 		if err != nil {
-			return Document{}, err
+			return persist.Change{}, err
 		}
 		m, err := s.moment(w)
 		if err != nil {
-			return Document{}, err
+			return persist.Change{}, err
 		}
-		w.Fire(m)
-		if err := change(w, m); err != nil {
-			return Document{}, err
+		err = engine.Guard(func() error {
+			w.Fire(m)
+			if err := change(w, m); err != nil {
+				return err
+			}
+			w.Fire(m)
+			return nil
+		})
+		if err != nil {
+			return persist.Change{}, err
 		}
-		w.Fire(m)
 		waiting = w.Waiting() > 0 && !w.Held
-		return document(w)
+		return w.Change(m)
 	})
 	if errors.Is(err, errUnchanged) {
 		return nil
@@ -65,37 +69,60 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Wor
 	return err
 }
 
+// errOverdue ends a view of an account in which something has to happen first.
+var errOverdue = errors.New("sandbox: a timer is due")
+
 // view looks at a world. When something has come due it is made to happen first,
 // so nobody sees a state that should be over.
-func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.World, engine.Moment) error) error {
-	state, err := s.options.Documents.View(ctx, app)
-	if err != nil {
-		return err
+func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.World, engine.Moment) error, keys ...string) error {
+	want := engine.Wanted(keys...)
+	err := s.options.Documents.View(ctx, app, want, func(session persist.Session) error {
+		w, err := engine.OpenStored(session, want, s.place(app))
+		if err != nil {
+			return err
+		}
+		m, err := s.moment(w)
+		if err != nil {
+			return err
+		}
+		return engine.Guard(func() error {
+			if next, timed := w.Next(); timed && next <= m.Now {
+				return errOverdue
+			}
+			return look(w, m)
+		})
+	})
+	if errors.Is(err, errOverdue) {
+		return s.update(ctx, app, look, keys...)
 	}
-	w, err := engine.Open(state, s.place(app))
-	if err != nil {
-		return err
-	}
-	m, err := s.moment(w)
-	if err != nil {
-		return err
-	}
-	if next, timed := w.Next(); timed && next <= m.Now {
-		return s.update(ctx, app, look)
-	}
-	return look(w, m)
+	return err
 }
 
-func document(w *engine.World) (Document, error) {
-	state, err := w.Document()
-	if err != nil {
-		return Document{}, err
-	}
-	kept := Document{State: state, ClockOffset: w.Offset}
-	if at, found := w.WakeAt(); found {
-		kept.WakeAt = max(at, 1)
-	}
-	return kept, nil
+// Snapshot is the application's account as one document. It is for tests.
+func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err error) {
+	want := engine.Wanted()
+	err = s.options.Documents.View(ctx, app, want, func(session persist.Session) error {
+		w, err := engine.OpenStored(session, want, s.place(app))
+		if err == nil {
+			document, err = w.Export()
+		}
+		return err
+	})
+	return document, err
+}
+
+// Restore makes the application's account what a snapshot says. It is for tests.
+func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error {
+	return s.options.Documents.Update(ctx, app, engine.Wanted(), func(persist.Session) (persist.Change, error) {
+		w, err := engine.Open(nil, s.place(app))
+		if err == nil {
+			err = w.Import(document)
+		}
+		if err != nil {
+			return persist.Change{}, err
+		}
+		return w.Change(engine.Moment{})
+	})
 }
 
 // moment is now, by the world's clock, with luck that nobody can guess.

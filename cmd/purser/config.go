@@ -24,6 +24,9 @@ type config struct {
 	databaseURL string
 	baseURL     string
 	metricsAddr string
+	// sandboxAddr serves the sandbox's Stripe API at its root; empty for nowhere.
+	sandboxAddr string
+	sandboxOff  bool
 	// databaseConns is how many database connections this node opens at most.
 	databaseConns int
 	rateLimit     float64
@@ -80,6 +83,8 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   (*config).setSecretKey,
+	"PURSER_SANDBOX":      (*config).setSandbox,
+	"PURSER_SANDBOX_ADDR": (*config).setSandboxAddr,
 
 	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
@@ -142,6 +147,22 @@ func (c *config) setMetricsAddr(value string) error {
 		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090")
 	}
 	c.metricsAddr = value
+	return nil
+}
+
+func (c *config) setSandbox(value string) error {
+	if value != "on" && value != "off" {
+		return errors.New("must be on or off")
+	}
+	c.sandboxOff = value == "off"
+	return nil
+}
+
+func (c *config) setSandboxAddr(value string) error {
+	if _, port, err := net.SplitHostPort(value); err != nil || port == "" {
+		return errors.New("must be HOST:PORT, such as 127.0.0.1:8081")
+	}
+	c.sandboxAddr = value
 	return nil
 }
 

@@ -38,16 +38,17 @@ var knows = map[string][]string{
 
 	// The provider that lives in the server. Its engine is as pure as a noun.
 	"billing/sandbox":             {"billing", "fault", "ids", "static", "views/...", "billing/sandbox/..."},
-	"billing/sandbox/engine":      {},
+	"billing/sandbox/engine":      {"billing/sandbox/persist"},
 	"billing/sandbox/form":        {},
-	"billing/sandbox/sandboxtest": {"billing/sandbox", "ids"},
+	"billing/sandbox/persist":     {}, // the stored form, shared with the store
+	"billing/sandbox/sandboxtest": {"billing/sandbox/persist", "ids"},
 
 	// The conversation with the provider: the client below, the store beside.
 	"billing/stripe":  {"billing", "metering"},
 	"billing/cashier": with(nouns, "billing/stripe", "store", "tenancy/vault"),
 
 	"migrations":         {},
-	"store":              with(nouns, "migrations", "store/internal/limits"),
+	"store":              with(nouns, "billing/sandbox/persist", "migrations", "store/internal/limits"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/storetest":    {"store", "store/embedded/...", "store/internal/limits", "migrations"},
 
@@ -85,9 +86,10 @@ var testsKnow = map[string][]string{
 	"store": {"store/embedded"}, // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
 	"billing/stripe":  {"billing/sandbox", "billing/sandbox/sandboxtest", "fault", "ids"},
-	"billing/cashier": {"billing/sandbox", "billing/sandbox/sandboxtest"},
+	"billing/cashier": {"billing/sandbox", "billing/sandbox/persist", "billing/sandbox/sandboxtest"},
 	"web/browsertest": {"billing", "docs", "fault", "metering", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":             {"billing/sandbox", "tenancy/vault"},
+	"web":             {"billing/sandbox/persist"}, // to move an application's clock
 }
 
 // owners lists the libraries that only some rooms may touch, tests included.
@@ -112,7 +114,7 @@ var borrowers = map[string][]string{
 }
 
 // pure is what TestNounsArePure holds: the nouns, and what is made like one.
-var pure = with(nouns, "billing/sandbox/engine", "tenancy/vault")
+var pure = with(nouns, "billing/sandbox/engine", "billing/sandbox/persist", "tenancy/vault")
 
 // impure is what a noun may not import: it would bring in the world.
 var impure = []string{"context", "log", "log/slog", "os", "net", "net/http", "database/sql"}

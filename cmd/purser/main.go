@@ -27,6 +27,8 @@ Usage:
         give a person who cannot sign in a temporary password, shown once; turn a lost authenticator off
   purser users own --email ADDRESS --org NAME [--data FOLDER]
         make a person with an account an owner of an organization
+  purser sandbox key --app ID [--json] [--data FOLDER]
+        print the address, key and version with which a Stripe client reaches a test application's sandbox
   purser verify [--new | --since 10m] [--limit 5m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 when anything differs
   purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
@@ -50,6 +52,9 @@ Settings come from the environment:
                      this number a second; 10 when absent
   PURSER_METRICS_ADDR
                      a private address for Prometheus' /metrics; none when absent
+  PURSER_SANDBOX     on or off: the payments sandbox of test applications, on when absent
+  PURSER_SANDBOX_ADDR
+                     an address whose root is the sandbox's Stripe API, for clients that accept no path; none when absent
   PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
   PURSER_DB_CONNS    database connections to open at most, 21 when absent
   PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
@@ -112,6 +117,10 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 	case "keys":
 		if sub, rest := split(rest); sub == "create" {
 			return createKey(ctx, rest, environ, stdout, stderr)
+		}
+	case "sandbox":
+		if sub, rest := split(rest); sub == "key" {
+			return printSandboxKey(ctx, rest, environ, stdout, stderr)
 		}
 	case "users":
 		switch sub, rest := split(rest); sub {

@@ -32,6 +32,7 @@ type payments struct {
 	sandbox *sandbox.Server
 	store   *store.Store
 	baseURL string
+	apiURL  string // of the sandbox's Stripe API
 	log     *slog.Logger
 
 	// Both come with mount: the cashier is part of what is mounted.
@@ -40,22 +41,19 @@ type payments struct {
 }
 
 func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, log *slog.Logger) (p *payments, err error) {
-	p = &payments{store: db, baseURL: c.baseURL, log: log}
-	p.cashier, err = cashier.New(cashier.Options{
-		Store:            db,
-		Vault:            seals,
-		BaseURL:          c.baseURL,
-		Sandbox:          p.connect,
-		SandboxTransport: p.within(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Handler().ServeHTTP(w, r) })),
-		Log:              log,
-	})
-	if err != nil {
-		return nil, err
+	p = &payments{store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log}
+	options := cashier.Options{Store: db, Vault: seals, BaseURL: c.baseURL, Log: log}
+	if !c.sandboxOff {
+		options.Sandbox = p.connect
+		options.SandboxTransport = p.within(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Handler().ServeHTTP(w, r) }))
+	}
+	if p.cashier, err = cashier.New(options); err != nil || c.sandboxOff {
+		return p, err
 	}
 	p.sandbox = sandbox.New(sandbox.Options{
-		Documents: worlds{db.Worlds()},
+		Documents: db.Worlds(),
 		BaseURL:   c.baseURL,
-		Secret:    secret.derive("sandbox keys"),
+		Secret:    secret.derive(sandboxKeys),
 		Admits:    p.admits,
 		Seller:    p.seller,
 		Authorize: p.authorize,
@@ -72,6 +70,9 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 func (p *payments) mount(app *echo.Echo, server *api.Server) {
 	p.api, p.server = server, app
 	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, server.NetworkOf, p.log))
+	if p.sandbox == nil {
+		return
+	}
 	app.Any(sandbox.Prefix+"*", echo.WrapHandler(detached(p.sandbox.Handler())))
 }
 
@@ -92,7 +93,9 @@ func detached(next http.Handler) http.Handler {
 // until the context ends.
 func (p *payments) run(ctx context.Context) error {
 	loops, ctx := errgroup.WithContext(ctx)
-	loops.Go(func() error { return p.sandbox.Run(ctx) })
+	if p.sandbox != nil {
+		loops.Go(func() error { return p.sandbox.Run(ctx) })
+	}
 	loops.Go(func() error { return p.cashier.Run(ctx) })
 	if err := loops.Wait(); !errors.Is(err, context.Canceled) {
 		return err
@@ -172,15 +175,4 @@ func (p *payments) within(handler http.Handler) http.RoundTripper {
 		handler = http.StripPrefix(strings.TrimSuffix(public.Path, "/"), handler)
 	}
 	return inProcess{handler}
-}
-
-// worlds keeps the sandbox's documents in the store.
-type worlds struct{ store.Worlds }
-
-// Update is sandbox.Documents'.
-func (w worlds) Update(ctx context.Context, app ids.ID, change func(state []byte) (sandbox.Document, error)) error {
-	return w.Worlds.Update(ctx, app, func(state []byte) (store.World, error) {
-		next, err := change(state)
-		return store.World(next), err
-	})
 }

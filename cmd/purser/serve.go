@@ -69,6 +69,13 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return listenError("--addr (PURSER_ADDR)", c.addr, err)
 	}
 	defer listener.Close()
+	stripeListener, err := listenSandbox(c)
+	if err != nil {
+		return err
+	}
+	if stripeListener != nil {
+		defer stripeListener.Close()
+	}
 	db, err := openDatabase(ctx, c, log)
 	if err != nil {
 		return err
@@ -118,6 +125,9 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
+	if stripeListener != nil {
+		c.sandboxAddr = stripeListener.Addr().String() // a port 0 is known by now
+	}
 	payments, err := newPayments(c, db.Store, seals, secret, log)
 	if err != nil {
 		return err
@@ -127,7 +137,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 			return err
 		}
 	}
-	site := newSite(c, db, usage, seals, payments.cashier, document, log)
+	site := newSite(c, db, usage, seals, payments, document, log)
 	app, server, err := newApp(c, db, usage, meters, secret, site, payments, lines)
 	if err != nil {
 		return err
@@ -140,6 +150,9 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(meters.registry), log: log,
 	}
 	loops := []func(context.Context) error{payments.run, verifications.keep}
+	if stripeListener != nil {
+		loops = append(loops, payments.serveStripe(limitConnections(stripeListener, c.maxConnections, c.trustedProxies, log), log))
+	}
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
 	}

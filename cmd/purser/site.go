@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"os"
 
-	"purser/billing/cashier"
 	"purser/store"
 	"purser/tenancy/vault"
 	"purser/web"
 )
 
 // newSite makes the pages for people.
-func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, till *cashier.Cashier, document []byte, log *slog.Logger) *web.Site {
+func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, payments *payments, document []byte, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
 		BaseURL:  c.baseURL,
 		Version:  version,
@@ -24,7 +23,10 @@ func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, til
 		Usage:    usage,
 		Log:      log,
 		Vault:    seals,
-		Cashier:  till,
+		Cashier:  payments.cashier,
+
+		Sandbox:    payments.sandboxAPI,
+		SandboxOff: c.sandboxOff,
 
 		TrustedProxies:   c.trustedProxies,
 		NewOrganizations: c.newOrganizations,

@@ -21,7 +21,7 @@ const (
 // Recall gives the answer that the key already has. The same key with another
 // request is a mistake of the caller's, and is told so.
 func (w *World) Recall(m Moment, key, fingerprint string) (answer Answer, known bool, err error) {
-	kept := w.Answers[key]
+	kept := w.Answers.Get(key)
 	if kept == nil || kept.At < m.Now-answerLife {
 		return Answer{}, false, nil
 	}
@@ -34,22 +34,11 @@ func (w *World) Recall(m Moment, key, fingerprint string) (answer Answer, known 
 	return *kept, true, nil
 }
 
-// Remember keeps an answer, and lets go of those whose time is over.
+// Remember keeps an answer. Those whose time is over are pruned.
 func (w *World) Remember(m Moment, answer Answer) {
 	w.Made++
 	answer.At, answer.Nth = m.Now, w.Made
-	w.Answers[answer.Key] = &answer
-	oldest := &answer
-	for key, old := range w.Answers {
-		if old.At < m.Now-answerLife {
-			delete(w.Answers, key)
-		} else if old.Nth < oldest.Nth {
-			oldest = old
-		}
-	}
-	if len(w.Answers) > maxAnswers {
-		delete(w.Answers, oldest.Key)
-	}
+	w.Answers.Put(&answer)
 }
 
 // InUse is what a request gets whose key another one is using at this moment.

@@ -1,5 +1,7 @@
 package engine
 
+import "purser/billing/sandbox/persist"
+
 // cancelLater sets when the subscription will end; zero takes that back.
 func (w *World) cancelLater(m Moment, s *Subscription, at Time, atPeriodEnd bool) {
 	s.CancelAt, s.CancelAtPeriodEnd = at, atPeriodEnd
@@ -34,16 +36,14 @@ func (w *World) CancelSubscription(m Moment, id string) (*Subscription, error) {
 // Invoices that are open stay so, but nothing is taken for them any more.
 func (w *World) end(m Moment, s *Subscription, reason string) {
 	if s.Pending != nil {
-		invoice := w.Invoices[s.Pending.Invoice]
+		invoice := w.Invoices.Get(s.Pending.Invoice)
 		s.Pending = nil
 		w.void(m, invoice)
 	}
-	for _, invoice := range w.Invoices {
-		if invoice.Subscription == s.ID {
-			invoice.Advances, invoice.NextAttempt = false, 0
-		}
+	for _, invoice := range w.Invoices.By(persist.ByLiveOf, s.ID) {
+		invoice.Advances, invoice.NextAttempt = false, 0
 	}
-	if schedule := w.Schedules[s.Schedule]; schedule != nil {
+	if schedule := w.Schedules.Get(s.Schedule); schedule != nil {
 		schedule.Status, schedule.CanceledAt = canceled, m.Now
 		s.Schedule = ""
 		w.emit(m, "subscription_schedule.canceled", schedule)

@@ -1,5 +1,7 @@
 package engine
 
+import "strings"
+
 // Card is how a test card behaves. It is all that is kept of one, with its last
 // four digits: a number never becomes part of a world.
 type Card string
@@ -136,16 +138,78 @@ func (w *World) CardOn(customer string) *Method {
 			return method
 		}
 	}
-	return w.Methods[w.Customers[customer].Method]
+	return w.Methods.Get(w.Customers.Get(customer).Method)
 }
 
-func (w *World) addMethod(m Moment, customer string, card Card) (*Method, error) {
-	head, err := newHead(w, m, w.Methods, "pm_")
+func (w *World) addMethod(m Moment, customer string, card Card) *Method {
+	method := &Method{Head: w.newHead(m, "pm_"), Customer: customer, Card: card, Last4: card.Last4()}
+	w.Methods.Put(method)
+	if customer != "" {
+		w.emit(m, "payment_method.attached", method)
+	}
+	return method
+}
+
+// tokenPrefix is that of Stripe's test tokens: tok_visa stands for pm_card_visa.
+const tokenPrefix = "tok_"
+
+// CreateMethod makes a payment method that no customer has, from a test token.
+func (w *World) CreateMethod(m Moment, token string, metadata map[string]string) (*Method, error) {
+	name, isToken := strings.CutPrefix(token, tokenPrefix)
+	card, known := byToken["pm_card_"+name]
+	if !isToken || !known {
+		return nil, invalid("card[token]", "The sandbox makes payment methods from Stripe's test tokens only, such as tok_visa: No such token: '%s'", token).withCode("resource_missing")
+	}
+	method := w.addMethod(m, "", card)
+	return method, merge(&method.Metadata, metadata)
+}
+
+// AttachMethod gives a payment method to a customer. One of the well-known names makes a
+// new method.
+func (w *World) AttachMethod(m Moment, id, customer string) (*Method, error) {
+	if _, err := w.customer(customer); err != nil {
+		return nil, err
+	}
+	if _, isToken := byToken[id]; isToken {
+		return w.attach(m, customer, "payment_method", id)
+	}
+	method, err := Get(w.Methods, "PaymentMethod", id)
+	switch {
+	case err != nil:
+		return nil, err
+	case method.Customer == customer:
+		return method, nil
+	case method.Customer != "":
+		return nil, invalid("", "The payment method you provided has already been attached to a customer.")
+	case byCard[method.Card].unsaved:
+		return nil, declined(*byCard[method.Card].decline)
+	}
+	method.Customer = customer
+	w.emit(m, "payment_method.attached", method)
+	return method, nil
+}
+
+// DetachMethod takes a payment method from its customer, for good.
+func (w *World) DetachMethod(m Moment, id string) (*Method, error) {
+	method, err := Get(w.Methods, "PaymentMethod", id)
 	if err != nil {
 		return nil, err
 	}
-	method := &Method{Head: head, Customer: customer, Card: card, Last4: card.Last4()}
-	w.Methods[head.ID] = method
+	customer := w.Customers.Get(method.Customer)
+	if customer == nil {
+		return nil, invalid("", "The payment method you provided is not attached to a customer so detachment is impossible.")
+	}
+	was := w.Render(method)
+	if customer.Method == method.ID {
+		customer.Method = ""
+	}
+	for _, s := range w.subscriptionsOf(customer.ID) {
+		if s.Method == method.ID {
+			s.Method = ""
+		}
+	}
+	method.Customer = ""
+	w.emitChange(m, "payment_method.detached", was, method)
 	return method, nil
 }
 
@@ -166,5 +230,5 @@ func (w *World) attach(m Moment, customer, param, id string) (*Method, error) {
 	if test := byCard[card]; test.unsaved {
 		return nil, declined(*test.decline)
 	}
-	return w.addMethod(m, customer, card)
+	return w.addMethod(m, customer, card), nil
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"purser/billing/sandbox/persist"
 )
 
 // Timer is something that will happen by itself. It names its object and not
@@ -12,6 +14,7 @@ type Timer struct {
 	At     Time
 	Kind   timerKind
 	Object string
+	Nth    int64
 }
 
 type timerKind int
@@ -32,32 +35,95 @@ const (
 	disputeOpens
 )
 
+// maxTimerKinds is more than there are kinds.
+const maxTimerKinds = 16
+
+// due orders timers by instant and then by kind.
+func (t *Timer) due() int64 { return int64(t.At)*maxTimerKinds + int64(t.Kind) }
+
 func compareTimers(a, b Timer) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind))
+	return cmp.Or(cmp.Compare(a.due(), b.due()), cmp.Compare(a.Nth, b.Nth))
+}
+
+// timersRead is how many stored timers are read at a time.
+const timersRead = 2
+
+// timerWindow is the timers that come next: all that are new, and the stored ones up
+// to an edge, behind which there may be more.
+type timerWindow struct {
+	sorted []Timer
+	edge   Timer
+	more   bool
 }
 
 func (w *World) setTimer(at Time, kind timerKind, o Object) {
-	timer := Timer{At: at, Kind: kind, Object: o.head().ID}
-	// After its equals, so that equal timers fire in the order they were set.
-	i, _ := slices.BinarySearchFunc(w.Timers, timer, func(a, b Timer) int {
-		return cmp.Or(compareTimers(a, b), -1)
-	})
-	w.Timers = slices.Insert(w.Timers, i, timer)
+	w.addTimer(Timer{At: at, Kind: kind, Object: o.head().ID})
+}
+
+// addTimer numbers a timer that has no number, so that equal ones fire in the order
+// in which they were set.
+func (w *World) addTimer(timer Timer) {
+	if timer.Nth == 0 {
+		w.Made++
+		timer.Nth = w.Made
+	}
+	w.timers.Put(&timer)
+	w.window.insert(timer)
+}
+
+func (n *timerWindow) insert(timer Timer) {
+	i, _ := slices.BinarySearchFunc(n.sorted, timer, compareTimers)
+	n.sorted = slices.Insert(n.sorted, i, timer)
+}
+
+// extend takes in the stored timers that follow the edge.
+func (n *timerWindow) extend(w *World, rows []persist.Row) {
+	w.keep(rows)
+	n.more = len(rows) >= timersRead
+	for _, row := range rows {
+		timer := w.timers.Get(row.Key[len(kindTimer)+1:])
+		n.insert(*timer)
+		n.edge = *timer
+	}
+}
+
+// next is the earliest timer, or nil.
+func (n *timerWindow) next(w *World) *Timer {
+	for n.more && (len(n.sorted) == 0 || compareTimers(n.sorted[0], n.edge) > 0) {
+		rows, err := w.source.Earliest(kindTimer, n.edge.due(), n.edge.Nth, timersRead)
+		readable(err)
+		n.extend(w, rows)
+	}
+	if len(n.sorted) == 0 {
+		return nil
+	}
+	return &n.sorted[0]
+}
+
+// all takes in every timer that has been read.
+func (n *timerWindow) all(w *World) {
+	n.sorted, n.more = nil, false
+	for _, timer := range w.timers.Loaded() {
+		n.insert(*timer)
+	}
 }
 
 // Next is the instant of the earliest timer.
 func (w *World) Next() (Time, bool) {
-	if len(w.Timers) == 0 {
+	timer := w.window.next(w)
+	if timer == nil {
 		return 0, false
 	}
-	return w.Timers[0].At, true
+	return timer.At, true
 }
 
 // Fire lets happen what is due by the moment, each at its own instant.
 func (w *World) Fire(m Moment) {
-	for len(w.Timers) > 0 && w.Timers[0].At <= m.Now {
-		timer := w.Timers[0]
-		w.Timers = slices.Delete(w.Timers, 0, 1)
+	for next := w.window.next(w); next != nil && next.At <= m.Now; next = w.window.next(w) {
+		timer := *next
+		w.window.sorted = slices.Delete(w.window.sorted, 0, 1)
+		id, _ := timer.key()
+		w.timers.Delete(id)
 		w.fire(m.at(timer.At), timer)
 	}
 }
@@ -66,25 +132,25 @@ func (w *World) fire(m Moment, timer Timer) {
 	id := timer.Object
 	switch timer.Kind {
 	case sessionExpires:
-		w.sessionExpires(m, w.Sessions[id])
+		w.sessionExpires(m, w.Sessions.Get(id))
 	case pendingExpires:
-		w.pendingExpires(m, w.Subscriptions[id])
+		w.pendingExpires(m, w.Subscriptions.Get(id))
 	case incompleteExpires:
-		w.incompleteExpires(m, w.Subscriptions[id])
+		w.incompleteExpires(m, w.Subscriptions.Get(id))
 	case cancelDue:
-		w.cancelDue(m, w.Subscriptions[id])
+		w.cancelDue(m, w.Subscriptions.Get(id))
 	case periodEnds:
-		w.periodEnds(m, w.Subscriptions[id])
+		w.periodEnds(m, w.Subscriptions.Get(id))
 	case draftEnds:
-		w.draftEnds(m, w.Invoices[id])
+		w.draftEnds(m, w.Invoices.Get(id))
 	case retryDue:
-		w.retryDue(m, w.Invoices[id])
+		w.retryDue(m, w.Invoices.Get(id))
 	case debitEnds:
-		w.debitEnds(m, w.Intents[id])
+		w.debitEnds(m, w.Intents.Get(id))
 	case refundEnds:
-		w.refundEnds(m, w.Refunds[id])
+		w.refundEnds(m, w.Refunds.Get(id))
 	case disputeOpens:
-		w.disputeOpens(m, w.Charges[id])
+		w.disputeOpens(m, w.Charges.Get(id))
 	}
 }
 
@@ -120,13 +186,25 @@ type TestClock struct {
 
 // CreateTestClock names the world's clock. It cannot start elsewhere.
 func (w *World) CreateTestClock(m Moment, name string) (*TestClock, error) {
-	head, err := newHead(w, m, w.TestClocks, "clock_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "clock_")
 	clock := &TestClock{Head: head, Name: name, Frozen: m.Now}
-	w.TestClocks[head.ID] = clock
+	w.TestClocks.Put(clock)
 	return clock, nil
+}
+
+const (
+	// frozenSlack is how far in the past a new test clock may begin: callers mean now.
+	frozenSlack = hour
+	// longestStart is how far ahead it may begin.
+	longestStart = 5 * 365 * day
+)
+
+// CheckFrozen refuses a test clock that would begin where the account's clock cannot go.
+func CheckFrozen(m Moment, at Time) error {
+	if at < m.Now-frozenSlack || at > m.Now+longestStart {
+		return invalid("frozen_time", "The sandbox has one clock for the whole application, and it only goes forward: it shows %d, and a test clock can begin there or up to five years later.", m.Now)
+	}
+	return nil
 }
 
 // CheckAdvance refuses an advance that Stripe's test clocks refuse: backwards,
@@ -135,13 +213,15 @@ func (w *World) CheckAdvance(m Moment, to Time) error {
 	if to <= m.Now {
 		return invalid("frozen_time", "The clock can only be advanced: %d is not after its current time %d.", to, m.Now)
 	}
-	for _, s := range w.Subscriptions {
-		if s.ended() {
-			continue
+	shortest := to
+	_, _, err := List(w.Subscriptions, Page{Limit: 1}, Filter[Subscription]{Keep: func(s *Subscription) bool {
+		if !s.ended() {
+			shortest = min(shortest, w.interval(s.Items).boundary(m.Now, 2))
 		}
-		if limit := w.interval(s.Items).boundary(m.Now, 2); to > limit {
-			return invalid("frozen_time", "A clock can be advanced by at most two intervals of its shortest subscription, to %d.", limit)
-		}
+		return false
+	}})
+	if err == nil && to > shortest {
+		err = invalid("frozen_time", "A clock can be advanced by at most two intervals of its shortest subscription, to %d.", shortest)
 	}
-	return nil
+	return err
 }

@@ -27,7 +27,7 @@ func (w *World) retryDue(m Moment, invoice *Invoice) {
 
 // take charges an invoice by itself, with nobody there.
 func (w *World) take(m Moment, invoice *Invoice) {
-	s := w.Subscriptions[invoice.Subscription]
+	s := w.Subscriptions.Get(invoice.Subscription)
 	switch got := w.collect(m, invoice, w.methodOf(s), away); got {
 	case paid:
 		w.settle(m, invoice)
@@ -41,7 +41,7 @@ func (w *World) take(m Moment, invoice *Invoice) {
 // fail announces that an invoice was not paid, and what that does to its
 // subscription.
 func (w *World) fail(m Moment, invoice *Invoice, got result) {
-	s := w.Subscriptions[invoice.Subscription]
+	s := w.Subscriptions.Get(invoice.Subscription)
 	renewal := !s.ended() && s.Status != incomplete && !s.awaits(invoice)
 	if renewal {
 		w.planRetry(m, invoice)
@@ -82,7 +82,7 @@ func (w *World) PayInvoice(m Moment, id, methodID string, offSession bool) (*Inv
 	if err != nil {
 		return nil, err
 	}
-	s := w.Subscriptions[invoice.Subscription]
+	s := w.Subscriptions.Get(invoice.Subscription)
 	switch {
 	case invoice.Status == settled:
 		return nil, invalid("", "Invoice is already paid")
@@ -91,7 +91,7 @@ func (w *World) PayInvoice(m Moment, id, methodID string, offSession bool) (*Inv
 	case invoice.Status == draft:
 		w.finalize(m, invoice)
 	}
-	if intent := w.Intents[invoice.Intent]; intent != nil && intent.Status == processing {
+	if intent := w.Intents.Get(invoice.Intent); intent != nil && intent.Status == processing {
 		return nil, invalid("", "This invoice has a payment that is still processing.")
 	}
 	method := w.methodOf(s)
@@ -117,10 +117,10 @@ func (w *World) PayInvoice(m Moment, id, methodID string, offSession bool) (*Inv
 		return nil, w.tried(declined(Decline{
 			Code:    "invoice_payment_intent_requires_action",
 			Message: "This payment requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with the invoice.",
-		}), w.Intents[invoice.Intent])
+		}), w.Intents.Get(invoice.Intent))
 	case refused:
 		w.emit(m, "invoice.payment_failed", invoice)
-		intent := w.Intents[invoice.Intent]
+		intent := w.Intents.Get(invoice.Intent)
 		return nil, w.tried(declined(intent.Error), intent)
 	}
 	return invoice, nil

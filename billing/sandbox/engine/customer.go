@@ -18,6 +18,7 @@ type Customer struct {
 	Prefix      string // of invoice numbers
 	Invoices    int    // how many were numbered
 	Deleted     bool
+	TestClock   string
 }
 
 // CustomerFields is what a caller may set; nil leaves a field as it is.
@@ -28,16 +29,14 @@ type CustomerFields struct {
 	Metadata    map[string]string
 	Method      *string // invoice_settings.default_payment_method
 	Attach      string  // a payment method to attach while creating
+	TestClock   string
 }
 
 // CreateCustomer makes a customer.
 func (w *World) CreateCustomer(m Moment, p CustomerFields) (*Customer, error) {
-	head, err := newHead(w, m, w.Customers, "cus_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "cus_")
 	customer := &Customer{Head: head, Prefix: strings.ToUpper(m.token("", 8))}
-	w.Customers[head.ID] = customer
+	w.Customers.Put(customer)
 	if p.Attach != "" {
 		method, err := w.attach(m, head.ID, "payment_method", p.Attach)
 		if err != nil {
@@ -70,10 +69,23 @@ func (w *World) UpdateCustomer(m Moment, id string, p CustomerFields) (*Customer
 }
 
 func (w *World) setCustomer(m Moment, customer *Customer, p CustomerFields) error {
+	if p.Email != nil && *p.Email != "" {
+		if err := checkEmail("email", *p.Email); err != nil {
+			return err
+		}
+	}
 	set(&customer.Email, p.Email)
 	set(&customer.Name, p.Name)
 	set(&customer.Description, p.Description)
-	customer.Metadata = merge(customer.Metadata, p.Metadata)
+	if err := merge(&customer.Metadata, p.Metadata); err != nil {
+		return err
+	}
+	if p.TestClock != "" {
+		if _, err := find(w.TestClocks, "test clock", "test_clock", p.TestClock); err != nil {
+			return err
+		}
+		customer.TestClock = p.TestClock
+	}
 	if p.Method != nil {
 		method, err := w.attach(m, customer.ID, "invoice_settings[default_payment_method]", *p.Method)
 		if err != nil {
@@ -99,9 +111,24 @@ func (w *World) DeleteCustomer(m Moment, id string) (*Customer, error) {
 	return customer, nil
 }
 
+// maxEmail is Stripe's limit.
+const maxEmail = 512
+
+// checkEmail refuses what can be nobody's address: it wants a name, an @ and a domain
+// with a dot.
+func checkEmail(param, email string) error {
+	name, domain, found := strings.Cut(email, "@")
+	host, top, dotted := strings.Cut(domain, ".")
+	if !found || name == "" || !dotted || host == "" || top == "" || len(email) > maxEmail ||
+		strings.HasSuffix(domain, ".") || strings.ContainsAny(email, " \t\r\n,;<>()") || strings.Contains(domain, "@") {
+		return invalid(param, "Invalid email address: %s", email).withCode("email_invalid")
+	}
+	return nil
+}
+
 // customer finds one that a parameter names and that is not deleted.
 func (w *World) customer(id string) (*Customer, error) {
-	customer := w.Customers[id]
+	customer := w.Customers.Get(id)
 	if customer == nil || customer.Deleted {
 		return nil, missing("customer", "customer", id)
 	}

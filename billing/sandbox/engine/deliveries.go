@@ -3,6 +3,8 @@ package engine
 import (
 	"math/rand/v2"
 	"slices"
+
+	"purser/billing/sandbox/persist"
 )
 
 // Delivery is one event on its way to one endpoint. Its times are real ones, in
@@ -13,6 +15,8 @@ type Delivery struct {
 	Endpoint string
 	Tries    int
 	NotUntil int64
+	Outside  bool  // to another program's endpoint
+	Nth      int64 // its place in the order of deliveries
 }
 
 // Outgoing is a delivery to be made now.
@@ -23,6 +27,7 @@ type Outgoing struct {
 	URL      string
 	Secrets  []string // one signature for each
 	Body     []byte   // the exact bytes to sign and to send
+	Outside  bool     // for another program
 }
 
 // backoff is how long to wait after each failed try, in milliseconds; the last
@@ -31,63 +36,141 @@ var backoff = []int64{1_000, 5_000, 30_000, 300_000, 3_600_000}
 
 const (
 	maxTries = 50
+	// maxOutside is how often a delivery to another program is tried.
+	maxOutside = 5
 	// leaseTime is how long a claimed delivery is nobody else's business, in
 	// milliseconds: more than a receiver may take to answer.
 	leaseTime = 30_000
 )
 
+// enqueue adds a delivery behind all others.
+func (w *World) enqueue(d *Delivery) {
+	if d.Nth == 0 {
+		w.Made++
+		d.Nth = w.Made
+	}
+	if w.Queued == 0 || d.NotUntil < w.NextDelivery {
+		w.NextDelivery = d.NotUntil
+	}
+	w.Deliveries.Put(d)
+	w.Queued++
+	if d.Outside {
+		w.QueuedOutside++
+	}
+}
+
+func (w *World) dequeue(d *Delivery) {
+	w.Deliveries.Delete(d.ID)
+	w.Queued--
+	if d.Outside {
+		w.QueuedOutside--
+	}
+	w.touched = true
+}
+
+// announce queues an event for every endpoint that wants it.
+func (w *World) announce(m Moment, event *Event) {
+	for _, endpoint := range w.endpoints() {
+		if endpoint.wants(event.Type) {
+			w.enqueue(&Delivery{ID: m.token("", idLength), Event: event.ID, Endpoint: endpoint.ID, Outside: endpoint.Outside})
+		}
+	}
+}
+
 // Claim takes deliveries that are due, in order, for the caller to make. It
 // gives nothing while deliveries are held.
 func (w *World) Claim(m Moment, realNow int64, most int) []Outgoing {
-	if w.Held {
+	if w.Held || w.Queued == 0 {
 		return nil
 	}
-	var batch []Outgoing
-	for _, d := range w.Queue {
-		if len(batch) == most {
+	if w.source != nil {
+		rows, err := w.source.Ready(kindDelivery, realNow, most)
+		readable(err)
+		w.keep(rows)
+	}
+	var claimed []*Delivery
+	for _, d := range w.Deliveries.Loaded() {
+		if len(claimed) == most {
 			break
 		}
-		event, endpoint := w.Events[d.Event], w.Endpoints[d.Endpoint]
-		if d.NotUntil > realNow || event == nil || endpoint == nil {
-			continue
+		switch {
+		case d.NotUntil > realNow:
+		case w.Events.Get(d.Event) == nil || w.Endpoints[d.Endpoint] == nil:
+			w.dequeue(d) // nobody waits for it any more
+		default:
+			claimed = append(claimed, d)
 		}
+	}
+	w.countWaiting(claimed)
+	var batch []Outgoing
+	for _, d := range claimed {
+		event, endpoint := w.Events.Get(d.Event), w.Endpoints[d.Endpoint]
 		d.Tries++
 		d.NotUntil = realNow + leaseTime
+		w.touched = true
 		batch = append(batch, Outgoing{
 			Delivery: d.ID, Event: event.ID, Type: event.Type, URL: endpoint.URL,
-			Secrets: endpoint.Secrets(m.Now), Body: w.Render(event).text(),
+			Secrets: endpoint.Secrets(m.Now), Body: w.Render(event).text(), Outside: d.Outside,
 		})
 	}
 	return batch
 }
 
+// countWaiting reads the other deliveries of the same events, which an event counts.
+func (w *World) countWaiting(claimed []*Delivery) {
+	if len(w.Deliveries.Loaded()) == w.Queued {
+		return
+	}
+	var events []string
+	for _, d := range claimed {
+		events = append(events, d.Event)
+	}
+	w.Deliveries.prefetch(persist.ByParent, events...)
+}
+
 // Delivered takes a delivery off the queue.
 func (w *World) Delivered(id string) {
-	w.Queue = slices.DeleteFunc(w.Queue, func(d *Delivery) bool { return d.ID == id })
+	if d := w.Deliveries.Get(id); d != nil {
+		w.dequeue(d)
+	}
 }
 
 // Undelivered puts a failed delivery back for a later try, or gives it up.
 func (w *World) Undelivered(id string, realNow int64) {
-	i := slices.IndexFunc(w.Queue, func(d *Delivery) bool { return d.ID == id })
-	if i < 0 {
+	d := w.Deliveries.Get(id)
+	if d == nil {
 		return
 	}
-	d := w.Queue[i]
-	if d.Tries >= maxTries {
-		if event := w.Events[d.Event]; event != nil {
+	if d.Tries >= maxTries || d.Outside && d.Tries >= maxOutside {
+		if event := w.Events.Get(d.Event); event != nil {
 			event.Lost = true
 		}
-		w.Queue = slices.Delete(w.Queue, i, i+1)
+		w.dequeue(d)
 		return
 	}
 	d.NotUntil = realNow + backoff[min(d.Tries, len(backoff))-1]
+	w.touched = true
 }
 
-// Retry makes every waiting delivery due, whatever it was waiting for.
-func (w *World) Retry() {
-	for _, d := range w.Queue {
-		d.NotUntil = 0
+// allDeliveries reads the whole queue, in order.
+func (w *World) allDeliveries() []*Delivery {
+	if w.source != nil && len(w.Deliveries.Loaded()) < w.Queued {
+		rows, err := w.source.Page(persist.Page{Kind: kindDelivery, Oldest: true, Limit: w.Queued})
+		readable(err)
+		w.keep(rows)
 	}
+	return w.Deliveries.Loaded()
+}
+
+// Retry makes every delivery to the application itself due, whatever it was waiting
+// for.
+func (w *World) Retry() {
+	for _, d := range w.allDeliveries() {
+		if !d.Outside {
+			d.NotUntil = 0
+		}
+	}
+	w.touched = true
 }
 
 // Hold keeps deliveries back, or lets them go.
@@ -96,51 +179,73 @@ func (w *World) Hold(hold bool) { w.Held = hold }
 // Replay queues the newest n events once more, oldest first, as a provider does
 // that never saw the first answer.
 func (w *World) Replay(m Moment, n int) {
-	events, _, err := List(w.Events, Page{Limit: n}, func(e *Event) bool { return true })
+	events, _, err := List(w.Events, Page{Limit: n}, Filter[Event]{})
 	if err != nil {
 		return
 	}
 	slices.Reverse(events)
 	for _, event := range events {
-		for _, endpoint := range w.endpoints() {
-			if endpoint.wants(event.Type) {
-				w.Queue = append(w.Queue, &Delivery{ID: m.token("", idLength), Event: event.ID, Endpoint: endpoint.ID})
-			}
-		}
+		w.announce(m, event)
 	}
 }
 
 // Shuffle puts what is waiting into another order, always the same for a seed.
 func (w *World) Shuffle(seed uint64) {
+	queue := w.allDeliveries()
 	order := rand.New(rand.NewPCG(seed, seed))
-	order.Shuffle(len(w.Queue), func(i, j int) { w.Queue[i], w.Queue[j] = w.Queue[j], w.Queue[i] })
+	order.Shuffle(len(queue), func(i, j int) { queue[i].Nth, queue[j].Nth = queue[j].Nth, queue[i].Nth })
 }
 
 // Waiting counts the deliveries that are still to be made.
-func (w *World) Waiting() int { return len(w.Queue) }
+func (w *World) Waiting() int { return w.Queued }
+
+// WaitingInside counts those to the application itself.
+func (w *World) WaitingInside() int { return w.Queued - w.QueuedOutside }
 
 // IsDelivered reports whether every endpoint that wants the event has taken it.
 func (w *World) IsDelivered(event *Event) bool { return !event.Lost && w.waitingFor(event.ID) == 0 }
 
 func (w *World) waitingFor(event string) int {
-	n := 0
-	for _, d := range w.Queue {
-		if d.Event == event {
-			n++
+	if len(w.Deliveries.Loaded()) < w.Queued {
+		w.Deliveries.prefetch(persist.ByParent, event)
+	}
+	return len(w.Deliveries.loadedBy(persist.ByParent, event))
+}
+
+// findNextDelivery works out when the first delivery may be tried, after some were
+// removed or postponed.
+func (w *World) findNextDelivery() {
+	loaded, found := w.Deliveries.Loaded(), false
+	w.NextDelivery = 0
+	consider := func(at int64) {
+		if !found || at < w.NextDelivery {
+			w.NextDelivery, found = at, true
 		}
 	}
-	return n
+	for _, d := range loaded {
+		consider(d.NotUntil)
+	}
+	if len(loaded) == w.Queued || w.source == nil {
+		return
+	}
+	var seen []string
+	for id := range w.Deliveries.slots {
+		seen = append(seen, persist.Key(kindDelivery, id))
+	}
+	at, waiting, err := w.source.FirstDue(kindDelivery, seen)
+	readable(err)
+	if waiting {
+		consider(at)
+	}
 }
 
 // nextDelivery is the real time at which the next delivery is due.
 func (w *World) nextDelivery() (realTime int64, found bool) {
-	if w.Held {
+	if w.Held || w.Queued == 0 {
 		return 0, false
 	}
-	for _, d := range w.Queue {
-		if !found || d.NotUntil < realTime {
-			realTime, found = d.NotUntil, true
-		}
+	if w.touched {
+		w.findNextDelivery()
 	}
-	return realTime, found
+	return w.NextDelivery, true
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "purser/billing/sandbox/persist"
+
 // Dispute is a charge that the customer's bank calls into question.
 type Dispute struct {
 	Head
@@ -30,16 +32,16 @@ const (
 // disputeOpens is for the cards whose payments are disputed.
 func (w *World) disputeOpens(m Moment, charge *Charge) {
 	if w.disputeOn(charge) == nil {
-		w.openDispute(m, charge, byCard[w.Methods[charge.Method].Card].opens)
+		w.openDispute(m, charge, byCard[w.Methods.Get(charge.Method).Card].opens)
 	}
 }
 
 func (w *World) openDispute(m Moment, charge *Charge, status string) *Dispute {
 	dispute := &Dispute{
-		Head: w.head(m, m.token("dp_", idLength)), Amount: charge.Amount, Currency: charge.Currency,
+		Head: w.numbered(m, m.token("dp_", idLength)), Amount: charge.Amount, Currency: charge.Currency,
 		Charge: charge.ID, Intent: charge.Intent, Status: status,
 	}
-	w.Disputes[dispute.ID] = dispute
+	w.Disputes.Put(dispute)
 	charge.Disputed = true
 	if status == needsResponse {
 		w.move(m, dispute, -dispute.Amount)
@@ -101,12 +103,7 @@ func (w *World) closeDispute(m Moment, dispute *Dispute, outcome string) {
 
 // disputeOn is the charge's dispute, or nil: a charge has at most one here.
 func (w *World) disputeOn(charge *Charge) *Dispute {
-	for _, dispute := range w.Disputes {
-		if dispute.Charge == charge.ID {
-			return dispute
-		}
-	}
-	return nil
+	return w.Disputes.One(persist.ByParent, charge.ID)
 }
 
 // withdrawn reports whether a dispute has taken the charge's money.
@@ -119,7 +116,7 @@ func (w *World) withdrawn(charge *Charge) bool {
 // made by hand. An invoice's id works too: renewals have no checkout.
 func (w *World) ChargeFor(reference string) (*Charge, error) {
 	intent := ""
-	if invoice := w.Invoices[reference]; invoice != nil {
+	if invoice := w.Invoices.Get(reference); invoice != nil {
 		intent = invoice.Intent
 	} else {
 		session, err := w.SessionOf(reference)
@@ -127,12 +124,24 @@ func (w *World) ChargeFor(reference string) (*Charge, error) {
 			return nil, err
 		}
 		intent = session.Intent
-		if first := w.Invoices[session.Invoice]; first != nil {
+		if first := w.Invoices.Get(session.Invoice); first != nil {
 			intent = first.Intent
 		}
 	}
-	if paidBy := w.Intents[intent]; paidBy != nil && paidBy.Charge != "" {
-		return w.Charges[paidBy.Charge], nil
+	if paidBy := w.Intents.Get(intent); paidBy != nil && paidBy.Charge != "" {
+		return w.Charges.Get(paidBy.Charge), nil
 	}
 	return nil, invalid("checkoutId", "Nothing has been paid for %s.", reference)
+}
+
+// ChargeParent is the charge whose refunds or disputes a list is about, by the charge
+// or by its intent; empty for a list about all.
+func (w *World) ChargeParent(charge, intent string) string {
+	if charge != "" || intent == "" {
+		return charge
+	}
+	if paid := w.Intents.Get(intent); paid != nil && paid.Charge != "" {
+		return paid.Charge
+	}
+	return "none" // no charge has this id
 }

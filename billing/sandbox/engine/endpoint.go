@@ -16,15 +16,16 @@ type Endpoint struct {
 	OldUntil    Time
 	Description string
 	Metadata    map[string]string
+	Outside     bool // another program's: what happens here does not wait for it
 }
 
 // NewEndpoint is what an endpoint is made from.
 type NewEndpoint struct {
 	URL         string
 	Types       []string
-	APIVersion  string
 	Description string
 	Metadata    map[string]string
+	Outside     bool
 }
 
 // maxEndpoints is Stripe's limit in test mode.
@@ -38,17 +39,14 @@ func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
 	if len(p.Types) == 0 {
 		return nil, absent("enabled_events")
 	}
-	if p.APIVersion != "" && p.APIVersion != APIVersion {
-		return nil, invalid("api_version", "The sandbox speaks API version %s only.", APIVersion)
-	}
 	if len(w.Endpoints) >= maxEndpoints {
 		return nil, invalid("", "You have reached the maximum of %d test webhook endpoints.", maxEndpoints)
 	}
-	head, err := newHead(w, m, w.Endpoints, "we_")
-	if err != nil {
+	head := w.newHead(m, "we_")
+	endpoint := &Endpoint{Head: head, URL: p.URL, Types: p.Types, Secret: m.token("whsec_", 32), Description: p.Description, Outside: p.Outside}
+	if err := merge(&endpoint.Metadata, p.Metadata); err != nil {
 		return nil, err
 	}
-	endpoint := &Endpoint{Head: head, URL: p.URL, Types: p.Types, Secret: m.token("whsec_", 32), Description: p.Description, Metadata: p.Metadata}
 	w.Endpoints[head.ID] = endpoint
 	return endpoint, nil
 }
@@ -92,4 +90,28 @@ func (w *World) endpoints() []*Endpoint {
 func webAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func (e *Endpoint) index() index { return index{} }
+
+// EndpointTable is the endpoints as a list reads them. All are part of the account's
+// head.
+func (w *World) EndpointTable() *Table[Endpoint] {
+	t := &Table[Endpoint]{kind: "endpoint", w: &World{}, slots: map[string]*slot[Endpoint]{}}
+	fill(t, w.Endpoints)
+	return t
+}
+
+// DeleteEndpoint takes an endpoint of another program away. What still waits for it is
+// dropped when it comes due.
+func (w *World) DeleteEndpoint(id string) (Doc, error) {
+	endpoint := w.Endpoints[id]
+	switch {
+	case endpoint == nil:
+		return nil, NotFound("webhook endpoint", id)
+	case !endpoint.Outside:
+		return nil, invalid("id", "This endpoint is how the application itself hears of payments, and stays.")
+	}
+	delete(w.Endpoints, id)
+	return Doc{"id": id, "object": "webhook_endpoint", "deleted": true}, nil
 }

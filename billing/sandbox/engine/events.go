@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,8 +15,6 @@ const (
 	eventLife = 30 * day
 	// maxEvents bounds what a busy month may leave behind; the oldest go first.
 	maxEvents = 2_000
-	// So many events apart, those are looked for that can go.
-	eventSweep = 100
 )
 
 // Event says that an object was made or changed, and shows it as it was then.
@@ -48,37 +44,12 @@ func (w *World) emitChange(m Moment, kind string, was Doc, o Object) {
 }
 
 func (w *World) record(m Moment, kind string, object, previous Doc) {
-	event := &Event{Head: w.head(m, m.token("evt_", idLength)), Type: kind, Object: object.text(), Request: m.Request}
+	event := &Event{Head: w.numbered(m, m.token("evt_", idLength)), Type: kind, Object: object.text(), Request: m.Request}
 	if previous != nil {
 		event.Previous = previous.text()
 	}
-	w.Events[event.ID] = event
-	for _, endpoint := range w.endpoints() {
-		if endpoint.wants(kind) {
-			w.Queue = append(w.Queue, &Delivery{ID: m.token("", idLength), Event: event.ID, Endpoint: endpoint.ID})
-		}
-	}
-	if w.Made%eventSweep == 0 || len(w.Events) > maxEvents {
-		w.forgetEvents(m.Now)
-	}
-}
-
-// forgetEvents drops what is past its life, and the oldest when that is not
-// enough. What still has to be delivered stays.
-func (w *World) forgetEvents(now Time) {
-	waiting := map[string]bool{}
-	for _, d := range w.Queue {
-		waiting[d.Event] = true
-	}
-	oldest := slices.SortedFunc(maps.Values(w.Events), func(a, b *Event) int { return int(a.Nth - b.Nth) })
-	for _, event := range oldest {
-		if over := event.Created < now-eventLife; !over && len(w.Events) <= maxEvents {
-			return
-		}
-		if !waiting[event.ID] {
-			delete(w.Events, event.ID)
-		}
-	}
+	w.Events.Put(event)
+	w.announce(m, event)
 }
 
 // Doc is an object as the API shows it.

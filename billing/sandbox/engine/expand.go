@@ -9,7 +9,7 @@ const maxExpansion = 4
 var expandable = map[string]bool{
 	"charge": true, "configuration": true, "customer": true, "default_payment_method": true, "default_price": true, "invoice": true,
 	"latest_charge": true, "latest_invoice": true, "payment_intent": true, "payment_method": true, "price": true, "product": true,
-	"schedule": true, "subscription": true,
+	"schedule": true, "subscription": true, "test_clock": true,
 }
 
 // Expand puts objects in the place of their ids, along the paths that the caller
@@ -37,7 +37,7 @@ func (w *World) expand(doc Doc, names []string, path string) error {
 		doc[name] = value
 	}
 	if id, isID := value.(string); isID && expandable[name] {
-		o, found := w.object(id)
+		o, found := w.object(name, id)
 		if !found {
 			return nil
 		}
@@ -69,11 +69,15 @@ func (w *World) expand(doc Doc, names []string, path string) error {
 // includable are lists that an object leaves out unless it is asked.
 func (w *World) includable(doc Doc, name string) (any, bool) {
 	id, _ := doc["id"].(string)
-	if session := w.Sessions[id]; session != nil && name == "line_items" {
-		return w.sessionLines(session), true
-	}
-	if charge := w.Charges[id]; charge != nil && name == "refunds" {
-		return w.chargeRefunds(charge), true
+	switch doc["object"] {
+	case "checkout.session":
+		if session := w.Sessions.Get(id); session != nil && name == "line_items" {
+			return w.sessionLines(session), true
+		}
+	case "charge":
+		if charge := w.Charges.Get(id); charge != nil && name == "refunds" {
+			return w.chargeRefunds(charge), true
+		}
 	}
 	return nil, false
 }
@@ -82,23 +86,48 @@ func errNotExpandable(path string) *Refusal {
 	return invalid("expand", "This property cannot be expanded (%s).", path)
 }
 
-// object finds whatever has the id.
-func (w *World) object(id string) (Object, bool) {
-	lookups := []func() (Object, bool){
-		in(w.Invoices, id), in(w.Intents, id), in(w.Charges, id), in(w.Subscriptions, id), in(w.Customers, id), in(w.Prices, id),
-		in(w.Products, id), in(w.Methods, id), in(w.Schedules, id), in(w.Sessions, id), in(w.Configurations, id),
+// object finds what a property refers to.
+func (w *World) object(property, id string) (Object, bool) {
+	key, known := KeyOf(id)
+	if property == "product" || property == "default_product" {
+		key, known = ProductKey(id), true
 	}
-	for _, lookup := range lookups {
-		if o, found := lookup(); found {
-			return o, true
-		}
+	if !known {
+		return nil, false
+	}
+	switch kind, _, _ := strings.Cut(key, "/"); kind {
+	case kindInvoice:
+		return present(w.Invoices.Get(id))
+	case kindIntent:
+		return present(w.Intents.Get(id))
+	case kindCharge:
+		return present(w.Charges.Get(id))
+	case kindSubscription:
+		return present(w.Subscriptions.Get(id))
+	case kindCustomer:
+		return present(w.Customers.Get(id))
+	case kindPrice:
+		return present(w.Prices.Get(id))
+	case kindProduct:
+		return present(w.Products.Get(id))
+	case kindMethod:
+		return present(w.Methods.Get(id))
+	case kindSchedule:
+		return present(w.Schedules.Get(id))
+	case kindSession:
+		return present(w.Sessions.Get(id))
+	case kindConfiguration:
+		return present(w.Configurations.Get(id))
+	case kindTestClock:
+		return present(w.TestClocks.Get(id))
 	}
 	return nil, false
 }
 
-func in[T Object](all map[string]T, id string) func() (Object, bool) {
-	return func() (Object, bool) {
-		o, found := all[id]
-		return o, found
+// present is an object, if there is one.
+func present[O any](o *O) (Object, bool) {
+	if o == nil {
+		return nil, false
 	}
+	return any(o).(Object), true
 }

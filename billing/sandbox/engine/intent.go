@@ -61,10 +61,10 @@ const (
 func (w *World) newIntent(m Moment, amount int64, currency, customer string) *Intent {
 	id := m.token("pi_", idLength)
 	intent := &Intent{
-		Head: w.head(m, id), Amount: amount, Currency: currency, Customer: customer,
+		Head: w.numbered(m, id), Amount: amount, Currency: currency, Customer: customer,
 		Status: requiresMethod, Secret: id + m.token("_secret_", idLength),
 	}
-	w.Intents[id] = intent
+	w.Intents.Put(intent)
 	return intent
 }
 
@@ -97,12 +97,14 @@ func (w *World) try(m Moment, intent *Intent, method *Method, how presence) resu
 // charge takes the money.
 func (w *World) charge(m Moment, intent *Intent) {
 	charge := &Charge{
-		Head: w.head(m, m.token("ch_", idLength)), Amount: intent.Amount, Currency: intent.Currency, Customer: intent.Customer,
+		Head: w.numbered(m, m.token("ch_", idLength)), Amount: intent.Amount, Currency: intent.Currency, Customer: intent.Customer,
 		Intent: intent.ID, Invoice: intent.Invoice, Method: intent.Method, Metadata: intent.Metadata,
 	}
-	w.Charges[charge.ID] = charge
+	w.Charges.Put(charge)
 	intent.Status, intent.Charge, intent.Error = succeeded, charge.ID, Decline{}
-	if byCard[w.Methods[intent.Method].Card].opens != "" {
+	w.emit(m, "charge.succeeded", charge)
+	w.emit(m, "payment_intent.succeeded", intent)
+	if byCard[w.Methods.Get(intent.Method).Card].opens != "" {
 		w.setTimer(m.Now, disputeOpens, charge)
 	}
 }
@@ -112,18 +114,18 @@ func (w *World) debitEnds(m Moment, intent *Intent) {
 	if intent.Status != processing {
 		return
 	}
-	if byCard[w.Methods[intent.Method].Card].bank == endsWell {
+	if byCard[w.Methods.Get(intent.Method).Card].bank == endsWell {
 		w.charge(m, intent)
-		if invoice := w.Invoices[intent.Invoice]; invoice != nil {
+		if invoice := w.Invoices.Get(intent.Invoice); invoice != nil {
 			w.settle(m, invoice)
 		}
 		w.sessionPaidLate(m, intent)
 		return
 	}
 	intent.Status, intent.Error = requiresMethod, debitFailed
-	if invoice := w.Invoices[intent.Invoice]; invoice != nil {
+	if invoice := w.Invoices.Get(intent.Invoice); invoice != nil {
 		w.fail(m, invoice, refused)
-		w.incompleteExpires(m, w.Subscriptions[invoice.Subscription])
+		w.incompleteExpires(m, w.Subscriptions.Get(invoice.Subscription))
 	}
 	w.sessionUnpaidLate(m, intent)
 }

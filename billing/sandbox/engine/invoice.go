@@ -1,5 +1,7 @@
 package engine
 
+import "purser/billing/sandbox/persist"
+
 // Invoice asks a customer for money, for a subscription's period.
 type Invoice struct {
 	Head
@@ -62,10 +64,7 @@ const (
 
 // newInvoice drafts an invoice for a subscription.
 func (w *World) newInvoice(m Moment, s *Subscription, reason string, lines []Line) (*Invoice, error) {
-	head, err := newHead(w, m, w.Invoices, "in_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "in_")
 	invoice := &Invoice{
 		Head: head, Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: reason, Status: draft,
 		Currency: s.Currency, Advances: true,
@@ -78,7 +77,7 @@ func (w *World) newInvoice(m Moment, s *Subscription, reason string, lines []Lin
 		invoice.Total += line.Amount
 	}
 	w.balance(invoice)
-	w.Invoices[head.ID] = invoice
+	w.Invoices.Put(invoice)
 	// Others are finalised at once, by whoever asked for them.
 	if reason == reasonCycle {
 		invoice.FinalizesAt = m.Now + draftTime
@@ -91,7 +90,7 @@ func (w *World) newInvoice(m Moment, s *Subscription, reason string, lines []Lin
 // balance sets what is due after the customer's balance. What is owed to the
 // customer, or is too small to be charged, is carried to the next invoice.
 func (w *World) balance(invoice *Invoice) {
-	invoice.StartingBalance = w.Customers[invoice.Customer].Balance
+	invoice.StartingBalance = w.Customers.Get(invoice.Customer).Balance
 	due := invoice.Total + invoice.StartingBalance
 	if due < minimum(invoice.Currency) {
 		invoice.AmountDue, invoice.EndingBalance = 0, due
@@ -102,7 +101,7 @@ func (w *World) balance(invoice *Invoice) {
 
 // finalize fixes what the invoice asks for, and opens it for payment.
 func (w *World) finalize(m Moment, invoice *Invoice) {
-	customer := w.Customers[invoice.Customer]
+	customer := w.Customers.Get(invoice.Customer)
 	w.balance(invoice)
 	customer.Balance = invoice.EndingBalance
 	invoice.Status, invoice.FinalizedAt, invoice.FinalizesAt = open, m.Now, 0
@@ -121,7 +120,7 @@ func (w *World) collect(m Moment, invoice *Invoice, method *Method, how presence
 		return paid
 	}
 	invoice.Attempts++
-	intent := w.Intents[invoice.Intent]
+	intent := w.Intents.Get(invoice.Intent)
 	if method == nil {
 		intent.Status, intent.Error = requiresMethod, noMethod
 		return refused
@@ -132,7 +131,7 @@ func (w *World) collect(m Moment, invoice *Invoice, method *Method, how presence
 func (w *World) markPaid(m Moment, invoice *Invoice) {
 	invoice.Status, invoice.PaidAt, invoice.NextAttempt = settled, m.Now, 0
 	invoice.AmountPaid = invoice.AmountDue
-	if intent := w.Intents[invoice.Intent]; intent != nil {
+	if intent := w.Intents.Get(invoice.Intent); intent != nil {
 		invoice.Charge = intent.Charge
 	}
 }
@@ -141,30 +140,36 @@ func (w *World) markPaid(m Moment, invoice *Invoice) {
 // for. The order of the events is that of recorded traffic.
 func (w *World) settle(m Moment, invoice *Invoice) {
 	w.markPaid(m, invoice)
-	s := w.Subscriptions[invoice.Subscription]
+	s := w.Subscriptions.Get(invoice.Subscription)
 	was := w.Render(s)
 	switch {
 	case s.awaits(invoice):
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 		w.applyPending(m, s)
 	case s.Status == incomplete:
 		w.activate(m, s)
 		w.emitChange(m, subscriptionUpdated, was, s)
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 	case s.Status == pastDue && !w.owes(s):
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 		s.Status = active
 		w.emitChange(m, subscriptionUpdated, was, s)
 	default:
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 	}
+}
+
+// emitPaid announces a paid invoice, under both of the names that it has.
+func (w *World) emitPaid(m Moment, invoice *Invoice) {
+	w.emit(m, "invoice.paid", invoice)
+	w.emit(m, "invoice.payment_succeeded", invoice)
 }
 
 // owes reports whether an invoice of the subscription has been tried and is
 // still open, apart from the one that asks for a pending update.
 func (w *World) owes(s *Subscription) bool {
-	for _, invoice := range w.Invoices {
-		if invoice.Subscription == s.ID && invoice.Status == open && invoice.Attempts > 0 && !s.awaits(invoice) {
+	for _, invoice := range w.Invoices.By(persist.ByLiveOf, s.ID) {
+		if invoice.Status == open && invoice.Attempts > 0 && !s.awaits(invoice) {
 			return true
 		}
 	}
@@ -202,11 +207,11 @@ func (w *World) VoidInvoice(m Moment, id string) (*Invoice, error) {
 	if invoice.Status != open {
 		return nil, invalid("", "You can only pass in open invoices. This invoice isn't open.").withCode("invoice_not_open")
 	}
-	if intent := w.Intents[invoice.Intent]; intent != nil && intent.Status == processing {
+	if intent := w.Intents.Get(invoice.Intent); intent != nil && intent.Status == processing {
 		return nil, invalid("", "This invoice has a payment that is still processing and cannot be voided.")
 	}
 	w.void(m, invoice)
-	s := w.Subscriptions[invoice.Subscription]
+	s := w.Subscriptions.Get(invoice.Subscription)
 	was := w.Render(s)
 	switch {
 	case s.awaits(invoice):
@@ -224,7 +229,7 @@ func (w *World) VoidInvoice(m Moment, id string) (*Invoice, error) {
 
 func (w *World) void(m Moment, invoice *Invoice) {
 	invoice.Status, invoice.VoidedAt, invoice.NextAttempt = void, m.Now, 0
-	if intent := w.Intents[invoice.Intent]; intent != nil {
+	if intent := w.Intents.Get(invoice.Intent); intent != nil {
 		intent.Status = canceled
 	}
 	w.emit(m, "invoice.voided", invoice)

@@ -42,7 +42,9 @@ func (w *World) changeItems(m Moment, old []Item, changes []ItemChange) ([]Item,
 			item.Price = price.ID
 		}
 		set(&item.Quantity, change.Quantity)
-		item.Metadata = merge(item.Metadata, change.Metadata)
+		if err := merge(&item.Metadata, change.Metadata); err != nil {
+			return nil, err
+		}
 	}
 	return items, w.checkItems(items)
 }
@@ -72,7 +74,7 @@ func (w *World) checkItems(items []Item) error {
 	}
 	prices := map[string]bool{}
 	for _, item := range items {
-		price := w.Prices[item.Price]
+		price := w.Prices.Get(item.Price)
 		if price == nil {
 			return absent("items[0][price]")
 		}
@@ -83,7 +85,7 @@ func (w *World) checkItems(items []Item) error {
 			return invalid("items", "Cannot add multiple subscription items with the same price: %s", item.Price)
 		}
 		prices[item.Price] = true
-		first := w.Prices[items[0].Price]
+		first := w.Prices.Get(items[0].Price)
 		if price.Currency != first.Currency || price.Interval != first.Interval {
 			return invalid("items", "Currency and interval fields must match across all prices on this subscription.")
 		}
@@ -92,15 +94,15 @@ func (w *World) checkItems(items []Item) error {
 }
 
 // interval is that of the items, which all have the same.
-func (w *World) interval(items []Item) Interval { return w.Prices[items[0].Price].Interval }
+func (w *World) interval(items []Item) Interval { return w.Prices.Get(items[0].Price).Interval }
 
 // linesFor charges the items for a period.
 func (w *World) linesFor(items []Item, start, end Time) []Line {
 	lines := make([]Line, 0, len(items))
 	for _, item := range items {
-		price := w.Prices[item.Price]
+		price := w.Prices.Get(item.Price)
 		lines = append(lines, Line{
-			Description: fmt.Sprintf("%d × %s (per %s)", item.Quantity, w.Products[price.Product].Name, price.Interval.Unit),
+			Description: fmt.Sprintf("%d × %s (per %s)", item.Quantity, w.Products.Get(price.Product).Name, price.Interval.Unit),
 			Price:       price.ID, Quantity: item.Quantity, Amount: price.Amount * item.Quantity, Item: item.ID, Start: start, End: end,
 		})
 	}

@@ -1,8 +1,10 @@
 package engine
 
 import (
-	"maps"
+	"math"
 	"slices"
+
+	"purser/billing/sandbox/persist"
 )
 
 // Page is the part of a list that a caller wants.
@@ -23,39 +25,109 @@ func (r Within) Holds(t Time) bool {
 		(r.Before == nil || t < *r.Before) && (r.To == nil || t <= *r.To)
 }
 
-// List gives a page of the objects that are kept by the filter, newest first,
-// and whether more lie in the direction of the page.
-func List[T Object](all map[string]T, page Page, keep func(T) bool) (found []T, more bool, err error) {
-	after, before := int64(-1), int64(-1)
-	if page.After != "" {
-		if after, err = number(all, "starting_after", page.After); err != nil {
-			return nil, false, err
-		}
-	}
-	if page.Before != "" {
-		if before, err = number(all, "ending_before", page.Before); err != nil {
-			return nil, false, err
-		}
-	}
-	kept := slices.Collect(maps.Values(all))
-	kept = slices.DeleteFunc(kept, func(o T) bool {
-		n := o.head().Nth
-		return after >= 0 && n >= after || before >= 0 && n <= before || !keep(o)
-	})
-	slices.SortFunc(kept, func(a, b T) int { return int(b.head().Nth - a.head().Nth) })
-	if len(kept) <= page.Limit {
-		return kept, false, nil
-	}
-	if page.Before != "" {
-		return kept[len(kept)-page.Limit:], true, nil
-	}
-	return kept[:page.Limit], true, nil
+// Filter is what the objects of a list have in common. The index narrows what is
+// read; Keep decides, and nil keeps all.
+type Filter[O any] struct {
+	Customer string
+	Parent   string
+	Keep     func(*O) bool
 }
 
-func number[T Object](all map[string]T, param, id string) (int64, error) {
-	o, ok := all[id]
-	if !ok {
+// Matches reports whether the object belongs to the list.
+func (f Filter[O]) matches(o *O) bool {
+	i := asEntry(o).index()
+	return (f.Customer == "" || i.customer == f.Customer) && (f.Parent == "" || i.parent == f.Parent) && (f.Keep == nil || f.Keep(o))
+}
+
+// listRead is how many objects are read at a time while a filter looks for more.
+const listRead = 100
+
+// List gives a page of the objects that the filter keeps, newest first, and whether
+// more lie in the direction of the page.
+func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more bool, err error) {
+	from, oldest := int64(math.MaxInt64), false
+	if page.After != "" {
+		if from, err = numberOf(t, "starting_after", page.After); err != nil {
+			return nil, false, err
+		}
+	}
+	if page.Before != "" {
+		oldest = true
+		if from, err = numberOf(t, "ending_before", page.Before); err != nil {
+			return nil, false, err
+		}
+	}
+	t.w.readPages(t.kind, from, oldest, page.Limit, filter.Customer, filter.Parent, func(keys []string) bool {
+		for _, key := range keys {
+			if o := t.slots[key[len(t.kind)+1:]].o; o != nil && filter.matches(o) {
+				found = append(found, o)
+			}
+		}
+		return len(found) <= page.Limit
+	})
+	// Objects that are not stored yet are newer than all that are.
+	for _, o := range t.Loaded() {
+		id, nth := asEntry(o).key()
+		if t.slots[id].stored == nil && (oldest && nth > from || !oldest && nth < from) && filter.matches(o) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, func(a, b *O) int { return int(number(b) - number(a)) })
+	if len(found) <= page.Limit {
+		return found, false, nil
+	}
+	if oldest {
+		return found[len(found)-page.Limit:], true, nil
+	}
+	return found[:page.Limit], true, nil
+}
+
+// readPages reads stored rows in order until none are left or no more are wanted.
+func (w *World) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) {
+	if w.source == nil {
+		return
+	}
+	page := persist.Page{Kind: kind, From: from, Oldest: oldest, Limit: limit + 1}
+	switch {
+	case parent != "":
+		page.Index, page.Value = persist.ByParent, parent
+	case customer != "":
+		page.Index, page.Value = persist.ByCustomer, customer
+	}
+	if !persist.Storable(page.Value) {
+		return
+	}
+	for {
+		rows, err := w.source.Page(page)
+		readable(err)
+		w.keep(rows)
+		// Rows that others refer to are not part of the list.
+		rows = slices.DeleteFunc(rows, func(r persist.Row) bool {
+			return r.Kind != kind || oldest && r.Nth <= page.From || !oldest && r.Nth >= page.From ||
+				page.Index == persist.ByParent && r.Parent != page.Value || page.Index == persist.ByCustomer && r.Customer != page.Value
+		})
+		slices.SortFunc(rows, func(a, b persist.Row) int {
+			if oldest {
+				return int(a.Nth - b.Nth)
+			}
+			return int(b.Nth - a.Nth)
+		})
+		rows = rows[:min(len(rows), page.Limit)]
+		keys := make([]string, len(rows))
+		for i, row := range rows {
+			keys[i] = row.Key
+		}
+		if !wanted(keys) || len(rows) < page.Limit {
+			return
+		}
+		page.From, page.Limit = rows[len(rows)-1].Nth, listRead
+	}
+}
+
+func numberOf[O any](t *Table[O], param, id string) (int64, error) {
+	o := t.Get(id)
+	if o == nil {
 		return 0, missing("object", param, id)
 	}
-	return o.head().Nth, nil
+	return number(o), nil
 }

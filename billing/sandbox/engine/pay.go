@@ -1,6 +1,10 @@
 package engine
 
-import "strings"
+import (
+	"strings"
+
+	"purser/billing/sandbox/persist"
+)
 
 // Step is where a person at a hosted page goes next.
 type Step struct {
@@ -19,15 +23,13 @@ type Challenge struct {
 func (w *World) challenge(m Moment, target string, card Card) Step {
 	w.dropChallenges(target)
 	token := m.token("", tokenLength)
-	w.Challenges[token] = &Challenge{Token: token, For: target, Card: card}
+	w.Challenges.Put(&Challenge{Token: token, For: target, Card: card})
 	return Step{URL: w.place.Site + "/authenticate/" + token}
 }
 
 func (w *World) dropChallenges(target string) {
-	for token, challenge := range w.Challenges {
-		if challenge.For == target {
-			delete(w.Challenges, token)
-		}
+	for _, challenge := range w.Challenges.By(persist.ByParent, target) {
+		w.Challenges.Delete(challenge.Token)
 	}
 }
 
@@ -37,17 +39,17 @@ func (w *World) AnswerChallenge(m Moment, token string, proven bool) (Step, erro
 	if err != nil {
 		return Step{}, err
 	}
-	delete(w.Challenges, token)
-	if session := w.Sessions[challenge.For]; session != nil {
+	w.Challenges.Delete(token)
+	if session := w.Sessions.Get(challenge.For); session != nil {
 		if !proven {
 			session.Failure = notProven.Message
 			return Step{URL: w.sessionURL(session)}, nil
 		}
 		return w.paySession(m, session, challenge.Card, proving)
 	}
-	invoice := w.Invoices[challenge.For]
+	invoice := w.Invoices.Get(challenge.For)
 	if !proven {
-		if intent := w.Intents[invoice.Intent]; invoice.Status == open {
+		if intent := w.Intents.Get(invoice.Intent); invoice.Status == open {
 			intent.Status, intent.Error = requiresMethod, notProven
 		}
 		return Step{URL: w.invoiceURL(invoice)}, nil
@@ -108,10 +110,7 @@ func (w *World) paySession(m Moment, session *Session, card Card, how presence) 
 		}
 		customer = session.Customer
 	}
-	method, err := w.addMethod(m, customer, card)
-	if err != nil {
-		return Step{}, err
-	}
+	method := w.addMethod(m, customer, card)
 	return w.finish(m, session, method, how)
 }
 
@@ -166,7 +165,7 @@ func (w *World) finishSubscription(m Moment, session *Session, method *Method, h
 	for _, line := range session.Lines {
 		want = append(want, ItemChange{Price: line.Price, Quantity: &line.Quantity})
 	}
-	s, invoice, err := w.start(m, w.Customers[session.Customer], want, session.SubscriptionMetadata, method)
+	s, invoice, err := w.start(m, w.Customers.Get(session.Customer), want, session.SubscriptionMetadata, method)
 	if err != nil {
 		return refused, err
 	}
@@ -174,7 +173,7 @@ func (w *World) finishSubscription(m Moment, session *Session, method *Method, h
 	if s.Status == active {
 		return paid, nil
 	}
-	w.Intents[invoice.Intent].Session = session.ID
+	w.Intents.Get(invoice.Intent).Session = session.ID
 	got := w.collect(m, invoice, method, how)
 	if got == paid {
 		w.settle(m, invoice)
@@ -184,7 +183,7 @@ func (w *World) finishSubscription(m Moment, session *Session, method *Method, h
 
 // sessionPaidLate announces that a checkout's bank debit has worked.
 func (w *World) sessionPaidLate(m Moment, intent *Intent) {
-	session := w.Sessions[intent.Session]
+	session := w.Sessions.Get(intent.Session)
 	if session == nil || session.Payment != unpaid {
 		return
 	}
@@ -194,17 +193,15 @@ func (w *World) sessionPaidLate(m Moment, intent *Intent) {
 
 // sessionUnpaidLate announces that it has not.
 func (w *World) sessionUnpaidLate(m Moment, intent *Intent) {
-	if session := w.Sessions[intent.Session]; session != nil && session.Payment == unpaid {
+	if session := w.Sessions.Get(intent.Session); session != nil && session.Payment == unpaid {
 		w.emit(m, "checkout.session.async_payment_failed", session)
 	}
 }
 
 // InvoiceOf finds an invoice by the token of its page.
 func (w *World) InvoiceOf(token string) (*Invoice, error) {
-	for _, invoice := range w.Invoices {
-		if invoice.Token == token && token != "" {
-			return invoice, nil
-		}
+	if invoice := w.Invoices.One(persist.ByAlias, token); invoice != nil {
+		return invoice, nil
 	}
 	return nil, NotFound("invoice", token)
 }
@@ -219,19 +216,16 @@ func (w *World) PayHosted(m Moment, token string, card Card) (Step, error) {
 }
 
 func (w *World) payHosted(m Moment, invoice *Invoice, card Card, how presence) (Step, error) {
-	intent := w.Intents[invoice.Intent]
+	intent := w.Intents.Get(invoice.Intent)
 	if invoice.Status != open || intent.Status == processing {
 		return Step{}, NotOpen(invoice.Status)
 	}
 	// A pending update cannot be paid by a debit that may fail days after it expired.
-	s := w.Subscriptions[invoice.Subscription]
+	s := w.Subscriptions.Get(invoice.Subscription)
 	if byCard[card].bank != "" && s.awaits(invoice) {
 		return Step{Reason: "A change of plan cannot be paid by bank debit. Use a card."}, nil
 	}
-	method, err := w.addMethod(m, invoice.Customer, card)
-	if err != nil {
-		return Step{}, err
-	}
+	method := w.addMethod(m, invoice.Customer, card)
 	switch w.collect(m, invoice, method, how) {
 	case needsAction:
 		return w.challenge(m, invoice.ID, card), nil

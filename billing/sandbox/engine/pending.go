@@ -42,7 +42,7 @@ func (w *World) pendingExpires(m Moment, s *Subscription) {
 }
 
 func (w *World) dropPending(m Moment, s *Subscription) {
-	was, invoice := w.Render(s), w.Invoices[s.Pending.Invoice]
+	was, invoice := w.Render(s), w.Invoices.Get(s.Pending.Invoice)
 	s.Pending = nil
 	w.void(m, invoice)
 	w.emit(m, "customer.subscription.pending_update_expired", s)

@@ -1,5 +1,7 @@
 package engine
 
+import "purser/billing/sandbox/persist"
+
 // Portal is a customer's visit to the page where cards are changed.
 type Portal struct {
 	Head
@@ -27,6 +29,9 @@ type Configuration struct {
 // portalLife is how long a visit may last.
 const portalLife = day
 
+// maxPortals bounds how many visits of a day are kept; the oldest go first.
+const maxPortals = 10_000
+
 // CreatePortal opens the portal for a customer.
 func (w *World) CreatePortal(m Moment, p Portal) (*Portal, error) {
 	if _, err := w.customer(p.Customer); err != nil {
@@ -44,49 +49,39 @@ func (w *World) CreatePortal(m Moment, p Portal) (*Portal, error) {
 	if _, err := find(w.Configurations, "configuration", "configuration", p.Configuration); err != nil {
 		return nil, err
 	}
-	for id, old := range w.Portals {
-		if old.Created < m.Now-portalLife {
-			delete(w.Portals, id)
-		}
-	}
-	head, err := newHead(w, m, w.Portals, "bps_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "bps_")
 	p.Head, p.Token = head, m.token("", tokenLength)
-	w.Portals[head.ID] = &p
+	w.Portals.Put(&p)
 	return &p, nil
 }
 
 // PortalOf finds a visit by the token of its page, while it lasts.
 func (w *World) PortalOf(m Moment, token string) (*Portal, error) {
-	for _, portal := range w.Portals {
-		if portal.Token == token && portal.Created >= m.Now-portalLife {
-			return portal, nil
-		}
+	if portal := w.Portals.One(persist.ByAlias, token); portal != nil && portal.Created >= m.Now-portalLife {
+		return portal, nil
 	}
 	return nil, NotFound("portal", token)
 }
 
 // CreateConfiguration keeps what portals made with it will offer.
 func (w *World) CreateConfiguration(m Moment, c Configuration) (*Configuration, error) {
-	head, err := newHead(w, m, w.Configurations, "bpc_")
-	if err != nil {
+	head := w.newHead(m, "bpc_")
+	given := c.Metadata
+	c.Head, c.Metadata = head, nil
+	if err := merge(&c.Metadata, given); err != nil {
 		return nil, err
 	}
-	c.Head = head
-	w.Configurations[head.ID] = &c
+	w.Configurations.Put(&c)
 	return &c, nil
 }
 
 func (w *World) defaultConfiguration(m Moment) *Configuration {
-	for _, c := range w.Configurations {
-		if c.Default {
-			return c
-		}
+	if c := w.Configurations.Get(w.Portal); c != nil {
+		return c
 	}
-	c := &Configuration{Head: w.head(m, m.token("bpc_", idLength)), Default: true, ChangesCard: true, ShowsInvoices: true}
-	w.Configurations[c.ID] = c
+	c := &Configuration{Head: w.numbered(m, m.token("bpc_", idLength)), Default: true, ChangesCard: true, ShowsInvoices: true}
+	w.Configurations.Put(c)
+	w.Portal = c.ID
 	return c
 }
 
@@ -94,7 +89,7 @@ func (w *World) defaultConfiguration(m Moment) *Configuration {
 // at the portal. The bank is not asked: a card that wants authentication asks
 // with the first charge.
 func (w *World) SaveCard(m Moment, portal *Portal, card Card) (Step, error) {
-	if !w.Configurations[portal.Configuration].ChangesCard {
+	if !w.Configurations.Get(portal.Configuration).ChangesCard {
 		return Step{Reason: "This portal does not let you change the card."}, nil
 	}
 	if test := byCard[card]; test.unsaved {
@@ -104,10 +99,7 @@ func (w *World) SaveCard(m Moment, portal *Portal, card Card) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	method, err := w.addMethod(m, customer.ID, card)
-	if err != nil {
-		return Step{}, err
-	}
+	method := w.addMethod(m, customer.ID, card)
 	was := w.Render(customer)
 	customer.Method = method.ID
 	w.emitChange(m, "customer.updated", was, customer)

@@ -1,5 +1,7 @@
 package engine
 
+import "purser/billing/sandbox/persist"
+
 // Price is what a product costs. Its amount, currency and interval never
 // change: the API has no parameter for it.
 type Price struct {
@@ -44,19 +46,19 @@ func (w *World) CreatePrice(m Moment, p NewPrice) (*Price, error) {
 			return nil, invalid("recurring", "An interval must be a number of days, weeks, months or years, and at most %d years long.", maxIntervalYears)
 		}
 	}
-	head, err := newHead(w, m, w.Prices, "price_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "price_")
 	price := &Price{
 		Head: head, Product: product.ID, Currency: p.Currency, Amount: *p.Amount, Interval: p.Interval,
-		Active: true, Nickname: p.Nickname, Metadata: p.Metadata,
+		Active: true, Nickname: p.Nickname,
+	}
+	if err := merge(&price.Metadata, p.Metadata); err != nil {
+		return nil, err
 	}
 	set(&price.Active, p.Active)
 	if err := w.claimLookupKey(price, p.LookupKey, p.TransferLookupKey); err != nil {
 		return nil, err
 	}
-	w.Prices[price.ID] = price
+	w.Prices.Put(price)
 	w.emit(m, "price.created", price)
 	return price, nil
 }
@@ -90,13 +92,15 @@ func (w *World) UpdatePrice(m Moment, id string, p PriceFields) (*Price, error) 
 	if err != nil {
 		return nil, err
 	}
-	if p.Active != nil && !*p.Active && w.Products[price.Product].DefaultPrice == price.ID {
+	if p.Active != nil && !*p.Active && w.Products.Get(price.Product).DefaultPrice == price.ID {
 		return nil, invalid("active", "This price cannot be archived because it is the default price of its product.")
 	}
 	was := w.Render(price)
 	set(&price.Active, p.Active)
 	set(&price.Nickname, p.Nickname)
-	price.Metadata = merge(price.Metadata, p.Metadata)
+	if err := merge(&price.Metadata, p.Metadata); err != nil {
+		return nil, err
+	}
 	if p.LookupKey != nil {
 		if err := w.claimLookupKey(price, *p.LookupKey, p.TransferLookupKey); err != nil {
 			return nil, err
@@ -108,8 +112,8 @@ func (w *World) UpdatePrice(m Moment, id string, p PriceFields) (*Price, error) 
 
 // claimLookupKey gives the price a key that no other one has.
 func (w *World) claimLookupKey(price *Price, key string, transfer bool) error {
-	for _, other := range w.Prices {
-		if key == "" || other == price || other.LookupKey != key {
+	for _, other := range w.Prices.By(persist.ByAlias, key) {
+		if other == price {
 			continue
 		}
 		if !transfer {

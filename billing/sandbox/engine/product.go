@@ -1,5 +1,11 @@
 package engine
 
+import (
+	"maps"
+	"strings"
+	"unicode"
+)
+
 // Product is what is sold.
 type Product struct {
 	Head
@@ -20,6 +26,9 @@ type ProductFields struct {
 	Metadata     map[string]string
 }
 
+// maxProductID is the longest id that a caller may choose.
+const maxProductID = 500
+
 // CreateProduct makes a product, under the caller's id when there is one. A
 // second product with that id is refused, which makes creation repeatable.
 func (w *World) CreateProduct(m Moment, id string, p ProductFields) (*Product, error) {
@@ -29,18 +38,17 @@ func (w *World) CreateProduct(m Moment, id string, p ProductFields) (*Product, e
 	if id == "" {
 		id = m.token("prod_", idLength)
 	}
-	if _, taken := w.Products[id]; taken {
+	if len(id) > maxProductID || strings.ContainsFunc(id, unicode.IsControl) {
+		return nil, invalid("id", "A product's id has at most %d bytes, none of them a control character.", maxProductID)
+	}
+	if w.Products.Get(id) != nil {
 		return nil, invalid("id", "Product already exists.").withCode("resource_already_exists")
 	}
-	head, err := namedHead(w, m, w.Products, id)
-	if err != nil {
-		return nil, err
-	}
-	product := &Product{Head: head, Active: true, Updated: m.Now}
+	product := &Product{Head: w.numbered(m, id), Active: true, Updated: m.Now}
 	if err := w.setProduct(product, p); err != nil {
 		return nil, err
 	}
-	w.Products[id] = product
+	w.Products.Put(product)
 	w.emit(m, "product.created", product)
 	return product, nil
 }
@@ -74,8 +82,7 @@ func (w *World) setProduct(product *Product, p ProductFields) error {
 		}
 		product.DefaultPrice = price.ID
 	}
-	product.Metadata = merge(product.Metadata, p.Metadata)
-	return nil
+	return merge(&product.Metadata, p.Metadata)
 }
 
 func set[T any](field *T, value *T) {
@@ -84,14 +91,18 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-// merge sets the given pairs; an empty value takes its pair away.
-func merge(old, given map[string]string) map[string]string {
+// maxPairs is Stripe's limit for metadata.
+const maxPairs = 50
+
+// merge sets the given pairs of metadata; an empty value takes its pair away, and an
+// empty key all that were there.
+func merge(metadata *map[string]string, given map[string]string) error {
 	if len(given) == 0 {
-		return old
+		return nil
 	}
-	merged := make(map[string]string, len(old)+len(given))
-	for key, value := range old {
-		merged[key] = value
+	merged := make(map[string]string, len(*metadata)+len(given))
+	if _, cleared := given[""]; !cleared {
+		maps.Copy(merged, *metadata)
 	}
 	for key, value := range given {
 		if value == "" {
@@ -100,5 +111,9 @@ func merge(old, given map[string]string) map[string]string {
 			merged[key] = value
 		}
 	}
-	return merged
+	if len(merged) > maxPairs {
+		return invalid("metadata", "You can have up to %d metadata keys, and this object would have %d.", maxPairs, len(merged))
+	}
+	*metadata = merged
+	return nil
 }

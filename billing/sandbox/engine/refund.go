@@ -49,22 +49,22 @@ func (w *World) CreateRefund(m Moment, p NewRefund) (*Refund, error) {
 	case amount > left:
 		return nil, invalid("amount", "Refund amount (%d) is greater than unrefunded amount on charge (%d).", amount, left)
 	}
-	head, err := newHead(w, m, w.Refunds, "re_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "re_")
 	refund := &Refund{
 		Head: head, Amount: amount, Currency: charge.Currency, Charge: charge.ID, Intent: charge.Intent,
-		Status: succeeded, Reason: p.Reason, Metadata: p.Metadata,
+		Status: succeeded, Reason: p.Reason,
 	}
-	end := byCard[w.Methods[charge.Method].Card].refund
+	if err := merge(&refund.Metadata, p.Metadata); err != nil {
+		return nil, err
+	}
+	end := byCard[w.Methods.Get(charge.Method).Card].refund
 	if end == endsWell {
 		refund.Status = refundPending
 	}
 	if end != "" {
 		w.setTimer(m.Now+refundTime, refundEnds, refund)
 	}
-	w.Refunds[refund.ID] = refund
+	w.Refunds.Put(refund)
 	charge.Refunded += amount
 	w.emit(m, "charge.refunded", charge)
 	w.emit(m, "refund.created", refund)
@@ -87,14 +87,14 @@ func (w *World) chargeOf(p NewRefund) (*Charge, error) {
 	if intent.Charge == "" {
 		return nil, invalid("payment_intent", "This PaymentIntent (%s) does not have a successful charge to refund.", intent.ID)
 	}
-	return w.Charges[intent.Charge], nil
+	return w.Charges.Get(intent.Charge), nil
 }
 
 // refundEnds brings a refund's late end: some fail after they seemed to work.
 func (w *World) refundEnds(m Moment, refund *Refund) {
-	charge := w.Charges[refund.Charge]
+	charge := w.Charges.Get(refund.Charge)
 	was := w.Render(refund)
-	if byCard[w.Methods[charge.Method].Card].refund == endsBadly {
+	if byCard[w.Methods.Get(charge.Method).Card].refund == endsBadly {
 		refund.Status, refund.Failure = refundFailed, "expired_or_canceled_card"
 		charge.Refunded -= refund.Amount
 	} else {

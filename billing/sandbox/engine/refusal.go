@@ -71,19 +71,19 @@ func (w *World) tried(r *Refusal, intent *Intent) *Refusal {
 }
 
 // find gives the object that a parameter names.
-func find[T any](all map[string]T, kind, param, id string) (T, error) {
-	found, ok := all[id]
-	if !ok {
-		return found, missing(kind, param, id)
+func find[O any](t *Table[O], kind, param, id string) (*O, error) {
+	found := t.Get(id)
+	if found == nil {
+		return nil, missing(kind, param, id)
 	}
 	return found, nil
 }
 
 // Get gives the object that a path names.
-func Get[T any](all map[string]T, kind, id string) (T, error) {
-	found, ok := all[id]
-	if !ok {
-		return found, NotFound(kind, id)
+func Get[O any](t *Table[O], kind, id string) (*O, error) {
+	found := t.Get(id)
+	if found == nil {
+		return nil, NotFound(kind, id)
 	}
 	return found, nil
 }

@@ -124,7 +124,7 @@ func (w *World) renderCustomer(c *Customer) Doc {
 			"custom_fields": nil, "default_payment_method": null(c.Method), "footer": nil, "rendering_options": nil,
 		},
 		"metadata": pairs(c.Metadata), "name": null(c.Name), "next_invoice_sequence": c.Invoices + 1, "phone": nil,
-		"preferred_locales": none, "shipping": nil, "tax_exempt": "none", "test_clock": nil,
+		"preferred_locales": none, "shipping": nil, "tax_exempt": "none", "test_clock": null(c.TestClock),
 	})
 }
 

@@ -11,7 +11,7 @@ func (w *World) renderSession(s *Session) Doc {
 		"client_reference_id": null(s.Reference), "client_secret": nil, "consent": nil, "consent_collection": nil, "currency": s.Currency,
 		"currency_conversion": nil, "custom_fields": none,
 		"custom_text": Doc{"after_submit": nil, "shipping_address": nil, "submit": nil, "terms_of_service_acceptance": nil},
-		"customer":    null(s.Customer), "customer_creation": nil, "customer_details": nil, "customer_email": null(s.Email),
+		"customer":    null(s.Customer), "customer_creation": nil, "customer_details": w.customerDetails(s), "customer_email": null(s.Email),
 		"expires_at": s.Expires, "invoice": null(s.Invoice), "invoice_creation": nil, "locale": nil, "metadata": pairs(s.Metadata),
 		"mode": s.Mode, "payment_intent": null(s.Intent), "payment_link": nil, "payment_method_collection": null(s.Collects),
 		"payment_method_configuration_details": nil, "payment_method_options": Doc{}, "payment_method_types": []string{"card"},
@@ -30,11 +30,45 @@ func (w *World) renderSession(s *Session) Doc {
 	return doc
 }
 
+// customerDetails is what is known of who pays: nothing before an address was given.
+func (w *World) customerDetails(s *Session) any {
+	email, name := any(null(s.Email)), any(nil)
+	if s.Customer != "" {
+		email, name = w.customerEmail(s.Customer), w.customerName(s.Customer)
+	}
+	if email == nil && s.Status != complete {
+		return nil
+	}
+	return Doc{"address": nil, "email": email, "name": name, "phone": nil, "tax_exempt": "none", "tax_ids": none}
+}
+
+func (w *World) customerEmail(id string) any {
+	if c := w.Customers.Get(id); c != nil {
+		return null(c.Email)
+	}
+	return nil
+}
+
+func (w *World) customerName(id string) any {
+	if c := w.Customers.Get(id); c != nil {
+		return null(c.Name)
+	}
+	return nil
+}
+
+// clockOf is the test clock that the customer lives on.
+func (w *World) clockOf(customer string) any {
+	if c := w.Customers.Get(customer); c != nil {
+		return null(c.TestClock)
+	}
+	return nil
+}
+
 // sessionLines is the list that a session shows when it is asked to.
 func (w *World) sessionLines(s *Session) Doc {
 	var lines []Doc
 	for _, line := range s.Lines {
-		price := w.Prices[line.Price]
+		price := w.Prices.Get(line.Price)
 		amount := price.Amount * line.Quantity
 		lines = append(lines, Doc{
 			"id": line.ID, "object": "item", "amount_discount": 0, "amount_subtotal": amount, "amount_tax": 0, "amount_total": amount,
@@ -63,7 +97,7 @@ func (w *World) renderSubscription(s *Subscription) Doc {
 			"save_default_payment_method": "off",
 		},
 		"pending_invoice_item_interval": nil, "pending_setup_intent": nil, "pending_update": nil, "schedule": null(s.Schedule),
-		"start_date": s.Created, "status": s.Status, "test_clock": nil, "transfer_data": nil, "trial_end": nil,
+		"start_date": s.Created, "status": s.Status, "test_clock": w.clockOf(s.Customer), "transfer_data": nil, "trial_end": nil,
 		"trial_settings": Doc{"end_behavior": Doc{"missing_payment_method": "create_invoice"}}, "trial_start": nil,
 	})
 	if s.SavesMethod != "" {
@@ -83,7 +117,7 @@ func (w *World) itemDocs(subscription string, items []Item) []Doc {
 	for _, item := range items {
 		docs = append(docs, Doc{
 			"id": item.ID, "object": "subscription_item", "billing_thresholds": nil, "created": item.Created, "discounts": none,
-			"metadata": pairs(item.Metadata), "price": w.Render(w.Prices[item.Price]), "quantity": item.Quantity,
+			"metadata": pairs(item.Metadata), "price": w.Render(w.Prices.Get(item.Price)), "quantity": item.Quantity,
 			"subscription": subscription, "tax_rates": none,
 		})
 	}
@@ -107,7 +141,7 @@ func (w *World) renderSchedule(c *Schedule) Doc {
 		"end_behavior": c.EndBehavior, "metadata": pairs(c.Metadata), "phases": phases, "released_at": null(c.ReleasedAt),
 		"released_subscription": null(c.Released), "status": c.Status, "subscription": null(c.Subscription), "test_clock": nil,
 	})
-	if s := w.Subscriptions[c.Subscription]; s != nil && c.Status == active {
+	if s := w.Subscriptions.Get(c.Subscription); s != nil && c.Status == active {
 		phase := c.phaseAt(s.PeriodStart)
 		doc["current_phase"] = Doc{"start_date": phase.Start, "end_date": phase.End}
 	}
@@ -127,7 +161,7 @@ func (w *World) phaseDoc(phase Phase) Doc {
 	}
 	return Doc{
 		"add_invoice_items": none, "application_fee_percent": nil, "billing_cycle_anchor": anchor, "billing_thresholds": nil,
-		"collection_method": nil, "coupon": nil, "currency": w.Prices[phase.Items[0].Price].Currency, "default_payment_method": nil,
+		"collection_method": nil, "coupon": nil, "currency": w.Prices.Get(phase.Items[0].Price).Currency, "default_payment_method": nil,
 		"default_tax_rates": none, "description": nil, "discounts": none, "end_date": phase.End, "invoice_settings": nil, "items": items,
 		"metadata": pairs(nil), "on_behalf_of": nil, "proration_behavior": phase.Proration, "start_date": phase.Start,
 		"transfer_data": nil, "trial_end": nil,
@@ -141,7 +175,7 @@ func (w *World) renderInvoice(i *Invoice) Doc {
 		"attempt_count": i.Attempts, "attempted": i.Attempts > 0 || i.Status == settled, "auto_advance": i.Advances && (i.Status == draft || i.Status == open),
 		"automatic_tax": noTax, "automatically_finalizes_at": null(i.FinalizesAt), "billing_reason": i.Reason, "charge": null(i.Charge),
 		"collection_method": "charge_automatically", "currency": i.Currency, "custom_fields": nil, "customer": i.Customer,
-		"customer_address": nil, "customer_email": nil, "customer_name": nil, "customer_phone": nil,
+		"customer_address": nil, "customer_email": w.customerEmail(i.Customer), "customer_name": w.customerName(i.Customer), "customer_phone": nil,
 		"customer_shipping": nil, "customer_tax_exempt": "none", "customer_tax_ids": none, "default_payment_method": nil, "default_source": nil,
 		"default_tax_rates": none, "description": nil, "discount": nil, "discounts": none, "due_date": nil, "effective_at": null(i.FinalizedAt),
 		"ending_balance": nil, "footer": nil, "from_invoice": nil, "hosted_invoice_url": nil, "invoice_pdf": nil,
@@ -157,7 +191,7 @@ func (w *World) renderInvoice(i *Invoice) Doc {
 			"finalized_at": null(i.FinalizedAt), "marked_uncollectible_at": nil, "paid_at": null(i.PaidAt), "voided_at": null(i.VoidedAt),
 		},
 		"subscription": i.Subscription, "subscription_details": Doc{"metadata": pairs(i.Metadata)},
-		"subtotal": i.Total, "subtotal_excluding_tax": i.Total, "tax": nil, "test_clock": nil, "total": i.Total,
+		"subtotal": i.Total, "subtotal_excluding_tax": i.Total, "tax": nil, "test_clock": w.clockOf(i.Customer), "total": i.Total,
 		"total_discount_amounts": none, "total_excluding_tax": i.Total, "total_tax_amounts": none, "transfer_data": nil, "webhooks_delivered_at": nil,
 	})
 	if i.Token != "" {
@@ -169,7 +203,7 @@ func (w *World) renderInvoice(i *Invoice) Doc {
 func (w *World) lineDocs(i *Invoice) []Doc {
 	var docs []Doc
 	for _, line := range i.Lines {
-		price := w.Prices[line.Price]
+		price := w.Prices.Get(line.Price)
 		doc := Doc{
 			"id": line.ID, "object": "line_item", "amount": line.Amount, "amount_excluding_tax": line.Amount, "currency": i.Currency,
 			"description": line.Description, "discount_amounts": none, "discountable": !line.Proration, "discounts": none, "invoice": i.ID,
@@ -193,7 +227,7 @@ func (w *World) Upcoming(m Moment, subscription, customer string) (Doc, error) {
 			subscription = live[0].ID
 		}
 	}
-	s := w.Subscriptions[subscription]
+	s := w.Subscriptions.Get(subscription)
 	if s == nil || s.ended() || s.CancelAtPeriodEnd {
 		r := NotFound("upcoming invoice", subscription)
 		r.Code, r.Message = "invoice_upcoming_none", "No upcoming invoices for customer: "+customer

@@ -18,7 +18,7 @@ func (w *World) renderIntent(p *Intent) Doc {
 	case canceled:
 		doc["cancellation_reason"] = "void_invoice"
 	case requiresAction:
-		if invoice := w.Invoices[p.Invoice]; invoice != nil {
+		if invoice := w.Invoices.Get(p.Invoice); invoice != nil {
 			doc["next_action"] = Doc{"type": "redirect_to_url", "redirect_to_url": Doc{"return_url": nil, "url": w.invoiceURL(invoice)}}
 		}
 	}
@@ -34,7 +34,13 @@ func (w *World) renderIntent(p *Intent) Doc {
 }
 
 func (w *World) renderCharge(c *Charge) Doc {
-	kind, details := w.Methods[c.Method].details()
+	method := w.Methods.Get(c.Method)
+	kind, details := method.details()
+	if method.Bank() {
+		for _, name := range []string{"financial_connections_account", "networks", "status_details"} {
+			delete(details, name) // of the method, and no part of a charge
+		}
+	}
 	return c.doc("charge").with(Doc{
 		"amount": c.Amount, "amount_captured": c.Amount, "amount_refunded": c.Refunded, "application": nil, "application_fee": nil,
 		"application_fee_amount": nil, "balance_transaction": nil, "billing_details": noAddress, "calculated_statement_descriptor": "SANDBOX",
@@ -42,14 +48,27 @@ func (w *World) renderCharge(c *Charge) Doc {
 		"failure_balance_transaction": nil, "failure_code": nil, "failure_message": nil, "fraud_details": Doc{}, "invoice": null(c.Invoice),
 		"metadata": pairs(c.Metadata), "on_behalf_of": nil, "outcome": nil, "paid": true, "payment_intent": c.Intent,
 		"payment_method": c.Method, "payment_method_details": Doc{"type": kind, kind: details}, "receipt_email": nil, "receipt_number": nil,
-		"receipt_url": nil, "refunded": c.Refunded == c.Amount, "review": nil, "shipping": nil, "source_transfer": nil,
+		"receipt_url": w.receiptURL(c), "refunded": c.Refunded == c.Amount, "review": nil, "shipping": nil, "source_transfer": nil,
 		"statement_descriptor": nil, "statement_descriptor_suffix": nil, "status": succeeded, "transfer_data": nil, "transfer_group": nil,
 	})
 }
 
+// receiptURL is the page that says what was paid: the invoice's, or the checkout's.
+func (w *World) receiptURL(c *Charge) any {
+	if invoice := w.Invoices.Get(c.Invoice); invoice != nil && invoice.Token != "" {
+		return w.invoiceURL(invoice)
+	}
+	if intent := w.Intents.Get(c.Intent); intent != nil {
+		if session := w.Sessions.Get(intent.Session); session != nil {
+			return w.sessionURL(session)
+		}
+	}
+	return nil
+}
+
 // chargeRefunds is the list that a charge shows when it is asked to.
 func (w *World) chargeRefunds(c *Charge) Doc {
-	refunds, more, err := List(w.Refunds, Page{Limit: 10}, func(r *Refund) bool { return r.Charge == c.ID })
+	refunds, more, err := List(w.Refunds, Page{Limit: 10}, Filter[Refund]{Parent: c.ID})
 	var docs []Doc
 	for _, refund := range refunds {
 		docs = append(docs, w.Render(refund))

@@ -47,16 +47,13 @@ func (w *World) CreateSchedule(m Moment, subscription string) (*Schedule, error)
 	case s.CancelAt != 0 || s.CancelAtPeriodEnd:
 		return nil, invalid("from_subscription", "You cannot migrate a subscription that is set to cancel.")
 	}
-	head, err := newHead(w, m, w.Schedules, "sub_sched_")
-	if err != nil {
-		return nil, err
-	}
+	head := w.newHead(m, "sub_sched_")
 	phase := Phase{Start: s.PeriodStart, End: s.PeriodEnd, Proration: "create_prorations"}
 	for _, item := range s.Items {
 		phase.Items = append(phase.Items, PhaseItem{Price: item.Price, Quantity: item.Quantity})
 	}
 	schedule := &Schedule{Head: head, Customer: s.Customer, Subscription: s.ID, Status: active, Phases: []Phase{phase}, EndBehavior: "release"}
-	w.Schedules[head.ID] = schedule
+	w.Schedules.Put(schedule)
 	s.Schedule = schedule.ID
 	w.emit(m, "subscription_schedule.created", schedule)
 	return schedule, nil
@@ -103,7 +100,9 @@ func (w *World) UpdateSchedule(m Moment, id string, p ScheduleChange) (*Schedule
 	if p.EndBehavior != "" {
 		schedule.EndBehavior = p.EndBehavior
 	}
-	schedule.Metadata = merge(schedule.Metadata, p.Metadata)
+	if err := merge(&schedule.Metadata, p.Metadata); err != nil {
+		return nil, err
+	}
 	w.emitChange(m, "subscription_schedule.updated", was, schedule)
 	return schedule, nil
 }
@@ -115,7 +114,7 @@ func (w *World) planPhases(m Moment, schedule *Schedule, want []NewPhase) ([]Pha
 	if len(want) > maxPhases {
 		return nil, invalid("phases", "A schedule can have at most %d phases.", maxPhases)
 	}
-	s := w.Subscriptions[schedule.Subscription]
+	s := w.Subscriptions.Get(schedule.Subscription)
 	current := schedule.phaseAt(m.Now)
 	var phases []Phase
 	for n, p := range want {
@@ -170,7 +169,7 @@ func (w *World) phaseItems(m Moment, param string, want []ItemChange) ([]PhaseIt
 func (w *World) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time {
 	n := int64(1)
 	set(&n, iterations)
-	interval := w.Prices[phase.Items[0].Price].Interval
+	interval := w.Prices.Get(phase.Items[0].Price).Interval
 	anchor := s.Anchor
 	if phase.Anchors || interval != w.interval(s.Items) {
 		anchor = phase.Start
@@ -191,7 +190,7 @@ func (w *World) ReleaseSchedule(m Moment, id string) (*Schedule, error) {
 	if schedule.Status != active {
 		return nil, invalid("", "You cannot release a subscription schedule that is currently in the `%s` status. It must be in `not_started` or `active` status.", schedule.Status)
 	}
-	s := w.Subscriptions[schedule.Subscription]
+	s := w.Subscriptions.Get(schedule.Subscription)
 	was := w.Render(s)
 	w.release(m, s, schedule)
 	w.emitChange(m, subscriptionUpdated, was, s)
@@ -218,7 +217,7 @@ func (c *Schedule) phaseAt(t Time) Phase {
 // turnSchedule brings the subscription into the phase that begins as its period
 // ends. It reports whether the subscription goes on.
 func (w *World) turnSchedule(m Moment, s *Subscription) bool {
-	schedule := w.Schedules[s.Schedule]
+	schedule := w.Schedules.Get(s.Schedule)
 	if schedule == nil {
 		return true
 	}

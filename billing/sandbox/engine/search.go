@@ -37,12 +37,12 @@ func (w *World) SearchCustomers(query string, limit int) (found []*Customer, mor
 		}
 		rest = rest[len(and):]
 	}
-	return List(w.Customers, Page{Limit: limit}, func(c *Customer) bool {
+	return List(w.Customers, Page{Limit: limit}, Filter[Customer]{Keep: func(c *Customer) bool {
 		for _, holds := range conditions {
 			if c.Deleted || !holds(c) {
 				return false
 			}
 		}
 		return true
-	})
+	}})
 }

@@ -2,7 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"slices"
+
+	"purser/billing/sandbox/persist"
 )
 
 // Session is a checkout at a hosted page.
@@ -94,14 +95,18 @@ func (w *World) CreateSession(m Moment, p NewSession) (*Session, error) {
 	if err := w.checkSession(m, p); err != nil {
 		return nil, err
 	}
-	head, err := namedHead(w, m, w.Sessions, m.token("cs_test_", sessionLength))
-	if err != nil {
-		return nil, err
-	}
+	head := w.numbered(m, m.token("cs_test_", sessionLength))
 	session := &Session{
 		Head: head, Mode: p.Mode, Status: open, Payment: unpaid, Customer: p.Customer, Email: p.Email,
-		Reference: p.Reference, Metadata: p.Metadata, Success: p.Success, Cancel: p.Cancel, Collects: p.Collects,
-		Expires: m.Now + longestSession, SubscriptionMetadata: p.SubscriptionMetadata, IntentMetadata: p.IntentMetadata,
+		Reference: p.Reference, Success: p.Success, Cancel: p.Cancel, Collects: p.Collects,
+		Expires: m.Now + longestSession,
+	}
+	for into, given := range map[*map[string]string]map[string]string{
+		&session.Metadata: p.Metadata, &session.SubscriptionMetadata: p.SubscriptionMetadata, &session.IntentMetadata: p.IntentMetadata,
+	} {
+		if err := merge(into, given); err != nil {
+			return nil, err
+		}
 	}
 	set(&session.Expires, p.Expires)
 	for n, want := range p.Lines {
@@ -112,7 +117,7 @@ func (w *World) CreateSession(m Moment, p NewSession) (*Session, error) {
 	if err := w.checkOrder(session); err != nil {
 		return nil, err
 	}
-	w.Sessions[session.ID] = session
+	w.Sessions.Put(session)
 	w.setTimer(session.Expires, sessionExpires, session)
 	return session, nil
 }
@@ -140,6 +145,9 @@ func (w *World) checkSession(m Moment, p NewSession) error {
 	}
 	if p.Expires != nil && (*p.Expires < m.Now+shortestSession || *p.Expires > m.Now+longestSession) {
 		return invalid("expires_at", "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation and at most 24 hours.")
+	}
+	if p.Email != "" {
+		return checkEmail("customer_email", p.Email)
 	}
 	if p.Customer == "" {
 		return nil
@@ -170,7 +178,7 @@ func (w *World) addLine(m Moment, session *Session, n int, want NewSessionLine) 
 	session.Currency = price.Currency
 	session.Total += price.Amount * quantity
 	session.Lines = append(session.Lines, SessionLine{
-		ID: m.token("li_", idLength), Price: price.ID, Quantity: quantity, Description: w.Products[price.Product].Name,
+		ID: m.token("li_", idLength), Price: price.ID, Quantity: quantity, Description: w.Products.Get(price.Product).Name,
 	})
 	return nil
 }
@@ -202,7 +210,7 @@ func (w *World) linePrice(m Moment, param string, want NewSessionLine) (*Price, 
 
 // checkOrder holds what must be true of the whole order.
 func (w *World) checkOrder(session *Session) error {
-	if customer := w.Customers[session.Customer]; session.Mode == modeSubscription {
+	if customer := w.Customers.Get(session.Customer); session.Mode == modeSubscription {
 		if customer != nil && customer.Currency != "" && customer.Currency != session.Currency {
 			return errMixed(customer.Currency)
 		}
@@ -251,21 +259,15 @@ func (w *World) expireSession(m Moment, session *Session) {
 	w.emit(m, "checkout.session.expired", session)
 }
 
-// SessionOf finds a checkout by what a caller may know of it: its id, its
-// reference, or a value of its metadata.
+// SessionOf finds a checkout by its id or by the caller's reference to it, the
+// newest first.
 func (w *World) SessionOf(reference string) (*Session, error) {
-	if session, known := w.Sessions[reference]; known {
+	if session := w.Sessions.Get(reference); session != nil {
 		return session, nil
 	}
-	sessions, _, err := List(w.Sessions, Page{Limit: 1}, func(s *Session) bool {
-		values := make([]string, 0, len(s.Metadata)+1)
-		for _, value := range s.Metadata {
-			values = append(values, value)
-		}
-		return slices.Contains(append(values, s.Reference), reference) && reference != ""
-	})
-	if err != nil || len(sessions) == 0 {
+	sessions := w.Sessions.By(persist.ByAlias, reference)
+	if len(sessions) == 0 {
 		return nil, NotFound("checkout", reference)
 	}
-	return sessions[0], nil
+	return sessions[len(sessions)-1], nil
 }

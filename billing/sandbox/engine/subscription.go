@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"maps"
 	"slices"
+
+	"purser/billing/sandbox/persist"
 )
 
 // Subscription is a recurring order.
@@ -126,7 +127,9 @@ func (w *World) CreateSubscription(m Moment, p NewSubscription) (*Subscription, 
 	case got == paid:
 		w.settle(m, invoice)
 	case got == refused && p.Behavior == "error_if_incomplete":
-		return nil, declined(w.Intents[invoice.Intent].Error)
+		return nil, declined(w.Intents.Get(invoice.Intent).Error)
+	case got == needsAction && p.Behavior == "error_if_incomplete":
+		return nil, errActionRequired()
 	case got != underway:
 		w.fail(m, invoice, got)
 	}
@@ -140,23 +143,24 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 	if err != nil {
 		return nil, nil, err
 	}
-	currency := w.Prices[items[0].Price].Currency
+	currency := w.Prices.Get(items[0].Price).Currency
 	if customer.Currency != "" && customer.Currency != currency {
 		return nil, nil, errMixed(customer.Currency)
 	}
-	head, err := newHead(w, m, w.Subscriptions, "sub_")
-	if err != nil {
+	head := w.newHead(m, "sub_")
+	var kept map[string]string
+	if err := merge(&kept, metadata); err != nil {
 		return nil, nil, err
 	}
 	customer.Currency = currency
 	s := &Subscription{
-		Head: head, Customer: customer.ID, Status: incomplete, Currency: currency, Items: items, Metadata: metadata,
+		Head: head, Customer: customer.ID, Status: incomplete, Currency: currency, Items: items, Metadata: kept,
 		Anchor: m.Now, PeriodStart: m.Now, PeriodEnd: w.interval(items).boundary(m.Now, 1),
 	}
 	if method != nil {
 		s.Method = method.ID
 	}
-	w.Subscriptions[s.ID] = s
+	w.Subscriptions.Put(s)
 	invoice, err := w.newInvoice(m, s, reasonCreate, w.linesFor(items, s.PeriodStart, s.PeriodEnd))
 	if err != nil {
 		return nil, nil, err
@@ -167,7 +171,7 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 		w.activate(m, s)
 		w.markPaid(m, invoice)
 		w.emit(m, "customer.subscription.created", s)
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 		return s, invoice, nil
 	}
 	w.setTimer(m.Now+firstPaymentTime, incompleteExpires, s)
@@ -188,8 +192,8 @@ func (w *World) incompleteExpires(m Moment, s *Subscription) {
 	if s.Status != incomplete || m.Now < s.Created+firstPaymentTime {
 		return
 	}
-	invoice := w.Invoices[s.LatestInvoice]
-	if intent := w.Intents[invoice.Intent]; intent.Status == processing {
+	invoice := w.Invoices.Get(s.LatestInvoice)
+	if intent := w.Intents.Get(invoice.Intent); intent.Status == processing {
 		return
 	}
 	was := w.Render(s)
@@ -200,16 +204,24 @@ func (w *World) incompleteExpires(m Moment, s *Subscription) {
 
 // methodOf is what the subscription is charged with, or nil.
 func (w *World) methodOf(s *Subscription) *Method {
-	if method := w.Methods[s.Method]; method != nil {
+	if method := w.Methods.Get(s.Method); method != nil {
 		return method
 	}
-	return w.Methods[w.Customers[s.Customer].Method]
+	return w.Methods.Get(w.Customers.Get(s.Customer).Method)
 }
 
 // subscriptionsOf lists those of a customer that are not over, oldest first.
 func (w *World) subscriptionsOf(customer string) []*Subscription {
-	all := slices.SortedFunc(maps.Values(w.Subscriptions), func(a, b *Subscription) int { return int(a.Nth - b.Nth) })
-	return slices.DeleteFunc(all, func(s *Subscription) bool { return s.Customer != customer || s.ended() })
+	return w.Subscriptions.By(persist.ByLiveOf, customer)
+}
+
+// errActionRequired is for a payment that only the customer could complete, where
+// nothing may be left incomplete.
+func errActionRequired() *Refusal {
+	return declined(Decline{
+		Code:    "subscription_payment_intent_requires_action",
+		Message: "Payment for this subscription requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with the subscription.",
+	})
 }
 
 func errMixed(currency string) *Refusal {

@@ -40,7 +40,7 @@ func (w *World) UpdateSubscription(m Moment, id string, p SubscriptionChange) (*
 	if err != nil {
 		return nil, err
 	}
-	if currency := w.Prices[items[0].Price].Currency; currency != s.Currency {
+	if currency := w.Prices.Get(items[0].Price).Currency; currency != s.Currency {
 		return nil, errMixed(s.Currency)
 	}
 	u := update{s: s, was: was, items: items, proration: p.Proration, behavior: p.Behavior, how: there}
@@ -109,7 +109,9 @@ func checkPendingParams(p SubscriptionChange) error {
 
 // setPlain changes what costs nothing.
 func (w *World) setPlain(m Moment, s *Subscription, p SubscriptionChange) error {
-	s.Metadata = merge(s.Metadata, p.Metadata)
+	if err := merge(&s.Metadata, p.Metadata); err != nil {
+		return err
+	}
 	set(&s.SavesMethod, p.SavesMethod)
 	if p.Method != nil {
 		method, err := w.attach(m, s.Customer, "default_payment_method", *p.Method)
@@ -160,7 +162,7 @@ func (w *World) carryOut(m Moment, u update) error {
 	}
 	// A newer update replaces the one before, which can then no longer be paid for.
 	if s.Pending != nil {
-		old := w.Invoices[s.Pending.Invoice]
+		old := w.Invoices.Get(s.Pending.Invoice)
 		s.Pending = nil
 		w.void(m, old)
 	}
@@ -179,12 +181,14 @@ func (w *World) carryOut(m Moment, u update) error {
 		w.apply(m, s, u.items, u.anchor)
 		w.emitChange(m, subscriptionUpdated, u.was, s)
 		w.markPaid(m, invoice)
-		w.emit(m, "invoice.paid", invoice)
+		w.emitPaid(m, invoice)
 	case u.behavior == "pending_if_incomplete":
 		w.suspend(m, u, invoice)
 		w.fail(m, invoice, got)
 	case got == refused && u.behavior == "error_if_incomplete":
-		return declined(w.Intents[invoice.Intent].Error)
+		return declined(w.Intents.Get(invoice.Intent).Error)
+	case got == needsAction && u.behavior == "error_if_incomplete":
+		return errActionRequired()
 	default:
 		s.Prorations = nil
 		w.apply(m, s, u.items, u.anchor)

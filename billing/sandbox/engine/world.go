@@ -1,49 +1,64 @@
 package engine
 
 import (
-	"fmt"
 	"math/rand/v2"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"purser/billing/sandbox/persist"
 )
 
 // version is that of the stored form. A newer one was written by a newer
 // program, which this one cannot replace without losing something.
-const version = 1
+const version = 2
 
-// World is all that one account holds.
+// documentVersion is that of an account as one document, which is how accounts were
+// stored before version 2 and how they are exported.
+const documentVersion = 1
+
+// World is all that one account holds. Tables are read as far as they are needed.
 type World struct {
-	Version int
-	Offset  int64 // milliseconds by which this world's clock is ahead of the real one
-	Made    int64 // how many objects were ever made; numbers them in that order
+	head
+	Products       *Table[Product]
+	Prices         *Table[Price]
+	Customers      *Table[Customer]
+	Methods        *Table[Method]
+	Sessions       *Table[Session]
+	Challenges     *Table[Challenge]
+	Subscriptions  *Table[Subscription]
+	Schedules      *Table[Schedule]
+	Invoices       *Table[Invoice]
+	Intents        *Table[Intent]
+	Charges        *Table[Charge]
+	Refunds        *Table[Refund]
+	Disputes       *Table[Dispute]
+	Portals        *Table[Portal]
+	Configurations *Table[Configuration]
+	TestClocks     *Table[TestClock]
+	Events         *Table[Event]
+	Answers        *Table[Answer]
+	Deliveries     *Table[Delivery]
+	timers         *Table[Timer]
 
-	Products       map[string]*Product
-	Prices         map[string]*Price
-	Customers      map[string]*Customer
-	Methods        map[string]*Method
-	Sessions       map[string]*Session
-	Challenges     map[string]*Challenge
-	Subscriptions  map[string]*Subscription
-	Schedules      map[string]*Schedule
-	Invoices       map[string]*Invoice
-	Intents        map[string]*Intent
-	Charges        map[string]*Charge
-	Refunds        map[string]*Refund
-	Disputes       map[string]*Dispute
-	Portals        map[string]*Portal
-	Configurations map[string]*Configuration
-	TestClocks     map[string]*TestClock
+	tables   map[string]table
+	source   persist.Source // nil for an account that is in memory as a whole
+	searched map[search]bool
+	window   timerWindow
+	swept    int64 // Made, when the account was opened
+	replace  bool  // what is stored is replaced as a whole
+	touched  bool  // deliveries were removed or postponed
+	place    Place
+}
 
-	Endpoints map[string]*Endpoint
-	Events    map[string]*Event
-	Queue     []*Delivery // what is still to be delivered, in the order to do it
-	Held      bool        // deliveries wait until they are let go
-
-	Timers  []Timer // sorted
-	Answers map[string]*Answer
-
-	place Place
+// head is what every request reads of an account.
+type head struct {
+	Version       int
+	Offset        int64 // milliseconds by which this world's clock is ahead of the real one
+	Made          int64 // how many objects were ever made; numbers them in that order
+	Held          bool  // deliveries wait until they are let go
+	Endpoints     map[string]*Endpoint
+	Queued        int    // how many deliveries are waiting
+	QueuedOutside int    // those to other programs among them
+	NextDelivery  int64  // the real time at which the first of them may be tried
+	Portal        string // the default configuration of portals
 }
 
 // Place is where a world is reached. It is not stored: a server that moves to
@@ -73,54 +88,6 @@ func (m Moment) at(t Time) Moment {
 	return Moment{Now: t, Random: m.Random}
 }
 
-// Open reads a stored world, or makes an empty one where nothing is stored.
-func Open(document []byte, place Place) (*World, error) {
-	w := &World{
-		Version:        version,
-		Products:       map[string]*Product{},
-		Prices:         map[string]*Price{},
-		Customers:      map[string]*Customer{},
-		Methods:        map[string]*Method{},
-		Sessions:       map[string]*Session{},
-		Challenges:     map[string]*Challenge{},
-		Subscriptions:  map[string]*Subscription{},
-		Schedules:      map[string]*Schedule{},
-		Invoices:       map[string]*Invoice{},
-		Intents:        map[string]*Intent{},
-		Charges:        map[string]*Charge{},
-		Refunds:        map[string]*Refund{},
-		Disputes:       map[string]*Dispute{},
-		Portals:        map[string]*Portal{},
-		Configurations: map[string]*Configuration{},
-		TestClocks:     map[string]*TestClock{},
-		Endpoints:      map[string]*Endpoint{},
-		Events:         map[string]*Event{},
-		Answers:        map[string]*Answer{},
-		place:          place,
-	}
-	if len(document) == 0 {
-		return w, nil
-	}
-	// Looking for names that appear twice costs half of the time, and this package
-	// has written none.
-	if err := json.Unmarshal(document, w, jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("sandbox: reading a stored world: %w", err)
-	}
-	if w.Version != version {
-		return nil, fmt.Errorf("sandbox: the stored world has version %d, this program knows %d", w.Version, version)
-	}
-	return w, nil
-}
-
-// Document is the world as it is stored.
-func (w *World) Document() ([]byte, error) {
-	document, err := json.Marshal(w, json.OmitZeroStructFields(true), json.Deterministic(true))
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: writing a world down: %w", err)
-	}
-	return document, nil
-}
-
 // Object is anything with an id that the API can show.
 type Object interface{ head() *Head }
 
@@ -134,24 +101,13 @@ type Head struct {
 
 func (h *Head) head() *Head { return h }
 
-// maxObjects bounds each kind. The world is one document, read and written
-// whole, so past this a sandbox would only get slower.
-const maxObjects = 10_000
-
-// newHead names a new object of the kind that the map holds.
-func newHead[T any](w *World, m Moment, kind map[string]T, prefix string) (Head, error) {
-	return namedHead(w, m, kind, m.token(prefix, idLength))
+// newHead names a new object.
+func (w *World) newHead(m Moment, prefix string) Head {
+	return w.numbered(m, m.token(prefix, idLength))
 }
 
-func namedHead[T any](w *World, m Moment, kind map[string]T, id string) (Head, error) {
-	if len(kind) >= maxObjects {
-		return Head{}, invalid("", "This sandbox is full: it holds %d objects of this kind, the most that it can.", maxObjects)
-	}
-	return w.head(m, id), nil
-}
-
-// head is for objects that come along with another, which was counted.
-func (w *World) head(m Moment, id string) Head {
+// numbered is the head of an object that is made now.
+func (w *World) numbered(m Moment, id string) Head {
 	w.Made++
 	return Head{ID: id, Nth: w.Made, Created: m.Now}
 }

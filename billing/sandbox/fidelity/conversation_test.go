@@ -3,6 +3,8 @@ package fidelity
 import (
 	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ func TestConversation(t *testing.T) {
 		"about the catalog": talkCatalog, "about customers": talkCustomers, "about checkouts": talkCheckouts,
 		"about subscriptions": talkSubscriptions, "about upgrades": talkUpgrades, "about schedules": talkSchedules,
 		"about renewals": talkRenewals, "about refunds": talkRefunds, "about disputes": talkDisputes,
-		"about the account": talkAccount, "about refusals": talkRefusals,
+		"about the account": talkAccount, "about payment methods": talkMethods, "about refusals": talkRefusals,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t)
@@ -287,11 +289,14 @@ func talkDisputes(s *shop) {
 
 func talkAccount(s *shop) {
 	ok(s.api.Accounts.Get())(s)
-	ok(s.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
-		URL: stripe.String("https://shop.test/webhooks"), EnabledEvents: stripe.StringSlice(listened), APIVersion: stripe.String(stripe.APIVersion),
+	program := httptest.NewServer(http.NotFoundHandler())
+	s.Cleanup(program.Close)
+	endpoint := ok(s.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+		URL: stripe.String(program.URL), EnabledEvents: stripe.StringSlice(listened), APIVersion: stripe.String(stripe.APIVersion),
 		Description: stripe.String("billing"),
 	}))(s)
 	each(s, s.api.WebhookEndpoints.List(&stripe.WebhookEndpointListParams{}))
+	ok(s.api.WebhookEndpoints.Del(endpoint.ID, nil))(s)
 	s.subscribe(s.price(2900), cardPays)
 	events := &stripe.EventListParams{
 		Types: stripe.StringSlice([]string{"invoice.paid", "checkout.session.completed"}), CreatedRange: &stripe.RangeQueryParams{GreaterThan: 1},
@@ -305,6 +310,23 @@ func talkAccount(s *shop) {
 	clock := ok(s.api.TestHelpersTestClocks.New(&stripe.TestHelpersTestClockParams{FrozenTime: stripe.Int64(time.Now().Unix()), Name: stripe.String("a clock")}))(s)
 	ok(s.api.TestHelpersTestClocks.Advance(clock.ID, &stripe.TestHelpersTestClockAdvanceParams{FrozenTime: stripe.Int64(time.Now().Add(day).Unix())}))(s)
 	ok(s.api.TestHelpersTestClocks.Get(clock.ID, nil))(s)
+	ok(s.api.Customers.New(&stripe.CustomerParams{TestClock: &clock.ID}))(s)
+}
+
+func talkMethods(s *shop) {
+	customer := ok(s.api.Customers.New(&stripe.CustomerParams{Email: stripe.String("ada@example.com")}))(s)
+	method := ok(s.api.PaymentMethods.New(&stripe.PaymentMethodParams{
+		Type: stripe.String("card"), Card: &stripe.PaymentMethodCardParams{Token: stripe.String("tok_visa")}, Metadata: map[string]string{"a": "b"},
+	}))(s)
+	ok(s.api.PaymentMethods.Attach(method.ID, &stripe.PaymentMethodAttachParams{Customer: &customer.ID}))(s)
+	each(s, s.api.PaymentMethods.List(&stripe.PaymentMethodListParams{Customer: &customer.ID, Type: stripe.String("card")}))
+	each(s, s.api.Customers.ListPaymentMethods(&stripe.CustomerListPaymentMethodsParams{Customer: &customer.ID}))
+	ok(s.api.PaymentMethods.Detach(method.ID, nil))(s)
+	s.subscribe(s.price(2900), cardPays)
+	each(s, s.api.Customers.List(&stripe.CustomerListParams{}))
+	each(s, s.api.Products.List(&stripe.ProductListParams{Active: stripe.Bool(true)}))
+	each(s, s.api.Charges.List(&stripe.ChargeListParams{}))
+	each(s, s.api.PaymentIntents.List(&stripe.PaymentIntentListParams{}))
 }
 
 // talkRefusals looks at the shape of each kind of error.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth is how many brackets a name may have. The API needs four.
@@ -256,16 +257,49 @@ func (f *Fields) Texts(name string) []string {
 	return texts
 }
 
-// Pairs is a map from names to values, or nil when it was not sent.
+// IsLeaf reports whether the field was sent as one value.
+func (f *Fields) IsLeaf(name string) bool {
+	n := f.children[name]
+	return n != nil && n.leaf
+}
+
+// Clear is the key of pairs that take all earlier ones away.
+const Clear = ""
+
+// Stripe's limits for metadata.
+const (
+	maxPairKey   = 40
+	maxPairValue = 500
+)
+
+// Pairs is a map from names to values, or nil when it was not sent. An empty value takes
+// its pair away, and an empty field all of them.
 func (f *Fields) Pairs(name string) map[string]string {
 	if !f.Has(name) {
 		return nil
 	}
 	group, pairs := f.Group(name), map[string]string{}
-	for key := range group.children {
+	if f.IsLeaf(name) {
+		pairs[Clear] = ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(group.children)) {
 		pairs[key] = group.Text(key)
+		switch length := utf8.RuneCountInString(pairs[key]); {
+		case key == "":
+			f.refuse(&Problem{"parameter_invalid_empty", name, "Metadata keys cannot be empty."})
+		case utf8.RuneCountInString(key) > maxPairKey:
+			f.refuse(&Problem{"parameter_invalid_string", name, fmt.Sprintf("Metadata keys can have up to %d characters, but you passed in a key that is %d characters. Invalid key: %s", maxPairKey, utf8.RuneCountInString(key), key)})
+		case length > maxPairValue:
+			f.refuse(&Problem{"parameter_invalid_string", name, fmt.Sprintf("Metadata values can have up to %d characters, but you passed in a value that is %d characters. Invalid value: %s", maxPairValue, length, pairs[key])})
+		}
 	}
 	return pairs
+}
+
+func (f *Fields) refuse(p *Problem) {
+	if f.form.problem == nil {
+		f.form.problem = p
+	}
 }
 
 // order sorts the keys of a list as numbers.

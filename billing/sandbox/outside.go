@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// outsideTime is how long another program may take to answer a webhook.
+const outsideTime = 5 * time.Second
+
+// outsideClient reaches programs on this machine and nothing else, whatever a name
+// resolves to. It follows no redirect.
+var outsideClient = &http.Client{
+	Timeout:       outsideTime,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
+			return errors.New("sandbox: webhooks go to this machine only")
+		}
+		return nil
+	}}).DialContext},
+}
+
+// outside delivers a webhook to another program on this machine.
+func (s *Server) outside(ctx context.Context, address string, header http.Header, body []byte) error {
+	if !s.local() || !isLoopback(address) {
+		return errors.New("the address is not on this machine")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header = header
+	request.Header.Set("User-Agent", "Purser-Sandbox/1.0")
+	answer, err := outsideClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxForm)) // its words do not matter
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("the endpoint answers %s", answer.Status)
+	}
+	return nil
+}
+
+// deliverable refuses an endpoint that no webhook would reach, and says why.
+func (s *Server) deliverable(address string) error {
+	switch {
+	case !s.local():
+		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address. Run Purser on your machine to receive them in a program of yours.")
+	case !isLoopback(address):
+		return badRequest("url", "The sandbox delivers webhooks to this machine only. Use an address such as http://localhost:4242/webhook (localhost, 127.0.0.1 or [::1]).")
+	}
+	return nil
+}
+
+// local reports whether the server is for this machine alone: then its loopback
+// addresses are the developer's own.
+func (s *Server) local() bool { return isLoopback(s.options.BaseURL) }
+
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	host := u.Hostname()
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

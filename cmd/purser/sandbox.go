@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+
+	"purser/billing/sandbox"
+	"purser/ids"
+	"purser/store"
+	"purser/views/page"
+)
+
+// sandboxKeys names the part of the secret that the sandbox's keys are made from.
+const sandboxKeys = "sandbox keys"
+
+// listenSandbox opens the address of the sandbox's Stripe API, or nothing.
+func listenSandbox(c config) (net.Listener, error) {
+	if c.sandboxAddr == "" || c.sandboxOff {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", c.sandboxAddr)
+	if err != nil {
+		return nil, listenError("PURSER_SANDBOX_ADDR", c.sandboxAddr, err)
+	}
+	return listener, nil
+}
+
+// serveStripe serves the sandbox's Stripe API at the root of an address of its own.
+func (p *payments) serveStripe(listener *connections, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return serveUntilDone(ctx, listener, detached(p.sandbox.StripeHandler()), drain{}, log)
+	}
+}
+
+// sandboxURL is the address that Stripe's clients are given. An address that listens on
+// every network is shown with the host that people use for the server.
+func sandboxURL(c config) string {
+	if c.sandboxAddr == "" {
+		return c.baseURL + sandbox.StripePath
+	}
+	host, port, err := net.SplitHostPort(c.sandboxAddr)
+	if err != nil {
+		return "http://" + c.sandboxAddr
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if base, err := url.Parse(c.baseURL); err == nil && base.Hostname() != "" {
+			host = base.Hostname()
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// sandboxAPI is how a program reaches an application's account in the sandbox.
+func (p *payments) sandboxAPI(app ids.ID) page.SandboxAPI {
+	return page.SandboxAPI{URL: p.apiURL, Key: p.sandbox.Key(app), Version: sandbox.APIVersion}
+}
+
+// printSandboxKey shows what a Stripe client needs. The key follows from the
+// installation's secret, so it can be shown again at any time.
+func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
+	c, err := readConfig(environ)
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("sandbox key", flag.ContinueOnError)
+	name := flags.String("app", "", "id of the application, app_…")
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := c.parse(flags, args); err != nil {
+		return err
+	}
+	app, err := ids.Parse(ids.Application, *name)
+	if err != nil {
+		return errors.New("sandbox key needs --app with the id of an application, app_…, as its settings page shows it")
+	}
+	if c.sandboxOff {
+		return errors.New("the payments sandbox is turned off (PURSER_SANDBOX)")
+	}
+	secret, err := loadSecret(c)
+	if err != nil {
+		return err
+	}
+	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	admitted, err := (&payments{store: db.Store}).admits(ctx, app)
+	if err != nil {
+		return err
+	}
+	if !admitted {
+		return fmt.Errorf("%s is not a test application that uses the sandbox", *name)
+	}
+	if c.baseURL == "" {
+		c.baseURL = "http://" + c.addr
+	}
+	return printSandbox(stdout, page.SandboxAPI{URL: sandboxURL(c), Key: sandbox.KeyOf(secret.derive(sandboxKeys), app), Version: sandbox.APIVersion}, *asJSON)
+}
+
+func printSandbox(out io.Writer, api page.SandboxAPI, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(map[string]string{"url": api.URL, "key": api.Key, "version": api.Version})
+	}
+	_, err := fmt.Fprintf(out, "API address  %s\nSecret key   %s\nAPI version  %s\n", api.URL, api.Key, api.Version)
+	return err
+}
+
+var _ sandbox.Documents = store.Worlds{}
