@@ -59,7 +59,7 @@ type buyer struct {
 // else by going on with what was begun, else by beginning it.
 func (c *Cashier) perform(ctx context.Context, scope tenancy.Scope, r request) (rec store.OpRecord, err error) {
 	// The caller may go away; what was begun is carried through all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.talk)
+	ctx, cancel := context.WithTimeout(withClock(context.WithoutCancel(ctx)), c.limits.talk)
 	defer cancel()
 	err = c.withLease(ctx, scope, ofIdentity(r.identity), func(ctx context.Context, fence store.Fence) error {
 		var fresh bool
