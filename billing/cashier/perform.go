@@ -17,6 +17,7 @@ const (
 	paramSubscription = "subscription" // the provider's
 	paramPrice        = "price"        // the provider's, of the target
 	paramPlan         = "plan"         // its key
+	paramStays        = "stays"        // whether the target is what the subscription has, at a price that may be off sale
 	paramFree         = "free"         // whether the target costs nothing
 	paramFlag         = "flag"         // whether to end with the period
 	paramVoid         = "void"         // whether an upgrade that waits goes too

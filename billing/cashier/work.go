@@ -71,7 +71,7 @@ func refused(err error) bool {
 		return false
 	}
 	switch problem.Kind {
-	case stripe.Refused, stripe.Declined, stripe.NoPaymentMethod, stripe.KeyMisused:
+	case stripe.Refused, stripe.Declined, stripe.NoPaymentMethod, stripe.CannotWait, stripe.KeyMisused:
 		return true
 	default:
 		return false
