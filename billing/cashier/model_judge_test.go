@@ -152,6 +152,10 @@ func (h *modelHistory) isSecond(w *modelProvider, c *modelCustomer, p *modelPaid
 	if p.page != nil && p.page.replaces {
 		return false
 	}
+	// One that costs nothing takes no place either.
+	if p.amount == 0 && c.free != nil && c.free.anchor <= p.at*1000+999 && !c.free.over(p.at*1000) {
+		return true
+	}
 	for _, e := range earlier {
 		other := w.Subscriptions[e.subscription]
 		if e.subscription == "" || e.subscription == p.subscription || e.amount == 0 || e.extra {
@@ -241,7 +245,7 @@ func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []mo
 	for _, p := range paid {
 		if p.extra {
 			extra[p.subscription] = true
-		} else if p.reason == providerCreate && free != nil && p.at*1000+999 >= free.anchor {
+		} else if p.reason == providerCreate && p.amount > 0 && free != nil && p.at*1000+999 >= free.anchor {
 			free = nil // replaced
 		}
 	}
