@@ -134,6 +134,10 @@ var modelThemes = []modelTheme{
 		cards: []string{cardPays, cardPays, cardAsksOnce, cardDeclined, bankSucceeds}, waits: []int{waitFor}, first: []string{"open", "open", "buy", "change"},
 	},
 	{
+		name: "a free plan beside a page", do: []string{"change", "pay", "pay", "wait"}, plans: []string{"free"}, cards: []string{cardPays}, waits: []int{waitFor},
+		first: []string{"open"}, alone: true,
+	},
+	{
 		name: "upgrades that wait", do: []string{"change", "change", "change", "pay", "pay", "wait", "cancel", "undo", "card"}, plans: []string{"lite", "basic", "pro", "annual"},
 		cards: []string{cardAsksAlways, cardFailsLater, cardPays}, waits: []int{waitFor, waitToExpiry, waitToExpiry, waitIntoDraft}, first: []string{"buy"},
 	},
