@@ -2,6 +2,7 @@ package billing
 
 import (
 	"bytes"
+	"time"
 
 	"purser/ids"
 )
@@ -52,11 +53,17 @@ const (
 	ChangeDropped   ChangeState = "dropped"
 )
 
+// debitTime is how long a bank debit may take: the slowest scheme has 14 days.
+const debitTime = int64(14 * 24 * time.Hour / time.Millisecond)
+
 // After gives the change of a hosted checkout once the provider has said where
 // its session stands. Whether it was paid is told by the subscription that the
-// session made.
+// session made: until then a complete one waits for its debit.
 func (c Change) After(said ProviderSession) Change {
 	c.SessionID, c.ExpiresAt, c.PaymentURL = said.ID, said.ExpiresAt, said.URL
+	if said.Status == SessionComplete && !said.Paid {
+		c.ExpiresAt, c.PaymentURL = said.ExpiresAt+debitTime, ""
+	}
 	switch {
 	case c.State == ChangeApplied:
 	case said.Status == SessionExpired:

@@ -51,7 +51,12 @@ type Movement struct {
 	CreditKey string
 	Kind      metering.EntryKind // refund or dispute
 	Delta     metering.Delta
+	Aim       metering.Amount // how much of the credit is taken back afterwards
 }
+
+// From gives the change that reaches the aim when this much is taken back so far. It
+// differs from Delta when a movement before this one could not be booked in full.
+func (m Movement) From(taken metering.Amount) metering.Delta { return difference(taken, m.Aim) }
 
 // Reverse takes back of each credit what the reversed money had bought, or gives
 // it again when less is reversed than before. The aim is absolute,
@@ -60,7 +65,8 @@ type Movement struct {
 //
 // and the movements are the difference to what was taken already, so any order
 // and number of reports ends in the same place. Nothing paid is nothing to take.
-// Where refunds and disputes changed together, each has a movement of its own.
+// Where refunds and disputes changed together, each has a movement of its own, and
+// what is given again comes first: it makes room for what is taken.
 func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
 	next := p
 	next.RefundedCents, next.DisputedCents = r.RefundedCents, r.DisputedCents
@@ -72,7 +78,7 @@ func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
 		for _, step := range steps {
 			aim := p.shareOf(credited.Amount, step.total)
 			if aim != taken {
-				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, aim)})
+				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, aim), aim})
 			}
 			taken = aim
 		}
@@ -94,6 +100,11 @@ type reversalStep struct {
 func (p Payment) reversalSteps(r Reversal) []reversalStep {
 	refunds, disputes := r.RefundedCents != p.RefundedCents, r.DisputedCents != p.DisputedCents
 	switch {
+	case refunds && r.DisputedCents < p.DisputedCents:
+		return []reversalStep{
+			{metering.EntryDispute, Reversal{p.RefundedCents, r.DisputedCents}},
+			{metering.EntryRefund, r},
+		}
 	case refunds && disputes:
 		return []reversalStep{
 			{metering.EntryRefund, Reversal{r.RefundedCents, p.DisputedCents}},

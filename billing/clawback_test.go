@@ -102,15 +102,29 @@ func TestClawback(t *testing.T) {
 		p := Payment{AmountCents: 300, Credits: []Grant{tokens(900)}}
 		next, movements := p.Reverse(Reversal{RefundedCents: 100, DisputedCents: 100})
 		want := []Movement{
-			{named("tokens"), "tokens", metering.EntryRefund, metering.Delta{Amount: 300, Out: true}},
-			{named("tokens"), "tokens", metering.EntryDispute, metering.Delta{Amount: 300, Out: true}},
+			{named("tokens"), "tokens", metering.EntryRefund, metering.Delta{Amount: 300, Out: true}, 300},
+			{named("tokens"), "tokens", metering.EntryDispute, metering.Delta{Amount: 300, Out: true}, 600},
 		}
 		if !slices.Equal(movements, want) {
 			t.Errorf("got %+v", movements)
 		}
 		next.RefundedCents = 0 // the refund was heard of alone before
-		if _, movements := next.Reverse(Reversal{RefundedCents: 300}); movements[0].Kind != metering.EntryRefund {
+		if _, movements := next.Reverse(Reversal{RefundedCents: 300}); movements[len(movements)-1].Kind != metering.EntryRefund {
 			t.Errorf("got %+v", movements)
+		}
+	})
+	t.Run("what a won dispute gives again comes before what a refund takes", func(t *testing.T) {
+		p := Payment{AmountCents: 300, DisputedCents: 100, Credits: []Grant{tokens(900)}, TakenBack: []Grant{tokens(300)}}
+		_, movements := p.Reverse(Reversal{RefundedCents: 200})
+		want := []Movement{
+			{named("tokens"), "tokens", metering.EntryDispute, metering.Delta{Amount: 300}, 0},
+			{named("tokens"), "tokens", metering.EntryRefund, metering.Delta{Amount: 600, Out: true}, 600},
+		}
+		if !slices.Equal(movements, want) {
+			t.Errorf("got %+v", movements)
+		}
+		if got := movements[1].From(100); got != (metering.Delta{Amount: 500, Out: true}) {
+			t.Errorf("with 100 still taken, the refund takes %+v", got)
 		}
 	})
 	t.Run("is exact at the largest numbers", func(t *testing.T) {

@@ -15,11 +15,17 @@ type ChangeOrder struct {
 	Target           Terms
 	ReleaseScheduled bool
 	VoidPending      bool
+	// Stays marks an upgrade to the terms that the subscription has: another plan is
+	// billed already, and is replaced. Their price may be off sale.
+	Stays bool
 }
 
 // DecideChange says what it means that the identity wants to be on the plan,
 // whose subscription is nil when it has none. Who wants to stay calls off what was
 // asked before, also what the provider has not heard of: it may be on its way.
+//
+// A downgrade that is billed cannot be called off. To stay then is to pay for the
+// plan again, which replaces the bill; to ask for the downgrade again changes nothing.
 func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOrder, error) {
 	if current == nil || current.Ended() {
 		return decideStart(target)
@@ -33,6 +39,10 @@ func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOr
 		VoidPending:      current.Pending != nil,
 	}
 	if target.ID == current.Terms.PlanID {
+		if current.turning() {
+			order.Kind, order.Target, order.Stays = Upgrade, current.Terms, true
+			return order, nil
+		}
 		open := slices.ContainsFunc(asked, func(c Change) bool { return c.wouldChange(*current) })
 		if !order.ReleaseScheduled && !order.VoidPending && !open {
 			return ChangeOrder{}, fault.New(fault.AlreadyOnPlan)
@@ -46,6 +56,10 @@ func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOr
 	}
 	if target.Currency != current.Terms.Currency {
 		return ChangeOrder{}, fault.New(fault.CurrencyMismatch)
+	}
+	if current.turning() && target.ID == current.Scheduled.Target.PlanID {
+		order.Kind, order.Target = Keep, current.Terms
+		return order, salable(target)
 	}
 	// From one free plan to another the provider has no part in it.
 	if stays := current.Local() && target.Free(); !stays {

@@ -70,6 +70,7 @@ const (
 	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
 	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
 	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
+	BalanceSpent      AlertKind = "balance_spent"      // the customer's balance at the provider paid for a renewal that an upgrade had replaced
 	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
 	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
 )

@@ -4,24 +4,39 @@ import "cmp"
 
 // scheduled finds the downgrade that waits for the renewal: the next phase of the
 // provider's schedule, or, once the phase has begun, the price that is billed and
-// not yet paid.
+// not yet paid. That one takes effect when it is charged, which is after the end of
+// the period before.
 func (p *projector) scheduled() {
 	s := &p.Subscription
 	p.queued, s.Scheduled = none, nil
 	if !s.Live() {
 		return
 	}
-	priceID, at := p.said.PriceID, s.Period.End
-	if p.said.Next != nil {
+	priceID, at, billed := p.said.PriceID, s.Period.End, p.said.Next == nil
+	if !billed {
 		priceID, at = p.said.Next.PriceID, p.said.Next.At
 	}
 	if priceID == "" || priceID == s.Terms.PriceID {
 		return
 	}
 	p.queued = p.asked(Downgrade, priceID, "", at)
-	if terms, known := p.wanted(p.queued, priceID); known {
-		s.Scheduled = &ScheduledChange{Target: terms, EffectiveAt: at}
+	if billed {
+		at = max(at, chargedAt(p.said.Invoices, priceID))
 	}
+	if terms, known := p.wanted(p.queued, priceID); known {
+		s.Scheduled = &ScheduledChange{Target: terms, EffectiveAt: at, Billed: billed}
+	}
+}
+
+// chargedAt is when the draft of a renewal at the price is charged; zero for none.
+func chargedAt(invoices []ProviderInvoice, priceID string) (at int64) {
+	for _, invoice := range invoices {
+		line, found := invoice.periodLine()
+		if found && invoice.Status == InvoiceDraft && invoice.Reason == ReasonCycle && line.PriceID == priceID {
+			at = max(at, invoice.FinalizesAt)
+		}
+	}
+	return at
 }
 
 // pending finds the upgrade that waits for its payment: at the provider, or on

@@ -22,7 +22,7 @@ func (p *projector) settle() {
 	upgrades := p.paidUpgrades(sales)
 	p.voidReplaced(upgrades)
 	for _, sale := range sales {
-		if replacedBy(upgrades, sale.invoice) {
+		if replacedBy(upgrades, sale.invoice) || p.collectedLate(sale.invoice) {
 			p.refundReplaced(sale)
 			continue
 		}

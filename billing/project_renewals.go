@@ -17,7 +17,9 @@ func (p *projector) paidUpgrades(sales []purchase) (upgrades []purchase) {
 }
 
 // replacedBy reports whether an upgrade was paid in the period of a renewal before
-// the renewal was. A renewal that was paid first has been had.
+// the renewal was. A renewal that was paid first has been had. The provider counts in
+// seconds: of two that were paid in the same one the renewal is the replaced one, since
+// an upgrade is not requested before what was paid until then is known.
 func replacedBy(upgrades []purchase, renewal ProviderInvoice) bool {
 	line, found := renewal.periodLine()
 	if !found || renewal.Reason != ReasonCycle {
@@ -32,10 +34,22 @@ func replacedBy(upgrades []purchase, renewal ProviderInvoice) bool {
 		case InvoiceDraft, InvoiceOpen:
 			return renewal.AmountDue > 0
 		case InvoicePaid:
-			return renewal.AmountPaid > 0 && upgrade.invoice.PaidAt != 0 && renewal.PaidAt > upgrade.invoice.PaidAt
+			paid := renewal.AmountPaid + renewal.FromBalance
+			return paid > 0 && upgrade.invoice.PaidAt != 0 && renewal.PaidAt >= upgrade.invoice.PaidAt
 		}
 	}
 	return false
+}
+
+// collectedLate reports whether a renewal was collected after the subscription had
+// ended, such as by a debit that was under way when another took its place. Nothing was
+// delivered for it.
+func (p *projector) collectedLate(renewal ProviderInvoice) bool {
+	ended := p.known.Subscription.EndedAt
+	if ended == 0 && p.said.Status.Terminal() {
+		ended = p.said.EndedAt
+	}
+	return ended != 0 && renewal.Reason == ReasonCycle && renewal.AmountPaid > 0 && renewal.PaidAt > ended
 }
 
 // voidReplaced asks for the renewals to be voided that an upgrade has replaced.
@@ -48,7 +62,9 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 }
 
 // refundReplaced is for a renewal that was collected although an upgrade had
-// replaced it: it brings nothing and is paid back.
+// replaced it: it brings nothing and is paid back. What the customer's balance at the
+// provider has paid is left to a person: an invoice that the balance covers can be
+// neither voided before it is finalised, which pays it, nor refunded afterwards.
 func (p *projector) refundReplaced(sale purchase) {
 	source := Source{Invoice, sale.invoice.ID}
 	if remembered(p.known.Payments, source) {
@@ -59,7 +75,10 @@ func (p *projector) refundReplaced(sale purchase) {
 		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
 		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
 	})
-	if !p.Subscription.Extra { // whose payments all go back
+	if sale.invoice.FromBalance > 0 {
+		p.alert(BalanceSpent, sale.invoice.ID)
+	}
+	if sale.invoice.AmountPaid > 0 && !p.Subscription.Extra { // whose payments all go back
 		p.act(RefundInvoice, sale.invoice.ID)
 	}
 }

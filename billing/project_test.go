@@ -153,10 +153,20 @@ func TestProjectShowsWhatWaits(t *testing.T) {
 			"overdue": {bought(pro), downgrade(basic), (*shop).turn, charge(false)},
 		} {
 			s, b, _ := story(steps...)
-			want := &ScheduledChange{Target: basic.Terms(), EffectiveAt: s.sub.Invoices[0].Lines[0].Period.End}
+			want := &ScheduledChange{Target: basic.Terms(), EffectiveAt: s.sub.Invoices[0].Lines[0].Period.End, Billed: claim != "queued"}
 			if !reflect.DeepEqual(b.Subscription.Scheduled, want) || b.Changes[1].State != ChangePending {
 				t.Errorf("%s: %+v, %+v", claim, b.Subscription.Scheduled, b.Changes[1])
 			}
+		}
+	})
+	t.Run("a billed downgrade as of its charge", func(t *testing.T) {
+		_, b, _ := story(bought(pro), downgrade(basic), func(s *shop) {
+			s.turn()
+			s.last().FinalizesAt = s.now + hour
+			s.report()
+		})
+		if got := b.Subscription.Scheduled; got == nil || got.EffectiveAt != b.Subscription.Period.End+hour {
+			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("a downgrade that is asked for while the renewal is billed, until the renewal after it", func(t *testing.T) {

@@ -62,11 +62,15 @@ type ProviderInvoice struct {
 	PaidAt     int64
 	AmountDue  int64 // after the customer's balance
 	AmountPaid int64
-	Currency   string
-	IntentID   string
-	ChargeID   string
-	PaymentURL string
-	Lines      []ProviderLine
+	// FromBalance is how much of it the customer's balance at the provider has paid.
+	FromBalance int64
+	// FinalizesAt is when a draft is finalised and charged; zero for any other invoice.
+	FinalizesAt int64
+	Currency    string
+	IntentID    string
+	ChargeID    string
+	PaymentURL  string
+	Lines       []ProviderLine
 }
 
 // InvoiceStatus is how far an invoice has come.

@@ -41,6 +41,10 @@ type Subscription struct {
 type ScheduledChange struct {
 	Target      Terms
 	EffectiveAt int64
+	// Billed says that the renewal on the target's terms is billed and waits to be
+	// charged. The provider does not take such a bill back to the terms of before: only
+	// a payment for another plan replaces it.
+	Billed bool
 }
 
 // PendingChange is an upgrade that waits for its payment. The terms of before
@@ -72,6 +76,9 @@ func (s Subscription) Local() bool { return s.ProviderID == "" }
 func (s Subscription) PaymentHold() bool {
 	return s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid
 }
+
+// turning reports whether a downgrade is billed, and only its charge is outstanding.
+func (s Subscription) turning() bool { return s.Scheduled != nil && s.Scheduled.Billed }
 
 // Live reports whether the identity has a plan by it, in force or resting.
 func (s Subscription) Live() bool { return s.Status.Live() }

@@ -87,6 +87,13 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 	if err := tx.keepProjection(ctx, w, p, bought, h.Now); err != nil {
 		return p, err
 	}
+	for _, c := range p.Changes { // a purchase that came to nothing replaces nothing
+		if c.State == billing.ChangeDropped {
+			if err := tx.showAwaiting(ctx, w, c.Replaces, h.Now); err != nil {
+				return p, err
+			}
+		}
+	}
 	if h.Watch != nil {
 		if at := h.Watch(p.Subscription); at != 0 {
 			if err := tx.enqueue(ctx, Work{Kind: WorkSubscription, Object: h.Said.ID, Connection: h.Connection, DueAt: at}); err != nil {

@@ -56,7 +56,10 @@ var (
 		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state, created_at,
 			connection_id)
 		VALUES ($1, $2, $3, $4, 'action', $5, $6, $7, $8, 1, 'running', $9, $10)
-		ON CONFLICT (app_id, kind, idempotency_key) DO NOTHING`)
+		ON CONFLICT (app_id, kind, idempotency_key) DO UPDATE
+		SET state = 'running', attempt = provider_ops.attempt + 1, attempted_at = NULL, created_at = excluded.created_at
+		WHERE provider_ops.state = 'done' AND provider_ops.parameters ->> 'action' = '`+string(billing.VoidRenewal)+`'
+		RETURNING id`)
 
 	selectOp = declare("select op", `
 		SELECT`+opColumns+fromOps+`
@@ -251,7 +254,8 @@ func (tx appTx) keepFree(ctx context.Context, s *billing.Subscription) error {
 }
 
 // ask makes conversations of what a projection wants of the account. What was
-// asked for before is not asked for again.
+// asked for before is not asked for again, but for a void that ended with the renewal
+// still open: a debit was under way, and may have failed since.
 func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []billing.Action, now int64) error {
 	for _, action := range actions {
 		step := billing.StepEnd
@@ -265,13 +269,12 @@ func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []
 		if err != nil {
 			return err
 		}
-		id := ids.New()
-		made, err := tx.execAny(ctx, insertAction, id, tx.scope.OrgID, walletID, string(action.Kind)+":"+action.ObjectID,
-			make([]byte, len(billing.Fingerprint{})), parameters, step, now, orNull(connection))
+		id, err := optionalRow(find(ctx, tx, insertAction, pgx.RowTo[ids.ID], ErrUnknown, ids.New(), tx.scope.OrgID, walletID,
+			string(action.Kind)+":"+action.ObjectID, make([]byte, len(billing.Fingerprint{})), parameters, step, now, orNull(connection)))
 		if err != nil {
 			return err
 		}
-		if made == 0 {
+		if id == nil {
 			continue
 		}
 		if err := tx.enqueue(ctx, Work{Kind: WorkOp, Object: id.String(), DueAt: now}); err != nil {

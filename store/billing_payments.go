@@ -236,7 +236,8 @@ func (tx appTx) reverse(ctx context.Context, w *wallet, p billing.Payment, r bil
 
 // takeBack posts the movements of one credit of a payment, and keeps how much of it
 // is taken back since. What would pass 19 digits is left out with an alert: it stays
-// open, and the next report about the charge tries it again.
+// open, and the next report about the charge tries it again. Each movement starts
+// from what was booked, not from what the one before was to reach.
 func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
 	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
 	taken := p.TakenBackOf(credit.ID)
@@ -248,8 +249,9 @@ func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, cred
 		if err != nil {
 			return err
 		}
-		after, moved, alert := bounded(before, m.Delta)
-		if moved < m.Delta.Amount {
+		delta := m.From(taken)
+		after, moved, alert := bounded(before, delta)
+		if moved < delta.Amount {
 			if err := tx.raise(ctx, w.ID, []billing.Alert{{Kind: alert, ObjectID: p.Source.ID}}, now); err != nil {
 				return err
 			}
@@ -258,12 +260,12 @@ func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, cred
 			continue
 		}
 		if _, err := tx.post(ctx, w, posting{
-			id: ids.New(), kind: m.Kind, credit: credit, delta: metering.Delta{Amount: moved, Out: m.Delta.Out}, source: p.Source, now: now,
+			id: ids.New(), kind: m.Kind, credit: credit, delta: metering.Delta{Amount: moved, Out: delta.Out}, source: p.Source, now: now,
 			change: func(metering.Balance) (metering.Balance, error) { return after, nil },
 		}); err != nil {
 			return err
 		}
-		if m.Delta.Out {
+		if delta.Out {
 			taken += moved
 		} else {
 			taken -= moved

@@ -94,6 +94,7 @@ func thawTerms(text []byte) (billing.Terms, error) {
 type waitingChange struct {
 	Terms       json.RawMessage `json:"terms"`
 	EffectiveAt int64           `json:"effectiveAt,omitempty"`
+	Billed      bool            `json:"billed,omitempty"`
 	ExpiresAt   int64           `json:"expiresAt,omitempty"`
 	PaymentURL  string          `json:"paymentUrl,omitempty"`
 }
@@ -106,7 +107,7 @@ func encodeScheduled(c *billing.ScheduledChange) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(waitingChange{Terms: terms, EffectiveAt: c.EffectiveAt})
+	return json.Marshal(waitingChange{Terms: terms, EffectiveAt: c.EffectiveAt, Billed: c.Billed})
 }
 
 func encodePending(c *billing.PendingChange) ([]byte, error) {
@@ -125,7 +126,7 @@ func decodeScheduled(text []byte) (*billing.ScheduledChange, error) {
 	if err != nil || text == nil {
 		return nil, err
 	}
-	return &billing.ScheduledChange{Target: terms, EffectiveAt: waiting.EffectiveAt}, nil
+	return &billing.ScheduledChange{Target: terms, EffectiveAt: waiting.EffectiveAt, Billed: waiting.Billed}, nil
 }
 
 func decodePending(text []byte) (*billing.PendingChange, error) {

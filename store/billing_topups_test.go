@@ -157,6 +157,22 @@ func TestRefundsAndDisputes(t *testing.T) {
 		}
 	})
 
+	t.Run("in one report take back what they are to, as far as a debt goes", func(t *testing.T) {
+		s := newStorefront(t, db)
+		_, said := s.buy(t, "ann")
+		hear(t, s, said, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 1000, Status: "needs_response", Movements: 1}}})
+		// What was spent, and owed for other payments, before the next report.
+		_, err := connect(t, storetest.URL(t)).Exec(t.Context(),
+			`UPDATE balances SET amount_nanocredits = 0, debt_nanocredits = 9999999999999999999 WHERE app_id = $1`, s.application.ID)
+		noError(t, err)
+		both := refund(2000)
+		both.Disputes = []billing.ProviderDispute{{AmountCents: 1000, Status: "won", Movements: 2}}
+		hear(t, s, said, both)
+		if held, owed := s.balance(t, "ann", s.credit); held != 0 || owed != metering.MaxAmount {
+			t.Errorf("%d held, %d owed", held, owed)
+		}
+	})
+
 	t.Run("of what is spent become debt, which is paid first", func(t *testing.T) {
 		s := newStorefront(t, db)
 		_, said := s.buy(t, "ann")

@@ -34,6 +34,10 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 		"A debt that cannot grow further",
 		"Money of this payment went back, and the credits that it had bought are spent. The debt would pass 19 digits, so it was booked up to that limit and the rest was left out. Settle the rest with the customer.",
 	},
+	billing.BalanceSpent: {
+		"A balance that paid for a replaced renewal",
+		"The customer upgraded while this renewal was due, and their balance at the provider paid for it all the same. Nothing was granted for it. Credit the amount to the customer's balance there.",
+	},
 	billing.KeyRefused: {
 		"An account does not take its key",
 		"The provider refuses the key, whose last characters are shown, that is stored for this account. What happens there, such as refunds, is not heard of; Purser tries again every few hours. Connect the account with a key that works: everything is then made up for.",

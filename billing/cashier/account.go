@@ -118,8 +118,10 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 	if err != nil {
 		return nil, err
 	}
-	if err := c.options.Store.App(scope).Enqueue(ctx, rounds(connection.ID, now)...); err != nil {
-		return nil, err
+	if !c.withoutRounds {
+		if err := c.options.Store.App(scope).Enqueue(ctx, rounds(connection.ID, now)...); err != nil {
+			return nil, err
+		}
 	}
 	made := stripe.New(access)
 	c.clients.Add(name, made)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -72,6 +73,8 @@ type Cashier struct {
 	locks   locks
 	awake   *wakes
 	renew   time.Duration // between two renewals of a lease; zero for renewTime, negative for none
+	// withoutRounds leaves periodic jobs to the test that enqueues them.
+	withoutRounds bool
 }
 
 // limits are those that a test has to reach: the usual ones take long.
@@ -99,13 +102,35 @@ func New(options Options) (*Cashier, error) {
 	return &Cashier{options: options, limits: limits{talk: talkTime, patience: patience, lease: leaseTime, tidy: tidyTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
 }
 
-// Now is the application's time: the real one, or where its sandbox has got to.
+// Now is the application's time: the real one, or where its sandbox has got to. One
+// request or job reads once how far its clock is ahead.
 func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return 0, err
 	}
+	kept, _ := ctx.Value(clockOffsetKey{}).(*clockOffset)
+	if kept != nil {
+		if offset := kept.Load(); offset != nil {
+			return c.realNow() + *offset, nil
+		}
+	}
 	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
+	if err == nil && kept != nil {
+		kept.Store(&offset)
+	}
 	return c.realNow() + offset, err
+}
+
+// clockOffset is how far an application's clock is ahead, once it was read.
+type (
+	clockOffset    = atomic.Pointer[int64]
+	clockOffsetKey struct{}
+)
+
+// withClock makes Now read the application's clock once for all that is done with the
+// context, which has to be about one application and to last for seconds.
+func withClock(ctx context.Context) context.Context {
+	return context.WithValue(ctx, clockOffsetKey{}, new(clockOffset))
 }
 
 func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }

@@ -95,6 +95,9 @@ func intendChange(s store.Standing, identity string, order billing.ChangeOrder, 
 		return intent
 	case billing.Upgrade:
 		op.Parameters[paramAct] = string(actUpgrade)
+		if order.Stays {
+			op.Parameters[paramStays] = flag(true)
+		}
 	case billing.Downgrade:
 		op.Parameters[paramAct] = string(actDowngrade)
 	case billing.Checkout:

@@ -31,6 +31,11 @@ func (t *talk) upgrade(ctx context.Context) error {
 		return err
 	}
 	price := t.rec.Parameters[paramPrice]
+	if t.rec.Parameters[paramStays] == flag(true) {
+		if err := t.offer(ctx, price); err != nil {
+			return err
+		}
+	}
 	err := t.take(ctx, billing.StepUpgrade,
 		func(ctx context.Context) (bool, error) {
 			s, err := t.subscription(ctx)
@@ -43,7 +48,7 @@ func (t *talk) upgrade(ctx context.Context) error {
 			}
 			return t.provider.Upgrade(ctx, key, s, price)
 		})
-	if stripe.Is(err, stripe.NoPaymentMethod) {
+	if stripe.Is(err, stripe.NoPaymentMethod) || stripe.Is(err, stripe.CannotWait) {
 		return t.replaceInstead(ctx)
 	}
 	if err != nil {
@@ -83,7 +88,8 @@ func (t *talk) stillUpgrade(ctx context.Context) error {
 	return errors.Join(errOvertaken, err)
 }
 
-// replaceInstead sells the target on a page, because there is no card to charge.
+// replaceInstead sells the target on a page, because there is no card to charge: the
+// customer has none, or pays by bank debit, for which no update waits.
 func (t *talk) replaceInstead(ctx context.Context) error {
 	upgrade, err := t.app.Change(ctx, t.rec.ChangeID)
 	if err != nil {
@@ -111,7 +117,15 @@ func (t *talk) downgrade(ctx context.Context) error {
 		return err
 	}
 	price := t.rec.Parameters[paramPrice]
-	err := t.take(ctx, billing.StepSchedule,
+	running, err := t.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	// The phases of a schedule name the present price too.
+	if err := t.offer(ctx, running.PriceID); err != nil {
+		return err
+	}
+	err = t.take(ctx, billing.StepSchedule,
 		func(ctx context.Context) (bool, error) {
 			s, err := t.subscription(ctx)
 			return s.ScheduleID != "", err
@@ -141,6 +155,21 @@ func (t *talk) downgrade(ctx context.Context) error {
 	return t.close(ctx)
 }
 
+// offer puts a price on sale again that was archived after its plan was edited: the
+// provider takes no other in a request, not even the one that a subscription has. It
+// is archived again later, as after an edit. No page sells it meanwhile.
+func (t *talk) offer(ctx context.Context, id string) error {
+	price, err := t.provider.Price(ctx, id)
+	if err != nil || price.Active {
+		return err
+	}
+	// First, so that a crash leaves nothing on sale.
+	if err := t.app.Enqueue(ctx, t.work(store.WorkArchive, id, t.now+billing.PriceArchiveDelay)); err != nil {
+		return err
+	}
+	return t.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)
+}
+
 // flag makes the subscription end with its period, or go on. A schedule has to
 // let go of it first.
 func (t *talk) flag(ctx context.Context) error {
@@ -167,6 +196,9 @@ func (t *talk) flag(ctx context.Context) error {
 		})
 	if err != nil {
 		return err
+	}
+	if atPeriodEnd {
+		return t.closeLast(ctx)
 	}
 	return t.close(ctx)
 }

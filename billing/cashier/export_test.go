@@ -66,3 +66,23 @@ const (
 	LeaseTime = leaseTime
 	Patience  = patience
 )
+
+// WithoutRounds has the cashier leave periodic jobs to EnqueueRounds.
+func (c *Cashier) WithoutRounds() { c.withoutRounds = true }
+
+// EnqueueRounds makes periodic jobs due: that which finds lost webhooks, or all.
+func (c *Cashier) EnqueueRounds(ctx context.Context, scope tenancy.Scope, all bool) error {
+	with, err := c.account(ctx, scope)
+	if err != nil {
+		return err
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return err
+	}
+	due := rounds(with.ID, now-sweepTime)
+	if !all {
+		due = due[:1]
+	}
+	return c.options.Store.App(scope).Enqueue(ctx, due...)
+}

@@ -33,6 +33,7 @@ type modelPaid struct {
 	page         *modelPage    // of a checkout
 	extra        bool          // it bought a second subscription
 	superseded   bool          // a later period was paid before it
+	late         bool          // it was collected after its subscription had ended
 }
 
 // The words of the provider.
@@ -122,6 +123,15 @@ func (h *modelHistory) assign(w *modelProvider, c *modelCustomer, all []modelPai
 			}
 		case providerCycle:
 			p.plan = h.renewal(w, c, p, current[p.subscription])
+			for j := range all[:i] { // the bill of a free plan may be closed after an upgrade
+				if e := &all[j]; p.amount == 0 && e.subscription == p.subscription && e.price == p.price && e.plan != nil {
+					p.plan = e.plan
+				}
+			}
+		}
+		if ended := w.Subscriptions[p.subscription].EndedAt; p.reason == providerCycle && p.amount > 0 && ended != 0 && ended < p.at {
+			p.late = true
+			continue
 		}
 		if p.plan == nil || p.plan.Sync.PriceID != p.price {
 			h.fail("%s was charged %d at %s for %s (%s) which it did not ask for", c.name, p.amount, modelTime(p.at*1000), p.price, p.reason)
@@ -139,6 +149,13 @@ func (h *modelHistory) assign(w *modelProvider, c *modelCustomer, all []modelPai
 // isSecond reports whether a checkout was paid while another subscription that
 // costs something was running, and not in order to replace it.
 func (h *modelHistory) isSecond(w *modelProvider, c *modelCustomer, p *modelPaid, earlier []modelPaid) bool {
+	if p.page != nil && p.page.replaces {
+		return false
+	}
+	// One that costs nothing takes no place either.
+	if p.amount == 0 && c.free != nil && c.free.anchor <= p.at*1000+999 && !c.free.over(p.at*1000) {
+		return true
+	}
 	for _, e := range earlier {
 		other := w.Subscriptions[e.subscription]
 		if e.subscription == "" || e.subscription == p.subscription || e.amount == 0 || e.extra {
@@ -156,6 +173,13 @@ func (h *modelHistory) isSecond(w *modelProvider, c *modelCustomer, p *modelPaid
 func (h *modelHistory) renewal(w *modelProvider, c *modelCustomer, p *modelPaid, current *billing.Plan) *billing.Plan {
 	h.Helper()
 	promise := h.promiseAt(w, c, p.subscription, p.start)
+	// Between the end of a period and its charge an answer says what the charge is for.
+	for _, later := range c.promises {
+		if later.about == p.subscription && later.from > p.start && later.from <= p.at*1000+999 && later.turns != 0 && later.turns <= p.at*1000 {
+			promise = later
+			promise.turns = min(promise.turns, p.start)
+		}
+	}
 	switch {
 	case promise.unknown:
 		if current != nil && current.Sync.PriceID == p.price {
@@ -192,10 +216,10 @@ func (h *modelHistory) judge() {
 		if len(c.pages) == 0 && len(c.asked) == 0 {
 			continue
 		}
-		h.subscriptionOf(c)
+		is := h.subscriptionOf(c)
 		paid := h.paidBy(w, c)
 		h.onePayer(c, paid)
-		h.judgeAnswer(w, c, paid)
+		h.judgeAnswer(w, c, paid, is)
 	}
 }
 
@@ -204,7 +228,7 @@ func (h *modelHistory) onePayer(c *modelCustomer, paid []modelPaid) {
 	h.Helper()
 	var until int64
 	for _, p := range paid {
-		if p.reason == "" || p.amount == 0 || p.extra {
+		if p.reason == "" || p.amount == 0 || p.extra || p.late {
 			continue
 		}
 		if p.reason == providerCycle && p.start < until {
@@ -215,32 +239,39 @@ func (h *modelHistory) onePayer(c *modelCustomer, paid []modelPaid) {
 }
 
 // judgeAnswer holds what the customer reads to what was paid.
-func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []modelPaid) {
+func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []modelPaid, is *billing.Subscription) {
 	h.Helper()
 	extra, free := map[string]bool{}, c.free
 	for _, p := range paid {
 		if p.extra {
 			extra[p.subscription] = true
-		} else if p.reason == providerCreate && free != nil && p.at*1000+999 >= free.anchor {
+		} else if p.reason == providerCreate && p.amount > 0 && free != nil && p.at*1000+999 >= free.anchor {
 			free = nil // replaced
 		}
 	}
 	c.free = free
 	owner := h.accounts(w)
 	var live []*providerSubscription
+	debits := map[string]bool{} // subscriptions whose first payment is under way
 	for _, s := range w.Subscriptions {
 		if owner[s.Customer] != c || extra[s.ID] {
 			continue
 		}
 		switch s.Status {
 		case providerWaiting:
-			return // a bank debit is under way
+			debits[s.ID] = true
 		case providerActive, providerPastDue:
 			live = append(live, s)
 		}
 	}
-	is := h.subscriptionOf(c)
+	for _, page := range c.pages {
+		session := w.Sessions[page.session]
+		if page.replaces && len(live) == 1 && session != nil && debits[session.Subscription] && is != nil && (is.Pending == nil || is.Pending.Target.PlanKey != page.plan.Key) {
+			h.fail("%s pays for %s by a debit that is under way, and reads %s", c.name, page.plan.Key, show(*is))
+		}
+	}
 	switch {
+	case len(debits) > 0:
 	case len(live) > 1:
 		h.fail("%s has %d subscriptions at the provider", c.name, len(live))
 	case len(live) == 1:
@@ -256,7 +287,7 @@ func (h *modelHistory) judgeSubscription(w *modelProvider, c *modelCustomer, liv
 	h.Helper()
 	var last *modelPaid
 	for i := range paid {
-		if paid[i].subscription == live.ID && !paid[i].superseded {
+		if paid[i].subscription == live.ID && !paid[i].superseded && !paid[i].late {
 			last = &paid[i]
 		}
 	}
@@ -284,6 +315,9 @@ func (h *modelHistory) judgePromise(w *modelProvider, c *modelCustomer, live *pr
 	h.Helper()
 	now := h.now()
 	promise := h.promiseAt(w, c, live.ID, now)
+	if promise.waits && last.reason == providerUpdate && last.at*1000+999 >= promise.from {
+		promise.turns = 0 // an upgrade was paid since
+	}
 	switch {
 	case promise.unknown || is.Status != metering.StatusActive:
 		return
@@ -299,7 +333,7 @@ func (h *modelHistory) judgePromise(w *modelProvider, c *modelCustomer, live *pr
 			h.fail("%s was told to be on %s from %s, and reads %s", c.name, promise.plan.Key, modelTime(promise.turns), show(*is))
 		}
 	case promise.turns != 0:
-		if now >= promise.turns+modelHour+modelMinute && last.start < promise.turns {
+		if now >= promise.turns+modelHour+modelMinute && last.at*1000 < promise.turns {
 			h.fail("%s was told to be on %s from %s, and at %s reads %s", c.name, promise.plan.Key, modelTime(promise.turns), modelTime(now), show(*is))
 		}
 	case is.Scheduled != nil:
@@ -383,6 +417,9 @@ func (h *modelHistory) finish() {
 	h.judgeJobs(visible)
 	for _, c := range h.customers {
 		h.judgeBooks(w, c, visible)
+	}
+	if !h.verify {
+		return
 	}
 	verified, err := app.Verify(h.ctx, time.Time{})
 	h.check(err)
@@ -483,6 +520,12 @@ func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelP
 	if p.extra {
 		if gone != p.amount || !alerted {
 			h.fail("%s paid %d for a second subscription, got %d back, alert: %v", c.name, p.amount, gone, alerted)
+		}
+		return
+	}
+	if p.late {
+		if gone != p.amount || is == nil || len(is.Credits) > 0 {
+			h.fail("%s was charged %d after the subscription had ended, and got %d back: booked is %+v", c.name, p.amount, gone, is)
 		}
 		return
 	}

@@ -2,6 +2,7 @@ package cashier_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -59,7 +60,17 @@ type modelShop struct {
 	cashier *cashier.Cashier
 	real    atomic.Int64 // the real clock, in milliseconds
 	lose    atomic.Bool  // webhooks are acknowledged and forgotten
-	log     *modelLog
+	// delivered counts webhooks, so that settle knows when none is left.
+	delivered atomic.Int64
+
+	keepsEvents atomic.Bool // webhooks were lost, and are found among the events
+
+	merged     bool   // webhooks are not received one by one
+	connection ids.ID // of the account; zero until it is known
+	connected  map[string]cashier.Sandbox
+	mu         sync.Mutex
+	unseen     map[store.Work]bool // what merged webhooks were about
+	log        *modelLog
 }
 
 // modelLog keeps what the nodes logged, for a history that fails.
@@ -164,7 +175,8 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 // open makes an application without anything in it.
 func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx context.Context) *modelShop {
 	tb.Helper()
-	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, docs: &modelDocuments{memory, template.store}, log: &modelLog{}}
+	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
+		connected: map[string]cashier.Sandbox{}, unseen: map[store.Work]bool{}}
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
 	m.check(err)
@@ -176,7 +188,7 @@ func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == m.app.ID, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return m.app.ID, nil },
 		Deliver:   m.deliver,
-		Settle:    func(ctx context.Context, app ids.ID) error { return m.cashier.Settle(ctx, app) },
+		Settle:    m.work,
 		Log:       m.logger(), Now: m.clock,
 	})
 	m.handler = m.sandbox.Handler()
@@ -189,6 +201,7 @@ func (template *modelTemplate) copy(tb rapid.TB, ctx context.Context) *modelShop
 	tb.Helper()
 	m := template.open(tb, &sandboxtest.Memory{}, ctx)
 	connection := ids.New()
+	m.connection = connection
 	text := func(id ids.ID) string { _, body, _ := strings.Cut(id.Format("id"), "_"); return body }
 	renamed := []string{template.connection.String(), connection.String(), text(template.connection), text(connection)}
 	m.check(template.copyTo(ctx, m.app.ID.String(), renamed...))
@@ -241,11 +254,23 @@ func (m *modelShop) node(s *store.Store, way http.RoundTripper, clock func() tim
 	node, err := cashier.New(cashier.Options{
 		Store: s, Vault: sealed, BaseURL: modelBase, Log: m.logger(), Now: clock, SandboxTransport: way,
 		Sandbox: func(ctx context.Context, app ids.ID, webhookURL string, types []string) (cashier.Sandbox, error) {
+			m.mu.Lock()
+			known, found := m.connected[webhookURL]
+			m.mu.Unlock()
+			if found {
+				return known, nil
+			}
 			c, err := m.sandbox.Connect(ctx, app, webhookURL, types)
+			if err == nil {
+				m.mu.Lock()
+				m.connected[webhookURL] = cashier.Sandbox(c)
+				m.mu.Unlock()
+			}
 			return cashier.Sandbox(c), err
 		},
 	})
 	m.check(err)
+	node.WithoutRounds()
 	return node
 }
 
@@ -263,8 +288,12 @@ func (m *modelShop) check(err error) {
 }
 
 func (m *modelShop) deliver(ctx context.Context, to string, header http.Header, body []byte) error {
-	if m.lose.Load() {
+	m.delivered.Add(1)
+	switch {
+	case m.lose.Load():
 		return nil
+	case m.merged:
+		return m.merge(body)
 	}
 	return m.cashier.ReceiveWebhook(ctx, to[strings.LastIndex(to, "/")+1:], header.Get("Stripe-Signature"), body)
 }
@@ -273,9 +302,65 @@ func (m *modelShop) deliver(ctx context.Context, to string, header http.Header, 
 // state.
 func (m *modelShop) now() int64 { return m.real.Load() + m.docs.offset(m.app.ID) }
 
+// settle delivers webhooks and does what comes of them, until nothing does.
 func (m *modelShop) settle() {
 	m.Helper()
-	m.advanceTo(m.now())
+	for before := int64(-1); before != m.delivered.Load(); {
+		before = m.delivered.Load()
+		m.check(m.sandbox.Flush(m.ctx, m.app.ID))
+		m.check(m.work(m.ctx, m.app.ID))
+	}
+}
+
+// merge keeps what a webhook is about, so that several about one object are one job.
+// The route that webhooks take is half of the cost of a history.
+func (m *modelShop) merge(body []byte) error {
+	var event struct {
+		Data struct {
+			Object struct{ ID, Object, Subscription string }
+		}
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		return err
+	}
+	object := event.Data.Object
+	kinds := map[string]store.WorkKind{
+		"checkout.session": store.WorkSession, "subscription": store.WorkSubscription, "charge": store.WorkCharge,
+		"refund": store.WorkRefund, "dispute": store.WorkDispute, "subscription_schedule": store.WorkSchedule,
+	}
+	kind, known := kinds[object.Object]
+	if object.Object == "invoice" {
+		kind, known, object.ID = store.WorkSubscription, true, object.Subscription
+	}
+	if !known {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unseen[store.Work{Kind: kind, Object: object.ID}] = true
+	return nil
+}
+
+// work does what is due, after what merged webhooks are about was put on the queue.
+func (m *modelShop) work(ctx context.Context, app ids.ID) error {
+	m.mu.Lock()
+	unseen := slices.SortedFunc(maps.Keys(m.unseen), func(a, b store.Work) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Object, b.Object))
+	})
+	clear(m.unseen)
+	m.mu.Unlock()
+	if len(unseen) > 0 {
+		if !m.keepsEvents.Load() {
+			m.forget() // before the calls that this leads to
+		}
+		for i := range unseen {
+			unseen[i].Connection, unseen[i].DueAt = m.connection, m.now()
+		}
+		if err := m.store.App(m.scope).Enqueue(ctx, unseen...); err != nil {
+			return err
+		}
+	}
+	return m.cashier.Settle(ctx, app)
 }
 
 func (m *modelShop) advanceTo(at int64) {
@@ -301,7 +386,7 @@ func (m *modelShop) snapshot() []byte {
 }
 
 // keptEvents is how many of the provider's events a history remembers.
-const keptEvents = 15
+const keptEvents = 6
 
 // forget drops what the provider remembers of calls that are over: the whole of
 // its state is read for each call.

@@ -91,40 +91,129 @@ func pick(t *rapid.T, n int) (drawn int) {
 
 func pickOf[T any](t *rapid.T, list ...T) T { return list[pick(t, len(list))] }
 
-// drawFirst draws a step with which a customer comes to be one.
-func drawFirst(t *rapid.T) modelStep {
-	s := modelStep{Do: pickOf(t, "buy", "buy", "buy", "buy", "buy", "open", "topup", "change"), Plan: "free", Card: cardPays}
-	if s.Do == "buy" || s.Do == "open" {
-		s.Plan = pickOf(t, "basic", "pro", "lite", "annual", "basic", "pro", "lite", "free")
-		s.Card = pickOf(t, cardPays, cardPays, cardPays, cardPays, cardAsksAlways, cardAsksAlways, cardAsksOnce, cardRefundFails, bankSucceeds)
+// modelTheme is what a history is about. A theme has few kinds of steps, so that what
+// belongs together meets in a short history.
+type modelTheme struct {
+	name  string
+	do    []string // the kinds of steps; what is drawn often is there several times
+	plans []string // of checkouts, changes and edits
+	cards []string
+	waits []int // ways to wait; waitFor draws a time too
+	first []string
+	brim  bool // wallets are at their limits
+	alone bool // all steps are one customer's
+
+	nth   int // tells histories of one theme apart
+	steps int // how many
+}
+
+var (
+	anyPlan = []string{"basic", "pro", "lite", "annual", "free", "basic", "pro"}
+	anyCard = []string{cardPays, cardPays, cardPays, cardAsksAlways, cardAsksOnce, cardFailsLater, cardDeclined, cardRefundFails, cardDisputed, bankSucceeds, bankFails}
+	anyWait = []int{waitFor, waitToEnd, waitIntoDraft, waitPastDraft, waitToExpiry}
+	anyStep = []string{
+		"buy", "buy", "open", "pay", "pay", "pay", "leave", "change", "change", "change", "change", "change", "change", "change",
+		"cancel", "cancel", "undo", "card", "card", "topup", "refund", "dispute", "edit", "deposit", "spend", "hold", "release", "lose", "replay", "repeat",
+		"wait", "wait", "wait", "wait", "wait", "wait", "wait",
+	}
+)
+
+var modelThemes = []modelTheme{
+	{name: "anything", do: anyStep, plans: anyPlan, cards: anyCard, waits: anyWait, first: []string{"buy", "buy", "buy", "buy", "open", "topup", "change"}},
+	{
+		name: "the end of a period", do: []string{"wait", "wait", "wait", "change", "change", "change", "cancel", "undo", "card", "pay"},
+		plans: []string{"lite", "basic", "pro", "annual", "free"}, cards: []string{cardPays, cardAsksAlways, cardFailsLater, bankFails},
+		waits: []int{waitToEnd, waitIntoDraft, waitIntoDraft, waitPastDraft, waitFor}, first: []string{"buy"},
+	},
+	{
+		name: "the end of a period", do: []string{"wait", "change", "change", "wait", "wait", "undo"}, plans: []string{"basic", "pro", "free"},
+		cards: []string{cardPays}, waits: []int{waitIntoDraft, waitToEnd, waitPastDraft}, first: []string{"buy"},
+	},
+	{
+		name: "pages", do: []string{"open", "pay", "pay", "pay", "change", "change", "change", "leave", "buy", "wait"}, plans: []string{"free", "free", "basic", "pro"},
+		cards: []string{cardPays, cardPays, cardAsksOnce, cardDeclined, bankSucceeds}, waits: []int{waitFor}, first: []string{"open", "open", "buy", "change"},
+	},
+	{
+		name: "a free plan beside a page", do: []string{"change", "pay", "pay", "wait"}, plans: []string{"free"}, cards: []string{cardPays}, waits: []int{waitFor},
+		first: []string{"open"}, alone: true,
+	},
+	{
+		name: "upgrades that wait", do: []string{"change", "change", "change", "pay", "pay", "wait", "cancel", "undo", "card"}, plans: []string{"lite", "basic", "pro", "annual"},
+		cards: []string{cardAsksAlways, cardFailsLater, cardPays}, waits: []int{waitFor, waitToExpiry, waitToExpiry, waitIntoDraft}, first: []string{"buy"},
+	},
+	{
+		name: "bank debits", do: []string{"change", "change", "pay", "wait", "wait", "wait", "cancel", "card", "buy"}, plans: []string{"lite", "basic", "pro", "free"},
+		cards: []string{bankSucceeds, bankSucceeds, bankFails, cardPays}, waits: []int{waitFor, waitIntoDraft, waitPastDraft}, first: []string{"buy"},
+	},
+	{
+		name: "money that goes back", do: []string{"refund", "refund", "dispute", "topup", "spend", "hold", "release", "replay", "wait", "change"}, plans: []string{"basic", "pro"},
+		cards: []string{cardPays, cardPays, cardRefundFails, cardDisputed}, waits: []int{waitFor, waitPastDraft}, first: []string{"topup", "topup", "buy"},
+	},
+	{
+		name: "edited plans", do: []string{"edit", "edit", "change", "change", "wait", "wait", "buy"}, plans: []string{"basic", "basic", "pro", "free"},
+		cards: []string{cardPays}, waits: []int{waitFor, waitIntoDraft, waitPastDraft}, first: []string{"buy", "buy", "open"},
+	},
+	{
+		name: "limits", do: []string{"topup", "topup", "deposit", "deposit", "spend", "refund", "dispute", "buy", "change", "wait", "pay", "hold", "release"}, plans: anyPlan,
+		cards: []string{cardPays}, waits: []int{waitFor, waitPastDraft}, first: []string{"topup", "buy", "deposit", "change", "open"}, brim: true,
+	},
+	{
+		name: "limits that are reached while a page is open", do: []string{"deposit", "deposit", "pay", "pay", "topup"}, plans: []string{"annual", "basic"},
+		cards: []string{cardPays}, first: []string{"open"}, brim: true, alone: true,
+	},
+}
+
+// modelLengths is how many steps a history has: most are short, and some are long.
+var modelLengths = []int{3, 3, 4, 4, 4, 5, 5, 9}
+
+// drawTheme draws what a history is about.
+func drawTheme(t *rapid.T) modelTheme {
+	themes := modelThemes
+	if *theme != "" {
+		themes = slices.DeleteFunc(slices.Clone(themes), func(m modelTheme) bool { return m.name != *theme })
+	}
+	drawn := pickOf(t, themes...)
+	drawn.steps, drawn.nth = pickOf(t, modelLengths...), pick(t, 256)
+	return drawn
+}
+
+func (m modelTheme) GoString() string { return fmt.Sprintf("%s, %d steps, %d", m.name, m.steps, m.nth) }
+
+// firstStep draws a step with which a customer comes to be one.
+func (m modelTheme) firstStep(t *rapid.T) modelStep {
+	s := modelStep{Do: pickOf(t, m.first...), Plan: "free", Card: cardPays}
+	switch s.Do {
+	case "buy", "open":
+		s.Plan = pickOf(t, m.plans...)
+		if s.Plan == "free" && pick(t, 4) > 0 {
+			s.Plan = "basic"
+		}
+		s.Card = pickOf(t, append(m.cards, cardPays, cardPays)...)
+	case "topup", "deposit":
+		s.How, s.Who = pick(t, 6), pick(t, 2)
 	}
 	return s
 }
 
-// drawStep draws one step. What happens often in a shop is drawn often.
-func drawStep(t *rapid.T, brim bool) modelStep {
-	often := []string{
-		"rest", "buy", "buy", "open", "pay", "pay", "pay", "leave",
-		"change", "change", "change", "change", "change", "change", "change",
-		"cancel", "cancel", "undo", "card", "card", "topup", "refund", "dispute",
-		"edit", "deposit", "spend", "hold", "release", "lose", "replay", "repeat",
-		"wait", "wait", "wait", "wait", "wait", "wait", "wait",
+// step draws one step.
+func (m modelTheme) step(t *rapid.T) modelStep {
+	s := modelStep{Do: pickOf(t, m.do...), Who: pickOf(t, 0, 0, 0, 0, 0, 1)}
+	switch {
+	case m.alone:
+		s.Who = 0
+	case m.brim:
+		s.Who = pick(t, 2)
 	}
-	if brim {
-		often = append(often, "topup", "topup", "deposit", "spend", "refund", "buy", "buy")
-	}
-	s := modelStep{Do: pickOf(t, often...), Who: pickOf(t, 0, 0, 0, 0, 0, 1)}
 	switch s.Do {
 	case "buy", "open", "change", "edit":
-		s.Plan = pickOf(t, "basic", "pro", "lite", "annual", "free", "basic", "pro")
+		s.Plan = pickOf(t, m.plans...)
 	}
 	switch s.Do {
 	case "buy", "pay", "card", "topup":
-		s.Card = pickOf(t, cardPays, cardPays, cardPays, cardAsksAlways, cardAsksOnce, cardFailsLater, cardDeclined, cardRefundFails, cardDisputed,
-			bankSucceeds, bankFails)
+		s.Card = pickOf(t, m.cards...)
 	case "wait":
-		s.How = pick(t, waysToWait)
-		s.Wait = pickOf(t, 0, 1000, 10*modelMinute, 30*modelMinute, modelHour, 20*modelHour, modelDay, 4*modelDay, 8*modelDay, 29*modelDay, 31*modelDay, 32*modelDay)
+		s.How = pickOf(t, m.waits...)
+		s.Wait = pickOf(t, 0, 1000, 10*modelMinute, 30*modelMinute, modelHour, 20*modelHour, 26*modelHour, 4*modelDay, 8*modelDay, 29*modelDay, 31*modelDay, 32*modelDay)
 	}
 	switch s.Do {
 	case "pay", "leave", "edit", "refund", "dispute", "replay", "topup", "deposit", "spend":
@@ -134,7 +223,7 @@ func drawStep(t *rapid.T, brim bool) modelStep {
 	}
 	switch s.Do {
 	case "buy", "open", "change", "cancel", "undo", "topup", "release":
-		if pick(t, 10) == 9 {
+		if pick(t, 30) == 29 {
 			s.Dies, s.Late, s.Asks = 1+pick(t, 8), pick(t, 2) == 1, pick(t, 2) == 1
 		}
 	}
@@ -150,7 +239,7 @@ type modelHistory struct {
 	held      bool            // webhooks wait
 	unheard   bool            // webhooks were lost, and no round has been made since
 	last      func()          // repeats the last request
-	scripted  bool            // every step is taken
+	verify    bool            // the whole verification runs at the end
 	deaths    int             // of nodes
 	gaveBack  map[string]bool // charges that the history refunded
 }
@@ -175,6 +264,8 @@ type modelPage struct {
 	amount  metering.Amount
 	credit  string
 	at      int64
+	// replaces says that what the page sells takes the place of what the customer has.
+	replaces bool
 }
 
 // modelRequest is an accepted change, or one whose answer was lost.
@@ -191,6 +282,7 @@ type modelPromise struct {
 	ends    int64         // it ends at this time; 0 for no end
 	turns   int64         // it changes to plan at this time; 0 for no change
 	plan    *billing.Plan // as it was when asked for
+	waits   bool          // unless a change is paid for that waits
 }
 
 // modelFree is a free subscription.
@@ -220,56 +312,6 @@ func (h *modelHistory) fail(format string, values ...any) {
 	h.Fatalf("%s\nafter\n  %s\nlogged:\n%s", fmt.Sprintf(format, values...), strings.Join(h.taken, "\n  "), h.log)
 }
 
-// What the cashier is known to get wrong is kept out of drawn histories, by a
-// constant for each, until it is right.
-const (
-	playDraftHour      = true // changes and cancellations between a period's end and its charge
-	playFullWallets    = true // wallets at their limits
-	playFreeBesidePage = true // a free plan while a checkout page is open
-	playSameSecond     = true // a change in the second of a payment
-	// In the hour in which a queued downgrade is being charged: to stay after all, or
-	// to ask for the same downgrade again.
-	playSecondThoughts = false
-	playBankUpgrades   = false // upgrades of who pays by bank debit
-)
-
-// leftOut reports whether the step would do what is kept out.
-func (h *modelHistory) leftOut(s modelStep) bool {
-	h.Helper()
-	c := h.customer(s)
-	switch s.Do {
-	case "change", "cancel", "undo":
-	default:
-		return false
-	}
-	has, w := h.subscriptionOf(c), h.provider()
-	for _, session := range w.Sessions {
-		if !playFreeBesidePage && has == nil && s.Plan == "free" && session.Status == "open" && h.accounts(w)[session.Customer] == c {
-			return true
-		}
-	}
-	if has == nil {
-		return false
-	}
-	if !playSameSecond {
-		h.real.Add(1000)
-	}
-	if turning := has.Scheduled; turning != nil && has.Period.End <= h.now() && !playSecondThoughts &&
-		(s.Do == "undo" || s.Plan == has.Terms.PlanKey || s.Plan == turning.Target.PlanKey) {
-		return true
-	}
-	live := w.Subscriptions[has.ProviderID]
-	method := w.Methods[methodOf(w, live)]
-	return !playDraftHour && has.Period.End <= h.now() || !playBankUpgrades && method != nil && method.Bank()
-}
-
-func methodOf(w *modelProvider, s *providerSubscription) string {
-	if s == nil {
-		return ""
-	}
-	return cmp.Or(s.Method, w.Customers[s.Customer].Method)
-}
-
 // take takes one step.
 func (h *modelHistory) take(s modelStep) {
 	h.Helper()
@@ -278,9 +320,6 @@ func (h *modelHistory) take(s modelStep) {
 	}
 	h.real.Add(7) // requests that follow each other still share a second
 	h.taken = append(h.taken, fmt.Sprintf("%s  %s", time.UnixMilli(h.now()).UTC().Format("2006-01-02 15:04:05.000"), s))
-	if !h.scripted && h.leftOut(s) {
-		return
-	}
 	c := h.customer(s)
 	switch s.Do {
 	case "buy":
@@ -325,6 +364,7 @@ func (h *modelHistory) take(s modelStep) {
 		h.held = true
 	case "lose":
 		h.lose.Store(true)
+		h.keepsEvents.Store(true)
 		h.unheard = true
 	case "release":
 		h.releaseAll(s)
@@ -357,10 +397,11 @@ func (h *modelHistory) releaseAll(s modelStep) {
 	}
 	h.steer("webhooks", `{"hold": false}`)
 	if h.unheard {
-		h.advanceTo(h.now() + 6*modelMinute)
+		h.check(h.cashier.EnqueueRounds(h.ctx, h.scope, false))
 		h.unheard = false
 	}
 	h.settle()
+	h.keepsEvents.Store(false)
 }
 
 // plan reads a plan, as a caller can.
@@ -382,7 +423,7 @@ func (h *modelHistory) subscriptionOf(c *modelCustomer) *billing.Subscription {
 	// The page of a change whose answer was lost is read here for the first time.
 	if s.Pending != nil && strings.Contains(s.Pending.PaymentURL, "/checkout/") {
 		if plan := h.queued(c, s.Pending.Target.PlanKey); plan != nil {
-			c.sent(modelPage{url: s.Pending.PaymentURL, plan: plan, at: h.now()})
+			c.sent(modelPage{url: s.Pending.PaymentURL, plan: plan, at: h.now(), replaces: true})
 		}
 	}
 	return &s
@@ -485,10 +526,10 @@ func (c *modelCustomer) sent(page modelPage) *modelPage {
 
 // pageOf is one of the customer's pages, the newest first.
 func (h *modelHistory) pageOf(c *modelCustomer, nth int) *modelPage {
-	if nth >= len(c.pages) {
+	if len(c.pages) == 0 {
 		return nil
 	}
-	return &c.pages[len(c.pages)-1-nth]
+	return &c.pages[len(c.pages)-1-nth%len(c.pages)]
 }
 
 // payPage pays at a page. Where nothing is to be paid, the plan is just started.
@@ -598,6 +639,9 @@ func (h *modelHistory) changeFaults(has *billing.Subscription, plan billing.Plan
 	if has.CancelAtPeriodEnd {
 		faults = append(faults, fault.CancellationScheduled)
 	}
+	if underWay(has) {
+		faults = append(faults, fault.OperationInProgress)
+	}
 	if plan.Key == has.Terms.PlanKey {
 		if has.Scheduled == nil && has.Pending == nil {
 			faults = append(faults, fault.AlreadyOnPlan)
@@ -612,6 +656,9 @@ func (h *modelHistory) changeFaults(has *billing.Subscription, plan billing.Plan
 	}
 	return faults
 }
+
+// underWay reports whether a debit for a change is under way, which nothing stops.
+func underWay(s *billing.Subscription) bool { return s.Pending != nil && s.Pending.PaymentURL == "" }
 
 func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 	h.Helper()
@@ -632,6 +679,12 @@ func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 		return
 	case err != nil:
 		return
+	}
+	// Who stays is sold what they have, and what is billed already stays as it was sold.
+	for _, terms := range frozen(has, at) {
+		if sold := c.sold(terms); sold != nil && sold.Key == plan.Key {
+			plan = *sold
+		}
 	}
 	c.asked = append(c.asked, modelRequest{plan, at})
 	h.told(c, answer, &plan, at)
@@ -664,6 +717,13 @@ func (h *modelHistory) compareAnswer(answer billing.Subscription, before *billin
 	longer := !(plan.Interval == billing.Month && was.Interval == billing.Year)
 	upgrade := longer && plan.AmountCents > was.AmountCents
 	switch {
+	case plan.Key == was.PlanKey && before.Period.End <= h.now() && before.Scheduled != nil && before.Scheduled.EffectiveAt < before.Period.End+2*modelHour:
+		// Another plan is billed already: to stay is to pay now for a new period.
+		paid := answer.Terms.PlanKey == plan.Key && answer.Pending == nil && answer.Scheduled == nil && answer.Period.End > h.now()
+		waits := answer.Terms.PlanKey == plan.Key && answer.Pending != nil && answer.Pending.Target.PlanKey == plan.Key && answer.Pending.PaymentURL != ""
+		if !paid && !waits {
+			h.fail("staying on %s while %s is billed answers %s", plan.Key, before.Scheduled.Target.PlanKey, show(answer))
+		}
 	case plan.Key == was.PlanKey:
 		if answer.Terms.PlanKey != plan.Key || answer.Scheduled != nil || answer.Pending != nil {
 			h.fail("staying on %s answers %s", plan.Key, show(answer))
@@ -672,7 +732,8 @@ func (h *modelHistory) compareAnswer(answer billing.Subscription, before *billin
 		paid := answer.Terms.PlanKey == plan.Key && answer.Pending == nil
 		waits := answer.Terms.PlanKey == was.PlanKey && answer.Pending != nil && answer.Pending.Target.PlanKey == plan.Key &&
 			answer.Pending.ExpiresAt > h.now() && answer.Pending.PaymentURL != ""
-		if !paid && !waits || answer.Scheduled != nil {
+		billed := before.Scheduled != nil && before.Period.End <= h.now()
+		if !paid && !waits || answer.Scheduled != nil && !(waits && billed) {
 			h.fail("an upgrade to %s answers %s", plan.Key, show(answer))
 		}
 		if paid && answer.Period.End <= h.now() {
@@ -705,7 +766,7 @@ func modelTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-0
 func (h *modelHistory) told(c *modelCustomer, answer billing.Subscription, plan *billing.Plan, at int64) {
 	h.Helper()
 	h.taken = append(h.taken, "    answers "+show(answer))
-	promise := modelPromise{about: cmp.Or(answer.ProviderID, "none"), from: at}
+	promise := modelPromise{about: cmp.Or(answer.ProviderID, "none"), from: at, waits: answer.Pending != nil}
 	switch {
 	case answer.Status == metering.StatusCanceled:
 		promise.ends = answer.EndedAt
@@ -725,8 +786,36 @@ func (h *modelHistory) told(c *modelCustomer, answer billing.Subscription, plan 
 	}
 	c.promises = append(c.promises, promise)
 	if answer.Pending != nil && strings.Contains(answer.Pending.PaymentURL, "/checkout/") && plan != nil {
-		c.sent(modelPage{url: answer.Pending.PaymentURL, plan: plan, at: at})
+		c.sent(modelPage{url: answer.Pending.PaymentURL, plan: plan, at: at, replaces: true})
 	}
+}
+
+// frozen are the terms that a subscription keeps whatever is asked for at the moment:
+// those it has, and those of a downgrade whose period has begun.
+func frozen(s *billing.Subscription, at int64) (terms []billing.Terms) {
+	if s == nil {
+		return nil
+	}
+	terms = append(terms, s.Terms)
+	if s.Scheduled != nil && s.Period.End <= at {
+		terms = append(terms, s.Scheduled.Target)
+	}
+	return terms
+}
+
+// sold is the plan with these terms, as it was when the customer asked for it.
+func (c *modelCustomer) sold(terms billing.Terms) *billing.Plan {
+	for i := len(c.asked) - 1; i >= 0; i-- {
+		if sameTerms(terms, &c.asked[i].plan) {
+			return &c.asked[i].plan
+		}
+	}
+	for i := len(c.pages) - 1; i >= 0; i-- {
+		if plan := c.pages[i].plan; plan != nil && sameTerms(terms, plan) {
+			return plan
+		}
+	}
+	return nil
 }
 
 // queued is the plan as it was when it was last asked for.
@@ -747,6 +836,8 @@ func (h *modelHistory) cancel(c *modelCustomer, s modelStep) {
 		faults = append(faults, fault.SubscriptionNotFound)
 	} else if has.Status == metering.StatusIncomplete {
 		faults = append(faults, fault.PaymentHold)
+	} else if atPeriodEnd && underWay(has) {
+		faults = append(faults, fault.OperationInProgress)
 	}
 	var answer billing.Subscription
 	err := h.ask(s, func(node *cashier.Cashier, key string) (err error) {
@@ -764,7 +855,7 @@ func (h *modelHistory) cancel(c *modelCustomer, s modelStep) {
 	case err != nil:
 		return
 	}
-	if h.calm() && answer.Status != metering.StatusCanceled && answer.CancelAtPeriodEnd != atPeriodEnd || answer.Scheduled != nil {
+	if h.calm() && answer.Status != metering.StatusCanceled && answer.CancelAtPeriodEnd != atPeriodEnd || answer.Scheduled != nil && !(has != nil && has.Period.End <= at) {
 		h.fail("%s answers %s", s.Do, show(answer))
 	}
 	h.told(c, answer, nil, at)

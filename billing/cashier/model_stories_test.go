@@ -65,6 +65,34 @@ func TestModelJudgesKnownHistories(t *testing.T) {
 			{Do: "change", Plan: "basic"},
 			{Do: "wait", How: waitIntoDraft},
 		}},
+		{"staying while a downgrade is billed", false, []modelStep{
+			{Do: "buy", Plan: "pro", Card: cardPays},
+			{Do: "change", Plan: "basic"},
+			{Do: "wait", How: waitIntoDraft},
+			{Do: "change", Plan: "pro"},
+			{Do: "wait", Wait: 33 * modelDay},
+		}},
+		{"a pending upgrade beside a billed downgrade", false, []modelStep{
+			{Do: "buy", Plan: "lite", Card: cardPays},
+			{Do: "change", Plan: "free"},
+			{Do: "card", Card: cardFailsLater},
+			{Do: "wait", How: waitIntoDraft},
+			{Do: "change", Plan: "annual"},
+			{Do: "wait", Wait: 2 * modelHour},
+		}},
+		{"a downgrade from a price that was edited", false, []modelStep{
+			{Do: "buy", Plan: "basic", Card: cardPays},
+			{Do: "edit", Plan: "basic"},
+			{Do: "wait", Wait: 26 * modelHour},
+			{Do: "change", Plan: "free"},
+			{Do: "wait", Wait: 33 * modelDay},
+		}},
+		{"an upgrade by card while the renewal is debited", false, []modelStep{
+			{Do: "buy", Plan: "basic", Card: bankSucceeds},
+			{Do: "wait", How: waitPastDraft},
+			{Do: "change", Plan: "pro", How: 2},
+			{Do: "wait", Wait: 4 * modelDay},
+		}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +100,7 @@ func TestModelJudgesKnownHistories(t *testing.T) {
 			if c.brim {
 				template = brim
 			}
-			playHistory(t, t.Context(), template, c.brim, true, c.steps...)
+			modelPlay{template: template, brim: c.brim, verify: true}.history(t, t.Context(), c.steps...)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -19,20 +20,35 @@ import (
 const (
 	// modelHistories is how many histories the ordinary suite plays, and modelWorkers
 	// how many of them at the same time.
-	modelHistories = 80
+	modelHistories = 1000
 	modelWorkers   = 2
 	// modelSeed makes the ordinary suite play the same histories each time.
 	modelSeed = "1"
-	// modelSteps is the length of a history.
-	modelSteps = 9
-	// brimEvery is how often a history is about wallets at their limits.
-	brimEvery = 4
+	// verifyEvery is how often the whole verification runs at the end of a history: it
+	// costs as much as some steps.
+	verifyEvery = 8
+	// webhookEvery is how often each webhook is received by itself.
+	webhookEvery = 4
+	// sweepEvery is how often periodic jobs run in a history as they do in a server.
+	// Elsewhere they run when webhooks were lost.
+	sweepEvery = 16
 )
 
 var (
 	histories = flag.Int("model.histories", modelHistories, "how many histories of a shop the cashier's model plays")
-	limitsToo = flag.Bool("model.limits", true, "whether some of them are about wallets at their limits")
+	theme     = flag.String("model.theme", "", "the only theme of histories that is played")
 )
+
+// modelStarts is when histories start: around the ends of long and short months, on a
+// leap day, and at the second of midnight.
+var modelStarts = []time.Time{
+	time.Date(2028, time.January, 31, 22, 15, 30, 0, time.UTC),
+	time.Date(2028, time.February, 29, 23, 59, 58, 0, time.UTC),
+	time.Date(2028, time.March, 31, 0, 0, 0, 0, time.UTC),
+	time.Date(2028, time.May, 15, 12, 0, 0, 999_000_000, time.UTC),
+	time.Date(2028, time.December, 31, 23, 30, 0, 0, time.UTC),
+	time.Date(2029, time.January, 30, 10, 0, 0, 0, time.UTC),
+}
 
 // TestBooksMatchWhatTheProviderTook plays histories of a shop against a model that
 // knows the rules of the interface, and compares the books with the provider's own
@@ -58,29 +74,48 @@ func TestBooksMatchWhatTheProviderTook(t *testing.T) {
 				for range worker { // with one seed, the workers would play the same histories
 					rapid.Uint64().Draw(rt, "worker")
 				}
-				atLimits := rapid.Custom(func(rt *rapid.T) int { return pick(rt, brimEvery) }).Draw(rt, "wallet") == brimEvery-1 && playFullWallets && *limitsToo
-				first := rapid.Custom(drawFirst).Draw(rt, "first")
-				steps := []modelStep{first}
-				for len(steps) < modelSteps {
-					steps = append(steps, rapid.Custom(func(rt *rapid.T) modelStep { return drawStep(rt, atLimits) }).Draw(rt, "then"))
+				drawn := rapid.Custom(drawTheme).Draw(rt, "theme")
+				play := modelPlay{
+					template: plain, brim: drawn.brim, verify: drawn.nth%verifyEvery == 0, rounds: drawn.nth%sweepEvery == 1, merged: drawn.nth%webhookEvery != 2,
+					start: modelStarts[drawn.nth/sweepEvery%len(modelStarts)],
 				}
-				template := plain
-				if atLimits {
-					template = brim
+				if drawn.brim {
+					play.template = brim
 				}
-				tally.add(playHistory(rt, t.Context(), template, atLimits, false, steps...))
+				steps := []modelStep{rapid.Custom(drawn.firstStep).Draw(rt, "first")}
+				for len(steps) < drawn.steps {
+					steps = append(steps, rapid.Custom(drawn.step).Draw(rt, "then"))
+				}
+				tally.add(play.history(rt, t.Context(), steps...))
 			})
 		})
 	}
 }
 
-// playHistory takes the steps in an application of their own, and judges them.
-func playHistory(tb rapid.TB, ctx context.Context, template *modelTemplate, brim, scripted bool, steps ...modelStep) *modelHistory {
+// modelPlay is how a history is played.
+type modelPlay struct {
+	template *modelTemplate
+	brim     bool      // its wallets are at their limits
+	verify   bool      // the whole verification runs at its end
+	rounds   bool      // periodic jobs run
+	merged   bool      // webhooks are not received one by one
+	start    time.Time // zero for the first of modelStarts
+}
+
+// history takes the steps in an application of their own, and judges them.
+func (p modelPlay) history(tb rapid.TB, ctx context.Context, steps ...modelStep) *modelHistory {
 	tb.Helper()
-	h := &modelHistory{modelShop: template.copy(tb, ctx), gaveBack: map[string]bool{}, scripted: scripted}
+	h := &modelHistory{modelShop: p.template.copy(tb, ctx), gaveBack: map[string]bool{}, verify: p.verify}
+	h.merged = p.merged
+	if !p.start.IsZero() {
+		h.real.Store(p.start.UnixMilli())
+	}
+	if p.rounds {
+		h.check(h.cashier.EnqueueRounds(ctx, h.scope, true))
+	}
 	for who := range 2 {
-		c := &modelCustomer{name: modelWho(who), moved: map[string]*big.Int{}, brim: brim}
-		if brim {
+		c := &modelCustomer{name: modelWho(who), moved: map[string]*big.Int{}, brim: p.brim}
+		if p.brim {
 			for _, b := range h.wallet(c.name).Balances {
 				c.move(b.CreditKey, b.Amount, 1)
 			}

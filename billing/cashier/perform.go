@@ -17,6 +17,7 @@ const (
 	paramSubscription = "subscription" // the provider's
 	paramPrice        = "price"        // the provider's, of the target
 	paramPlan         = "plan"         // its key
+	paramStays        = "stays"        // whether the target is what the subscription has, at a price that may be off sale
 	paramFree         = "free"         // whether the target costs nothing
 	paramFlag         = "flag"         // whether to end with the period
 	paramVoid         = "void"         // whether an upgrade that waits goes too
@@ -59,7 +60,7 @@ type buyer struct {
 // else by going on with what was begun, else by beginning it.
 func (c *Cashier) perform(ctx context.Context, scope tenancy.Scope, r request) (rec store.OpRecord, err error) {
 	// The caller may go away; what was begun is carried through all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.talk)
+	ctx, cancel := context.WithTimeout(withClock(context.WithoutCancel(ctx)), c.limits.talk)
 	defer cancel()
 	err = c.withLease(ctx, scope, ofIdentity(r.identity), func(ctx context.Context, fence store.Fence) error {
 		var fresh bool

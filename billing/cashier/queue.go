@@ -87,6 +87,7 @@ func queueOf(scope tenancy.Scope) string { return "queue " + scope.AppID.String(
 // drain works off what is due, as far as one visit goes. The queue's lock on this
 // node must be held.
 func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (left, error) {
+	ctx = withClock(ctx)
 	due, err := c.due(ctx, scope)
 	if err != nil || len(due) == 0 {
 		return leftNothing, err

@@ -55,8 +55,12 @@ func (t *talk) action(ctx context.Context) error {
 		after.Kind = store.WorkCharge
 		after.Object, err = t.refundInvoice(ctx, object)
 	case billing.VoidRenewal:
-		after.Kind = store.WorkInvoice
-		_, err = t.voidRenewal(ctx, object)
+		var left billing.ProviderInvoice
+		if left, err = t.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
+			after.Object = "" // a debit is under way: the report of its end asks again
+		} else {
+			after.Kind = store.WorkInvoice
+		}
 	default:
 		return errors.New("cashier: unknown action")
 	}

@@ -27,11 +27,11 @@ func (t *talk) endUnpaid(ctx context.Context) (ended bool, err error) {
 		// had been paid.
 		t.rec.Parameters[paramRenewal] = renewal
 	}
-	open, err := t.voidRenewal(ctx, renewal)
+	left, err := t.voidRenewal(ctx, renewal)
 	if err != nil {
 		return false, err
 	}
-	if open {
+	if charged(left) {
 		// It was paid in the meantime, or is being paid: this period is the last one.
 		delete(t.rec.Parameters, paramRenewal)
 		return false, nil
@@ -64,10 +64,37 @@ func unpaidRenewal(s stripe.Subscription) string {
 	return s.Invoices[i].ID
 }
 
-// voidRenewal makes sure that a renewal is not charged. It reports whether it is
-// charged all the same: it was paid, or a debit for it is under way. What is due
+// closeLast closes a cancellation. When the renewal is being debited, which nothing
+// stops, the period that it pays is the last one, and the answer says so.
+func (t *talk) closeLast(ctx context.Context) error {
+	s, err := t.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	if unpaidRenewal(s) == "" {
+		return t.close(ctx)
+	}
+	sub, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{watched: true})
+	if err != nil {
+		return err
+	}
+	if sub.Period.End < s.Period.End {
+		sub.Period = s.Period
+	}
+	op := t.rec.Op
+	op.State = billing.OpDone
+	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &sub})
+}
+
+// charged reports whether an invoice takes money: it was paid, or it is open and due.
+func charged(i billing.ProviderInvoice) bool {
+	return i.Status == billing.InvoiceOpen && i.AmountDue > 0 || i.Status == billing.InvoicePaid && i.AmountPaid > 0
+}
+
+// voidRenewal makes sure that a renewal is not charged, and gives it as it then is. It
+// is charged all the same when it was paid, or a debit for it is under way. What is due
 // nothing is left alone.
-func (t *talk) voidRenewal(ctx context.Context, id string) (charged bool, err error) {
+func (t *talk) voidRenewal(ctx context.Context, id string) (invoice billing.ProviderInvoice, err error) {
 	// look says how the invoice stands; a renewal that is gone is not charged.
 	look := func(ctx context.Context) (billing.ProviderInvoice, error) {
 		invoice, _, err := t.provider.Invoice(ctx, id)
@@ -90,13 +117,13 @@ func (t *talk) voidRenewal(ctx context.Context, id string) (charged bool, err er
 			func(ctx context.Context) (bool, error) { invoice, err := look(ctx); return s.done(invoice), err },
 			func(ctx context.Context, key string) error { return s.send(ctx, key, id) })
 		if err != nil && !stripe.Is(err, stripe.Refused) {
-			return false, err
+			return invoice, err
 		}
 		refusal = err
 	}
-	invoice, err := look(ctx)
+	invoice, err = look(ctx)
 	if err == nil && !settled(invoice) && invoice.Status == billing.InvoiceDraft {
 		err = refusal
 	}
-	return invoice.Status == billing.InvoiceOpen && invoice.AmountDue > 0 || invoice.Status == billing.InvoicePaid && invoice.AmountPaid > 0, err
+	return invoice, err
 }

@@ -27,6 +27,7 @@ const (
 // is one of the database.
 func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work) error {
 	app := c.options.Store.App(scope)
+	ctx = withClock(ctx)
 	limit := c.limits.talk
 	if comesBack(w.Kind) {
 		limit = roundTime
@@ -70,7 +71,7 @@ func refused(err error) bool {
 		return false
 	}
 	switch problem.Kind {
-	case stripe.Refused, stripe.Declined, stripe.NoPaymentMethod, stripe.KeyMisused:
+	case stripe.Refused, stripe.Declined, stripe.NoPaymentMethod, stripe.CannotWait, stripe.KeyMisused:
 		return true
 	default:
 		return false

@@ -55,6 +55,15 @@ type Price struct {
 	billing.Price
 }
 
+// Price reads a price.
+func (c *Client) Price(ctx context.Context, id string) (Price, error) {
+	p, err := c.api.Prices.Get(id, &sdk.PriceParams{Params: params(ctx)})
+	if err != nil {
+		return Price{}, problem(err)
+	}
+	return priceOf(p), nil
+}
+
 // PriceByReference finds the price with our reference.
 func (c *Client) PriceByReference(ctx context.Context, reference string) (Price, error) {
 	list := c.api.Prices.List(&sdk.PriceListParams{ListParams: onePage(ctx, 1), LookupKeys: sdk.StringSlice([]string{reference})})

@@ -20,6 +20,11 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		Currency:   string(i.Currency),
 		PaymentURL: i.HostedInvoiceURL,
 	}
+	if i.Status == sdk.InvoiceStatusDraft {
+		told.FinalizesAt = milliseconds(i.AutomaticallyFinalizesAt)
+	} else {
+		told.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // below zero is the customer's
+	}
 	if i.StatusTransitions != nil {
 		told.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
 	}

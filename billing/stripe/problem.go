@@ -15,11 +15,14 @@ type Kind string
 const (
 	Declined        Kind = "declined"          // the bank refused the money
 	NoPaymentMethod Kind = "no_payment_method" // there is nothing to charge
-	NotFound        Kind = "not_found"         // the object that the call is about is not there
-	Refused         Kind = "refused"           // the account will not do it, however often it is asked
-	Unauthorized    Kind = "unauthorized"      // the key is not, or no longer, good for it
-	Unavailable     Kind = "unavailable"       // no answer, or one that says that something broke: it may have been done
-	KeyMisused      Kind = "key_misused"       // an idempotency key with another request: our mistake
+	// CannotWait is for an update that may not wait for its payment: the subscription
+	// is paid by bank debit or by invoices that are sent.
+	CannotWait   Kind = "cannot_wait"
+	NotFound     Kind = "not_found"    // the object that the call is about is not there
+	Refused      Kind = "refused"      // the account will not do it, however often it is asked
+	Unauthorized Kind = "unauthorized" // the key is not, or no longer, good for it
+	Unavailable  Kind = "unavailable"  // no answer, or one that says that something broke: it may have been done
+	KeyMisused   Kind = "key_misused"  // an idempotency key with another request: our mistake
 )
 
 // Problem is a call that did not do what it was for.
@@ -71,6 +74,9 @@ func kindOf(told *sdk.Error) Kind {
 	// was done, and it will be possible later.
 	case status == http.StatusConflict, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return Unavailable
+	// Only updates that may wait name the parameter, so this refuses the waiting.
+	case told.Param == "payment_behavior":
+		return CannotWait
 	// Stripe has no code of its own for this.
 	case strings.Contains(told.Msg, "no attached payment source"):
 		return NoPaymentMethod

@@ -1,0 +1,140 @@
+package cashier_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+// billed is ada on pro, ten minutes after her period ended: a downgrade to basic was
+// queued, and the draft of its renewal is charged in fifty minutes.
+func billed(t *testing.T, card string) (*rig, billing.Subscription) {
+	t.Helper()
+	r := shop(t)
+	s := r.subscribe("pro", card)
+	r.changed("basic")
+	r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+	return r, s
+}
+
+// wantTurning holds an answer to what happens: the plan of before is in force until
+// the other is charged.
+func (r *rig) wantTurning(s billing.Subscription, was, to string) {
+	r.Helper()
+	if s.Terms.PlanKey != was || s.Scheduled == nil || s.Scheduled.Target.PlanKey != to {
+		r.Fatalf("the answer is on %s, with %+v scheduled", s.Terms.PlanKey, s.Scheduled)
+	}
+	if at := s.Scheduled.EffectiveAt; at != s.Period.End+time.Hour.Milliseconds() {
+		r.Errorf("%s takes effect at %d, want the charge of the renewal, an hour after %d", to, at, s.Period.End)
+	}
+}
+
+func TestStayingWhileADowngradeIsBilledPaysForThePlanAgain(t *testing.T) {
+	r, s := billed(t, cardPays)
+	got := r.changed("pro")
+	if got.Terms.PlanKey != "pro" || got.Scheduled != nil || got.Pending != nil || got.Period.Start <= s.Period.End {
+		t.Errorf("the answer is on %s from %d, with %+v scheduled", got.Terms.PlanKey, got.Period.Start, got.Scheduled)
+	}
+	r.advance(2 * time.Hour)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantCollected(2900 + 2900)
+	r.wantTokens(200*million, 0)
+	r.advanceTo(got.Period.End + (2 * time.Hour).Milliseconds())
+	r.wantOn("pro", metering.StatusActive)
+	r.wantCollected(2900 + 2900 + 2900)
+	r.wantAlerts()
+}
+
+func TestStayingAtAnEditedPriceWhileADowngradeIsBilledPaysThatPrice(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("pro", cardPays)
+	r.changed("basic")
+	dearer := int64(3900)
+	r.patchPlan("pro", billing.PlanPatch{AmountCents: &dearer})
+	r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+	if got := r.changed("pro"); got.Terms.AmountCents != 2900 || got.Scheduled != nil {
+		t.Errorf("the answer costs %d, with %+v scheduled", got.Terms.AmountCents, got.Scheduled)
+	}
+	r.advance(2 * time.Hour)
+	r.wantCollected(2900 + 2900)
+}
+
+func TestStayingWithoutAPaymentLeavesTheBilledDowngrade(t *testing.T) {
+	r, _ := billed(t, cardAsksAlways)
+	got := r.changed("pro")
+	r.wantTurning(got, "pro", "basic")
+	if got.Pending == nil || got.Pending.Target.PlanKey != "pro" || got.Pending.PaymentURL == "" {
+		t.Fatalf("the answer waits for %+v", got.Pending)
+	}
+	r.pay(got.Pending.PaymentURL, cardPays)
+	r.advance(2 * time.Hour)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantCollected(2900 + 2900)
+}
+
+func TestUndoingWhileADowngradeIsBilledAnswersWhenItIsCharged(t *testing.T) {
+	r, _ := billed(t, cardPays)
+	r.wantTurning(must[billing.Subscription](r)(r.cancel(false)), "pro", "basic")
+	r.wantTurning(r.subscription(), "pro", "basic")
+	r.advance(time.Hour)
+	if got := r.wantOn("basic", metering.StatusActive); got.Scheduled != nil {
+		t.Errorf("after the charge %+v is scheduled", got.Scheduled)
+	}
+	r.wantCollected(2900 + 1000)
+}
+
+func TestABilledDowngradeThatIsAskedForAgainAnswersWhenItIsCharged(t *testing.T) {
+	r, _ := billed(t, cardPays)
+	r.wantTurning(r.changed("basic"), "pro", "basic")
+	r.advance(time.Hour)
+	if got := r.wantOn("basic", metering.StatusActive); got.Scheduled != nil {
+		t.Errorf("after the charge %+v is scheduled", got.Scheduled)
+	}
+	r.wantCollected(2900 + 1000)
+	r.advance(month)
+	r.wantOn("basic", metering.StatusActive)
+}
+
+func TestAnUpgradeThatWaitsBesideABilledDowngradeAnswersWhenThatIsCharged(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0, grants("tokens", 3))
+	r.plan("annual", 29000, yearly)
+	s := r.subscribe("basic", cardPays)
+	r.changed("free")
+	r.swapCard(cardFailsLater)
+	r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+	got := r.changed("annual")
+	r.wantTurning(got, "basic", "free")
+	if got.Pending == nil || got.Pending.Target.PlanKey != "annual" {
+		t.Errorf("the answer waits for %+v", got.Pending)
+	}
+	r.advance(time.Hour)
+	r.wantOn("free", metering.StatusActive)
+}
+
+// A month after the edit the price that the subscriber pays is archived.
+func TestASubscriberAtAnEditedPriceCanDowngrade(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0)
+	s := r.subscribe("basic", cardPays)
+	dearer := int64(1500)
+	r.patchPlan("basic", billing.PlanPatch{AmountCents: &dearer})
+	r.advance(27 * time.Hour)
+	price := "/v1/prices/" + s.Terms.PriceID
+	if active := r.askProvider(http.MethodGet, price, nil)["active"]; active != false {
+		t.Fatalf("the price of before is active: %v", active)
+	}
+	if got := r.changed("free"); got.Scheduled == nil || got.Scheduled.Target.PlanKey != "free" || got.Scheduled.EffectiveAt != s.Period.End {
+		t.Errorf("scheduled is %+v", got.Scheduled)
+	}
+	r.advance(27 * time.Hour)
+	if active := r.askProvider(http.MethodGet, price, nil)["active"]; active != false {
+		t.Errorf("the price of before is still on sale")
+	}
+	r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+	r.wantOn("free", metering.StatusActive)
+	r.wantCollected(1000)
+}

@@ -1,0 +1,138 @@
+package cashier_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/metering"
+)
+
+const days = 24 * time.Hour
+
+// byBank is ada on basic, whose bank debit has gone through.
+func byBank(t *testing.T) (*rig, billing.Subscription) {
+	t.Helper()
+	r := shop(t)
+	r.subscribe("basic", bankSucceeds)
+	r.advance(4 * days)
+	return r, r.wantOn("basic", metering.StatusActive)
+}
+
+// wantPending is the change that waits, with or without a page to pay at.
+func (r *rig) wantPending(plan string, page bool) *billing.PendingChange {
+	r.Helper()
+	pending := r.wantOn("basic", metering.StatusActive).Pending
+	if pending == nil || pending.Target.PlanKey != plan || (pending.PaymentURL != "") != page || pending.ExpiresAt <= r.now() {
+		r.Fatalf("what waits is %+v", pending)
+	}
+	return pending
+}
+
+func TestACustomerWhoPaysByBankDebitUpgradesOnAPage(t *testing.T) {
+	r, _ := byBank(t)
+	if got := r.changed("pro"); got.Terms.PlanKey != "basic" || got.Pending == nil {
+		t.Fatalf("the answer is on %s, and %+v waits", got.Terms.PlanKey, got.Pending)
+	}
+	r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+	r.settle()
+	r.wantPending("pro", false)
+	r.advance(2 * days) // longer than a page is open
+	r.wantPending("pro", false)
+	r.wantTokens(10*million, 0)
+	_, err := r.change("pro")
+	wantFault(t, err, fault.OperationInProgress)
+	r.advance(2 * days)
+	if got := r.wantOn("pro", metering.StatusActive); got.Pending != nil {
+		t.Errorf("%+v still waits", got.Pending)
+	}
+	r.wantTokens(110*million, 0)
+	r.wantCollected(1000 + 2900)
+	if live := r.askProvider(http.MethodGet, "/v1/subscriptions?status=active", nil)["data"].([]any); len(live) != 1 {
+		t.Errorf("%d subscriptions go on", len(live))
+	}
+	r.advance(40 * days)
+	r.wantCollected(1000 + 2900 + 2900)
+	r.wantAlerts()
+}
+
+func TestADebitThatFailsLeavesThePlanOfBefore(t *testing.T) {
+	r, _ := byBank(t)
+	r.changed("pro")
+	r.pay(r.wantPending("pro", true).PaymentURL, bankFails)
+	r.advance(4 * days)
+	if got := r.wantOn("basic", metering.StatusActive); got.Pending != nil {
+		t.Errorf("%+v still waits", got.Pending)
+	}
+	r.wantCollected(1000)
+	r.wantTokens(10*million, 0)
+	if got := r.changed("pro"); got.Pending == nil {
+		t.Error("it cannot be asked for again")
+	}
+}
+
+// The renewal is being debited when the upgrade is paid by card, so the provider does
+// not void it; the debit fails three days later.
+func TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided(t *testing.T) {
+	r, _ := renewing(t, "basic", cardAsksAlways)
+	page := r.changed("pro").Pending.PaymentURL
+	r.advance(2 * time.Hour)
+	r.wantOn("basic", metering.StatusPastDue)
+	r.pay(r.openRenewal()["hosted_invoice_url"].(string), bankFails)
+	r.pay(page, cardAsksAlways) // which no later try is paid with
+	r.settle()
+	r.wantOn("pro", metering.StatusPastDue)
+	r.openRenewal() // which is not voided while the debit is under way
+	r.advance(4 * days)
+	r.wantOn("pro", metering.StatusActive)
+	r.advance(8 * days)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantCollected(1000 + 2900)
+	r.wantTokens(110*million, 0)
+}
+
+// openRenewal is the one invoice of a renewal that waits to be paid.
+func (r *rig) openRenewal() (invoice map[string]any) {
+	r.Helper()
+	for _, listed := range r.askProvider(http.MethodGet, "/v1/invoices?status=open&limit=100", nil)["data"].([]any) {
+		if one := listed.(map[string]any); one["billing_reason"] == "subscription_cycle" {
+			invoice = one
+		}
+	}
+	if invoice == nil {
+		r.Fatal("no renewal is open")
+	}
+	return invoice
+}
+
+// The renewal is being debited when the page is paid by card.
+func TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded(t *testing.T) {
+	r, s := byBank(t)
+	r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+	r.pay(r.changed("pro").Pending.PaymentURL, cardPays)
+	r.settle()
+	r.wantOn("pro", metering.StatusActive)
+	r.advance(4 * days)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantCollected(1000 + 2900)
+	r.wantTokens(110*million, 0)
+}
+
+// A debit that is under way cannot be stopped, so it buys the last period.
+func TestCancellingWhileARenewalIsDebitedEndsAfterThePeriodThatItPays(t *testing.T) {
+	r, s := byBank(t)
+	r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+	got := must[billing.Subscription](r)(r.cancel(true))
+	if !got.CancelAtPeriodEnd || got.Period.Start != s.Period.End || got.Period.End <= r.now() {
+		t.Errorf("the answer has the flag %v and the period %v after %v", got.CancelAtPeriodEnd, got.Period, s.Period)
+	}
+	r.advance(4 * days)
+	if paid := r.wantOn("basic", metering.StatusActive); paid.Period != got.Period || !paid.CancelAtPeriodEnd {
+		t.Errorf("paid is %v", paid.Period)
+	}
+	r.advanceTo(got.Period.End + (2 * time.Hour).Milliseconds())
+	r.wantNone()
+	r.wantCollected(1000 + 1000)
+}
