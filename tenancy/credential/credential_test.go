@@ -130,7 +130,9 @@ func TestCodes(t *testing.T) {
 	}{
 		"the code of now":             {seed.Code(step), 0, true},
 		"with spaces":                 {" 005 924 ", 0, true},
-		"the one before":              {seed.Code(step - 1), 0, false},
+		"the one before":              {seed.Code(step - 1), 0, true},
+		"the one two before":          {seed.Code(step - 2), 0, false},
+		"the one before, used":        {seed.Code(step - 1), step - 1, false},
 		"the one after":               {seed.Code(step + 1), 0, false},
 		"one that was used":           {seed.Code(step), step, false},
 		"one after one that was used": {seed.Code(step), step - 1, true},

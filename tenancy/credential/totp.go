@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// A code is valid for its own half minute and no longer. Both clocks are synchronized:
-// the server's is the database's, and phones follow their network.
+// Codes change every half minute. The code of the step before is accepted too, because
+// typing and sending take time (RFC 6238, section 5.2); a code of the future is not.
 const (
 	stepSeconds = 30
 	digits      = 6
@@ -52,13 +52,18 @@ func (s Seed) Address(issuer, account string) string {
 	}.Encode()
 }
 
-// Step is the current step if the code is the code of it, and it comes after the last
-// one that was used: no code works twice.
+// Step returns the step that the code is of, if that is the current one or the one before
+// and comes after the last one that was used: no code works twice.
 func (s Seed) Step(code string, lastUsed, now int64) (step int64, found bool) {
 	code = strings.ReplaceAll(strings.TrimSpace(code), " ", "")
-	step = now / 1000 / stepSeconds
-	matches := subtle.ConstantTimeCompare([]byte(s.Code(step)), []byte(code)) == 1
-	return step, matches && step > lastUsed
+	current := now / 1000 / stepSeconds
+	for _, candidate := range []int64{current, current - 1} {
+		matches := subtle.ConstantTimeCompare([]byte(s.Code(candidate)), []byte(code)) == 1
+		if matches && candidate > lastUsed && !found {
+			step, found = candidate, true
+		}
+	}
+	return step, found
 }
 
 // Code is the code of a step.
