@@ -30,8 +30,8 @@ type figures struct {
 	mu   sync.Mutex
 	apps map[ids.ID]*appFigures
 
-	minute int64          // that kept is about
-	kept   map[ids.ID]int // failures of each application, one by one, in the minute
+	minute int64            // that kept is about
+	kept   map[failures]int // failures in the minute
 }
 
 type appFigures struct {
@@ -77,7 +77,7 @@ type (
 )
 
 func newFigures() *figures {
-	return &figures{apps: make(map[ids.ID]*appFigures), kept: make(map[ids.ID]int)}
+	return &figures{apps: make(map[ids.ID]*appFigures), kept: make(map[failures]int)}
 }
 
 func newAppFigures(scope tenancy.Scope) *appFigures {
@@ -181,7 +181,7 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	hour.requests++
 	if r.Failed() {
 		hour.failures++
-		if r.Authenticated && f.keepsFailure(scope.AppID, r.At) {
+		if r.Authenticated && f.keepsFailure(scope.AppID, r.Code, r.At) {
 			app.failed = append(app.failed, r)
 		}
 		if app.failures < keptFailures {
@@ -193,15 +193,25 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	}
 }
 
-// keepsFailure counts a failure against what an application may add in a minute. The
-// lock must be held.
-func (f *figures) keepsFailure(app ids.ID, at int64) bool {
+// failures are those of an application, with one code or, without a code, all of them.
+type failures struct {
+	app  ids.ID
+	code fault.Code
+}
+
+// keepsFailure counts a failure against what an application may add in a minute. Some of
+// each code are kept beside a flood of another. The lock must be held.
+func (f *figures) keepsFailure(app ids.ID, code fault.Code, at int64) bool {
 	if minute := at / time.Minute.Milliseconds(); minute != f.minute {
 		f.minute = minute
 		clear(f.kept)
 	}
-	f.kept[app]++
-	return f.kept[app] <= failuresPerMinute
+	all, same := failures{app: app}, failures{app, code}
+	f.kept[all]++
+	if code != "" {
+		f.kept[same]++
+	}
+	return f.kept[all] <= failuresPerMinute || f.kept[same] <= failuresPerCode
 }
 
 // counter finds a counter, made when it is missing.

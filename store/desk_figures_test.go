@@ -321,6 +321,18 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 			t.Errorf("in the next minute %d are kept", len(list))
 		}
 	})
+	t.Run("and one with another code beside a flood of them", func(t *testing.T) {
+		rare := store.Request{
+			ID: ids.New(), At: minute, Method: "POST", Route: "/v1/plans", Status: 403, Code: fault.PermissionDenied, KeyID: s.key.ID, Authenticated: true,
+		}
+		for range 2 * store.FailuresPerMinute {
+			note(ids.New(), minute, true)
+		}
+		db.NoteRequest(s.application.Scope(), rare)
+		if list := failures(t); !slices.ContainsFunc(list, func(r store.Request) bool { return r.ID == rare.ID }) {
+			t.Error("it is not listed")
+		}
+	})
 	t.Run("and not those of the day before", func(t *testing.T) {
 		old := store.IDAt(now - 25*time.Hour.Milliseconds())
 		note(old, minute+120_000, true)

@@ -18,8 +18,10 @@ const (
 	// DefaultKeepFailures is how long failed requests are kept when nothing else is set.
 	DefaultKeepFailures = 30 * 24 * time.Hour
 	// failuresPerMinute is how many failures of an application one node keeps in a minute.
-	// All are counted; these bound the table at 860,000 rows in 30 days.
+	// All are counted. They bound the table at 860,000 rows in 30 days, as long as there
+	// are few codes: failuresPerCode of each are kept in any case.
 	failuresPerMinute = 20
+	failuresPerCode   = 2
 	// heldFailures is how many of an application a node holds while the database does not
 	// take them: an hour's.
 	heldFailures = 60 * failuresPerMinute

@@ -22,7 +22,7 @@ func listEvents(c *call) (engine.Doc, error) {
 
 func (s *Server) createEndpoint(c *call) (engine.Doc, error) {
 	p := engine.NewEndpoint{
-		URL: c.in.Text("url"), Types: c.in.Texts("enabled_events"), Description: c.in.Text("description"), Metadata: c.in.Pairs("metadata"), Outside: true,
+		URL: c.in.Text("url"), Types: c.in.Texts("enabled_events"), Description: c.in.Text("description"), Metadata: c.in.Pairs("metadata"), Outside: !s.isOwn(c.in.Text("url")),
 	}
 	c.in.Text("api_version") // events are sent in the one version that there is
 	if err := c.in.Problem(); err != nil {

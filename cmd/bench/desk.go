@@ -133,6 +133,10 @@ func (t *tenant) figuresSQL() string {
 		FROM generate_series(0, %[6]d - 1) n
 		CROSS JOIN LATERAL (SELECT (extract(epoch FROM now()) * 1000)::bigint - 60000 * (1 + n) AS at) a
 		ON CONFLICT (app_id, slot) DO NOTHING;
+		INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, error, took_us, key_id, identity, feature)
+		SELECT app_id, id, org_id, at, method, route, status, error, took_us, key_id, 'bench', 'messages'
+		FROM recent_requests WHERE app_id = '%[1]s' AND status >= 400
+		ON CONFLICT DO NOTHING;
 		COMMIT;`,
 		t.app, dayMS, hourMS, figureDays, t.org, ringSize, uuidAt("a.at", "n"), t.key)
 }

@@ -178,8 +178,8 @@ func demoPages(t *testing.T, p pages) {
 		{search(demo.Formula), demo.Formula},
 		{search(demo.Longest), demo.Longest},
 		{"/o/lumen/members", "finance@lumen.example"},
-		{"/o/lumen/audit", "balance.adjust"},
-		{"/o/lumen/audit", "feature.update"},
+		{"/o/lumen/audit?action=balance", "balance.adjust"},
+		{"/o/lumen/audit?action=feature", "feature.update"},
 	} {
 		shown := p.get(t, c.path)
 		if !strings.Contains(html.UnescapeString(shown), c.shows) {

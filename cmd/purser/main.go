@@ -65,6 +65,12 @@ Settings come from the environment:
   PURSER_VERIFY_ALL  how often everything is verified, 24h when absent, 0 for never
   PURSER_VERIFY_LIMIT
                      how long one verification may take, 1h when absent
+  PURSER_NEW_ORGANIZATIONS
+                     on or off: whether everyone with an account may create organizations, off when absent
+  PURSER_SECOND_FACTOR
+                     required or optional: an authenticator for members of every organization, optional when absent
+  PURSER_KEEP_FAILURES
+                     how long failed requests are kept, 720h when absent
   PURSER_TRUSTED_PROXY
                      networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; none when absent
 `

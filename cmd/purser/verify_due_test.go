@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"purser/ids"
@@ -34,7 +33,7 @@ type verifiedNode struct {
 	first store.App
 	other store.App
 	log   *bytes.Buffer
-	owner *pgx.Conn
+	exec  func(sql string) // in one session
 }
 
 func newVerifiedNode(t *testing.T) verifiedNode {
@@ -49,9 +48,7 @@ func newVerifiedNode(t *testing.T) verifiedNode {
 	db, err := store.Open(t.Context(), n.url, store.Options{})
 	must(err)
 	t.Cleanup(db.Close)
-	n.owner, err = pgx.Connect(t.Context(), n.url)
-	must(err)
-	t.Cleanup(func() { _ = n.owner.Close(context.Background()) })
+	n.exec = storetest.Session(t, n.url)
 	org, err := tenancy.NewOrganization(ids.New(), "Books", 1)
 	must(err)
 	for i, app := range []*store.App{&n.first, &n.other} {
@@ -69,23 +66,16 @@ func newVerifiedNode(t *testing.T) verifiedNode {
 	return n
 }
 
-func (n verifiedNode) exec(t *testing.T, sql string) {
-	t.Helper()
-	if _, err := n.owner.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestNothingIsWrittenWhileNoVerificationIsDue(t *testing.T) {
 	t.Parallel()
 	n := newVerifiedNode(t)
 	n.run(t.Context())
 	n.log.Reset()
 	// Readers pass, writers would wait until their lock timeout and log an error.
-	n.exec(t, `BEGIN`)
-	n.exec(t, `LOCK TABLE verifications, verification_claims, wallet_seals IN SHARE MODE`)
+	n.exec(`BEGIN`)
+	n.exec(`LOCK TABLE verifications, verification_claims, wallet_seals IN SHARE MODE`)
 	n.run(t.Context())
-	n.exec(t, `ROLLBACK`)
+	n.exec(`ROLLBACK`)
 	if n.log.Len() > 0 {
 		t.Errorf("the log says %s", n.log)
 	}
@@ -98,8 +88,8 @@ func TestAVerificationThatIsHeldUpDoesNotHoldUpOthers(t *testing.T) {
 	n.run(t.Context())
 	later := n.now().Add(time.Hour)
 	n.now = func() time.Time { return later }
-	n.exec(t, `BEGIN`)
-	n.exec(t, `SELECT 1 FROM verifications WHERE app_id = (SELECT id FROM applications WHERE name = 'First') FOR UPDATE`)
+	n.exec(`BEGIN`)
+	n.exec(`SELECT 1 FROM verifications WHERE app_id = (SELECT id FROM applications WHERE name = 'First') FOR UPDATE`)
 	var running sync.WaitGroup
 	n.start(t.Context(), &running)
 	for finished := false; !finished; {
@@ -109,7 +99,7 @@ func TestAVerificationThatIsHeldUpDoesNotHoldUpOthers(t *testing.T) {
 		}
 		finished = len(runs) == 1 && runs[0].StartedAt == later.UnixMilli()
 	}
-	n.exec(t, `ROLLBACK`)
+	n.exec(`ROLLBACK`)
 	running.Wait()
 	if runs, err := n.first.VerifyRuns(t.Context()); err != nil || len(runs) != 1 || runs[0].StartedAt != later.UnixMilli() {
 		t.Errorf("the first application has %+v, %v", runs, err)
@@ -123,9 +113,9 @@ func TestScheduledVerificationFollowsAuditLogsAndFindsStrayRows(t *testing.T) {
 	if text := n.log.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "kind=installation") {
 		t.Fatalf("the log says %s", text)
 	}
-	n.exec(t, `UPDATE audit_entries SET target = 'another' WHERE number = 1`)
-	n.exec(t, `SET session_replication_role = replica`)
-	n.exec(t, `UPDATE app_state SET app_id = 'ffffffff-0000-0000-0000-000000000000' WHERE app_id = (SELECT id FROM applications WHERE name = 'Other')`)
+	n.exec(`UPDATE audit_entries SET target = 'another' WHERE number = 1`)
+	n.exec(`SET session_replication_role = replica`)
+	n.exec(`UPDATE app_state SET app_id = 'ffffffff-0000-0000-0000-000000000000' WHERE app_id = (SELECT id FROM applications WHERE name = 'Other')`)
 	later := n.now().Add(24 * time.Hour)
 	n.now = func() time.Time { return later }
 	n.run(t.Context())

@@ -29,6 +29,24 @@ func Exec(tb testing.TB, address, sql string, args ...any) {
 	}
 }
 
+// Session opens a connection as the superuser of the tests' cluster and returns what runs
+// statements on it, for transactions that stay open.
+func Session(tb testing.TB, address string) (run func(sql string)) {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close(ctx) })
+	return func(sql string) {
+		tb.Helper()
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			tb.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
 // Login makes a role that may log in, with options of CREATE ROLE. It returns its
 // name and the address with which it reaches the same database. The role goes with
 // the test.
