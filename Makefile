@@ -106,7 +106,7 @@ test-others:
 
 # Needs Node 20 and npm, which the rest does not: stripe-go runs with `make test`.
 .PHONY: sdks
-sdks: ## Run the current stripe-go and stripe-node against the payments sandbox
+sdks: node ## Run the current stripe-go and stripe-node against the payments sandbox
 	cd $(SDKS)/node && npm ci --no-audit --no-fund
 	cd $(SDKS) && $(go_test) -tags sdks -v ./...
 
