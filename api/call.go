@@ -58,7 +58,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		}
 		// Before anything that costs database work.
 		if err := s.limits.take(c.keyName(), ec.Response().Header()); err != nil {
-			s.slowDown(request.Context())
+			s.SlowDown(request.Context())
 			return err
 		}
 		if err := s.inFlight.enter(c.scope.AppID, 1); err != nil {
@@ -90,9 +90,9 @@ func (c *call) extend(took time.Duration) context.CancelFunc {
 	return cancel
 }
 
-// slowDown delays a refusal. A client that repeats refused requests at once would
+// SlowDown delays a refusal. A client that repeats refused requests at once would
 // otherwise keep the server busy with refusing them.
-func (s *Server) slowDown(ctx context.Context) {
+func (s *Server) SlowDown(ctx context.Context) {
 	defer s.delayed.Add(-1)
 	waiting := s.delayed.Add(1)
 	if waiting > maxDelayed {

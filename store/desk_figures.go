@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"time"
 
@@ -182,6 +183,7 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	if r.Failed() {
 		hour.failures++
 		if r.Authenticated && f.keepsFailure(scope.AppID, r.Code, r.At) {
+			r.Identity, r.Feature = readable(r.Identity), readable(r.Feature)
 			app.failed = append(app.failed, r)
 		}
 		if app.failures < keptFailures {
@@ -191,6 +193,16 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	} else if len(app.requests)-app.failures < keptSuccesses {
 		app.requests = append(app.requests, r)
 	}
+}
+
+// maxNamed is the longest identity that a valid request names, in bytes.
+const maxNamed = 4 * 255
+
+// readable is what a refused request named, as far as Postgres can store it: the name
+// was not checked before the request was refused.
+func readable(name string) string {
+	name = name[:min(len(name), maxNamed)]
+	return strings.ReplaceAll(strings.ToValidUTF8(name, "\ufffd"), "\x00", "\ufffd")
 }
 
 // failures are those of an application, with one code or, without a code, all of them.

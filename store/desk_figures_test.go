@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -319,6 +320,19 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 		note(ids.New(), minute+60_000, true)
 		if list := failures(t); len(list) != store.FailuresPerMinute+1 {
 			t.Errorf("in the next minute %d are kept", len(list))
+		}
+	})
+	t.Run("also with names that cannot be stored", func(t *testing.T) {
+		for name, want := range map[string]string{"\xff\xfe": "\ufffd", "a\x00b": "a\ufffdb", strings.Repeat("x", 5_000): strings.Repeat("x", 1_020)} {
+			hostile := store.Request{
+				ID: ids.New(), At: minute + 180_000, Method: "GET", Route: "/v1/wallets/:identity", Status: 400, Code: fault.InvalidRequest,
+				KeyID: s.key.ID, Identity: name, Feature: name, Authenticated: true,
+			}
+			db.NoteRequest(s.application.Scope(), hostile)
+			list := failures(t)
+			if i := slices.IndexFunc(list, func(r store.Request) bool { return r.ID == hostile.ID }); i < 0 || list[i].Identity != want || list[i].Feature != want {
+				t.Errorf("%q is not kept", name)
+			}
 		}
 	})
 	t.Run("and one with another code beside a flood of them", func(t *testing.T) {

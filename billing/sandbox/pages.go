@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"purser/billing/sandbox/engine"
 	"purser/billing/sandbox/persist"
@@ -63,22 +62,26 @@ const maxVisit = 4 << 10
 
 func (s *Server) visited(at engine.HostedPage, v visit) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		done, free := s.visits.enter()
-		if !free {
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "The payments sandbox is serving as many pages as it may. Try again in a second.", http.StatusServiceUnavailable)
-			return
-		}
-		defer done()
-		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
-		p, err := s.hosted(r, at)
-		if err == nil {
-			err = v(w, r, p)
-		}
-		if err != nil {
+		if err := s.admitted(w, r, at, v); err != nil {
 			s.fail(w, r, err)
 		}
 	}
+}
+
+// admitted answers a visit while there is room for it.
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request, at engine.HostedPage, v visit) error {
+	done, free := s.visits.enter()
+	if !free {
+		w.Header().Set("Retry-After", "1")
+		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is serving as many pages as it may. Try again in a second."}
+	}
+	defer done()
+	r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
+	p, err := s.hosted(r, at)
+	if err != nil {
+		return err
+	}
+	return v(w, r, p)
 }
 
 // hosted finds the object of a page. Its token is looked up before anything else: a
@@ -89,7 +92,7 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 		return p, engine.NotFound("page", "")
 	}
 	found := false
-	if len(p.token) <= maxToken && utf8.ValidString(p.token) && persist.Storable(p.token) {
+	if len(p.token) <= maxToken && persist.Storable(p.token) {
 		if p.key, found, err = s.options.Documents.Find(r.Context(), p.app, at.Kind, p.token, at.ByAlias); err != nil {
 			return p, err
 		}
@@ -167,6 +170,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	default:
 		failure = page.Failure{Status: refused.Status, Title: "This did not work", Advice: refused.Message}
+	}
+	switch failure.Status {
+	case http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable:
+		s.options.SlowDown(r.Context()) // only a person is worth an answer at once
 	}
 	if err := render(w, r, failure.Status, page.Error(failure)); err != nil {
 		s.options.Log.Warn("sandbox: rendering a failure", "cause", err)

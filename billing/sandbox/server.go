@@ -35,6 +35,10 @@ type Options struct {
 	// Settle waits until the application's delivered webhooks are applied.
 	Settle func(ctx context.Context, app ids.ID) error
 
+	// SlowDown delays an answer to a request that leads nowhere: strangers send them
+	// as fast as they are answered. Nil delays nothing.
+	SlowDown func(ctx context.Context)
+
 	Log    *slog.Logger
 	Now    func() time.Time // the real clock, the same on every node
 	Random io.Reader        // crypto/rand when nil
@@ -55,6 +59,9 @@ type Server struct {
 func New(options Options) *Server {
 	if options.Random == nil {
 		options.Random = rand.Reader
+	}
+	if options.SlowDown == nil {
+		options.SlowDown = func(context.Context) {}
 	}
 	if len(options.Secret) < 32 || options.Documents == nil || options.Admits == nil || options.Authorize == nil ||
 		options.Deliver == nil || options.Now == nil || options.Settle == nil || options.Log == nil {

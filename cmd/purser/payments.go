@@ -59,6 +59,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
 		Settle:    p.cashier.Settle,
+		SlowDown:  func(ctx context.Context) { p.api.SlowDown(ctx) },
 		Now:       db.Clock().Time,
 		Log:       log,
 	})

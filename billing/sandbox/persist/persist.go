@@ -1,6 +1,9 @@
 package persist
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Row is one stored object. Index columns that do not apply are empty.
 type Row struct {
@@ -20,8 +23,8 @@ type Row struct {
 // Key names an object of a kind.
 func Key(kind, id string) string { return kind + "/" + id }
 
-// Storable reports whether a key can be stored: Postgres texts hold no NUL.
-func Storable(key string) bool { return strings.IndexByte(key, 0) < 0 }
+// Storable reports whether a key can be stored: Postgres texts are UTF-8 without NUL.
+func Storable(key string) bool { return utf8.ValidString(key) && strings.IndexByte(key, 0) < 0 }
 
 // Index is a column that rows of a kind can be looked up by.
 type Index int
