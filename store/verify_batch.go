@@ -143,7 +143,7 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 		wallet: w.id, identity: w.identity, billing: w.billing, report: b.report,
 		seq: after, known: after == 0 || after == w.seal.seq, fromStart: after == 0,
 		balances: map[ids.ID]metering.Balance{}, counters: map[metering.CounterKey]int64{}, touched: map[metering.CounterKey]bool{},
-		sealedSeq: w.seal.seq, stored: w.seal.seal, sealedAt: w.seal.at,
+		sealedSeq: w.seal.seq, stored: w.seal.seal, sealedAt: w.seal.at, unmarked: w.seal.seq > 0 && !w.sealedBefore,
 	}
 	if w.org != b.pass.app.scope.OrgID {
 		p.differs(ruleOrg, "the wallet names the organization %s, expected %s", w.org.Format(ids.Organization), b.pass.app.scope.OrgID.Format(ids.Organization))

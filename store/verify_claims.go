@@ -24,20 +24,22 @@ const (
 
 	// As for an application, which has its claim in a row of its own.
 	claimInstallation = keepClaim + `
-		WHERE verification_claims.claimed_until <= excluded.claimed_at AND verification_claims.claimed_at <= $5`
+		WHERE verification_claims.claimed_until <= excluded.claimed_at
+			AND (verification_claims.claimed_at <= $5 OR verification_claims.claimed_until > 0)`
 
 	endClaim = `
-		UPDATE verification_claims SET claimed_until = 0 WHERE subject_id = $1 AND kind = $2 AND claimed_at = $3`
+		UPDATE verification_claims SET claimed_until = $4 WHERE subject_id = $1 AND kind = $2 AND claimed_at = $3`
 )
 
 // DueVerifications lists the applications that no node verifies and whose last
-// verification of the kind is at least the interval ago, the longest waiting first.
+// verification of the kind is at least the interval ago or did not end before its claim
+// ran out: its node has died. The longest waiting comes first.
 // It is one read for all of them.
 func (d Directory) DueVerifications(ctx context.Context, kind VerifyKind, now int64, every time.Duration) ([]tenancy.Scope, error) {
 	rows, err := d.store.pool.Query(ctx, `
 		SELECT a.org_id, a.id
 		FROM applications a LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = $1
-		WHERE c.claimed_at IS NULL OR c.claimed_at <= $2 AND c.claimed_until <= $3
+		WHERE c.claimed_at IS NULL OR c.claimed_until <= $3 AND (c.claimed_at <= $2 OR c.claimed_until > 0)
 		ORDER BY c.claimed_at NULLS FIRST, a.id`, kind, now-every.Milliseconds(), now)
 	if err != nil {
 		return nil, fmt.Errorf("store: due verifications: %w", err)
@@ -54,7 +56,7 @@ func (d Directory) DueVerifications(ctx context.Context, kind VerifyKind, now in
 func (d Directory) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
 	var waiting bool
 	err := d.store.pool.QueryRow(ctx, `
-		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_at > $3 OR claimed_until > $4))`,
+		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_until > $4 OR claimed_at > $3 AND claimed_until = 0))`,
 		ids.ID{}, verifyInstallation, now-every.Milliseconds(), now).Scan(&waiting)
 	if err != nil || waiting {
 		return false, wrapped("store: claim of the installation: %w", err)
@@ -63,9 +65,10 @@ func (d Directory) ClaimInstallation(ctx context.Context, now int64, every, limi
 	return tag.RowsAffected() == 1, wrapped("store: claim of the installation: %w", err)
 }
 
-// FinishInstallation ends the claim that was made at this time.
-func (d Directory) FinishInstallation(ctx context.Context, claimedAt int64) error {
-	_, err := d.store.pool.Exec(ctx, endClaim, ids.ID{}, verifyInstallation, claimedAt)
+// FinishInstallation ends the claim that was made at this time. With a time to retry at
+// it is due again then.
+func (d Directory) FinishInstallation(ctx context.Context, claimedAt, retryAt int64) error {
+	_, err := d.store.pool.Exec(ctx, endClaim, ids.ID{}, verifyInstallation, claimedAt, retryAt)
 	return wrapped("store: end of the claim of the installation: %w", err)
 }
 

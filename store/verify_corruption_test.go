@@ -212,6 +212,9 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a deposit's idempotency key was changed", `UPDATE journal SET idempotency_key = 'another' WHERE kind = 'deposit' AND wallet_id = ` + annsWallet, "were changed after they were verified and sealed"},
 	{"a wallet was erased", `WITH events AS (DELETE FROM usage_events WHERE wallet_id = ` + annsWallet + `), entries AS (DELETE FROM journal WHERE wallet_id = ` + annsWallet + `)
 		DELETE FROM wallets WHERE identity = 'ann'`, "sealed entries of this wallet, but no wallet"},
+	{"a wallet was erased with its seal", `WITH events AS (DELETE FROM usage_events WHERE wallet_id = ` + annsWallet + `), entries AS (DELETE FROM journal WHERE wallet_id = ` + annsWallet + `),
+		seals AS (DELETE FROM wallet_seals WHERE wallet_id = ` + annsWallet + `)
+		DELETE FROM wallets WHERE identity = 'ann'`, "seals of this wallet, but no wallet"},
 }
 
 func TestVerifyFindsEveryCorruption(t *testing.T) {

@@ -24,6 +24,7 @@ var ownedTables = []ownedTable{
 	{"billed periods", declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
 	{"debts", declare("verify owners of debts", ownersIn("debtors", "wallets"))},
 	{"sealed entries", declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
+	{"seals", declare("verify owners of seals", ownersIn("sealed_wallets", "wallets"))},
 	{"journal entries", declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
 	{"payments", declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
 	{"top-ups", declare("verify owners of top-ups", ownersIn("topups", "wallets"))},

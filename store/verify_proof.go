@@ -56,6 +56,7 @@ type walletProof struct {
 	accepted  bool
 	seal      journalSeal
 	sealedSeq int64 // of the stored seal; zero for none
+	unmarked  bool  // sealed by a release that did not note it in sealed_wallets
 	stored    journalSeal
 	sealedAt  int64
 

@@ -29,6 +29,7 @@ type VerifyRun struct {
 	Differences int64
 	Failure     string   // why it did not come to its end; empty when it did
 	Lines       []string // the first differences
+	RetryAt     int64    // when it is due again before its interval is over; zero for not before
 }
 
 // maxRunLines is how many differences of a run are kept for people to see. The log
@@ -36,23 +37,23 @@ type VerifyRun struct {
 const maxRunLines = 20
 
 var (
-	// The claim lasts as long as the verification may take: a node that has died is
-	// followed by another.
+	// The claim lasts as long as the verification may take. One that ran out without a
+	// result belongs to a node that has died or was stopped: another one follows.
 	claimVerification = declare("claim verification", `
 		INSERT INTO verifications (app_id, org_id, kind, claimed_at, claimed_until) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (app_id, kind) DO UPDATE SET claimed_at = excluded.claimed_at, claimed_until = excluded.claimed_until
-		WHERE verifications.claimed_until <= excluded.claimed_at AND verifications.claimed_at <= $6`)
+		WHERE verifications.claimed_until <= excluded.claimed_at AND (verifications.claimed_at <= $6 OR verifications.claimed_until > 0)`)
 
 	selectClaim = declare("select claim of verification", `
 		SELECT claimed_at, claimed_until FROM verifications WHERE app_id = $1 AND kind = $2`)
 
 	finishVerification = declare("finish verification", `
-		UPDATE verifications SET claimed_until = 0, started_at = claimed_at, finished_at = $4, wallet_count = $5, entry_count = $6,
+		UPDATE verifications SET claimed_until = $10, started_at = claimed_at, finished_at = $4, wallet_count = $5, entry_count = $6,
 			differences = $7, failure = $8, lines = $9
 		WHERE app_id = $1 AND kind = $2 AND claimed_at = $3`)
 
 	listVerifications = declare("list verifications", `
-		SELECT kind, started_at, finished_at, wallet_count, entry_count, differences, failure, lines
+		SELECT kind, started_at, finished_at, wallet_count, entry_count, differences, failure, lines, claimed_until
 		FROM verifications WHERE app_id = $1 AND finished_at IS NOT NULL
 		ORDER BY kind DESC`)
 )
@@ -86,10 +87,10 @@ func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
 		lines = []string{}
 	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if _, err := tx.execAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines); err != nil {
+		if _, err := tx.execAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines, r.RetryAt); err != nil {
 			return err
 		}
-		_, err := tx.conn.Exec(ctx, endClaim, a.scope.AppID, r.Kind, r.StartedAt)
+		_, err := tx.conn.Exec(ctx, endClaim, a.scope.AppID, r.Kind, r.StartedAt, r.RetryAt)
 		return err
 	})
 }

@@ -116,21 +116,34 @@ var (
 // earlier seal, so that every later pass finds the difference again.
 func (p *verifyPass) record(ctx context.Context, walked []verifyRange) error {
 	var sealed []*walletProof
+	var marked []ids.ID
 	for _, r := range walked {
-		if r.proof.known && !r.proof.broken && r.proof.seq > r.proof.sealedSeq {
+		if !r.proof.known || r.proof.broken {
+			continue
+		}
+		moved := r.proof.seq > r.proof.sealedSeq
+		if moved {
 			sealed = append(sealed, r.proof)
 		}
+		if moved || r.proof.unmarked {
+			marked = append(marked, r.proof.wallet)
+		}
 	}
-	if len(sealed) == 0 {
+	if len(marked) == 0 {
 		return nil
 	}
 	// In the order of wallets, so that two passes never wait for each other.
 	slices.SortFunc(sealed, func(a, b *walletProof) int { return slices.Compare(a.wallet[:], b.wallet[:]) })
+	slices.SortFunc(marked, func(a, b ids.ID) int { return slices.Compare(a[:], b[:]) })
 	err := p.app.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.setForVerification(ctx); err != nil {
 			return err
 		}
-		return tx.seal(ctx, sealed, p.options.Now)
+		if err := tx.seal(ctx, sealed, p.options.Now); err != nil {
+			return err
+		}
+		_, err := tx.execAny(ctx, rememberSealed, marked, p.options.Now)
+		return err
 	})
 	if err != nil {
 		return err
@@ -142,8 +155,8 @@ func (p *verifyPass) record(ctx context.Context, walked []verifyRange) error {
 	return nil
 }
 
-// seal writes the seals of wallets in one round trip, then that they were sealed, and
-// the counters of those whose seal has moved.
+// seal writes the seals of wallets in one round trip, and the counters of those whose
+// seal has moved.
 func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error {
 	batch := &pgx.Batch{}
 	for _, proof := range list {
@@ -161,13 +174,6 @@ func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error 
 		moved[i] = tag.RowsAffected() == 1
 	}
 	if err := results.Close(); err != nil {
-		return err
-	}
-	wallets := make([]ids.ID, len(list))
-	for i, proof := range list {
-		wallets[i] = proof.wallet
-	}
-	if _, err := tx.execAny(ctx, rememberSealed, wallets, now); err != nil {
 		return err
 	}
 	for i, proof := range list {

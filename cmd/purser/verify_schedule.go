@@ -163,6 +163,9 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 	run := store.VerifyRun{Kind: "installation", Differences: int64(len(found.differences))}
 	if err != nil {
 		run.Failure = err.Error()
+		if limited.Err() == nil || ctx.Err() != nil {
+			run.RetryAt = v.retryAt()
+		}
 	}
 	v.meters.observe(run, time.Since(started))
 	for _, difference := range found.differences {
@@ -172,8 +175,12 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 		"strays_checked", found.straysChecked, "seconds", time.Since(started).Seconds(), "failure", run.Failure)
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	return errors.Join(err, v.store.Directory().FinishInstallation(keep, claimedAt))
+	return errors.Join(err, v.store.Directory().FinishInstallation(keep, claimedAt, run.RetryAt))
 }
+
+// retryAt is when a verification that was cut off is tried again: before its interval is
+// over, and not at once.
+func (v verifier) retryAt() int64 { return v.now().Add(10 * time.Minute).UnixMilli() }
 
 // verify runs one verification and keeps its result, however it ends.
 func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.VerifyKind, claimedAt int64) error {
@@ -195,11 +202,11 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.Ve
 		run.Failure = "not finished, because the database took too long: " + strings.Join(found.Unfinished, "; ")
 	case err == nil:
 	case ctx.Err() != nil:
-		run.Failure = "the server was stopped"
+		run.Failure, run.RetryAt = "the server was stopped", v.retryAt()
 	case limited.Err() != nil:
 		run.Failure = "it took longer than " + v.limit.String()
 	default:
-		run.Failure = "the database did not answer as expected; the server's log has the cause"
+		run.Failure, run.RetryAt = "the database did not answer as expected; the server's log has the cause", v.retryAt()
 	}
 	v.meters.observe(run, took)
 	at := []any{"application", scope.AppID.Format(ids.Application), "kind", string(kind)}
