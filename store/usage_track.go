@@ -68,6 +68,10 @@ func (u *Usage) untilSettled(on *hotPool, uses []*pending, try attempt) {
 				}
 				return
 			}
+			u.log.Warn("usage batch runs again, its time was not the database's", "uses", len(uses), "tries", tries)
+			if tries > 1 {
+				pause(tries) // the clock was measured again, and they still differ
+			}
 			continue
 		}
 		if sqlState(err) == uniqueViolation {
