@@ -887,7 +887,7 @@ func (l RequestList) shows() []component.Tab {
 
 func (l RequestList) lead() string {
 	return component.CountText(uint64(l.Counted)) + " in the last 24 hours, " + component.CountText(uint64(l.Failures)) +
-		" of them failed. Recent requests are samples; failures of this application's keys are kept for " + strconv.Itoa(l.KeptDays) + " days, at most 20 a minute."
+		" of them failed. Recent requests are samples; failures of this application's keys are kept for " + strconv.Itoa(l.KeptDays) + " days: up to 20 a minute, and the first two of each error code."
 }
 
 func (l RequestList) columns() []component.Column {
@@ -895,7 +895,7 @@ func (l RequestList) columns() []component.Column {
 	if l.Failed {
 		columns = append(columns, component.Column{Label: "About"})
 	}
-	return append(columns, component.Column{Label: "Time"}, component.Column{Label: "ms", End: true}, component.Column{Label: "Key"})
+	return append(columns, component.Column{Label: "Time"}, component.Column{Label: "Key"})
 }
 
 func (r RequestRow) badge() component.Badge {
@@ -1182,20 +1182,20 @@ func requestRow(r RequestRow, failed bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "</div></td><td data-label=\"ms\" data-align=\"end\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<small>took ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var34 string
 		templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(r.took())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_lists.templ`, Line: 365, Col: 49}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_lists.templ`, Line: 363, Col: 26}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "</td><td data-label=\"Key\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, " ms</small></div></td><td data-label=\"Key\"><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
