@@ -104,6 +104,7 @@ type projector struct {
 	purchases   []purchase
 	applied     map[int]string // changes that were paid for, by position, and the invoice as far as it is known
 	queued      int            // position of the change that is scheduled, or none
+	following   int            // position of the change that waits behind a billed one, or none
 	waiting     int            // position of the change that waits for payment, or none
 	openInvoice ProviderInvoice
 }

@@ -1,42 +1,55 @@
 package billing
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
-// scheduled finds the downgrade that waits for the renewal: the next phase of the
-// provider's schedule, or, once the phase has begun, the price that is billed and
-// not yet paid. That one takes effect when it is charged, which is after the end of
-// the period before.
+// scheduled finds the downgrade that waits for the renewal. A renewal that is billed
+// and not yet paid comes first, whatever the schedule has after it: it takes effect
+// when it is charged, which is after the end of the period before. Otherwise it is
+// the next phase of the schedule, or a price that was set at the provider by hand,
+// which the next renewal is billed at.
 func (p *projector) scheduled() {
 	s := &p.Subscription
-	p.queued, s.Scheduled = none, nil
+	p.queued, p.following, s.Scheduled = none, none, nil
 	if !s.Live() {
 		return
 	}
-	priceID, at, billed := p.said.PriceID, s.Period.End, p.said.Next == nil
-	if !billed {
-		priceID, at = p.said.Next.PriceID, p.said.Next.At
+	priceID, next := p.said.PriceID, p.said.Next
+	at := max(s.Period.End, p.said.Period.End)
+	before := at
+	chargedAt, billed := p.said.unpaidRenewal(priceID)
+	billed = billed && priceID != s.Terms.PriceID
+	switch {
+	case billed:
+		before, at = s.Period.End, max(s.Period.End, chargedAt)
+		if next != nil {
+			p.following = p.asked(Downgrade, next.PriceID, "", next.At)
+		}
+	case next != nil:
+		priceID, at, before = next.PriceID, next.At, next.At
 	}
 	if priceID == "" || priceID == s.Terms.PriceID {
 		return
 	}
-	p.queued = p.asked(Downgrade, priceID, "", at)
-	if billed {
-		at = max(at, chargedAt(p.said.Invoices, priceID))
-	}
+	p.queued = p.asked(Downgrade, priceID, "", before)
 	if terms, known := p.wanted(p.queued, priceID); known {
 		s.Scheduled = &ScheduledChange{Target: terms, EffectiveAt: at, Billed: billed}
 	}
 }
 
-// chargedAt is when the draft of a renewal at the price is charged; zero for none.
-func chargedAt(invoices []ProviderInvoice, priceID string) (at int64) {
-	for _, invoice := range invoices {
-		line, found := invoice.periodLine()
-		if found && invoice.Status == InvoiceDraft && invoice.Reason == ReasonCycle && line.PriceID == priceID {
-			at = max(at, invoice.FinalizesAt)
+// unpaidRenewal reports whether a renewal at the price is billed and not yet paid, and
+// when its draft is charged; zero for one that is no draft.
+func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, found bool) {
+	for _, invoice := range s.Invoices {
+		unpaid := invoice.Status == InvoiceDraft || invoice.Status == InvoiceOpen
+		line, bills := invoice.periodLine()
+		if unpaid && bills && invoice.Reason == ReasonCycle && line.PriceID == priceID {
+			chargedAt, found = max(chargedAt, invoice.FinalizesAt), true
 		}
 	}
-	return at
+	return chargedAt, found
 }
 
 // pending finds the upgrade that waits for its payment: at the provider, or on
@@ -119,6 +132,15 @@ func (p *projector) changes() {
 			p.Changes = append(p.Changes, is)
 		}
 	}
+	// At most one of a kind waits, at any moment: those that no longer wait come first.
+	slices.SortStableFunc(p.Changes, func(a, b Change) int { return cmp.Compare(a.waiting(), b.waiting()) })
+}
+
+func (c Change) waiting() int {
+	if c.State == ChangePending {
+		return 1
+	}
+	return 0
 }
 
 func (p *projector) progress(position int) Change {
@@ -131,7 +153,7 @@ func (p *projector) progress(position int) Change {
 		if p.openInvoice.ID != "" {
 			c.InvoiceID, c.PaymentURL = p.openInvoice.ID, p.openInvoice.PaymentURL
 		}
-	case position == p.queued:
+	case position == p.following, position == p.queued && p.following == none:
 		c.State = ChangePending
 	case c.Kind == Checkout && !p.Subscription.Ended():
 	case c.State == ChangePending:

@@ -2,10 +2,12 @@ package cashier_test
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/metering"
 )
 
@@ -96,6 +98,70 @@ func TestABilledDowngradeThatIsAskedForAgainAnswersWhenItIsCharged(t *testing.T)
 	r.wantCollected(2900 + 1000)
 	r.advance(month)
 	r.wantOn("basic", metering.StatusActive)
+}
+
+// The price was changed in the provider's dashboard, in the middle of the period.
+func TestStayingAtAPriceThatWasChangedAtTheProviderChargesNothing(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("pro", cardPays)
+	r.advance(5 * days)
+	at := "/v1/subscriptions/" + s.ProviderID
+	item := r.askProvider(http.MethodGet, at, nil)["items"].(map[string]any)["data"].([]any)[0].(map[string]any)["id"].(string)
+	r.provider(at, url.Values{
+		"items[0][id]": {item}, "items[0][price]": {r.readPlan("basic").Sync.PriceID}, "proration_behavior": {"none"},
+	})
+	r.settle()
+	if got := r.subscription().Scheduled; got == nil || got.Target.PlanKey != "basic" || got.EffectiveAt != s.Period.End || got.Billed {
+		t.Errorf("scheduled is %+v", got)
+	}
+	if got := r.changed("pro"); got.Terms.PlanKey != "pro" || got.Period != s.Period || got.Pending != nil {
+		t.Errorf("the answer is on %s for %v, after %v", got.Terms.PlanKey, got.Period, s.Period)
+	}
+	r.wantCollected(2900)
+	r.wantTokens(100*million, 0)
+}
+
+func TestADowngradeBesideABilledOneAnswersWhatIsCharged(t *testing.T) {
+	lower := func(t *testing.T) *rig {
+		t.Helper()
+		r, _ := billed(t, cardPays)
+		r.plan("lite", 500, grants("tokens", 1*million))
+		r.wantTurning(r.changed("lite"), "pro", "basic")
+		r.wantTurning(r.subscription(), "pro", "basic")
+		return r
+	}
+	t.Run("each is charged in its turn", func(t *testing.T) {
+		r := lower(t)
+		r.advance(time.Hour)
+		got := r.wantOn("basic", metering.StatusActive)
+		if got.Scheduled == nil || got.Scheduled.Target.PlanKey != "lite" || got.Scheduled.EffectiveAt != got.Period.End || got.Scheduled.Billed {
+			t.Errorf("after the charge %+v is scheduled", got.Scheduled)
+		}
+		r.wantCollected(2900 + 1000)
+		r.advanceTo(got.Period.End + (2 * time.Hour).Milliseconds())
+		r.wantOn("lite", metering.StatusActive)
+		r.wantCollected(2900 + 1000 + 500)
+		r.wantAlerts()
+	})
+	t.Run("asking for the billed one again drops the other", func(t *testing.T) {
+		r := lower(t)
+		r.wantTurning(r.changed("basic"), "pro", "basic")
+		r.advance(month)
+		if got := r.wantOn("basic", metering.StatusActive); got.Scheduled != nil {
+			t.Errorf("%+v is scheduled", got.Scheduled)
+		}
+	})
+	t.Run("staying pays for the plan again and drops both", func(t *testing.T) {
+		r := lower(t)
+		if got := r.changed("pro"); got.Terms.PlanKey != "pro" || got.Scheduled != nil || got.Period.End <= r.now() {
+			t.Errorf("the answer is on %s, with %+v scheduled", got.Terms.PlanKey, got.Scheduled)
+		}
+		r.advance(2 * time.Hour)
+		r.wantOn("pro", metering.StatusActive)
+		r.wantCollected(2900 + 2900)
+		_, err := r.change("pro")
+		wantFault(t, err, fault.AlreadyOnPlan)
+	})
 }
 
 func TestAnUpgradeThatWaitsBesideABilledDowngradeAnswersWhenThatIsCharged(t *testing.T) {

@@ -739,6 +739,12 @@ func (h *modelHistory) compareAnswer(answer billing.Subscription, before *billin
 		if paid && answer.Period.End <= h.now() {
 			h.fail("an upgrade to %s answers a period that is over: %s", plan.Key, show(answer))
 		}
+	case before.Scheduled != nil && before.Period.End <= h.now() && before.Scheduled.EffectiveAt < before.Period.End+2*modelHour:
+		// Another plan is billed already: the answer says what is charged next, and the
+		// downgrade follows at the renewal after that.
+		if answer.Terms.PlanKey != was.PlanKey || answer.Scheduled == nil || answer.Scheduled.Target.PlanKey != before.Scheduled.Target.PlanKey || answer.Pending != nil {
+			h.fail("a downgrade to %s while %s is billed answers %s", plan.Key, before.Scheduled.Target.PlanKey, show(answer))
+		}
 	default:
 		if answer.Terms.PlanKey != was.PlanKey || answer.Scheduled == nil || answer.Scheduled.Target.PlanKey != plan.Key || answer.Pending != nil {
 			h.fail("a downgrade to %s answers %s", plan.Key, show(answer))
@@ -785,9 +791,26 @@ func (h *modelHistory) told(c *modelCustomer, answer billing.Subscription, plan 
 		h.fail("at %s the answer promises what is past: %s", modelTime(now), show(answer))
 	}
 	c.promises = append(c.promises, promise)
+	if answer.Scheduled != nil && answer.Period.End <= now && plan != nil && plan.Key != answer.Terms.PlanKey && plan.Key != answer.Scheduled.Target.PlanKey && answer.Pending == nil {
+		// The plan that is billed comes first, and this one after its period.
+		c.promises = append(c.promises, modelPromise{about: promise.about, from: promise.turns, turns: h.billedUntil(answer), plan: plan})
+	}
 	if answer.Pending != nil && strings.Contains(answer.Pending.PaymentURL, "/checkout/") && plan != nil {
 		c.sent(modelPage{url: answer.Pending.PaymentURL, plan: plan, at: at, replaces: true})
 	}
+}
+
+// billedUntil is the end of the period that the subscription's draft is for.
+func (h *modelHistory) billedUntil(s billing.Subscription) (end int64) {
+	for _, invoice := range h.provider().Invoices {
+		if invoice.Subscription != s.ProviderID || invoice.Status != "draft" {
+			continue
+		}
+		for _, line := range invoice.Lines {
+			end = max(end, line.End*1000)
+		}
+	}
+	return end
 }
 
 // frozen are the terms that a subscription keeps whatever is asked for at the moment:

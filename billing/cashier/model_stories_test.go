@@ -72,6 +72,22 @@ func TestModelJudgesKnownHistories(t *testing.T) {
 			{Do: "change", Plan: "pro"},
 			{Do: "wait", Wait: 33 * modelDay},
 		}},
+		{"a second downgrade while the first is billed", false, []modelStep{
+			{Do: "buy", Plan: "pro", Card: cardPays},
+			{Do: "change", Plan: "basic"},
+			{Do: "wait", How: waitIntoDraft},
+			{Do: "change", Plan: "lite"},
+			{Do: "wait", Wait: 2 * modelHour},
+			{Do: "wait", Wait: 33 * modelDay},
+		}},
+		{"staying after a second downgrade while the first is billed", false, []modelStep{
+			{Do: "buy", Plan: "pro", Card: cardPays},
+			{Do: "change", Plan: "basic"},
+			{Do: "wait", How: waitIntoDraft},
+			{Do: "change", Plan: "lite"},
+			{Do: "change", Plan: "pro"},
+			{Do: "wait", Wait: 33 * modelDay},
+		}},
 		{"a pending upgrade beside a billed downgrade", false, []modelStep{
 			{Do: "buy", Plan: "lite", Card: cardPays},
 			{Do: "change", Plan: "free"},

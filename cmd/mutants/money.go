@@ -154,6 +154,16 @@ var moneyMutants = []mutant{
 		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
+		name:    "staying charged for although no renewal is billed",
+		changes: []change{once("billing/project_changes.go", "\tbilled = billed && priceID", "\tbilled = next == nil && priceID")},
+		pkg:     "./billing/cashier", tests: "TestStayingAtAPriceThatWasChangedAtTheProviderChargesNothing",
+	},
+	{
+		name:    "a billed downgrade that a later one hides",
+		changes: []change{once("billing/project_changes.go", "\tbilled = billed && priceID", "\tbilled = billed && next == nil && priceID")},
+		pkg:     "./billing/cashier", tests: "TestADowngradeBesideABilledOneAnswersWhatIsCharged",
+	},
+	{
 		name:    "a void that is not asked for again after a debit has failed",
 		changes: []change{once("store/billing_ops.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
 		pkg:     "./billing/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
