@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"purser/billing"
 	"purser/fault"
@@ -40,12 +41,12 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.CancelRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.answer(ctx, scope, request{
 		kind: billing.OpCancel, identity: r.Identity, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
-		decide: func(s store.Standing, op billing.Op, _ buyer, _ int64) (store.Intent, error) {
+		decide: func(s store.Standing, op billing.Op, _ buyer, now int64) (store.Intent, error) {
 			order, err := billing.DecideCancel(s.Subscription, r.CancelAtPeriodEnd)
 			if err != nil {
 				return store.Intent{}, err
 			}
-			return intendCancel(s, order, op), nil
+			return intendCancel(s, order, op, now), nil
 		},
 	})
 }
@@ -78,7 +79,7 @@ func intendChange(s store.Standing, identity string, order billing.ChangeOrder, 
 		return local(op, started, settled)
 	}
 	current := *s.Subscription
-	op.Parameters[paramSessions] = openPages(s.Changes)
+	op.Parameters[paramSessions] = openPages(s.Changes, now)
 	op.Parameters[paramPlan] = order.Target.PlanKey
 	op.Parameters[paramPrice] = order.Target.PriceID
 	if current.Local() && order.Kind != billing.Checkout {
@@ -113,10 +114,10 @@ func intendChange(s store.Standing, identity string, order billing.ChangeOrder, 
 	return intent
 }
 
-func intendCancel(s store.Standing, order billing.CancelOrder, op billing.Op) store.Intent {
+func intendCancel(s store.Standing, order billing.CancelOrder, op billing.Op, now int64) store.Intent {
 	current := *s.Subscription
 	if order.VoidPending {
-		op.Parameters[paramSessions] = openPages(s.Changes)
+		op.Parameters[paramSessions] = openPages(s.Changes, now)
 	}
 	op.Parameters[paramFlag] = flag(order.CancelAtPeriodEnd)
 	if current.Local() {
@@ -145,11 +146,17 @@ func local(op billing.Op, is billing.Subscription, settled []billing.Payment) st
 	return store.Intent{Op: op, Subscription: &is, Settled: settled, Answer: &is}
 }
 
-// openPages lists the checkout pages of the identity that can still be paid.
-func openPages(changes []billing.Change) string {
+// expiredPageGrace is how long after its expiry a checkout page is still closed before
+// another purchase: the node's clock may be hours ahead of the provider's.
+const expiredPageGrace = int64(24 * time.Hour / time.Millisecond)
+
+// openPages lists the checkout pages of the identity that can still be paid, or whose
+// debit may be under way.
+func openPages(changes []billing.Change, now int64) string {
 	var open []string
 	for _, change := range changes {
-		if change.Kind == billing.Checkout && change.SessionID != "" {
+		expired := change.ExpiresAt != 0 && now >= change.ExpiresAt+expiredPageGrace
+		if change.Kind == billing.Checkout && change.SessionID != "" && !expired {
 			open = append(open, change.SessionID)
 		}
 	}

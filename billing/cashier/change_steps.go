@@ -217,8 +217,9 @@ func (t *talk) local(ctx context.Context) error {
 	case thenStay:
 		is = is.Stay()
 	case thenCancel:
+		underWay := is.Pending != nil && is.Pending.PaymentURL == ""
 		is = is.Cancel(billing.CancelOrder{
-			CancelAtPeriodEnd: t.rec.Parameters[paramFlag] == flag(true), ReleaseScheduled: true, VoidPending: true,
+			CancelAtPeriodEnd: t.rec.Parameters[paramFlag] == flag(true), ReleaseScheduled: true, VoidPending: !underWay,
 		})
 	case thenQueue:
 		target, err := t.stillFree(ctx, is)
@@ -322,8 +323,17 @@ func (t *talk) closePages(ctx context.Context) error {
 	return nil
 }
 
+// cancels reports whether the op ends the subscription with its period.
+func (t *talk) cancels() bool {
+	a := act(t.rec.Parameters[paramAct])
+	cancels := a == actFlag || a == actLocal && t.rec.Parameters[paramThen] == thenCancel
+	return cancels && t.rec.Parameters[paramFlag] == flag(true)
+}
+
 // closePage expires one page. One that was paid in the meantime has made a
-// subscription: the request was about a state of things that is over.
+// subscription, so the request was decided on outdated state. A bank debit that is
+// under way cannot be stopped: a cancellation leaves it alone, because the present
+// subscription would renew meanwhile; anything else has to wait for its outcome.
 func (t *talk) closePage(ctx context.Context, id string) error {
 	session, err := t.provider.Session(ctx, id)
 	if err == nil && session.Status == billing.SessionOpen {
@@ -343,7 +353,13 @@ func (t *talk) closePage(ctx context.Context, id string) error {
 	if err := t.c.applySession(ctx, t.account, t.fence, session); err != nil {
 		return err
 	}
-	if session.Status == billing.SessionComplete {
+	switch {
+	case session.Status == billing.SessionComplete && !session.Paid && t.cancels():
+		return nil
+	case session.Status == billing.SessionComplete && !session.Paid:
+		return errors.Join(errOvertaken,
+			fault.Newf(fault.OperationInProgress, "A bank debit for a checkout of this identity is under way, which takes some days. Change the plan once it has succeeded or failed."))
+	case session.Status == billing.SessionComplete:
 		return errors.Join(errOvertaken,
 			fault.Newf(fault.OperationInProgress, "A checkout of this identity has just been completed. Read the subscription, then decide again."))
 	}

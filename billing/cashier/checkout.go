@@ -38,7 +38,7 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 				return store.Intent{}, err
 			}
 			op.Parameters[paramAct] = string(actCheckout)
-			op.Parameters[paramSessions] = openPages(s.Changes)
+			op.Parameters[paramSessions] = openPages(s.Changes, now)
 			op.Parameters[paramPlan], op.Parameters[paramPrice] = s.Plan.Key, s.Plan.Sync.PriceID
 			op.Parameters[paramFree] = flag(s.Plan.Free())
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/billing/cashier"
 	"purser/fault"
 	"purser/metering"
 )
@@ -70,6 +71,69 @@ func TestADebitThatFailsLeavesThePlanOfBefore(t *testing.T) {
 	r.wantTokens(10*million, 0)
 	if got := r.changed("pro"); got.Pending == nil {
 		t.Error("it cannot be asked for again")
+	}
+}
+
+func TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal(t *testing.T) {
+	cancelled := func(t *testing.T, bank string) (*rig, billing.Subscription) {
+		t.Helper()
+		r, s := byBank(t)
+		r.changed("pro")
+		r.pay(r.wantPending("pro", true).PaymentURL, bank)
+		r.settle()
+		got := must[billing.Subscription](r)(r.cancel(true))
+		if !got.CancelAtPeriodEnd || got.Terms.PlanKey != "basic" || got.Period != s.Period || got.Pending == nil || got.Pending.PaymentURL != "" {
+			t.Fatalf("the answer is on %s for %v, cancelled %v, and %+v waits", got.Terms.PlanKey, got.Period, got.CancelAtPeriodEnd, got.Pending)
+		}
+		return r, s
+	}
+	t.Run("a debit that fails leaves the cancellation", func(t *testing.T) {
+		r, s := cancelled(t, bankFails)
+		r.advance(4 * days)
+		if got := r.wantOn("basic", metering.StatusActive); !got.CancelAtPeriodEnd || got.Pending != nil {
+			t.Errorf("cancelled %v, and %+v waits", got.CancelAtPeriodEnd, got.Pending)
+		}
+		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+		r.wantNone()
+		r.wantCollected(1000)
+	})
+	t.Run("a debit that succeeds starts the plan that it paid", func(t *testing.T) {
+		r, _ := cancelled(t, bankSucceeds)
+		r.advance(4 * days)
+		if got := r.wantOn("pro", metering.StatusActive); got.CancelAtPeriodEnd {
+			t.Error("what was paid after the cancellation is cancelled")
+		}
+		r.wantCollected(1000 + 2900)
+		must[billing.Subscription](r)(r.cancel(true))
+		r.advance(60 * days)
+		r.wantNone()
+		r.wantCollected(1000 + 2900)
+	})
+	t.Run("a free subscription is cancelled too", func(t *testing.T) {
+		r := shop(t)
+		r.plan("free", 0, grants("tokens", 3))
+		r.changed("free")
+		r.pay(r.changed("pro").Pending.PaymentURL, bankFails)
+		r.settle()
+		got := must[billing.Subscription](r)(r.cancel(true))
+		if !got.CancelAtPeriodEnd || got.Pending == nil {
+			t.Errorf("cancelled %v, and %+v waits", got.CancelAtPeriodEnd, got.Pending)
+		}
+		r.advance(40 * days)
+		r.wantNone()
+		r.wantCollected(0)
+	})
+}
+
+func TestAPageWhoseDebitTimeIsLongOverIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	const expires, grace = 1_000_000, int64(24 * time.Hour / time.Millisecond)
+	page := billing.Change{Kind: billing.Checkout, SessionID: "cs_1", ExpiresAt: expires}
+	if got := cashier.OpenPages([]billing.Change{page}, expires+grace-1); got != "cs_1" {
+		t.Errorf("within a day of its expiry: %q", got)
+	}
+	if got := cashier.OpenPages([]billing.Change{page}, expires+grace); got != "" {
+		t.Errorf("a day after its expiry: %q", got)
 	}
 }
 

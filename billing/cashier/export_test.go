@@ -86,3 +86,6 @@ func (c *Cashier) EnqueueRounds(ctx context.Context, scope tenancy.Scope, all bo
 	}
 	return c.options.Store.App(scope).Enqueue(ctx, due...)
 }
+
+// OpenPages lists the checkout pages that have to be closed before another purchase.
+var OpenPages = openPages

@@ -859,8 +859,6 @@ func (h *modelHistory) cancel(c *modelCustomer, s modelStep) {
 		faults = append(faults, fault.SubscriptionNotFound)
 	} else if has.Status == metering.StatusIncomplete {
 		faults = append(faults, fault.PaymentHold)
-	} else if atPeriodEnd && underWay(has) {
-		faults = append(faults, fault.OperationInProgress)
 	}
 	var answer billing.Subscription
 	err := h.ask(s, func(node *cashier.Cashier, key string) (err error) {

@@ -164,6 +164,11 @@ var moneyMutants = []mutant{
 		pkg:     "./billing/cashier", tests: "TestADowngradeBesideABilledOneAnswersWhatIsCharged",
 	},
 	{
+		name:    "a cancellation that a bank debit blocks while the plan renews",
+		changes: []change{once("billing/cashier/change_steps.go", "&& !session.Paid && t.cancels():", "&& false:")},
+		pkg:     "./billing/cashier", tests: "TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal",
+	},
+	{
 		name:    "a void that is not asked for again after a debit has failed",
 		changes: []change{once("store/billing_ops.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
 		pkg:     "./billing/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
