@@ -7,6 +7,7 @@ import (
 
 	"purser/billing"
 	"purser/billing/cashier"
+	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/metering"
 )
@@ -155,6 +156,31 @@ func TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided(t *testing.T) {
 	r.wantOn("pro", metering.StatusActive)
 	r.wantCollected(1000 + 2900)
 	r.wantTokens(110*million, 0)
+}
+
+// A debit may end while the op that could not void its renewal still runs, so that no
+// second op is started.
+func TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport(t *testing.T) {
+	r, _ := renewing(t, "basic", cardAsksAlways)
+	page := r.changed("pro").Pending.PaymentURL
+	r.advance(2 * time.Hour)
+	renewal := r.openRenewal()
+	r.pay(renewal["hosted_invoice_url"].(string), bankFails)
+	r.pay(page, cardAsksAlways)
+	r.settle()
+	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
+	void := "POST /v1/invoices/" + renewal["id"].(string) + "/void"
+	tried := len(r.asked(void))
+	r.advance(7 * time.Hour)
+	if again := len(r.asked(void)); tried == 0 || again <= tried {
+		t.Errorf("the void was tried %d times, and %d times seven hours later", tried, again)
+	}
+	r.advance(3 * days)
+	if status := r.askProvider(http.MethodGet, "/v1/invoices/"+renewal["id"].(string), nil)["status"]; status != "void" {
+		t.Errorf("the renewal is %v after its debit has failed", status)
+	}
+	r.wantCollected(1000 + 2900)
 }
 
 // openRenewal is the one invoice of a renewal that waits to be paid.

@@ -57,10 +57,11 @@ func (t *talk) action(ctx context.Context) error {
 	case billing.VoidRenewal:
 		var left billing.ProviderInvoice
 		if left, err = t.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
-			after.Object = "" // a debit is under way: the report of its end asks again
-		} else {
-			after.Kind = store.WorkInvoice
+			// A debit is under way. Its end may be reported while this op still runs, which
+			// starts no second one, so the invoice is read again later in any case.
+			after.DueAt = t.now + restTime
 		}
+		after.Kind = store.WorkInvoice
 	default:
 		return errors.New("cashier: unknown action")
 	}
