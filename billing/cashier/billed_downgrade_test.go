@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/metering"
 )
@@ -98,6 +99,34 @@ func TestABilledDowngradeThatIsAskedForAgainAnswersWhenItIsCharged(t *testing.T)
 	r.wantCollected(2900 + 1000)
 	r.advance(month)
 	r.wantOn("basic", metering.StatusActive)
+}
+
+// The request was cut off before it reached the provider, and no node went on with it
+// before the renewal was charged.
+func TestStayingAfterTheBilledDowngradeWasChargedChargesNothing(t *testing.T) {
+	for claim, late := range map[string]func(*rig, string){
+		"when the caller repeats the request": func(r *rig, key string) {
+			_, err := r.upgradeWith(key)
+			wantFault(r, err, fault.OperationInProgress)
+			r.idle.Store(false)
+		},
+		"when a node finds the request": func(r *rig, _ string) { r.idle.Store(false) },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			r, _ := billed(t, cardPays)
+			key := fresh()
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/prices"})
+			_, err := r.upgradeWith(key)
+			wantFault(t, err, fault.ProviderUnavailable)
+			r.idle.Store(true)
+			r.advance(time.Hour)
+			late(r, key)
+			r.settle()
+			r.wantOn("basic", metering.StatusActive)
+			r.wantCollected(2900 + 1000)
+			r.wantTokens(110*million, 0)
+		})
+	}
 }
 
 // The price was changed in the provider's dashboard, in the middle of the period.

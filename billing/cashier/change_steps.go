@@ -31,10 +31,12 @@ func (t *talk) upgrade(ctx context.Context) error {
 		return err
 	}
 	price := t.rec.Parameters[paramPrice]
-	if t.rec.Parameters[paramStays] == flag(true) {
+	stays := t.rec.Parameters[paramStays] == flag(true)
+	if stays {
 		if err := t.offer(ctx, price); err != nil {
 			return err
 		}
+		t.seen = nil // the renewal may have been charged since the first read
 	}
 	err := t.take(ctx, billing.StepUpgrade,
 		func(ctx context.Context) (bool, error) {
@@ -45,6 +47,11 @@ func (t *talk) upgrade(ctx context.Context) error {
 			s, err := t.subscription(ctx)
 			if err != nil {
 				return err
+			}
+			// Once the other plan is charged there is no bill to replace: the customer would
+			// pay for two periods.
+			if stays && unpaidRenewal(s) == "" {
+				return errors.Join(errOvertaken, errChangedSince())
 			}
 			return t.provider.Upgrade(ctx, key, s, price)
 		})
