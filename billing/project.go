@@ -71,6 +71,7 @@ const (
 	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
 	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
 	BalanceSpent      AlertKind = "balance_spent"      // the customer's balance at the provider paid for a renewal that an upgrade had replaced
+	PaidLate          AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
 	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
 	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
 )

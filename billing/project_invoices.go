@@ -22,8 +22,8 @@ func (p *projector) settle() {
 	upgrades := p.paidUpgrades(sales)
 	p.voidReplaced(upgrades)
 	for _, sale := range sales {
-		if replacedBy(upgrades, sale.invoice) || p.collectedLate(sale.invoice) {
-			p.refundReplaced(sale)
+		if late := p.collectedLate(sale.invoice); late || replacedBy(upgrades, sale.invoice) {
+			p.refundReplaced(sale, late)
 			continue
 		}
 		bought, known := p.sold(sale)

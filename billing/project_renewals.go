@@ -49,7 +49,7 @@ func (p *projector) collectedLate(renewal ProviderInvoice) bool {
 	if ended == 0 && p.said.Status.Terminal() {
 		ended = p.said.EndedAt
 	}
-	return ended != 0 && renewal.Reason == ReasonCycle && renewal.AmountPaid > 0 && renewal.PaidAt > ended
+	return ended != 0 && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt > ended
 }
 
 // voidReplaced asks for the renewals to be voided that an upgrade has replaced.
@@ -65,7 +65,10 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 // replaced it: it brings nothing and is paid back. What the customer's balance at the
 // provider has paid is left to a person: an invoice that the balance covers can be
 // neither voided before it is finalised, which pays it, nor refunded afterwards.
-func (p *projector) refundReplaced(sale purchase) {
+//
+// One that was collected late is shown to a person in any case: a customer who pays an
+// overdue renewal may expect to have the plan again.
+func (p *projector) refundReplaced(sale purchase, late bool) {
 	source := Source{Invoice, sale.invoice.ID}
 	if remembered(p.known.Payments, source) {
 		return
@@ -75,7 +78,10 @@ func (p *projector) refundReplaced(sale purchase) {
 		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
 		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
 	})
-	if sale.invoice.FromBalance > 0 {
+	switch {
+	case late:
+		p.alert(PaidLate, sale.invoice.ID)
+	case sale.invoice.FromBalance > 0:
 		p.alert(BalanceSpent, sale.invoice.ID)
 	}
 	if sale.invoice.AmountPaid > 0 && !p.Subscription.Extra { // whose payments all go back

@@ -73,3 +73,28 @@ func TestARenewalBesideAnUpgradeIsChargedOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestARenewalPaidAfterTheEndIsRefundedWithAnAlert(t *testing.T) {
+	// paid is a subscription that dunning has ended, and whose renewal is then paid.
+	paid := func(fromBalance int64) Projection {
+		s, b, _ := story(bought(basic), (*shop).turn, charge(false), (*shop).end)
+		renewal := s.last()
+		renewal.pay()
+		renewal.AmountPaid, renewal.FromBalance, renewal.PaidAt = basic.AmountCents-fromBalance, fromBalance, s.now+day
+		s.now += day
+		s.report()
+		return b.hear(s.reports[len(s.reports)-1])
+	}
+	refund := Action{RefundInvoice, "in_01"}
+	for claim, c := range map[string]struct {
+		fromBalance int64
+		refunded    bool
+	}{"by card": {0, true}, "in part from the customer's balance": {100, true}, "from the customer's balance": {basic.AmountCents, false}} {
+		t.Run(claim, func(t *testing.T) {
+			p := paid(c.fromBalance)
+			if len(p.alerts(PaidLate)) != 1 || len(p.Alerts) != 1 || slices.Contains(p.Actions, refund) != c.refunded || len(p.Settled) != 1 || total(p.Settled) != 0 {
+				t.Errorf("alerts %+v, actions %+v, settled %+v", p.Alerts, p.Actions, p.Settled)
+			}
+		})
+	}
+}

@@ -38,6 +38,10 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 		"A balance that paid for a replaced renewal",
 		"The customer upgraded while this renewal was due, and their balance at the provider paid for it all the same. Nothing was granted for it. Credit the amount to the customer's balance there.",
 	},
+	billing.PaidLate: {
+		"A renewal paid after the subscription ended",
+		"The customer paid this renewal after their subscription had ended, so it granted nothing. The charge is refunded. If the customer's balance at the provider paid a part of it, credit that amount there. If the customer wants the plan again, ask them to subscribe again.",
+	},
 	billing.KeyRefused: {
 		"An account does not take its key",
 		"The provider refuses the key, whose last characters are shown, that is stored for this account. What happens there, such as refunds, is not heard of; Purser tries again every few hours. Connect the account with a key that works: everything is then made up for.",

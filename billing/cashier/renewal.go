@@ -86,9 +86,10 @@ func (t *talk) closeLast(ctx context.Context) error {
 	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &sub})
 }
 
-// charged reports whether an invoice takes money: it was paid, or it is open and due.
+// charged reports whether an invoice takes money, from a card or from the customer's
+// balance: it was paid, or it is open and due.
 func charged(i billing.ProviderInvoice) bool {
-	return i.Status == billing.InvoiceOpen && i.AmountDue > 0 || i.Status == billing.InvoicePaid && i.AmountPaid > 0
+	return i.Status == billing.InvoiceOpen && i.AmountDue > 0 || i.Status == billing.InvoicePaid && i.AmountPaid+i.FromBalance > 0
 }
 
 // voidRenewal makes sure that a renewal is not charged, and gives it as it then is. It

@@ -169,6 +169,21 @@ var moneyMutants = []mutant{
 		pkg:     "./billing/cashier", tests: "TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal",
 	},
 	{
+		name:    "staying charged for after the downgrade was",
+		changes: []change{once("billing/cashier/change_steps.go", "\t\t\tif stays && unpaidRenewal(s) == \"\" {\n", "\t\t\tif false {\n")},
+		pkg:     "./billing/cashier", tests: "TestStayingAfterTheBilledDowngradeWasChargedChargesNothing",
+	},
+	{
+		name:    "a debited renewal that is never read again",
+		changes: []change{once("billing/cashier/recover.go", "after.DueAt = t.now + restTime", "after.Object = \"\"")},
+		pkg:     "./billing/cashier", tests: "TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport",
+	},
+	{
+		name:    "a late payment that is refunded unseen",
+		changes: []change{once("billing/project_renewals.go", "\t\tp.alert(PaidLate, sale.invoice.ID)\n", "")},
+		pkg:     "./billing", tests: "TestARenewalPaidAfterTheEndIsRefundedWithAnAlert",
+	},
+	{
 		name:    "a void that is not asked for again after a debit has failed",
 		changes: []change{once("store/billing_ops.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
 		pkg:     "./billing/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
@@ -190,7 +205,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept that was debited after its subscription was replaced",
-		changes: []change{once("billing/project_invoices.go", " || p.collectedLate(sale.invoice) {", " {")},
+		changes: []change{once("billing/project_invoices.go", "late := p.collectedLate(sale.invoice); late ||", "late := false; late ||")},
 		pkg:     "./billing/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
 	},
 	{
