@@ -89,3 +89,6 @@ func (c *Cashier) EnqueueRounds(ctx context.Context, scope tenancy.Scope, all bo
 
 // OpenPages lists the checkout pages that have to be closed before another purchase.
 var OpenPages = openPages
+
+// Charged reports whether an invoice takes money.
+var Charged = charged

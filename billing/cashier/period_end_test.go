@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/billing/cashier"
 	"purser/fault"
 	"purser/metering"
 )
@@ -189,4 +190,22 @@ func TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond(t *testing.T)
 	r.advance(time.Hour)
 	r.wantOn("basic", metering.StatusActive)
 	r.wantTokens(120*million, 0)
+}
+
+func TestARenewalThatTheBalancePaidCountsAsCharged(t *testing.T) {
+	t.Parallel()
+	for claim, c := range map[string]struct {
+		invoice billing.ProviderInvoice
+		want    bool
+	}{
+		"paid by card":                     {billing.ProviderInvoice{Status: billing.InvoicePaid, AmountPaid: 1000}, true},
+		"paid from the customer's balance": {billing.ProviderInvoice{Status: billing.InvoicePaid, FromBalance: 1000}, true},
+		"paid at nothing":                  {billing.ProviderInvoice{Status: billing.InvoicePaid}, false},
+		"open and due":                     {billing.ProviderInvoice{Status: billing.InvoiceOpen, AmountDue: 1000}, true},
+		"void":                             {billing.ProviderInvoice{Status: billing.InvoiceVoid, AmountDue: 1000}, false},
+	} {
+		if got := cashier.Charged(c.invoice); got != c.want {
+			t.Errorf("%s: %v, want %v", claim, got, c.want)
+		}
+	}
 }
