@@ -54,7 +54,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "an application keeps any number of failures",
-		changes: []change{once("store/desk_figures.go", "return f.kept[app] <= failuresPerMinute", "return true")},
+		changes: []change{once("store/desk_figures.go", "return f.kept[all] <= failuresPerMinute || f.kept[same] <= failuresPerCode", "return true")},
 		pkg:     "./store", tests: "TestFailedRequestsAreKeptForADay",
 	},
 	{
