@@ -37,7 +37,7 @@ func TestResetPassword(t *testing.T) {
 	openSession(t, db, user.ID, token)
 	code := credential.CodeSubject(user.ID.Format(ids.User), "")
 	for range 6 {
-		_, err := db.Entrance().Attempt(t.Context(), code, moment)
+		_, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment)
 		noError(t, err)
 	}
 
@@ -49,7 +49,7 @@ func TestResetPassword(t *testing.T) {
 	if _, found, err := db.Entrance().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
 		t.Errorf("a session outlives the password: %v", err)
 	}
-	if wait, err := db.Entrance().Attempt(t.Context(), code, moment); err != nil || wait > 0 {
+	if wait, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || wait > 0 {
 		t.Errorf("a code has to wait %s, %v", wait, err)
 	}
 	until := moment + store.ResetLasts.Milliseconds()
