@@ -121,9 +121,19 @@ func (p Person) Password(ctx context.Context) (encoded string, err error) {
 }
 
 // ChangePassword keeps another password, and ends the sessions in all other
-// browsers: one of them may be why it is changed.
-func (p Person) ChangePassword(ctx context.Context, encoded, token string, by audit.Actor) error {
+// browsers: one of them may be why it is changed. Was is the hash that the current
+// password was checked against, empty for none: a password that was replaced since, such
+// as by an operator's reset, is a RevisionConflict.
+func (p Person) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var current string
+		err := tx.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id).Scan(&current)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("store: lock password: %w", err)
+		}
+		if current != was {
+			return fault.Newf(fault.RevisionConflict, "Your password was changed in the meantime. Sign in with the new one.")
+		}
 		if err := putPassword(ctx, tx, p.id, encoded, by.At, 0); err != nil {
 			return err
 		}

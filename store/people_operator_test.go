@@ -31,7 +31,7 @@ func TestResetPassword(t *testing.T) {
 	person := db.Person(member.UserID)
 	user, err := person.User(t.Context())
 	noError(t, err)
-	noError(t, person.ChangePassword(t.Context(), "$old", "", store.CommandLine(moment)))
+	noError(t, person.ChangePassword(t.Context(), "", "$old", "", store.CommandLine(moment)))
 	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", store.CommandLine(moment)))
 	token := ids.New().String()
 	openSession(t, db, user.ID, token)
@@ -52,6 +52,8 @@ func TestResetPassword(t *testing.T) {
 	if wait, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || wait > 0 {
 		t.Errorf("a code has to wait %s, %v", wait, err)
 	}
+	// A change that was checked against the password before the reset comes too late.
+	wantFault(t, person.ChangePassword(t.Context(), "$old", "$late", "", store.CommandLine(moment)), fault.RevisionConflict)
 	until := moment + store.ResetLasts.Milliseconds()
 	account, err := db.Entrance().Account(t.Context(), user.Email)
 	noError(t, err)

@@ -68,7 +68,7 @@ func (v *visit) checkPassword(typed, password string) (account store.Account, ri
 		p.address = credential.AddressSubject(email, account.ChangedAt, v.site.now())
 	}
 	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
-	right, err = v.provePassword(p, account, password)
+	right, err = v.provePassword(p, &account, password)
 	return account, right, err
 }
 
@@ -79,7 +79,7 @@ func (v *visit) confirmPassword(password string) (account store.Account, right b
 	if err != nil {
 		return account, false, err
 	}
-	right, err = v.provePassword(v.sessionProof("password"), account, password)
+	right, err = v.provePassword(v.sessionProof("password"), &account, password)
 	return account, right, err
 }
 
@@ -107,8 +107,8 @@ func (v *visit) checkCounted(p proof, password, encoded string) (right, outdated
 }
 
 // provePassword counts the attempt and compares. A temporary password that has expired
-// is a wrong one.
-func (v *visit) provePassword(p proof, account store.Account, password string) (right bool, err error) {
+// is a wrong one. A hash that is replaced by a costlier one is replaced in account too.
+func (v *visit) provePassword(p proof, account *store.Account, password string) (right bool, err error) {
 	if account.UserID.IsZero() {
 		account.Encoded = credential.Dummy
 	}
@@ -131,6 +131,7 @@ func (v *visit) provePassword(p proof, account store.Account, password string) (
 		if err := v.site.store.Person(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
 			return false, err
 		}
+		account.Encoded = encoded
 	}
 	return true, v.succeeded(p)
 }

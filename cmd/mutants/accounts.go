@@ -73,6 +73,11 @@ var accountMutants = []mutant{
 		pkg:     "./store", tests: "TestFailedRequestsAreKeptForADay",
 	},
 	{
+		name:    "a change of a password undoes an operator's reset",
+		changes: []change{once("store/people_account.go", "\t\tif current != was {\n", "\t\tif false {\n")},
+		pkg:     "./store", tests: "TestResetPassword",
+	},
+	{
 		name:    "a change of a password leaves no trace",
 		changes: []change{once("store/people_account.go", "\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"", "\t\tif true {\n\t\t\treturn nil\n\t\t}\n\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"")},
 		pkg:     "./web", tests: "TestAccountChangesAreAudited",
