@@ -274,6 +274,31 @@ func TestRecentRequests(t *testing.T) {
 	})
 }
 
+func TestFailedRequestsThatCannotBeStoredHoldBackNoCounter(t *testing.T) {
+	t.Parallel()
+	address := storetest.FreshURL(t)
+	db, owner := openStore(t, address), connect(t, address)
+	s := newKiosk(t, db)
+	exec(t, owner, `ALTER TABLE request_failures ADD CONSTRAINT nothing_is_stored CHECK (false) NOT VALID`)
+	note := func() {
+		db.NoteRequest(s.application.Scope(), store.Request{
+			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, KeyID: s.key.ID, Authenticated: true,
+		})
+	}
+	note()
+	if err := db.WriteFigures(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing_is_stored") {
+		t.Errorf("dropped failures are not reported: %v", err)
+	}
+	noError(t, db.WriteFigures(t.Context())) // nothing is left to write
+	note()
+	if list, _, err := s.Requests(t.Context(), false, store.Page{Limit: 10}); err != nil || len(list) != 2 {
+		t.Errorf("the page lists %d requests, %v", len(list), err)
+	}
+	if counted := texts(t, owner, `SELECT sum(failures)::text FROM activity_hours WHERE app_id = $1`, s.application.ID); counted[0] != "2" {
+		t.Errorf("%s failures are counted", counted[0])
+	}
+}
+
 func TestFailedRequestsAreKeptForADay(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{KeepFailures: 24 * time.Hour})

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -105,12 +106,12 @@ func (s *Store) writeFigures(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
 	defer cancel()
 	if err := s.WriteFigures(ctx); err != nil {
-		log.Warn("figures are written down later", "cause", err)
+		log.Warn("figures not written", "cause", err)
 	}
 }
 
-// WriteFigures writes down what this node has counted, of every application. What
-// cannot be written stays counted.
+// WriteFigures writes down what this node has counted, of every application. Counters
+// that cannot be written stay counted; failed requests are dropped.
 func (s *Store) WriteFigures(ctx context.Context) error {
 	var failed error
 	for _, app := range s.figures.counted() {
@@ -129,14 +130,24 @@ func (s *Store) WriteFigures(ctx context.Context) error {
 }
 
 // catchUp writes down what this node has counted of the application, so that who
-// looks at a page of it sees what they have just done.
+// looks at a page of it sees what they have just done. Failed requests that cannot be
+// stored do not fail the page.
 func (a App) catchUp(ctx context.Context) error {
-	if counted := a.store.figures.take(a.scope.AppID); counted != nil {
-		return a.addFigures(ctx, counted)
+	counted := a.store.figures.take(a.scope.AppID)
+	if counted == nil {
+		return nil
+	}
+	if err := a.addFigures(ctx, counted); err != nil && !errors.Is(err, errFailuresDropped) {
+		return err
 	}
 	return nil
 }
 
+// errFailuresDropped is an error of the list of failed requests, which is lost then.
+var errFailuresDropped = errors.New("store: failed requests dropped")
+
+// addFigures writes the failed requests in a transaction of their own: a row that cannot
+// be stored must not keep the counters from being written.
 func (a App) addFigures(ctx context.Context, counted *appFigures) error {
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.addCounts(ctx, counted); err != nil {
@@ -145,15 +156,24 @@ func (a App) addFigures(ctx context.Context, counted *appFigures) error {
 		if err := tx.addActive(ctx, counted); err != nil {
 			return err
 		}
-		if err := tx.addRequests(ctx, counted.requests); err != nil {
-			return err
+		return tx.addRequests(ctx, counted.requests)
+	})
+	if err != nil {
+		if !errors.Is(err, errCommitUnknown) { // rather too few than twice
+			a.store.figures.giveBack(counted)
 		}
+		return err
+	}
+	if len(counted.failed) == 0 {
+		return nil
+	}
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		return tx.addFailures(ctx, counted.failed, a.store.oldestFailure())
 	})
-	if err != nil && !errors.Is(err, errCommitUnknown) { // rather too few than twice
-		a.store.figures.giveBack(counted)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errFailuresDropped, err)
 	}
-	return err
+	return nil
 }
 
 // addCounts adds in the order of the rows' keys: nodes that add to the same rows

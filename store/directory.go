@@ -133,6 +133,20 @@ func (r OrgRef) find(ctx context.Context, tx anyTx) (id ids.ID, err error) {
 	return parseUUID(text)
 }
 
+// OrganizationsNamed lists the ids of organizations with the given name, whether members
+// or the command line made them, oldest first and at most the given number.
+func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int) (list []ids.ID, err error) {
+	var rows []organizationRow
+	err = d.store.bun.NewSelect().Model(&rows).Column("id").Where("o.name = ?", name).OrderExpr("o.id").Limit(int64(most)).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store: organizations by name: %w", err)
+	}
+	for _, row := range rows {
+		list = append(list, ids.ID(row.ID))
+	}
+	return list, nil
+}
+
 // ProvisionApplication finds the organization and the application by their names and
 // makes what is missing.
 func (d Directory) ProvisionApplication(ctx context.Context, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {

@@ -47,8 +47,9 @@ const sweptAttempts = 100
 
 // Attempt counts an attempt before it is made, or says how long it has to wait. It
 // counts as failed until ForgetAttempts: several at once cannot slip through
-// between the look and the count.
-func (e Entrance) Attempt(ctx context.Context, subject credential.Hash, now int64) (wait time.Duration, err error) {
+// between the look and the count. Address is the count of the address in this window, or
+// zero for an attempt that is counted by its subject alone.
+func (e Entrance) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (wait time.Duration, err error) {
 	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		old := now - credential.ForgottenAfter.Milliseconds()
 		_, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN (
@@ -68,6 +69,19 @@ func (e Entrance) Attempt(ctx context.Context, subject credential.Hash, now int6
 		if wait = was.Wait(now); wait > 0 {
 			return nil
 		}
+		if address != (credential.Hash{}) {
+			tag, err := tx.Exec(ctx, `
+				INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 1, $2)
+				ON CONFLICT (subject) DO UPDATE SET failures = login_failures.failures + 1, failed_at = excluded.failed_at
+				WHERE login_failures.failures < $3`, address[:], now, credential.AddressLimit)
+			if err != nil {
+				return fmt.Errorf("store: count attempt at address: %w", err)
+			}
+			if tag.RowsAffected() == 0 {
+				wait = credential.AddressWait(now)
+				return nil
+			}
+		}
 		next := was.Next(now)
 		_, err = tx.Exec(ctx, `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
 		if err != nil {
@@ -78,10 +92,18 @@ func (e Entrance) Attempt(ctx context.Context, subject credential.Hash, now int6
 	return wait, err
 }
 
-// ForgetAttempts is for who has succeeded.
-func (e Entrance) ForgetAttempts(ctx context.Context, subject credential.Hash) error {
+// ForgetAttempts is for an attempt that has succeeded. It removes the count of the
+// subject. Of the address it takes back this attempt only: the others were made from
+// other networks, perhaps by an attacker.
+func (e Entrance) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
 	if _, err := e.store.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
 		return fmt.Errorf("store: forget attempts: %w", err)
+	}
+	if address == (credential.Hash{}) {
+		return nil
+	}
+	if _, err := e.store.pool.Exec(ctx, `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:]); err != nil {
+		return fmt.Errorf("store: take back attempt at address: %w", err)
 	}
 	return nil
 }
@@ -99,9 +121,19 @@ func (p Person) Password(ctx context.Context) (encoded string, err error) {
 }
 
 // ChangePassword keeps another password, and ends the sessions in all other
-// browsers: one of them may be why it is changed.
-func (p Person) ChangePassword(ctx context.Context, encoded, token string, by audit.Actor) error {
+// browsers: one of them may be why it is changed. Was is the hash that the current
+// password was checked against, empty for none: a password that was replaced since, such
+// as by an operator's reset, is a RevisionConflict.
+func (p Person) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var current string
+		err := tx.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id).Scan(&current)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("store: lock password: %w", err)
+		}
+		if current != was {
+			return fault.Newf(fault.RevisionConflict, "Your password was changed in the meantime. Sign in with the new one.")
+		}
 		if err := putPassword(ctx, tx, p.id, encoded, by.At, 0); err != nil {
 			return err
 		}

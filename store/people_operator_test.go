@@ -31,13 +31,13 @@ func TestResetPassword(t *testing.T) {
 	person := db.Person(member.UserID)
 	user, err := person.User(t.Context())
 	noError(t, err)
-	noError(t, person.ChangePassword(t.Context(), "$old", "", store.CommandLine(moment)))
+	noError(t, person.ChangePassword(t.Context(), "", "$old", "", store.CommandLine(moment)))
 	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", store.CommandLine(moment)))
 	token := ids.New().String()
 	openSession(t, db, user.ID, token)
 	code := credential.CodeSubject(user.ID.Format(ids.User), "")
 	for range 6 {
-		_, err := db.Entrance().Attempt(t.Context(), code, moment)
+		_, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment)
 		noError(t, err)
 	}
 
@@ -49,9 +49,11 @@ func TestResetPassword(t *testing.T) {
 	if _, found, err := db.Entrance().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
 		t.Errorf("a session outlives the password: %v", err)
 	}
-	if wait, err := db.Entrance().Attempt(t.Context(), code, moment); err != nil || wait > 0 {
+	if wait, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || wait > 0 {
 		t.Errorf("a code has to wait %s, %v", wait, err)
 	}
+	// A change that was checked against the password before the reset comes too late.
+	wantFault(t, person.ChangePassword(t.Context(), "$old", "$late", "", store.CommandLine(moment)), fault.RevisionConflict)
 	until := moment + store.ResetLasts.Milliseconds()
 	account, err := db.Entrance().Account(t.Context(), user.Email)
 	noError(t, err)

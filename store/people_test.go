@@ -127,7 +127,7 @@ func TestAttempts(t *testing.T) {
 	subject := credential.Token(rand.Text()).Hash()
 	var free atomic.Int32
 	atOnce(16, func(int) {
-		wait, err := entrance.Attempt(t.Context(), subject, moment)
+		wait, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment)
 		if err != nil {
 			t.Error(err)
 		}
@@ -138,11 +138,11 @@ func TestAttempts(t *testing.T) {
 	if free.Load() != 5 {
 		t.Errorf("%d attempts at once were free", free.Load())
 	}
-	if wait, err := entrance.Attempt(t.Context(), subject, moment); err != nil || wait != time.Second {
+	if wait, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || wait != time.Second {
 		t.Errorf("the next waits %s, %v", wait, err)
 	}
-	noError(t, entrance.ForgetAttempts(t.Context(), subject))
-	if wait, err := entrance.Attempt(t.Context(), subject, moment); err != nil || wait != 0 {
+	noError(t, entrance.ForgetAttempts(t.Context(), subject, credential.Hash{}))
+	if wait, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || wait != 0 {
 		t.Errorf("after success it waits %s, %v", wait, err)
 	}
 }

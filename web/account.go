@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/page"
@@ -79,8 +80,10 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 	if f.ok() && f.raw("password") == f.raw("current") {
 		f.fail("password", "This is your current password. Choose another.")
 	}
+	var account store.Account
 	if f.ok() {
-		_, right, err := v.confirmPassword(f.raw("current"))
+		var right bool
+		account, right, err = v.confirmPassword(f.raw("current"))
 		if err != nil {
 			return answer{}, err
 		}
@@ -99,13 +102,14 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// Before the session has a new token: a reset may have ended it, and it must stay ended.
+	if err := v.person().ChangePassword(v.context, account.Encoded, encoded, v.bearer.token, v.actor()); err != nil {
+		return answer{}, err
+	}
 	if err := s.sessions.RenewToken(v.context); err != nil {
 		return answer{}, err
 	}
 	v.prove()
-	if err := v.person().ChangePassword(v.context, encoded, v.bearer.token, v.actor()); err != nil {
-		return answer{}, err
-	}
 	v.logAccount("password changed", v.user.ID)
 	if v.mustChange {
 		return v.done("/o", "Your password is changed.")

@@ -64,10 +64,11 @@ func (v *visit) checkPassword(typed, password string) (account store.Account, ri
 	from := v.deviceOf(account.UserID)
 	p := proof{step: "password", user: account.UserID, known: from != ""}
 	if !p.known {
-		from = networkOf(v.bearer.address).String()
+		from = siteOf(v.bearer.address).String()
+		p.address = credential.AddressSubject(email, account.ChangedAt, v.site.now())
 	}
 	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
-	right, err = v.provePassword(p, account, password)
+	right, err = v.provePassword(p, &account, password)
 	return account, right, err
 }
 
@@ -78,7 +79,7 @@ func (v *visit) confirmPassword(password string) (account store.Account, right b
 	if err != nil {
 		return account, false, err
 	}
-	right, err = v.provePassword(v.sessionProof("password"), account, password)
+	right, err = v.provePassword(v.sessionProof("password"), &account, password)
 	return account, right, err
 }
 
@@ -88,16 +89,30 @@ func (v *visit) sessionProof(step string) proof {
 	return proof{step: "session " + step, user: v.user.ID, known: true, subject: credential.SessionSubject(v.bearer.token, step)}
 }
 
-// provePassword counts the attempt and compares. A temporary password that has expired
-// is a wrong one.
-func (v *visit) provePassword(p proof, account store.Account, password string) (right bool, err error) {
-	if err := v.attempt(p); err != nil {
-		return false, err
+// checkCounted enters the queue of password checks, counts the attempt and compares. An
+// attempt that finds the queue full is not counted by account: nothing was checked.
+func (v *visit) checkCounted(p proof, password, encoded string) (right, outdated bool, err error) {
+	if err := v.attemptFromNetwork(p); err != nil {
+		return false, false, err
 	}
+	leave, err := v.site.passwords.enter(v.context, p.known)
+	if err != nil {
+		return false, false, err
+	}
+	defer leave()
+	if err := v.countAttempt(p); err != nil {
+		return false, false, err
+	}
+	return credential.Check(password, encoded)
+}
+
+// provePassword counts the attempt and compares. A temporary password that has expired
+// is a wrong one. A hash that is replaced by a costlier one is replaced in account too.
+func (v *visit) provePassword(p proof, account *store.Account, password string) (right bool, err error) {
 	if account.UserID.IsZero() {
 		account.Encoded = credential.Dummy
 	}
-	right, outdated, err := v.site.passwords.check(v.context, password, account.Encoded, p.known)
+	right, outdated, err := v.checkCounted(p, password, account.Encoded)
 	switch {
 	case err != nil:
 		return false, err
@@ -116,6 +131,7 @@ func (v *visit) provePassword(p proof, account store.Account, password string) (
 		if err := v.site.store.Person(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
 			return false, err
 		}
+		account.Encoded = encoded
 	}
 	return true, v.succeeded(p)
 }

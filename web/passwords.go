@@ -52,7 +52,7 @@ func (p *passwords) enter(ctx context.Context, known bool) (leave func(), err er
 }
 
 func tooManyChecks() error {
-	return fault.Newf(fault.Overloaded, "Too many people sign in at this moment. Try again in a few seconds.")
+	return fault.Newf(fault.Overloaded, "Too many sign-ins right now. Try again in a few seconds.")
 }
 
 // hash makes what is kept of a password.
@@ -63,14 +63,4 @@ func (p *passwords) hash(ctx context.Context, password string, known bool) (stri
 	}
 	defer leave()
 	return credential.HashPassword(password, rand.Reader)
-}
-
-// check compares a password with what was kept of it.
-func (p *passwords) check(ctx context.Context, password, encoded string, known bool) (right, outdated bool, err error) {
-	leave, err := p.enter(ctx, known)
-	if err != nil {
-		return false, false, err
-	}
-	defer leave()
-	return credential.Check(password, encoded)
 }

@@ -19,7 +19,7 @@ func TestAPasswordCheckThatWaitedInVainIsNoServerError(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := p.check(over, "a password", "any", false); !fault.Is(err, fault.Overloaded) {
+	if _, err := p.enter(over, false); !fault.Is(err, fault.Overloaded) {
 		t.Errorf("it is told %v", err)
 	}
 }

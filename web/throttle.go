@@ -37,7 +37,7 @@ func newNetworks() *networks {
 
 // allow takes one attempt from the address.
 func (n *networks) allow(address string, now time.Time) bool {
-	network := networkOf(address)
+	network := siteOf(address)
 	limiter, known := n.limits.Get(network)
 	if !known {
 		limiter = rate.NewLimiter(rate.Every(time.Minute/attemptsPerMinute), attemptsPerMinute)
@@ -75,6 +75,16 @@ func Network(ip netip.Addr) netip.Prefix {
 	return network
 }
 
+// siteOf is the network by which attempts to sign in are counted: /24, or /48 of version
+// 6. A /48 holds 65,536 networks of one customer, so /64 would not limit an attacker.
+func siteOf(address string) netip.Prefix {
+	network := networkOf(address)
+	if !network.IsValid() || network.Addr().Is4() {
+		return network
+	}
+	return netip.PrefixFrom(network.Addr(), 48).Masked()
+}
+
 // So many refused attempts in a minute, from wherever, are no forgetful people.
 const alarmingRefusals = 100
 
@@ -103,6 +113,7 @@ type proof struct {
 	step    string // for the log: password, code, or either within a session
 	user    ids.ID // whose account it is; zero when the address has none
 	subject credential.Hash
+	address credential.Hash // the count of the address from all networks; zero for none
 	// known is an attempt from a device of the user or within a session. Strangers cannot
 	// make it, so it is not counted with what else comes from its network.
 	known bool
@@ -124,11 +135,24 @@ func (v *visit) refused(p proof, reason string) {
 // attempt counts an attempt before it is made. The refusal is the same whether the
 // account exists or not.
 func (v *visit) attempt(p proof) error {
+	if err := v.attemptFromNetwork(p); err != nil {
+		return err
+	}
+	return v.countAttempt(p)
+}
+
+// attemptFromNetwork counts an attempt for its network, on this node.
+func (v *visit) attemptFromNetwork(p proof) error {
 	if !p.known && !v.site.networks.allow(v.bearer.address, time.UnixMilli(v.site.now())) {
 		v.refused(p, "too many attempts from the network")
 		return tooMany(time.Minute / attemptsPerMinute)
 	}
-	wait, err := v.site.store.Entrance().Attempt(v.context, p.subject, v.site.now())
+	return nil
+}
+
+// countAttempt counts an attempt in Postgres, for all nodes.
+func (v *visit) countAttempt(p proof) error {
+	wait, err := v.site.store.Entrance().Attempt(v.context, p.subject, p.address, v.site.now())
 	if err != nil {
 		return err
 	}
@@ -141,7 +165,7 @@ func (v *visit) attempt(p proof) error {
 
 // succeeded forgets the attempts before one that was right.
 func (v *visit) succeeded(p proof) error {
-	return v.site.store.Entrance().ForgetAttempts(v.context, p.subject)
+	return v.site.store.Entrance().ForgetAttempts(v.context, p.subject, p.address)
 }
 
 // waiting is a refusal that ends by itself.

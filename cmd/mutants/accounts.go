@@ -4,7 +4,7 @@ package main
 var accountMutants = []mutant{
 	{
 		name:    "strangers who guess lock an owner out",
-		changes: []change{once("web/login.go", "\t\tfrom = networkOf(v.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
+		changes: []change{once("web/login.go", "\t\tfrom = siteOf(v.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
 		pkg:     "./web", tests: "TestGuessesOfStrangersKeepNoOwnerOut",
 	},
 	{
@@ -16,6 +16,16 @@ var accountMutants = []mutant{
 		name:    "codes are guessed from many networks",
 		changes: []change{once("web/login.go", "credential.CodeSubject(user.Format(ids.User), device)", "credential.CodeSubject(user.Format(ids.User), v.bearer.address)")},
 		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
+	},
+	{
+		name:    "passwords are guessed from many networks",
+		changes: []change{once("store/people_account.go", "WHERE login_failures.failures < $3`, address[:], now, credential.AddressLimit)", "WHERE login_failures.failures < $3`, address[:], now, 1<<30)")},
+		pkg:     "./web", tests: "TestGuessesFromManyNetworksAreLimited",
+	},
+	{
+		name:    "a check that found the queue full is counted",
+		changes: []change{once("web/login.go", "\tleave, err := v.site.passwords.enter(v.context, p.known)\n", "\tif err := v.countAttempt(p); err != nil {\n\t\treturn false, false, err\n\t}\n\tleave, err := v.site.passwords.enter(v.context, p.known)\n")},
+		pkg:     "./web", tests: "TestAFullQueueCountsNoAttempt",
 	},
 	{
 		name:    "a temporary password opens everything",
@@ -43,6 +53,11 @@ var accountMutants = []mutant{
 		pkg:     "./store", tests: "TestProvisionApplication",
 	},
 	{
+		name:    "an upgrade loses the names of organizations that have owners by now",
+		changes: []change{once("migrations/20261115000025_account_rules.tx.up.sql", "     OR (e.user_id IS NULL AND e.actor = 'command line')\n", "")},
+		pkg:     "./store", tests: "TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses",
+	},
+	{
 		name:    "what an API key changes is not audited",
 		changes: []change{once("api/authenticate.go", "\treturn s.store.App(c.scope).By(by)\n", "\treturn s.store.App(c.scope)\n")},
 		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
@@ -56,6 +71,11 @@ var accountMutants = []mutant{
 		name:    "an application keeps any number of failures",
 		changes: []change{once("store/desk_figures.go", "return f.kept[all] <= failuresPerMinute || f.kept[same] <= failuresPerCode", "return true")},
 		pkg:     "./store", tests: "TestFailedRequestsAreKeptForADay",
+	},
+	{
+		name:    "a change of a password undoes an operator's reset",
+		changes: []change{once("store/people_account.go", "\t\tif current != was {\n", "\t\tif false {\n")},
+		pkg:     "./store", tests: "TestResetPassword",
 	},
 	{
 		name:    "a change of a password leaves no trace",

@@ -35,8 +35,8 @@ const scanPause = 100 * time.Millisecond
 //
 // One network may have as many connections as are free, so half of them, two
 // networks a third each, and a network that holds its connections leaves room for
-// others. Beyond that its own idle ones are closed, or the new one when there is
-// none. Proxies that are trusted are exempt: they call for many networks.
+// others. Beyond that idle ones of networks that have more are closed, else its own, or
+// the new one when there is none. Proxies that are trusted are exempt: they call for many networks.
 type connections struct {
 	net.Listener
 	limit   int
@@ -47,6 +47,7 @@ type connections struct {
 	open    map[*connection]struct{}
 	peers   map[netip.Prefix]*peer
 	closed  bool
+	warned  int64         // when a refusal was last logged
 	changed chan struct{} // tells a waiting Accept that a connection closed or became idle
 	waiting atomic.Bool
 }
@@ -114,7 +115,7 @@ func (l *connections) admit(c *connection) {
 	l.waiting.Store(true)
 	defer l.waiting.Store(false)
 	for !l.add(c) {
-		if !l.closeIdle(nil) {
+		if !l.closeIdle(func(*connection) bool { return true }) {
 			<-l.changed
 		}
 	}
@@ -184,7 +185,12 @@ func (l *connections) isOverShare(c *connection) bool {
 	return own != nil && own.open >= l.limit-len(l.open)
 }
 
-// closeIdleOf makes room for a connection among those of its network.
+// refusalsLoggedEvery is how often refused connections are logged, of all networks
+// together.
+const refusalsLoggedEvery = time.Second
+
+// closeIdleOf makes room for a connection: among those of networks that have more than
+// its own, else among its own.
 func (l *connections) closeIdleOf(c *connection) bool {
 	l.mu.Lock()
 	own := l.peers[*c.network]
@@ -194,21 +200,33 @@ func (l *connections) closeIdleOf(c *connection) bool {
 	if busy {
 		return false
 	}
-	if l.closeIdle(c.network) {
+	hasMore := func(other *connection) bool {
+		own := l.peers[*c.network]
+		return other.network != nil && own != nil && l.peers[*other.network].open > own.open
+	}
+	isOwn := func(other *connection) bool { return other.network != nil && *other.network == *c.network }
+	if l.closeIdle(hasMore) || l.closeIdle(isOwn) {
 		return true
 	}
 	l.mu.Lock()
 	if own := l.peers[*c.network]; own != nil {
 		own.busyUntil = now + int64(scanPause)
 	}
+	warns := l.warned == 0 || now-l.warned >= int64(refusalsLoggedEvery)
+	if warns {
+		l.warned = now
+	}
 	l.mu.Unlock()
+	if !warns {
+		return false
+	}
 	l.log.Warn("connections refused: one network has its share of PURSER_MAX_CONNECTIONS", "network", c.network.String())
 	return false
 }
 
-// closeIdle closes the hundredth part of the connections that is idle longest, of
-// one network or of all, and reports whether there was one.
-func (l *connections) closeIdle(network *netip.Prefix) bool {
+// closeIdle closes the hundredth part of the connections that is idle longest, of those
+// that match, and reports whether there was one. It calls match with the lock held.
+func (l *connections) closeIdle(match func(*connection) bool) bool {
 	type idle struct {
 		*connection
 		since int64
@@ -216,7 +234,7 @@ func (l *connections) closeIdle(network *netip.Prefix) bool {
 	var found []idle
 	l.mu.Lock()
 	for c := range l.open {
-		if network != nil && (c.network == nil || *c.network != *network) {
+		if !match(c) {
 			continue
 		}
 		if since := c.idleSince.Load(); since > 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -154,6 +155,66 @@ func TestANetworkAtItsShareLosesItsOwnIdleConnections(t *testing.T) {
 	}
 	if _, body := exchange(t, other, plainRequest); body != "ok" {
 		t.Errorf("the other network is answered %q", body)
+	}
+}
+
+func TestIdleConnectionsOfLargerNetworksMakeRoom(t *testing.T) {
+	t.Parallel()
+	const limit = 12
+	l := serveBounded(t, limit)
+	// Three networks hold idle connections, so that a fourth has a share of two.
+	for range 3 {
+		ask(t, l, dialFrom(t, l, "127.0.1.1"))
+	}
+	for range 2 {
+		ask(t, l, dialFrom(t, l, "127.0.2.1"))
+	}
+	for range 4 {
+		ask(t, l, dialFrom(t, l, "127.0.3.1"))
+	}
+	customer := []net.Conn{dialFrom(t, l, "127.0.4.1")}
+	ask(t, l, customer[0])
+	for range 3 { // the last two are beyond the share
+		c := dialFrom(t, l, "127.0.4.1")
+		ask(t, l, c)
+		customer = append(customer, c)
+	}
+	for i, c := range customer {
+		if _, body := ask(t, l, c); body != "ok" {
+			t.Errorf("connection %d is answered %q", i, body)
+		}
+	}
+	if open := l.count(); open > limit {
+		t.Errorf("%d connections are open", open)
+	}
+}
+
+func TestRefusedConnectionsAreLoggedOnceASecond(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	var log bytes.Buffer
+	l := limitConnections(listener, 4, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	l.warned = sinceStart() + int64(time.Hour) // the last line lies ahead: no second passes
+	for i := range 2 {
+		network := netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, byte(i), 0}), 24)
+		if l.closeIdleOf(&connection{owner: l, network: &network}) {
+			t.Error("room is made where nothing is idle")
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log.String())
+	}
+	l.warned = 0
+	for i := range 2 {
+		network := netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, byte(i), 0}), 24)
+		l.closeIdleOf(&connection{owner: l, network: &network})
+	}
+	if !strings.Contains(log.String(), "192.0.0.0/24") {
+		t.Errorf("not logged: %s", log.String())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"purser/ids"
@@ -77,7 +78,35 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if err := order.print(stdout, key, secret); err != nil {
 		return err
 	}
+	if key.Scope.OrgID == org.ID {
+		if err := reportNewOrganization(ctx, db.Store, org, stderr); err != nil {
+			return err
+		}
+	}
 	return sayIfNobodys(ctx, db.Store, key.Scope.OrgID, stderr)
+}
+
+// sameNameListed is how many organizations with the name of a new one are listed.
+const sameNameListed = 10
+
+// reportNewOrganization prints that the organization was created, and the ids of others
+// with its name: a script that expects one of these would use an empty organization.
+func reportNewOrganization(ctx context.Context, db *store.Store, org tenancy.Organization, stderr io.Writer) error {
+	named, err := db.Directory().OrganizationsNamed(ctx, org.Name, sameNameListed+1)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Created the organization %s (%s).\n", org.Name, org.ID.Format(ids.Organization))
+	others := slices.DeleteFunc(named, func(id ids.ID) bool { return id == org.ID })
+	if len(others) > 0 {
+		text += "Other organizations have the same name. To create keys in one of them, pass its id to --org:\n\n"
+		for _, id := range others[:min(len(others), sameNameListed)] {
+			text += "  " + id.Format(ids.Organization) + "\n"
+		}
+		text += "\n"
+	}
+	_, err = io.WriteString(stderr, text)
+	return err
 }
 
 // sayIfNobodys tells that no page shows the organization yet. It is not given to

@@ -34,8 +34,8 @@ func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, pay
 	})
 }
 
-// greet says where the server is and, as long as nobody has an account, the link
-// through which the first one is made.
+// greet prints the server's address and, while there is no account, the link that
+// creates the first one.
 func greet(ctx context.Context, out io.Writer, baseURL string, site *web.Site) error {
 	link, err := site.OfferSetup(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func greet(ctx context.Context, out io.Writer, baseURL string, site *web.Site) e
 	}
 	fmt.Fprintf(out, "Purser is running. Open %s in a browser.\n", baseURL)
 	if link != "" {
-		fmt.Fprintf(out, "Nobody has an account yet. Make the first one with this link:\n\n  %s\n\n", link)
+		fmt.Fprintf(out, "There is no account yet. Create the first one with this link:\n\n  %s\n\n", link)
 	}
 	fmt.Fprintln(out, "Stop it with Ctrl-C.")
 	return nil

@@ -65,8 +65,12 @@ func TestUsers(t *testing.T) {
 		if out, _, err := purser(t, "users", "own", "--email", "ann@example.com", "--org", "Globex"); err == nil {
 			t.Errorf("it is found by the name that people gave: %q", out)
 		}
-		if _, _, err := purser(t, "keys", "create", "--org", "Globex", "--app", "Shop", "--live", "--preset", "setup"); err != nil {
+		_, said, err := purser(t, "keys", "create", "--org", "Globex", "--app", "Shop", "--live", "--preset", "setup")
+		if err != nil {
 			t.Fatal(err)
+		}
+		if !strings.Contains(said, "Created the organization Globex") || !strings.Contains(said, "\n  "+wanted.ID.Format(ids.Organization)+"\n") {
+			t.Errorf("a second organization with the name is created without a note: %q", said)
 		}
 		if apps, err := db.Org(wanted.ID).Applications(t.Context()); err != nil || len(apps) != 0 {
 			t.Errorf("the operator's application is in it: %+v, %v", apps, err)

@@ -45,6 +45,19 @@ func (a Attempts) Next(now int64) Attempts {
 	return Attempts{Count: min(a.Count+1, 1000), LastAt: now}
 }
 
+// AddressLimit is how many failed attempts at the password of one address are taken in an
+// hour from unknown devices, whatever their networks.
+const AddressLimit = 100
+
+// AddressWindow is the time in which AddressLimit counts.
+const AddressWindow = time.Hour
+
+// AddressWait is how long it takes until attempts at an address count from zero.
+func AddressWait(now int64) time.Duration {
+	window := AddressWindow.Milliseconds()
+	return time.Duration(window-now%window) * time.Millisecond
+}
+
 // A subject is what attempts are counted for. Each is a hash of who is tried and of
 // where the attempts come from, so that attempts from elsewhere do not slow an account's
 // owner down.
@@ -54,6 +67,12 @@ func (a Attempts) Next(now int64) Attempts {
 // signed in on. A password that was changed begins at zero.
 func PasswordSubject(email string, changedAt int64, from string) Hash {
 	return subject("password", email, strconv.FormatInt(changedAt, 10), from)
+}
+
+// AddressSubject counts attempts at the password of an address in the current window,
+// from all networks together. Attempts of known devices are not counted.
+func AddressSubject(email string, changedAt, now int64) Hash {
+	return subject("address", email, strconv.FormatInt(changedAt, 10), strconv.FormatInt(now/AddressWindow.Milliseconds(), 10))
 }
 
 // CodeSubject counts attempts at the codes of a user. From is a device that the user has

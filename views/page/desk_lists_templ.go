@@ -962,7 +962,7 @@ func Requests(l RequestList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Requests) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "scroll-text", Title: "No requests here", Text: "Requests with one of this application's keys show here within seconds. One without a key, or with a wrong one, belongs to nobody."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "scroll-text", Title: "No requests here", Text: "Requests with one of this application's keys appear here within seconds. Requests without a key, or with an unknown one, are not listed."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

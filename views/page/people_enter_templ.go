@@ -280,7 +280,7 @@ func notSetUp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p>The first one is made through the setup link. It stands in the terminal (or the log) in which Purser was started, after the words “Nobody has an account yet”. Every start prints another, and each works until one was used: to get a new one, restart the server.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p>Create the first account with the setup link. Purser prints it to the terminal (or the log) when it starts, after the words “There is no account yet”. Each start prints a new link, and all of them work until one is used. To get a new one, restart the server.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
