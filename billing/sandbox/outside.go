@@ -63,8 +63,10 @@ func (s *Server) isOwn(address string) bool {
 // deliverable refuses an endpoint that no webhook would reach, and says why.
 func (s *Server) deliverable(address string) error {
 	switch {
-	case s.isOwn(address):
+	case s.isOwn(address) && s.options.OwnEndpoints:
 		return nil
+	case s.isOwn(address):
+		return badRequest("url", "This is an address of this server. It adds the endpoint of your application itself; use an address of your own program.")
 	case !s.local():
 		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address. Run Purser on your machine to receive them in a program of yours.")
 	case !isLoopback(address):

@@ -39,6 +39,11 @@ type Options struct {
 	// as fast as they are answered. Nil delays nothing.
 	SlowDown func(ctx context.Context)
 
+	// OwnEndpoints lets API clients add endpoints at this server's own addresses, which
+	// is for a cashier that uses the sandbox as an account at Stripe. Without it only
+	// Connect adds them: an address that no webhook reaches would be tried for days.
+	OwnEndpoints bool
+
 	Log    *slog.Logger
 	Now    func() time.Time // the real clock, the same on every node
 	Random io.Reader        // crypto/rand when nil

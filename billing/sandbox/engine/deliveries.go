@@ -239,6 +239,12 @@ func (w *World) findNextDelivery() {
 	}
 }
 
+// IsDeliveryDue reports whether a delivery can be claimed at the real time. It is valid
+// after Change: deliveries in their lease or backoff are not due.
+func (w *World) IsDeliveryDue(realNow int64) bool {
+	return !w.Held && w.Queued > 0 && w.NextDelivery <= realNow
+}
+
 // nextDelivery is the real time at which the next delivery is due.
 func (w *World) nextDelivery() (realTime int64, found bool) {
 	if w.Held || w.Queued == 0 {

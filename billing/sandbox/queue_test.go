@@ -1,0 +1,67 @@
+package sandbox_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stripe/stripe-go/v79"
+
+	"purser/billing/sandbox/persist"
+	"purser/billing/sandbox/sandboxtest"
+	"purser/ids"
+)
+
+// polled counts the updates of an account, and reports each poll for due accounts.
+type polled struct {
+	sandboxtest.Memory
+	updates atomic.Int64
+	polls   chan struct{}
+}
+
+func (p *polled) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error {
+	p.updates.Add(1)
+	return p.Memory.Update(ctx, app, want, change)
+}
+
+func (p *polled) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
+	select {
+	case p.polls <- struct{}{}:
+	default:
+	}
+	return p.Memory.Due(ctx, at, most)
+}
+
+func TestRunPausesWhileAWebhookWaitsForItsRetry(t *testing.T) {
+	t.Parallel()
+	documents := &polled{polls: make(chan struct{})}
+	r := startWith(t, "2026-03-10", documents)
+	r.deliveries()
+	r.refuses = 1
+	arrived := make(chan struct{}, 100)
+	r.onReceive = func() { arrived <- struct{}{} }
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.server.Run(ctx) }()
+	r.customer()
+	<-arrived
+	<-documents.polls // the refused delivery has been recorded, or is being recorded
+	<-documents.polls
+	before := documents.updates.Load()
+	<-documents.polls
+	if after := documents.updates.Load(); after != before {
+		t.Errorf("%d updates of an account in which nothing is due", after-before)
+	}
+	cancel()
+	<-done
+}
+
+func TestAnEndpointAtThisServerIsRefused(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	_, err := r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+		URL: stripe.String(r.http.URL + "/webhooks/nothing"), EnabledEvents: stripe.StringSlice([]string{"*"}),
+	})
+	wantRefusal(t, err, http.StatusBadRequest, "", "of this server")
+}
