@@ -33,29 +33,36 @@ func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 	defer unlock()
 	var failures []error
 	for {
-		batch, err := s.claim(ctx, app)
-		if err != nil || len(batch) == 0 {
+		batch, dropped, err := s.claim(ctx, app)
+		if err != nil || len(batch)+dropped == 0 {
 			return errors.Join(append(failures, err)...)
+		}
+		if len(batch) == 0 {
+			continue
 		}
 		failed, err := s.deliverAll(ctx, app, batch)
 		if err != nil {
 			return err
 		}
 		failures = append(failures, failed...)
-		if len(batch) < batchSize {
+		if len(batch)+dropped < batchSize {
 			return errors.Join(failures...)
 		}
 	}
 }
 
-func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, err error) {
+// claim leases the deliveries that are due. It also counts the queued ones that it
+// dropped, because their endpoint was deleted.
+func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, dropped int, err error) {
 	err = s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
-		if batch = w.Claim(m, s.realNow(), batchSize); len(batch) == 0 {
+		queued := w.Waiting()
+		batch = w.Claim(m, s.realNow(), batchSize)
+		if dropped = queued - w.Waiting(); len(batch)+dropped == 0 {
 			return errUnchanged
 		}
 		return nil
 	})
-	return batch, err
+	return batch, dropped, err
 }
 
 // deliverAll sends a batch, and writes down which of it was taken.

@@ -65,3 +65,26 @@ func TestAnEndpointAtThisServerIsRefused(t *testing.T) {
 	})
 	wantRefusal(t, err, http.StatusBadRequest, "", "of this server")
 }
+
+func TestDeliveriesToADeletedEndpointDoNotBlockOthers(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	program := receiverOf(t)
+	made := ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+		URL: stripe.String(program.URL), EnabledEvents: stripe.StringSlice([]string{"customer.created"}),
+	}))
+	r.deliveries()
+	_, err := r.server.Connect(t.Context(), r.app, webhookURL, []string{"product.created"})
+	must(t, err)
+	for range 100 { // two batches
+		r.customer()
+	}
+	ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.Del(made.ID, nil))
+	ok[*stripe.Product](t)(r.api.Products.New(&stripe.ProductParams{Name: stripe.String("Plan")}))
+	if got := r.deliveries(); len(got) != 1 {
+		t.Errorf("%d deliveries, want the product's", len(got))
+	}
+	if at := r.documents.Kept(r.app).WakeAt; at != 0 {
+		t.Errorf("the account still wakes at %d", at)
+	}
+}
