@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"purser/billing/sandbox/engine"
@@ -49,6 +50,7 @@ type hosted struct {
 	app   ids.ID
 	token string
 	key   string // of the object that the page shows
+	leave func() // leaves the gate before the request ends
 }
 
 // Nothing inline and nothing from elsewhere. A form may lead anywhere on the
@@ -62,6 +64,12 @@ const maxVisit = 4 << 10
 
 func (s *Server) visited(at engine.HostedPage, v visit) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
+		// Before the gate: a body that arrives slowly holds no place there.
+		if r.Method == http.MethodPost && r.ParseForm() != nil {
+			s.fail(w, r, badRequest("", "The form could not be read."))
+			return
+		}
 		if err := s.admitted(w, r, at, v); err != nil {
 			s.fail(w, r, err)
 		}
@@ -76,11 +84,11 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request, at engine.Host
 		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is serving as many pages as it may. Try again in a second."}
 	}
 	defer done()
-	r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
 	p, err := s.hosted(r, at)
 	if err != nil {
 		return err
 	}
+	p.leave = done
 	return v(w, r, p)
 }
 
@@ -121,7 +129,7 @@ type gate chan struct{}
 func (g gate) enter() (done func(), free bool) {
 	select {
 	case g <- struct{}{}:
-		return func() { <-g }, true
+		return sync.OnceFunc(func() { <-g }), true
 	default:
 		return nil, false
 	}
