@@ -3,8 +3,10 @@ package sandbox_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stripe/stripe-go/v79"
 
@@ -86,5 +88,52 @@ func TestDeliveriesToADeletedEndpointDoNotBlockOthers(t *testing.T) {
 	}
 	if at := r.documents.Kept(r.app).WakeAt; at != 0 {
 		t.Errorf("the account still wakes at %d", at)
+	}
+}
+
+func TestTheApplicationsOwnWebhooksGoBeforeThoseToOtherPrograms(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.deliveries()
+	var own atomic.Int64
+	r.onReceive = func() { own.Add(1) }
+	ownBefore := make(chan int64, 10)
+	program := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ownBefore <- own.Load() }))
+	t.Cleanup(program.Close)
+	ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+		URL: stripe.String(program.URL), EnabledEvents: stripe.StringSlice([]string{"customer.created"}),
+	}))
+	r.customer()
+	r.customer()
+	must(t, r.server.Flush(t.Context(), r.app))
+	for range 2 {
+		if got := <-ownBefore; got != 2 {
+			t.Errorf("another program is called after %d of the application's two webhooks", got)
+		}
+	}
+}
+
+func TestDeliveriesThatWereNotTriedAreNotCountedAsTries(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	program := receiverOf(t)
+	ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+		URL: stripe.String(program.URL), EnabledEvents: stripe.StringSlice([]string{"customer.created"}),
+	}))
+	r.deliveries()
+	leave := r.server.OccupySenders()
+	r.customer()
+	for range 10 { // more often than a delivery to another program is tried
+		must(t, r.server.Flush(t.Context(), r.app))
+		r.pass(2 * time.Second)
+	}
+	if got := len(program.take()); got != 0 {
+		t.Fatalf("%d deliveries while every sender is busy", got)
+	}
+	leave()
+	must(t, r.server.Flush(t.Context(), r.app))
+	r.server.WaitForSenders()
+	if got := len(program.take()); got != 1 {
+		t.Errorf("%d deliveries", got)
 	}
 }
