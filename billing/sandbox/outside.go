@@ -57,8 +57,10 @@ func (s *Server) outside(ctx context.Context, address string, header http.Header
 // isOwn reports whether an endpoint is one of this server's own: what it sells waits for
 // these, and they are delivered to without the network.
 func (s *Server) isOwn(address string) bool {
-	return strings.HasPrefix(address, s.options.BaseURL+"/webhooks/")
+	return strings.HasPrefix(address, s.ownWebhooks())
 }
+
+func (s *Server) ownWebhooks() string { return s.options.BaseURL + "/webhooks/" }
 
 // deliverable refuses an endpoint that no webhook would reach, and says why.
 func (s *Server) deliverable(address string) error {

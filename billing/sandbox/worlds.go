@@ -144,7 +144,8 @@ func (s *Server) realNow() int64 { return s.options.Now().UnixMilli() }
 func (s *Server) place(app ids.ID) engine.Place {
 	name := app.Format(ids.Application)
 	return engine.Place{
-		Site:    s.options.BaseURL + "/sandbox/apps/" + name,
-		Account: "acct_" + strings.TrimPrefix(name, ids.Application+"_"),
+		Site:     s.options.BaseURL + "/sandbox/apps/" + name,
+		Webhooks: s.ownWebhooks(),
+		Account:  "acct_" + strings.TrimPrefix(name, ids.Application+"_"),
 	}
 }
