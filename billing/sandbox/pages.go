@@ -108,11 +108,35 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 	if !found {
 		return p, engine.NotFound("page", "")
 	}
-	admitted, err := s.options.Admits(r.Context(), p.app)
+	if p.key == "" {
+		return s.convert(r.Context(), p, at)
+	}
+	return p, s.admit(r.Context(), p.app)
+}
+
+// convert rewrites an account that is still one document as rows, and finds the page's
+// object there: otherwise each request with any token would read the whole document.
+func (s *Server) convert(ctx context.Context, p hosted, at engine.HostedPage) (hosted, error) {
+	err := s.update(ctx, p.app, func(*engine.World, engine.Moment) error { return nil })
+	if err != nil {
+		return p, err
+	}
+	found := false
+	if p.key, found, err = s.options.Documents.Find(ctx, p.app, at.Kind, p.token, at.ByAlias); err != nil {
+		return p, err
+	}
+	if !found {
+		return p, engine.NotFound("page", "")
+	}
+	return p, s.admit(ctx, p.app)
+}
+
+func (s *Server) admit(ctx context.Context, app ids.ID) error {
+	admitted, err := s.options.Admits(ctx, app)
 	if err == nil && !admitted {
 		err = engine.NotFound("page", "")
 	}
-	return p, err
+	return err
 }
 
 const (
