@@ -129,6 +129,10 @@ func (s *Server) record(ctx context.Context, app ids.ID, results map[string]resu
 	})
 }
 
+// WaitForSenders returns when no webhook to another program is being sent. It is for
+// tests.
+func (s *Server) WaitForSenders() { s.sending.Wait() }
+
 const (
 	// maxSenders is how many batches go to other programs at once.
 	maxSenders = 4

@@ -1,8 +1,5 @@
 package sandbox
 
-// WaitForSenders returns when no webhook to another program is being sent.
-func (s *Server) WaitForSenders() { s.sending.Wait() }
-
 // OccupySenders leaves no sender free until leave is called.
 func (s *Server) OccupySenders() (leave func()) {
 	var all []func()
