@@ -86,7 +86,7 @@ func start(t *testing.T) *rig {
 			}
 			return r.cashier.Settle(ctx, app)
 		},
-		Log: log, Now: r.clock,
+		Log: log, Now: r.clock, OwnEndpoints: true,
 	})
 	handler = r.sandbox.Handler()
 	r.cashier = r.newCashier()

@@ -66,6 +66,9 @@ func (s *Server) createTestClock(c *call) (engine.Doc, error) {
 		return nil, err
 	}
 	if engine.Time(*at) > c.m.Now {
+		if err := c.w.CheckAdvance(c.m, engine.Time(*at)); err != nil {
+			return nil, err
+		}
 		c.w.MoveClock(s.realNow(), *at*1000)
 		c.m.Now = engine.Time(*at)
 		c.w.Fire(c.m)

@@ -33,57 +33,133 @@ func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 	defer unlock()
 	var failures []error
 	for {
-		batch, err := s.claim(ctx, app)
-		if err != nil || len(batch) == 0 {
+		batch, dropped, err := s.claim(ctx, app)
+		if err != nil || len(batch)+dropped == 0 {
 			return errors.Join(append(failures, err)...)
+		}
+		if len(batch) == 0 {
+			continue
 		}
 		failed, err := s.deliverAll(ctx, app, batch)
 		if err != nil {
 			return err
 		}
 		failures = append(failures, failed...)
-		if len(batch) < batchSize {
+		if len(batch)+dropped < batchSize {
 			return errors.Join(failures...)
 		}
 	}
 }
 
-func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, err error) {
+// claim leases the deliveries that are due. It also counts the queued ones that it
+// dropped, because their endpoint was deleted.
+func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, dropped int, err error) {
 	err = s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
-		if batch = w.Claim(m, s.realNow(), batchSize); len(batch) == 0 {
+		queued := w.Waiting()
+		batch = w.Claim(m, s.realNow(), batchSize)
+		if dropped = queued - w.Waiting(); len(batch)+dropped == 0 {
 			return errUnchanged
 		}
 		return nil
 	})
-	return batch, err
+	return batch, dropped, err
 }
 
-// deliverAll sends a batch, and writes down which of it was taken.
+// deliverAll sends a batch, and records which of it was accepted. The application's own
+// webhooks go first, and payments wait for these only: the others are sent meanwhile.
 func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outgoing) (failures []error, err error) {
-	taken := make([]bool, len(batch))
-	for i, out := range batch {
-		if err := s.deliverOne(ctx, app, out); err != nil {
-			if out.Outside {
-				s.options.Log.Info("sandbox webhook not delivered", "event", out.Event, "url", out.URL, "cause", err)
-				continue // what happens here waits for the application itself only
-			}
-			failures = append(failures, fmt.Errorf("sandbox: delivering %s %s: %w", out.Type, out.Event, err))
+	var outside []engine.Outgoing
+	results := map[string]result{}
+	for _, out := range batch {
+		if out.Outside {
+			outside = append(outside, out)
 			continue
 		}
-		taken[i] = true
+		results[out.Delivery] = accepted
+		if err := s.deliverOne(ctx, app, out); err != nil {
+			results[out.Delivery] = failed
+			failures = append(failures, fmt.Errorf("sandbox: delivering %s %s: %w", out.Type, out.Event, err))
+		}
 	}
-	// The receiver has acted, whatever became of our caller: write it down.
-	err = s.update(context.WithoutCancel(ctx), app, func(w *engine.World, _ engine.Moment) error {
-		for i, out := range batch {
-			if taken[i] {
-				w.Delivered(out.Delivery)
-			} else {
-				w.Undelivered(out.Delivery, s.realNow())
+	// The receiver has acted, even where the request that waits has ended.
+	ctx = context.WithoutCancel(ctx)
+	leave, free := func() {}, true
+	if len(outside) > 0 {
+		if leave, free = s.senders.enter(); !free {
+			for _, out := range outside {
+				results[out.Delivery] = untried
+			}
+		}
+	}
+	if len(results) > 0 {
+		err = s.record(ctx, app, results)
+	}
+	if len(outside) > 0 && free {
+		s.sending.Go(func() {
+			defer leave()
+			s.sendOutside(ctx, app, outside)
+		})
+	}
+	return failures, err
+}
+
+// result is what became of a claimed delivery.
+type result int
+
+const (
+	untried result = iota
+	accepted
+	failed
+)
+
+// record stores what became of deliveries.
+func (s *Server) record(ctx context.Context, app ids.ID, results map[string]result) error {
+	return s.update(ctx, app, func(w *engine.World, _ engine.Moment) error {
+		for id, got := range results {
+			switch got {
+			case accepted:
+				w.Delivered(id)
+			case failed:
+				w.Undelivered(id, s.realNow())
+			default:
+				w.Unclaim(id, s.realNow())
 			}
 		}
 		return nil
 	})
-	return failures, err
+}
+
+// WaitForSenders returns when no webhook to another program is being sent. It is for
+// tests.
+func (s *Server) WaitForSenders() { s.sending.Wait() }
+
+const (
+	// maxSenders is how many batches go to other programs at once.
+	maxSenders = 4
+	// sendTime is how long a batch to other programs may take, less than the lease:
+	// what was not tried by then is claimed again.
+	sendTime = 20 * time.Second
+)
+
+// sendOutside sends a batch to other programs, in order.
+func (s *Server) sendOutside(ctx context.Context, app ids.ID, batch []engine.Outgoing) {
+	limited, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	results := map[string]result{}
+	for _, out := range batch {
+		if limited.Err() != nil {
+			results[out.Delivery] = untried
+			continue
+		}
+		results[out.Delivery] = accepted
+		if err := s.deliverOne(limited, app, out); err != nil {
+			results[out.Delivery] = failed
+			s.options.Log.Info("sandbox webhook not delivered", "event", out.Event, "url", out.URL, "cause", err)
+		}
+	}
+	if err := s.record(ctx, app, results); err != nil {
+		s.options.Log.Warn("sandbox webhook results not recorded, will be sent again", "app", app.Format(ids.Application), "cause", err)
+	}
 }
 
 func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing) error {

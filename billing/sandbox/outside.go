@@ -57,14 +57,18 @@ func (s *Server) outside(ctx context.Context, address string, header http.Header
 // isOwn reports whether an endpoint is one of this server's own: what it sells waits for
 // these, and they are delivered to without the network.
 func (s *Server) isOwn(address string) bool {
-	return strings.HasPrefix(address, s.options.BaseURL+"/webhooks/")
+	return strings.HasPrefix(address, s.ownWebhooks())
 }
+
+func (s *Server) ownWebhooks() string { return s.options.BaseURL + "/webhooks/" }
 
 // deliverable refuses an endpoint that no webhook would reach, and says why.
 func (s *Server) deliverable(address string) error {
 	switch {
-	case s.isOwn(address):
+	case s.isOwn(address) && s.options.OwnEndpoints:
 		return nil
+	case s.isOwn(address):
+		return badRequest("url", "This is an address of this server. It adds the endpoint of your application itself; use an address of your own program.")
 	case !s.local():
 		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address. Run Purser on your machine to receive them in a program of yours.")
 	case !isLoopback(address):

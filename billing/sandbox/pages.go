@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"purser/billing/sandbox/engine"
@@ -49,6 +50,7 @@ type hosted struct {
 	app   ids.ID
 	token string
 	key   string // of the object that the page shows
+	leave func() // leaves the gate before the request ends
 }
 
 // Nothing inline and nothing from elsewhere. A form may lead anywhere on the
@@ -62,6 +64,12 @@ const maxVisit = 4 << 10
 
 func (s *Server) visited(at engine.HostedPage, v visit) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
+		// Before the gate: a body that arrives slowly holds no place there.
+		if r.Method == http.MethodPost && r.ParseForm() != nil {
+			s.fail(w, r, badRequest("", "The form could not be read."))
+			return
+		}
 		if err := s.admitted(w, r, at, v); err != nil {
 			s.fail(w, r, err)
 		}
@@ -76,11 +84,11 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request, at engine.Host
 		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is serving as many pages as it may. Try again in a second."}
 	}
 	defer done()
-	r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
 	p, err := s.hosted(r, at)
 	if err != nil {
 		return err
 	}
+	p.leave = done
 	return v(w, r, p)
 }
 
@@ -100,11 +108,35 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 	if !found {
 		return p, engine.NotFound("page", "")
 	}
-	admitted, err := s.options.Admits(r.Context(), p.app)
+	if p.key == "" {
+		return s.convert(r.Context(), p, at)
+	}
+	return p, s.admit(r.Context(), p.app)
+}
+
+// convert rewrites an account that is still one document as rows, and finds the page's
+// object there: otherwise each request with any token would read the whole document.
+func (s *Server) convert(ctx context.Context, p hosted, at engine.HostedPage) (hosted, error) {
+	err := s.update(ctx, p.app, func(*engine.World, engine.Moment) error { return nil })
+	if err != nil {
+		return p, err
+	}
+	found := false
+	if p.key, found, err = s.options.Documents.Find(ctx, p.app, at.Kind, p.token, at.ByAlias); err != nil {
+		return p, err
+	}
+	if !found {
+		return p, engine.NotFound("page", "")
+	}
+	return p, s.admit(ctx, p.app)
+}
+
+func (s *Server) admit(ctx context.Context, app ids.ID) error {
+	admitted, err := s.options.Admits(ctx, app)
 	if err == nil && !admitted {
 		err = engine.NotFound("page", "")
 	}
-	return p, err
+	return err
 }
 
 const (
@@ -121,7 +153,7 @@ type gate chan struct{}
 func (g gate) enter() (done func(), free bool) {
 	select {
 	case g <- struct{}{}:
-		return func() { <-g }, true
+		return sync.OnceFunc(func() { <-g }), true
 	default:
 		return nil, false
 	}

@@ -274,3 +274,16 @@ func TestFirstPayment(t *testing.T) {
 		r.wantEvents()
 	})
 }
+
+func TestATestClockBeginsNoFurtherAheadThanItCanBeAdvanced(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	begin := func(d time.Duration) error {
+		_, err := r.api.TestHelpersTestClocks.New(&stripe.TestHelpersTestClockParams{FrozenTime: stripe.Int64(r.clock().Add(d).Unix())})
+		return err
+	}
+	must(t, begin(365*day)) // nothing renews
+	r.subscribe(r.price(2900), cardPays)
+	wantRefusal(t, begin(63*day), http.StatusBadRequest, "", "two intervals")
+	must(t, begin(31*day))
+}

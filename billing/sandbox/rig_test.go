@@ -103,6 +103,7 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 		},
 		Now: r.realTime, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
+	t.Cleanup(r.server.WaitForSenders)
 	handler = r.server.Handler()
 	connection, err := r.server.Connect(t.Context(), r.app, webhookURL, []string{"*"})
 	if err != nil {

@@ -39,6 +39,11 @@ type Options struct {
 	// as fast as they are answered. Nil delays nothing.
 	SlowDown func(ctx context.Context)
 
+	// OwnEndpoints lets API clients add endpoints at this server's own addresses, which
+	// is for a cashier that uses the sandbox as an account at Stripe. Without it only
+	// Connect adds them: an address that no webhook reaches would be tried for days.
+	OwnEndpoints bool
+
 	Log    *slog.Logger
 	Now    func() time.Time // the real clock, the same on every node
 	Random io.Reader        // crypto/rand when nil
@@ -53,6 +58,8 @@ type Server struct {
 	inUse   keysInUse
 	dirty   dirtyApps
 	visits  gate
+	senders gate
+	sending sync.WaitGroup // of senders
 }
 
 // New makes the sandbox. Run must be running for webhooks to leave by themselves.
@@ -68,7 +75,7 @@ func New(options Options) *Server {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	s := &Server{options: options, visits: make(gate, maxVisits), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	s := &Server{options: options, visits: make(gate, maxVisits), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
 	mux := http.NewServeMux()
 	s.stripeRoutes(mux)
 	s.controlRoutes(mux)

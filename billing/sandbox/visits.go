@@ -113,9 +113,6 @@ func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, p hosted) e
 // act changes the world as a person asked, and sends them on, or back to the
 // page with the reason.
 func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change func(*engine.World, engine.Moment) error, next *engine.Step, again func(status int, reason string) error) error {
-	if err := r.ParseForm(); err != nil {
-		return badRequest("", "The form could not be read.")
-	}
 	err := s.update(r.Context(), p.app, change, p.key)
 	var refused *engine.Refusal
 	switch {
@@ -129,6 +126,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change fu
 		// A checkout without an address to go back to: its page says what is so.
 		next.URL = r.URL.Path
 	}
+	p.leave() // webhooks may take their time
 	s.follow(w, r, p.app, next.URL)
 	return nil
 }

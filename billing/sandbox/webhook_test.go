@@ -33,6 +33,7 @@ func (r *rig) deliveries() []received {
 	if err := r.server.Flush(r.Context(), r.app); err != nil {
 		r.Log(err)
 	}
+	r.server.WaitForSenders()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.raw
@@ -213,6 +214,7 @@ func TestWebhooks(t *testing.T) {
 		for range 10 {
 			r.pass(2 * time.Hour)
 			must(t, r.server.Flush(t.Context(), r.app))
+			r.server.WaitForSenders()
 		}
 		if got := len(program.take()); got != 5 {
 			t.Errorf("tried %d times", got)

@@ -35,7 +35,7 @@ var errUnchanged = errors.New("sandbox: nothing changed")
 // instant, and what the change makes due at once happens with it. The objects with the
 // keys are read together with the account; others are read when they are needed.
 func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys ...string) error {
-	waiting := false
+	due := false
 	want := engine.Wanted(keys...)
 	err := s.options.Documents.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
 		w, err := engine.OpenStored(session, want, s.place(app))
@@ -57,13 +57,14 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Wor
 		if err != nil {
 			return persist.Change{}, err
 		}
-		waiting = w.Waiting() > 0 && !w.Held
-		return w.Change(m)
+		stored, err = w.Change(m)
+		due = w.IsDeliveryDue(s.realNow())
+		return stored, err
 	})
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}
-	if err == nil && waiting {
+	if err == nil && due {
 		s.dirty.mark(app)
 	}
 	return err
@@ -143,7 +144,8 @@ func (s *Server) realNow() int64 { return s.options.Now().UnixMilli() }
 func (s *Server) place(app ids.ID) engine.Place {
 	name := app.Format(ids.Application)
 	return engine.Place{
-		Site:    s.options.BaseURL + "/sandbox/apps/" + name,
-		Account: "acct_" + strings.TrimPrefix(name, ids.Application+"_"),
+		Site:     s.options.BaseURL + "/sandbox/apps/" + name,
+		Webhooks: s.ownWebhooks(),
+		Account:  "acct_" + strings.TrimPrefix(name, ids.Application+"_"),
 	}
 }

@@ -152,6 +152,15 @@ func (w *World) Undelivered(id string, realNow int64) {
 	w.touched = true
 }
 
+// Unclaim returns a delivery that was claimed and not tried.
+func (w *World) Unclaim(id string, realNow int64) {
+	if d := w.Deliveries.Get(id); d != nil {
+		d.Tries--
+		d.NotUntil = realNow + backoff[0]
+		w.touched = true
+	}
+}
+
 // allDeliveries reads the whole queue, in order.
 func (w *World) allDeliveries() []*Delivery {
 	if w.source != nil && len(w.Deliveries.Loaded()) < w.Queued {
@@ -237,6 +246,12 @@ func (w *World) findNextDelivery() {
 	if waiting {
 		consider(at)
 	}
+}
+
+// IsDeliveryDue reports whether a delivery can be claimed at the real time. It is valid
+// after Change: deliveries in their lease or backoff are not due.
+func (w *World) IsDeliveryDue(realNow int64) bool {
+	return !w.Held && w.Queued > 0 && w.NextDelivery <= realNow
 }
 
 // nextDelivery is the real time at which the next delivery is due.

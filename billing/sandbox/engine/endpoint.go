@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // Endpoint is where webhooks go.
@@ -28,7 +29,7 @@ type NewEndpoint struct {
 	Outside     bool
 }
 
-// maxEndpoints is Stripe's limit in test mode.
+// maxEndpoints is Stripe's limit in test mode, here for those of other programs.
 const maxEndpoints = 16
 
 // CreateEndpoint makes an endpoint with a secret of its own.
@@ -39,7 +40,7 @@ func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
 	if len(p.Types) == 0 {
 		return nil, absent("enabled_events")
 	}
-	if len(w.Endpoints) >= maxEndpoints {
+	if p.Outside && w.outsideEndpoints() >= maxEndpoints {
 		return nil, invalid("", "You have reached the maximum of %d test webhook endpoints.", maxEndpoints)
 	}
 	head := w.newHead(m, "we_")
@@ -49,6 +50,20 @@ func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
 	}
 	w.Endpoints[head.ID] = endpoint
 	return endpoint, nil
+}
+
+// classifyEndpoints tells endpoints of other programs by their address. Documents do not
+// say which they are.
+func (w *World) classifyEndpoints() {
+	for _, endpoint := range w.Endpoints {
+		endpoint.Outside = !strings.HasPrefix(endpoint.URL, w.place.Webhooks)
+	}
+	for _, d := range w.Deliveries.Loaded() {
+		if endpoint := w.Endpoints[d.Endpoint]; endpoint != nil && endpoint.Outside && !d.Outside {
+			d.Outside = true
+			w.QueuedOutside++
+		}
+	}
 }
 
 // EndpointAt finds the endpoint with the address.
@@ -84,6 +99,16 @@ func (e *Endpoint) Secrets(now Time) []string {
 // always delivers in the same order.
 func (w *World) endpoints() []*Endpoint {
 	return slices.SortedFunc(maps.Values(w.Endpoints), func(a, b *Endpoint) int { return int(a.Nth - b.Nth) })
+}
+
+// outsideEndpoints counts those of other programs.
+func (w *World) outsideEndpoints() (n int) {
+	for _, endpoint := range w.Endpoints {
+		if endpoint.Outside {
+			n++
+		}
+	}
+	return n
 }
 
 // webAddress reports whether a browser could be sent there.

@@ -3,6 +3,8 @@ package engine
 import (
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"purser/billing/sandbox/persist"
 )
@@ -91,10 +93,33 @@ func join(lists ...[]string) (all []string) {
 	return all
 }
 
+// maxReference is the longest lookup_key or client_reference_id, in characters, as at
+// Stripe. It is far below the largest value that an index of Postgres holds.
+const maxReference = 200
+
+func isReference(text string) bool {
+	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= maxReference && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+func checkReference(param, text string) error {
+	if !isReference(text) {
+		return invalid(param, "`%s` has at most %d characters, none of them a control character.", param, maxReference)
+	}
+	return nil
+}
+
+// aliasOf leaves out what older programs accepted and the index cannot hold.
+func aliasOf(reference string) string {
+	if !isReference(reference) {
+		return ""
+	}
+	return reference
+}
+
 func (p *Product) index() index { return index{refs: refs(kindPrice, p.DefaultPrice)} }
 
 func (p *Price) index() index {
-	return index{parent: p.Product, alias: p.LookupKey, refs: refs(kindProduct, p.Product)}
+	return index{parent: p.Product, alias: aliasOf(p.LookupKey), refs: refs(kindProduct, p.Product)}
 }
 
 func (c *Customer) index() index {
@@ -106,7 +131,7 @@ func (p *Method) index() index {
 }
 
 func (s *Session) index() index {
-	i := index{customer: s.Customer, parent: s.Subscription, alias: s.Reference, refs: join(
+	i := index{customer: s.Customer, parent: s.Subscription, alias: aliasOf(s.Reference), refs: join(
 		refs(kindCustomer, s.Customer), refs(kindIntent, s.Intent), refs(kindSubscription, s.Subscription), refs(kindInvoice, s.Invoice),
 	)}
 	if i.parent == "" {

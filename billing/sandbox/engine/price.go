@@ -112,6 +112,9 @@ func (w *World) UpdatePrice(m Moment, id string, p PriceFields) (*Price, error) 
 
 // claimLookupKey gives the price a key that no other one has.
 func (w *World) claimLookupKey(price *Price, key string, transfer bool) error {
+	if err := checkReference("lookup_key", key); err != nil {
+		return err
+	}
 	for _, other := range w.Prices.By(persist.ByAlias, key) {
 		if other == price {
 			continue

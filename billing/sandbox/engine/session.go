@@ -146,6 +146,9 @@ func (w *World) checkSession(m Moment, p NewSession) error {
 	if p.Expires != nil && (*p.Expires < m.Now+shortestSession || *p.Expires > m.Now+longestSession) {
 		return invalid("expires_at", "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation and at most 24 hours.")
 	}
+	if err := checkReference("client_reference_id", p.Reference); err != nil {
+		return err
+	}
 	if p.Email != "" {
 		return checkEmail("customer_email", p.Email)
 	}

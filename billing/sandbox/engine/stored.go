@@ -58,6 +58,7 @@ func OpenStored(s persist.Session, want persist.Want, place Place) (*World, erro
 		w, err := Open(s.Legacy, place)
 		if err == nil {
 			w.replace = s.Legacy != nil
+			w.classifyEndpoints()
 		}
 		return w, err
 	}

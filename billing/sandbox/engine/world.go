@@ -64,8 +64,9 @@ type head struct {
 // Place is where a world is reached. It is not stored: a server that moves to
 // another address shows the new one.
 type Place struct {
-	Site    string // the hosted pages lie under it; without a slash at the end
-	Account string // the account's id, such as "acct_1"
+	Site     string // the hosted pages lie under it; without a slash at the end
+	Account  string // the account's id, such as "acct_1"
+	Webhooks string // the server's own endpoints begin with it
 }
 
 // Moment is when something happens to a world, by its own clock, and the luck

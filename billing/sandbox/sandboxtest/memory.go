@@ -88,6 +88,13 @@ func (m *Memory) Kept(app ids.ID) Kept {
 	return a.kept
 }
 
+// Forget removes an account.
+func (m *Memory) Forget(app ids.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, app)
+}
+
 // Due is sandbox.Documents.Due.
 func (m *Memory) Due(_ context.Context, at int64, most int) ([]ids.ID, error) {
 	m.mu.Lock()

@@ -88,6 +88,7 @@ func TestStripeGoRunsTheLifeOfASubscription(t *testing.T) {
 	if err := s.server.Flush(ctx, s.app); err != nil {
 		t.Fatal(err)
 	}
+	s.server.WaitForSenders()
 	var types []string
 	for range len(s.webhooks) {
 		got := <-s.webhooks

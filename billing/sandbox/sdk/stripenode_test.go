@@ -57,6 +57,7 @@ func TestStripeNodeRunsTheLifeOfASubscription(t *testing.T) {
 			if err := s.server.Flush(t.Context(), s.app); err != nil {
 				t.Fatal(err)
 			}
+			s.server.WaitForSenders()
 			for range len(s.webhooks) {
 				got := <-s.webhooks
 				answer.Webhooks = append(answer.Webhooks, map[string]string{"signature": got.signature, "body": string(got.body)})
