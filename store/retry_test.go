@@ -95,7 +95,7 @@ func TestTransactionsRunAgain(t *testing.T) {
 				return err
 			})
 		})
-		if err := errors.Join(errs...); err != nil || attempts.Load() != 3 {
+		if err := errors.Join(errs...); err != nil || attempts.Load() < 3 { // more where the two meet again
 			t.Errorf("%d attempts, %v", attempts.Load(), err)
 		}
 	})
