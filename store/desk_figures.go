@@ -195,8 +195,8 @@ func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
 	}
 }
 
-// maxNamed is the longest identity that a valid request names, in bytes.
-const maxNamed = 4 * 255
+// maxNamed is the longest identity that a valid request names, 200 characters, in bytes.
+const maxNamed = 4 * 200
 
 // readable is what a refused request named, as far as Postgres can store it: the name
 // was not checked before the request was refused.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,8 +24,8 @@ var (
 	selectWorld = declare("select world", `
 		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1`)
 
-	// The document of an account that has become rows is one that an older program
-	// refuses, where it would begin anew with none.
+	// An account that has become rows keeps a document that an older program refuses.
+	// Without one it would start with an empty account.
 	updateWorld = declare("update world", `
 		UPDATE sandbox_worlds SET head = $2, state = CASE WHEN head IS NULL THEN '{"Version": 2}' ELSE state END WHERE app_id = $1`)
 
@@ -60,59 +59,12 @@ func (w Worlds) occupy(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// appLocks is one lock for each application that is being changed on this node.
-type appLocks struct {
-	mu  sync.Mutex
-	all map[ids.ID]*appLock
-}
-
-type appLock struct {
-	held  chan struct{}
-	users int // holding it or waiting for it
-}
-
-// lock waits for the application's lock until the context ends.
-func (l *appLocks) lock(ctx context.Context, app ids.ID) (unlock func(), err error) {
-	l.mu.Lock()
-	if l.all == nil {
-		l.all = map[ids.ID]*appLock{}
-	}
-	one := l.all[app]
-	if one == nil {
-		one = &appLock{held: make(chan struct{}, 1)}
-		l.all[app] = one
-	}
-	one.users++
-	l.mu.Unlock()
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if one.users--; one.users == 0 {
-			delete(l.all, app)
-		}
-	}
-	select {
-	case one.held <- struct{}{}:
-		return func() { <-one.held; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, fmt.Errorf("store: sandbox account is being changed: %w", ctx.Err())
-	}
-}
-
 // Update hands an account to change, and stores what it returns: one change of an
 // application at a time, on all nodes together. The application's clock moves in the
 // same transaction, and with it the epoch: a use that comes after the reply is decided
 // by the new time, on whichever node. It stores nothing when change fails. When
 // Postgres asks for another try, change runs again, on what is then stored.
 func (w Worlds) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (Change, error)) error {
-	// Before a connection is taken: changes that wait for the account's row would
-	// hold all of them.
-	unlock, err := w.store.sandboxChanges.lock(ctx, app)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	leave, err := w.occupy(ctx)
 	if err != nil {
 		return err

@@ -60,9 +60,8 @@ type Store struct {
 	memories sync.Map // of every Usage that is open on it
 	figures  *figures
 
-	keepFailures   time.Duration
-	sandboxConns   chan struct{} // one place for each connection that the sandbox uses
-	sandboxChanges appLocks      // one change of an application takes a connection at a time
+	keepFailures time.Duration
+	sandboxConns chan struct{} // one place for each connection that the sandbox uses
 }
 
 // Open connects to a migrated database.

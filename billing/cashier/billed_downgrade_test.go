@@ -55,8 +55,8 @@ func TestStayingAtAnEditedPriceWhileADowngradeIsBilledPaysThatPrice(t *testing.T
 	r := shop(t)
 	s := r.subscribe("pro", cardPays)
 	r.changed("basic")
-	dearer := int64(3900)
-	r.patchPlan("pro", billing.PlanPatch{AmountCents: &dearer})
+	raised := int64(3900)
+	r.patchPlan("pro", billing.PlanPatch{AmountCents: &raised})
 	r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
 	if got := r.changed("pro"); got.Terms.AmountCents != 2900 || got.Scheduled != nil {
 		t.Errorf("the answer costs %d, with %+v scheduled", got.Terms.AmountCents, got.Scheduled)
@@ -215,8 +215,8 @@ func TestASubscriberAtAnEditedPriceCanDowngrade(t *testing.T) {
 	r := shop(t)
 	r.plan("free", 0)
 	s := r.subscribe("basic", cardPays)
-	dearer := int64(1500)
-	r.patchPlan("basic", billing.PlanPatch{AmountCents: &dearer})
+	raised := int64(1500)
+	r.patchPlan("basic", billing.PlanPatch{AmountCents: &raised})
 	r.advance(27 * time.Hour)
 	price := "/v1/prices/" + s.Terms.PriceID
 	if active := r.askProvider(http.MethodGet, price, nil)["active"]; active != false {

@@ -41,8 +41,8 @@ func TestScenario02_ANewAmountIsANewPrice(t *testing.T) {
 	r := shop(t)
 	before := r.readPlan("basic")
 	r.subscribe("basic", cardPays)
-	dearer := int64(1200)
-	if changed := r.patchPlan("basic", billing.PlanPatch{AmountCents: &dearer}); changed.Sync.Status != billing.SyncPending {
+	raised := int64(1200)
+	if changed := r.patchPlan("basic", billing.PlanPatch{AmountCents: &raised}); changed.Sync.Status != billing.SyncPending {
 		t.Errorf("a changed plan is %s", changed.Sync.Status)
 	}
 	r.settle()

@@ -45,6 +45,7 @@ type rig struct {
 	settle   func(context.Context, ids.ID) error
 
 	onReceive func() // when a webhook arrives
+	onAdmits  func()
 	onSeller  func() // when a page asks for the seller's name
 }
 
@@ -79,6 +80,9 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 		Admits: func(_ context.Context, app ids.ID) (bool, error) {
 			if m, metered := documents.(*meter); metered {
 				m.admits.Add(1)
+			}
+			if r.onAdmits != nil {
+				r.onAdmits()
 			}
 			return app == r.app, nil
 		},

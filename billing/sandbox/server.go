@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -54,6 +55,7 @@ type Server struct {
 	options Options
 	handler http.Handler
 	flushes locks
+	changes locks
 	faults  faults
 	inUse   keysInUse
 	dirty   dirtyApps
@@ -147,27 +149,42 @@ func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, 
 	})
 }
 
-// locks is one lock an application, which gives up with its context.
+// locks is one lock for each application that uses one now.
 type locks struct {
 	mu  sync.Mutex
-	all map[ids.ID]chan struct{}
+	all map[ids.ID]*appLock
 }
 
+type appLock struct {
+	held  chan struct{}
+	users int // holding it or waiting for it
+}
+
+// lock waits for the application's lock until the context ends.
 func (l *locks) lock(ctx context.Context, app ids.ID) (unlock func(), err error) {
 	l.mu.Lock()
 	if l.all == nil {
-		l.all = map[ids.ID]chan struct{}{}
+		l.all = map[ids.ID]*appLock{}
 	}
-	held, known := l.all[app]
-	if !known {
-		held = make(chan struct{}, 1)
-		l.all[app] = held
+	one := l.all[app]
+	if one == nil {
+		one = &appLock{held: make(chan struct{}, 1)}
+		l.all[app] = one
 	}
+	one.users++
 	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.all, app)
+		}
+	}
 	select {
-	case held <- struct{}{}:
-		return func() { <-held }, nil
+	case one.held <- struct{}{}:
+		return func() { <-one.held; leave() }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		leave()
+		return nil, fmt.Errorf("sandbox: the account is in use: %w", ctx.Err())
 	}
 }

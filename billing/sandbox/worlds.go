@@ -35,9 +35,16 @@ var errUnchanged = errors.New("sandbox: nothing changed")
 // instant, and what the change makes due at once happens with it. The objects with the
 // keys are read together with the account; others are read when they are needed.
 func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys ...string) error {
+	// Before the store takes a connection: changes that wait for the account's row would
+	// hold all connections of the sandbox.
+	unlock, err := s.changes.lock(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	due := false
 	want := engine.Wanted(keys...)
-	err := s.options.Documents.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
+	err = s.options.Documents.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
 		w, err := engine.OpenStored(session, want, s.place(app))
 		if err != nil {
 			return persist.Change{}, err

@@ -80,11 +80,11 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_MEMORY_LIMIT": (*config).setMemoryLimit,
 	"PURSER_LOG_LEVEL":    (*config).setLogLevel,
 	"PURSER_LOG_REQUESTS": (*config).setLogRequests,
-	"PURSER_METRICS_ADDR": (*config).setMetricsAddr,
+	"PURSER_METRICS_ADDR": func(c *config, v string) error { return setHostPort(&c.metricsAddr, v) },
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   (*config).setSecretKey,
-	"PURSER_SANDBOX":      (*config).setSandbox,
-	"PURSER_SANDBOX_ADDR": (*config).setSandboxAddr,
+	"PURSER_SANDBOX":      func(c *config, v string) error { return setSwitch(&c.sandboxOff, v, "off", "on") },
+	"PURSER_SANDBOX_ADDR": func(c *config, v string) error { return setHostPort(&c.sandboxAddr, v) },
 
 	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
@@ -142,27 +142,12 @@ func (c *config) setBaseURL(value string) error {
 	return nil
 }
 
-func (c *config) setMetricsAddr(value string) error {
+// setHostPort reads an address to listen on.
+func setHostPort(to *string, value string) error {
 	if _, port, err := net.SplitHostPort(value); err != nil || port == "" {
 		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090")
 	}
-	c.metricsAddr = value
-	return nil
-}
-
-func (c *config) setSandbox(value string) error {
-	if value != "on" && value != "off" {
-		return errors.New("must be on or off")
-	}
-	c.sandboxOff = value == "off"
-	return nil
-}
-
-func (c *config) setSandboxAddr(value string) error {
-	if _, port, err := net.SplitHostPort(value); err != nil || port == "" {
-		return errors.New("must be HOST:PORT, such as 127.0.0.1:8081")
-	}
-	c.sandboxAddr = value
+	*to = value
 	return nil
 }
 

@@ -217,10 +217,9 @@ func (l *connections) closeIdleOf(c *connection) bool {
 		l.warned = now
 	}
 	l.mu.Unlock()
-	if !warns {
-		return false
+	if warns {
+		l.log.Warn("connections refused: one network has its share of PURSER_MAX_CONNECTIONS", "network", c.network.String())
 	}
-	l.log.Warn("connections refused: one network has its share of PURSER_MAX_CONNECTIONS", "network", c.network.String())
 	return false
 }
 

@@ -83,7 +83,7 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 			return err
 		}
 	}
-	return sayIfNobodys(ctx, db.Store, key.Scope.OrgID, stderr)
+	return reportMissingMembers(ctx, db.Store, key.Scope.OrgID, stderr)
 }
 
 // sameNameListed is how many organizations with the name of a new one are listed.
@@ -109,9 +109,9 @@ func reportNewOrganization(ctx context.Context, db *store.Store, org tenancy.Org
 	return err
 }
 
-// sayIfNobodys tells that no page shows the organization yet. It is not given to
+// reportMissingMembers tells that no page shows the organization yet. It is not given to
 // anybody by itself: an installation may hold organizations of several owners.
-func sayIfNobodys(ctx context.Context, db *store.Store, id ids.ID, stderr io.Writer) error {
+func reportMissingMembers(ctx context.Context, db *store.Store, id ids.ID, stderr io.Writer) error {
 	members, err := db.Org(id).Members(ctx)
 	if err != nil || len(members) > 0 {
 		return err

@@ -114,7 +114,7 @@ func (w *World) DeleteCustomer(m Moment, id string) (*Customer, error) {
 // maxEmail is Stripe's limit.
 const maxEmail = 512
 
-// checkEmail refuses what can be nobody's address: it wants a name, an @ and a domain
+// checkEmail refuses what cannot be an address: it wants a name, an @ and a domain
 // with a dot.
 func checkEmail(param, email string) error {
 	name, domain, found := strings.Cut(email, "@")

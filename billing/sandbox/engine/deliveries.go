@@ -96,7 +96,7 @@ func (w *World) Claim(m Moment, realNow int64, most int) []Outgoing {
 		switch {
 		case d.NotUntil > realNow:
 		case w.Events.Get(d.Event) == nil || w.Endpoints[d.Endpoint] == nil:
-			w.dequeue(d) // nobody waits for it any more
+			w.dequeue(d) // its event or its endpoint is deleted
 		default:
 			claimed = append(claimed, d)
 		}
