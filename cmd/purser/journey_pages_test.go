@@ -140,9 +140,11 @@ func look(t *testing.T, tab *browsertest.Tab) {
 	if csp := tab.Header("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 		t.Errorf("%s: the policy is %q", tab.Address(), csp)
 	}
-	tab.CheckThemes()
-	tab.On([]browsertest.Screen{browsertest.Desktop}, func(browsertest.Screen) { tab.CheckFrames() })
-	tab.On([]browsertest.Screen{browsertest.Narrow}, func(browsertest.Screen) { tab.CheckWidth() })
+	tab.CheckScreens([]browsertest.Screen{browsertest.Desktop, browsertest.PhoneDark}, func(screen browsertest.Screen) {
+		if screen == browsertest.Desktop {
+			tab.CheckFrames()
+		}
+	})
 }
 
 // openable lists the paths that the dashboard answers to somebody who opens them.

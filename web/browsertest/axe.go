@@ -3,6 +3,7 @@ package browsertest
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chromedp/chromedp"
@@ -34,21 +35,58 @@ func (f finding) String() string {
 // by default. Without preload axe does not fetch the stylesheets again.
 const axeOptions = `{resultTypes: ["violations"], preload: false, rules: {"target-size": {enabled: true}}}`
 
+// appearanceOptions select the rules that depend on the theme or on the width. The others
+// read the document, which is the same on every screen.
+const appearanceOptions = `{resultTypes: ["violations"], preload: false, runOnly: ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]}`
+
 // Check checks the page on the current screen: axe finds no violation, nothing is wider
 // than the screen, and all text is drawn with the embedded fonts. Most of the time is
-// axe's, a second for a long page.
+// axe's.
 func (t *Tab) Check() {
 	t.tb.Helper()
-	t.report(t.findings())
+	t.check(axeOptions)
+}
+
+// CheckAppearance checks a page that Check has checked on another screen, by the rules
+// that depend on the screen.
+func (t *Tab) CheckAppearance() {
+	t.tb.Helper()
+	t.check(appearanceOptions)
+}
+
+func (t *Tab) check(options string) {
+	t.tb.Helper()
+	t.report(t.findings(options))
 	t.CheckWidth()
 	t.CheckFonts()
+}
+
+// CheckScreens shows the page on each of the screens: it is checked on the first by all
+// rules, on the others by those that depend on the screen, and on a narrow screen by its
+// width alone. extra, unless it is nil, follows the checks of each screen.
+func (t *Tab) CheckScreens(screens []Screen, extra func(Screen)) {
+	t.tb.Helper()
+	t.On(append(slices.Clone(screens), Narrow), func(screen Screen) {
+		switch screen {
+		case screens[0]:
+			t.Check()
+		case Narrow:
+			t.CheckWidth()
+			return
+		default:
+			t.CheckAppearance()
+		}
+		if extra != nil {
+			extra(screen)
+		}
+	})
 }
 
 // CheckThemes checks the page on a desktop in the light theme and on a phone in the dark
 // one: the contents are the same, so each width and each theme is checked once.
 func (t *Tab) CheckThemes() {
 	t.tb.Helper()
-	t.On([]Screen{Desktop, PhoneDark}, func(Screen) { t.Check() })
+	t.CheckScreens([]Screen{Desktop, PhoneDark}, nil)
 }
 
 // CheckWidth holds that the page does not scroll sideways.
@@ -81,12 +119,12 @@ func (t *Tab) report(found []finding) {
 
 // findings are the violations that axe finds. It is loaded through the debugger, since
 // the pages' policy forbids other scripts.
-func (t *Tab) findings() []finding {
+func (t *Tab) findings(options string) []finding {
 	t.tb.Helper()
 	if !read(t, "look for axe", chromedp.Evaluate[bool]("Boolean(window.axe)")) {
 		t.do("load axe", chromedp.Evaluate[chromedp.Void](axe))
 	}
-	return read(t, "run axe", chromedp.Evaluate[[]finding]("axe.run(document, "+axeOptions+").then((results) => results.violations)", chromedp.EvalAwaitPromise))
+	return read(t, "run axe", chromedp.Evaluate[[]finding]("axe.run(document, "+options+").then((results) => results.violations)", chromedp.EvalAwaitPromise))
 }
 
 // overflowing names what makes the page scroll sideways: the elements that end

@@ -30,6 +30,7 @@ type browser struct {
 	context  context.Context // of a tab that stays empty: the others open beside it
 	err      error
 	ends     []context.CancelFunc
+	windows  windows
 	home     string // where it writes whatever belongs to a user
 }
 
@@ -123,9 +124,10 @@ func flags(path, home string) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("hide-scrollbars", true),
-		// It would start a process for the next page in advance, at every page. The others
-		// are what chromedp turns off by itself.
-		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess"),
+		// The first two are what chromedp turns off by itself. The third would start a
+		// process for the next page in advance, at every page. The last two would start one
+		// for the suggestions of the address bar, in every window.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup"),
 		// Anything but this machine is unreachable.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"),
 	)

@@ -143,12 +143,10 @@ func TestCheck(t *testing.T) {
 			address := serve(t, map[string]view{"/": page})
 			tab := Open(t, Desktop)
 			tab.Visit(address)
-			for _, found := range tab.findings() {
-				if found.ID == rule {
-					return
-				}
+			found := tab.findings(axeOptions)
+			if !slices.ContainsFunc(found, func(f finding) bool { return f.ID == rule }) {
+				t.Errorf("found only %v", found)
 			}
-			t.Errorf("found only %v", tab.findings())
 		})
 	}
 
@@ -158,7 +156,17 @@ func TestCheck(t *testing.T) {
 		tab := Open(t, DesktopDark)
 		tab.Visit(address)
 		tab.Evaluate(`["text", "bgcolor"].forEach((name, i) => document.body.setAttribute(name, ["#777", "#888"][i]))`)
-		if found := tab.findings(); !slices.ContainsFunc(found, func(f finding) bool { return f.ID == "color-contrast" }) {
+		if found := tab.findings(appearanceOptions); !slices.ContainsFunc(found, func(f finding) bool { return f.ID == "color-contrast" }) {
+			t.Errorf("found %v", found)
+		}
+	})
+
+	t.Run("finds small targets on another screen", func(t *testing.T) {
+		t.Parallel()
+		address := serve(t, map[string]view{"/": markup(`<h1>x</h1>` + strings.Repeat(`<input type="checkbox" aria-label="y">`, 3))})
+		tab := Open(t, Phone)
+		tab.Visit(address)
+		if found := tab.findings(appearanceOptions); len(found) != 1 || found[0].ID != "target-size" {
 			t.Errorf("found %v", found)
 		}
 	})

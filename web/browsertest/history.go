@@ -25,7 +25,11 @@ const (
 // Beside opens another tab in the same window: it has the same cookies.
 func (t *Tab) Beside(tb testing.TB, screen Screen) *Tab {
 	tb.Helper()
-	return openIn(tb, t.context, screen)
+	h, err := t.handle.window.take()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h.lend(tb, screen)
 }
 
 // Header is a header of the reply that brought the page.

@@ -57,6 +57,13 @@ func (t *Tab) Allow(status int) {
 	t.mistakes.allowed = append(t.mistakes.allowed, fmt.Sprintf("responded with a status of %d ", status))
 }
 
+// allowNone takes back what Allow has allowed.
+func (m *mistakes) allowNone() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.allowed = nil
+}
+
 // Mistakes is what the browser has complained of so far. It forgets them.
 func (t *Tab) Mistakes() []string {
 	t.tb.Helper()

@@ -55,14 +55,12 @@ func lookOver(t *testing.T, views map[string]view, screensOf func(name string) [
 			t.Parallel()
 			tab := tabs.Take(t)
 			tab.Visit(address + "/" + name)
-			tab.On(screensOf(name), func(screen Screen) {
-				tab.Check()
+			tab.CheckScreens(screensOf(name), func(screen Screen) {
 				if screen.Width == Desktop.Width && !slices.Contains(endless, name) {
 					tab.CheckFrames()
 				}
 				tab.Picture(name + "-" + screen.Name)
 			})
-			tab.On([]Screen{Narrow}, func(Screen) { tab.CheckWidth() })
 		})
 	}
 }

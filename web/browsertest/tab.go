@@ -37,10 +37,11 @@ var (
 // Screens are all of them.
 var Screens = []Screen{Desktop, DesktopDark, Phone, PhoneDark}
 
-// Tab is a tab with cookies of its own. It belongs to one test and is closed with
-// it.
+// Tab is a tab with cookies of its own. It belongs to one test; afterwards another test
+// may get the same tab, emptied.
 type Tab struct {
 	tb       testing.TB
+	handle   *handle
 	context  context.Context
 	screen   Screen
 	mistakes *mistakes
@@ -53,32 +54,29 @@ type Tab struct {
 // busy the machine is.
 const stepLimit = 2 * time.Minute
 
-// Open opens an empty tab on the screen. Open it after what it visits is served:
-// it is closed first then, and not surprised by a server that is gone.
+// Open opens an empty tab on the screen. Open it after what it visits is served: then
+// it leaves its page before the server ends.
 func Open(tb testing.TB, screen Screen) *Tab {
 	tb.Helper()
 	first, err := running.start()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return openIn(tb, first, screen, chromedp.WithNewBrowserContext())
+	h, err := running.windows.take(first)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h.lend(tb, screen)
 }
 
-// openIn opens a tab next to another one, in the same window unless told otherwise.
-func openIn(tb testing.TB, next context.Context, screen Screen, options ...chromedp.ContextOption) *Tab {
+// lend gives the tab to a test, on the screen.
+func (h *handle) lend(tb testing.TB, screen Screen) *Tab {
 	tb.Helper()
-	opened, end := chromedp.NewContext(next, options...)
-	tb.Cleanup(end)
-	t := &Tab{tb: tb, context: opened, screen: screen}
-	// The tab would close with the context of the first call, so the limit is not
-	// in it.
-	late := time.AfterFunc(stepLimit, end)
-	defer late.Stop()
-	if err := chromedp.Do(opened); err != nil {
-		tb.Fatalf("browsertest: opening a tab: %v", err)
-	}
+	tb.Cleanup(func() { running.windows.put(tb, h) })
+	t := &Tab{tb: tb, handle: h, context: h.context, screen: screen, mistakes: h.mistakes}
+	t.Mistakes() // of the test before, as it left its page
+	t.mistakes.allowNone()
 	t.show(screen)
-	t.mistakes = watch(opened)
 	tb.Cleanup(func() { t.reportMistakes() })
 	return t
 }
@@ -96,6 +94,10 @@ func (t *Tab) On(screens []Screen, look func(Screen)) {
 
 func (t *Tab) show(screen Screen) {
 	t.tb.Helper()
+	if t.handle.shown == screen {
+		return
+	}
+	t.handle.shown = screen
 	t.do("be on "+screen.Name, chromedp.EmulateViewport(screen.Width, screen.Height), colours(screen.Dark))
 }
 
