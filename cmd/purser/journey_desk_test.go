@@ -150,7 +150,7 @@ func exportDeposits(t *testing.T, p product) {
 
 // phone opens everything in the menu with a thumb.
 func phone(t *testing.T, p product) {
-	at, tab := p.settle(t, "Phone"), p.enter(t, browsertest.Phone)
+	at, tab := p.settle(t, "Phone"), p.enterAs(t, browsertest.Phone, ownerEmail, ownerPassword)
 	at.stock()
 	at.fund("ann", 10)
 	at.use("one", "ann")

@@ -104,7 +104,7 @@ func rotateKey(t *testing.T, p product) {
 // strangers come from another site, and from another organization.
 func strangers(t *testing.T, p product) {
 	p.newKey(t, "--org", "Bolt", "--app", "Shop", "--preset", "setup")
-	tab := p.enter(t, browsertest.Desktop)
+	tab := p.enterAs(t, browsertest.Desktop, ownerEmail, ownerPassword)
 	tab.Allow(http.StatusForbidden)
 	tab.Allow(http.StatusNotFound)
 

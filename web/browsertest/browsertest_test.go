@@ -13,6 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
 	"purser/static"
 	"purser/views/page"
 )
@@ -81,6 +85,69 @@ func TestBrowserStartsWhereNoSandboxCanBeMade(t *testing.T) {
 	if err := b.run(program, true); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The tests of this one come one after the other, and have windows of their own, so that
+// the second gets the tab of the first.
+func TestATabComesBackAsIfNew(t *testing.T) {
+	t.Parallel()
+	first, err := running.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own windows
+	address := serve(t, map[string]view{"/": markup("<h1>x</h1>")})
+	var used *handle
+	for _, part := range []struct {
+		name string
+		test func(t *testing.T, tab *Tab)
+	}{
+		{"one test leaves a cookie, a console error and no scripts", func(t *testing.T, tab *Tab) {
+			tab.Visit(address)
+			tab.SetCookie(address, "session", "hers")
+			tab.Beside(t, Phone).Visit(address)
+			tab.Allow(http.StatusNotFound)
+			tab.Visit(address + "/none")
+			tab.WithoutScripts()
+		}},
+		{"the next has the same tab, and none of that", func(t *testing.T, tab *Tab) {
+			tab.Visit(address)
+			if cookies := tab.cookies(); len(cookies) != 0 {
+				t.Errorf("there are cookies: %v", cookies)
+			}
+			if history := tab.Evaluate(`history.length`); history != "2" {
+				t.Errorf("the history has %s pages", history)
+			}
+			if wide := tab.Evaluate(`innerWidth`); wide != strconv.FormatInt(Desktop.Width, 10) {
+				t.Errorf("it is %s wide", wide)
+			}
+			if ran := tab.Evaluate(`matchMedia("(scripting: enabled)").matches`); ran != "true" {
+				t.Error("scripts are off")
+			}
+			tab.Visit(address + "/none")
+			if found := tab.Mistakes(); len(found) != 1 {
+				t.Errorf("the browser complains of %q", found)
+			}
+		}},
+	} {
+		h, err := own.take(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used != nil && h.window != used.window {
+			t.Error("the window was not used again")
+		}
+		used = h
+		t.Run(part.name, func(t *testing.T) { part.test(t, h.lend(t, Desktop)) })
+	}
+}
+
+func (t *Tab) cookies() []*network.Cookie {
+	t.tb.Helper()
+	return read(t, "read the cookies", func(ctx context.Context, target *chromedp.Target) ([]*network.Cookie, error) {
+		found, err := cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{})
+		return found.Cookies, err
+	})
 }
 
 func TestMistakes(t *testing.T) {

@@ -1,7 +1,8 @@
 // Package browsertest opens pages in a real browser, for tests.
 //
 // What it is: one headless Chromium for a test process, with a tab for each test
-// that shares no cookie with the others. A tab visits, clicks, types and reads
+// that shares no cookie with the others: tests use the same tabs in turn, and cookies
+// are deleted in between. A tab visits, clicks, types and reads
 // as a person does, and looks over a page with axe-core (4.14.0, as published on
 // npm; its licence lies beside it).
 //

@@ -11,11 +11,13 @@ type Tabs struct {
 	free chan *Tab
 }
 
-// Several opens as many tabs beside this one as there are tests at a time.
+// Several opens tabs beside this one until there are as many as processors. This one is
+// among them: it is used through Take from now on.
 func (t *Tab) Several(tb testing.TB) Tabs {
 	tb.Helper()
 	tabs := Tabs{free: make(chan *Tab, runtime.GOMAXPROCS(0))}
-	for range cap(tabs.free) {
+	tabs.free <- t
+	for range cap(tabs.free) - 1 {
 		tabs.free <- t.Beside(tb, t.screen)
 	}
 	return tabs

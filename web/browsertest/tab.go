@@ -72,7 +72,7 @@ func Open(tb testing.TB, screen Screen) *Tab {
 // lend gives the tab to a test, on the screen.
 func (h *handle) lend(tb testing.TB, screen Screen) *Tab {
 	tb.Helper()
-	tb.Cleanup(func() { running.windows.put(tb, h) })
+	tb.Cleanup(func() { h.window.pool.put(tb, h) })
 	t := &Tab{tb: tb, handle: h, context: h.context, screen: screen, mistakes: h.mistakes}
 	t.Mistakes() // of the test before, as it left its page
 	t.mistakes.allowNone()

@@ -26,6 +26,7 @@ type windows struct {
 // than most tests, so windows are reused: their cookies are deleted between two tests.
 // The pages keep nothing else in the browser.
 type window struct {
+	pool   *windows
 	mu     sync.Mutex
 	first  *handle
 	idle   []*handle
@@ -53,7 +54,7 @@ func (w *windows) take(first context.Context) (*handle, error) {
 	if found != nil {
 		return found.take()
 	}
-	found = new(window)
+	found = &window{pool: w}
 	var err error
 	if found.first, err = found.open(first, chromedp.WithNewBrowserContext()); err != nil {
 		return nil, err
@@ -177,4 +178,13 @@ func (h *handle) forget() error {
 		return err
 	}))
 	return err
+}
+
+// SetCookie gives the window a cookie, as if the site at the address had set it.
+func (t *Tab) SetCookie(address, name, value string) {
+	t.tb.Helper()
+	t.do("set the cookie "+name, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, network.SetCookie, network.SetCookieParams{URL: address, Name: name, Value: value, HTTPOnly: new(true), SameSite: network.CookieSameSiteLax})
+		return err
+	}))
 }
