@@ -73,7 +73,7 @@ RACED := ./store ./store/embedded/...
 
 # Tests of RACED that do one thing after the other and take long under the race detector:
 # they are run without it. Whatever is not named here is raced.
-SEQUENTIAL := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestPagesOfTheDeskReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestHearSubscription)$$
+SEQUENTIAL := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestPagesOfTheDeskReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestHearSubscription|TestStatementsKeepTheRules|TestStatementRulesFind|TestStatementsAreUnderstoodByPostgres|TestNoStatementIsOutsideTheList|TestPlansOfTheSandboxUseItsIndexes|TestSealsOfAnEarlierReleaseAreMarked|TestSketch|TestCheckDurable)$$
 
 .PHONY: test
 test: format postgres chromium compile ## Check and test everything
