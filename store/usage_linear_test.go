@@ -30,7 +30,7 @@ const (
 // after it was sent, or never.
 func TestWalletIsLinearizable(t *testing.T) {
 	t.Parallel()
-	const calm, broken = 14, 6 // histories at once, each of a wallet of its own
+	const calm, broken = 8, 4 // histories at once, each of a wallet of its own
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	url := storetest.URL(t)

@@ -1,23 +1,72 @@
 package cashier_test
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
 
-// modelProvider is what the judge reads of the sandbox's stored document. Times are
-// in seconds, as the provider has them.
+	"purser/billing/sandbox/persist"
+)
+
+// modelProvider is what the judge reads of the sandbox's stored rows. Times are in
+// seconds, as the provider has them.
 type modelProvider struct {
-	Offset        int64
-	Customers     map[string]*struct{ Method string }
+	Customers     map[string]*providerCustomer
 	Methods       map[string]*providerMethod
 	Sessions      map[string]*providerSession
 	Subscriptions map[string]*providerSubscription
 	Invoices      map[string]*providerInvoice
-	Intents       map[string]*struct{ Charge, Session string }
+	Intents       map[string]*providerIntent
 	Charges       map[string]*providerCharge
-	Refunds       map[string]*struct {
-		Charge, Status string
-		Amount         int64
+	Refunds       map[string]*providerRefund
+	Disputes      map[string]*providerDispute
+}
+
+type providerCustomer struct{ Method string }
+
+type providerIntent struct{ Charge, Session string }
+
+type providerRefund struct {
+	Charge, Status string
+	Amount         int64
+}
+
+func newModelProvider() *modelProvider {
+	return &modelProvider{
+		Customers: map[string]*providerCustomer{}, Methods: map[string]*providerMethod{}, Sessions: map[string]*providerSession{},
+		Subscriptions: map[string]*providerSubscription{}, Invoices: map[string]*providerInvoice{}, Intents: map[string]*providerIntent{},
+		Charges: map[string]*providerCharge{}, Refunds: map[string]*providerRefund{}, Disputes: map[string]*providerDispute{},
 	}
-	Disputes map[string]*providerDispute
+}
+
+// add reads one row. Kinds that the judge does not know are left out.
+func (w *modelProvider) add(row persist.Row) error {
+	switch row.Kind {
+	case "customer":
+		return addObject(w.Customers, row)
+	case "method":
+		return addObject(w.Methods, row)
+	case "session":
+		return addObject(w.Sessions, row)
+	case "subscription":
+		return addObject(w.Subscriptions, row)
+	case "invoice":
+		return addObject(w.Invoices, row)
+	case "intent":
+		return addObject(w.Intents, row)
+	case "charge":
+		return addObject(w.Charges, row)
+	case "refund":
+		return addObject(w.Refunds, row)
+	case "dispute":
+		return addObject(w.Disputes, row)
+	}
+	return nil
+}
+
+func addObject[O any](table map[string]*O, row persist.Row) error {
+	object := new(O)
+	table[strings.TrimPrefix(row.Key, row.Kind+"/")] = object
+	return json.Unmarshal(row.Document, object)
 }
 
 type providerMethod struct{ Card string }

@@ -63,8 +63,6 @@ type modelShop struct {
 	// delivered counts webhooks, so that settle knows when none is left.
 	delivered atomic.Int64
 
-	keepsEvents atomic.Bool // webhooks were lost, and are found among the events
-
 	merged     bool   // webhooks are not received one by one
 	connection ids.ID // of the account; zero until it is known
 	connected  map[string]cashier.Sandbox
@@ -135,7 +133,8 @@ type modelTemplate struct {
 	copyTo     func(ctx context.Context, app string, replace ...string) error
 }
 
-// modelURL is the database, with commits that do not wait for the disk.
+// modelURL is the database, with commits that do not wait for the disk and with each
+// statement planned once: the plans of all histories are the same.
 func modelURL(tb testing.TB) string {
 	tb.Helper()
 	address, err := url.Parse(storetest.URL(tb))
@@ -144,6 +143,7 @@ func modelURL(tb testing.TB) string {
 	}
 	query := address.Query()
 	query.Set("synchronous_commit", "off")
+	query.Set("plan_cache_mode", "force_generic_plan")
 	address.RawQuery = query.Encode()
 	return address.String()
 }
@@ -164,9 +164,10 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	connection, err := s.App(shop.scope).Connection(shop.ctx)
 	shop.check(err)
 	template.connection = connection.ID
-	// The provider's memory of how the plans came to be is read again for each call of
-	// each history, and nothing asks for it.
-	template.state, err = forgotten(shop.snapshot(), 0)
+	document, err := shop.sandbox.Snapshot(shop.ctx, shop.app.ID)
+	shop.check(err)
+	// No history asks how the plans were created, and each would store the events again.
+	template.state, err = withoutEvents(document)
 	shop.check(err)
 	template.copyTo = storetest.Clone(t, address, shop.app.ID.String())
 	return template
@@ -302,13 +303,18 @@ func (m *modelShop) deliver(ctx context.Context, to string, header http.Header, 
 // state.
 func (m *modelShop) now() int64 { return m.real.Load() + m.docs.offset(m.app.ID) }
 
-// settle delivers webhooks and does what comes of them, until nothing does.
+// settle delivers webhooks and works off the queue, until no webhook is left. The
+// queue is empty then: nothing was delivered since it was worked off.
 func (m *modelShop) settle() {
 	m.Helper()
-	for before := int64(-1); before != m.delivered.Load(); {
-		before = m.delivered.Load()
+	for worked := int64(-1); ; {
 		m.check(m.sandbox.Flush(m.ctx, m.app.ID))
+		delivered := m.delivered.Load()
+		if delivered == worked {
+			return
+		}
 		m.check(m.work(m.ctx, m.app.ID))
+		worked = delivered
 	}
 }
 
@@ -350,9 +356,6 @@ func (m *modelShop) work(ctx context.Context, app ids.ID) error {
 	clear(m.unseen)
 	m.mu.Unlock()
 	if len(unseen) > 0 {
-		if !m.keepsEvents.Load() {
-			m.forget() // before the calls that this leads to
-		}
 		for i := range unseen {
 			unseen[i].Connection, unseen[i].DueAt = m.connection, m.now()
 		}
@@ -369,64 +372,28 @@ func (m *modelShop) advanceTo(at int64) {
 	m.check(err)
 }
 
-// provider is the sandbox's account as it is now.
+// provider reads the sandbox's account as it is stored now.
 func (m *modelShop) provider() *modelProvider {
 	m.Helper()
-	w := &modelProvider{}
-	m.check(json.Unmarshal(m.snapshot(), w))
+	w := newModelProvider()
+	m.check(m.docs.View(m.ctx, m.app.ID, persist.Want{}, func(session persist.Session) error {
+		rows, err := session.Source.Everything()
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = w.add(rows[i])
+		}
+		return err
+	}))
 	return w
 }
 
-// snapshot is the sandbox's account as one document.
-func (m *modelShop) snapshot() []byte {
-	m.Helper()
-	document, err := m.sandbox.Snapshot(m.ctx, m.app.ID)
-	m.check(err)
-	return document
-}
-
-// keptEvents is how many of the provider's events a history remembers.
-const keptEvents = 6
-
-// forget drops what the provider remembers of calls that are over: the whole of
-// its state is read for each call.
-func (m *modelShop) forget() {
-	m.Helper()
-	state, err := forgotten(m.snapshot(), keptEvents)
-	m.check(err)
-	m.check(m.sandbox.Restore(m.ctx, m.app.ID, state))
-}
-
-// forgotten is the document without answers to calls, and with the newest events
-// alone when none waits to be delivered.
-func forgotten(state []byte, most int) ([]byte, error) {
+// withoutEvents removes answered calls and events from a snapshot of the sandbox.
+func withoutEvents(state []byte) ([]byte, error) {
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(state, &document); err != nil {
 		return nil, err
 	}
 	delete(document, "Answers")
-	var queue []json.RawMessage
-	if text := document["Queue"]; text != nil {
-		if err := json.Unmarshal(text, &queue); err != nil {
-			return nil, err
-		}
-	}
-	if text := document["Events"]; text != nil && len(queue) == 0 {
-		var events map[string]json.RawMessage
-		var numbers map[string]struct{ Nth int64 }
-		if err := errors.Join(json.Unmarshal(text, &events), json.Unmarshal(text, &numbers)); err != nil {
-			return nil, err
-		}
-		newest := slices.SortedFunc(maps.Keys(numbers), func(a, b string) int { return int(numbers[b].Nth - numbers[a].Nth) })
-		for _, id := range newest[min(len(newest), most):] {
-			delete(events, id)
-		}
-		kept, err := json.Marshal(events)
-		if err != nil {
-			return nil, err
-		}
-		document["Events"] = kept
-	}
+	delete(document, "Events")
 	return json.Marshal(document)
 }
 

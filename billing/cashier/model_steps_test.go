@@ -364,7 +364,6 @@ func (h *modelHistory) take(s modelStep) {
 		h.held = true
 	case "lose":
 		h.lose.Store(true)
-		h.keepsEvents.Store(true)
 		h.unheard = true
 	case "release":
 		h.releaseAll(s)
@@ -380,7 +379,6 @@ func (h *modelHistory) take(s modelStep) {
 	if !h.held && !h.unheard {
 		h.settle()
 		h.judge()
-		h.forget()
 	}
 }
 
@@ -401,7 +399,6 @@ func (h *modelHistory) releaseAll(s modelStep) {
 		h.unheard = false
 	}
 	h.settle()
-	h.keepsEvents.Store(false)
 }
 
 // plan reads a plan, as a caller can.

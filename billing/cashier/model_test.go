@@ -15,6 +15,7 @@ import (
 	"purser/billing"
 	"purser/metering"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 const (
@@ -22,13 +23,16 @@ const (
 	// how many of them at the same time.
 	modelHistories = 1000
 	modelWorkers   = 2
+	// modelConns is how many database connections they share.
+	modelConns = 4
 	// modelSeed makes the ordinary suite play the same histories each time.
 	modelSeed = "1"
 	// verifyEvery is how often the whole verification runs at the end of a history: it
 	// costs as much as some steps.
-	verifyEvery = 8
-	// webhookEvery is how often each webhook is received by itself.
-	webhookEvery = 4
+	verifyEvery = 16
+	// webhookEvery is how often each webhook is received by itself: the webhook's route
+	// is half of the cost of a history, and has tests of its own.
+	webhookEvery = 16
 	// sweepEvery is how often periodic jobs run in a history as they do in a server.
 	// Elsewhere they run when webhooks were lost.
 	sweepEvery = 16
@@ -183,7 +187,8 @@ func (t *modelTally) String() string {
 func modelTemplates(t *testing.T) (plain, brim *modelTemplate) {
 	t.Helper()
 	address := modelURL(t)
-	s, err := store.Open(t.Context(), address, store.Options{})
+	// Each connection plans each statement by itself, so few connections save planning.
+	s, err := store.Open(t.Context(), address, store.Options{MaxConns: modelConns})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,5 +216,7 @@ func modelTemplates(t *testing.T) (plain, brim *modelTemplate) {
 		}
 		m.check(m.deposit("bob", "tokens", modelMostAmount-2*million))
 	})
+	// Without statistics Postgres scans tables that hold the rows of all histories.
+	storetest.Exec(t, address, "ANALYZE")
 	return plain, brim
 }
