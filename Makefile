@@ -173,8 +173,9 @@ mutants: postgres ## Seed known bugs one at a time and see that the tests catch 
 	@$(GO) run ./cmd/mutants $(ARGS)
 
 .PHONY: screenshots
-screenshots: postgres chromium ## Take pictures of the pages into docs/images
-	@PURSER_SCREENSHOTS="$(CURDIR)/docs/images" $(GO) test -tags screenshots -count=1 -timeout 10m -run '^TestPictures$$' ./cmd/purser
+screenshots: postgres chromium ## Take pictures of the pages into bin/screenshots, and those that the README shows into docs/images
+	@PURSER_SCREENSHOTS="$(CURDIR)/bin/screenshots" $(GO) test -tags screenshots -count=1 -timeout 10m -run '^TestPictures$$' ./cmd/purser
+	@for shown in docs/images/*.png; do cp "bin/screenshots/$${shown##*/}" "$$shown"; done
 
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
