@@ -78,6 +78,16 @@ test: format postgres chromium compile ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
 	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
 
+# For the loop of editing and testing: everything but what starts a browser or whole
+# servers, plays histories of payments or runs under the race detector. Results of
+# packages that did not change come from Go's cache.
+SLOW := ./cmd/... ./web/browsertest ./billing/cashier ./billing/sandbox/... ./store/embedded/...
+
+.PHONY: quick
+quick: format postgres ## Check and test what answers within a minute: no browser, no race detector
+	@GOGC=$(SHORT_LIVED) $(GO) vet ./...
+	$(GO) test -timeout 10m -vet=off $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(SLOW))")
+
 # Compilers and linters allocate a lot and end soon: with fewer garbage collections they
 # take a seventh less time. The tests themselves run as the server does.
 SHORT_LIVED := 400
@@ -176,6 +186,19 @@ mutants: postgres ## Seed known bugs one at a time and see that the tests catch 
 screenshots: postgres chromium ## Take pictures of the pages into bin/screenshots, and those that the README shows into docs/images
 	@PURSER_SCREENSHOTS="$(CURDIR)/bin/screenshots" $(GO) test -tags screenshots -count=1 -timeout 10m -run '^TestPictures$$' ./cmd/purser
 	@for shown in docs/images/*.png; do cp "bin/screenshots/$${shown##*/}" "$$shown"; done
+
+# As the server finds it: DATABASE_URL, or the embedded database while a server runs on it.
+DATA = $(or $(PURSER_DATA),data)
+
+.PHONY: psql
+psql: ## Open psql on the server's database; PURSER_DATA=./data/demo chooses another folder
+	@if [ -n "$$DATABASE_URL" ]; then exec psql "$$DATABASE_URL"; fi; \
+	home=$$(cat "$(DATA)/postgres.location" 2>/dev/null || echo "$(DATA)/postgres"); \
+	socket=$$(readlink -f "$$home/socket"); \
+	if [ ! -S "$$socket/.s.PGSQL.5432" ]; then \
+		echo "No database runs in $(DATA): start the server with make run, in another terminal." >&2; exit 1; \
+	fi; \
+	exec psql --host="$$socket" --username=postgres postgres
 
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
