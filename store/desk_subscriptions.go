@@ -27,11 +27,6 @@ type SubscriptionFound struct {
 	EndedAt           int64 // 0 while it has not
 }
 
-// OnHold reports whether a payment failed.
-func (s SubscriptionFound) OnHold() bool {
-	return s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid
-}
-
 const subscriptionFoundColumns = `
 	s.id, s.wallet_id, w.identity, s.plan_id, coalesce(p.key, ''), coalesce(p.name, ''), s.status, s.period_start, s.period_end,
 	s.cancel_at_period_end, s.scheduled IS NOT NULL, s.pending IS NOT NULL, coalesce(s.provider_id, ''), s.created_at, coalesce(s.ended_at, 0)`
