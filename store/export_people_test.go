@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/uptrace/bun"
 
 	"purser/fault"
@@ -31,6 +32,15 @@ func (d Directory) CreateOrganization(ctx context.Context, o tenancy.Organizatio
 		return err
 	})
 	return o, err
+}
+
+type userRow struct {
+	bun.BaseModel `bun:"table:users,alias:u"`
+
+	ID        uuid.UUID `bun:"id,pk,type:uuid"`
+	Email     string    `bun:"email"`
+	Name      string    `bun:"name"`
+	CreatedAt int64     `bun:"created_at"`
 }
 
 // CreateUser keeps a new person, unless the address is taken.
