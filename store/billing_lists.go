@@ -19,12 +19,8 @@ var (
 )
 
 // FailingWork lists what was tried and has failed, the longest failing first.
-func (a App) FailingWork(ctx context.Context, most int) (list []Work, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listFailingWork, readWork, most)
-		return err
-	})
-	return list, err
+func (a App) FailingWork(ctx context.Context, most int) ([]Work, error) {
+	return listAll(ctx, a, listFailingWork, readWork, most)
 }
 
 // RetryWork makes failing work due now, also work that was stopped.

@@ -116,10 +116,6 @@ func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list [
 const maxPastSubscriptions = 100
 
 // SubscriptionsOf lists the latest subscriptions of a wallet, ended ones among them.
-func (a App) SubscriptionsOf(ctx context.Context, walletID ids.ID) (list []SubscriptionFound, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
-		return err
-	})
-	return list, err
+func (a App) SubscriptionsOf(ctx context.Context, walletID ids.ID) ([]SubscriptionFound, error) {
+	return listAll(ctx, a, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
 }

@@ -55,10 +55,6 @@ func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent
 }
 
 // UnseenEvents are those of the provider's events that no webhook has brought.
-func (a App) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) (unseen []string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		unseen, err = collect(ctx, tx, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
-		return err
-	})
-	return unseen, err
+func (a App) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) ([]string, error) {
+	return listAll(ctx, a, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
 }
