@@ -5,6 +5,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/storetest"
 )
 
 // February 2024, and a moment in it.
@@ -23,13 +24,10 @@ func (tn *tenant) subscribe(identity, feature string, status metering.Subscripti
 		tn.t.Fatal(err)
 	}
 	limit.FeatureID, limit.FeatureKey = id, feature
-	err = tn.node.store.App(tn.app.Scope()).PutSubscription(tn.t.Context(), identity, metering.Subscription{
+	storetest.PutSubscription(tn.t, storetest.URL(tn.t), tn.app.Scope(), identity, metering.Subscription{
 		ID: ids.New(), Status: status, Period: metering.Period{Start: february, End: march},
 		Terms: metering.Terms{Limits: []metering.Limit{limit}},
 	})
-	if err != nil {
-		tn.t.Fatal(err)
-	}
 }
 
 func TestCheck(t *testing.T) {

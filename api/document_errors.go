@@ -72,7 +72,7 @@ func (e *expansion) operation(at jsontext.Pointer, node input) {
 		codes := e.codes(shared, name)
 		general := len(codes)
 		for _, each := range own {
-			if status[fault.New(each).Kind()] == number {
+			if fault.New(each).Kind().Status() == number {
 				codes = append(codes, each)
 				placed[each] = true
 			}

@@ -74,7 +74,7 @@ func TestTheDocumentListsEveryErrorCode(t *testing.T) {
 	}
 }
 
-func statusOf(code string) int { return status[fault.New(fault.Code(code)).Kind()] }
+func statusOf(code string) int { return fault.New(fault.Code(code)).Kind().Status() }
 
 func TestAWrongListOfErrorsIsFound(t *testing.T) {
 	t.Parallel()

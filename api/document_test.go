@@ -165,7 +165,7 @@ func TestDocumentStructure(t *testing.T) {
 	for _, tag := range root.Objects("tags") {
 		tags = append(tags, tag.Text("name"))
 	}
-	known := []string{"operationId", "tags", "summary", "description", "security", "parameters", "requestBody", "responses", "x-permission", "x-errors", "x-status"}
+	known := []string{"operationId", "tags", "summary", "description", "security", "parameters", "requestBody", "responses", "x-permission", "x-errors"}
 	for path, item := range root.Object("paths") {
 		for method, node := range item.(input) {
 			at, node := method+" "+path, node.(input)

@@ -13,21 +13,6 @@ import (
 	"purser/fault"
 )
 
-// status is what each kind of refusal is over HTTP.
-var status = map[fault.Kind]int{
-	fault.Invalid:       http.StatusBadRequest,
-	fault.Unauthorized:  http.StatusUnauthorized,
-	fault.Forbidden:     http.StatusForbidden,
-	fault.NotFound:      http.StatusNotFound,
-	fault.NotAllowed:    http.StatusMethodNotAllowed,
-	fault.Conflict:      http.StatusConflict,
-	fault.TooLarge:      http.StatusRequestEntityTooLarge,
-	fault.WrongMedia:    http.StatusUnsupportedMediaType,
-	fault.Unprocessable: http.StatusUnprocessableEntity,
-	fault.Limited:       http.StatusTooManyRequests,
-	fault.Internal:      http.StatusInternalServerError,
-}
-
 type errorReply struct {
 	Error   fault.Code `json:"error"`
 	Message string     `json:"message"`
@@ -39,7 +24,7 @@ func (s *Server) handleError(err error, ec echo.Context) {
 		return
 	}
 	f := s.explain(err, ec)
-	code := status[f.Kind()]
+	code := f.Kind().Status()
 	header := ec.Response().Header()
 	if ec.Request().ContentLength != 0 && (f.Kind() == fault.Unauthorized || fromStranger(ec, err)) {
 		header[echo.HeaderConnection] = closeConnection // net/http would wait for the body

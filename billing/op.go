@@ -41,7 +41,6 @@ const (
 	OpCancel   OpKind = "cancel"
 	OpCheckout OpKind = "checkout"
 	OpTopUp    OpKind = "topup"
-	OpSync     OpKind = "sync"   // a plan
 	OpAction   OpKind = "action" // something that a projection asked for
 )
 
@@ -50,10 +49,6 @@ type Step string
 
 // The steps.
 const (
-	StepProduct  Step = "product"
-	StepPrice    Step = "price"
-	StepArchive  Step = "archive"
-	StepCustomer Step = "customer"
 	StepExpire   Step = "expire"   // a session
 	StepSession  Step = "session"  // a new one; whoever opens the page is charged there, not by the call
 	StepRelease  Step = "release"  // a schedule

@@ -95,11 +95,6 @@ func (s Subscription) PendingAt(now int64) *PendingChange {
 	return s.Pending
 }
 
-// Metering is what the engine sees of the subscription.
-func (s Subscription) Metering() metering.Subscription {
-	return metering.Subscription{ID: s.ID, Status: s.Status, Period: s.Period, Terms: s.Terms.Metering()}
-}
-
 // End gives the subscription once it is over. Nothing waits on it any more.
 func (s Subscription) End(at int64) Subscription {
 	if s.Ended() {

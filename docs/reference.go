@@ -30,7 +30,6 @@ type Operation struct {
 	Summary     string
 	Description string // HTML
 	Permission  string // empty when no key is needed
-	Planned     bool   // described, but not served yet
 	Parameters  []Field
 	Body        []Field
 	BodyExample string // JSON; empty when there is no body
@@ -120,7 +119,6 @@ func (r *referenceReader) operation(method, path string, node tree) Operation {
 		Summary:     node.text("summary"),
 		Description: r.html(node.text("description")),
 		Permission:  node.text("x-permission"),
-		Planned:     node.text("x-status") == "planned",
 		address:     path,
 	}
 	for _, item := range node.object("responses") {

@@ -1,7 +1,7 @@
 // Package fault is the one shape of a refusal that a caller may see.
 //
 // What it is: a stable code, a sentence that says what to do, and the kind of
-// refusal, from which each edge takes its status.
+// refusal with its HTTP status.
 //
 // What always holds: every code that leaves the service is in the catalogue of
 // this package, once, with its kind; a message never carries anything of the

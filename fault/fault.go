@@ -23,6 +23,25 @@ const (
 	Internal                      // ours, not the caller's
 )
 
+// statuses is the one map from a kind to the status that the API answers with. They are
+// written as numbers: a domain package does not import net/http.
+var statuses = map[Kind]int{
+	Invalid:       400,
+	Unauthorized:  401,
+	Forbidden:     403,
+	NotFound:      404,
+	NotAllowed:    405,
+	Conflict:      409,
+	TooLarge:      413,
+	WrongMedia:    415,
+	Unprocessable: 422,
+	Limited:       429,
+	Internal:      500,
+}
+
+// Status is the HTTP status that the API answers with.
+func (k Kind) Status() int { return statuses[k] }
+
 // Code names a refusal for programs. It never changes once published.
 type Code string
 

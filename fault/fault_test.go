@@ -18,6 +18,9 @@ func TestCatalogue(t *testing.T) {
 		if f.Kind() < Invalid || f.Kind() > Internal {
 			t.Errorf("%s has no kind", code)
 		}
+		if f.Kind().Status() == 0 {
+			t.Errorf("%s has no status", code)
+		}
 		if !strings.HasSuffix(f.Message, ".") || len(f.Message) < 20 {
 			t.Errorf("%s does not say a sentence: %q", code, f.Message)
 		}

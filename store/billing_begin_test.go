@@ -118,11 +118,11 @@ func TestOps(t *testing.T) {
 
 	t.Run("go on where they were left", func(t *testing.T) {
 		rec := s.begin(t, "ann", billing.OpCheckout, func(*store.Intent) {})
-		op := rec.To(billing.StepCustomer).Again().Sending(moment + 5)
+		op := rec.To(billing.StepSession).Again().Sending(moment + 5)
 		op.Parameters = map[string]string{"customer": "cus_1"}
 		noError(t, s.PutOp(t.Context(), s.lease(t, "identity:ann"), op))
 		kept, err := s.OpByID(t.Context(), rec.ID)
-		if err != nil || kept.Step != billing.StepCustomer || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters["customer"] != "cus_1" {
+		if err != nil || kept.Step != billing.StepSession || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters["customer"] != "cus_1" {
 			t.Errorf("%+v, %v", kept, err)
 		}
 	})

@@ -119,12 +119,8 @@ func (tx appTx) keepChanges(ctx context.Context, changes []billing.Change) error
 }
 
 // Change reads a change.
-func (a App) Change(ctx context.Context, id ids.ID) (c billing.Change, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		c, err = find(ctx, tx, selectChange, readChange, ErrUnknown, id)
-		return err
-	})
-	return c, err
+func (a App) Change(ctx context.Context, id ids.ID) (billing.Change, error) {
+	return findOne(ctx, a, selectChange, readChange, ErrUnknown, id)
 }
 
 // PutChange puts another change in the place of the one that an op asks for, such
@@ -211,10 +207,6 @@ func (tx appTx) showAwaiting(ctx context.Context, w *wallet, subscription ids.ID
 }
 
 // IdentityOfChange finds out who asked for a change.
-func (a App) IdentityOfChange(ctx context.Context, change ids.ID) (identity string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		identity, err = find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change)
-		return err
-	})
-	return identity, err
+func (a App) IdentityOfChange(ctx context.Context, change ids.ID) (string, error) {
+	return findOne(ctx, a, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change)
 }

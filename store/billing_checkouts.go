@@ -92,21 +92,13 @@ func readCheckout(row pgx.CollectableRow) (c Checkout, err error) {
 }
 
 // CheckoutBySession finds the page by the provider's name for it.
-func (a App) CheckoutBySession(ctx context.Context, sessionID string) (c Checkout, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		c, err = find(ctx, tx, selectCheckoutBySession, readCheckout, ErrUnknown, sessionID)
-		return err
-	})
-	return c, err
+func (a App) CheckoutBySession(ctx context.Context, sessionID string) (Checkout, error) {
+	return findOne(ctx, a, selectCheckoutBySession, readCheckout, ErrUnknown, sessionID)
 }
 
 // CheckoutByID finds the page by the id that the caller was given.
-func (a App) CheckoutByID(ctx context.Context, id ids.ID) (c Checkout, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		c, err = find(ctx, tx, selectCheckoutByID, readCheckout, ErrUnknown, id)
-		return err
-	})
-	return c, err
+func (a App) CheckoutByID(ctx context.Context, id ids.ID) (Checkout, error) {
+	return findOne(ctx, a, selectCheckoutByID, readCheckout, ErrUnknown, id)
 }
 
 // CheckoutPage asks for hosted pages; what is empty is not asked for.

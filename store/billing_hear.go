@@ -183,19 +183,11 @@ func withBought(moved []billing.Change, bought *billing.Change) []billing.Change
 }
 
 // IdentityOfSubscription finds out whose the provider's subscription is.
-func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (identity string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		identity, err = find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
-		return err
-	})
-	return identity, err
+func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (string, error) {
+	return findOne(ctx, a, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
 }
 
 // IdentityOfFree finds out whose a free subscription that runs here is.
-func (a App) IdentityOfFree(ctx context.Context, subscription ids.ID) (identity string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		identity, err = find(ctx, tx, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
-		return err
-	})
-	return identity, err
+func (a App) IdentityOfFree(ctx context.Context, subscription ids.ID) (string, error) {
+	return findOne(ctx, a, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
 }

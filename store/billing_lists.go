@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/billing"
 	"purser/fault"
 	"purser/tenancy/audit"
 )
@@ -17,19 +16,11 @@ var (
 
 	retryWork = declare("retry work", `
 		UPDATE work_queue SET due_at = $4 WHERE app_id = $1 AND kind = $2 AND object = $3 AND failing_since IS NOT NULL RETURNING last_error`)
-
-	listPaymentsOfWallet = declare("list payments of wallet", `
-		SELECT`+paymentColumns+`
-		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 ORDER BY created_at DESC, source_id LIMIT $3`)
 )
 
 // FailingWork lists what was tried and has failed, the longest failing first.
-func (a App) FailingWork(ctx context.Context, most int) (list []Work, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listFailingWork, readWork, most)
-		return err
-	})
-	return list, err
+func (a App) FailingWork(ctx context.Context, most int) ([]Work, error) {
+	return listAll(ctx, a, listFailingWork, readWork, most)
 }
 
 // RetryWork makes failing work due now, also work that was stopped.
@@ -44,19 +35,4 @@ func (a App) RetryWork(ctx context.Context, kind WorkKind, object string, now in
 		}
 		return tx.hint(ctx)
 	})
-}
-
-// Payments lists what an identity has paid or was given by a plan, the latest
-// first. An identity without a wallet has none.
-func (a App) Payments(ctx context.Context, identity string, most int) (list []billing.Payment, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		wallets, err := collect(ctx, tx, selectWallet, readWallet, identity)
-		if err != nil || len(wallets) == 0 {
-			return err
-		}
-		stored, err := tx.payments(ctx, listPaymentsOfWallet, wallets[0].ID, most)
-		list = plainPayments(stored)
-		return err
-	})
-	return list, err
 }

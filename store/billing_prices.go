@@ -47,12 +47,8 @@ var (
 )
 
 // PlanByID reads one plan.
-func (a App) PlanByID(ctx context.Context, id ids.ID) (p billing.Plan, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		p, err = find(ctx, tx, selectPlanByID, readPlan, fault.New(fault.PlanNotFound), id)
-		return err
-	})
-	return p, err
+func (a App) PlanByID(ctx context.Context, id ids.ID) (billing.Plan, error) {
+	return findOne(ctx, a, selectPlanByID, readPlan, fault.New(fault.PlanNotFound), id)
 }
 
 // SyncedPlan is what the provider now has of a plan.

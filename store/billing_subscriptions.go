@@ -22,6 +22,9 @@ const fromSubscriptions = `
 // liveStatuses is spelt as in the index that holds a wallet to one of them.
 const liveStatuses = `('active', 'trialing', 'past_due', 'unpaid', 'paused')`
 
+var touchWallet = declare("touch wallet", `
+	UPDATE wallets SET version = version + 1 WHERE app_id = $1 AND id = $2`)
+
 var (
 	selectSubscription = declare("select subscription", `
 		SELECT`+subscriptionColumns+fromSubscriptions+`

@@ -52,15 +52,6 @@ func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopU
 		t.ConnectionID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
 }
 
-// TopUp reads a purchase of credits.
-func (a App) TopUp(ctx context.Context, id ids.ID) (t billing.TopUp, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
-		return err
-	})
-	return t, err
-}
-
 // HearTopUp takes a purchase of credits to where its session stands, and credits
 // it once when it was paid.
 func (a App) HearTopUp(ctx context.Context, f Fence, topUp ids.ID, said billing.ProviderSession, now int64, end *Closing) (t billing.TopUp, err error) {

@@ -37,7 +37,7 @@ func TestVerifyPairsPaymentsWithTheJournal(t *testing.T) {
 			}, moment))
 			exec(t, connect(t, url), spoiling)
 			for _, since := range []time.Time{{}, time.Now().Add(-time.Hour)} {
-				v, err := s.Verify(t.Context(), since)
+				v, err := s.VerifyWith(t.Context(), store.VerifyOptions{Since: since})
 				noError(t, err)
 				found := slices.ContainsFunc(v.Differences, func(d store.Difference) bool { return d.Check == paymentsStand })
 				if found != (name != "") {

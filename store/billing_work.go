@@ -176,12 +176,8 @@ func (tx appTx) dropWork(ctx context.Context, kind WorkKind, object string) erro
 }
 
 // DueWork lists what is to be done by now, the longest waiting first.
-func (a App) DueWork(ctx context.Context, now int64, most int) (list []Work, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, selectDueWork, readWork, now, most)
-		return err
-	})
-	return list, err
+func (a App) DueWork(ctx context.Context, now int64, most int) ([]Work, error) {
+	return listAll(ctx, a, selectDueWork, readWork, now, most)
 }
 
 // NextWork says when there is something to be done next, if there is anything.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -71,7 +70,7 @@ func TestCitus(t *testing.T) {
 		if repeat.Verdict != metering.Duplicate {
 			t.Errorf("the repeat is %s", repeat.Verdict)
 		}
-		verification, err := ours.Verify(t.Context(), time.Time{})
+		verification, err := ours.VerifyWith(t.Context(), store.VerifyOptions{})
 		noError(t, err)
 		if len(verification.Differences) > 0 {
 			t.Error(verification.Differences)

@@ -27,7 +27,7 @@ func TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses(t *testing.T) {
 	}
 	provision := func(name string) {
 		org, app := draft(name)
-		_, err := db.Directory().ProvisionApplication(t.Context(), org, app)
+		_, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
 		noError(t, err)
 	}
 	provision("adopted")

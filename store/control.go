@@ -56,15 +56,6 @@ func (r applicationRow) noun() tenancy.Application {
 	}
 }
 
-type userRow struct {
-	bun.BaseModel `bun:"table:users,alias:u"`
-
-	ID        uuid.UUID `bun:"id,pk,type:uuid"`
-	Email     string    `bun:"email"`
-	Name      string    `bun:"name"`
-	CreatedAt int64     `bun:"created_at"`
-}
-
 type memberRow struct {
 	bun.BaseModel `bun:"table:members,alias:m"`
 

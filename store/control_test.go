@@ -134,7 +134,7 @@ func TestProvisionApplication(t *testing.T) {
 		noError(t, err)
 		app, err := tenancy.NewApplication(ids.New(), org, "Chat", live, moment)
 		noError(t, err)
-		return db.Directory().ProvisionApplication(t.Context(), org, app)
+		return db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
 	}
 
 	t.Run("makes one of each, however many ask at once", func(t *testing.T) {
@@ -161,14 +161,14 @@ func TestProvisionApplication(t *testing.T) {
 		noError(t, err)
 		draft, err := tenancy.NewApplication(ids.New(), org, "Live", true, moment)
 		noError(t, err)
-		made, err := db.Directory().ProvisionApplication(t.Context(), org, draft)
+		made, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, draft)
 		noError(t, err)
 		if made.OrgID != org.ID {
 			t.Errorf("the application is in %s, not in an organization of its own", made.OrgID)
 		}
 		// Renamed by its owners, it is found by the name that the command line gave.
 		noError(t, db.Org(org.ID).Rename(t.Context(), uniqueName("another")))
-		again, err := db.Directory().ProvisionApplication(t.Context(), org, draft)
+		again, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, draft)
 		if err != nil || again.ID != made.ID {
 			t.Errorf("the second time it is %+v, %v", again, err)
 		}
@@ -208,22 +208,6 @@ func TestUsers(t *testing.T) {
 			errs[i] = db.Directory().CreateUser(t.Context(), another)
 		})
 		wantOneWinner(t, errs, fault.AlreadyExists)
-	})
-
-	t.Run("see the organizations they are in, by name", func(t *testing.T) {
-		b, a := newOrganization(t, db, "Bolt"), newOrganization(t, db, "Acme")
-		newOrganization(t, db, "Another")
-		member := newMember(t, db, b, tenancy.Developer)
-		member.OrgID = a.ID
-		noError(t, db.Org(a.ID).AddMember(t.Context(), member))
-		list, err := db.Directory().OrganizationsOf(t.Context(), member.UserID)
-		noError(t, err)
-		if want := []tenancy.Organization{a, b}; !slices.Equal(list, want) {
-			t.Errorf("got %v", list)
-		}
-		if list, err := db.Directory().OrganizationsOf(t.Context(), ids.New()); err != nil || len(list) > 0 {
-			t.Errorf("a stranger sees %v, %v", list, err)
-		}
 	})
 }
 

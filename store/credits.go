@@ -65,12 +65,7 @@ func (tx appTx) credit(ctx context.Context, key string) (metering.Credit, error)
 
 // Credits lists credits, newest first, and reports whether there are more.
 func (a App) Credits(ctx context.Context, p Page) (list []metering.Credit, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listCredits, readCredit, p.before(), p.oneMore())
-		return err
-	})
-	list, more = cut(list, p.Limit)
-	return list, more, err
+	return pageOf(ctx, a, p, listCredits, readCredit)
 }
 
 // UpdateCredit applies a patch and gives the credit as it then is.

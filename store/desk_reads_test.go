@@ -80,7 +80,7 @@ func TestFindWallets(t *testing.T) {
 		noError(t, s.PutSubscription(t.Context(), "anna", held))
 		list, _, err := s.FindWallets(t.Context(), store.WalletQuery{Filter: store.WalletsOnHold, Page: store.Page{Limit: 5}})
 		noError(t, err)
-		if len(list) != 1 || list[0].Identity != "anna" || list[0].Subscription == nil || !list[0].Subscription.OnHold() {
+		if len(list) != 1 || list[0].Identity != "anna" || list[0].Subscription == nil || list[0].Subscription.Status != metering.StatusPastDue {
 			t.Errorf("got %+v", list)
 		}
 		subscriptions, _, err := s.FindSubscriptions(t.Context(), store.SubscriptionQuery{OnHold: true, Page: store.Page{Limit: 5}})

@@ -27,11 +27,6 @@ type SubscriptionFound struct {
 	EndedAt           int64 // 0 while it has not
 }
 
-// OnHold reports whether a payment failed.
-func (s SubscriptionFound) OnHold() bool {
-	return s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid
-}
-
 const subscriptionFoundColumns = `
 	s.id, s.wallet_id, w.identity, s.plan_id, coalesce(p.key, ''), coalesce(p.name, ''), s.status, s.period_start, s.period_end,
 	s.cancel_at_period_end, s.scheduled IS NOT NULL, s.pending IS NOT NULL, coalesce(s.provider_id, ''), s.created_at, coalesce(s.ended_at, 0)`
@@ -121,10 +116,6 @@ func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list [
 const maxPastSubscriptions = 100
 
 // SubscriptionsOf lists the latest subscriptions of a wallet, ended ones among them.
-func (a App) SubscriptionsOf(ctx context.Context, walletID ids.ID) (list []SubscriptionFound, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
-		return err
-	})
-	return list, err
+func (a App) SubscriptionsOf(ctx context.Context, walletID ids.ID) ([]SubscriptionFound, error) {
+	return listAll(ctx, a, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
 }

@@ -39,16 +39,6 @@ type WalletFound struct {
 	Subscription *SubscriptionFound
 }
 
-// InDebt reports whether any balance is.
-func (w WalletFound) InDebt() bool {
-	for _, b := range w.Balances {
-		if b.Debt > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 var (
 	searchWallets = declare("search wallets", `
 		SELECT `+walletColumns+`

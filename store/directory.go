@@ -50,47 +50,6 @@ func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, e
 	return a, nil
 }
 
-// CreateOrganization keeps a new organization, under a free spelling of its slug.
-func (d Directory) CreateOrganization(ctx context.Context, o tenancy.Organization) (tenancy.Organization, error) {
-	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
-		o, err = insertOrganization(ctx, tx, o, "")
-		return err
-	})
-	return o, err
-}
-
-// CreateUser keeps a new person, unless the address is taken.
-func (d Directory) CreateUser(ctx context.Context, u tenancy.User) error {
-	return d.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
-		row := userRow{ID: uuidOf(u.ID), Email: u.Email, Name: u.Name, CreatedAt: u.CreatedAt}
-		result, err := tx.NewInsert().Model(&row).On("CONFLICT (email) DO NOTHING").Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("store: insert user: %w", err)
-		}
-		if made, err := result.RowsAffected(); err != nil || made == 0 {
-			return errors.Join(err, fault.Newf(fault.AlreadyExists, "There is an account with this address already."))
-		}
-		return nil
-	})
-}
-
-// OrganizationsOf lists what a person is a member of, by name.
-func (d Directory) OrganizationsOf(ctx context.Context, user ids.ID) (list []tenancy.Organization, err error) {
-	var rows []organizationRow
-	err = d.store.bun.NewSelect().Model(&rows).
-		Join("JOIN members AS m ON m.org_id = o.id").
-		Where("m.user_id = ?", uuidOf(user)).
-		OrderExpr("o.name, o.id").
-		Scan(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("store: organizations of a user: %w", err)
-	}
-	for _, row := range rows {
-		list = append(list, row.noun())
-	}
-	return list, nil
-}
-
 // OrgRef is how the command line names an organization: by its id, by its slug, or by
 // the name under which the command line or the setup made it. The names that members
 // give are not searched, because members could choose the name that an operator is about
@@ -145,12 +104,6 @@ func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int
 		list = append(list, ids.ID(row.ID))
 	}
 	return list, nil
-}
-
-// ProvisionApplication finds the organization and the application by their names and
-// makes what is missing.
-func (d Directory) ProvisionApplication(ctx context.Context, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {
-	return d.ProvisionIn(ctx, OrgRef{Name: org.Name}, org, app)
 }
 
 // ProvisionIn finds the organization and the application and makes what is missing: an

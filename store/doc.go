@@ -1,15 +1,21 @@
-// Package store remembers: it is the only room that speaks to Postgres.
+// Package store persists: it is the only package that talks to Postgres.
 //
-// What it is: three doors. App(scope) reads and writes the rows of one
-// application; Org(id) those of one organization; Directory has the few looks
-// that come before a scope is known. Worlds keeps what the payments sandbox
-// knows. Each exported method is one transaction: load, decide in a noun, apply.
+// What it is: handles. App(scope) reads and writes the rows of one application;
+// Org(id) those of one organization; Person(id) those of one account; Entrance is
+// for signing in and setting up; Directory has the few lookups that come before a
+// scope is known; Worlds stores the payments sandbox; Usage decides and writes usage
+// in batches. Each exported method is one transaction: load, decide in a domain
+// package, apply. The exceptions read many short snapshots or work in portions, and
+// say so: VerifyWith, reports that go over all rows, and Usage, whose transaction
+// is a batch.
 //
 // What always holds: rows of an application are reached only in a transaction
 // that names the application to the row-level policies; every statement on them
 // is in the package's list and carries the application's id first; a balance
-// changes only together with its journal entry, under its wallet's lock.
+// changes only together with its journal entry, under its wallet's lock or, from a
+// cached state, with its version compared in the same statement. Every exported
+// method has a caller in production: what only tests need is in storetest.
 //
-// What it is not: a place for rules. What may happen is decided by the nouns,
-// and nothing here knows about HTTP.
+// What it is not: a place for rules. What may happen is decided by the domain
+// packages, and nothing here knows about HTTP.
 package store

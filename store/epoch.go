@@ -25,10 +25,6 @@ func (tx appTx) advanceEpoch(ctx context.Context) (int64, error) {
 
 // ClockOffset is how far the application's clock is ahead of the real one. It is
 // zero but in an application whose sandbox was moved in time.
-func (a App) ClockOffset(ctx context.Context) (ahead int64, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		ahead, err = find(ctx, tx, selectClock, pgx.RowTo[int64], errNoAppState)
-		return err
-	})
-	return ahead, err
+func (a App) ClockOffset(ctx context.Context) (int64, error) {
+	return findOne(ctx, a, selectClock, pgx.RowTo[int64], errNoAppState)
 }

@@ -104,12 +104,7 @@ func (tx appTx) feature(ctx context.Context, key string) (metering.Feature, erro
 
 // Features lists features, newest first, and reports whether there are more.
 func (a App) Features(ctx context.Context, p Page) (list []metering.Feature, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listFeatures, readFeature, p.before(), p.oneMore())
-		return err
-	})
-	list, more = cut(list, p.Limit)
-	return list, more, err
+	return pageOf(ctx, a, p, listFeatures, readFeature)
 }
 
 // UpdateFeature applies a patch and gives the feature as it then is. A patch that

@@ -95,22 +95,13 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 }
 
 // Key reads one key.
-func (a App) Key(ctx context.Context, id ids.ID) (k keys.APIKey, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		k, err = find(ctx, tx, selectKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
-		return err
-	})
-	return k, err
+func (a App) Key(ctx context.Context, id ids.ID) (keys.APIKey, error) {
+	return findOne(ctx, a, selectKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 }
 
 // Keys lists keys, newest first, and reports whether there are more.
 func (a App) Keys(ctx context.Context, p Page) (list []keys.APIKey, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listKeys, a.readKey, p.before(), p.oneMore())
-		return err
-	})
-	list, more = cut(list, p.Limit)
-	return list, more, err
+	return pageOf(ctx, a, p, listKeys, a.readKey)
 }
 
 // UseKey reads the key with which a request came and refuses it when it no longer

@@ -96,21 +96,16 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 // Rename gives the organization another name.
 func (o Org) Rename(ctx context.Context, name string) error {
 	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
-		var rows []organizationRow
-		// A stronger lock would shut out whoever writes to the audit log, which names the
-		// organization, and each would wait for the other.
-		if err := tx.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).For("NO KEY UPDATE").Scan(ctx); err != nil {
-			return fmt.Errorf("store: lock organization: %w", err)
+		row, err := o.lock(ctx, tx)
+		if err != nil {
+			return err
 		}
-		if len(rows) == 0 {
-			return fault.New(fault.PathNotFound)
-		}
-		if _, err := tx.NewUpdate().Model(&rows[0]).Set("name = ?", name).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
+		if _, err := tx.NewUpdate().Model(&row).Set("name = ?", name).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: rename organization: %w", err)
 		}
 		return o.audit(ctx, tx, audit.Deed{
 			Action: "organization.rename", Target: o.id.Format(ids.Organization),
-			Before: audit.Facts{"name": rows[0].Name}, After: audit.Facts{"name": name},
+			Before: audit.Facts{"name": row.Name}, After: audit.Facts{"name": name},
 		})
 	})
 }
@@ -119,17 +114,14 @@ func (o Org) Rename(ctx context.Context, name string) error {
 // authenticator.
 func (o Org) RequireFactor(ctx context.Context, required bool) error {
 	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
-		var rows []organizationRow
-		if err := tx.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).For("NO KEY UPDATE").Scan(ctx); err != nil {
-			return fmt.Errorf("store: lock organization: %w", err)
+		row, err := o.lock(ctx, tx)
+		if err != nil {
+			return err
 		}
-		if len(rows) == 0 {
-			return fault.New(fault.PathNotFound)
-		}
-		if rows[0].RequiresFactor == required {
+		if row.RequiresFactor == required {
 			return nil
 		}
-		if _, err := tx.NewUpdate().Model(&rows[0]).Set("requires_factor = ?", required).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
+		if _, err := tx.NewUpdate().Model(&row).Set("requires_factor = ?", required).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: require factor: %w", err)
 		}
 		return o.audit(ctx, tx, audit.Deed{
@@ -137,6 +129,19 @@ func (o Org) RequireFactor(ctx context.Context, required bool) error {
 			Before: audit.Facts{"required": strconv.FormatBool(!required)}, After: audit.Facts{"required": strconv.FormatBool(required)},
 		})
 	})
+}
+
+// lock locks the organization's row. A stronger lock would conflict with inserts into
+// the audit log, which reference the organization, and could deadlock with them.
+func (o Org) lock(ctx context.Context, tx bun.Tx) (row organizationRow, err error) {
+	var rows []organizationRow
+	if err := tx.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).For("NO KEY UPDATE").Scan(ctx); err != nil {
+		return row, fmt.Errorf("store: lock organization: %w", err)
+	}
+	if len(rows) == 0 {
+		return row, fault.New(fault.PathNotFound)
+	}
+	return rows[0], nil
 }
 
 func applicationCreated(app tenancy.Application) audit.Deed {

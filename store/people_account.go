@@ -108,18 +108,6 @@ func (e Entrance) ForgetAttempts(ctx context.Context, subject, address credentia
 	return nil
 }
 
-// Password reads the hash of the person's password.
-func (p Person) Password(ctx context.Context) (encoded string, err error) {
-	err = p.store.pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, p.id).Scan(&encoded)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return "", fmt.Errorf("store: select password: %w", err)
-	}
-	return encoded, nil
-}
-
 // ChangePassword keeps another password, and ends the sessions in all other
 // browsers: one of them may be why it is changed. Was is the hash that the current
 // password was checked against, empty for none: a password that was replaced since, such

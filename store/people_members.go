@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -17,22 +16,6 @@ import (
 // Members lists the organization's people, the first to join first.
 func (o Org) Members(ctx context.Context) (list []tenancy.Member, err error) {
 	return o.members(ctx, o.store.bun, "")
-}
-
-// AddMember lets a person in, unless they are in already.
-func (o Org) AddMember(ctx context.Context, m tenancy.Member) error {
-	if m.OrgID != o.id {
-		return fault.New(fault.PathNotFound)
-	}
-	row := rowOfMember(m)
-	result, err := o.store.bun.NewInsert().Model(&row).On("CONFLICT (org_id, user_id) DO NOTHING").Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("store: insert member: %w", err)
-	}
-	if made, err := result.RowsAffected(); err != nil || made == 0 {
-		return errors.Join(err, fault.Newf(fault.AlreadyExists, "This person is a member already."))
-	}
-	return nil
 }
 
 // ChangeMember gives a member another access, if whoever acts may do that.

@@ -93,7 +93,7 @@ func TestMakeOwner(t *testing.T) {
 	noError(t, err)
 	draft, err := tenancy.NewApplication(ids.New(), made, "Chat", false, moment)
 	noError(t, err)
-	app, err := db.Directory().ProvisionApplication(t.Context(), made, draft)
+	app, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: made.Name}, made, draft)
 	noError(t, err)
 	org, err := db.Org(app.OrgID).Organization(t.Context())
 	noError(t, err)

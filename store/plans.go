@@ -88,22 +88,13 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 }
 
 // Plan reads one plan.
-func (a App) Plan(ctx context.Context, key string) (p billing.Plan, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		p, err = find(ctx, tx, selectPlan, readPlan, fault.New(fault.PlanNotFound), key)
-		return err
-	})
-	return p, err
+func (a App) Plan(ctx context.Context, key string) (billing.Plan, error) {
+	return findOne(ctx, a, selectPlan, readPlan, fault.New(fault.PlanNotFound), key)
 }
 
 // Plans lists plans, newest first, and reports whether there are more.
 func (a App) Plans(ctx context.Context, p Page) (list []billing.Plan, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listPlans, readPlan, p.before(), p.oneMore())
-		return err
-	})
-	list, more = cut(list, p.Limit)
-	return list, more, err
+	return pageOf(ctx, a, p, listPlans, readPlan)
 }
 
 // UpdatePlan applies a patch and gives the plan as it then is.

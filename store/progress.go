@@ -32,10 +32,6 @@ var selectProgress = declare("select progress", `
 	FROM app_state s WHERE s.app_id = $1`)
 
 // Progress tells what of the first steps is done, from what is there now.
-func (a App) Progress(ctx context.Context, now int64) (p Progress, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		p, err = find(ctx, tx, selectProgress, pgx.RowToStructByPos[Progress], errNoAppState, stepsNeed.Names(), now)
-		return err
-	})
-	return p, err
+func (a App) Progress(ctx context.Context, now int64) (Progress, error) {
+	return findOne(ctx, a, selectProgress, pgx.RowToStructByPos[Progress], errNoAppState, stepsNeed.Names(), now)
 }

@@ -154,31 +154,19 @@ func (tx appTx) connection(ctx context.Context) (Connection, error) {
 
 // ConnectionByID reads an account, also one that was replaced: its webhooks may
 // still be on their way.
-func (a App) ConnectionByID(ctx context.Context, id ids.ID) (c Connection, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		c, err = find(ctx, tx, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
-		return err
-	})
-	return c, err
+func (a App) ConnectionByID(ctx context.Context, id ids.ID) (Connection, error) {
+	return findOne(ctx, a, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
 }
 
 // ConnectionOf finds the account that has what the provider calls by this name: a
 // subscription, a top-up's page or a charge that we know.
-func (a App) ConnectionOf(ctx context.Context, object string) (id ids.ID, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		id, err = find(ctx, tx, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
-		return err
-	})
-	return id, err
+func (a App) ConnectionOf(ctx context.Context, object string) (ids.ID, error) {
+	return findOne(ctx, a, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
 }
 
 // SubscriptionsAt counts those at an account that have not ended.
-func (a App) SubscriptionsAt(ctx context.Context, connection ids.ID) (n int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		n, err = find(ctx, tx, countSubscriptionsAt, pgx.RowTo[int], errNoAppState, connection)
-		return err
-	})
-	return n, err
+func (a App) SubscriptionsAt(ctx context.Context, connection ids.ID) (int, error) {
+	return findOne(ctx, a, countSubscriptionsAt, pgx.RowTo[int], errNoAppState, connection)
 }
 
 // holdConnection keeps the account that something is to be sold at from being

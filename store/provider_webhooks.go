@@ -30,10 +30,6 @@ var (
 		SELECT t.event_id
 		FROM unnest($3::text[]) AS t (event_id)
 		WHERE NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.app_id = $1 AND e.connection_id = $2 AND e.event_id = t.event_id)`)
-
-	listWebhooks = declare("list webhooks", `
-		SELECT id, event_id, type, object_id, api_version, live, received_at, outcome
-		FROM webhook_events WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 )
 
 // ReceiveEvent notes a webhook and asks for the work that follows from it, in one
@@ -59,30 +55,6 @@ func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent
 }
 
 // UnseenEvents are those of the provider's events that no webhook has brought.
-func (a App) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) (unseen []string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		unseen, err = collect(ctx, tx, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
-		return err
-	})
-	return unseen, err
-}
-
-// ListedEvent is a webhook in a list.
-type ListedEvent struct {
-	Position ids.ID // to go on from
-	WebhookEvent
-}
-
-// WebhookEvents lists the webhooks that came, newest first, and reports whether
-// there are more.
-func (a App) WebhookEvents(ctx context.Context, p Page) (list []ListedEvent, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listWebhooks, func(row pgx.CollectableRow) (e ListedEvent, err error) {
-			err = row.Scan(&e.Position, &e.ID, &e.Type, &e.Object, &e.APIVersion, &e.Live, &e.ReceivedAt, &e.Outcome)
-			return e, err
-		}, p.before(), p.oneMore())
-		return err
-	})
-	list, more = cut(list, p.Limit)
-	return list, more, err
+func (a App) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) ([]string, error) {
+	return listAll(ctx, a, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
 }

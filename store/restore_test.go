@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"purser/store"
 	"purser/store/embedded"
@@ -33,7 +32,7 @@ func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
 	db := openStore(t, source)
 	usage := openUsage(t, db)
 	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
-	before, err := ours.Verify(t.Context(), time.Time{})
+	before, err := ours.VerifyWith(t.Context(), store.VerifyOptions{})
 	noError(t, err)
 
 	folder := t.TempDir()
@@ -120,7 +119,7 @@ func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, 
 	noError(t, err)
 	defer db.Close()
 	noError(t, db.Ready(t.Context()))
-	after, err := db.App(ours.application.Scope()).Verify(t.Context(), time.Time{})
+	after, err := db.App(ours.application.Scope()).VerifyWith(t.Context(), store.VerifyOptions{})
 	if err != nil || !reflect.DeepEqual(after, before) {
 		t.Errorf("verified as %+v, %v; before %+v", after, err, before)
 	}

@@ -219,6 +219,31 @@ func find[T any](ctx context.Context, tx appTx, s statement, read pgx.RowToFunc[
 	return list[0], nil
 }
 
+// findOne is find in a transaction of its own.
+func findOne[T any](ctx context.Context, a App, s statement, read pgx.RowToFunc[T], absence error, args ...any) (found T, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		found, err = find(ctx, tx, s, read, absence, args...)
+		return err
+	})
+	return found, err
+}
+
+// listAll is collect in a transaction of its own.
+func listAll[T any](ctx context.Context, a App, s statement, read pgx.RowToFunc[T], args ...any) (list []T, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		list, err = collect(ctx, tx, s, read, args...)
+		return err
+	})
+	return list, err
+}
+
+// pageOf lists one page and reports whether there are more.
+func pageOf[T any](ctx context.Context, a App, p Page, s statement, read pgx.RowToFunc[T]) (list []T, more bool, err error) {
+	list, err = listAll(ctx, a, s, read, p.before(), p.oneMore())
+	list, more = cut(list, p.Limit)
+	return list, more, err
+}
+
 func (tx appTx) args(args []any) []any {
 	return append([]any{tx.scope.AppID}, args...)
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"purser/metering"
+	"purser/store"
 	"purser/store/storetest"
 )
 
@@ -85,7 +85,7 @@ func soundBooks(tb testing.TB, url string, a tenant) {
 	for _, broken := range brokenInvariants(tb, connect(tb, url), a) {
 		tb.Errorf("not so: %s", broken)
 	}
-	v, err := a.Verify(tb.Context(), time.Time{})
+	v, err := a.VerifyWith(tb.Context(), store.VerifyOptions{})
 	noError(tb, err)
 	for _, d := range v.Differences {
 		tb.Errorf("verify: not so: %s (%s)", d.Check, d.Detail)

@@ -74,12 +74,6 @@ const (
 	idLead = 30 * time.Second
 )
 
-// Verify recomputes an application from its journal, in full or since a moment,
-// and changes nothing.
-func (a App) Verify(ctx context.Context, since time.Time) (Verification, error) {
-	return a.VerifyWith(ctx, VerifyOptions{Since: since})
-}
-
 // VerifyWith recomputes an application from its journal: balances, debts, counters,
 // chains, billed periods and amounts, and what was sold against what was posted.
 // It reads many short snapshots, each consistent in itself, so it may run beside a

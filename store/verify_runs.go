@@ -96,12 +96,8 @@ func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
 }
 
 // VerifyRuns are the last verifications of each kind that have ended.
-func (a App) VerifyRuns(ctx context.Context) (list []VerifyRun, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listVerifications, pgx.RowToStructByPos[VerifyRun])
-		return err
-	})
-	return list, err
+func (a App) VerifyRuns(ctx context.Context) ([]VerifyRun, error) {
+	return listAll(ctx, a, listVerifications, pgx.RowToStructByPos[VerifyRun])
 }
 
 // String says in one line what differs: for which customer, which rule is broken,

@@ -130,9 +130,6 @@ var appCalls = []call[store.App]{
 	{"By", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.By(actor).UpdateCredit(ctx, h.credit.Key, metering.CreditPatch{Name: new("Changed")})
 	}},
-	{"Verify", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.Verify(ctx, time.Time{})
-	}},
 	{"ClaimVerification", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.ClaimVerification(ctx, store.VerifyNew, moment, time.Hour, time.Minute)
 	}},

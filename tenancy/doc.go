@@ -5,9 +5,10 @@
 // functions. Identifiers and times come in as arguments.
 //
 // What always holds: a permission's name never changes, because sets are kept by
-// name; nobody gives, or takes from another, a permission that they lack; an
+// name; a member can give or take only permissions that the member has; an
 // organization that has an owner keeps one; an unknown role opens nothing.
 //
-// What it is not: a login. Passwords, sessions and invitations by link live at
-// the dashboard's edge and in the store.
+// What it is not: a login. Passwords and codes are tenancy/credential's, the audit
+// log is tenancy/audit's, sealed secrets are tenancy/vault's; sessions and
+// invitations are rows of the store, which web reads for each request.
 package tenancy

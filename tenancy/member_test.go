@@ -24,7 +24,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("an owner has %s", Owner.Permissions())
 		}
 	})
-	t.Run("admin may do all but rename or close the organization", func(t *testing.T) {
+	t.Run("admin may do all but change the organization itself", func(t *testing.T) {
 		if lacks := AllPermissions().Minus(Admin.Permissions()); lacks != PermissionsOf(OrganizationWrite) {
 			t.Errorf("an admin lacks %s", lacks)
 		}

@@ -64,12 +64,12 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	BalancesAdjust:    {"balances:adjust", "correct a balance by hand"},
 	KeysRead:          {"keys:read", "list API keys, without their secrets"},
 	KeysWrite:         {"keys:write", "create, rotate and revoke API keys"},
-	AppsWrite:         {"apps:write", "create and delete applications"},
+	AppsWrite:         {"apps:write", "create applications"},
 	SettingsWrite:     {"settings:write", "change an application's settings and its payment provider"},
 	MembersRead:       {"members:read", "list members and invitations"},
 	MembersWrite:      {"members:write", "invite, change and remove members"},
 	AuditRead:         {"audit:read", "read the audit log"},
-	OrganizationWrite: {"organization:write", "rename and close the organization"},
+	OrganizationWrite: {"organization:write", "rename the organization, and require a second factor of its members"},
 }
 
 var byName = func() map[string]Permission {

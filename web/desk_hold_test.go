@@ -21,9 +21,9 @@ func TestPaymentHold(t *testing.T) {
 		tenant := db.App(app.Scope())
 		w, _, err := tenant.CreateWallet(t.Context(), ids.New(), "late", r.site.now())
 		noError(t, err)
-		noError(t, tenant.PutSubscription(t.Context(), "late", metering.Subscription{
+		storetest.PutSubscription(t, r.url, app.Scope(), "late", metering.Subscription{
 			ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(r.site.now()),
-		}))
+		})
 		return pathOf([]string{"o", r.org.Slug, "a", app.Slug, "wallets", w.ID.Format(ids.Wallet)})
 	}
 	inTest, inLive := owe(r.app), owe(live)

@@ -205,12 +205,12 @@ func TestCheckPage(t *testing.T) {
 	d.deposit(t, "blocked", 1)
 	d.deposit(t, "resting", 1)
 	for identity, status := range map[string]metering.SubscriptionStatus{"blocked": metering.StatusActive, "resting": metering.StatusPastDue} {
-		noError(t, d.tenant.PutSubscription(t.Context(), identity, metering.Subscription{
+		storetest.PutSubscription(t, d.url, d.app.Scope(), identity, metering.Subscription{
 			ID: ids.New(), Status: status, Period: metering.MonthOf(d.site.now()),
 			Terms: metering.Terms{Limits: []metering.Limit{{
 				FeatureID: limited.ID, FeatureKey: "limited", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock,
 			}}},
-		}))
+		})
 	}
 	ask := func(t *testing.T, fields url.Values) seen {
 		t.Helper()

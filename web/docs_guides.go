@@ -117,7 +117,7 @@ func (s *Site) llmsFull(*visit) (answer, error) {
 	all.WriteString("# Error codes\n\n")
 	for _, code := range fault.Codes() {
 		meaning := code.Meaning()
-		fmt.Fprintf(&all, "- `%s` (%d): %s %s\n", code, apiStatus[fault.New(code).Kind()], meaning.When, meaning.Do)
+		fmt.Fprintf(&all, "- `%s` (%d): %s %s\n", code, fault.New(code).Kind().Status(), meaning.When, meaning.Do)
 	}
 	return text("text/plain; charset=utf-8", all.String()), nil
 }

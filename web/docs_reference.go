@@ -59,24 +59,8 @@ func referenceGroups(reference *docs.Reference) layout.NavGroup {
 	return groups
 }
 
-// apiStatus is what each kind of refusal is to a program. People get other
-// statuses for some of them, so it is not statusOf.
-var apiStatus = map[fault.Kind]int{
-	fault.Invalid:       http.StatusBadRequest,
-	fault.Unauthorized:  http.StatusUnauthorized,
-	fault.Forbidden:     http.StatusForbidden,
-	fault.NotFound:      http.StatusNotFound,
-	fault.NotAllowed:    http.StatusMethodNotAllowed,
-	fault.Conflict:      http.StatusConflict,
-	fault.TooLarge:      http.StatusRequestEntityTooLarge,
-	fault.WrongMedia:    http.StatusUnsupportedMediaType,
-	fault.Unprocessable: http.StatusUnprocessableEntity,
-	fault.Limited:       http.StatusTooManyRequests,
-	fault.Internal:      http.StatusInternalServerError,
-}
-
 func docsStatus(kind fault.Kind) page.DocsStatus {
-	status := apiStatus[kind]
+	status := kind.Status()
 	return page.DocsStatus{Status: status, Text: http.StatusText(status)}
 }
 

@@ -32,10 +32,11 @@ func newClockRig(t *testing.T) (*rig, *clock) {
 	t.Helper()
 	c := &clock{}
 	c.ms.Store(time.Now().UnixMilli())
-	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	url := storetest.FreshURL(t)
+	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	return newRigOn(t, Options{Store: db, Now: c.now, NewOrganizations: true}), c
+	return newRigAt(t, url, Options{Store: db, Now: c.now, NewOrganizations: true}), c
 }
 
 // withPassword gives the browser's user a password, once hashed for all tests.

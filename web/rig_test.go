@@ -28,6 +28,7 @@ type rig struct {
 	site   *Site
 	server *httptest.Server
 	db     *store.Store
+	url    string // of the database
 	org    tenancy.Organization
 	app    tenancy.Application
 }
@@ -41,12 +42,18 @@ func newRig(t *testing.T) *rig {
 	return newRigOn(t, Options{Store: storetest.Open(t), NewOrganizations: true})
 }
 
+// newRigOn is a rig on a store of the process's database.
 func newRigOn(t *testing.T, options Options) *rig {
+	t.Helper()
+	return newRigAt(t, storetest.URL(t), options)
+}
+
+func newRigAt(t *testing.T, url string, options Options) *rig {
 	t.Helper()
 	seals, err := vault.New(rand.Reader, rigSecret)
 	noError(t, err)
 	options.Vault = seals
-	r := &rig{db: options.Store, site: New(options)}
+	r := &rig{db: options.Store, url: url, site: New(options)}
 	e := echo.New()
 	r.site.Register(e)
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
@@ -72,9 +79,7 @@ func (r *rig) newOrganization(t *testing.T, name string) tenancy.Organization {
 	t.Helper()
 	org, err := tenancy.NewOrganization(ids.New(), name, r.site.now())
 	noError(t, err)
-	org, err = r.db.Directory().CreateOrganization(t.Context(), org)
-	noError(t, err)
-	return org
+	return storetest.CreateOrganization(t, r.url, org)
 }
 
 func (r *rig) newApplication(t *testing.T, org tenancy.Organization, name string, live bool) tenancy.Application {
@@ -101,7 +106,7 @@ func (r *rig) newUser(t *testing.T) tenancy.User {
 	id := ids.New()
 	user, err := tenancy.NewUser(id, id.Format(ids.User)+"@example.com", "Ann Example", r.site.now())
 	noError(t, err)
-	noError(t, r.db.Directory().CreateUser(t.Context(), user))
+	storetest.CreateUser(t, r.url, user)
 	return user
 }
 
@@ -110,10 +115,10 @@ func (r *rig) newUser(t *testing.T) tenancy.User {
 func (r *rig) join(t *testing.T, role tenancy.Role, custom ...tenancy.Permission) *browser {
 	t.Helper()
 	user := r.newUser(t)
-	noError(t, r.db.Org(r.org.ID).AddMember(t.Context(), tenancy.Member{
+	storetest.AddMember(t, r.url, tenancy.Member{
 		OrgID: r.org.ID, UserID: user.ID, CreatedAt: r.site.now(),
 		Access: tenancy.Access{Role: role, Custom: tenancy.PermissionsOf(custom...)},
-	}))
+	})
 	b := r.browser()
 	b.user = user
 	b.signIn(t)

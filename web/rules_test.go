@@ -125,7 +125,7 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 	t.Run("leaves other organizations alone", func(t *testing.T) {
 		guest := r.join(t, tenancy.Support)
 		home := r.newOrganization(t, "Home")
-		noError(t, r.db.Org(home.ID).AddMember(t.Context(), tenancy.Member{OrgID: home.ID, UserID: guest.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.now()}))
+		storetest.AddMember(t, r.url, tenancy.Member{OrgID: home.ID, UserID: guest.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.now()})
 		if got := guest.get(t, "/o/"+home.Slug); got.status != http.StatusOK {
 			t.Errorf("status %d", got.status)
 		}
@@ -203,7 +203,7 @@ func TestPasswordsAreNotMadeOfNamesAround(t *testing.T) {
 	org := r.newOrganization(t, "Northwind Books")
 	b := r.browser()
 	b.user = r.newUser(t)
-	noError(t, r.db.Org(org.ID).AddMember(t.Context(), tenancy.Member{OrgID: org.ID, UserID: b.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.now()}))
+	storetest.AddMember(t, r.url, tenancy.Member{OrgID: org.ID, UserID: b.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.now()})
 	b.withPassword(t)
 	b.signIn(t)
 	for _, bad := range []string{"NorthwindBooks1", "Purser-Billing-1", "annexample2026"} {

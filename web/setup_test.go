@@ -17,10 +17,11 @@ import (
 // newFirstRun is a site on a database without any account.
 func newFirstRun(t *testing.T) *rig {
 	t.Helper()
-	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	url := storetest.FreshURL(t)
+	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	return newRigOn(t, Options{Store: db, BaseURL: "http://purser.example"})
+	return newRigAt(t, url, Options{Store: db, BaseURL: "http://purser.example"})
 }
 
 func (r *rig) offer(t *testing.T) string {

@@ -50,7 +50,7 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	noError(t, err)
 	app, err := tenancy.NewApplication(ids.New(), org, "Chat", false, now)
 	noError(t, err)
-	app, err = db.Directory().ProvisionApplication(t.Context(), org, app)
+	app, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
 	noError(t, err)
 	kept, err := db.App(app.Scope()).PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox"}, now)
 	noError(t, err)

@@ -95,7 +95,7 @@ func (r *rig) liveApp() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Live "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", true, r.now()))
-	return must[tenancy.Application](r)(r.store.Directory().ProvisionApplication(r.Context(), org, app)).Scope()
+	return must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), store.OrgRef{Name: org.Name}, org, app)).Scope()
 }
 
 func TestALiveApplicationNeedsAnAccount(t *testing.T) {

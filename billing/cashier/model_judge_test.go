@@ -11,6 +11,7 @@ import (
 	"purser/billing"
 	"purser/metering"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // The judge compares three things that were written by different authors: what
@@ -421,7 +422,7 @@ func (h *modelHistory) finish() {
 	if !h.verify {
 		return
 	}
-	verified, err := app.Verify(h.ctx, time.Time{})
+	verified, err := app.VerifyWith(h.ctx, store.VerifyOptions{})
 	h.check(err)
 	if len(verified.Differences) > 0 {
 		h.fail("verify finds %+v", verified.Differences)
@@ -443,8 +444,7 @@ func (h *modelHistory) judgeJobs(visible map[string]bool) {
 // judgeBooks holds what was booked to what was paid, and the wallet to both.
 func (h *modelHistory) judgeBooks(w *modelProvider, c *modelCustomer, visible map[string]bool) {
 	h.Helper()
-	booked, err := h.store.App(h.scope).Payments(h.ctx, c.name, 1000)
-	h.check(err)
+	booked := storetest.Payments(h, h.url, h.scope, c.name)
 	wallet := h.wallet(c.name)
 	want := map[string]*big.Int{}
 	for credit, moved := range c.moved {

@@ -181,7 +181,7 @@ func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
 	m.check(err)
-	m.app, err = m.store.Directory().ProvisionApplication(ctx, template.org, app)
+	m.app, err = m.store.Directory().ProvisionIn(ctx, store.OrgRef{Name: template.org.Name}, template.org, app)
 	m.check(err)
 	m.scope = m.app.Scope()
 	m.sandbox = sandbox.New(sandbox.Options{

@@ -118,7 +118,7 @@ func (r *rig) second() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, r.now()))
-	made := must[tenancy.Application](r)(r.store.Directory().ProvisionApplication(r.Context(), org, app))
+	made := must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), store.OrgRef{Name: org.Name}, org, app))
 	r.elsewhere = made.ID
 	return made.Scope()
 }

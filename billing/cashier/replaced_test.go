@@ -15,6 +15,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // accounts leads what is meant for Stripe to the world of the key's account, or
@@ -138,7 +139,7 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 	_, err := a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key)
 	wantFault(t, err, fault.OperationInProgress)
 	page := must[cashier.Page](a.rig)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
-	sold := must[billing.TopUp](a.rig)(a.store.App(a.scope).TopUp(t.Context(), page.ID))
+	sold := storetest.TopUp(t, storetest.URL(t), a.scope, page.ID)
 	if current := must[store.Connection](a.rig)(a.store.App(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
 		t.Error("it was sold at the account that was replaced")
 	}
@@ -172,7 +173,7 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 		a, page := moved(t)
 		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
 		a.refund(page, 1000)
-		paid := must[[]billing.Payment](a.rig)(a.store.App(a.scope).Payments(t.Context(), "ada", 1))
+		paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
 		a.check(a.store.App(a.scope).Enqueue(t.Context(), store.Work{Kind: store.WorkCharge, Object: paid[0].ChargeID}))
 		a.check(a.cashier.Settle(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)

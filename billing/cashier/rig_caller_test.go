@@ -11,6 +11,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 const million = metering.Amount(1_000_000)
@@ -175,7 +176,7 @@ func (r *rig) deposits() (list []store.Deposit) {
 
 func (r *rig) wantTopUp(id ids.ID, status billing.TopUpStatus) {
 	r.Helper()
-	if t := must[billing.TopUp](r)(r.store.App(r.scope).TopUp(r.Context(), id)); t.Status != status {
+	if t := storetest.TopUp(r.T, storetest.URL(r.T), r.scope, id); t.Status != status {
 		r.Errorf("the top-up is %s, want %s", t.Status, status)
 	}
 }

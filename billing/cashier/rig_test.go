@@ -68,7 +68,7 @@ func start(t *testing.T) *rig {
 	now := time.Now().UnixMilli()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, now))
-	r.app = must[tenancy.Application](r)(r.store.Directory().ProvisionApplication(t.Context(), org, app))
+	r.app = must[tenancy.Application](r)(r.store.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app))
 	r.scope = r.app.Scope()
 
 	var handler http.Handler

@@ -271,7 +271,7 @@ func (r *rig) books() string {
 		s.ID, s.CreatedAt = ids.ID{}, 0
 		fmt.Fprintf(&text, "%+v\n", s)
 	}
-	payments := must[[]billing.Payment](r)(app.Payments(r.Context(), "ada", 100))
+	payments := storetest.Payments(r.T, storetest.URL(r.T), r.scope, "ada")
 	slices.SortFunc(payments, func(a, b billing.Payment) int { return strings.Compare(a.Source.ID, b.Source.ID) })
 	for _, p := range payments {
 		fmt.Fprintf(&text, "%+v\n", p)
@@ -291,7 +291,7 @@ func (r *rig) books() string {
 	fmt.Fprintln(&text, net)
 	alerts, _, err := app.Alerts(r.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
-	verified, err := app.Verify(r.Context(), time.Time{})
+	verified, err := app.VerifyWith(r.Context(), store.VerifyOptions{})
 	r.check(err)
 	fmt.Fprintln(&text, len(alerts), "alerts", verified.Differences)
 	return text.String()

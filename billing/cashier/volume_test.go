@@ -14,6 +14,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // fullSize has the large tests run at their full size, which takes minutes. Else
@@ -154,10 +155,8 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 	}
 	for _, at := range []*rig{r, other} {
 		r.check(r.cashier.Settle(t.Context(), at.app.ID))
-		kept, _, err := at.store.App(at.scope).WebhookEvents(t.Context(), store.Page{Limit: 10})
-		at.check(err)
-		if len(kept) != 0 {
-			t.Errorf("%d were kept", len(kept))
+		if kept := storetest.WebhookEvents(t, storetest.URL(t), at.scope); kept != 0 {
+			t.Errorf("%d were kept", kept)
 		}
 		at.wantPayments(0)
 	}

@@ -271,13 +271,6 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// count is how many connections are open.
-func (l *connections) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.open)
-}
-
 // bind has the server report what its connections do.
 func (l *connections) bind(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {

@@ -341,3 +341,10 @@ func TestHostileHeadersAreNoServerError(t *testing.T) {
 		}
 	}
 }
+
+// count is how many connections are open.
+func (l *connections) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -50,7 +51,7 @@ var knows = map[string][]string{
 	"migrations":         {},
 	"store":              with(nouns, "billing/sandbox/persist", "migrations", "store/internal/limits"),
 	"store/embedded/...": {"store/embedded/..."},
-	"store/storetest":    {"store", "store/embedded/...", "store/internal/limits", "migrations"},
+	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
 
 	// How long a session may take, which test processes relax.
 	"store/internal/limits": {},
@@ -152,6 +153,62 @@ func TestRoomsKnowOnlyWhatTheyMay(t *testing.T) {
 			}
 		}
 	}
+}
+
+// separate are packages in the table that go list does not name: modules of their own,
+// and what needs a build tag.
+var separate = []string{"api/clients", "billing/sandbox/fidelity", "billing/sandbox/sdk", "cmd/lint"}
+
+func TestArchitectureListsWhatEachPackageMayImport(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(moduleRoot, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		name := strings.Trim(cells[0], "| `")
+		if len(cells) != 3 || !strings.HasPrefix(line, "| `") || slices.Contains(separate, name) {
+			continue
+		}
+		listed[name] = true
+		may, known := knows[name]
+		if says := strings.TrimSuffix(cells[2], " |"); !known {
+			t.Errorf("ARCHITECTURE.md lists %s, which is no package here", name)
+		} else if want := importCell(name, may); says != want {
+			t.Errorf("ARCHITECTURE.md says that %s may import %s: write %s", name, says, want)
+		}
+	}
+	for name := range knows {
+		if !listed[name] {
+			t.Errorf("ARCHITECTURE.md does not list %s", name)
+		}
+	}
+}
+
+// importCell is how the table writes a list of packages.
+func importCell(name string, may []string) string {
+	if name == "cmd/purser" {
+		return "everything"
+	}
+	hasNouns := true
+	for _, noun := range nouns {
+		hasNouns = hasNouns && slices.Contains(may, noun)
+	}
+	var parts []string
+	for _, each := range slices.Sorted(slices.Values(may)) {
+		if !hasNouns || !slices.Contains(nouns, each) {
+			parts = append(parts, "`"+each+"`")
+		}
+	}
+	if hasNouns {
+		parts = append([]string{"nouns"}, parts...)
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func TestLibrariesStayInTheirRooms(t *testing.T) {

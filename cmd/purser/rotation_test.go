@@ -67,14 +67,14 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 	}
 	user, err := tenancy.NewUser(s.user, "ann@example.com", "Ann", now)
 	check(err)
-	check(db.Directory().CreateUser(t.Context(), user))
+	storetest.CreateUser(t, url, user)
 	check(db.Person(s.user).AddFactor(t.Context(), store.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", store.CommandLine(now)))
 	for range applications {
 		org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
 		check(err)
 		app, err := tenancy.NewApplication(ids.New(), org, "App", true, now)
 		check(err)
-		app, err = db.Directory().ProvisionApplication(t.Context(), org, app)
+		app, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
 		check(err)
 		s.apps = append(s.apps, app.Scope())
 		for range 2 {

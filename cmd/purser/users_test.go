@@ -35,9 +35,7 @@ func TestUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Directory().CreateUser(t.Context(), user); err != nil {
-		t.Fatal(err)
-	}
+	storetest.CreateUser(t, url, user)
 
 	t.Run("own an organization that nobody had", func(t *testing.T) {
 		if _, _, err := purser(t, "users", "own", "--email", "Ann@example.com", "--org", "Acme"); err != nil {
@@ -59,9 +57,7 @@ func TestUsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wanted, err = db.Directory().CreateOrganization(t.Context(), wanted); err != nil {
-			t.Fatal(err)
-		}
+		wanted = storetest.CreateOrganization(t, url, wanted)
 		if out, _, err := purser(t, "users", "own", "--email", "ann@example.com", "--org", "Globex"); err == nil {
 			t.Errorf("it is found by the name that people gave: %q", out)
 		}
@@ -93,10 +89,7 @@ func TestUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		words := strings.Fields(out)
-		encoded, err := db.Person(user.ID).Password(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := storetest.PasswordHash(t, url, user.ID)
 		right, _, err := credential.Check(words[len(words)-1], encoded)
 		if err != nil || !right {
 			t.Errorf("what was printed does not fit: %v", err)

@@ -33,7 +33,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	must(err)
 	draft, err := tenancy.NewApplication(ids.New(), org, "Books", false, 1)
 	must(err)
-	application, err := db.Directory().ProvisionApplication(ctx, org, draft)
+	application, err := db.Directory().ProvisionIn(ctx, store.OrgRef{Name: org.Name}, org, draft)
 	must(err)
 	app := db.App(application.Scope())
 	must(app.CreateCredit(ctx, metering.NewCredit(ids.New(), "tokens", "Tokens", "token", 1)))

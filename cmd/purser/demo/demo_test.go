@@ -20,14 +20,15 @@ type broken struct{}
 
 func (broken) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no answer") }
 
-func options(t *testing.T) demo.Options {
+func options(t *testing.T) (o demo.Options, url string) {
 	t.Helper()
-	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	url = storetest.FreshURL(t)
+	db, err := store.Open(t.Context(), url, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	return demo.Options{Store: db, BaseURL: "http://purser.test", Transport: broken{}, Now: func() int64 { return time.Now().UnixMilli() }, Begin: func() {}}
+	return demo.Options{Store: db, BaseURL: "http://purser.test", Transport: broken{}, Now: func() int64 { return time.Now().UnixMilli() }, Begin: func() {}}, url
 }
 
 // That it seeds is shown where there is a server to be filled: in cmd/purser.
@@ -42,23 +43,19 @@ func TestSeedRefuses(t *testing.T) {
 	}
 	t.Run("a database with an organization", func(t *testing.T) {
 		t.Parallel()
-		o := options(t)
+		o, url := options(t)
 		org, err := tenancy.NewOrganization(ids.New(), "Acme", o.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.Store.Directory().CreateOrganization(t.Context(), org); err != nil {
-			t.Fatal(err)
-		}
+		storetest.CreateOrganization(t, url, org)
 		refused(t, o, "empty database")
 	})
 	t.Run("a database with an account", func(t *testing.T) {
 		t.Parallel()
-		o := options(t)
+		o, url := options(t)
 		user := tenancy.User{ID: ids.New(), Name: "Ann", Email: "ann@example.com", CreatedAt: o.Now()}
-		if err := o.Store.Directory().CreateUser(t.Context(), user); err != nil {
-			t.Fatal(err)
-		}
+		storetest.CreateUser(t, url, user)
 		refused(t, o, "empty database")
 		if organizations, err := o.Store.Directory().OrganizationIDs(t.Context()); err != nil || len(organizations) > 0 {
 			t.Errorf("it has left %d organizations, %v", len(organizations), err)
@@ -66,7 +63,7 @@ func TestSeedRefuses(t *testing.T) {
 	})
 	t.Run("to take half of a demo for the whole", func(t *testing.T) {
 		t.Parallel()
-		o := options(t)
+		o, _ := options(t)
 		refused(t, o, "no answer")
 		refused(t, o, "interrupted")
 	})
