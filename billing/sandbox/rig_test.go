@@ -47,6 +47,7 @@ type rig struct {
 	onReceive func() // when a webhook arrives
 	onAdmits  func()
 	onSeller  func() // when a page asks for the seller's name
+	limit     func(ids.ID, http.Header) time.Duration
 }
 
 type received struct {
@@ -97,6 +98,12 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 				return ids.ID{}, fault.New(fault.InvalidAPIKey)
 			}
 			return r.app, nil
+		},
+		Limit: func(app ids.ID, header http.Header) time.Duration {
+			if r.limit == nil {
+				return 0
+			}
+			return r.limit(app, header)
 		},
 		Deliver: r.receive,
 		Settle: func(ctx context.Context, app ids.ID) error {
