@@ -105,3 +105,19 @@ func TestReadsOfOneAccountUseTwoConnections(t *testing.T) {
 		t.Errorf("%d reads of one account ran at once", most)
 	}
 }
+
+func TestHEADOfTheSandboxChangesNothing(t *testing.T) {
+	t.Parallel()
+	documents := &oneAtATime{}
+	r := startWith(t, "2026-03-10", documents)
+	documents.most.Store(0)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, r.server.StripeURL()+"/v1/customers", nil)
+	must(t, err)
+	request.Header.Set("Authorization", "Bearer "+r.server.Key(r.app))
+	answer, err := r.http.Client().Do(request)
+	must(t, err)
+	must(t, answer.Body.Close())
+	if answer.StatusCode != http.StatusOK || documents.most.Load() != 0 {
+		t.Errorf("status %d after %d changes", answer.StatusCode, documents.most.Load())
+	}
+}

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,7 @@ type rig struct {
 	onAdmits  func()
 	onSeller  func() // when a page asks for the seller's name
 	limit     func(ids.ID, http.Header) time.Duration
+	log       bytes.Buffer // complete for requests that were answered
 }
 
 type received struct {
@@ -112,7 +114,7 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 			}
 			return r.settle(ctx, app)
 		},
-		Now: r.realTime, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Now: r.realTime, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &r.log), nil)),
 	})
 	t.Cleanup(r.server.WaitForSenders)
 	handler = r.server.Handler()
