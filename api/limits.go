@@ -55,6 +55,16 @@ func (l *keyLimits) take(key keyName, header http.Header) error {
 	return nil
 }
 
+// LimitSandbox takes a token of the application's sandbox key: it has the rate of one
+// API key, and a bucket of its own. It gives how long to wait when there was no token.
+func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
+	var w *waitError
+	if errors.As(s.limits.take(keyName{app: app}, header), &w) {
+		return w.wait
+	}
+	return 0
+}
+
 // waitError is a refusal that knows when to come back.
 type waitError struct {
 	*fault.Fault

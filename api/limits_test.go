@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/keys"
 	"purser/store"
 )
@@ -82,6 +83,24 @@ func TestRateLimitHeaders(t *testing.T) {
 	now = 2 * time.Second
 	if err := l.take(keyName{}, nil); err != nil {
 		t.Errorf("a full bucket refuses: %v", err)
+	}
+}
+
+func TestTheSandboxOfEachApplicationHasARateOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := &Server{limits: newKeyLimits(1, func() time.Duration { return 0 })}
+	one, other := ids.New(), ids.New()
+	for i, want := range []time.Duration{0, 0, time.Second} {
+		header := http.Header{}
+		if got := s.LimitSandbox(one, header); got != want || header.Get("RateLimit") == "" {
+			t.Errorf("request %d waits %s, want %s; %v", i, got, want, header)
+		}
+	}
+	if got := s.LimitSandbox(other, http.Header{}); got != 0 {
+		t.Errorf("another application waits %s", got)
+	}
+	if err := s.limits.take(keyName{app: one, key: ids.New()}, nil); err != nil {
+		t.Errorf("an API key of the same application waits: %v", err)
 	}
 }
 

@@ -45,51 +45,75 @@ func (e Entrance) Account(ctx context.Context, email string) (a Account, err err
 // How many old counts a new attempt sweeps away.
 const sweptAttempts = 100
 
+// Attempt is what was decided about an attempt.
+type Attempt struct {
+	Wait time.Duration // until it may be made; zero when it was counted and may be made now
+	// ReachedLimit marks the one attempt that makes the address reach AddressLimit.
+	ReachedLimit bool
+}
+
 // Attempt counts an attempt before it is made, or says how long it has to wait. It
 // counts as failed until ForgetAttempts: several at once cannot slip through
 // between the look and the count. Address is the count of the address in this window, or
 // zero for an attempt that is counted by its subject alone.
-func (e Entrance) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (wait time.Duration, err error) {
+func (e Entrance) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
 	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		decided = Attempt{}
 		old := now - credential.ForgottenAfter.Milliseconds()
 		_, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN (
 			SELECT subject FROM login_failures WHERE failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, old, sweptAttempts)
 		if err != nil {
 			return fmt.Errorf("store: sweep attempts: %w", err)
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 0, $2) ON CONFLICT (subject) DO NOTHING`, subject[:], now)
+		was, err := lockAttempts(ctx, tx, subject, now)
 		if err != nil {
-			return fmt.Errorf("store: ensure attempts: %w", err)
+			return err
 		}
-		var was credential.Attempts
-		err = tx.QueryRow(ctx, `SELECT failures, failed_at FROM login_failures WHERE subject = $1 FOR UPDATE`, subject[:]).Scan(&was.Count, &was.LastAt)
-		if err != nil {
-			return fmt.Errorf("store: lock attempts: %w", err)
-		}
-		if wait = was.Wait(now); wait > 0 {
+		if decided.Wait = was.Wait(now); decided.Wait > 0 {
 			return nil
 		}
 		if address != (credential.Hash{}) {
-			tag, err := tx.Exec(ctx, `
-				INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 1, $2)
-				ON CONFLICT (subject) DO UPDATE SET failures = login_failures.failures + 1, failed_at = excluded.failed_at
-				WHERE login_failures.failures < $3`, address[:], now, credential.AddressLimit)
+			// Locked after the subject, always in this order.
+			all, err := lockAttempts(ctx, tx, address, now)
 			if err != nil {
-				return fmt.Errorf("store: count attempt at address: %w", err)
+				return err
 			}
-			if tag.RowsAffected() == 0 {
-				wait = credential.AddressWait(now)
-				return nil
+			if all.Count >= credential.AddressLimit {
+				if decided.Wait = was.GuardedWait(now); decided.Wait > 0 {
+					return nil
+				}
 			}
+			decided.ReachedLimit = all.Count+1 == credential.AddressLimit
 		}
 		next := was.Next(now)
 		_, err = tx.Exec(ctx, `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
 		if err != nil {
 			return fmt.Errorf("store: count attempt: %w", err)
 		}
+		if address == (credential.Hash{}) {
+			return nil
+		}
+		_, err = tx.Exec(ctx, `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
+		if err != nil {
+			return fmt.Errorf("store: count attempt at address: %w", err)
+		}
 		return nil
 	})
-	return wait, err
+	return decided, err
+}
+
+// lockAttempts reads a count for the rest of the transaction. It is made where it is
+// missing: a row that is not there cannot be locked.
+func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now int64) (was credential.Attempts, err error) {
+	_, err = tx.Exec(ctx, `INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 0, $2) ON CONFLICT (subject) DO NOTHING`, subject[:], now)
+	if err != nil {
+		return was, fmt.Errorf("store: ensure attempts: %w", err)
+	}
+	err = tx.QueryRow(ctx, `SELECT failures, failed_at FROM login_failures WHERE subject = $1 FOR UPDATE`, subject[:]).Scan(&was.Count, &was.LastAt)
+	if err != nil {
+		return was, fmt.Errorf("store: lock attempts: %w", err)
+	}
+	return was, nil
 }
 
 // ForgetAttempts is for an attempt that has succeeded. It removes the count of the

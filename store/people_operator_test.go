@@ -49,8 +49,8 @@ func TestResetPassword(t *testing.T) {
 	if _, found, err := db.Entrance().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
 		t.Errorf("a session outlives the password: %v", err)
 	}
-	if wait, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || wait > 0 {
-		t.Errorf("a code has to wait %s, %v", wait, err)
+	if attempt, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || attempt.Wait > 0 {
+		t.Errorf("a code has to wait %s, %v", attempt.Wait, err)
 	}
 	// A change that was checked against the password before the reset comes too late.
 	wantFault(t, person.ChangePassword(t.Context(), "$old", "$late", "", store.CommandLine(moment)), fault.RevisionConflict)

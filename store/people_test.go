@@ -127,23 +127,23 @@ func TestAttempts(t *testing.T) {
 	subject := credential.Token(rand.Text()).Hash()
 	var free atomic.Int32
 	atOnce(16, func(int) {
-		wait, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment)
+		attempt, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment)
 		if err != nil {
 			t.Error(err)
 		}
-		if wait == 0 {
+		if attempt.Wait == 0 {
 			free.Add(1)
 		}
 	})
 	if free.Load() != 5 {
 		t.Errorf("%d attempts at once were free", free.Load())
 	}
-	if wait, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || wait != time.Second {
-		t.Errorf("the next waits %s, %v", wait, err)
+	if attempt, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || attempt.Wait != time.Second {
+		t.Errorf("the next waits %s, %v", attempt.Wait, err)
 	}
 	noError(t, entrance.ForgetAttempts(t.Context(), subject, credential.Hash{}))
-	if wait, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || wait != 0 {
-		t.Errorf("after success it waits %s, %v", wait, err)
+	if attempt, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || attempt.Wait != 0 {
+		t.Errorf("after success it waits %s, %v", attempt.Wait, err)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"purser/tenancy"
 )
 
-// withFactor turns an authenticator on for the browser's user.
-func (b *browser) withFactor(t *testing.T) {
+// withFactor turns an authenticator on for the browser's user, and gives the recovery
+// codes.
+func (b *browser) withFactor(t *testing.T) (recovery []string) {
 	t.Helper()
 	form := b.get(t, "/account/factor")
 	seed := seedIn(t, form.body)
@@ -24,6 +25,9 @@ func (b *browser) withFactor(t *testing.T) {
 	if got.status != http.StatusOK {
 		t.Fatalf("status %d", got.status)
 	}
+	_, rest, _ := strings.Cut(got.body, "<code>")
+	text, _, _ := strings.Cut(rest, "</code>")
+	return strings.Fields(text)
 }
 
 // A thief has the cookie of an owner, and an account of their own.

@@ -1,55 +1,120 @@
 package web
 
 import (
-	"crypto/rand"
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
+	"purser/ids"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 )
 
-func TestGuessesFromManyNetworksAreLimited(t *testing.T) {
+// guessFrom counts one wrong guess from each of the networks 10.x.y.0, without the cost
+// of a hash.
+func (r *rig) guessFrom(t *testing.T, email string, networks int) {
+	t.Helper()
+	account, err := r.db.Entrance().Account(t.Context(), email)
+	noError(t, err)
+	now := r.site.now()
+	address := credential.AddressSubject(email, account.ChangedAt, now)
+	for i := range networks {
+		from := siteOf(fmt.Sprintf("10.%d.%d.1", i/256, i%256)).String()
+		attempt, err := r.db.Entrance().Attempt(t.Context(), credential.PasswordSubject(email, account.ChangedAt, from), address, now)
+		if err != nil || attempt.Wait != 0 {
+			t.Fatalf("the first guess of network %d waits %s, %v", i, attempt.Wait, err)
+		}
+	}
+}
+
+func TestGuessesFromAThousandNetworksKeepNoOwnerOut(t *testing.T) {
 	t.Parallel()
 	r, clock := newProxyRig(t)
 	owner := r.join(t, tenancy.Owner)
 	owner.withPassword(t)
-	home := r.browser().at("192.0.2.10")
-	if got := home.login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
-		t.Fatalf("status %d", got.status)
-	}
-	account, err := r.db.Entrance().Account(t.Context(), owner.user.Email)
-	noError(t, err)
-	// All guesses but two are counted without the cost of a hash.
-	now := r.site.now()
-	address := credential.AddressSubject(owner.user.Email, account.ChangedAt, now)
-	for i := range credential.AddressLimit - 2 {
-		wait, err := r.db.Entrance().Attempt(t.Context(), credential.Token(rand.Text()).Hash(), address, now)
-		if err != nil || wait != 0 {
-			t.Fatalf("attempt %d waits %s, %v", i, wait, err)
+	email := owner.user.Email
+	r.guessFrom(t, email, 1000)
+
+	t.Run("a new browser signs in with the right password", func(t *testing.T) {
+		if got := r.browser().at("203.0.113.9").login(t, email, password); got.status != http.StatusSeeOther {
+			t.Errorf("status %d", got.status)
 		}
-	}
-	// One that succeeds is taken back, so two guesses are left.
-	if got := r.browser().at("203.0.113.9").login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
+	})
+	t.Run("an owner may mistype the password once", func(t *testing.T) {
+		b := r.browser().at("203.0.114.9")
+		if got := b.login(t, email, "wrong"); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("status %d", got.status)
+		}
+		if got := b.login(t, email, password); got.status != http.StatusSeeOther {
+			t.Errorf("status %d", got.status)
+		}
+	})
+	t.Run("a network waits a quarter of an hour after its second guess, and twice as long after its third", func(t *testing.T) {
+		guess := func(want int) {
+			t.Helper()
+			if got := r.browser().at("10.0.7.1").login(t, email, "wrong"); got.status != want {
+				t.Errorf("status %d, want %d", got.status, want)
+			}
+		}
+		guess(http.StatusUnprocessableEntity)
+		guess(http.StatusTooManyRequests)
+		clock.advance(15 * time.Minute)
+		guess(http.StatusUnprocessableEntity)
+		clock.advance(15 * time.Minute)
+		guess(http.StatusTooManyRequests)
+		clock.advance(15 * time.Minute)
+		guess(http.StatusUnprocessableEntity)
+	})
+}
+
+func TestManyFailedAttemptsMakeNetworksWaitLonger(t *testing.T) {
+	t.Parallel()
+	r, clock := newProxyRig(t)
+	var log bytes.Buffer
+	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	owner := r.join(t, tenancy.Owner)
+	owner.withPassword(t)
+	email := owner.user.Email
+	const alarm = "one account's password is guessed from many networks"
+	home := r.browser().at("192.0.2.10")
+	if got := home.login(t, email, password); got.status != http.StatusSeeOther {
 		t.Fatalf("status %d", got.status)
+	}
+	// One that succeeds is taken back, so two guesses are left under the usual rules.
+	r.guessFrom(t, email, credential.AddressLimit-2)
+	if got := r.browser().at("203.0.113.9").login(t, email, password); got.status != http.StatusSeeOther {
+		t.Fatalf("status %d", got.status)
+	}
+	if strings.Contains(log.String(), alarm) {
+		t.Error("the alarm came early")
 	}
 	for i, want := range []int{http.StatusUnprocessableEntity, http.StatusUnprocessableEntity, http.StatusTooManyRequests} {
-		if got := r.browser().at(fmt.Sprintf("198.18.%d.1", i)).login(t, owner.user.Email, "wrong"); got.status != want {
+		if got := r.browser().at("198.18.1.1").login(t, email, "wrong"); got.status != want {
 			t.Errorf("guess %d: status %d, want %d", i, got.status, want)
 		}
 	}
-	if got := r.browser().at("198.18.9.1").login(t, owner.user.Email, password); got.status != http.StatusTooManyRequests {
-		t.Errorf("the right password from another network: status %d", got.status)
+	if strings.Count(log.String(), alarm) != 1 || !strings.Contains(log.String(), owner.user.ID.Format(ids.User)) {
+		t.Errorf("not logged once with the account:\n%s", log.String())
 	}
 	home.post(t, "/logout", url.Values{formTokenField: {tokenIn(home.get(t, "/account").body)}})
-	if got := home.login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
+	for i := range 2 {
+		if got := home.login(t, email, "wrong"); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("a known browser's guess %d: status %d", i, got.status)
+		}
+	}
+	if got := home.login(t, email, password); got.status != http.StatusSeeOther {
 		t.Errorf("a known browser: status %d", got.status)
 	}
 	clock.advance(credential.AddressWindow)
-	if got := r.browser().at("198.18.9.1").login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
-		t.Errorf("an hour later: status %d", got.status)
+	for i := range 3 {
+		if got := r.browser().at("198.18.1.1").login(t, email, "wrong"); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("a day later, guess %d: status %d", i, got.status)
+		}
 	}
 }
 

@@ -190,8 +190,12 @@ func (s *Site) loginCode(v *visit) (answer, error) {
 	}
 	next := localPath(f.raw("next"))
 	device := v.deviceOf(user)
+	code := f.text("code")
 	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}
-	right, err := v.checkCode(p, f.text("code"))
+	if credential.ParseRecoveryCode(code) != "" && !p.known {
+		p.subject = credential.RecoverySubject(user.Format(ids.User), siteOf(v.bearer.address).String())
+	}
+	right, err := v.checkCode(p, code)
 	if err != nil {
 		return answer{}, err
 	}

@@ -152,13 +152,16 @@ func (v *visit) attemptFromNetwork(p proof) error {
 
 // countAttempt counts an attempt in Postgres, for all nodes.
 func (v *visit) countAttempt(p proof) error {
-	wait, err := v.site.store.Entrance().Attempt(v.context, p.subject, p.address, v.site.now())
+	attempt, err := v.site.store.Entrance().Attempt(v.context, p.subject, p.address, v.site.now())
 	if err != nil {
 		return err
 	}
-	if wait > 0 {
+	if attempt.Wait > 0 {
 		v.refused(p, "too many attempts")
-		return tooMany(wait)
+		return tooMany(attempt.Wait)
+	}
+	if attempt.ReachedLimit && !p.user.IsZero() {
+		v.site.log.Error("one account's password is guessed from many networks", "user", p.user.Format(ids.User), "attempts", credential.AddressLimit)
 	}
 	return nil
 }

@@ -46,14 +46,14 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 	if err := s.settle(ctx, app); err != nil {
 		return 0, err
 	}
-	for arrived := false; !arrived; {
+	for arrived, more := false, false; !arrived; {
 		err := s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
 			real := s.realNow()
 			next, timed := w.Next()
 			if timed && int64(next)*1000 <= to {
 				w.MoveClock(real, int64(next)*1000)
 				m.Now = next
-				w.Fire(m)
+				more = !w.Fire(m)
 				return nil
 			}
 			w.MoveClock(real, to)
@@ -65,6 +65,16 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 		}
 		if err := s.settle(ctx, app); err != nil {
 			return 0, err
+		}
+		if more {
+			// The rest of this instant, before the clock goes on.
+			more = false
+			if err := s.Wake(ctx, app); err != nil {
+				return 0, err
+			}
+			if err := s.settle(ctx, app); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return now, nil

@@ -65,6 +65,7 @@ func (s *Server) steered(r *http.Request) (ids.ID, error) {
 	}
 	app, err := ids.Parse(ids.Application, r.PathValue("app"))
 	if err != nil || app != owner {
+		s.options.Log.Info("sandbox access refused", "caller", owner.Format(ids.Application), "path", r.URL.Path, "code", fault.PathNotFound)
 		return ids.ID{}, fault.New(fault.PathNotFound)
 	}
 	admitted, err := s.options.Admits(r.Context(), app)

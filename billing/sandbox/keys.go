@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"purser/billing/sandbox/engine"
@@ -35,13 +38,19 @@ func proof(secret []byte, name string) string {
 	return hex.EncodeToString(mac.Sum(nil))[:macLength]
 }
 
-// appOf finds the application of a request to the API: the key is a bearer token
-// or, as some tools have it, the name in basic authentication.
-func (s *Server) appOf(r *http.Request) (ids.ID, error) {
+// keyIn is the key of a request to the API: a bearer token or, as some tools have it, the
+// name in basic authentication.
+func keyIn(r *http.Request) string {
 	key, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !isBearer {
 		key, _, _ = r.BasicAuth()
 	}
+	return key
+}
+
+// appOf finds the application whose key a request to the API has, without a read.
+func (s *Server) appOf(r *http.Request) (ids.ID, error) {
+	key := keyIn(r)
 	text, isKey := strings.CutPrefix(key, keyPrefix)
 	if !isKey || len(text) != idLength+macLength {
 		return ids.ID{}, unauthorized(key)
@@ -51,14 +60,29 @@ func (s *Server) appOf(r *http.Request) (ids.ID, error) {
 	if err != nil || !hmac.Equal([]byte(shown), []byte(proof(s.options.Secret, name))) {
 		return ids.ID{}, unauthorized(key)
 	}
-	admitted, err := s.options.Admits(r.Context(), app)
-	if err != nil {
-		return ids.ID{}, err
-	}
-	if !admitted {
-		return ids.ID{}, unauthorized(key)
-	}
 	return app, nil
+}
+
+// checkAdmitted refuses an application that does not pay through the sandbox.
+func (s *Server) checkAdmitted(ctx context.Context, r *http.Request, app ids.ID) error {
+	admitted, err := s.options.Admits(ctx, app)
+	if err == nil && !admitted {
+		err = unauthorized(keyIn(r))
+	}
+	return err
+}
+
+// takeRate takes one request of the application's rate, before any read.
+func (s *Server) takeRate(ctx context.Context, app ids.ID, header http.Header) error {
+	if s.options.Limit == nil || ctx.Value(internalKey{}) != nil {
+		return nil
+	}
+	wait := s.options.Limit(app, header)
+	if wait <= 0 {
+		return nil
+	}
+	header.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
+	return &engine.Refusal{Status: http.StatusTooManyRequests, Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded."}
 }
 
 // unauthorized shows as much of a key as finds the mistake and no more.

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +48,8 @@ type rig struct {
 	onReceive func() // when a webhook arrives
 	onAdmits  func()
 	onSeller  func() // when a page asks for the seller's name
+	limit     func(ids.ID, http.Header) time.Duration
+	log       bytes.Buffer // complete for requests that were answered
 }
 
 type received struct {
@@ -98,6 +101,12 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 			}
 			return r.app, nil
 		},
+		Limit: func(app ids.ID, header http.Header) time.Duration {
+			if r.limit == nil {
+				return 0
+			}
+			return r.limit(app, header)
+		},
 		Deliver: r.receive,
 		Settle: func(ctx context.Context, app ids.ID) error {
 			if r.settle == nil {
@@ -105,7 +114,7 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 			}
 			return r.settle(ctx, app)
 		},
-		Now: r.realTime, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Now: r.realTime, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &r.log), nil)),
 	})
 	t.Cleanup(r.server.WaitForSenders)
 	handler = r.server.Handler()

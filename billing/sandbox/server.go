@@ -40,6 +40,10 @@ type Options struct {
 	// as fast as they are answered. Nil delays nothing.
 	SlowDown func(ctx context.Context)
 
+	// Limit takes one request of the application's rate, says in the reply's header what is
+	// left, and gives how long to wait when nothing was. Nil limits nothing.
+	Limit func(app ids.ID, header http.Header) (wait time.Duration)
+
 	// OwnEndpoints lets API clients add endpoints at this server's own addresses, which
 	// is for a cashier that uses the sandbox as an account at Stripe. Without it only
 	// Connect adds them: an address that no webhook reaches would be tried for days.
@@ -56,6 +60,7 @@ type Server struct {
 	handler http.Handler
 	flushes locks
 	changes locks
+	reads   locks
 	faults  faults
 	inUse   keysInUse
 	dirty   dirtyApps
@@ -77,7 +82,7 @@ func New(options Options) *Server {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	s := &Server{options: options, visits: make(gate, maxVisits), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	s := &Server{options: options, changes: locks{width: 1}, flushes: locks{width: 1}, reads: locks{width: maxReads}, visits: make(gate, maxVisits), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
 	mux := http.NewServeMux()
 	s.stripeRoutes(mux)
 	s.controlRoutes(mux)
@@ -91,6 +96,16 @@ const Prefix = "/sandbox/"
 
 // Handler answers everything under Prefix.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Internal answers as Handler does, for callers in this process: an application that has
+// used up its rate must not keep Purser from its own account.
+func (s *Server) Internal() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), internalKey{}, true)))
+	})
+}
+
+type internalKey struct{}
 
 // StripeHandler answers Stripe's API at the root of an address of its own, for clients
 // that accept no path before /v1.
@@ -149,10 +164,12 @@ func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, 
 	})
 }
 
-// locks is one lock for each application that uses one now.
+// locks is one lock for each application that uses one now. Width is how many hold it
+// at a time.
 type locks struct {
-	mu  sync.Mutex
-	all map[ids.ID]*appLock
+	width int
+	mu    sync.Mutex
+	all   map[ids.ID]*appLock
 }
 
 type appLock struct {
@@ -168,7 +185,7 @@ func (l *locks) lock(ctx context.Context, app ids.ID) (unlock func(), err error)
 	}
 	one := l.all[app]
 	if one == nil {
-		one = &appLock{held: make(chan struct{}, 1)}
+		one = &appLock{held: make(chan struct{}, l.width)}
 		l.all[app] = one
 	}
 	one.users++

@@ -57,7 +57,7 @@ func (s *Server) answer(op operation) http.HandlerFunc {
 		header.Set("Stripe-Version", engine.APIVersion)
 		header.Set("Content-Type", "application/json")
 		header.Set("Cache-Control", "no-store")
-		got, err := s.serve(r.Context(), asked, op)
+		got, err := s.serve(r.Context(), asked, op, header)
 		if err != nil {
 			got = s.explain(asked, err)
 		}
@@ -84,9 +84,15 @@ type request struct {
 	print  string // tells requests apart that share a key
 }
 
-func (s *Server) serve(ctx context.Context, r *request, op operation) (reply, error) {
+func (s *Server) serve(ctx context.Context, r *request, op operation, header http.Header) (reply, error) {
 	app, err := s.appOf(r.Request)
 	if err != nil {
+		return reply{}, err
+	}
+	if err := s.takeRate(ctx, app, header); err != nil {
+		return reply{}, err
+	}
+	if err := s.checkAdmitted(ctx, r.Request, app); err != nil {
 		return reply{}, err
 	}
 	r.app = app
@@ -142,8 +148,12 @@ func badRequest(param, message string) *engine.Refusal {
 
 // execute runs the operation, once for each idempotency key.
 func (s *Server) execute(ctx context.Context, r *request, op operation) (got reply, err error) {
-	if r.Method == http.MethodGet {
-		err = s.view(ctx, r.app, func(w *engine.World, m engine.Moment) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		look := s.view
+		if strings.HasPrefix(r.URL.Path, v1+"test_helpers/test_clocks/") {
+			look = s.read // shows a clock that is advancing instead of waiting for it
+		}
+		err = look(ctx, r.app, func(w *engine.World, m engine.Moment) error {
 			got, err = s.run(r, w, m, op)
 			return err
 		}, r.keys()...)

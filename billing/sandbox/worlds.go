@@ -32,8 +32,9 @@ type Documents interface {
 var errUnchanged = errors.New("sandbox: nothing changed")
 
 // update changes a world. What has come due happens first, each thing at its own
-// instant, and what the change makes due at once happens with it. The objects with the
-// keys are read together with the account; others are read when they are needed.
+// instant, and what the change makes due at once happens with it, up to a bounded number
+// of timers in a transaction. The objects with the keys are read together with the
+// account; others are read when they are needed.
 func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys ...string) error {
 	// Before the store takes a connection: changes that wait for the account's row would
 	// hold all connections of the sandbox.
@@ -42,6 +43,19 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Wor
 		return err
 	}
 	defer unlock()
+	for caughtUp := false; !caughtUp && err == nil; {
+		caughtUp, err = s.updateOnce(ctx, app, change, keys)
+	}
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}
+
+// updateOnce is one transaction of an update. When more timers are due than one
+// transaction fires, it stores what those did and reports that the change was not made.
+// So a far jump of the clock that is cut off goes on where it stopped.
+func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys []string) (changed bool, err error) {
 	due := false
 	want := engine.Wanted(keys...)
 	err = s.options.Documents.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
@@ -54,7 +68,9 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Wor
 			return persist.Change{}, err
 		}
 		err = engine.Guard(func() error {
-			w.Fire(m)
+			if changed = w.Fire(m); !changed {
+				return nil
+			}
 			if err := change(w, m); err != nil {
 				return err
 			}
@@ -65,16 +81,13 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Wor
 			return persist.Change{}, err
 		}
 		stored, err = w.Change(m)
-		due = w.IsDeliveryDue(s.realNow())
+		due = w.IsDeliveryDue(s.realNow()) || w.IsTimerDue(s.realNow())
 		return stored, err
 	})
-	if errors.Is(err, errUnchanged) {
-		return nil
-	}
 	if err == nil && due {
 		s.dirty.mark(app)
 	}
-	return err
+	return changed, err
 }
 
 // errOverdue ends a view of an account in which something has to happen first.
@@ -83,8 +96,31 @@ var errOverdue = errors.New("sandbox: a timer is due")
 // view looks at a world. When something has come due it is made to happen first,
 // so nobody sees a state that should be over.
 func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.World, engine.Moment) error, keys ...string) error {
+	err := s.read(ctx, app, func(w *engine.World, m engine.Moment) error {
+		if next, timed := w.Next(); timed && next <= m.Now {
+			return errOverdue
+		}
+		return look(w, m)
+	}, keys...)
+	if errors.Is(err, errOverdue) {
+		return s.update(ctx, app, look, keys...)
+	}
+	return err
+}
+
+// maxReads is how many reads of one application run at a time. Each holds a connection,
+// of which the store has four for the sandbox: others keep their share.
+const maxReads = 2
+
+// read looks at an account as it is stored, whatever is due in it.
+func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.World, engine.Moment) error, keys ...string) error {
+	unlock, err := s.reads.lock(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	want := engine.Wanted(keys...)
-	err := s.options.Documents.View(ctx, app, want, func(session persist.Session) error {
+	return s.options.Documents.View(ctx, app, want, func(session persist.Session) error {
 		w, err := engine.OpenStored(session, want, s.place(app))
 		if err != nil {
 			return err
@@ -93,17 +129,8 @@ func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.World, 
 		if err != nil {
 			return err
 		}
-		return engine.Guard(func() error {
-			if next, timed := w.Next(); timed && next <= m.Now {
-				return errOverdue
-			}
-			return look(w, m)
-		})
+		return engine.Guard(func() error { return look(w, m) })
 	})
-	if errors.Is(err, errOverdue) {
-		return s.update(ctx, app, look, keys...)
-	}
-	return err
 }
 
 // Snapshot is the application's account as one document. It is for tests.

@@ -18,9 +18,24 @@ var accountMutants = []mutant{
 		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
 	},
 	{
-		name:    "passwords are guessed from many networks",
-		changes: []change{once("store/people_account.go", "WHERE login_failures.failures < $3`, address[:], now, credential.AddressLimit)", "WHERE login_failures.failures < $3`, address[:], now, 1<<30)")},
-		pkg:     "./web", tests: "TestGuessesFromManyNetworksAreLimited",
+		name:    "passwords are guessed from many networks under the usual rules",
+		changes: []change{once("store/people_account.go", "if all.Count >= credential.AddressLimit {", "if false {")},
+		pkg:     "./web", tests: "TestManyFailedAttemptsMakeNetworksWaitLonger",
+	},
+	{
+		name:    "guesses from many networks lock an owner out",
+		changes: []change{once("tenancy/credential/throttle.go", "\tguardedAttempts    = 2\n", "\tguardedAttempts    = 0\n")},
+		pkg:     "./web", tests: "TestGuessesFromAThousandNetworksKeepNoOwnerOut",
+	},
+	{
+		name:    "attempts in all networks are not counted together",
+		changes: []change{once("store/people_account.go", "SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)", "SET failed_at = $2 WHERE subject = $1`, address[:], now)")},
+		pkg:     "./web", tests: "TestManyFailedAttemptsMakeNetworksWaitLonger",
+	},
+	{
+		name:    "wrong codes of strangers block recovery codes",
+		changes: []change{once("web/login.go", "if credential.ParseRecoveryCode(code) != \"\" && !p.known {", "if false {")},
+		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
 	},
 	{
 		name:    "a check that found the queue full is counted",

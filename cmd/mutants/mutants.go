@@ -27,7 +27,7 @@ const (
 	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
 )
 
-var mutants = slices.Concat(usageMutants, moneyMutants, startMutants, databaseMutants, accountMutants)
+var mutants = slices.Concat(usageMutants, moneyMutants, startMutants, sandboxMutants, databaseMutants, accountMutants)
 
 // Bugs in how uses are charged, and in the walls around them.
 var usageMutants = []mutant{

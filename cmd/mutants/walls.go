@@ -23,3 +23,53 @@ var startMutants = []mutant{
 		pkg:     "./cmd/purser", tests: "TestADatabaseKnowsItsSecretKey",
 	},
 }
+
+// Bugs in the walls between the sandboxes of applications, and in what one of them may
+// use up.
+var sandboxMutants = []mutant{
+	{
+		name:    "sandbox objects of all applications are loaded",
+		changes: []change{once("store/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = t.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = t.key OFFSET 0")},
+		pkg:     "./store", tests: "TestStatementsKeepTheRules",
+	},
+	{
+		name:    "sandbox objects refer to those of other applications",
+		changes: []change{once("store/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = r.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = r.key OFFSET 0")},
+		pkg:     "./store", tests: "TestStatementsKeepTheRules",
+	},
+	{
+		name:    "sandbox objects have no policy",
+		changes: []change{once("migrations/20261115000024_sandbox_rows.tx.up.sql", "ALTER TABLE sandbox_objects FORCE ROW LEVEL SECURITY;", "SELECT 1;"), once("migrations/20261115000024_sandbox_rows.tx.up.sql", "ALTER TABLE sandbox_objects ENABLE ROW LEVEL SECURITY;", "SELECT 1;")},
+		pkg:     "./store", tests: "TestRowLevelSecurity",
+	},
+	{
+		name:    "a sandbox key opens every application",
+		changes: []change{once("billing/sandbox/keys.go", "if err != nil || !hmac.Equal([]byte(shown), []byte(proof(s.options.Secret, name))) {", "if err != nil || shown == \"\" {")},
+		pkg:     "./billing/sandbox", tests: "TestAuthentication",
+	},
+	{
+		name:    "an API key steers the sandbox of another application",
+		changes: []change{once("billing/sandbox/control.go", "if err != nil || app != owner {", "if err != nil {")},
+		pkg:     "./billing/sandbox", tests: "TestControlAccess",
+	},
+	{
+		name:    "a live application is admitted to the sandbox",
+		changes: []change{once("cmd/purser/payments.go", "if err != nil || application.Live {", "if err != nil {")},
+		pkg:     "./cmd/purser", tests: "TestSandboxAccess",
+	},
+	{
+		name:    "requests to the sandbox have no rate limit",
+		changes: []change{once("billing/sandbox/keys.go", "\tif wait <= 0 {\n", "\tif true {\n")},
+		pkg:     "./billing/sandbox", tests: "TestRequestsPastTheRateAreRefusedAsStripeDoes",
+	},
+	{
+		name:    "reads of one application use all connections of the sandbox",
+		changes: []change{once("billing/sandbox/worlds.go", "const maxReads = 2\n", "const maxReads = 200\n")},
+		pkg:     "./billing/sandbox", tests: "TestReadsOfOneAccountUseTwoConnections",
+	},
+	{
+		name:    "a jump of the sandbox's clock is one transaction",
+		changes: []change{once("billing/sandbox/engine/clock.go", "const maxFired = 50\n", "const maxFired = 1 << 30\n")},
+		pkg:     "./billing/sandbox", tests: "TestAFarJumpOfTheClockFiresTimersInBoundedTransactions",
+	},
+}

@@ -45,7 +45,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 	options := cashier.Options{Store: db, Vault: seals, BaseURL: c.baseURL, Log: log}
 	if !c.sandboxOff {
 		options.Sandbox = p.connect
-		options.SandboxTransport = p.within(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Handler().ServeHTTP(w, r) }))
+		options.SandboxTransport = p.within(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Internal().ServeHTTP(w, r) }))
 	}
 	if p.cashier, err = cashier.New(options); err != nil || c.sandboxOff {
 		return p, err
@@ -59,6 +59,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
 		Settle:    p.cashier.Settle,
+		Limit:     func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
 		SlowDown:  func(ctx context.Context) { p.api.SlowDown(ctx) },
 		Now:       db.Clock().Time,
 		Log:       log,

@@ -15,6 +15,13 @@ const (
 	longestDelay = 15 * time.Minute
 )
 
+// An address at which many networks guess has stricter rules for each network: a first
+// attempt and a mistyped one, then waits that begin where the usual ones end.
+const (
+	guardedAttempts    = 2
+	longestGuardedWait = ForgottenAfter
+)
+
 // ForgottenAfter is when earlier attempts no longer count.
 const ForgottenAfter = 24 * time.Hour
 
@@ -26,13 +33,24 @@ type Attempts struct {
 
 // Wait is how long the next attempt has to wait from now on.
 func (a Attempts) Wait(now int64) time.Duration {
+	return a.wait(now, freeAttempts, firstDelay, longestDelay)
+}
+
+// GuardedWait is Wait for an address that has reached AddressLimit. A network that has
+// not failed there does not wait: the account's owner may be in it.
+func (a Attempts) GuardedWait(now int64) time.Duration {
+	return a.wait(now, guardedAttempts, longestDelay, longestGuardedWait)
+}
+
+// wait doubles the first delay with each attempt past the free ones, up to the longest.
+func (a Attempts) wait(now int64, free int, first, longest time.Duration) time.Duration {
 	since := time.Duration(now-a.LastAt) * time.Millisecond
-	if a.Count < freeAttempts || since >= ForgottenAfter {
+	if a.Count < free || since >= ForgottenAfter {
 		return 0
 	}
-	delay := longestDelay
-	if doublings := a.Count - freeAttempts; doublings < 10 { // 2^10 seconds pass the longest
-		delay = firstDelay << doublings
+	delay := longest
+	if doublings := a.Count - free; doublings < 10 { // past the longest, for either rule
+		delay = min(longest, first<<doublings)
 	}
 	return max(0, delay-max(0, since))
 }
@@ -45,18 +63,13 @@ func (a Attempts) Next(now int64) Attempts {
 	return Attempts{Count: min(a.Count+1, 1000), LastAt: now}
 }
 
-// AddressLimit is how many failed attempts at the password of one address are taken in an
-// hour from unknown devices, whatever their networks.
+// AddressLimit is how many failed attempts at the password of one address are made under
+// the usual rules in a window, from unknown devices in all networks together. Past it
+// networks have GuardedWait. Refusing all of them would let strangers lock the owner out.
 const AddressLimit = 100
 
 // AddressWindow is the time in which AddressLimit counts.
-const AddressWindow = time.Hour
-
-// AddressWait is how long it takes until attempts at an address count from zero.
-func AddressWait(now int64) time.Duration {
-	window := AddressWindow.Milliseconds()
-	return time.Duration(window-now%window) * time.Millisecond
-}
+const AddressWindow = 24 * time.Hour
 
 // A subject is what attempts are counted for. Each is a hash of who is tried and of
 // where the attempts come from, so that attempts from elsewhere do not slow an account's
@@ -79,6 +92,10 @@ func AddressSubject(email string, changedAt, now int64) Hash {
 // signed in on; without one, attempts from everywhere count together: they come from
 // people who know the password.
 func CodeSubject(user, from string) Hash { return subject("code", user, from) }
+
+// RecoverySubject counts attempts at the recovery codes of a user by where they come
+// from. They have 128 bits, so a count from everywhere would only lock the owner out.
+func RecoverySubject(user, from string) Hash { return subject("recovery", user, from) }
 
 // SessionSubject counts attempts at one step, a password or a code, within a session,
 // which others cannot reach.

@@ -31,3 +31,14 @@ func TestAttemptsWait(t *testing.T) {
 		t.Errorf("after a day it counts %d", got.Count)
 	}
 }
+
+func TestGuardedAttemptsWaitLonger(t *testing.T) {
+	const now = int64(1_700_000_000_000)
+	for count, want := range map[int]time.Duration{
+		0: 0, 1: 0, 2: 15 * time.Minute, 3: 30 * time.Minute, 8: 16 * time.Hour, 9: 24 * time.Hour, 1000: 24 * time.Hour,
+	} {
+		if got := (credential.Attempts{Count: count, LastAt: now}).GuardedWait(now); got != want {
+			t.Errorf("after %d attempts one waits %s, want %s", count, got, want)
+		}
+	}
+}

@@ -117,15 +117,31 @@ func (w *World) Next() (Time, bool) {
 	return timer.At, true
 }
 
-// Fire lets happen what is due by the moment, each at its own instant.
-func (w *World) Fire(m Moment) {
+// maxFired is how many timers fire in one transaction: a far jump of the clock must not
+// hold the account's lock and all that it changes at once.
+const maxFired = 50
+
+// IsTimerDue reports whether a timer's time has come at a real one.
+func (w *World) IsTimerDue(realNow int64) bool {
+	at, timed := w.Next()
+	return timed && int64(at)*1000 <= w.Now(realNow)
+}
+
+// Fire lets happen what is due by the moment, each at its own instant. It reports whether
+// that was all: past maxFired since the account was opened, timers stay for later.
+func (w *World) Fire(m Moment) (done bool) {
 	for next := w.window.next(w); next != nil && next.At <= m.Now; next = w.window.next(w) {
+		if w.fired >= maxFired && w.source != nil {
+			return false
+		}
+		w.fired++
 		timer := *next
 		w.window.sorted = slices.Delete(w.window.sorted, 0, 1)
 		id, _ := timer.key()
 		w.timers.Delete(id)
 		w.fire(m.at(timer.At), timer)
 	}
+	return true
 }
 
 func (w *World) fire(m Moment, timer Timer) {
@@ -182,6 +198,12 @@ type TestClock struct {
 	Head
 	Name   string
 	Frozen Time
+}
+
+// isAdvancing reports whether something has still to happen by the clock's time.
+func (w *World) isAdvancing(c *TestClock) bool {
+	next, timed := w.Next()
+	return timed && next <= c.Frozen
 }
 
 // CreateTestClock names the world's clock. It cannot start elsewhere.

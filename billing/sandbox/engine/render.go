@@ -206,8 +206,12 @@ func (w *World) renderEvent(e *Event) Doc {
 }
 
 func (w *World) renderTestClock(c *TestClock) Doc {
+	status := "ready"
+	if w.isAdvancing(c) {
+		status = "advancing"
+	}
 	return c.doc("test_helpers.test_clock").with(Doc{
-		"deletes_after": c.Created + 30*day, "frozen_time": c.Frozen, "name": null(c.Name), "status": "ready", "status_details": Doc{},
+		"deletes_after": c.Created + 30*day, "frozen_time": c.Frozen, "name": null(c.Name), "status": status, "status_details": Doc{},
 	})
 }
 

@@ -42,6 +42,7 @@ type World struct {
 	source   persist.Source // nil for an account that is in memory as a whole
 	searched map[search]bool
 	window   timerWindow
+	fired    int   // timers, since the account was opened
 	swept    int64 // Made, when the account was opened
 	replace  bool  // what is stored is replaced as a whole
 	touched  bool  // deliveries were removed or postponed
