@@ -237,8 +237,8 @@ func (p *projector) grants(bought purchase) bool {
 // whatever it was paid for.
 func (p *projector) giveBack() {
 	for _, invoice := range p.said.Invoices {
-		if invoice.Status == InvoicePaid && invoice.AmountPaid > 0 && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
-			p.act(RefundInvoice, invoice.ID)
+		if invoice.Status == InvoicePaid && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
+			p.payBack(invoice)
 		}
 	}
 }

@@ -63,8 +63,8 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 
 // refundReplaced is for a renewal that was collected although an upgrade had
 // replaced it: it brings nothing and is paid back. What the customer's balance at the
-// provider has paid is left to a person: an invoice that the balance covers can be
-// neither voided before it is finalised, which pays it, nor refunded afterwards.
+// provider has paid is credited to that balance: an invoice that the balance covers can
+// be neither voided before it is finalised, which pays it, nor refunded afterwards.
 //
 // One that was collected late is shown to a person in any case: a customer who pays an
 // overdue renewal may expect to have the plan again.
@@ -78,13 +78,21 @@ func (p *projector) refundReplaced(sale purchase, late bool) {
 		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
 		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
 	})
-	switch {
-	case late:
+	if late {
 		p.alert(PaidLate, sale.invoice.ID)
-	case sale.invoice.FromBalance > 0:
-		p.alert(BalanceSpent, sale.invoice.ID)
 	}
-	if sale.invoice.AmountPaid > 0 && !p.Subscription.Extra { // whose payments all go back
-		p.act(RefundInvoice, sale.invoice.ID)
+	if !p.Subscription.Extra { // whose payments all go back
+		p.payBack(sale.invoice)
+	}
+}
+
+// payBack returns what was paid of an invoice to where it came from: the card, and the
+// customer's balance at the provider.
+func (p *projector) payBack(invoice ProviderInvoice) {
+	if invoice.AmountPaid > 0 {
+		p.act(RefundInvoice, invoice.ID)
+	}
+	if invoice.FromBalance > 0 {
+		p.act(ReturnBalance, invoice.ID)
 	}
 }

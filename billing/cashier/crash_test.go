@@ -404,6 +404,17 @@ var deeds = []deed{
 		},
 	},
 	{
+		name: "crediting back a balance that paid for a replaced renewal", do: settled,
+		arrange: func(r *rig) {
+			s := r.subscribe("basic", cardPays)
+			r.creditCustomer(3400)
+			r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+			r.changed("pro")
+			r.whileIdle(2 * time.Hour)
+		},
+		then: func(r *rig, _ cashier.Page) { r.wantCustomerCredit(3400 - 2900) },
+	},
+	{
 		name: "a free plan of ours that closes a page", do: cancelled,
 		arrange: func(r *rig) {
 			r.plan("free", 0)

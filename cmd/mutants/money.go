@@ -223,4 +223,14 @@ var moneyMutants = []mutant{
 		changes: []change{once("billing/cashier/change_steps.go", "|| stripe.Is(err, stripe.CannotWait) {", "{")},
 		pkg:     "./billing/cashier", tests: "TestACustomerWhoPaysByBankDebitUpgradesOnAPage",
 	},
+	{
+		name:    "a balance that paid for a replaced renewal is kept",
+		changes: []change{once("billing/project_renewals.go", "\tif invoice.FromBalance > 0 {\n", "\tif false {\n")},
+		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+	},
+	{
+		name:    "a balance that is credited back twice",
+		changes: []change{once("billing/stripe/customers.go", ".Metadata[creditedInvoice] == invoiceID {", ".Metadata[creditedInvoice] == \"\" && false {"), once("billing/op.go", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt)", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt) + ids.New().String()")},
+		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+	},
 }
