@@ -23,6 +23,10 @@ type Known struct {
 	Payments []Payment
 	// Rival is another live subscription of the identity; nil for none.
 	Rival *Subscription
+	// ReplacedFrom is when the first period began of the subscription that took this
+	// one's place: the moment in which it was paid for on its page, also by a bank debit
+	// that was collected days later. Zero for none.
+	ReplacedFrom int64
 }
 
 // Projection is what follows from the provider's word. Everything but the

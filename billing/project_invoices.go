@@ -22,8 +22,9 @@ func (p *projector) settle() {
 	upgrades := p.paidUpgrades(sales)
 	p.voidReplaced(upgrades)
 	for _, sale := range sales {
-		if late := p.collectedLate(sale.invoice); late || replacedBy(upgrades, sale.invoice) {
-			p.refundReplaced(sale, late)
+		late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)
+		if late || onAPage || replacedBy(upgrades, sale.invoice) {
+			p.refundReplaced(sale, late, onAPage)
 			continue
 		}
 		bought, known := p.sold(sale)

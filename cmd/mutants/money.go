@@ -205,7 +205,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept that was debited after its subscription was replaced",
-		changes: []change{once("billing/project_invoices.go", "late := p.collectedLate(sale.invoice); late ||", "late := false; late ||")},
+		changes: []change{once("billing/project_invoices.go", "late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)", "late, onAPage := false, false")},
 		pkg:     "./billing/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
 	},
 	{
@@ -232,5 +232,10 @@ var moneyMutants = []mutant{
 		name:    "a balance that is credited back twice",
 		changes: []change{once("billing/stripe/customers.go", ".Metadata[creditedInvoice] == invoiceID {", ".Metadata[creditedInvoice] == \"\" && false {"), once("billing/op.go", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt)", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt) + ids.New().String()")},
 		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+	},
+	{
+		name:    "a renewal kept beside the upgrade that was debited at the same time",
+		changes: []change{once("billing/project_renewals.go", "\t\tif onAPage && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
+		pkg:     "./billing/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
 	},
 }

@@ -168,7 +168,7 @@ type snapshot struct {
 	Charges             map[string]*Charge
 	Refunds             map[string]*Refund
 	Disputes            map[string]*Dispute
-	BalanceTransactions map[string]*BalanceTransaction
+	BalanceTransactions map[string]*BalanceTransaction `json:",omitempty"` // accounts of before have none
 	Portals             map[string]*Portal
 	Configurations      map[string]*Configuration
 	TestClocks          map[string]*TestClock
