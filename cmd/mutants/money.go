@@ -238,4 +238,9 @@ var moneyMutants = []mutant{
 		changes: []change{once("billing/project_renewals.go", "\t\tif onAPage && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
 		pkg:     "./billing/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
 	},
+	{
+		name:    "a price that is archived while a page sells it",
+		changes: []change{once("store/billing_work.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
+		pkg:     "./billing/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
+	},
 }
