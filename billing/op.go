@@ -61,6 +61,7 @@ const (
 	StepFlag     Step = "flag"     // to cancel with the period, or not
 	StepEnd      Step = "end"      // a subscription, now
 	StepRefund   Step = "refund"
+	StepCredit   Step = "credit" // the customer's balance
 )
 
 // Charges reports whether the call itself can take money.

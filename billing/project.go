@@ -23,6 +23,10 @@ type Known struct {
 	Payments []Payment
 	// Rival is another live subscription of the identity; nil for none.
 	Rival *Subscription
+	// ReplacedFrom is when the first period began of the subscription that took this
+	// one's place: the moment in which it was paid for on its page, also by a bank debit
+	// that was collected days later. Zero for none.
+	ReplacedFrom int64
 }
 
 // Projection is what follows from the provider's word. Everything but the
@@ -51,6 +55,7 @@ const (
 	CancelNow     ActionKind = "cancel_now"     // a subscription, without proration or invoice
 	RefundInvoice ActionKind = "refund_invoice" // all that was paid of it
 	VoidRenewal   ActionKind = "void_renewal"   // an unpaid renewal whose period an upgrade has replaced
+	ReturnBalance ActionKind = "return_balance" // what the customer's balance at the provider paid of an invoice
 )
 
 // Alert is something that a person should look at.
@@ -70,7 +75,7 @@ const (
 	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
 	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
 	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
-	BalanceSpent      AlertKind = "balance_spent"      // the customer's balance at the provider paid for a renewal that an upgrade had replaced
+	BalanceSpent      AlertKind = "balance_spent"      // what the customer's balance at the provider paid of an invoice could not be credited back
 	PaidLate          AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
 	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
 	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it

@@ -22,8 +22,9 @@ func (p *projector) settle() {
 	upgrades := p.paidUpgrades(sales)
 	p.voidReplaced(upgrades)
 	for _, sale := range sales {
-		if late := p.collectedLate(sale.invoice); late || replacedBy(upgrades, sale.invoice) {
-			p.refundReplaced(sale, late)
+		late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)
+		if late || onAPage || replacedBy(upgrades, sale.invoice) {
+			p.refundReplaced(sale, late, onAPage)
 			continue
 		}
 		bought, known := p.sold(sale)
@@ -237,8 +238,8 @@ func (p *projector) grants(bought purchase) bool {
 // whatever it was paid for.
 func (p *projector) giveBack() {
 	for _, invoice := range p.said.Invoices {
-		if invoice.Status == InvoicePaid && invoice.AmountPaid > 0 && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
-			p.act(RefundInvoice, invoice.ID)
+		if invoice.Status == InvoicePaid && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
+			p.payBack(invoice)
 		}
 	}
 }

@@ -52,6 +52,14 @@ func (p *projector) collectedLate(renewal ProviderInvoice) bool {
 	return ended != 0 && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt > ended
 }
 
+// replacedOnAPage reports whether a renewal was collected after the customer had paid on
+// a page for the subscription that took this one's place. Bank debits are collected
+// days later and in any order, so the moments of collection are not compared.
+func (p *projector) replacedOnAPage(renewal ProviderInvoice) bool {
+	from := p.known.ReplacedFrom
+	return from != 0 && p.known.Subscription.Ended() && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt >= from
+}
+
 // voidReplaced asks for the renewals to be voided that an upgrade has replaced.
 func (p *projector) voidReplaced(upgrades []purchase) {
 	for _, invoice := range p.said.Invoices {
@@ -63,14 +71,19 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 
 // refundReplaced is for a renewal that was collected although an upgrade had
 // replaced it: it brings nothing and is paid back. What the customer's balance at the
-// provider has paid is left to a person: an invoice that the balance covers can be
-// neither voided before it is finalised, which pays it, nor refunded afterwards.
+// provider has paid is credited to that balance: an invoice that the balance covers can
+// be neither voided before it is finalised, which pays it, nor refunded afterwards.
 //
-// One that was collected late is shown to a person in any case: a customer who pays an
-// overdue renewal may expect to have the plan again.
-func (p *projector) refundReplaced(sale purchase, late bool) {
+// One that was collected late is shown to a person, unless the customer had replaced the
+// subscription: who pays an overdue renewal may expect to have the plan again.
+func (p *projector) refundReplaced(sale purchase, late, onAPage bool) {
 	source := Source{Invoice, sale.invoice.ID}
 	if remembered(p.known.Payments, source) {
+		// It was booked before the page was collected. The refund takes its credits back; a
+		// balance that paid for all of it is left alone, because nothing would.
+		if onAPage && sale.invoice.AmountPaid > 0 {
+			p.payBack(sale.invoice)
+		}
 		return
 	}
 	terms, _ := p.termsOf(sale.line.PriceID)
@@ -78,13 +91,21 @@ func (p *projector) refundReplaced(sale purchase, late bool) {
 		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
 		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
 	})
-	switch {
-	case late:
+	if late && !onAPage {
 		p.alert(PaidLate, sale.invoice.ID)
-	case sale.invoice.FromBalance > 0:
-		p.alert(BalanceSpent, sale.invoice.ID)
 	}
-	if sale.invoice.AmountPaid > 0 && !p.Subscription.Extra { // whose payments all go back
-		p.act(RefundInvoice, sale.invoice.ID)
+	if !p.Subscription.Extra { // whose payments all go back
+		p.payBack(sale.invoice)
+	}
+}
+
+// payBack returns what was paid of an invoice to where it came from: the card, and the
+// customer's balance at the provider.
+func (p *projector) payBack(invoice ProviderInvoice) {
+	if invoice.AmountPaid > 0 {
+		p.act(RefundInvoice, invoice.ID)
+	}
+	if invoice.FromBalance > 0 {
+		p.act(ReturnBalance, invoice.ID)
 	}
 }

@@ -52,23 +52,23 @@ func TestARenewalBesideAnUpgradeIsChargedOnce(t *testing.T) {
 			t.Errorf("it asks for %+v, settles %+v", p.Actions, p.Settled)
 		}
 	})
-	t.Run("one that the customer's balance paid is for a person to give back", func(t *testing.T) {
+	t.Run("one that the customer's balance paid is credited back", func(t *testing.T) {
 		p, b := renewedBeside(t, func(renewal, upgrade *ProviderInvoice) {
 			renewal.pay()
 			renewal.AmountDue, renewal.AmountPaid, renewal.FromBalance = 0, 0, basic.AmountCents
 			renewal.PaidAt = upgrade.PaidAt + 1000
 		})
-		if len(p.alerts(BalanceSpent)) != 1 || len(p.Actions) != 0 || total(p.Settled) != pro.Grants[0].Amount || b.Subscription.Terms.PlanKey != "pro" {
+		if want := []Action{{ReturnBalance, "in_01"}}; len(p.Alerts) != 0 || !slices.Equal(p.Actions, want) || total(p.Settled) != pro.Grants[0].Amount || b.Subscription.Terms.PlanKey != "pro" {
 			t.Errorf("alerts %+v, actions %+v, settled %+v", p.Alerts, p.Actions, p.Settled)
 		}
 	})
-	t.Run("one of which the customer's balance paid a part is refunded too", func(t *testing.T) {
+	t.Run("one of which the customer's balance paid a part is refunded and credited back", func(t *testing.T) {
 		p, _ := renewedBeside(t, func(renewal, upgrade *ProviderInvoice) {
 			renewal.pay()
 			renewal.AmountPaid, renewal.FromBalance = basic.AmountCents-100, 100
 			renewal.PaidAt = upgrade.PaidAt + 1000
 		})
-		if len(p.alerts(BalanceSpent)) != 1 || !slices.Contains(p.Actions, Action{RefundInvoice, "in_01"}) {
+		if want := []Action{{RefundInvoice, "in_01"}, {ReturnBalance, "in_01"}}; len(p.Alerts) != 0 || !slices.Equal(p.Actions, want) {
 			t.Errorf("alerts %+v, actions %+v", p.Alerts, p.Actions)
 		}
 	})
@@ -85,14 +85,14 @@ func TestARenewalPaidAfterTheEndIsRefundedWithAnAlert(t *testing.T) {
 		s.report()
 		return b.hear(s.reports[len(s.reports)-1])
 	}
-	refund := Action{RefundInvoice, "in_01"}
+	refund, credit := Action{RefundInvoice, "in_01"}, Action{ReturnBalance, "in_01"}
 	for claim, c := range map[string]struct {
 		fromBalance int64
 		refunded    bool
 	}{"by card": {0, true}, "in part from the customer's balance": {100, true}, "from the customer's balance": {basic.AmountCents, false}} {
 		t.Run(claim, func(t *testing.T) {
 			p := paid(c.fromBalance)
-			if len(p.alerts(PaidLate)) != 1 || len(p.Alerts) != 1 || slices.Contains(p.Actions, refund) != c.refunded || len(p.Settled) != 1 || total(p.Settled) != 0 {
+			if len(p.alerts(PaidLate)) != 1 || len(p.Alerts) != 1 || slices.Contains(p.Actions, refund) != c.refunded || slices.Contains(p.Actions, credit) != (c.fromBalance > 0) || len(p.Settled) != 1 || total(p.Settled) != 0 {
 				t.Errorf("alerts %+v, actions %+v, settled %+v", p.Alerts, p.Actions, p.Settled)
 			}
 		})

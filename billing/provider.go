@@ -67,6 +67,7 @@ type ProviderInvoice struct {
 	// FinalizesAt is when a draft is finalised and charged; zero for any other invoice.
 	FinalizesAt int64
 	Currency    string
+	CustomerID  string
 	IntentID    string
 	ChargeID    string
 	PaymentURL  string

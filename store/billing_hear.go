@@ -143,6 +143,11 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (
 		return k, nil, err
 	}
 	k.Payments = plainPayments(payments)
+	if k.Subscription.Ended() {
+		if k.ReplacedFrom, err = find(ctx, tx, selectReplacedFrom, pgx.RowTo[int64], ErrUnknown, w.ID, k.Subscription.ID); err != nil {
+			return k, nil, err
+		}
+	}
 	rival, err := tx.liveSubscription(ctx, w.Identity)
 	if rival != nil && rival.ID != k.Subscription.ID {
 		k.Rival = rival

@@ -264,6 +264,8 @@ func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []
 			step = billing.StepRefund
 		case billing.VoidRenewal:
 			step = billing.StepFinalize
+		case billing.ReturnBalance:
+			step = billing.StepCredit
 		}
 		parameters, err := encodeMap(map[string]string{"action": string(action.Kind), "object": action.ObjectID})
 		if err != nil {

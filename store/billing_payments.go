@@ -33,6 +33,13 @@ var (
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 AND (free OR subscription_id = $3)`)
 
+	// When the subscription was paid for that took the place of this one.
+	selectReplacedFrom = declare("select replaced from", `
+		SELECT coalesce(min(p.period_start), 0)
+		FROM subscription_changes c
+		JOIN provider_payments p ON p.app_id = $1 AND p.wallet_id = c.wallet_id AND p.subscription_id = c.subscription_id
+		WHERE c.app_id = $1 AND c.wallet_id = $2 AND c.replaces = $3 AND c.state = 'applied'`)
+
 	selectPaymentOfCharge = declare("select payment of charge", `
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND (charge_id = $2 OR intent_id = $3)

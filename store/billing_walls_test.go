@@ -82,6 +82,9 @@ var billingCalls = []call[store.App]{
 	{"Enqueue", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.Enqueue(ctx, store.Work{Kind: store.WorkInvoice, Object: "in_1"})
 	}},
+	{"DelayArchive", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return nil, a.DelayArchive(ctx, "price_1", moment+1)
+	}},
 	{"EnqueuePlans", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.EnqueuePlans(ctx, moment)
 	}},

@@ -72,6 +72,11 @@ var (
 		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version,
 			connection_id = coalesce(excluded.connection_id, work_queue.connection_id)`)
 
+	// The version makes a node that is about to finish the job keep it.
+	delayArchive = declare("delay archive", `
+		UPDATE work_queue SET due_at = greatest(due_at, $3), version = $4
+		WHERE app_id = $1 AND kind = '`+string(WorkArchive)+`' AND object = $2`)
+
 	// One that was stopped stays so: the provider's refusal does not change overnight.
 	enqueuePlans = declare("enqueue plans", `
 		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
@@ -125,6 +130,14 @@ func (a App) Enqueue(ctx context.Context, work ...Work) error {
 			return err
 		}
 		return tx.hint(ctx)
+	})
+}
+
+// DelayArchive keeps a price on sale until then, if it is to be archived earlier.
+func (a App) DelayArchive(ctx context.Context, priceID string, until int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.execAny(ctx, delayArchive, priceID, until, ids.New())
+		return err
 	})
 }
 

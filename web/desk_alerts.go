@@ -35,12 +35,12 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 		"Money of this payment went back, and the credits that it had bought are spent. The debt would pass 19 digits, so it was booked up to that limit and the rest was left out. Settle the rest with the customer.",
 	},
 	billing.BalanceSpent: {
-		"A balance that paid for a replaced renewal",
-		"The customer upgraded while this renewal was due, and their balance at the provider paid for it all the same. Nothing was granted for it. Credit the amount to the customer's balance there.",
+		"A balance that could not be credited back",
+		"The customer's balance at the provider paid for this invoice, which granted nothing: an upgrade had replaced the renewal, or the subscription was bought twice. Purser tried to credit the amount back and was refused. Credit it to the customer's balance there.",
 	},
 	billing.PaidLate: {
 		"A renewal paid after the subscription ended",
-		"The customer paid this renewal after their subscription had ended, so it granted nothing. The charge is refunded. If the customer's balance at the provider paid a part of it, credit that amount there. If the customer wants the plan again, ask them to subscribe again.",
+		"The customer paid this renewal after their subscription had ended, so it granted nothing. The charge is refunded, and what the customer's balance at the provider paid of it is credited back. If the customer wants the plan again, ask them to subscribe again.",
 	},
 	billing.KeyRefused: {
 		"An account does not take its key",

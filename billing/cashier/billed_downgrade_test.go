@@ -233,3 +233,41 @@ func TestASubscriberAtAnEditedPriceCanDowngrade(t *testing.T) {
 	r.wantOn("free", metering.StatusActive)
 	r.wantCollected(1000)
 }
+
+// The archived price was offered for the downgrade, less than a day before staying sells
+// it on a page: the page is open for longer than the price was to be on sale.
+func TestAPageOutlivesNoPriceThatItSells(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("pro", bankSucceeds)
+	r.advance(4 * days)
+	r.editPrice("pro", 3900)
+	active := func() bool {
+		return r.askProvider(http.MethodGet, "/v1/prices/"+s.Terms.PriceID, nil)["active"].(bool)
+	}
+	if active() {
+		t.Fatal("the price of before is not archived")
+	}
+	r.advanceTo(s.Period.End - (20 * time.Hour).Milliseconds())
+	r.changed("basic")
+	r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+	pending := r.changed("pro").Pending
+	if pending == nil || pending.Target.AmountCents != 2900 || pending.PaymentURL == "" {
+		t.Fatalf("what waits is %+v", pending)
+	}
+	r.advanceTo(pending.ExpiresAt - time.Minute.Milliseconds())
+	if !active() {
+		t.Error("the price is archived while a page sells it")
+	}
+	r.pay(pending.PaymentURL, cardPays)
+	r.advance(27 * time.Hour)
+	if active() {
+		t.Error("the price is still on sale after the page was paid")
+	}
+	r.advance(4 * days) // the debit of the renewal that the page replaced
+	if got := r.wantOn("pro", metering.StatusActive); got.Terms.AmountCents != 2900 {
+		t.Errorf("the subscription costs %d", got.Terms.AmountCents)
+	}
+	r.wantCollected(2900 + 2900)
+	r.wantTokens(200*million, 0)
+	r.wantAlerts()
+}

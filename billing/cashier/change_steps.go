@@ -164,14 +164,19 @@ func (t *talk) downgrade(ctx context.Context) error {
 
 // offer puts a price on sale again that was archived after its plan was edited: the
 // provider takes no other in a request, not even the one that a subscription has. It
-// is archived again later, as after an edit. No page sells it meanwhile.
+// is archived again later, as after an edit: a page that sells it, which a change without
+// a card opens, closes before that, also when another change had offered it first.
 func (t *talk) offer(ctx context.Context, id string) error {
+	until := t.now + billing.PriceArchiveDelay
+	if err := t.app.DelayArchive(ctx, id, until); err != nil {
+		return err
+	}
 	price, err := t.provider.Price(ctx, id)
 	if err != nil || price.Active {
 		return err
 	}
 	// First, so that a crash leaves nothing on sale.
-	if err := t.app.Enqueue(ctx, t.work(store.WorkArchive, id, t.now+billing.PriceArchiveDelay)); err != nil {
+	if err := t.app.Enqueue(ctx, t.work(store.WorkArchive, id, until)); err != nil {
 		return err
 	}
 	return t.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)

@@ -154,6 +154,11 @@ func (r *rig) standing() string {
 	r.Helper()
 	var text strings.Builder
 	text.WriteString(r.ledger())
+	verified := must[store.Verification](r)(r.store.App(r.scope).Verify(r.Context(), time.Time{}))
+	for _, d := range verified.Differences {
+		fmt.Fprintf(&text, "verify: %+v\n", d)
+		r.Errorf("verify finds %+v", d)
+	}
 	failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(r.Context(), 100))
 	for _, w := range failing {
 		fmt.Fprintln(&text, "failing:", w.Kind, w.LastError)
@@ -231,6 +236,31 @@ func untilRenewing(plan string) func(*rig) {
 	}
 }
 
+// whileIdle lets time pass while no node runs, so that all that follows is due at once.
+func (r *rig) whileIdle(d time.Duration) {
+	r.Helper()
+	r.idle.Store(true)
+	r.advance(d)
+	r.idle.Store(false)
+}
+
+// editPrice raises the price of a plan, and lets the one before be archived.
+func (r *rig) editPrice(plan string, cents int64) {
+	r.Helper()
+	r.patchPlan(plan, billing.PlanPatch{AmountCents: &cents})
+	r.advance(27 * time.Hour)
+}
+
+// untilBilled has ada on pro, while the draft of her downgrade to basic waits.
+func untilBilled(r *rig) {
+	s := r.subscribe("pro", cardPays)
+	r.changed("basic")
+	r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+}
+
+// afterAnHour is when a draft has been charged, or is void.
+func afterAnHour(r *rig, _ cashier.Page) { r.advance(2 * time.Hour) }
+
 func payPage(r *rig, page cashier.Page) { r.pay(page.URL, cardPays) }
 
 var deeds = []deed{
@@ -305,6 +335,84 @@ var deeds = []deed{
 		name: "a cancellation that voids a renewal", do: cancelled,
 		arrange: untilRenewing("basic"),
 		then:    func(r *rig, _ cashier.Page) { r.advance(2 * time.Hour) },
+	},
+	{
+		name: "an upgrade by bank debit", do: changeTo("pro"),
+		arrange: func(r *rig) {
+			r.subscribe("basic", bankSucceeds)
+			r.advance(4 * days)
+		},
+		then: func(r *rig, _ cashier.Page) {
+			r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+			r.advance(4 * days)
+		},
+	},
+	{
+		name: "what the debit of an upgrade brings", do: settled,
+		arrange: func(r *rig) {
+			r.subscribe("basic", bankSucceeds)
+			r.advance(4 * days)
+			r.changed("pro")
+			r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+			r.settle()
+			r.whileIdle(4 * days)
+		},
+	},
+	{
+		name: "archiving the price before an edit", do: settled,
+		arrange: func(r *rig) {
+			raised := int64(1500)
+			r.patchPlan("basic", billing.PlanPatch{AmountCents: &raised})
+			r.settle()
+			r.whileIdle(27 * time.Hour)
+		},
+	},
+	{
+		name: "a downgrade from an archived price", do: changeTo("free"),
+		arrange: func(r *rig) {
+			r.plan("free", 0)
+			r.subscribe("basic", cardPays)
+			r.editPrice("basic", 1500)
+		},
+		then: func(r *rig, _ cashier.Page) { r.advance(27 * time.Hour) },
+	},
+	{
+		name: "staying while a downgrade is billed", do: changeTo("pro"),
+		arrange: untilBilled, then: afterAnHour,
+	},
+	{
+		name: "staying at an archived price while a downgrade is billed", do: changeTo("pro"),
+		arrange: func(r *rig) {
+			s := r.subscribe("pro", cardPays)
+			r.changed("basic")
+			r.editPrice("pro", 3900)
+			r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+		},
+		then: func(r *rig, _ cashier.Page) { r.advance(27 * time.Hour) },
+	},
+	{
+		// The debit of the renewal was under way when the upgrade was paid, and has failed.
+		name: "voiding a replaced renewal for a second time", do: settled,
+		arrange: func(r *rig) {
+			r.advanceTo(r.subscribe("basic", cardAsksAlways).Period.End + (10 * time.Minute).Milliseconds())
+			page := r.changed("pro").Pending.PaymentURL
+			r.advance(2 * time.Hour)
+			r.pay(r.openRenewal()["hosted_invoice_url"].(string), bankFails)
+			r.pay(page, cardAsksAlways)
+			r.settle()
+			r.whileIdle(4 * days)
+		},
+	},
+	{
+		name: "crediting back a balance that paid for a replaced renewal", do: settled,
+		arrange: func(r *rig) {
+			s := r.subscribe("basic", cardPays)
+			r.creditCustomer(3400)
+			r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+			r.changed("pro")
+			r.whileIdle(2 * time.Hour)
+		},
+		then: func(r *rig, _ cashier.Page) { r.wantCustomerCredit(3400 - 2900) },
 	},
 	{
 		name: "a free plan of ours that closes a page", do: cancelled,

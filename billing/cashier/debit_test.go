@@ -10,6 +10,7 @@ import (
 	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/metering"
+	"purser/store"
 )
 
 const days = 24 * time.Hour
@@ -225,4 +226,80 @@ func TestCancellingWhileARenewalIsDebitedEndsAfterThePeriodThatItPays(t *testing
 	r.advanceTo(got.Period.End + (2 * time.Hour).Milliseconds())
 	r.wantNone()
 	r.wantCollected(1000 + 1000)
+}
+
+// Two debits are under way around the end of a period: the renewal's, and that of an
+// upgrade which the customer has paid for on a page. Which of them the bank carries out
+// first makes no difference.
+func TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept(t *testing.T) {
+	t.Run("when the renewal is collected first", func(t *testing.T) {
+		r, s := byBank(t)
+		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+		r.changed("pro")
+		r.advance(5 * time.Hour)
+		r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+		r.settle()
+		r.advanceTo(s.Period.End + (3*days + 3*time.Hour).Milliseconds())
+		r.wantOn("basic", metering.StatusActive) // paid, and the upgrade still waits
+		r.wantCollected(1000 + 1000)
+		r.wantTokens(20*million, 0)
+		r.advance(2 * days)
+		r.wantUpgradeOnly()
+	})
+	t.Run("when the upgrade is collected first", func(t *testing.T) {
+		r, s := byBank(t)
+		r.changed("pro")
+		r.advanceTo(s.Period.End - (10 * time.Hour).Milliseconds())
+		r.changed("pro")
+		r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+		r.settle()
+		r.advanceTo(s.Period.End + (5 * days).Milliseconds())
+		r.wantUpgradeOnly()
+	})
+	t.Run("when the renewal is paid by card meanwhile", func(t *testing.T) {
+		r := shop(t)
+		s := r.subscribe("basic", bankSucceeds)
+		r.advanceTo(s.Period.End - (10 * time.Hour).Milliseconds())
+		r.changed("pro")
+		r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+		r.swapCard(cardPays)
+		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+		r.wantTokens(20*million, 0)
+		r.advance(5 * days)
+		r.wantUpgradeOnly()
+	})
+	t.Run("and the renewal when the upgrade fails", func(t *testing.T) {
+		r, s := byBank(t)
+		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+		r.changed("pro")
+		r.pay(r.wantPending("pro", true).PaymentURL, bankFails)
+		r.advance(5 * days)
+		r.wantOn("basic", metering.StatusActive)
+		r.wantCollected(1000 + 1000)
+		r.wantTokens(20*million, 0)
+		r.wantAlerts()
+	})
+	t.Run("and both when the renewal was collected before the upgrade was paid for", func(t *testing.T) {
+		r, s := byBank(t)
+		r.advanceTo(s.Period.End + (4 * days).Milliseconds())
+		r.changed("pro")
+		r.pay(r.wantPending("pro", true).PaymentURL, bankSucceeds)
+		r.advance(5 * days)
+		r.wantOn("pro", metering.StatusActive)
+		r.wantCollected(1000 + 1000 + 2900)
+		r.wantTokens(120*million, 0)
+		r.wantAlerts()
+	})
+}
+
+// wantUpgradeOnly is ada on pro, who has paid for basic once.
+func (r *rig) wantUpgradeOnly() {
+	r.Helper()
+	r.wantOn("pro", metering.StatusActive)
+	r.wantCollected(1000 + 2900)
+	r.wantTokens(110*million, 0)
+	r.wantAlerts()
+	if verified := must[store.Verification](r)(r.store.App(r.scope).Verify(r.Context(), time.Time{})); len(verified.Differences) > 0 {
+		r.Errorf("verify finds %+v", verified.Differences)
+	}
 }

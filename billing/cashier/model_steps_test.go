@@ -657,10 +657,27 @@ func (h *modelHistory) changeFaults(has *billing.Subscription, plan billing.Plan
 // underWay reports whether a debit for a change is under way, which nothing stops.
 func underWay(s *billing.Subscription) bool { return s.Pending != nil && s.Pending.PaymentURL == "" }
 
+// debited reports whether a first payment of the customer's is being debited, which would
+// replace a free subscription.
+func (h *modelHistory) debited(c *modelCustomer) bool {
+	w := h.provider()
+	return slices.ContainsFunc(c.pages, func(page modelPage) bool {
+		session := w.Sessions[page.session]
+		if session == nil {
+			return false
+		}
+		bought := w.Subscriptions[session.Subscription]
+		return bought != nil && bought.Status == providerWaiting
+	})
+}
+
 func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 	h.Helper()
 	plan, has, at := h.plan(s.Plan), h.subscriptionOf(c), h.now()
 	faults := h.changeFaults(has, plan)
+	if has != nil && has.Local() && !underWay(has) && h.debited(c) {
+		faults = append(faults, fault.OperationInProgress)
+	}
 	s.room = roomForPlan(h.wallet(c.name), plan)
 	var answer billing.Subscription
 	err := h.ask(s, func(node *cashier.Cashier, key string) (err error) {

@@ -103,6 +103,12 @@ func TestModelJudgesKnownHistories(t *testing.T) {
 			{Do: "change", Plan: "free"},
 			{Do: "wait", Wait: 33 * modelDay},
 		}},
+		{"a change of a free plan while a page is debited", false, []modelStep{
+			{Do: "open", Plan: "basic", Card: cardDeclined},
+			{Do: "change", Plan: "free"},
+			{Do: "pay", Card: bankSucceeds},
+			{Do: "change", Plan: "basic"},
+		}},
 		{"an upgrade by card while the renewal is debited", false, []modelStep{
 			{Do: "buy", Plan: "basic", Card: bankSucceeds},
 			{Do: "wait", How: waitPastDraft},

@@ -62,6 +62,8 @@ func (t *talk) action(ctx context.Context) error {
 			after.DueAt = t.now + restTime
 		}
 		after.Kind = store.WorkInvoice
+	case billing.ReturnBalance:
+		after.Object, err = "", t.returnBalance(ctx, object)
 	default:
 		return errors.New("cashier: unknown action")
 	}
@@ -101,4 +103,19 @@ func (t *talk) refundInvoice(ctx context.Context, id string) (chargeID string, e
 			return t.provider.RefundCharge(ctx, key, invoice.ChargeID)
 		})
 	return invoice.ChargeID, err
+}
+
+// returnBalance credits to the customer's balance at the provider what that has paid of
+// an invoice. The credit names the invoice, so it is found also when the provider no
+// longer remembers the idempotency key.
+func (t *talk) returnBalance(ctx context.Context, id string) error {
+	invoice, _, err := t.provider.Invoice(ctx, id)
+	if err != nil || invoice.FromBalance == 0 {
+		return known(err)
+	}
+	return t.take(ctx, billing.StepCredit,
+		func(ctx context.Context) (bool, error) {
+			return t.provider.BalanceReturned(ctx, invoice.CustomerID, id)
+		},
+		func(ctx context.Context, key string) error { return t.provider.ReturnBalance(ctx, key, invoice) })
 }

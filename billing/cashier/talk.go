@@ -53,6 +53,7 @@ var turn = map[billing.Step]int{
 	billing.StepSession:  10,
 	billing.StepEnd:      11,
 	billing.StepRefund:   12,
+	billing.StepCredit:   13,
 }
 
 // take takes one step: look whether its aim is reached, and if not, send. The op
@@ -172,7 +173,11 @@ func (t *talk) failed(ctx context.Context, cause error) error {
 	if t.rec.Kind == billing.OpAction {
 		// No caller hears of it, and nobody asks again: somebody goes on paying for what
 		// they do not have, or never gets their money back.
-		end.Alerts = []billing.Alert{{Kind: billing.ActionRefused, ObjectID: t.rec.Parameters[paramObject]}}
+		alert := billing.Alert{Kind: billing.ActionRefused, ObjectID: t.rec.Parameters[paramObject]}
+		if t.rec.Parameters[paramAction] == string(billing.ReturnBalance) {
+			alert.Kind = billing.BalanceSpent
+		}
+		end.Alerts = []billing.Alert{alert}
 	}
 	return t.app.CloseOp(ctx, t.fence, end)
 }

@@ -67,6 +67,26 @@ func listCustomers(c *call) (engine.Doc, error) {
 	}})
 }
 
+func createBalanceTransaction(c *call) (engine.Doc, error) {
+	p := engine.NewBalanceTransaction{
+		Customer: c.id(), Amount: c.in.Int("amount"), Currency: c.in.Text("currency"), Description: c.in.Text("description"),
+		Metadata: c.in.Pairs("metadata"),
+	}
+	if err := c.in.Problem(); err != nil {
+		return nil, err
+	}
+	transaction, err := c.w.CreateBalanceTransaction(c.m, p)
+	return show(c, transaction, err)
+}
+
+func listBalanceTransactions(c *call) (engine.Doc, error) {
+	customer := c.w.Customers.Get(c.id())
+	if customer == nil || customer.Deleted {
+		return nil, engine.NotFound("customer", c.id())
+	}
+	return list(c, c.w.BalanceTransactions, engine.Filter[engine.BalanceTransaction]{Customer: customer.ID})
+}
+
 func createMethod(c *call) (engine.Doc, error) {
 	kind, token, metadata := c.in.OneOf("type", "card"), c.in.Group("card").Text("token"), c.in.Pairs("metadata")
 	c.in.Ignore("billing_details", "allow_redisplay")

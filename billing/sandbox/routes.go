@@ -69,6 +69,8 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	post("payment_methods/{id}/attach", attachMethod)
 	post("payment_methods/{id}/detach", detachMethod)
 	get("customers/{id}/payment_methods", listCustomersMethods)
+	post("customers/{id}/balance_transactions", createBalanceTransaction)
+	get("customers/{id}/balance_transactions", listBalanceTransactions)
 	get("payment_intents", listIntents)
 	get("payment_intents/{id}", getIntent)
 	get("charges", listCharges)

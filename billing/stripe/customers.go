@@ -4,6 +4,8 @@ import (
 	"context"
 
 	sdk "github.com/stripe/stripe-go/v79"
+
+	"purser/billing"
 )
 
 // CreateCustomer makes a customer who is known by metadata only: who an identity
@@ -25,6 +27,36 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[st
 		return "", &Problem{Kind: NotFound, Message: "The customer " + made.ID + " was deleted.", Saved: true}
 	}
 	return made.ID, nil
+}
+
+// creditedInvoice is the metadata key under which a credit to a customer's balance names
+// the invoice that it returns.
+const creditedInvoice = "credited_invoice"
+
+// BalanceReturned reports whether the customer's balance was credited for the invoice.
+func (c *Client) BalanceReturned(ctx context.Context, customerID, invoiceID string) (bool, error) {
+	list := c.api.CustomerBalanceTransactions.List(&sdk.CustomerBalanceTransactionListParams{
+		ListParams: allPages(ctx), Customer: sdk.String(customerID),
+	})
+	for list.Next() {
+		if list.CustomerBalanceTransaction().Metadata[creditedInvoice] == invoiceID {
+			return true, nil
+		}
+	}
+	return false, problem(list.Err())
+}
+
+// ReturnBalance credits to the customer's balance what it has paid of an invoice.
+func (c *Client) ReturnBalance(ctx context.Context, key string, invoice billing.ProviderInvoice) error {
+	_, err := c.api.CustomerBalanceTransactions.New(&sdk.CustomerBalanceTransactionParams{
+		Params:      keyed(ctx, key),
+		Customer:    sdk.String(invoice.CustomerID),
+		Amount:      sdk.Int64(-invoice.FromBalance), // below zero is the customer's
+		Currency:    sdk.String(invoice.Currency),
+		Description: sdk.String("Returned from invoice " + invoice.ID),
+		Metadata:    map[string]string{creditedInvoice: invoice.ID},
+	})
+	return problem(err)
 }
 
 // CreatePortal opens the page where a customer changes the card and sees

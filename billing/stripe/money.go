@@ -28,6 +28,9 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 	if i.StatusTransitions != nil {
 		told.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
 	}
+	if i.Customer != nil {
+		told.CustomerID = i.Customer.ID
+	}
 	if i.PaymentIntent != nil {
 		told.IntentID = i.PaymentIntent.ID
 	}

@@ -205,7 +205,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept that was debited after its subscription was replaced",
-		changes: []change{once("billing/project_invoices.go", "late := p.collectedLate(sale.invoice); late ||", "late := false; late ||")},
+		changes: []change{once("billing/project_invoices.go", "late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)", "late, onAPage := false, false")},
 		pkg:     "./billing/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
 	},
 	{
@@ -222,5 +222,25 @@ var moneyMutants = []mutant{
 		name:    "an upgrade by bank debit that is refused",
 		changes: []change{once("billing/cashier/change_steps.go", "|| stripe.Is(err, stripe.CannotWait) {", "{")},
 		pkg:     "./billing/cashier", tests: "TestACustomerWhoPaysByBankDebitUpgradesOnAPage",
+	},
+	{
+		name:    "a balance that paid for a replaced renewal is kept",
+		changes: []change{once("billing/project_renewals.go", "\tif invoice.FromBalance > 0 {\n", "\tif false {\n")},
+		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+	},
+	{
+		name:    "a balance that is credited back twice",
+		changes: []change{once("billing/stripe/customers.go", ".Metadata[creditedInvoice] == invoiceID {", ".Metadata[creditedInvoice] == \"\" && false {"), once("billing/op.go", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt)", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt) + ids.New().String()")},
+		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+	},
+	{
+		name:    "a renewal kept beside the upgrade that was debited at the same time",
+		changes: []change{once("billing/project_renewals.go", "\t\tif onAPage && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
+		pkg:     "./billing/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
+	},
+	{
+		name:    "a price that is archived while a page sells it",
+		changes: []change{once("store/billing_work.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
+		pkg:     "./billing/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
 	},
 }

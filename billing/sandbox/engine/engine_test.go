@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -323,6 +324,63 @@ func TestSmallInvoice(t *testing.T) {
 		w.Fire(Moment{Now: s.PeriodEnd + hour, Random: m.Random})
 		if second := w.Invoices.Get(s.LatestInvoice); second.AmountPaid != 60 || second.StartingBalance != 30 || w.Customers.Get(s.Customer).Balance != 0 {
 			t.Errorf("second %+v", second)
+		}
+	})
+}
+
+func TestCustomerBalance(t *testing.T) {
+	t.Parallel()
+	credited := func(t *testing.T, credit int64) (*World, Moment, *Subscription) {
+		t.Helper()
+		w, m := begin(t, "2026-03-01")
+		s := subscribe(t, w, m, monthlyPrice(t, w, m, 1000), "pays")
+		amount := -credit
+		need[*BalanceTransaction](t)(w.CreateBalanceTransaction(m, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "usd"}))
+		return w, Moment{Now: s.PeriodEnd, Random: m.Random}, s
+	}
+	// types are those of the customer's transactions, which add up to the balance.
+	types := func(t *testing.T, w *World, customer string) (all []string) {
+		t.Helper()
+		sum := int64(0)
+		for _, transaction := range w.BalanceTransactions.Loaded() {
+			if sum += transaction.Amount; transaction.EndingBalance != sum {
+				t.Errorf("%+v ends at another sum than %d", transaction, sum)
+			}
+			all = append(all, transaction.Type)
+		}
+		if balance := w.Customers.Get(customer).Balance; balance != sum {
+			t.Errorf("the balance is %d, want %d", balance, sum)
+		}
+		return all
+	}
+	t.Run("pays a renewal", func(t *testing.T) {
+		w, m, s := credited(t, 5000)
+		w.Fire(m.at(m.Now + hour))
+		if renewal := w.Invoices.Get(s.LatestInvoice); renewal.Status != settled || renewal.AmountPaid != 0 || renewal.EndingBalance != -4000 {
+			t.Errorf("the renewal is %+v", renewal)
+		}
+		if got, want := types(t, w, s.Customer), []string{adjustment, appliedToInvoice}; !slices.Equal(got, want) {
+			t.Errorf("the transactions are %v, want %v", got, want)
+		}
+	})
+	t.Run("is given back by a voided invoice", func(t *testing.T) {
+		w, m, s := credited(t, 300)
+		w.Fire(m)
+		no := false
+		need[*Invoice](t)(w.FinalizeInvoice(m, s.LatestInvoice, &no))
+		need[*Invoice](t)(w.VoidInvoice(m, s.LatestInvoice))
+		if got, want := types(t, w, s.Customer), []string{adjustment, appliedToInvoice, unappliedFromInvoice}; !slices.Equal(got, want) {
+			t.Errorf("the transactions are %v, want %v", got, want)
+		}
+		if balance := w.Customers.Get(s.Customer).Balance; balance != -300 {
+			t.Errorf("the balance is %d", balance)
+		}
+	})
+	t.Run("is kept in one currency", func(t *testing.T) {
+		w, m, s := credited(t, 300)
+		amount := int64(-1)
+		if _, err := w.CreateBalanceTransaction(m, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "eur"}); err == nil {
+			t.Error("another currency is accepted")
 		}
 	})
 }

@@ -103,7 +103,7 @@ func (w *World) balance(invoice *Invoice) {
 func (w *World) finalize(m Moment, invoice *Invoice) {
 	customer := w.Customers.Get(invoice.Customer)
 	w.balance(invoice)
-	customer.Balance = invoice.EndingBalance
+	w.applyBalance(m, invoice)
 	invoice.Status, invoice.FinalizedAt, invoice.FinalizesAt = open, m.Now, 0
 	invoice.Number, invoice.Token = customer.nextNumber(), m.token("", tokenLength)
 	if invoice.AmountDue > 0 {
@@ -229,6 +229,7 @@ func (w *World) VoidInvoice(m Moment, id string) (*Invoice, error) {
 
 func (w *World) void(m Moment, invoice *Invoice) {
 	invoice.Status, invoice.VoidedAt, invoice.NextAttempt = void, m.Now, 0
+	w.unapplyBalance(m, invoice)
 	if intent := w.Intents.Get(invoice.Intent); intent != nil {
 		intent.Status = canceled
 	}

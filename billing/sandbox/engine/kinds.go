@@ -24,6 +24,7 @@ const (
 	kindCharge        = "charge"
 	kindRefund        = "refund"
 	kindDispute       = "dispute"
+	kindBalance       = "balance_transaction"
 	kindPortal        = "portal"
 	kindConfiguration = "configuration"
 	kindTestClock     = "test_clock"
@@ -38,7 +39,7 @@ const (
 var prefixes = []struct{ prefix, kind string }{
 	{"price_", kindPrice}, {"cus_", kindCustomer}, {"pm_", kindMethod}, {"cs_", kindSession}, {"sub_sched_", kindSchedule},
 	{"sub_", kindSubscription}, {"in_", kindInvoice}, {"pi_", kindIntent}, {"ch_", kindCharge}, {"re_", kindRefund},
-	{"dp_", kindDispute}, {"bps_", kindPortal}, {"bpc_", kindConfiguration}, {"clock_", kindTestClock}, {"evt_", kindEvent},
+	{"dp_", kindDispute}, {"cbtxn_", kindBalance}, {"bps_", kindPortal}, {"bpc_", kindConfiguration}, {"clock_", kindTestClock}, {"evt_", kindEvent},
 	{"prod_", kindProduct},
 }
 
@@ -215,6 +216,10 @@ func (r *Refund) index() index {
 
 func (d *Dispute) index() index {
 	return index{parent: d.Charge, refs: refs(kindCharge, d.Charge)}
+}
+
+func (t *BalanceTransaction) index() index {
+	return index{customer: t.Customer, refs: refs(kindCustomer, t.Customer)}
 }
 
 func (p *Portal) index() index {

@@ -35,6 +35,8 @@ func (w *World) Render(o Object) Doc {
 		return w.renderRefund(o)
 	case *Dispute:
 		return w.renderDispute(o)
+	case *BalanceTransaction:
+		return w.renderBalanceTransaction(o)
 	case *Event:
 		return w.renderEvent(o)
 	case *Portal:

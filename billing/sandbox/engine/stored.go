@@ -27,6 +27,7 @@ func newWorld(place Place) *World {
 	w.Charges = newTable[Charge](w, kindCharge)
 	w.Refunds = newTable[Refund](w, kindRefund)
 	w.Disputes = newTable[Dispute](w, kindDispute)
+	w.BalanceTransactions = newTable[BalanceTransaction](w, kindBalance)
 	w.Portals = newTable[Portal](w, kindPortal)
 	w.Configurations = newTable[Configuration](w, kindConfiguration)
 	w.TestClocks = newTable[TestClock](w, kindTestClock)
@@ -154,22 +155,23 @@ type snapshot struct {
 	Offset  int64
 	Made    int64
 
-	Products       map[string]*Product
-	Prices         map[string]*Price
-	Customers      map[string]*Customer
-	Methods        map[string]*Method
-	Sessions       map[string]*Session
-	Challenges     map[string]*Challenge
-	Subscriptions  map[string]*Subscription
-	Schedules      map[string]*Schedule
-	Invoices       map[string]*Invoice
-	Intents        map[string]*Intent
-	Charges        map[string]*Charge
-	Refunds        map[string]*Refund
-	Disputes       map[string]*Dispute
-	Portals        map[string]*Portal
-	Configurations map[string]*Configuration
-	TestClocks     map[string]*TestClock
+	Products            map[string]*Product
+	Prices              map[string]*Price
+	Customers           map[string]*Customer
+	Methods             map[string]*Method
+	Sessions            map[string]*Session
+	Challenges          map[string]*Challenge
+	Subscriptions       map[string]*Subscription
+	Schedules           map[string]*Schedule
+	Invoices            map[string]*Invoice
+	Intents             map[string]*Intent
+	Charges             map[string]*Charge
+	Refunds             map[string]*Refund
+	Disputes            map[string]*Dispute
+	BalanceTransactions map[string]*BalanceTransaction `json:",omitempty"` // accounts of before have none
+	Portals             map[string]*Portal
+	Configurations      map[string]*Configuration
+	TestClocks          map[string]*TestClock
 
 	Endpoints map[string]*Endpoint
 	Events    map[string]*Event
@@ -211,6 +213,7 @@ func Open(document []byte, place Place) (*World, error) {
 	fill(w.Charges, s.Charges)
 	fill(w.Refunds, s.Refunds)
 	fill(w.Disputes, s.Disputes)
+	fill(w.BalanceTransactions, s.BalanceTransactions)
 	fill(w.Portals, s.Portals)
 	fill(w.Configurations, s.Configurations)
 	fill(w.TestClocks, s.TestClocks)
@@ -245,7 +248,8 @@ func (w *World) Document() ([]byte, error) {
 		Products: w.Products.all(), Prices: w.Prices.all(), Customers: w.Customers.all(), Methods: w.Methods.all(), Sessions: w.Sessions.all(),
 		Challenges: w.Challenges.all(), Subscriptions: w.Subscriptions.all(), Schedules: w.Schedules.all(), Invoices: w.Invoices.all(),
 		Intents: w.Intents.all(), Charges: w.Charges.all(), Refunds: w.Refunds.all(), Disputes: w.Disputes.all(), Portals: w.Portals.all(),
-		Configurations: w.Configurations.all(), TestClocks: w.TestClocks.all(), Events: w.Events.all(), Answers: w.Answers.all(),
+		BalanceTransactions: w.BalanceTransactions.all(),
+		Configurations:      w.Configurations.all(), TestClocks: w.TestClocks.all(), Events: w.Events.all(), Answers: w.Answers.all(),
 		Queue: w.Deliveries.Loaded(),
 	}
 	for _, timer := range w.window.sorted {

@@ -85,6 +85,13 @@ func talkCustomers(s *shop) {
 	if n := each(s, found); n != 1 {
 		s.Errorf("%d customers are found", n)
 	}
+	ok(s.api.CustomerBalanceTransactions.New(&stripe.CustomerBalanceTransactionParams{
+		Customer: &customer.ID, Amount: stripe.Int64(-500), Currency: stripe.String("usd"), Description: stripe.String("a credit"),
+		Metadata: map[string]string{"invoice": "in_1"},
+	}))(s)
+	if n := each(s, s.api.CustomerBalanceTransactions.List(&stripe.CustomerBalanceTransactionListParams{Customer: &customer.ID})); n != 1 {
+		s.Errorf("%d balance transactions are listed", n)
+	}
 	ok(s.api.BillingPortalSessions.New(&stripe.BillingPortalSessionParams{Customer: &customer.ID}))(s)
 	configuration := ok(s.api.BillingPortalConfigurations.New(&stripe.BillingPortalConfigurationParams{
 		BusinessProfile:  &stripe.BillingPortalConfigurationBusinessProfileParams{Headline: stripe.String("Purser")},
