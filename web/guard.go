@@ -16,8 +16,8 @@ import (
 	"purser/tenancy"
 )
 
-// pageTimeout is how long one request may take; the server cuts its reply off soon
-// after.
+// pageTimeout is how long a request may take unless the options say otherwise: less
+// than the server waits for its response to be read.
 const pageTimeout = 15 * time.Second
 
 // serve answers one route. The session is kept before anything is sent, so when
@@ -30,7 +30,7 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 		// A caller that hangs up does not cancel its queries: pgx would close their
 		// connections, and anonymous pages are enough to use up the pool.
 		caller := c.Request()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), pageTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), s.timeout)
 		defer cancel()
 		c.SetRequest(caller.WithContext(ctx))
 		defer c.SetRequest(caller) // for the error page, and to see that the caller hung up

@@ -52,7 +52,7 @@ func newRigAt(t *testing.T, url string, options Options) *rig {
 	t.Helper()
 	seals, err := vault.New(rand.Reader, rigSecret)
 	noError(t, err)
-	options.Vault = seals
+	options.Vault, options.Timeout = seals, patience // a busy machine takes longer than people wait
 	r := &rig{db: options.Store, url: url, site: New(options)}
 	e := echo.New()
 	r.site.Register(e)

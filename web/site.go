@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
@@ -49,6 +51,8 @@ type Options struct {
 	SandboxOff bool
 	// TrustedProxies are the networks of those who may say for whom they call.
 	TrustedProxies []netip.Prefix
+	// Timeout is how long one request may take; 15 seconds when zero.
+	Timeout time.Duration
 }
 
 // Site answers people.
@@ -59,6 +63,7 @@ type Site struct {
 	usage       *store.Usage
 	log         *slog.Logger
 	now         func() int64
+	timeout     time.Duration
 	reference   func() (*docs.Reference, error)
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
@@ -93,6 +98,7 @@ func New(options Options) *Site {
 		usage:       options.Usage,
 		log:         options.Log,
 		now:         options.Now,
+		timeout:     cmp.Or(options.Timeout, pageTimeout),
 		reference:   sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) }),
 		crossOrigin: http.NewCrossOriginProtection(),
 		passwords:   newPasswords(),

@@ -154,7 +154,7 @@ func (r *rig) standing() string {
 	r.Helper()
 	var text strings.Builder
 	text.WriteString(r.ledger())
-	verified := must[store.Verification](r)(r.store.App(r.scope).Verify(r.Context(), time.Time{}))
+	verified := must[store.Verification](r)(r.store.App(r.scope).VerifyWith(r.Context(), store.VerifyOptions{}))
 	for _, d := range verified.Differences {
 		fmt.Fprintf(&text, "verify: %+v\n", d)
 		r.Errorf("verify finds %+v", d)

@@ -299,7 +299,7 @@ func (r *rig) wantUpgradeOnly() {
 	r.wantCollected(1000 + 2900)
 	r.wantTokens(110*million, 0)
 	r.wantAlerts()
-	if verified := must[store.Verification](r)(r.store.App(r.scope).Verify(r.Context(), time.Time{})); len(verified.Differences) > 0 {
+	if verified := must[store.Verification](r)(r.store.App(r.scope).VerifyWith(r.Context(), store.VerifyOptions{})); len(verified.Differences) > 0 {
 		r.Errorf("verify finds %+v", verified.Differences)
 	}
 }

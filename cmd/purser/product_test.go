@@ -18,7 +18,10 @@ import (
 	"purser/web/browsertest"
 )
 
-func TestMain(m *testing.M) { os.Exit(browsertest.Main(m)) }
+func TestMain(m *testing.M) {
+	readHeaderTimeout, readTimeout, pageTimeout, writeTimeout = patience, patience, patience, patience
+	os.Exit(browsertest.Main(m))
+}
 
 // product is a whole server on a database of its own, as 'purser serve' runs it.
 type product struct {

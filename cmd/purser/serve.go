@@ -22,13 +22,18 @@ import (
 	"purser/web"
 )
 
-const (
-	// A client that sends or reads slower than this is not a client.
+// How long a client may take to send a request and to read the response, and how long
+// a page may take. Only tests change them: a busy machine takes longer.
+var (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
+	pageTimeout       = 15 * time.Second
 	writeTimeout      = 30 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
+)
+
+const (
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
 	// The heap is small and most of it is short-lived: collecting it a fourth as
 	// often costs some megabytes and saves a tenth of the processor.
 	gcPercent = 400

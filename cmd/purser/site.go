@@ -31,6 +31,7 @@ func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, pay
 		TrustedProxies:   c.trustedProxies,
 		NewOrganizations: c.newOrganizations,
 		RequireFactor:    c.requireFactor,
+		Timeout:          pageTimeout,
 	})
 }
 
