@@ -229,11 +229,6 @@ var moneyMutants = []mutant{
 		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
 	},
 	{
-		name:    "a balance that is credited back twice",
-		changes: []change{once("billing/stripe/customers.go", ".Metadata[creditedInvoice] == invoiceID {", ".Metadata[creditedInvoice] == \"\" && false {"), once("billing/op.go", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt)", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt) + ids.New().String()")},
-		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
-	},
-	{
 		name:    "a renewal kept beside the upgrade that was debited at the same time",
 		changes: []change{once("billing/project_renewals.go", "\t\tif onAPage && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
 		pkg:     "./billing/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
