@@ -20,11 +20,11 @@ func ParseName(text string) (string, error) {
 	name := strings.TrimSpace(text)
 	switch {
 	case name == "":
-		return "", fault.Newf(fault.InvalidRequest, "Give it a name.")
+		return "", fault.Newf(fault.InvalidRequest, "Enter a name.")
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, notInName):
-		return "", fault.Newf(fault.InvalidRequest, "The name holds characters that cannot be shown. Type it again.")
+		return "", fault.Newf(fault.InvalidRequest, "The name contains invalid characters. Enter it again.")
 	case utf8.RuneCountInString(name) > maxNameLength:
-		return "", fault.Newf(fault.InvalidRequest, "The name is longer than %d characters. Shorten it.", maxNameLength)
+		return "", fault.Newf(fault.InvalidRequest, "The name must be %d characters or fewer.", maxNameLength)
 	}
 	return name, nil
 }

@@ -125,7 +125,7 @@ func (s *Site) updateFeature(v *visit) (answer, error) {
 func (f *form) checkFeature(field string, err error) error {
 	switch {
 	case fault.Is(err, fault.CreditNotFound):
-		f.fail("credit", "This credit is not there. Choose another.")
+		f.fail("credit", "This credit no longer exists. Select another one.")
 		return nil
 	case fault.Is(err, fault.DeduplicationLocked):
 		return f.check("deduplication", err)
@@ -147,11 +147,11 @@ func (v *visit) featureConflict(f *form) (answer, error) {
 		Rows: []component.Difference{
 			{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 			{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
-			{Label: "Where the price comes from", Yours: yours.PricingMode, Theirs: theirs.PricingMode},
+			{Label: "Pricing", Yours: yours.PricingMode, Theirs: theirs.PricingMode},
 			{Label: "Cost", Yours: yours.Cost, Theirs: theirs.Cost},
-			{Label: "Paid in", Yours: yours.CreditKey, Theirs: theirs.CreditKey},
-			{Label: "For a quantity of", Yours: yours.QuantityPerUnit, Theirs: theirs.QuantityPerUnit},
-			{Label: "Charge once a", Yours: yours.Deduplication, Theirs: theirs.Deduplication},
+			{Label: "Priced in", Yours: yours.CreditKey, Theirs: theirs.CreditKey},
+			{Label: "Per quantity", Yours: yours.QuantityPerUnit, Theirs: theirs.QuantityPerUnit},
+			{Label: "Billing frequency", Yours: yours.Deduplication, Theirs: theirs.Deduplication},
 		},
 	}}})
 	return conflict(view), err
@@ -168,7 +168,7 @@ func (v *visit) feature() (metering.Feature, error) {
 func (f *form) creditKey(field string) string {
 	key := f.text(field)
 	if !isCatalogKey(key) {
-		f.fail(field, "Choose a credit.")
+		f.fail(field, "Select a credit.")
 	}
 	return key
 }

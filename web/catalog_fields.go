@@ -37,7 +37,7 @@ func (v *visit) catalogKey() (string, error) {
 func (f *form) catalogKey(field string) string {
 	key := f.text(field)
 	if !isCatalogKey(key) {
-		f.fail(field, fmt.Sprintf("A key is 1 to %d characters long: a–z, 0–9, - and _, and does not begin with - or _.", page.MaxKeyLength))
+		f.fail(field, fmt.Sprintf("Use 1 to %d characters: a–z, 0–9, - and _. Start with a letter or digit.", page.MaxKeyLength))
 	}
 	return key
 }
@@ -51,11 +51,11 @@ func (f *form) line(field, noun string, limit int) string {
 	text := f.text(field)
 	switch {
 	case text == "":
-		f.fail(field, "Give it a "+noun+".")
+		f.fail(field, "Enter a "+noun+".")
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		f.fail(field, "The "+noun+" holds characters that cannot be shown. Type it again.")
+		f.fail(field, "The "+noun+" contains invalid characters. Enter it again.")
 	case utf8.RuneCountInString(text) > limit:
-		f.fail(field, fmt.Sprintf("The %s is longer than %d characters. Shorten it.", noun, limit))
+		f.fail(field, fmt.Sprintf("The %s must be %d characters or fewer.", noun, limit))
 	}
 	return text
 }
@@ -64,7 +64,7 @@ func (f *form) line(field, noun string, limit int) string {
 func (f *form) credits(field string) metering.Amount {
 	amount, ok := metering.ParseCredits(f.text(field))
 	if !ok {
-		f.fail(field, "Write an amount of credits such as 0.25: a point before at most nine decimals, no other signs, less than 10000000000.")
+		f.fail(field, "Enter a number such as 0.25 (up to 9 decimals).")
 	}
 	return amount
 }
@@ -73,7 +73,7 @@ func (f *form) credits(field string) metering.Amount {
 func (f *form) count(field string, least int64) int64 {
 	n, err := strconv.ParseInt(f.text(field), 10, 64)
 	if err != nil || n < least || n > maxCount || strings.HasPrefix(f.text(field), "+") {
-		f.fail(field, fmt.Sprintf("Write a whole number from %d to %d, such as 1000.", least, int64(maxCount)))
+		f.fail(field, fmt.Sprintf("Enter a whole number from %d to %d.", least, int64(maxCount)))
 	}
 	return n
 }
@@ -87,7 +87,7 @@ func choice[T ~string](f *form, field string, offered ...T) T {
 			return chosen
 		}
 	}
-	f.fail(field, "Choose one of these.")
+	f.fail(field, "Select an option.")
 	return chosen
 }
 
@@ -95,7 +95,7 @@ func choice[T ~string](f *form, field string, offered ...T) T {
 func (f *form) revision() (int64, error) {
 	n, err := strconv.ParseInt(f.raw("revision"), 10, 64)
 	if err != nil || n < 1 {
-		return 0, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Reload its page and send it again.")
+		return 0, fault.Newf(fault.InvalidRequest, "The form data was invalid. Reload the page and try again.")
 	}
 	return n, nil
 }

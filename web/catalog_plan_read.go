@@ -24,7 +24,7 @@ func (v *visit) readPlan(f *form, typed page.PlanValues, draft *billing.PlanDraf
 	draft.TopupsEnabled, draft.Active = typed.TopupsEnabled, typed.Active
 	draft.Currency = typed.Currency
 	if !currencyPattern.MatchString(typed.Currency) {
-		f.fail("currency", "Write the currency as three letters, such as usd.")
+		f.fail("currency", "Enter a three-letter currency code such as usd.")
 	} else {
 		draft.AmountCents = f.money("amount", typed.Currency)
 	}
@@ -38,7 +38,7 @@ func (f *form) money(field, currency string) int64 {
 	amount, ok := billing.ParseMoney(f.text(field), currency)
 	if !ok {
 		example := billing.Price{AmountCents: 2900, Currency: currency}.Decimal()
-		f.fail(field, fmt.Sprintf("Write an amount such as %s, with at most %d decimals and at most %s.",
+		f.fail(field, fmt.Sprintf("Enter an amount such as %s (up to %d decimals, maximum %s).",
 			example, billing.Decimals(currency), billing.FormatMoney(billing.MaxAmountCents, currency)))
 	}
 	return amount
@@ -88,7 +88,7 @@ func readMultipliers(f *form, rows []page.MultiplierRow) (multipliers []metering
 func (f *form) percent(field string) int64 {
 	points, ok := metering.ParseDecimal(f.text(field), percentPlaces)
 	if !ok || points > uint64(metering.MaxBasisPoints) {
-		f.fail(field, "Write a share such as 80 or 12.5, at most 10000, with at most two decimals.")
+		f.fail(field, "Enter a percentage such as 80 or 12.5 (maximum 10000, up to 2 decimals).")
 	}
 	return int64(points)
 }
@@ -107,16 +107,16 @@ func (r *rowReader) takes(row int, key string) bool {
 	field := page.RowField(r.list, row, r.keyField)
 	switch {
 	case key == "":
-		r.form.fail(field, "Name the "+r.keyField+", or remove the row.")
+		r.form.fail(field, "Enter a "+r.keyField+" key, or remove the row.")
 		return false
 	case !isCatalogKey(key):
-		r.form.fail(field, "This is not a key of a "+r.keyField+".")
+		r.form.fail(field, "This is not a valid "+r.keyField+" key.")
 		return false
 	case r.seen[key]:
-		r.form.fail(field, "This "+r.keyField+" is named in a row above. Name it once.")
+		r.form.fail(field, "This "+r.keyField+" is already listed above.")
 		return false
 	case len(r.seen) == maxPlanRows:
-		r.form.fail(r.list, fmt.Sprintf("A plan takes at most %d of these.", maxPlanRows))
+		r.form.fail(r.list, fmt.Sprintf("A plan can have at most %d of these.", maxPlanRows))
 		return false
 	}
 	if r.seen == nil {
@@ -162,7 +162,7 @@ func (v *visit) findFeature(f *form, field, key string, known []component.Option
 	}
 	_, err := v.tenant().Feature(v.context, key)
 	if fault.Is(err, fault.FeatureNotFound) {
-		f.fail(field, fmt.Sprintf("There is no feature with the key %q.", key))
+		f.fail(field, fmt.Sprintf("No feature has the key %q.", key))
 		return nil
 	}
 	return err
@@ -174,7 +174,7 @@ func (v *visit) findCredit(f *form, field, key string, known []component.Option)
 	}
 	_, err := v.tenant().Credit(v.context, key)
 	if fault.Is(err, fault.CreditNotFound) {
-		f.fail(field, fmt.Sprintf("There is no credit with the key %q.", key))
+		f.fail(field, fmt.Sprintf("No credit has the key %q.", key))
 		return nil
 	}
 	return err

@@ -124,18 +124,18 @@ func planDifferences(yours, theirs page.PlanValues) []component.Difference {
 	return []component.Difference{
 		difference("Name", func(v page.PlanValues) string { return v.Name }),
 		difference("Price", func(v page.PlanValues) string { return v.Amount + " " + v.Currency }),
-		difference("Paid every", func(v page.PlanValues) string { return v.Interval }),
+		difference("Billing interval", func(v page.PlanValues) string { return v.Interval }),
 		difference("Active", func(v page.PlanValues) string { return yesOrNo(v.Active) }),
-		difference("Top-ups allowed", func(v page.PlanValues) string { return yesOrNo(v.TopupsEnabled) }),
+		difference("Allow top-ups", func(v page.PlanValues) string { return yesOrNo(v.TopupsEnabled) }),
 		difference("Included", func(v page.PlanValues) string {
 			return rowTexts(v.Limits, func(r page.LimitRow) (key, text string) {
-				return r.Feature, r.Limit + " a " + r.Period + ", then " + r.Overage
+				return r.Feature, r.Limit + " per " + r.Period + ", then " + r.Overage
 			})
 		}),
 		difference("Credits", func(v page.PlanValues) string {
 			return rowTexts(v.Grants, func(r page.GrantRow) (key, text string) { return r.Credit, r.Amount })
 		}),
-		difference("Other prices", func(v page.PlanValues) string {
+		difference("Price overrides", func(v page.PlanValues) string {
 			return rowTexts(v.Multipliers, func(r page.MultiplierRow) (key, text string) { return r.Feature, r.Percent + " %" })
 		}),
 	}

@@ -61,7 +61,7 @@ func (s *Site) createPlan(v *visit) (answer, error) {
 		view, err := v.planForm(page.PlanForm{New: true, Values: typed, Answered: page.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
-	return v.done(v.appPath("plans"), "Plan "+draft.Key+" created. The payment provider is being told.")
+	return v.done(v.appPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
 }
 
 func (s *Site) editPlan(v *visit) (answer, error) {
@@ -149,7 +149,7 @@ func (f *form) checkPlan(field string, err error) error {
 	case fault.Is(err, fault.CallbackMultiplier):
 		return f.check("multipliers", err)
 	case fault.Is(err, fault.FeatureNotFound), fault.Is(err, fault.CreditNotFound):
-		f.fail("", "Something that this plan names is not there any more. Look over its rows.")
+		f.fail("", "A feature or credit in this plan no longer exists. Check the rows below.")
 		return nil
 	}
 	return f.check(field, err)

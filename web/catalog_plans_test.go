@@ -88,7 +88,7 @@ func TestPlanPages(t *testing.T) {
 
 	t.Run("tell it in words to who reads, with a way to the form for who may use it", func(t *testing.T) {
 		path := r.appPath("plans", "pro", "view")
-		words := []string{"29.00 USD a month", "100 × messages in each paid period; more is paid in credits", "12.5 tokens", "messages at 80% of the list price"}
+		words := []string{"29.00 USD / month", "100 × messages per billing period, then charged in credits", "12.5 tokens", "messages at 80% of list price"}
 		writes, reads := b.get(t, path), r.join(t, tenancy.Support).get(t, path)
 		says(t, writes, http.StatusOK, append(words, "Edit")...)
 		says(t, reads, http.StatusOK, words...)
@@ -164,7 +164,7 @@ func TestPlanPages(t *testing.T) {
 		if reply.status != http.StatusConflict || r.plan(t, "pro").AmountCents != 3900 {
 			t.Errorf("status %d", reply.status)
 		}
-		wantTexts(t, reply.body, "<bdi>49 usd</bdi>", "<bdi>39.00 usd</bdi>", "messages: 7 a billing, then credits", `name="revision" value="2"`)
+		wantTexts(t, reply.body, "<bdi>49 usd</bdi>", "<bdi>39.00 usd</bdi>", "messages: 7 per billing, then credits", `name="revision" value="2"`)
 	})
 }
 

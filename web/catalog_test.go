@@ -80,7 +80,7 @@ func TestCreditPages(t *testing.T) {
 		if reply.status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", reply.status)
 		}
-		wantTexts(t, reply.body, `value="Tokens!"`, "A key is 1 to 80 characters long", "characters that cannot be shown", "longer than 40 characters",
+		wantTexts(t, reply.body, `value="Tokens!"`, "Use 1 to 80 characters", "contains invalid characters", "must be 40 characters or fewer",
 			`href="#field-key"`, `aria-describedby="field-key-hint field-key-error"`)
 	})
 
@@ -89,12 +89,12 @@ func TestCreditPages(t *testing.T) {
 		if reply.status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", reply.status)
 		}
-		wantTexts(t, reply.body, "There is a credit with the key", `href="#field-key"`)
+		wantTexts(t, reply.body, "A credit with the key", `href="#field-key"`)
 	})
 
 	t.Run("reach a credit whose key is new", func(t *testing.T) {
 		r.newCredit(t, "new")
-		if reply := b.get(t, r.appPath("credits", "new", "edit")); reply.status != http.StatusOK || !strings.Contains(reply.body, "A key never changes") {
+		if reply := b.get(t, r.appPath("credits", "new", "edit")); reply.status != http.StatusOK || !strings.Contains(reply.body, "Can&#39;t be changed.") {
 			t.Errorf("status %d", reply.status)
 		}
 	})
@@ -138,7 +138,7 @@ func TestTwoTabsEditOneCredit(t *testing.T) {
 		if second.status != http.StatusConflict || r.credit(t, "tokens").Name != "From the first" {
 			t.Errorf("status %d, it is called %q", second.status, r.credit(t, "tokens").Name)
 		}
-		wantTexts(t, second.body, "This was changed in the meantime", "<bdi>From the first</bdi>", "<bdi>From the second</bdi>", `value="From the second"`)
+		wantTexts(t, second.body, "This changed while you were editing", "<bdi>From the first</bdi>", "<bdi>From the second</bdi>", `value="From the second"`)
 	})
 
 	t.Run("sending it once more replaces the stored one", func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestFeaturePages(t *testing.T) {
 		r.newFeature(t, "limited", "tokens")
 		r.newPlan(t, "pro", "limited")
 		body := b.get(t, r.appPath("features", "limited", "edit")).body
-		wantTexts(t, body, "A plan or a live subscription names this feature")
+		wantTexts(t, body, "a plan or subscription uses this feature")
 		for _, field := range []string{"cost", "credit", "quantity"} {
 			if control := regexp.MustCompile(`<(?:input|select)[^>]* name="` + field + `"[^>]*>`).FindString(body); !strings.Contains(control, " disabled") {
 				t.Errorf("%s is %q", field, control)
@@ -251,7 +251,7 @@ func TestFeaturePages(t *testing.T) {
 		if got := r.feature(t, "limited"); reply.status != http.StatusUnprocessableEntity || got.Cost != metering.PerCredit/4 || got.Revision != 2 {
 			t.Errorf("status %d, it is %+v", reply.status, got)
 		}
-		wantTexts(t, reply.body, "its credit, cost, quantity per unit and pricing mode cannot change", `value="0.25"`)
+		wantTexts(t, reply.body, "its credit, cost, quantity per unit and pricing mode can", `value="0.25"`)
 	})
 
 	t.Run("compare two tabs", func(t *testing.T) {

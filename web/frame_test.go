@@ -41,13 +41,13 @@ func TestAMovedClock(t *testing.T) {
 			_, strip, _ := strings.Cut(body, `class="test-strip"`)
 			strip, _, _ = strings.Cut(strip, "</aside>")
 			day := component.DayText(r.site.now() + ahead.Milliseconds())
-			if !strings.Contains(strip, "Its clock stands at") || !strings.Contains(strip, "400 days ahead") || !strings.Contains(strip, day) {
+			if !strings.Contains(strip, "Sandbox time:") || !strings.Contains(strip, "+400 days") || !strings.Contains(strip, day) {
 				t.Errorf("%s says %s", path, strip)
 			}
 		}
 	})
 	t.Run("is named where the organization counts by it", func(t *testing.T) {
-		if !strings.Contains(b.get(t, r.orgPath()).body, "Counted by its own clock, 400 days ahead.") {
+		if !strings.Contains(b.get(t, r.orgPath()).body, "Counted in sandbox time (+400 days).") {
 			t.Error("it is not")
 		}
 	})

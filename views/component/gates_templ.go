@@ -10,9 +10,9 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "purser/metering"
 
-// GateLine is one question that a use has to pass, and how it fared.
+// GateLine is one condition that a request has to meet, and its result.
 type GateLine struct {
-	Question string // in words, such as "Does the balance cover the charge?"
+	Question string // in words, such as "Balance covers the charge"
 	Outcome  metering.Outcome
 	Numbers  string // what was compared, such as "needs 2.5, has 1"; may be empty
 	Fix      string // what would let it pass; only where it failed
@@ -38,9 +38,9 @@ func (g GateLine) word() string {
 	case metering.GateFailed:
 		return "Failed"
 	case metering.GateSettled:
-		return "Settled here"
+		return "Already billed"
 	default:
-		return "Not asked"
+		return "Not evaluated"
 	}
 }
 

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 // Refusal says what has to be put right before a form can be taken.
 type Refusal struct {
-	Title    string // "This could not be saved" when empty
+	Title    string // "There's a problem" when empty
 	Problems []Problem
 }
 
@@ -22,7 +22,7 @@ type Problem struct {
 
 func (r Refusal) title() string {
 	if r.Title == "" {
-		return "This could not be saved"
+		return "There's a problem"
 	}
 	return r.Title
 }

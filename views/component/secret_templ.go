@@ -13,7 +13,7 @@ type OneTime struct {
 	ID    string // of the element that is copied, once in a page
 	Label string // says to a screen reader what it is
 	Text  string
-	Done  string // where "I have stored it" leads
+	Done  string // where "Done" leads
 }
 
 // Secret shows it. The script takes it out of the page when the page is left,
@@ -104,7 +104,7 @@ func Secret(s OneTime) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\">I have stored it</a></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\">Done</a></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

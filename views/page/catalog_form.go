@@ -26,4 +26,4 @@ const (
 	MaxUnitLength = 40
 )
 
-const keyHint = "Programs name it by this key, which never changes: a–z, 0–9, - and _."
+const keyHint = "Used in the API. Can't be changed later. Use a–z, 0–9, - and _."

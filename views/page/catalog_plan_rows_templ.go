@@ -547,7 +547,7 @@ func limitRows(f PlanForm) templ.Component {
 			templ_7745c5c3_Var28 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = rowHead("limits", "Included in the plan", "So much of a feature costs nothing in each period.", f.wrong("limits")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = rowHead("limits", "Included usage", "Free usage included each period.", f.wrong("limits")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -583,24 +583,24 @@ func limitRows(f PlanForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "</td><td data-label=\"In each\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "</td><td data-label=\"Period\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Select(component.Selection{
 					Label: rowLabel(RowField("limits", i, "period"), "Period", f.wrong(RowField("limits", i, "period"))),
-					Value: row.Period, Options: []component.Option{{Value: string(metering.LimitMonth), Text: "calendar month"}, {Value: string(metering.LimitBilling), Text: "paid period"}},
+					Value: row.Period, Options: []component.Option{{Value: string(metering.LimitMonth), Text: "Calendar month"}, {Value: string(metering.LimitBilling), Text: "Billing period"}},
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</td><td data-label=\"Past it\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</td><td data-label=\"When exceeded\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Select(component.Selection{
-					Label: rowLabel(RowField("limits", i, "overage"), "Past it", f.wrong(RowField("limits", i, "overage"))),
-					Value: row.Overage, Options: []component.Option{{Value: string(metering.OverageBlock), Text: "refused"}, {Value: string(metering.OverageCredits), Text: "paid in credits"}},
+					Label: rowLabel(RowField("limits", i, "overage"), "When exceeded", f.wrong(RowField("limits", i, "overage"))),
+					Value: row.Overage, Options: []component.Option{{Value: string(metering.OverageBlock), Text: "Decline usage"}, {Value: string(metering.OverageCredits), Text: "Charge credits"}},
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -620,11 +620,11 @@ func limitRows(f PlanForm) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Included in the plan", Columns: []component.Column{{Label: "Feature"}, {Label: "Quantity"}, {Label: "In each"}, {Label: "Past it"}, {Label: "Remove", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Included usage", Columns: []component.Column{{Label: "Feature"}, {Label: "Quantity"}, {Label: "Period"}, {Label: "When exceeded"}, {Label: "Remove", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = rowAdd("limits", "Add a limit", f.ReadOnly).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = rowAdd("limits", "Add limit", f.ReadOnly).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -653,7 +653,7 @@ func grantRows(f PlanForm) templ.Component {
 			templ_7745c5c3_Var30 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = rowHead("grants", "Credits in each paid period", "They add up, and do not expire.", f.wrong("grants")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = rowHead("grants", "Credits per billing period", "Added at the start of each billing period. Unused credits roll over and don't expire.", f.wrong("grants")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -704,11 +704,11 @@ func grantRows(f PlanForm) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Credits in each paid period", Columns: []component.Column{{Label: "Credit"}, {Label: "Amount, in credits"}, {Label: "Remove", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Credits per billing period", Columns: []component.Column{{Label: "Credit"}, {Label: "Amount (credits)"}, {Label: "Remove", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = rowAdd("grants", "Add a grant", f.ReadOnly).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = rowAdd("grants", "Add grant", f.ReadOnly).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -737,7 +737,7 @@ func multiplierRows(f PlanForm) templ.Component {
 			templ_7745c5c3_Var32 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = rowHead("multipliers", "Other prices", "What a feature costs in this plan, as a share of its list price: 80 is a discount of a fifth, 0 is free.", f.wrong("multipliers")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = rowHead("multipliers", "Price overrides", "Feature prices in this plan, as a percentage of list price: 80 = 20% off, 0 = free.", f.wrong("multipliers")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -758,16 +758,16 @@ func multiplierRows(f PlanForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = keyField(RowField("multipliers", i, "feature"), "Feature of price "+strconv.Itoa(i+1), row.Feature, "feature-keys", f.wrong(RowField("multipliers", i, "feature"))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = keyField(RowField("multipliers", i, "feature"), "Feature of override "+strconv.Itoa(i+1), row.Feature, "feature-keys", f.wrong(RowField("multipliers", i, "feature"))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "</td><td data-label=\"Percent of the list price\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "</td><td data-label=\"Percent of list price\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: rowLabel(RowField("multipliers", i, "percent"), "Percent of the list price", f.wrong(RowField("multipliers", i, "percent"))),
+					Label: rowLabel(RowField("multipliers", i, "percent"), "Percent of list price", f.wrong(RowField("multipliers", i, "percent"))),
 					Value: row.Percent, InputMode: "decimal", Unit: "%", MaxLength: 8,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
@@ -777,7 +777,7 @@ func multiplierRows(f PlanForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = rowRemove("multipliers", i, "price").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = rowRemove("multipliers", i, "override").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -788,11 +788,11 @@ func multiplierRows(f PlanForm) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Other prices", Columns: []component.Column{{Label: "Feature"}, {Label: "Percent of the list price"}, {Label: "Remove", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var33), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Price overrides", Columns: []component.Column{{Label: "Feature"}, {Label: "Percent of list price"}, {Label: "Remove", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var33), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = rowAdd("multipliers", "Add a price", f.ReadOnly).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = rowAdd("multipliers", "Add override", f.ReadOnly).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

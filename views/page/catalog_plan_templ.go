@@ -223,7 +223,7 @@ func Plan(f PlanForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if !f.New {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p class=\"hint\">Changes hold for new subscriptions. Whoever has the plan keeps the terms they took.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p class=\"hint\">Changes apply to new subscriptions only. Existing subscribers keep their current terms.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -330,7 +330,7 @@ func planSync(f PlanForm) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Product there").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Provider product ID").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -352,7 +352,7 @@ func planSync(f PlanForm) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Price there").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Provider price ID").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -423,7 +423,7 @@ func planBasics(f PlanForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = component.Field(component.Input{
-				Label: component.Label{Name: "key", Text: "Key", Locked: "A key never changes, because programs name the plan by it."},
+				Label: component.Label{Name: "key", Text: "Key", Locked: "Used in the API. Can't be changed."},
 				Value: f.Values.Key, Mono: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -431,7 +431,7 @@ func planBasics(f PlanForm) templ.Component {
 			}
 		}
 		templ_7745c5c3_Err = component.Field(component.Input{
-			Label: component.Label{Name: "name", Text: "Name", Hint: "Also shown on invoices and at the checkout.", Error: f.wrong("name")},
+			Label: component.Label{Name: "name", Text: "Name", Hint: "Shown on invoices and at checkout.", Error: f.wrong("name")},
 			Value: f.Values.Name, Placeholder: "Pro", MaxLength: MaxNameLength,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
@@ -442,21 +442,21 @@ func planBasics(f PlanForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = component.Field(component.Input{
-			Label: component.Label{Name: "amount", Text: "Price", Hint: "Such as 29.00, or 0 for a free plan.", Error: f.wrong("amount")},
+			Label: component.Label{Name: "amount", Text: "Price", Hint: "e.g. 29.00, or 0 for a free plan.", Error: f.wrong("amount")},
 			Value: f.Values.Amount, InputMode: "decimal", MaxLength: 12,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = component.Field(component.Input{
-			Label: component.Label{Name: "currency", Text: "Currency", Hint: "Three letters, such as usd.", Error: f.wrong("currency")},
+			Label: component.Label{Name: "currency", Text: "Currency", Hint: "Three-letter code, e.g. usd.", Error: f.wrong("currency")},
 			Value: f.Values.Currency, MaxLength: 3,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = component.Select(component.Selection{
-			Label: component.Label{Name: "interval", Text: "Paid every", Error: f.wrong("interval")},
+			Label: component.Label{Name: "interval", Text: "Billing interval", Error: f.wrong("interval")},
 			Value: f.Values.Interval, Options: []component.Option{{Value: string(billing.Month), Text: "month"}, {Value: string(billing.Year), Text: "year"}},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
@@ -467,14 +467,14 @@ func planBasics(f PlanForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = component.Tick(component.Tickbox{
-			Label:   component.Label{Name: "active", Text: "Active", Hint: "Can be taken. Whoever has an inactive plan keeps it.", Optional: true},
+			Label:   component.Label{Name: "active", Text: "Active", Hint: "Available to new subscribers. Existing subscribers keep it.", Optional: true},
 			Checked: f.Values.Active,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = component.Tick(component.Tickbox{
-			Label:   component.Label{Name: "topups", Text: "Top-ups allowed", Hint: "Subscribers may buy credits beyond the plan.", Optional: true},
+			Label:   component.Label{Name: "topups", Text: "Allow top-ups", Hint: "Subscribers can buy extra credits.", Optional: true},
 			Checked: f.Values.TopupsEnabled,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

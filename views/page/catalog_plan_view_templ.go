@@ -91,7 +91,7 @@ func PlanViewPage(p PlanView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Trail: []component.Crumb{{Label: "Plans", Href: p.Base}}, Title: p.Stored.Name, Lead: "As it is sold now. Whoever has it already keeps the terms they took."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Trail: []component.Crumb{{Label: "Plans", Href: p.Base}}, Title: p.Stored.Name, Lead: "Terms for new subscribers. Existing subscribers keep the terms they signed up with."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -158,7 +158,7 @@ func PlanViewPage(p PlanView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var8 string
-					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(" a " + string(p.Stored.Interval))
+					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(" / " + string(p.Stored.Interval))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plan_view.templ`, Line: 35, Col: 41}
 					}
@@ -335,7 +335,7 @@ func PlanViewPage(p PlanView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Credits in each paid period").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Credits per billing period").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -352,7 +352,7 @@ func PlanViewPage(p PlanView) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					if len(p.Percents) == 0 {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "List price. ")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "None. All features at list price. ")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -367,9 +367,9 @@ func PlanViewPage(p PlanView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var18 string
-						templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(" at " + m.Percent + "% of the list price")
+						templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(" at " + m.Percent + "% of list price")
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plan_view.templ`, Line: 78, Col: 52}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plan_view.templ`, Line: 78, Col: 48}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 						if templ_7745c5c3_Err != nil {
@@ -382,7 +382,7 @@ func PlanViewPage(p PlanView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Other prices").Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Price overrides").Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -399,12 +399,12 @@ func PlanViewPage(p PlanView) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					if p.Stored.TopupsEnabled {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "Allowed.")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "Allowed")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					} else {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "Not allowed.")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "Not allowed")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -421,7 +421,7 @@ func PlanViewPage(p PlanView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "plan", Title: "What it costs and brings"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "plan", Title: "Plan details"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -437,14 +437,14 @@ func PlanViewPage(p PlanView) templ.Component {
 
 // limitWords goes on after a quantity and its feature.
 func limitWords(l metering.Limit) string {
-	words := " in each calendar month"
+	words := " per calendar month"
 	if l.Period == metering.LimitBilling {
-		words = " in each paid period"
+		words = " per billing period"
 	}
 	if l.Overage == metering.OverageCredits {
-		return words + "; more is paid in credits"
+		return words + ", then charged in credits"
 	}
-	return words + "; more is refused"
+	return words + ", then declined"
 }
 
 var _ = templruntime.GeneratedTemplate

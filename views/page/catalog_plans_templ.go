@@ -91,7 +91,7 @@ func Plans(l PlanList) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Plans", Lead: "What people subscribe to: a price, what it includes, and the credits it brings in each paid period."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Plans", Lead: "Subscriptions you sell: a recurring price with included usage and credits."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -133,7 +133,7 @@ func Plans(l PlanList) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "layers", Title: "No plans yet", Text: "Without plans everybody pays from their balance, at list price. A plan with the price 0 starts without a payment."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "layers", Title: "No plans yet", Text: "Without a plan, customers pay list price from their balance. Free plans start without a payment."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -181,7 +181,7 @@ func Plans(l PlanList) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var9 string
-						templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(" a " + string(plan.Interval))
+						templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(" / " + string(plan.Interval))
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 45, Col: 39}
 						}
@@ -207,9 +207,9 @@ func Plans(l PlanList) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var11 string
-						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(component.Counted(int64(len(plan.Grants)), "credit", "credits"))
+						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(grantsText(plan.Grants))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 48, Col: 113}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 48, Col: 73}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 						if templ_7745c5c3_Err != nil {
@@ -238,27 +238,14 @@ func Plans(l PlanList) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</td><td data-label=\"Revision\" data-align=\"end\">")
-						if templ_7745c5c3_Err != nil {
-							return templ_7745c5c3_Err
-						}
-						var templ_7745c5c3_Var12 string
-						templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.FormatInt(plan.Revision, 10))
-						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog_plans.templ`, Line: 59, Col: 88}
-						}
-						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
-						if templ_7745c5c3_Err != nil {
-							return templ_7745c5c3_Err
-						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</td></tr>")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</td></tr>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Plans", Columns: []component.Column{{Label: "Plan"}, {Label: "Price", End: true}, {Label: "Includes", End: true}, {Label: "Grants", End: true}, {Label: "State"}, {Label: "Payment provider"}, {Label: "Revision", End: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Plans", Columns: []component.Column{{Label: "Plan"}, {Label: "Price", End: true}, {Label: "Includes", End: true}, {Label: "Grants", End: true}, {Label: "State"}, {Label: "Payment provider"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -267,7 +254,7 @@ func Plans(l PlanList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -279,6 +266,18 @@ func Plans(l PlanList) templ.Component {
 		}
 		return nil
 	})
+}
+
+// grantsText names the first grant of a plan, and counts the others.
+func grantsText(grants []billing.Grant) string {
+	if len(grants) == 0 {
+		return "None"
+	}
+	first := component.CreditsText(grants[0].Amount, grants[0].CreditKey)
+	if len(grants) > 1 {
+		return first + " and " + strconv.Itoa(len(grants)-1) + " more"
+	}
+	return first
 }
 
 var _ = templruntime.GeneratedTemplate
