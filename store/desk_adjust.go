@@ -33,10 +33,10 @@ var insertAdjustment = declare("insert adjustment", `
 // that was taken back. The second of two with one id changes nothing.
 func (a App) Adjust(ctx context.Context, wished Adjustment) (err error) {
 	if wished.Delta.Amount == 0 {
-		return fault.Newf(fault.InvalidRequest, "The amount must be more than zero.")
+		return fault.Newf(fault.InvalidRequest, "The amount must be greater than zero.")
 	}
 	if wished.Reason == "" {
-		return fault.Newf(fault.InvalidRequest, "Say why the balance is corrected.")
+		return fault.Newf(fault.InvalidRequest, "Enter a reason for the adjustment.")
 	}
 	var identity string
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
@@ -94,7 +94,7 @@ func (wished Adjustment) change(b metering.Balance) (metering.Balance, error) {
 	}
 	after, ok := b.Spend(wished.Delta.Amount)
 	if !ok {
-		return b, fault.Newf(fault.InsufficientBalance, "The balance is %s: no more than that can be taken.", b.Amount.Credits())
+		return b, fault.Newf(fault.InsufficientBalance, "The balance is %s. You can't remove more than that.", b.Amount.Credits())
 	}
 	return after, nil
 }

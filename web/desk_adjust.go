@@ -38,7 +38,7 @@ func (s *Site) adjust(v *visit) (answer, error) {
 		}
 	}
 	if f.ok() {
-		return v.done(v.walletPath(wallet), "The balance is adjusted.")
+		return v.done(v.walletPath(wallet), adjusted(wished))
 	}
 	view, err := v.adjustView(page.AdjustForm{
 		EntryID: f.text("entry"), CreditKey: f.text("credit"), Direction: f.text("direction"),
@@ -50,29 +50,38 @@ func (s *Site) adjust(v *visit) (answer, error) {
 	return invalid(view), nil
 }
 
+// adjusted says what was done to the balance.
+func adjusted(a store.Adjustment) string {
+	verb := "Added "
+	if a.Delta.Out {
+		verb = "Removed "
+	}
+	return verb + component.CreditsText(a.Delta.Amount, a.CreditKey) + "."
+}
+
 // adjustment reads what is wished, without whose and by whom.
 func (f *form) adjustment() (wished store.Adjustment) {
 	id, err := ids.Parse(ids.Transaction, f.text("entry"))
 	if err != nil {
-		f.fail("", "The form has lost its number. Open it again.")
+		f.fail("", "The form data was invalid. Open the form again.")
 	}
 	amount, ok := metering.ParseCredits(f.text("amount"))
 	if !ok || amount == 0 {
-		f.fail("amount", "Give an amount above zero, with a point and at most nine decimals, such as 12.5.")
+		f.fail("amount", "Enter an amount above zero, such as 12.5 (up to 9 decimals).")
 	}
 	direction := f.text("direction")
 	if direction != "in" && direction != "out" {
-		f.fail("direction", "Choose whether to add or to take.")
+		f.fail("direction", "Select Add or Remove.")
 	}
 	if f.text("credit") == "" {
-		f.fail("credit", "Choose a credit.")
+		f.fail("credit", "Select a credit.")
 	}
 	reason := f.text("reason")
 	if reason == "" {
-		f.fail("reason", "Say why: it is what the next person reads.")
+		f.fail("reason", "Enter a reason.")
 	}
 	if utf8.RuneCountInString(reason) > store.MaxReason || !utf8.ValidString(reason) {
-		f.fail("reason", fmt.Sprintf("At most %d characters.", store.MaxReason))
+		f.fail("reason", fmt.Sprintf("Enter up to %d characters.", store.MaxReason))
 	}
 	return store.Adjustment{
 		ID: id, CreditKey: f.text("credit"), Delta: metering.Delta{Amount: amount, Out: direction == "out"}, Reason: reason,

@@ -11,44 +11,44 @@ import (
 // alertWords say what an alert is, what has been done already and what is left to do.
 var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	billing.UnknownPrice: {
-		"A price that no plan has",
-		"At the provider a subscription has this price, which Purser did not make. Its terms of before stay, and nothing was granted. Put the subscription back on a plan's price there.",
+		"Unknown price on a subscription",
+		"This subscription was moved to a price that Purser didn't create. Its previous terms still apply and no credits were granted. Move it back to a plan's price at the payment provider.",
 	},
 	billing.UnaskedUpdate: {
-		"A change that nobody asked Purser for",
-		"This invoice was paid for a change made at the provider. Nothing was granted for it. Refund it there, or adjust the wallet's balance by hand.",
+		"Plan changed outside Purser",
+		"This invoice was paid for a change made directly at the payment provider. No credits were granted. Refund it there, or adjust the wallet's balance.",
 	},
 	billing.ExtraSubscription: {
-		"A second subscription of one identity",
-		"It was cancelled and refunded at once; the first goes on. Look at why the customer was asked to subscribe twice.",
+		"Duplicate subscription",
+		"The customer already had a subscription, so this one was canceled and refunded. Check why they were asked to subscribe twice.",
 	},
 	billing.AmountMismatch: {
-		"A payment that is not what was asked for",
-		"Its amount or currency differs from the checkout's, or the checkout was paid twice, so no credits came in. Compare both at the provider; then refund the payment, or adjust the wallet's balance by hand.",
+		"Payment doesn't match the checkout",
+		"The amount or currency differs from the checkout, or the checkout was paid twice. No credits were added. Compare both at the payment provider, then refund the payment or adjust the wallet's balance.",
 	},
 	billing.BalanceFull: {
-		"Credits that found no room",
-		"This payment was collected, or a refund of it failed, but the wallet has no room for its credits: it holds 100 balances, or the balance would pass 19 digits. They were left out. Refund the payment at the provider, or adjust the balance by hand once there is room.",
+		"Balance limit reached; credits not added",
+		"This payment was collected, or its refund failed, but the wallet can't hold the credits: it has 100 balances, or the balance would exceed 19 digits. Refund the payment at the payment provider, or adjust the balance once there is room.",
 	},
 	billing.DebtFull: {
-		"A debt that cannot grow further",
-		"Money of this payment went back, and the credits that it had bought are spent. The debt would pass 19 digits, so it was booked up to that limit and the rest was left out. Settle the rest with the customer.",
+		"Debt limit reached",
+		"This payment was refunded or disputed after its credits were spent. The debt would exceed 19 digits, so only part of it was recorded. Settle the rest with the customer.",
 	},
 	billing.BalanceSpent: {
-		"A balance that could not be credited back",
-		"The customer's balance at the provider paid for this invoice, which granted nothing: an upgrade had replaced the renewal, or the subscription was bought twice. Purser tried to credit the amount back and was refused. Credit it to the customer's balance there.",
+		"Customer balance not credited back",
+		"The customer's balance at the payment provider paid for this invoice, which granted no credits: an upgrade replaced the renewal, or the subscription was bought twice. Purser tried to credit the amount back and was rejected. Credit it to the customer's balance there.",
 	},
 	billing.PaidLate: {
-		"A renewal paid after the subscription ended",
-		"The customer paid this renewal after their subscription had ended, so it granted nothing. The charge is refunded, and what the customer's balance at the provider paid of it is credited back. If the customer wants the plan again, ask them to subscribe again.",
+		"Renewal paid after the subscription ended",
+		"The customer paid this renewal after their subscription had ended, so no credits were granted. The charge is refunded, and the part paid from their balance at the payment provider is credited back. To get the plan back, the customer can subscribe again.",
 	},
 	billing.KeyRefused: {
-		"An account does not take its key",
-		"The provider refuses the key, whose last characters are shown, that is stored for this account. What happens there, such as refunds, is not heard of; Purser tries again every few hours. Connect the account with a key that works: everything is then made up for.",
+		"Stripe rejected the API key",
+		"Stripe rejected the stored key for this account (last characters shown). Refunds and other changes there are not being applied. Purser retries every few hours. Reconnect the account with a valid key, and Purser catches up.",
 	},
 	billing.ActionRefused: {
-		"The provider refused to cancel or to refund",
-		"Purser asked the provider to end this subscription, or to refund this invoice, and was refused for good. Do it there by hand: the customer pays for something that they do not have.",
+		"Cancellation or refund failed",
+		"The payment provider permanently rejected canceling this subscription or refunding this invoice. The customer is paying for something they don't have: cancel or refund it at the payment provider.",
 	},
 }
 
@@ -63,7 +63,7 @@ func (s *Site) alerts(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	list := v.listing(v.appPath("alerts"), "show")
-	view := page.AlertList{Frame: v.frame("Payments to look at", "overview"), Path: list.path, All: all}
+	view := page.AlertList{Frame: v.frame("Payment issues", "overview"), Path: list.path, All: all}
 	for _, a := range found {
 		view.Alerts = append(view.Alerts, v.alertRow(a))
 	}
@@ -93,5 +93,5 @@ func (s *Site) resolveAlert(v *visit) (answer, error) {
 	if err := v.tenant().ResolveAlert(v.context, id, v.now()); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.appPath("alerts"), "Noted. It stays in the list of all.")
+	return v.done(v.appPath("alerts"), "Resolved.")
 }

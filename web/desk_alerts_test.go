@@ -51,7 +51,7 @@ func TestAlerts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
-	says(t, support.get(t, d.appPath("alerts")), http.StatusOK, "Nothing to look at")
+	says(t, support.get(t, d.appPath("alerts")), http.StatusOK, "No payment issues")
 	d.mispay(t, hostileIdentity)
 	alerts, _, err := d.tenant.Alerts(t.Context(), store.Page{Limit: 1}, false)
 	noError(t, err)
@@ -59,7 +59,7 @@ func TestAlerts(t *testing.T) {
 
 	t.Run("are led to from the overview", func(t *testing.T) {
 		overview := support.get(t, d.appPath())
-		says(t, overview, http.StatusOK, "1 payment needs a look")
+		says(t, overview, http.StatusOK, "1 payment issue needs your decision")
 		if !strings.Contains(overview.body, `href="`+d.appPath("alerts")+`"`) {
 			t.Error("no link leads to it")
 		}
@@ -70,7 +70,7 @@ func TestAlerts(t *testing.T) {
 	})
 	t.Run("say what happened and what to do", func(t *testing.T) {
 		list := support.get(t, d.appPath("alerts"))
-		says(t, list, http.StatusOK, "A payment that is not what was asked for", "refund the payment", "cs_short")
+		says(t, list, http.StatusOK, "Payment doesn't match the checkout", "refund the payment", "cs_short")
 		if strings.Contains(list.body, "<script>alert") || strings.Contains(list.body, resolve) {
 			t.Error("an identity is markup, or support is offered what it may not do")
 		}
@@ -88,8 +88,8 @@ func TestAlerts(t *testing.T) {
 		if got := admin.post(t, resolve, nil); got.status != http.StatusNotFound {
 			t.Errorf("again: status %d", got.status)
 		}
-		says(t, admin.get(t, d.appPath("alerts")), http.StatusOK, "Nothing to look at")
-		says(t, admin.get(t, d.appPath("alerts")+"?show=all"), http.StatusOK, "Looked at")
+		says(t, admin.get(t, d.appPath("alerts")), http.StatusOK, "No payment issues")
+		says(t, admin.get(t, d.appPath("alerts")+"?show=all"), http.StatusOK, "Resolved")
 	})
 	t.Run("have words for each kind", func(t *testing.T) {
 		for _, kind := range []billing.AlertKind{billing.UnknownPrice, billing.UnaskedUpdate, billing.ExtraSubscription, billing.AmountMismatch, billing.ActionRefused, billing.BalanceFull, billing.DebtFull, billing.BalanceSpent, billing.PaidLate, billing.KeyRefused} {

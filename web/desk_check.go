@@ -25,7 +25,7 @@ func (s *Site) check(v *visit) (answer, error) {
 		Path: v.appPath("check"), Identity: v.query("identity"), FeatureKey: v.query("feature"),
 		Quantity: v.query("quantity"), Amount: v.query("amount"), EntityID: v.query("entity"),
 	}
-	features, err := v.featureFilter("Choose a feature")
+	features, err := v.featureFilter("Select a feature")
 	if err != nil {
 		return answer{}, err
 	}
@@ -39,7 +39,7 @@ func (s *Site) check(v *visit) (answer, error) {
 		use.Scope = v.scope()
 		view.Answer, err = v.examine(use)
 		if fault.Is(err, fault.FeatureNotFound) {
-			problems, err = append(problems, component.Problem{Field: "feature", Message: "There is no such feature."}), nil
+			problems, err = append(problems, component.Problem{Field: "feature", Message: "Feature not found."}), nil
 		}
 		if err != nil {
 			return answer{}, err
@@ -59,20 +59,20 @@ func question(form page.CheckForm) (use store.Use, problems []component.Problem)
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
 	if n := utf8.RuneCountInString(form.Identity); n == 0 || n > maxName || !utf8.ValidString(form.Identity) {
-		fail("identity", "Give the identity, in at most 200 characters.")
+		fail("identity", "Enter an identity of up to 200 characters.")
 	}
 	if utf8.RuneCountInString(form.EntityID) > maxName || !utf8.ValidString(form.EntityID) {
-		fail("entity", "At most 200 characters.")
+		fail("entity", "Enter up to 200 characters.")
 	}
 	quantity, err := strconv.ParseInt(form.Quantity, 10, 64)
 	if err != nil || quantity < 1 || quantity > metering.MaxQuantity {
-		fail("quantity", "Give a whole number from 1 to 9,007,199,254,740,991.")
+		fail("quantity", "Enter a whole number from 1 to 9,007,199,254,740,991.")
 	}
 	use = store.Use{Identity: form.Identity, FeatureKey: form.FeatureKey, Use: metering.Use{EntityID: form.EntityID, Quantity: quantity}}
 	if form.Amount != "" {
 		amount, ok := metering.ParseCredits(form.Amount)
 		if !ok {
-			fail("amount", "Give an amount with a point and at most nine decimals, such as 12.5.")
+			fail("amount", "Enter a number such as 12.5 (up to 9 decimals).")
 		}
 		use.Amount = &amount
 	}
@@ -116,40 +116,40 @@ func gateLine(g metering.GateResult, d *metering.Decision) component.GateLine {
 	}
 	switch g.Gate {
 	case metering.GateAmount:
-		line.Question = "Does the use bring an amount exactly when the feature wants one?"
-		line.Fix = "A callback feature needs amountNanocredits; a fixed one must not have it."
+		line.Question = "Amount provided when required"
+		line.Fix = "Send amountNanocredits for features priced per event, and leave it out for fixed prices."
 	case metering.GateDeduplication:
-		line.Question = "Is this the first use of its period?"
-		line.Fix = "Set the wallet's billing period, or subscribe it to a plan: the feature is billed once in it."
+		line.Question = "Not already billed this period"
+		line.Fix = "Set the wallet's billing period or subscribe the customer to a plan. This feature is billed once per billing period."
 		if g.Outcome == metering.GateSettled {
-			line.Numbers = "Billed before in this period: it is allowed and costs nothing."
+			line.Numbers = "Already billed this period. Allowed at no charge."
 		}
 	case metering.GateSubscription:
-		line.Question = "Do the terms that limit the feature hold?"
-		line.Fix = "A payment for the subscription failed or it is paused. Once it is paid, the feature opens again."
+		line.Question = "Subscription in good standing"
+		line.Fix = "A payment failed or the subscription is paused. Access resumes when the invoice is paid."
 	case metering.GateAllowance:
-		line.Question = "Does it fit into the allowance, or may the rest be paid?"
-		line.Fix = "Use less, wait for the next period, or change to a plan with a higher limit or with overage paid in credits."
+		line.Question = "Within plan allowance (or overage allowed)"
+		line.Fix = "Reduce the quantity, wait for the next period, or switch to a plan with a higher limit or overage."
 		if d.Allowance.Limited() && g.Outcome != metering.GateUnreached {
 			line.Numbers = "Needs " + component.CountText(g.Need) + ", " + component.CountText(g.Have) + " left of " + count(d.Allowance.Limit) + "."
 		} else if g.Outcome == metering.GatePassed {
-			line.Numbers = "No limit counts this feature."
+			line.Numbers = "No limit on this feature."
 		}
 	case metering.GatePrice:
-		line.Question = "Can the charge be written down?"
-		line.Fix = "The charge passes 19 digits. Use a smaller quantity."
+		line.Question = "Charge within numeric limits"
+		line.Fix = "The charge exceeds 19 digits. Use a smaller quantity."
 		if g.Outcome == metering.GatePassed {
-			line.Numbers = "It costs " + amount(g.Need) + "."
+			line.Numbers = "Cost: " + amount(g.Need) + "."
 		}
 	case metering.GateBalance:
-		line.Question = "Does the balance cover the charge?"
+		line.Question = "Balance covers the charge"
 		if g.Outcome != metering.GateUnreached {
 			line.Numbers = "Needs " + amount(g.Need) + ", has " + amount(g.Have) + "."
 		}
 		if g.Outcome == metering.GateFailed {
 			line.Fix = "Deposit at least " + amount(uint64(d.Before.Debt)+g.Need-g.Have) + "."
 			if d.Before.Debt > 0 {
-				line.Fix += " The debt of " + amount(uint64(d.Before.Debt)) + " is paid first."
+				line.Fix += " This includes the debt of " + amount(uint64(d.Before.Debt)) + "."
 			}
 		}
 	}

@@ -31,14 +31,14 @@ func TestPaymentHold(t *testing.T) {
 
 	t.Run("leads who tries things out to the page on which it is paid", func(t *testing.T) {
 		page := owner.get(t, inTest+"/subscription")
-		says(t, page, http.StatusOK, "A payment is open", "Open the billing page of this identity")
+		says(t, page, http.StatusOK, "Payment overdue", "Open customer portal")
 		if !strings.Contains(page.body, `action="`+inTest+`/portal"`) {
 			t.Error("nothing opens it")
 		}
 	})
 	t.Run("offers nothing to who may change nothing", func(t *testing.T) {
 		page := support.get(t, inTest+"/subscription")
-		says(t, page, http.StatusOK, "A payment is open")
+		says(t, page, http.StatusOK, "Payment overdue")
 		if strings.Contains(page.body, "/portal") {
 			t.Error("it does")
 		}
@@ -48,7 +48,7 @@ func TestPaymentHold(t *testing.T) {
 	})
 	t.Run("is the customer's own affair in a live application", func(t *testing.T) {
 		page := owner.get(t, inLive+"/subscription")
-		says(t, page, http.StatusOK, "A payment is open", "POST /v1/billing-portal")
+		says(t, page, http.StatusOK, "Payment overdue", "POST /v1/billing-portal")
 		if got := owner.post(t, inLive+"/portal", nil); strings.Contains(page.body, "/portal\"") || got.status != http.StatusNotFound {
 			t.Errorf("the form answers %d", got.status)
 		}

@@ -11,21 +11,21 @@ const maxJobs = 100
 
 // jobWords say what a job does.
 var jobWords = map[store.WorkKind]string{
-	store.WorkPlan:         "Send a plan to the payment provider",
-	store.WorkOp:           "Finish a change, checkout or refund",
+	store.WorkPlan:         "Sync a plan to the payment provider",
+	store.WorkOp:           "Complete a change, checkout or refund",
 	store.WorkFree:         "Renew a free subscription",
 	store.WorkArchive:      "Archive an old price",
-	store.WorkSession:      "Read a checkout",
-	store.WorkSubscription: "Read a subscription",
-	store.WorkInvoice:      "Read an invoice",
-	store.WorkCharge:       "Read a charge and its refunds",
-	store.WorkRefund:       "Read a refund",
-	store.WorkDispute:      "Read a dispute",
-	store.WorkSchedule:     "Read a subscription schedule",
-	store.WorkCustomer:     "Forget a deleted customer",
-	store.WorkEvents:       "Look for missed webhooks",
-	store.WorkSweep:        "Compare everything with the payment provider",
-	store.WorkPrune:        "Delete what is no longer needed",
+	store.WorkSession:      "Refresh a checkout",
+	store.WorkSubscription: "Refresh a subscription",
+	store.WorkInvoice:      "Refresh an invoice",
+	store.WorkCharge:       "Refresh a charge and its refunds",
+	store.WorkRefund:       "Refresh a refund",
+	store.WorkDispute:      "Refresh a dispute",
+	store.WorkSchedule:     "Refresh a subscription schedule",
+	store.WorkCustomer:     "Remove a deleted customer",
+	store.WorkEvents:       "Recover missed webhooks",
+	store.WorkSweep:        "Reconcile with the payment provider",
+	store.WorkPrune:        "Delete expired data",
 }
 
 func (s *Site) jobs(v *visit) (answer, error) {
@@ -61,5 +61,5 @@ func (s *Site) retryJob(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	v.wakeCashier()
-	return v.done(v.appPath("jobs"), "The job is being tried again.")
+	return v.done(v.appPath("jobs"), "Retrying the job.")
 }

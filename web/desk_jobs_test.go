@@ -14,7 +14,7 @@ func TestFailingJobs(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
-	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No job is failing")
+	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No failing jobs")
 	job := store.Work{Kind: store.WorkCharge, Object: "ch_1"}
 	noError(t, d.tenant.Enqueue(t.Context(), job))
 	due, err := d.tenant.DueWork(t.Context(), d.site.now(), 10)
@@ -30,7 +30,7 @@ func TestFailingJobs(t *testing.T) {
 	})
 	t.Run("say what fails, why, and when it is tried again", func(t *testing.T) {
 		list := support.get(t, d.appPath("jobs"))
-		says(t, list, http.StatusOK, "Read a charge and its refunds", "ch_1", "No such <b>charge</b>", "Stopped")
+		says(t, list, http.StatusOK, "Refresh a charge and its refunds", "ch_1", "No such <b>charge</b>", "Stopped")
 		if strings.Contains(list.body, "<b>charge") || strings.Contains(list.body, d.appPath("jobs", "retry")) {
 			t.Error("an error is markup, or support is offered what it may not do")
 		}

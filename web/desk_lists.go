@@ -83,7 +83,7 @@ func (v *visit) depositQuery() (q store.DepositQuery, problems []component.Probl
 		}
 		day, err := time.Parse(dayLayout, text)
 		if err != nil {
-			problems = append(problems, component.Problem{Field: end.field, Message: "Give a day such as 2026-01-31."})
+			problems = append(problems, component.Problem{Field: end.field, Message: "Enter a date such as 2026-01-31."})
 			continue
 		}
 		*end.into = day.AddDate(0, 0, end.days).UnixMilli()
@@ -226,17 +226,17 @@ func checkoutState(state string) component.Badge {
 	case "requested", "open":
 		return component.Badge{Text: "Open", Tone: "accent"}
 	case "pending", "processing":
-		return component.Badge{Text: "Awaits payment", Tone: "warn"}
+		return component.Badge{Text: "Payment pending", Tone: "warn"}
 	case "applied", "paid":
 		return component.Badge{Text: "Paid", Tone: "ok"}
 	case "failed":
 		return component.Badge{Text: "Failed", Tone: "danger"}
 	case "set_aside":
-		return component.Badge{Text: "Set aside", Tone: "danger"}
+		return component.Badge{Text: "Needs review", Tone: "danger"}
 	case "expired":
 		return component.Badge{Text: "Expired"}
 	default:
-		return component.Badge{Text: "Dropped"}
+		return component.Badge{Text: "Abandoned"}
 	}
 }
 

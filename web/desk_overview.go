@@ -16,8 +16,8 @@ var stretches = []struct {
 	key, label, before string
 	days               int
 }{
-	{"30", "30 days", "in the 30 days before", 30},
-	{"7", "7 days", "in the 7 days before", 7},
+	{"30", "30 days", "in the previous 30 days", 30},
+	{"7", "7 days", "in the previous 7 days", 7},
 	{"1", "Today", "yesterday", 1},
 }
 
@@ -51,7 +51,7 @@ func (s *Site) overview(v *visit) (answer, error) {
 	}
 	view := page.Overview{
 		Path: v.appPath(), Tiles: v.tiles(o, chosen.before),
-		Uses:   v.chart(o, "uses-chart", "Uses by day", "uses", func(d store.OverviewDay) int64 { return d.Uses }),
+		Uses:   v.chart(o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
 		Denied: v.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
 		Steps:  v.steps(progress), Attention: append(differing(runs), v.concerns(attention, provider)...), Verified: verified(runs), Used: progress.IsUsed,
 		Quickstart: v.leads(tenancy.WalletsRead, "quickstart"), Events: v.leads(tenancy.JournalRead, "events"), Check: v.leads(tenancy.JournalRead, "check"),
@@ -111,7 +111,7 @@ func totals(label, href string, now, before []store.CreditTotal, words string) (
 		}
 	}
 	if len(merged) == 0 {
-		return []component.Figure{{Label: label, Value: "0", Before: "none " + words, Href: href}}
+		return []component.Figure{{Label: label, Value: "0", Before: "None " + words, Href: href}}
 	}
 	for _, t := range merged[:min(len(merged), maxCreditTiles)] {
 		tiles = append(tiles, component.Figure{
@@ -147,20 +147,20 @@ func againstTotal(now, before metering.Total, words string) string {
 func compared(now, before *big.Int, beforeText, words string) string {
 	switch {
 	case before.Sign() == 0 && now.Sign() == 0:
-		return "none " + words + " either"
+		return "No change"
 	case before.Sign() == 0:
-		return "none " + words
+		return "None " + words
 	case now.Cmp(before) == 0:
-		return "the same " + words
+		return "No change"
 	}
 	percent := new(big.Int).Sub(now, before)
 	more := percent.Sign() > 0
 	percent.Abs(percent).Mul(percent, big.NewInt(100)).Quo(percent, before)
-	word := "% less than "
+	word := "Down "
 	if more {
-		word = "% more than "
+		word = "Up "
 	}
-	return component.DigitsText(percent.String()) + word + beforeText + " " + words
+	return word + component.DigitsText(percent.String()) + "% from " + beforeText + " " + words
 }
 
 // chart names the year of a day unless it is this one: a clock that was moved may
@@ -187,11 +187,11 @@ func (v *visit) steps(p store.Progress) []component.Step {
 		return nil
 	}
 	return []component.Step{
-		{Text: "Make a credit", Hint: "What balances are counted in.", Href: v.appPath("credits"), Done: p.HasCredit},
-		{Text: "Price a feature in it", Hint: "What your users do, and what that costs.", Href: v.appPath("features"), Done: p.HasFeature},
-		{Text: "Make an API key", Hint: "Your servers call with it.", Href: v.appPath("keys"), Done: p.HasKey || p.IsUsed},
-		{Text: "Deposit credits", Hint: "The first deposit makes the wallet.", Href: v.appPath("quickstart"), Done: p.IsFunded},
-		{Text: "Track a first use", Href: v.appPath("quickstart"), Done: p.IsUsed},
+		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: v.appPath("credits"), Done: p.HasCredit},
+		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: v.appPath("features"), Done: p.HasFeature},
+		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: v.appPath("keys"), Done: p.HasKey || p.IsUsed},
+		{Text: "Deposit credits", Hint: "The first deposit creates the wallet.", Href: v.appPath("quickstart"), Done: p.IsFunded},
+		{Text: "Track your first event", Href: v.appPath("quickstart"), Done: p.IsUsed},
 	}
 }
 
@@ -205,43 +205,43 @@ func (v *visit) concerns(a store.Attention, provider page.Provider) (list []page
 	if len(a.SyncErrors) > 0 && provider.IsMissing() {
 		// Nobody was asked, so nobody refused.
 		add(tenancy.PlansRead, page.Concern{
-			Text: "No payment provider is connected", More: "Plans cannot be sold until one is.", Tone: "danger",
+			Text: "No payment provider is connected", More: "Connect one to sell plans.", Tone: "danger", Link: "Connect a payment provider",
 			Href: v.leads(tenancy.SettingsWrite, "settings"),
 		})
 		a.SyncErrors = nil
 	}
 	for _, plan := range a.SyncErrors {
 		add(tenancy.PlansRead, page.Concern{
-			Text: "The payment provider refuses the plan " + plan.Name, More: component.GistText(plan.Error), Tone: "danger", Href: v.appPath("plans", plan.Key, "edit"),
+			Text: "Plan \"" + plan.Name + "\" failed to sync with the payment provider", More: component.GistText(plan.Error), Tone: "danger", Link: "Fix plan", Href: v.appPath("plans", plan.Key, "edit"),
 		})
 	}
 	for _, key := range a.Expiring {
 		add(tenancy.KeysRead, page.Concern{
-			Text: "The API key " + key.Name + " expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Href: v.appPath("keys"),
+			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: "Rotate key", Href: v.appPath("keys"),
 		})
 	}
 	if a.OnHold > 0 {
 		add(tenancy.SubscriptionsRead, page.Concern{
-			Text: upTo(a.OnHold, "subscription is", "subscriptions are") + " on payment hold", Tone: "danger",
+			Text: upTo(a.OnHold, "subscription is", "subscriptions are") + " on payment hold", Tone: "danger", Link: "View subscriptions",
 			Href: v.listing(v.appPath("subscriptions")).at("status", onHold),
 		})
 	}
 	if a.InDebt > 0 {
 		add(tenancy.WalletsRead, page.Concern{
-			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn",
+			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn", Link: "View wallets",
 			Href: v.listing(v.appPath("wallets")).at("show", string(store.WalletsInDebt)),
 		})
 	}
 	if a.Alerts > 0 {
 		add(tenancy.SubscriptionsRead, page.Concern{
-			Text: upTo(a.Alerts, "payment needs", "payments need") + " a look", Tone: "danger",
-			More: "The payment provider reports what Purser must not decide alone.", Href: v.appPath("alerts"),
+			Text: upTo(a.Alerts, "payment issue needs", "payment issues need") + " your decision", Tone: "danger", Link: "Review payments",
+			More: "Purser can't resolve these on its own.", Href: v.appPath("alerts"),
 		})
 	}
 	if a.Jobs > 0 {
 		add(tenancy.SubscriptionsRead, page.Concern{
-			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger",
-			More: "Payments, refunds or plans may not be up to date.", Href: v.appPath("jobs"),
+			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger", Link: "View jobs",
+			More: "Payments, refunds or plans may be out of date.", Href: v.appPath("jobs"),
 		})
 	}
 	return list
@@ -262,10 +262,10 @@ func differing(runs []store.VerifyRun) (list []page.Concern) {
 		case r.Differences > 0:
 			list = append(list, page.Concern{
 				Text: "Verification found " + component.Counted(r.Differences, "difference", "differences"), Tone: "danger",
-				More: "The journal and what is stored beside it disagree. The differences are listed under Verification below; ask the operator of this server to look into them.",
+				More: "The journal and the stored balances don't match. See Verification below and contact the operator of this server.",
 			})
 		case r.Failure != "":
-			list = append(list, page.Concern{Text: "Verification did not finish", More: "It stopped because " + r.Failure + ".", Tone: "warn"})
+			list = append(list, page.Concern{Text: "Verification did not finish", More: "Reason: " + r.Failure + ".", Tone: "warn"})
 		}
 	}
 	return list

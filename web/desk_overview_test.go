@@ -19,7 +19,7 @@ func TestConcernsAboutPlans(t *testing.T) {
 
 	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
 		list := v.concerns(refused, page.Provider{Known: true, Stripe: true})
-		if len(list) != 2 || list[0].Text != "The payment provider refuses the plan Pro" || list[0].More != "Invalid currency: xyz." ||
+		if len(list) != 2 || list[0].Text != `Plan "Pro" failed to sync with the payment provider` || list[0].More != "Invalid currency: xyz." ||
 			list[0].Href != r.appPath("plans", "pro", "edit") {
 			t.Errorf("they are %+v", list)
 		}
@@ -59,7 +59,7 @@ func TestConcernsAboutVerification(t *testing.T) {
 	})
 	t.Run("name a verification that did not finish", func(t *testing.T) {
 		list := differing([]store.VerifyRun{stopped})
-		if len(list) != 1 || list[0].More != "It stopped because it took longer than 1h0m0s." {
+		if len(list) != 1 || list[0].More != "Reason: it took longer than 1h0m0s." {
 			t.Errorf("they are %+v", list)
 		}
 	})

@@ -132,7 +132,7 @@ func TestWalletPages(t *testing.T) {
 
 	t.Run("the journal proves its own sum", func(t *testing.T) {
 		journal := support.get(t, d.walletPath(t, hostileIdentity))
-		says(t, journal, http.StatusOK, "#2", "messages × 2", "−3 tokens", "+10 tokens", "7 tokens", "Adds up", "ends at the stored balance")
+		says(t, journal, http.StatusOK, "#2", "messages × 2", "−3 tokens", "+10 tokens", "7 tokens", "Matches", "Matches the current balance")
 		if strings.Contains(journal.body, "<script>alert") {
 			t.Error("the identity is markup")
 		}
@@ -141,7 +141,7 @@ func TestWalletPages(t *testing.T) {
 	t.Run("each tab has its part", func(t *testing.T) {
 		says(t, support.get(t, d.walletPath(t, hostileIdentity, "usage")), http.StatusOK, charged.Event.EventID[:20], "messages", "3 tokens")
 		says(t, support.get(t, d.walletPath(t, hostileIdentity, "deposits")), http.StatusOK, "Deposit", "+10 tokens")
-		says(t, support.get(t, d.walletPath(t, hostileIdentity, "subscription")), http.StatusOK, "Never subscribed")
+		says(t, support.get(t, d.walletPath(t, hostileIdentity, "subscription")), http.StatusOK, "No subscriptions yet")
 	})
 
 	t.Run("a wallet of another application is not there", func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestWalletPages(t *testing.T) {
 	})
 
 	t.Run("filters find debts and nothing else", func(t *testing.T) {
-		says(t, support.get(t, d.appPath("wallets")+"?show=debt"), http.StatusOK, "No wallet fits")
-		says(t, support.get(t, d.appPath("wallets")+"?show=hold"), http.StatusOK, "No wallet fits")
+		says(t, support.get(t, d.appPath("wallets")+"?show=debt"), http.StatusOK, "No matching wallets")
+		says(t, support.get(t, d.appPath("wallets")+"?show=hold"), http.StatusOK, "No matching wallets")
 	})
 }
 
@@ -182,7 +182,7 @@ func TestTransactionPage(t *testing.T) {
 	})
 	t.Run("leads from a deduplicated use to the first", func(t *testing.T) {
 		page := support.get(t, d.appPath("transactions", again.Event.TransactionID.Format(ids.Transaction)))
-		says(t, page, http.StatusOK, "Nothing was charged", first.Event.TransactionID.Format(ids.Transaction))
+		says(t, page, http.StatusOK, "Not charged", first.Event.TransactionID.Format(ids.Transaction))
 	})
 	t.Run("explains a deposit", func(t *testing.T) {
 		page := support.get(t, d.appPath("transactions", deposit.ID.Format(ids.Transaction)))
@@ -224,12 +224,12 @@ func TestCheckPage(t *testing.T) {
 		words             []string
 	}{
 		"a balance that does not cover it": {"blocked", "messages", 4, fault.InsufficientBalance, []string{"Needs 6 tokens, has 1 token.", "Deposit at least 5 tokens"}},
-		"an identity without a wallet":     {"nobody", "messages", 1, fault.InsufficientBalance, []string{"no wallet yet", "Deposit at least 1.5 tokens"}},
+		"an identity without a wallet":     {"nobody", "messages", 1, fault.InsufficientBalance, []string{"No wallet yet", "Deposit at least 1.5 tokens"}},
 		"an allowance that is used up":     {"blocked", "limited", 6, fault.FeatureLimitExceeded, []string{"Needs 6, 5 left of 5"}},
-		"a failed payment":                 {"resting", "limited", 1, fault.SubscriptionInactive, []string{"Once it is paid"}},
-		"a missing amount":                 {"blocked", "quoted", 1, fault.AmountRequired, []string{"needs amountNanocredits"}},
+		"a failed payment":                 {"resting", "limited", 1, fault.SubscriptionInactive, []string{"Access resumes when the invoice is paid"}},
+		"a missing amount":                 {"blocked", "quoted", 1, fault.AmountRequired, []string{"Send amountNanocredits"}},
 		"a missing billing period":         {"blocked", "billing", 1, "", nil},
-		"nothing":                          {"blocked", "limited", 5, "", []string{"Allowed", "It would cost 0 tokens"}},
+		"nothing":                          {"blocked", "limited", 5, "", []string{"Allowed", "Cost: 0 tokens"}},
 	} {
 		t.Run("explains "+name+" as the API does", func(t *testing.T) {
 			decision, err := d.usage.Check(d.use(c.identity, c.feature, c.quantity))
@@ -240,7 +240,7 @@ func TestCheckPage(t *testing.T) {
 				t.Errorf("the API says %q", decision.Code)
 			}
 			if decision.Code != "" {
-				says(t, page, http.StatusOK, "Denied", "The API answers "+string(decision.Code))
+				says(t, page, http.StatusOK, "Denied", "API response: "+string(decision.Code))
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func TestAdjustPage(t *testing.T) {
 
 	t.Run("wants everything, and keeps what was typed", func(t *testing.T) {
 		page := admin.post(t, path, url.Values{"entry": {ids.New().Format(ids.Transaction)}, "amount": {"much"}, "reason": {""}})
-		says(t, page, http.StatusUnprocessableEntity, "Say why", "Choose a credit", "at most nine decimals")
+		says(t, page, http.StatusUnprocessableEntity, "Enter a reason", "Select a credit", "up to 9 decimals")
 		if !strings.Contains(page.body, `value="much"`) {
 			t.Error("the amount is gone")
 		}
@@ -310,7 +310,7 @@ func TestAdjustPage(t *testing.T) {
 			}
 		}
 		holds(t, "7.5")
-		says(t, admin.get(t, d.walletPath(t, "ann")), http.StatusOK, "Adjustment", "granted twice", "−2.5 tokens", "Adds up")
+		says(t, admin.get(t, d.walletPath(t, "ann")), http.StatusOK, "Adjustment", "granted twice", "−2.5 tokens", "Matches")
 		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "balance.adjust" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "granted twice") {
@@ -332,17 +332,17 @@ func TestDeskLists(t *testing.T) {
 
 	t.Run("events", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("events")), http.StatusOK, "messages", "1.5 tokens")
-		says(t, support.get(t, d.appPath("events")+"?feature=daily"), http.StatusOK, "No events here")
-		says(t, support.get(t, d.appPath("events")+"?event=none"), http.StatusOK, "No events here")
+		says(t, support.get(t, d.appPath("events")+"?feature=daily"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("events")+"?event=none"), http.StatusOK, "No results")
 		if page := support.get(t, d.appPath("events")+"?before=nonsense"); page.status != http.StatusNotFound {
 			t.Errorf("a cursor that is none: %d", page.status)
 		}
 	})
 	t.Run("deposits", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("deposits")+"?kind=deposit&credit=tokens&from="+today+"&to="+today), http.StatusOK, "+10 tokens")
-		says(t, support.get(t, d.appPath("deposits")+"?kind=grant"), http.StatusOK, "No deposits here")
-		says(t, support.get(t, d.appPath("deposits")+"?from=2001-01-01&to=2001-01-02"), http.StatusOK, "No deposits here")
-		says(t, support.get(t, d.appPath("deposits")+"?from=soon"), http.StatusUnprocessableEntity, "Give a day")
+		says(t, support.get(t, d.appPath("deposits")+"?kind=grant"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("deposits")+"?from=2001-01-01&to=2001-01-02"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("deposits")+"?from=soon"), http.StatusUnprocessableEntity, "Enter a date")
 	})
 	t.Run("deposits as a file, in which nothing is a formula", func(t *testing.T) {
 		file := support.get(t, d.appPath("deposits.csv")+"?kind=deposit")
@@ -377,9 +377,9 @@ func TestDeskLists(t *testing.T) {
 		}
 	})
 	t.Run("subscriptions and checkouts, before there are any", func(t *testing.T) {
-		says(t, support.get(t, d.appPath("subscriptions")+"?status=hold"), http.StatusOK, "No subscriptions here")
-		says(t, support.get(t, d.appPath("subscriptions")+"?status=active"), http.StatusOK, "No subscriptions here")
-		says(t, support.get(t, d.appPath("checkouts")+"?kind=topup&identity=ann"), http.StatusOK, "No checkouts here")
+		says(t, support.get(t, d.appPath("subscriptions")+"?status=hold"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("subscriptions")+"?status=active"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("checkouts")+"?kind=topup&identity=ann"), http.StatusOK, "No results")
 	})
 	t.Run("requests, for developers and not for support", func(t *testing.T) {
 		d.db.NoteRequest(d.app.Scope(), store.Request{
@@ -387,17 +387,17 @@ func TestDeskLists(t *testing.T) {
 		})
 		developer := d.join(t, tenancy.Developer)
 		says(t, developer.get(t, d.appPath("requests")+"?show=failed"), http.StatusOK,
-			"POST /v1/events", "409", "insufficient_balance", "2.3", "Server", d.key.Masked(), "1 of them failed")
+			"POST /v1/events", "409", "insufficient_balance", "2.3", "Server", d.key.Masked(), "1 failed")
 		if page := support.get(t, d.appPath("requests")); page.status != http.StatusForbidden {
 			t.Errorf("support gets %d", page.status)
 		}
 	})
 	t.Run("the overview counts all of it", func(t *testing.T) {
-		says(t, support.get(t, d.appPath()), http.StatusOK, "Charged 1 .5 tokens" /* decimals are set apart */, "Denied 1", "Active wallets 1", "Deposits 10 tokens", "insufficient_balance", "none in the 30 days before")
-		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "none yesterday")
+		says(t, support.get(t, d.appPath()), http.StatusOK, "Charged 1 .5 tokens" /* decimals are set apart */, "Denied 1", "Active wallets 1", "Deposits 10 tokens", "insufficient_balance", "None in the previous 30 days")
+		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "None yesterday")
 	})
 	t.Run("the overview leads somebody new", func(t *testing.T) {
 		r := newRig(t)
-		says(t, r.join(t, tenancy.Owner).get(t, r.appPath()), http.StatusOK, "Make a credit", "Track a first use", "Nothing was used in these days")
+		says(t, r.join(t, tenancy.Owner).get(t, r.appPath()), http.StatusOK, "Create a credit", "Track your first event", "No features used in this period")
 	})
 }

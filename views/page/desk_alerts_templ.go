@@ -31,7 +31,7 @@ type AlertRow struct {
 	WalletHref string
 	CreatedAt  int64
 	ResolvedAt int64
-	Resolve    string // where "I have looked" leads; empty for who may not
+	Resolve    string // where "Mark as resolved" leads; empty for who may not
 }
 
 func (l AlertList) shows() []component.Tab {
@@ -75,7 +75,7 @@ func Alerts(l AlertList) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Payments to look at", Lead: "What the payment provider reports and Purser must not decide alone. No credits moved because of them."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Payment issues", Lead: "Payments that need your decision. No credits were moved for them."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -83,7 +83,7 @@ func Alerts(l AlertList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Tabs(component.TabRow{Label: "Payments to look at", Tabs: l.shows()}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Tabs(component.TabRow{Label: "Payment issues", Tabs: l.shows()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -92,7 +92,7 @@ func Alerts(l AlertList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Alerts) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "Nothing to look at", Text: "Every payment is what Purser asked for."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No payment issues", Text: "All payments match what Purser requested."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -117,7 +117,7 @@ func Alerts(l AlertList) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Payments to look at", Columns: []component.Column{{Label: "What happened"}, {Label: "About"}, {Label: "Time"}, {Label: "Done", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Payment issues", Columns: []component.Column{{Label: "Issue"}, {Label: "Payment"}, {Label: "Time"}, {Label: "Status", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -165,7 +165,7 @@ func alertRow(a AlertRow) templ.Component {
 			templ_7745c5c3_Var4 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<tr><th scope=\"row\" data-label=\"What happened\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<tr><th scope=\"row\" data-label=\"Issue\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -191,7 +191,7 @@ func alertRow(a AlertRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</small></th><td data-label=\"About\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</small></th><td data-label=\"Payment\"><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -234,12 +234,12 @@ func alertRow(a AlertRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></td><td data-label=\"Done\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></td><td data-label=\"Status\"><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if a.ResolvedAt > 0 {
-			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Looked at", Tone: "ok"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Resolved", Tone: "ok"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -257,14 +257,14 @@ func alertRow(a AlertRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"><button class=\"button\" data-size=\"small\" type=\"submit\">I have looked<span class=\"unseen\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"><button class=\"button\" data-size=\"small\" type=\"submit\">Mark as resolved<span class=\"unseen\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var9 string
-			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("at " + a.ObjectID)
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(a.ObjectID)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_alerts.templ`, Line: 85, Col: 115}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_alerts.templ`, Line: 85, Col: 110}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {

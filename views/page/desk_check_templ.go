@@ -92,7 +92,7 @@ func Check(f CheckForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Why denied?", Lead: "Asks what the API would answer now, by the same decision, and changes nothing."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Why denied?", Lead: "See what a check would return right now. Nothing is charged."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -153,7 +153,7 @@ func Check(f CheckForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Optional: true, Hint: "In credits; only for a callback feature.", Error: f.problem("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Optional: true, Hint: "In credits. Only for features priced per event.", Error: f.problem("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -161,17 +161,17 @@ func Check(f CheckForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "entity", Text: "Entity", Optional: true, Hint: "What the use is for, when the feature is billed once a period.", Error: f.problem("entity")}, Value: f.EntityID, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "entity", Text: "Entity", Optional: true, Hint: "Only for features billed once per period.", Error: f.problem("entity")}, Value: f.EntityID, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Ask</button></div></form></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Run check</button></div></form></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "question", Title: "The use"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "question", Title: "Request"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -246,9 +246,9 @@ func checkAnswer(a CheckAnswer) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				if a.Code != "" {
 					var templ_7745c5c3_Var8 string
-					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("The API answers ")
+					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("API response: ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_check.templ`, Line: 87, Col: 25}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_check.templ`, Line: 87, Col: 23}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
@@ -260,9 +260,9 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					}
 				} else {
 					var templ_7745c5c3_Var9 string
-					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("It would cost ")
+					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Cost: ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_check.templ`, Line: 90, Col: 23}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_check.templ`, Line: 90, Col: 15}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 					if templ_7745c5c3_Err != nil {
@@ -425,7 +425,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Billed once from").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Billed once per period").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -448,12 +448,12 @@ func checkAnswer(a CheckAnswer) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\">Open the wallet</a>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\">View wallet</a>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<span class=\"hint\">The identity has no wallet yet: its balance is zero.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<span class=\"hint\">No wallet yet. The balance is zero.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -464,7 +464,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "answer", Title: "The answer"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "answer", Title: "Result"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -68,7 +68,7 @@ func Jobs(l JobList) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Failing jobs", Lead: "Work with the payment provider that failed. Each job is tried again by itself, at most an hour later, unless the provider refused it for good."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Failing jobs", Lead: "Payment provider jobs that failed. Purser retries each job automatically, at least once an hour, unless the provider rejected it permanently."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -77,7 +77,7 @@ func Jobs(l JobList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Jobs) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No job is failing", Text: "Everything that was reported by the payment provider has been applied."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failing jobs", Text: "All updates from the payment provider have been applied."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -102,7 +102,7 @@ func Jobs(l JobList) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Failing jobs", Columns: []component.Column{{Label: "Job"}, {Label: "Error"}, {Label: "Tries"}, {Label: "Next try"}, {Label: "Retry", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Failing jobs", Columns: []component.Column{{Label: "Job"}, {Label: "Error"}, {Label: "Attempts"}, {Label: "Next attempt"}, {Label: "Retry", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -111,7 +111,7 @@ func Jobs(l JobList) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if l.More {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"hint\">There are more. These are the ones that have been failing longest.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"hint\">Only the longest-failing jobs are shown.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -196,7 +196,7 @@ func jobRow(j JobRow, retry string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</div></td><td data-label=\"Tries\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</div></td><td data-label=\"Attempts\"><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -226,7 +226,7 @@ func jobRow(j JobRow, retry string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</small></div></td><td data-label=\"Next try\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</small></div></td><td data-label=\"Next attempt\"><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -49,21 +49,21 @@ func (p JournalProof) holds() bool {
 
 func (p JournalProof) badge() component.Badge {
 	if p.holds() {
-		return component.Badge{Text: "Adds up", Tone: "ok"}
+		return component.Badge{Text: "Matches", Tone: "ok"}
 	}
-	return component.Badge{Text: "Does not add up", Tone: "danger"}
+	return component.Badge{Text: "Doesn't match", Tone: "danger"}
 }
 
 func (p JournalProof) rests() string {
 	switch {
-	case p.Stored != nil && p.Known:
-		return "It continues the entry before, and ends at the stored balance."
+	case !p.holds():
+		return "These entries don't add up. Ask the operator of this server to run purser verify."
 	case p.Stored != nil:
-		return "It ends at the stored balance."
+		return "Matches the current balance."
 	case p.Known:
-		return "It continues the entry before."
+		return "Continues from the previous entry."
 	default:
-		return "Each entry continues the one before it."
+		return "Each entry continues from the one before."
 	}
 }
 
@@ -113,7 +113,7 @@ func WalletJournalPage(j WalletJournal) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(j.Lines) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "history", Title: "Nothing has happened yet", Text: "Every change of a balance stands here, with the balance that it left."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "history", Title: "No activity yet", Text: "Every balance change appears here with the resulting balance."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -427,53 +427,53 @@ func journalProofs(proofs []JournalProof) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</th><td data-label=\"Before\" data-align=\"end\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</th><td data-label=\"Opening\" data-align=\"end\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var16 string
 					templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(balanceText(p.Opening))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 156, Col: 70}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 156, Col: 71}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</td><td data-label=\"Came in\" data-align=\"end\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</td><td data-label=\"In\" data-align=\"end\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var17 string
 					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(component.TotalText(p.Came))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 157, Col: 76}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 157, Col: 71}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</td><td data-label=\"Went out\" data-align=\"end\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</td><td data-label=\"Out\" data-align=\"end\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var18 string
 					templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(component.TotalText(p.Went))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 158, Col: 77}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 158, Col: 72}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</td><td data-label=\"After\" data-align=\"end\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</td><td data-label=\"Closing\" data-align=\"end\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var19 string
 					templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(balanceText(p.Closing))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 159, Col: 69}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 159, Col: 71}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 					if templ_7745c5c3_Err != nil {
@@ -507,15 +507,15 @@ func journalProofs(proofs []JournalProof) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Proof of this page", Columns: []component.Column{
-				{Label: "Credit"}, {Label: "Before", End: true}, {Label: "Came in", End: true}, {Label: "Went out", End: true}, {Label: "After", End: true}, {Label: "Result"},
+			templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Balance check", Columns: []component.Column{
+				{Label: "Credit"}, {Label: "Opening", End: true}, {Label: "In", End: true}, {Label: "Out", End: true}, {Label: "Closing", End: true}, {Label: "Result"},
 			}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "proof", Title: "Proof of this page", Lead: "What was there, what came and went, and what that makes."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "proof", Title: "Balance check", Lead: "The entries on this page, recomputed."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -632,7 +632,7 @@ func AdjustPage(f AdjustForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Hint: "In credits, with at most nine decimals.", Error: f.problem("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Hint: "In credits, up to 9 decimals.", Error: f.problem("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -641,17 +641,17 @@ func AdjustPage(f AdjustForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.RadioCards(component.Choices{Label: component.Label{Name: "direction", Text: "Direction", Error: f.problem("direction")}, Value: f.Direction, Options: []component.Choice{
-					{Value: "in", Text: "Add", About: "A debt is paid first."},
-					{Value: "out", Text: "Take", About: "No more than the balance holds."},
+					{Value: "in", Text: "Add", About: "Any debt is repaid first."},
+					{Value: "out", Text: "Remove", About: "Up to the current balance."},
 				}}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "reason", Text: "Reason", Hint: "Shown in the journal and in the audit log.", Error: f.problem("reason")}, Value: f.Reason, MaxLength: 500, Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "reason", Text: "Reason", Hint: "Shown in the journal and the audit log.", Error: f.problem("reason")}, Value: f.Reason, MaxLength: 500, Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Adjust</button> <a class=\"button\" data-kind=\"quiet\" href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Adjust balance</button> <a class=\"button\" data-kind=\"quiet\" href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -670,7 +670,7 @@ func AdjustPage(f AdjustForm) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "adjust", Title: "Adjust a balance", Lead: "Writes an adjustment into the journal and your name into the audit log. It cannot be undone, only corrected by another."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "adjust", Title: "Adjust balance", Lead: "Adds an entry to the journal and records your name in the audit log. You can't undo an adjustment, only reverse it with another one."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

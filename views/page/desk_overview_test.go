@@ -11,25 +11,25 @@ import (
 
 func TestDaysWithoutAnything(t *testing.T) {
 	t.Parallel()
-	zero := component.Series{ID: "chart", Title: "Uses by day", Bars: []component.Bar{{Label: "1 Nov"}, {Label: "2 Nov"}}}
-	one := component.Series{ID: "chart", Title: "Uses by day", Bars: []component.Bar{{Label: "1 Nov", Value: 1, Text: "1"}}}
+	zero := component.Series{ID: "chart", Title: "Usage by day", Bars: []component.Bar{{Label: "1 Nov"}, {Label: "2 Nov"}}}
+	one := component.Series{ID: "chart", Title: "Usage by day", Bars: []component.Bar{{Label: "1 Nov", Value: 1, Text: "1"}}}
 	for claim, c := range map[string]struct {
 		overview       Overview
 		want, unwanted []string
 	}{
 		"lead to the first use when there was none": {
 			Overview{Uses: zero, Denied: zero, Quickstart: "/quickstart", Events: "/events", Check: "/check"},
-			[]string{"Nothing yet", `href="/quickstart"`, "Nothing denied", `href="/check"`}, []string{"<svg viewBox=\"0 0 1000", `href="/events"`},
+			[]string{"No usage yet", `href="/quickstart"`, "No denials", `href="/check"`}, []string{"<svg viewBox=\"0 0 1000", `href="/events"`},
 		},
 		"lead to what was before when there was one": {
 			Overview{Uses: zero, Denied: zero, Used: true, Quickstart: "/quickstart", Events: "/events"},
-			[]string{"No uses in these days", `href="/events"`}, []string{"<svg viewBox=\"0 0 1000", `href="/quickstart"`},
+			[]string{"No usage in this period", `href="/events"`}, []string{"<svg viewBox=\"0 0 1000", `href="/quickstart"`},
 		},
 		"lead nowhere that is not for the person": {
-			Overview{Uses: zero, Denied: zero}, []string{"Nothing yet", "Nothing denied"}, []string{`class="button"`},
+			Overview{Uses: zero, Denied: zero}, []string{"No usage yet", "No denials"}, []string{`class="button"`},
 		},
 		"have a chart once there is something": {
-			Overview{Uses: one, Denied: one, Used: true}, []string{"<svg viewBox=\"0 0 1000"}, []string{"Nothing yet", "Nothing denied", "No uses"},
+			Overview{Uses: one, Denied: one, Used: true}, []string{"<svg viewBox=\"0 0 1000"}, []string{"No usage yet", "No denials", "No usage"},
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {

@@ -196,9 +196,9 @@ func eventRow(e EventRow) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 string
-		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(e.Unit)
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(component.Units(e.Quantity, e.Unit))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_rows.templ`, Line: 75, Col: 36}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_rows.templ`, Line: 75, Col: 65}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 		if templ_7745c5c3_Err != nil {
@@ -730,7 +730,7 @@ func subscriptionState(s SubscriptionRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Ends with the period", Tone: "warn"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Cancels " + component.DayText(s.Period.End), Tone: "warn"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -745,7 +745,7 @@ func subscriptionState(s SubscriptionRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Downgrade waits"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Downgrades " + component.DayText(s.Period.End)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -760,7 +760,7 @@ func subscriptionState(s SubscriptionRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Change awaits payment", Tone: "warn"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Upgrade: payment pending", Tone: "warn"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

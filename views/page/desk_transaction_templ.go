@@ -56,7 +56,7 @@ type EventDetails struct {
 func (c Change) title() string {
 	switch {
 	case c.Event != nil && c.Event.FirstHref != "":
-		return "Deduplicated use"
+		return "Deduplicated event"
 	case c.Event != nil:
 		return "Charge"
 	default:
@@ -71,13 +71,13 @@ func (e EventDetails) covered() bool {
 func (e EventDetails) verdict() string {
 	switch {
 	case e.FirstHref != "":
-		return "Nothing was charged: the same entity was billed before in this period. It took nothing from an allowance either."
+		return "Not charged: this entity was already billed in this period. No allowance was used."
 	case e.Charge.Amount == 0 && e.Charge.Billable == 0:
-		return "Nothing was charged: the plan's allowance covered all of it."
+		return "Not charged: fully covered by the plan's allowance."
 	case e.Charge.Amount == 0 && e.Charge.BasisPoints == 0:
-		return "Nothing was charged: the subscription's terms make this feature free."
+		return "Not charged: this feature is free on the customer's plan."
 	case e.Charge.Amount == 0:
-		return "Nothing was charged: the price is zero."
+		return "Not charged: the price is zero."
 	default:
 		return ""
 	}
@@ -87,7 +87,7 @@ func (e EventDetails) verdict() string {
 func (e EventDetails) formula() string {
 	c := e.Charge
 	if c.PricingMode == metering.Callback {
-		return "⌈ " + component.CountText(uint64(e.asked())) + " asked × " + wholeNumber(c.Billable) + " not covered ÷ " + wholeNumber(e.Quantity) + " ⌉"
+		return "⌈ " + component.CountText(uint64(e.asked())) + " requested × " + wholeNumber(c.Billable) + " not covered ÷ " + wholeNumber(e.Quantity) + " ⌉"
 	}
 	return "⌈ " + component.CountText(uint64(c.Cost)) + " cost × " + wholeNumber(c.Billable) + " billable × " + wholeNumber(c.BasisPoints) + " basis points ÷ ( " +
 		wholeNumber(c.QuantityPerUnit) + " per unit × 10,000 ) ⌉"
@@ -111,9 +111,9 @@ func (e EventDetails) result() string {
 
 func (e EventDetails) multiplier() string {
 	if e.Charge.BasisPoints == metering.ListPrice {
-		return "none: list price"
+		return "None (list price)"
 	}
-	return percentText(e.Charge.BasisPoints) + " of the list price"
+	return percentText(e.Charge.BasisPoints) + " of list price"
 }
 
 // percentText is a share in basis points, such as "12.50 %".
@@ -259,9 +259,9 @@ func whyThisAmount(e EventDetails) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("Charged in its place: ")
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("Billed in: ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 140, Col: 31}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 140, Col: 20}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -323,13 +323,13 @@ func whyThisAmount(e EventDetails) templ.Component {
 							}()
 						}
 						ctx = templ.InitializeContext(ctx)
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "Run purser verify: the stored amount does not follow from its numbers.")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "The stored amount doesn't match this calculation. Ask the operator of this server to run purser verify.")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = component.Callout(component.Note{Title: "This is not what was charged", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Callout(component.Note{Title: "Amount mismatch", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -358,7 +358,7 @@ func whyThisAmount(e EventDetails) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Asked by the caller").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Requested amount").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -384,9 +384,9 @@ func whyThisAmount(e EventDetails) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var12 string
-					templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(" for " + wholeNumber(e.Charge.QuantityPerUnit) + " ")
+					templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(" per ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 161, Col: 61}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 161, Col: 15}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 					if templ_7745c5c3_Err != nil {
@@ -397,9 +397,9 @@ func whyThisAmount(e EventDetails) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var13 string
-					templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(e.Unit)
+					templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(component.PerUnits(e.Charge.QuantityPerUnit, e.Unit))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 162, Col: 19}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 162, Col: 65}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 					if templ_7745c5c3_Err != nil {
@@ -420,7 +420,7 @@ func whyThisAmount(e EventDetails) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Price then").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Price at the time").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -482,9 +482,9 @@ func whyThisAmount(e EventDetails) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var19 string
-				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(e.Unit)
+				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(component.Units(e.Quantity, e.Unit))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 170, Col: 46}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 170, Col: 75}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 				if templ_7745c5c3_Err != nil {
@@ -583,14 +583,14 @@ func whyThisAmount(e EventDetails) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, ", so ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, " covered, ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var26 string
 					templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(wholeNumber(e.Charge.Billable))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 177, Col: 79}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_transaction.templ`, Line: 177, Col: 84}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 					if templ_7745c5c3_Err != nil {
@@ -710,7 +710,7 @@ func whyThisAmount(e EventDetails) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "None counted this use.")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "Not counted against an allowance.")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -882,7 +882,7 @@ func changeFacts(c Change) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("Written").Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Recorded").Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1173,7 +1173,7 @@ func eventFacts(e EventDetails) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("Event id").Render(templ.WithChildren(ctx, templ_7745c5c3_Var54), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Event ID").Render(templ.WithChildren(ctx, templ_7745c5c3_Var54), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1349,7 +1349,7 @@ func eventFacts(e EventDetails) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Billed once from").Render(templ.WithChildren(ctx, templ_7745c5c3_Var62), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Billed once per period").Render(templ.WithChildren(ctx, templ_7745c5c3_Var62), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1445,7 +1445,7 @@ func eventFacts(e EventDetails) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("Request id").Render(templ.WithChildren(ctx, templ_7745c5c3_Var68), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Request ID").Render(templ.WithChildren(ctx, templ_7745c5c3_Var68), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

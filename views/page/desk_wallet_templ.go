@@ -142,7 +142,7 @@ func walletPage(h WalletHead) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\">Adjust a balance</a>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\">Adjust balance</a>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -225,7 +225,7 @@ func walletBalances(h WalletHead) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(h.Balances) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<div class=\"card-body\">Nothing has come in yet. A use that costs anything is refused.</div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<div class=\"card-body\">No credits yet. Paid usage will be declined.</div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -268,7 +268,7 @@ func walletBalances(h WalletHead) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, " <small>whatever comes in pays it first</small>")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, " <small>Future deposits repay this first</small>")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -377,7 +377,7 @@ func walletTerms(h WalletHead) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("Made").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Created").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -394,7 +394,7 @@ func walletTerms(h WalletHead) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if h.Subscription == nil {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "None: every feature is paid from the balance, at list price.")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "None. Usage is charged to the balance at list price.")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -489,7 +489,7 @@ func walletTerms(h WalletHead) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "terms", Title: "Terms"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "terms", Title: "Plan and details"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -519,15 +519,15 @@ func billingPeriod(h WalletHead) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if h.BillingPeriod == nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "None of its own. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "Not set ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
 			var templ_7745c5c3_Var19 string
-			templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(periodWord(h.BillingPeriod.Interval) + ", now ")
+			templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(periodWord(h.BillingPeriod.Interval) + ", currently ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_wallet.templ`, Line: 144, Col: 51}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_wallet.templ`, Line: 144, Col: 57}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 			if templ_7745c5c3_Err != nil {
@@ -556,12 +556,12 @@ func billingPeriod(h WalletHead) templ.Component {
 			}
 		}
 		if h.Locked {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"hint\">Locked: a use was accepted, and what it was billed by cannot change behind it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"hint\">Locked after first use.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p class=\"hint\">Can still be set, until the first use is accepted.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p class=\"hint\">Can be set until first use.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -573,11 +573,11 @@ func billingPeriod(h WalletHead) templ.Component {
 func periodWord(i metering.Interval) string {
 	switch i {
 	case metering.Day:
-		return "Each day"
+		return "Daily"
 	case metering.Week:
-		return "Each week"
+		return "Weekly"
 	default:
-		return "Each month"
+		return "Monthly"
 	}
 }
 
@@ -627,7 +627,7 @@ func WalletUsagePage(u WalletUsage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(u.Events) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "activity", Title: "Never used", Text: "An accepted use shows here at once. A refused one leaves no record: ask why it was denied instead."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "activity", Title: "No usage yet", Text: "Accepted usage appears here immediately. For declined usage, use Why denied?"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -725,7 +725,7 @@ func WalletDepositsPage(d WalletDeposits) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(d.Deposits) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "banknote", Title: "No deposits", Text: "Deposits, grants from a plan and paid top-ups show here."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "banknote", Title: "No deposits", Text: "Deposits, plan grants and paid top-ups appear here."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -830,7 +830,7 @@ func WalletSubscriptionsPage(s WalletSubscriptions) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(s.Subscriptions) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "repeat", Title: "Never subscribed", Text: "A subscription begins with a checkout. Until then every feature is paid from the balance."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts with a checkout. Until then, usage is charged to the balance."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -909,7 +909,7 @@ func paymentHold(s WalletSubscriptions) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<p>The last renewal could not be charged. What the plan includes rests until the invoice is paid; credits stay usable at list price.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<p>The last renewal couldn't be charged. Plan allowances are paused until the invoice is paid. Prepaid credits still work at list price.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -927,19 +927,19 @@ func paymentHold(s WalletSubscriptions) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\"><button class=\"button\" type=\"submit\">Open the billing page of this identity</button><p class=\"hint\">It shows the open invoice with its amount, and takes a test card.</p></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\"><button class=\"button\" type=\"submit\">Open customer portal</button><p class=\"hint\">Shows the open invoice and accepts test cards.</p></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if !s.Test {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p>The holder pays on their billing page, which your server opens with <a href=\"/docs/reference\"><code>POST /v1/billing-portal</code></a>.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p>The customer pays in the customer portal. Open it from your server with <a href=\"/docs/reference\"><code>POST /v1/billing-portal</code></a>.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Callout(component.Note{Title: "A payment is open", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Callout(component.Note{Title: "Payment overdue", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

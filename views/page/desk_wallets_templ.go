@@ -82,7 +82,7 @@ func Wallets(l WalletList) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Wallets", Lead: "One for each identity. Search finds the identity itself first, then those that begin with it."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Wallets", Lead: "Balances of your customers."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -150,7 +150,7 @@ func Wallets(l WalletList) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Wallets", Columns: []component.Column{{Label: "Identity"}, {Label: "Plan"}, {Label: "State"}, {Label: "Made"}, {Label: "Balance", End: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Wallets", Columns: []component.Column{{Label: "Identity"}, {Label: "Plan"}, {Label: "State"}, {Label: "Created"}, {Label: "Balance", End: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -199,12 +199,12 @@ func noWallets(l WalletList) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if l.filtered() {
-			templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "search", Title: "No wallet fits", Text: "Search looks for the beginning of an identity, and minds upper and lower case. Clear it to see all wallets."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "search", Title: "No matching wallets", Text: "Search matches the start of an identity and is case-sensitive. Clear the filters to see all wallets."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "wallet", Title: "No wallets yet", Text: "A wallet is made with its first deposit, or with the first use that costs nothing."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "wallet", Title: "No wallets yet", Text: "A customer's first deposit creates their wallet."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -308,7 +308,7 @@ func walletRow(w WalletRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></td><td data-label=\"Made\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></td><td data-label=\"Created\"><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

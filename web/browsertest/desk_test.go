@@ -100,8 +100,8 @@ func deskPages() map[string]view {
 		"check": page.Check(page.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &page.CheckAnswer{
 			Code: "insufficient_balance", Title: "Denied: the balance does not cover the charge.", Balance: balances[1], Allowance: used.Allowance, Period: used.Period, WalletHref: app + "/wallets/x",
 			Gates: []component.GateLine{
-				{Question: "Is this the first use of its period?", Outcome: metering.GatePassed},
-				{Question: "Does the balance cover the charge?", Outcome: metering.GateFailed, Numbers: "Needs 6 tokens, has 1 tokens.", Fix: "Deposit at least 5 tokens."},
+				{Question: "Not already billed this period", Outcome: metering.GatePassed},
+				{Question: "Balance covers the charge", Outcome: metering.GateFailed, Numbers: "Needs 6 tokens, has 1 tokens.", Fix: "Deposit at least 5 tokens."},
 			},
 		}}),
 		"events":        page.Events(page.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: events, Unfinished: true, Pages: pager}),
@@ -121,19 +121,19 @@ func deskPages() map[string]view {
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "GET", Route: "/v1/wallets/{identity}", Status: 404, Code: "wallet_not_found", CodeHref: "/docs/errors/wallet_not_found", TookMicros: 900, KeyName: "Server"},
 		}}),
 		"overview-new": page.OverviewPage(page.Overview{
-			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}}, Tiles: []component.Figure{{Label: "Charged", Value: "0", Before: "none in the 30 days before"}},
+			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}}, Tiles: []component.Figure{{Label: "Charged", Value: "0", Before: "None in the previous 30 days"}},
 			Quickstart: app + "/quickstart", Check: app + "/check",
 		}),
 		"overview": page.OverviewPage(page.Overview{
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}, {Label: "Today", Href: app + "?days=1"}},
 			Tiles: []component.Figure{
-				{Label: "Charged", Value: "48,120.25", Unit: "tokens", Before: "12% more than 42,964.5 in the 30 days before", Href: app + "/events"},
-				{Label: "Denied", Value: "37", Before: "none in the 30 days before", Href: app + "/check"}, {Label: "Active wallets", Value: "≈ 12,040", Before: "the same in the 30 days before"},
+				{Label: "Charged", Value: "48,120.25", Unit: "tokens", Before: "Up 12% from 42,964.5 in the previous 30 days", Href: app + "/events"},
+				{Label: "Denied", Value: "37", Before: "None in the previous 30 days", Href: app + "/check"}, {Label: "Active wallets", Value: "≈ 12,040", Before: "No change"},
 				{Label: "Deposits", Value: "99,999,999,999,999,999.999999999", Unit: "tokens"},
 			},
-			Uses: component.Series{ID: "uses-chart", Title: "Uses by day", Unit: "uses", StepName: "Day", Bars: bars}, Denied: component.Series{ID: "denied-chart", Title: "Denials by day", Unit: "denials", StepName: "Day", Bars: bars},
-			Attention: []page.Concern{{Text: "The payment provider refuses the plan Team", More: "No such currency: <b>xyz</b>", Tone: "danger", Href: app + "/plans/team/edit"}, {Text: "2 balances are in debt", Tone: "warn", Href: app + "/wallets?show=debt"}},
-			Steps:     []component.Step{{Text: "Make a credit", Done: true}, {Text: "Price a feature in it", Hint: "What your users do.", Href: app + "/features"}},
+			Uses: component.Series{ID: "uses-chart", Title: "Usage by day", Unit: "events", StepName: "Day", Bars: bars}, Denied: component.Series{ID: "denied-chart", Title: "Denials by day", Unit: "denials", StepName: "Day", Bars: bars},
+			Attention: []page.Concern{{Text: "Plan \"Team\" failed to sync with the payment provider", More: "No such currency: <b>xyz</b>", Tone: "danger", Link: "Fix plan", Href: app + "/plans/team/edit"}, {Text: "2 balances are in debt", Tone: "warn", Link: "View wallets", Href: app + "/wallets?show=debt"}},
+			Steps:     []component.Step{{Text: "Create a credit", Done: true}, {Text: "Create a feature", Hint: "What your customers use.", Href: app + "/features"}},
 			Top:       []page.TopFeature{{Key: "messages", Uses: 1_204_331, Denied: 37}}, Reasons: []page.TopReason{{Code: "insufficient_balance", Href: "/docs/errors/insufficient_balance", Count: 37}},
 		}),
 	}
