@@ -14,7 +14,7 @@ import (
 	"purser/store/storetest"
 )
 
-const internalError = `{"error":"internal_error","message":"Something failed on our side. Repeating the request with the same id or idempotency key is safe."}`
+const internalError = `{"error":"internal_error","message":"Something went wrong on our end. Retrying with the same id or idempotency key is safe."}`
 
 // lockedBuffer is a log that a test reads. It passes everything on to the
 // logbook, which watches for secrets.

@@ -27,7 +27,7 @@ func (s cursors) open(c *call, filter, text string, size int) ([]byte, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	// The library reads over line breaks; a cursor has one spelling.
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(sealed) != size+cursorMAC || !hmac.Equal(sealed[size:], s.mac(c, filter, sealed[:size])) {
-		return nil, fault.Newf(fault.InvalidRequest, "The cursor is not one that this list gave. Start again without it.")
+		return nil, fault.Newf(fault.InvalidRequest, "Invalid cursor. Start again without it.")
 	}
 	return sealed[:size], nil
 }

@@ -54,7 +54,7 @@ func namedOnce[T any](list, noun string, items []T, key func(T) string) error {
 	seen := make(map[string]bool, len(items))
 	for _, item := range items {
 		if seen[key(item)] {
-			return fault.Newf(fault.InvalidRequest, "%s names the %s %q twice. Name each %s once.", list, noun, key(item), noun)
+			return fault.Newf(fault.InvalidRequest, "%s lists the %s %q twice. List each %s once.", list, noun, key(item), noun)
 		}
 		seen[key(item)] = true
 	}

@@ -99,7 +99,7 @@ func CheckCharge(amountCents int64, currency string) error {
 		return err
 	}
 	if least := SmallestCharge(currency); amountCents < least {
-		return fault.Newf(fault.AmountTooSmall, "The smallest charge in %s is %s, which is amountCents %d. Ask for at least that.",
+		return fault.Newf(fault.AmountTooSmall, "The minimum charge in %s is %s (amountCents %d).",
 			strings.ToUpper(currency), FormatMoney(least, currency), least)
 	}
 	if step := chargeStep(currency); amountCents%step != 0 {

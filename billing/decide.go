@@ -97,7 +97,7 @@ func kindOf(current Subscription, target Plan) ChangeKind {
 func changeable(current Subscription) error {
 	switch {
 	case current.Status == metering.StatusIncomplete:
-		return fault.Newf(fault.PaymentHold, "The first payment of this subscription is not confirmed yet. Wait until it is, or has failed.")
+		return fault.Newf(fault.PaymentHold, "The first payment of this subscription is not confirmed yet. Try again once it has succeeded or failed.")
 	case current.PaymentHold():
 		return fault.New(fault.PaymentHold)
 	case current.CancelAtPeriodEnd:
@@ -167,7 +167,7 @@ func DecideTopUp(current *Subscription, amount metering.Amount, amountCents int6
 		return fault.New(fault.TopupsDisabled)
 	}
 	if amount == 0 {
-		return fault.Newf(fault.AmountTooSmall, "A top-up of no credits cannot be sold. Ask for amountNanocredits above 0.")
+		return fault.Newf(fault.AmountTooSmall, "Top-ups need amountNanocredits above 0.")
 	}
 	return CheckCharge(amountCents, currency)
 }

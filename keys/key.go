@@ -55,7 +55,7 @@ func New(spec Spec, creator tenancy.Permissions, now int64, random io.Reader) (A
 		return APIKey{}, Secret{}, err
 	}
 	if spec.ExpiresAt != 0 && (spec.ExpiresAt <= now || spec.ExpiresAt > lastMoment) {
-		return APIKey{}, Secret{}, fault.Newf(fault.InvalidRequest, "The expiry must lie in the future, and before the year 10000.")
+		return APIKey{}, Secret{}, fault.Newf(fault.InvalidRequest, "The expiry must be in the future and before the year 10000.")
 	}
 	return APIKey{
 		ID:          spec.ID,
@@ -76,15 +76,15 @@ func (s Spec) permissions() (tenancy.Permissions, error) {
 	}
 	if s.Preset != Custom {
 		if !s.Custom.IsEmpty() {
-			return tenancy.Permissions{}, fault.Newf(fault.InvalidRequest, "Permissions are chosen one by one only for the preset custom.")
+			return tenancy.Permissions{}, fault.Newf(fault.InvalidRequest, "Individual permissions are only for the custom preset.")
 		}
 		return s.Preset.Permissions(), nil
 	}
 	if s.Custom.IsEmpty() {
-		return tenancy.Permissions{}, fault.Newf(fault.InvalidRequest, "Choose at least one permission.")
+		return tenancy.Permissions{}, fault.Newf(fault.InvalidRequest, "Select at least one permission.")
 	}
 	if foreign := s.Custom.Minus(tenancy.APIPermissions()); !foreign.IsEmpty() {
-		return tenancy.Permissions{}, fault.Newf(fault.InvalidRequest, "These are for members, not for keys: %s.", foreign)
+		return tenancy.Permissions{}, fault.Newf(fault.InvalidRequest, "These permissions can't be given to keys: %s.", foreign)
 	}
 	return s.Custom, nil
 }

@@ -27,7 +27,7 @@ func ParsePreset(text string) (Preset, error) {
 		return p, nil
 	default:
 		return "", fault.Newf(fault.InvalidRequest,
-			"There is no preset %.40q. Choose %s, %s, %s or %s.", text, Setup, Ingestion, ReadOnly, Custom)
+			"Unknown preset %.40q. Use %s, %s, %s or %s.", text, Setup, Ingestion, ReadOnly, Custom)
 	}
 }
 

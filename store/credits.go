@@ -41,7 +41,7 @@ func (a App) CreateCredit(ctx context.Context, c metering.Credit) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		err := tx.exec(ctx, insertCredit, 1, c.ID, a.scope.OrgID, c.Key, c.Name, c.Unit, c.Revision, c.CreatedAt)
 		if sqlState(err) == uniqueViolation {
-			return fault.Newf(fault.AlreadyExists, "There is a credit with the key %q already. Choose another key, or update that credit.", c.Key)
+			return fault.Newf(fault.AlreadyExists, "A credit with the key %q already exists. Choose another key, or update that credit.", c.Key)
 		}
 		if err != nil {
 			return err

@@ -82,7 +82,7 @@ func (r OrgRef) find(ctx context.Context, tx anyTx) (id ids.ID, err error) {
 	}
 	if errors.Is(err, sql.ErrNoRows) { // pgx's own kind is one of these as well
 		if r.Name != "" {
-			return id, fault.Newf(fault.PathNotFound, "The command line has made no organization with the name %q. Name one that people made by its id or its slug: both are in its settings.", r.Name)
+			return id, fault.Newf(fault.PathNotFound, "The command line has not created an organization named %q. For one created in the dashboard, use its id or slug from its settings.", r.Name)
 		}
 		return id, fault.Newf(fault.PathNotFound, "There is no organization %s.", r)
 	}

@@ -52,7 +52,7 @@ func (d Directory) CreateUser(ctx context.Context, u tenancy.User) error {
 			return fmt.Errorf("store: insert user: %w", err)
 		}
 		if made, err := result.RowsAffected(); err != nil || made == 0 {
-			return errors.Join(err, fault.Newf(fault.AlreadyExists, "There is an account with this address already."))
+			return errors.Join(err, fault.Newf(fault.AlreadyExists, "An account with this email already exists."))
 		}
 		return nil
 	})

@@ -69,7 +69,7 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 		err = tx.exec(ctx, insertFeature, 1, f.ID, a.scope.OrgID, f.Key, f.Name, f.Unit, f.CreditID, amount(f.Cost),
 			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number, f.CreatedAt)
 		if sqlState(err) == uniqueViolation {
-			return fault.Newf(fault.AlreadyExists, "There is a feature with the key %q already. Choose another key, or update that feature.", f.Key)
+			return fault.Newf(fault.AlreadyExists, "A feature with the key %q already exists. Choose another key, or update that feature.", f.Key)
 		}
 		if err != nil {
 			return err

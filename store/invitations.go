@@ -184,7 +184,7 @@ func (e Entrance) AcceptInvitation(ctx context.Context, link credential.Hash, j 
 			return fmt.Errorf("store: insert member: %w", err)
 		}
 		if tag.RowsAffected() == 0 {
-			return fault.Newf(fault.AlreadyExists, "You are a member of this organization already.")
+			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
 		return appendAudit(ctx, pgxTx{tx.Conn()}, i.OrgID, j.By, audit.Deed{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),

@@ -86,7 +86,7 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 		orNull(k.CreatedBy), k.CreatedAt, orNull(k.ExpiresAt), k.Revoked, orNull(k.RevokedAt), orNull(k.LastUsedAt),
 		orNull(k.Replaces), orNull(k.ReplacedBy))
 	if sqlState(err) == uniqueViolation {
-		return fault.Newf(fault.AlreadyExists, "This key has been created already. Its secret was shown then, and nothing keeps it.")
+		return fault.Newf(fault.AlreadyExists, "This key already exists. Its secret was shown when it was created and can't be shown again.")
 	}
 	if err != nil {
 		return err

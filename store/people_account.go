@@ -144,7 +144,7 @@ func (p Person) ChangePassword(ctx context.Context, was, encoded, token string, 
 			return fmt.Errorf("store: lock password: %w", err)
 		}
 		if current != was {
-			return fault.Newf(fault.RevisionConflict, "Your password was changed in the meantime. Sign in with the new one.")
+			return fault.Newf(fault.RevisionConflict, "Your password was changed. Sign in with the new one.")
 		}
 		if err := putPassword(ctx, tx, p.id, encoded, by.At, 0); err != nil {
 			return err

@@ -44,7 +44,7 @@ func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash
 			return fmt.Errorf("store: insert factor: %w", err)
 		}
 		if tag.RowsAffected() == 0 {
-			return fault.Newf(fault.AlreadyExists, "There is an authenticator already. Turn it off first.")
+			return fault.Newf(fault.AlreadyExists, "Two-factor is already on. Turn it off first.")
 		}
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err

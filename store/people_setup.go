@@ -161,7 +161,7 @@ func insertAccount(ctx context.Context, tx anyTx, u tenancy.User, encoded string
 		INSERT INTO users (id, email, name, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (email) DO NOTHING RETURNING email`,
 		[]any{u.ID.String(), u.Email, u.Name, u.CreatedAt}, &made)
 	if errors.Is(err, sql.ErrNoRows) { // pgx's own kind is one of these as well
-		return fault.Newf(fault.AlreadyExists, "There is an account with this address already. Sign in with it first.")
+		return fault.Newf(fault.AlreadyExists, "An account with this email already exists. Sign in first.")
 	}
 	if err != nil {
 		return fmt.Errorf("store: insert user: %w", err)

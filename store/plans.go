@@ -71,7 +71,7 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 			p.Active, p.Revision, p.Sync.Status, orNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
 			orNull(p.Sync.ProductID), orNull(p.Sync.PriceID), p.CreatedAt)
 		if sqlState(err) == uniqueViolation {
-			return fault.Newf(fault.AlreadyExists, "There is a plan with the key %q already. Choose another key, or update that plan.", p.Key)
+			return fault.Newf(fault.AlreadyExists, "A plan with the key %q already exists. Choose another key, or update that plan.", p.Key)
 		}
 		if err != nil {
 			return err

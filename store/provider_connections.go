@@ -175,7 +175,7 @@ func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
 	if id.IsZero() {
 		return nil
 	}
-	replaced := fault.Newf(fault.OperationInProgress, "Another payment account is being connected at this moment. Send the same request again.")
+	replaced := fault.Newf(fault.OperationInProgress, "Another payment account is being connected. Try again.")
 	_, err := find(ctx, tx, holdConnection, pgx.RowTo[ids.ID], replaced, id)
 	return err
 }

@@ -75,7 +75,7 @@ func (m Member) checkReach(access Access) error {
 		return err
 	}
 	if access.Role == Owner && m.Role != Owner {
-		return fault.Newf(fault.PermissionNotHeld, "Only an owner can do this to an owner. Ask one.")
+		return fault.Newf(fault.PermissionNotHeld, "Only an owner can change or remove an owner.")
 	}
 	return m.Permissions().CheckGrant(access.Permissions())
 }

@@ -51,17 +51,17 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	FeaturesWrite:      {"features:write", "create and update features"},
 	WalletsRead:        {"wallets:read", "list wallets and read their balances"},
 	WalletsWrite:       {"wallets:write", "create wallets and set their billing periods"},
-	DepositsRead:       {"deposits:read", "read the deposits of a wallet"},
+	DepositsRead:       {"deposits:read", "read deposits"},
 	DepositsWrite:      {"deposits:write", "deposit credits"},
-	PlansRead:          {"plans:read", "read plans and whether they are synchronized"},
+	PlansRead:          {"plans:read", "read plans and their sync status"},
 	PlansWrite:         {"plans:write", "create and update plans"},
-	SubscriptionsRead:  {"subscriptions:read", "read the subscription of a wallet"},
-	SubscriptionsWrite: {"subscriptions:write", "open checkouts, change plans, cancel and undo it"},
+	SubscriptionsRead:  {"subscriptions:read", "read subscriptions"},
+	SubscriptionsWrite: {"subscriptions:write", "open checkouts, change plans, schedule and undo cancellations"},
 	EventsIngest:       {"events:ingest", "check and track usage"},
 
-	JournalRead:       {"journal:read", "read journals and events, and why a use was charged or denied"},
+	JournalRead:       {"journal:read", "read journals and events, and why usage was charged or denied"},
 	RequestsRead:      {"requests:read", "read the log of API requests"},
-	BalancesAdjust:    {"balances:adjust", "correct a balance by hand"},
+	BalancesAdjust:    {"balances:adjust", "adjust balances"},
 	KeysRead:          {"keys:read", "list API keys, without their secrets"},
 	KeysWrite:         {"keys:write", "create, rotate and revoke API keys"},
 	AppsWrite:         {"apps:write", "create applications"},
@@ -100,7 +100,7 @@ func (p Permission) Allows() string {
 func ParsePermission(name string) (Permission, error) {
 	p, known := byName[name]
 	if !known {
-		return 0, fault.Newf(fault.InvalidRequest, "There is no permission %.40q.", name)
+		return 0, fault.Newf(fault.InvalidRequest, "Unknown permission %.40q.", name)
 	}
 	return p, nil
 }

@@ -115,7 +115,7 @@ func (s Permissions) String() string { return strings.Join(s.Names(), ", ") }
 func (s Permissions) Require(p Permission) error {
 	if !s.Has(p) {
 		return fault.Newf(fault.PermissionDenied,
-			"This needs the permission %s. Use a key or an account that has it.", p)
+			"This requires the permission %s. Use a key that has it, or ask an owner or admin for access.", p)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s Permissions) Require(p Permission) error {
 func (s Permissions) CheckGrant(given Permissions) error {
 	if lacking := given.Minus(s); !lacking.IsEmpty() {
 		return fault.Newf(fault.PermissionNotHeld,
-			"You can only give permissions that you have yourself. You lack: %s.", lacking)
+			"You can only grant permissions you have. You don't have: %s.", lacking)
 	}
 	return nil
 }

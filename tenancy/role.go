@@ -69,14 +69,14 @@ func (a Access) check() error {
 	switch a.Role {
 	case Owner, Admin, Developer, Support:
 		if !a.Custom.IsEmpty() {
-			return fault.Newf(fault.InvalidRequest, "Permissions are chosen one by one only for the role custom.")
+			return fault.Newf(fault.InvalidRequest, "Individual permissions are only for the Custom role.")
 		}
 	case Custom:
 		if a.Custom.IsEmpty() {
-			return fault.Newf(fault.InvalidRequest, "Choose at least one permission.")
+			return fault.Newf(fault.InvalidRequest, "Select at least one permission.")
 		}
 	default:
-		return fault.Newf(fault.InvalidRequest, "There is no role %.40q.", string(a.Role))
+		return fault.Newf(fault.InvalidRequest, "Unknown role %.40q.", string(a.Role))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func ParseEmail(text string) (string, error) {
 	local, domain, _ := strings.Cut(text, "@")
 	if len(text) > maxEmailLength || len(local) > maxLocalPartLength || strings.ContainsFunc(text, notInEmail) ||
 		!dotted(local) || !dotted(domain) || strings.Contains(domain, "@") {
-		return "", fault.Newf(fault.InvalidRequest, "This is not an e-mail address such as name@example.com.")
+		return "", fault.Newf(fault.InvalidRequest, "Enter an email address such as name@example.com.")
 	}
 	return strings.ToLower(text), nil
 }

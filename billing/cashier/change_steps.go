@@ -254,7 +254,7 @@ func (t *talk) stillFree(ctx context.Context, is billing.Subscription) (billing.
 	}
 	order, err := billing.DecideChange(&is, plan)
 	if err == nil && order.Kind != billing.Downgrade {
-		err = fault.Newf(fault.OperationInProgress, "The price of this plan has changed since. Ask for it again, with a new idempotency key.")
+		err = fault.Newf(fault.OperationInProgress, "The price of this plan has changed. Send the request again with a new idempotency key.")
 	}
 	if err != nil {
 		return billing.Terms{}, errors.Join(errOvertaken, err)
@@ -370,10 +370,10 @@ func (t *talk) closePage(ctx context.Context, id string) error {
 		return nil
 	case session.Status == billing.SessionComplete && !session.Paid:
 		return errors.Join(errOvertaken,
-			fault.Newf(fault.OperationInProgress, "A bank debit for a checkout of this identity is under way, which takes some days. Change the plan once it has succeeded or failed."))
+			fault.Newf(fault.OperationInProgress, "A bank debit for a checkout of this identity is processing, which takes a few days. Change the plan once it has succeeded or failed."))
 	case session.Status == billing.SessionComplete:
 		return errors.Join(errOvertaken,
-			fault.Newf(fault.OperationInProgress, "A checkout of this identity has just been completed. Read the subscription, then decide again."))
+			fault.Newf(fault.OperationInProgress, "A checkout of this identity was just completed. Read the subscription, then try again."))
 	}
 	return nil
 }

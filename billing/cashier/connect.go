@@ -75,7 +75,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	case live && !application.Live:
 		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a live key, and the application is in development. Use a key that begins with sk_test_ or rk_test_.")
 	case !live && application.Live:
-		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a test key, and the application is live. Use a key that begins with sk_live_ or rk_live_.")
+		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a test key, but the application is live. Use a key that starts with sk_live_ or rk_live_.")
 	}
 	provider := stripe.New(stripe.Access{Key: a.APIKey, Transport: c.options.StripeTransport})
 	accountID, err := provider.Account(ctx)
@@ -119,7 +119,7 @@ func isLiveKey(key string) (bool, error) {
 			return live, nil
 		}
 	}
-	return false, fault.Newf(fault.InvalidRequest, "This is not a secret key of Stripe. It begins with sk_ or rk_.")
+	return false, fault.Newf(fault.InvalidRequest, "This is not a Stripe secret key. Secret keys start with sk_ or rk_.")
 }
 
 // connectionTo is the connection that there is to the account, or a new one. Whether
@@ -149,7 +149,7 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 	// Stripe goes by the real time. What is dated months ahead of it would expire too
 	// late there, and look as if it had been asked for after it was paid.
 	if offset != 0 {
-		return current, fault.Newf(fault.InvalidRequest, "The clock of this application was advanced in the sandbox, and Stripe's cannot be. Connect the account to a new application.")
+		return current, fault.Newf(fault.InvalidRequest, "This application's sandbox clock was advanced, so it can't switch to Stripe. Connect the account to a new application.")
 	}
 	now := c.realNow()
 	return store.Connection{

@@ -149,7 +149,7 @@ func (t *talk) applied(ctx context.Context) (bool, error) {
 }
 
 func errChangedSince() error {
-	return fault.Newf(fault.OperationInProgress, "The subscription has changed since this was asked for first. Ask for it again, with a new idempotency key.")
+	return fault.Newf(fault.OperationInProgress, "The subscription changed since the first request. Send it again with a new idempotency key.")
 }
 
 // subscription is the provider's, as it stands.
@@ -222,7 +222,7 @@ func told(err error) error {
 	case stripe.Unavailable:
 		return errors.Join(fault.New(fault.ProviderUnavailable), err)
 	case stripe.Unauthorized:
-		return fault.Newf(fault.PaymentsNotConfigured, "The payment provider does not accept the key that is stored for it. Connect the account again in the dashboard.")
+		return fault.Newf(fault.PaymentsNotConfigured, "The payment provider rejected the stored key. Reconnect the account in the dashboard.")
 	case stripe.KeyMisused:
 		return err
 	default:

@@ -38,7 +38,7 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 	case err != nil:
 		return 0, err
 	case to < now-repeatTime.Milliseconds():
-		return 0, fault.Newf(fault.InvalidRequest, "The clock shows %d and cannot be turned back to %d.", now, to)
+		return 0, fault.Newf(fault.InvalidRequest, "The clock is at %d and can't go back to %d.", now, to)
 	case to > now+maxAdvance.Milliseconds() || to > lastInstant:
 		return 0, fault.Newf(fault.InvalidRequest, "One request can advance the clock by at most five years, and not past the year 9999.")
 	}

@@ -126,7 +126,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 		return fault.Newf(fault.InvalidRequest, "The body could not be read.")
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
-		return fault.Newf(fault.InvalidRequest, "The body is not the JSON object that this path takes.")
+		return fault.Newf(fault.InvalidRequest, "The body is not a valid JSON object for this path.")
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.I
 		return nil, err
 	}
 	if body.Replay != nil && (*body.Replay < 1 || *body.Replay > maxReplay) {
-		return nil, fault.Newf(fault.InvalidRequest, "Between 1 and %d events can be delivered again.", maxReplay)
+		return nil, fault.Newf(fault.InvalidRequest, "You can replay between 1 and %d events.", maxReplay)
 	}
 	if body.Hold == nil && body.Replay == nil && body.Shuffle == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send hold, replay or shuffle.")

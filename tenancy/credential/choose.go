@@ -31,15 +31,15 @@ func CheckChoice(password string, names ...string) error {
 	length := utf8.RuneCountInString(password)
 	switch {
 	case !utf8.ValidString(password):
-		return fault.Newf(fault.InvalidRequest, "The password holds characters that cannot be read. Type it again.")
+		return fault.Newf(fault.InvalidRequest, "The password contains invalid characters. Enter it again.")
 	case length < MinPasswordLength:
-		return fault.Newf(fault.InvalidRequest, "The password is too short: use at least %d characters. Several words are good.", MinPasswordLength)
+		return fault.Newf(fault.InvalidRequest, "Use at least %d characters. Several words work well.", MinPasswordLength)
 	case length > MaxPasswordLength:
-		return fault.Newf(fault.InvalidRequest, "The password is too long: use at most %d characters.", MaxPasswordLength)
+		return fault.Newf(fault.InvalidRequest, "Use at most %d characters.", MaxPasswordLength)
 	case isCommon(password):
-		return fault.Newf(fault.InvalidRequest, "This password is among those that are tried first. Choose another.")
+		return fault.Newf(fault.InvalidRequest, "This password is too common. Choose another.")
 	case isMadeOf(password, append(names, ContextWords...)):
-		return fault.Newf(fault.InvalidRequest, "The password is made of a name that others can guess: yours, your organization's or the product's. Choose another.")
+		return fault.Newf(fault.InvalidRequest, "This password is too easy to guess: it's based on your name, your organization or the product. Choose another.")
 	}
 	return nil
 }
