@@ -56,7 +56,7 @@ func (s *Site) renameAccount(v *visit) (answer, error) {
 	if err := v.person().Rename(v.context, name); err != nil {
 		return answer{}, err
 	}
-	return v.done("/account", "Your name is saved.")
+	return v.done("/account", "Name saved.")
 }
 
 // passwordPage is where a temporary password leads, and nowhere else.
@@ -78,7 +78,7 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if f.ok() && f.raw("password") == f.raw("current") {
-		f.fail("password", "This is your current password. Choose another.")
+		f.fail("password", "This is your current password. Choose a different one.")
 	}
 	var account store.Account
 	if f.ok() {
@@ -88,7 +88,7 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 			return answer{}, err
 		}
 		if !right {
-			f.fail("current", "This is not your password. Type it again.")
+			f.fail("current", "Wrong password.")
 		}
 	}
 	if !f.ok() && v.mustChange {
@@ -112,9 +112,9 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 	v.prove()
 	v.logAccount("password changed", v.user.ID)
 	if v.mustChange {
-		return v.done("/o", "Your password is changed.")
+		return v.done("/o", "Password changed.")
 	}
-	return v.done("/account", "Your password is changed. You are signed out everywhere else.")
+	return v.done("/account", "Password changed. You are signed out everywhere else.")
 }
 
 func (s *Site) endSession(v *visit) (answer, error) {
@@ -125,14 +125,14 @@ func (s *Site) endSession(v *visit) (answer, error) {
 	if err := v.person().EndSession(v.context, id); err != nil {
 		return answer{}, err
 	}
-	return v.done("/account", "That session has ended.")
+	return v.done("/account", "Session ended.")
 }
 
 func (s *Site) endOtherSessions(v *visit) (answer, error) {
 	if err := v.person().EndOtherSessions(v.context, v.bearer.token); err != nil {
 		return answer{}, err
 	}
-	return v.done("/account", "All other sessions have ended.")
+	return v.done("/account", "All other sessions ended.")
 }
 
 // factorSetup shows a seed, and seals it into the form.

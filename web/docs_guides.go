@@ -67,7 +67,7 @@ func (v *visit) docsFrame(title, current string) (layout.DocsFrame, error) {
 	for _, guide := range guides {
 		reading.Items = append(reading.Items, layout.NavItem{Key: guide.Slug, Label: guide.Title, Href: "/docs/" + guide.Slug})
 	}
-	lookup := layout.NavGroup{Title: "Look up", Items: []layout.NavItem{
+	lookup := layout.NavGroup{Title: "Reference", Items: []layout.NavItem{
 		{Key: "reference", Label: "API reference", Href: "/docs/reference"},
 		{Key: "error-codes", Label: "Error codes", Href: "/docs/errors"},
 	}}
@@ -94,7 +94,7 @@ func (s *Site) llms(*visit) (answer, error) {
 		return answer{}, err
 	}
 	var list strings.Builder
-	fmt.Fprintf(&list, "# Purser\n\n> Prepaid usage credits, metered and billed: check whether a wallet can pay for a use, charge it once, explain every balance.\n\n")
+	fmt.Fprintf(&list, "# Purser\n\n> Prepaid usage credits, metered and billed: check whether a customer can pay for usage, charge it once, explain every balance.\n\n")
 	fmt.Fprintf(&list, "The API of this server is at %s/v1. Send `Authorization: Bearer <key>` with a secret key.\n\n## Guides\n\n", s.server.Address)
 	for _, guide := range guides {
 		fmt.Fprintf(&list, "- [%s](%s/docs/%s.md): %s\n", guide.Title, s.server.Address, guide.Slug, guide.Summary)

@@ -135,7 +135,7 @@ func TestLLMs(t *testing.T) {
 		}
 	}
 	whole := guest.get(t, "/llms-full.txt")
-	for _, want := range []string{"# Getting started", "# What Purser does a second", "`insufficient_balance` (409)"} {
+	for _, want := range []string{"# Getting started", "# Performance", "`insufficient_balance` (409)"} {
 		if !strings.Contains(whole.body, want) {
 			t.Errorf("there is no %s", want)
 		}

@@ -67,50 +67,50 @@ func explain(status int) page.Failure {
 	case http.StatusNotFound:
 		return page.Failure{
 			Status: status,
-			Title:  "There is no page at this address",
-			Advice: "Check the address for a typing mistake, or begin at the start page.",
+			Title:  "Page not found",
+			Advice: "Check the address, or go to the home page.",
 		}
 	case http.StatusForbidden:
 		return page.Failure{
 			Status: status,
-			Title:  "You may not do this",
-			Advice: "Ask an owner or an admin of the organization for the permission.",
+			Title:  "You don't have access",
+			Advice: "Ask an owner or admin of the organization for access.",
 		}
 	case http.StatusConflict:
 		return page.Failure{
 			Status: status,
-			Title:  "This cannot be done now",
-			Advice: "Something changed in the meantime. Open the page again and look.",
+			Title:  "This can't be done right now",
+			Advice: "Something changed in the meantime. Reload the page and try again.",
 		}
 	case http.StatusMethodNotAllowed:
 		return page.Failure{
 			Status: status,
-			Title:  "This page cannot be used like that",
-			Advice: "It was asked for in a way that it does not take. Open it from the start page.",
+			Title:  "Something went wrong",
+			Advice: "This page doesn't support that request. Open it from the home page.",
 		}
 	case http.StatusTooManyRequests:
 		return page.Failure{
 			Status: status,
 			Title:  "Too many requests",
-			Advice: "The server has done nothing with this one. Wait a moment, then try again.",
+			Advice: "Your request wasn't processed. Wait a moment, then try again.",
 		}
 	case http.StatusServiceUnavailable:
 		return page.Failure{
 			Status: status,
-			Title:  "The server is not ready",
-			Advice: "It is starting, stopping, or waiting for its database. Try again in a moment.",
+			Title:  "Purser isn't ready",
+			Advice: "It's starting, stopping or waiting for its database. Try again in a moment.",
 		}
 	}
 	if status >= 400 && status < 500 {
 		return page.Failure{
 			Status: status,
-			Title:  "The server could not take this request",
-			Advice: "Go back and try it another way, or begin at the start page.",
+			Title:  "Your request couldn't be processed",
+			Advice: "Go back and try again, or go to the home page.",
 		}
 	}
 	return page.Failure{
 		Status: max(status, http.StatusInternalServerError),
-		Title:  "Something failed on our side",
-		Advice: "Try again in a moment. If it fails again, give the request id to whoever runs this server.",
+		Title:  "Something went wrong on our end",
+		Advice: "Try again in a moment. If it keeps failing, send the request ID to the operator of this server.",
 	}
 }

@@ -77,7 +77,7 @@ func TestRenderError(t *testing.T) {
 		if err := New(Options{}).RenderError(c, http.StatusNotFound, ""); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(recorder.Body.String(), "Request id") {
+		if strings.Contains(recorder.Body.String(), "Request ID") {
 			t.Error("the page names a request id that it does not have")
 		}
 	})

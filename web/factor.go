@@ -13,7 +13,7 @@ import (
 	"purser/views/page"
 )
 
-const wrongCode = "This code is not right, or it was used already. Wait for the next one and type that."
+const wrongCode = "Wrong or already used code. Wait for the next one and try again."
 
 // checkCode counts the attempt, then takes a code of the authenticator or a
 // recovery code. Either works once.
@@ -76,15 +76,15 @@ func (s *Site) addFactor(v *visit) (answer, error) {
 	}
 	sealed, err := base64.StdEncoding.DecodeString(f.raw("seed"))
 	if err != nil {
-		return answer{}, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Begin again from your account.")
+		return answer{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Start again from your account.")
 	}
 	seed, err := s.vault.Open(seedPlace(v.user.ID), sealed)
 	if err != nil {
-		return answer{}, fault.Newf(fault.InvalidRequest, "This form is not yours, or it is too old. Begin again from your account.")
+		return answer{}, fault.Newf(fault.InvalidRequest, "This form has expired. Start again from your account.")
 	}
 	step, found := credential.Seed(seed).Step(f.text("code"), 0, s.now())
 	if !found {
-		f.fail("code", "This code does not fit the key. Check that the clock of the authenticator is right, and type the code that it shows now.")
+		f.fail("code", "Wrong code. Check that your device's clock is right, then enter the current code.")
 		view, err := v.factorSetup(f.draft(), seed, localPath(f.raw("next")))
 		return invalid(view), err
 	}
@@ -125,7 +125,7 @@ func (s *Site) removeFactor(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	v.logAccount("authenticator removed", v.user.ID)
-	return v.done("/account", "The authenticator is off.")
+	return v.done("/account", "Two-factor is off.")
 }
 
 func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err error) {

@@ -75,7 +75,7 @@ func TestAuthenticator(t *testing.T) {
 	noError(t, err)
 	r.site.vault = only
 
-	if again := b.get(t, "/account"); strings.Contains(again.body, codes[0]) || !strings.Contains(again.body, "10 recovery codes are left") {
+	if again := b.get(t, "/account"); strings.Contains(again.body, codes[0]) || !strings.Contains(again.body, "10 recovery codes left") {
 		t.Error("the codes are shown again")
 	}
 

@@ -32,16 +32,16 @@ func (v *visit) form() (*form, error) {
 	if err := r.ParseForm(); err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			return nil, fault.Newf(fault.BodyTooLarge, "The form is larger than this page takes.")
+			return nil, fault.Newf(fault.BodyTooLarge, "The form is too large.")
 		}
-		return nil, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Go back and send it again.")
+		return nil, fault.Newf(fault.InvalidRequest, "The form data was invalid. Go back and try again.")
 	}
 	if len(r.PostForm) > maxFormFields {
-		return nil, fault.Newf(fault.BodyTooLarge, "The form is larger than this page takes.")
+		return nil, fault.Newf(fault.BodyTooLarge, "The form is too large.")
 	}
 	for _, values := range r.PostForm {
 		if slices.ContainsFunc(values, isNoText) {
-			return nil, fault.Newf(fault.InvalidRequest, "The form holds characters that are no text. Go back and type it again.")
+			return nil, fault.Newf(fault.InvalidRequest, "The form contains invalid characters. Go back and try again.")
 		}
 	}
 	return &form{values: r.PostForm}, nil

@@ -62,7 +62,7 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 func (v *visit) answer(r route) (answer, error) {
 	if err := v.site.crossOrigin.Check(v.request()); err != nil {
 		v.site.log.Warn("request of another site refused", "request", v.requestID(), "address", v.bearer.address, "route", r.method+" "+r.path)
-		return answer{}, fault.Newf(fault.PermissionDenied, "The request came from another site. Nothing was done with it.")
+		return answer{}, fault.Newf(fault.PermissionDenied, "This request came from another site and was blocked.")
 	}
 	if v.isSignedIn() || r.method != http.MethodGet {
 		if err := v.site.store.Clock().Trust(v.context); err != nil {
@@ -171,7 +171,7 @@ func (v *visit) checkFormToken() error {
 	want := v.formToken()
 	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(formTokenField)), []byte(want)) != 1 {
 		v.logAccount("form without its session's token refused", v.user.ID)
-		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was done. Go back, reload it, and send it again.")
+		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")
 	}
 	return nil
 }

@@ -83,10 +83,10 @@ func TestAForeignPageGainsNothing(t *testing.T) {
 		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {"Renamed"}}); got.status != http.StatusSeeOther {
 			t.Errorf("status %d\n%s", got.status, got.body)
 		}
-		if after := owner.get(t, r.orgPath("settings")); !strings.Contains(after.body, "The name is saved.") || !strings.Contains(after.body, "Renamed") {
+		if after := owner.get(t, r.orgPath("settings")); !strings.Contains(after.body, "Name saved.") || !strings.Contains(after.body, "Renamed") {
 			t.Error("the next page does not say it")
 		}
-		if again := owner.get(t, r.orgPath("settings")); strings.Contains(again.body, "The name is saved.") {
+		if again := owner.get(t, r.orgPath("settings")); strings.Contains(again.body, "Name saved.") {
 			t.Error("it is said twice")
 		}
 	})

@@ -71,7 +71,7 @@ func (s *Site) withdrawInvitation(v *visit) (answer, error) {
 	if err := v.organization().WithdrawInvitation(v.context, id, s.now()); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.orgPath("members"), "The invitation is withdrawn. Its link leads nowhere now.")
+	return v.done(v.orgPath("members"), "Invitation revoked.")
 }
 
 func invitationPath(link credential.Token) string { return pathOf([]string{"invite", string(link)}) }
@@ -149,5 +149,5 @@ func (s *Site) accept(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return v.done(pathOf([]string{"o", org.Slug}), "You are a member of "+org.Name+" now.")
+	return v.done(pathOf([]string{"o", org.Slug}), "You joined "+org.Name+".")
 }

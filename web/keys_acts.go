@@ -67,11 +67,11 @@ func (s *Site) revokeKey(v *visit) (answer, error) {
 	}
 	if v.app.Live && f.text("confirm") != key.Name {
 		detail, err := v.keyDetail(key)
-		detail.TypedBad = "This is not the key's name. Type it exactly as it is shown."
+		detail.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return invalid(page.APIKey(detail)), err
 	}
 	if _, err := v.tenant().RevokeKey(v.context, key.ID, v.site.now()); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.appPath("keys"), "Key "+key.Masked()+" is revoked.")
+	return v.done(v.appPath("keys"), "Key "+key.Masked()+" revoked.")
 }

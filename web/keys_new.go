@@ -52,7 +52,7 @@ func (s *Site) createKey(v *visit) (answer, error) {
 	}
 	number, err := ids.Parse(ids.APIKey, f.raw("id"))
 	if err != nil || number.IsZero() {
-		return answer{}, fault.Newf(fault.InvalidRequest, "The form arrived damaged. Open it again from the list of keys.")
+		return answer{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
 	}
 	id := keyIDFor(v.app.ID, number)
 	spec, err := v.keySpec(f, id)
@@ -97,7 +97,7 @@ func (v *visit) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
 			return spec, err
 		}
 		if spec.Custom.IsEmpty() {
-			f.fail("permissions", "Tick at least one permission, or choose another of the above.")
+			f.fail("permissions", "Select at least one permission, or choose another access level.")
 		}
 	}
 	lifetimes := map[string]int64{}

@@ -106,7 +106,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 
 	t.Run("and not again when the form is sent again", func(t *testing.T) {
 		again := b.post(t, r.appPath("keys", "new"), fields)
-		if again.status != http.StatusConflict || secretText.MatchString(again.body) || !strings.Contains(again.body, "has been created already") {
+		if again.status != http.StatusConflict || secretText.MatchString(again.body) || !strings.Contains(again.body, "already exists") {
 			t.Errorf("status %d, a secret: %t", again.status, secretText.MatchString(again.body))
 		}
 		if list := r.keys(t); len(list) != 1 {
@@ -220,7 +220,7 @@ func TestTheFormOfANewKey(t *testing.T) {
 			!strings.Contains(reply.body, fields.Get("id")) {
 			t.Errorf("status %d", reply.status)
 		}
-		for _, problem := range []string{"longer than 120 characters", "Tick at least one permission", `href="#field-name"`, `href="#field-permissions"`} {
+		for _, problem := range []string{"must be 120 characters or fewer", "Select at least one permission", `href="#field-name"`, `href="#field-permissions"`} {
 			if !strings.Contains(reply.body, problem) {
 				t.Errorf("%q is missing", problem)
 			}
@@ -298,7 +298,7 @@ func TestRotatingAKey(t *testing.T) {
 	})
 
 	t.Run("shows that the old key is used on", func(t *testing.T) {
-		const sign = "Old key still used"
+		const sign = "Still in use"
 		if body := b.get(t, r.appPath("keys")).body; strings.Contains(body, sign) {
 			t.Error("it was not used yet")
 		}
@@ -307,7 +307,7 @@ func TestRotatingAKey(t *testing.T) {
 		if body := b.get(t, r.appPath("keys")).body; strings.Count(body, sign) != 1 {
 			t.Errorf("the list shows it %d times", strings.Count(body, sign))
 		}
-		if body := b.get(t, path).body; !strings.Contains(body, "This old key is still used") {
+		if body := b.get(t, path).body; !strings.Contains(body, "This key is still in use") {
 			t.Error("its page does not show it")
 		}
 	})
@@ -353,7 +353,7 @@ func TestRevokingAKey(t *testing.T) {
 		path := r.appPath("keys", key.ID.Format(ids.APIKey), "revoke")
 		for _, typed := range []string{"", "billing worker"} {
 			reply := b.post(t, path, url.Values{"confirm": {typed}})
-			if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, "This is not the key&#39;s name") {
+			if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, "The name doesn&#39;t match") {
 				t.Errorf("%q: status %d", typed, reply.status)
 			}
 		}

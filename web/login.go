@@ -20,7 +20,7 @@ const codeWithin = 10 * time.Minute
 
 // One sentence for every way in which a sign-in fails, so that it tells nothing
 // about who has an account.
-const notThese = "The address and the password do not fit together. Check both, and type the password again."
+const notThese = "Wrong email or password."
 
 func (s *Site) loginPage(v *visit) (answer, error) {
 	if v.isSignedIn() {
@@ -231,7 +231,7 @@ func (s *Site) confirm(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if !right {
-		f.fail("password", "This is not your password. Type it again.")
+		f.fail("password", "Wrong password.")
 	} else if account.HasFactor {
 		if right, err = v.checkCode(v.sessionProof("code"), f.text("code")); err != nil {
 			return answer{}, err

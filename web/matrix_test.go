@@ -18,7 +18,7 @@ func expected(r route, role tenancy.Role, own bool) func(seen) bool {
 	inside := func(s seen) bool {
 		// Not 403 as the guard says it, not the sign-in, and never a failure of ours.
 		return s.status < http.StatusInternalServerError && !strings.HasPrefix(s.location, "/login?next=") &&
-			!strings.Contains(s.body, "This needs the permission")
+			!strings.Contains(s.body, "This requires the permission")
 	}
 	inOrg := strings.HasPrefix(r.path, orgNeeded)
 	switch {
@@ -34,7 +34,7 @@ func expected(r route, role tenancy.Role, own bool) func(seen) bool {
 	}
 	if p, byPermission := r.need.(tenancy.Permission); byPermission && !role.Permissions().Has(p) {
 		return func(s seen) bool {
-			return s.status == http.StatusForbidden && strings.Contains(s.body, "This needs the permission "+p.String())
+			return s.status == http.StatusForbidden && strings.Contains(s.body, "This requires the permission "+p.String())
 		}
 	}
 	return inside
@@ -101,7 +101,7 @@ func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
 		if got := only[p].tryRow(t, row, r); got.status == http.StatusForbidden || got.status >= http.StatusInternalServerError {
 			t.Errorf("%s %s answers %d to who holds %s alone", row.method, row.path, got.status, p)
 		}
-		if got := allBut[p].tryRow(t, row, r); got.status != http.StatusForbidden || !strings.Contains(got.body, "This needs the permission "+p.String()) {
+		if got := allBut[p].tryRow(t, row, r); got.status != http.StatusForbidden || !strings.Contains(got.body, "This requires the permission "+p.String()) {
 			t.Errorf("%s %s answers %d to who holds all but %s", row.method, row.path, got.status, p)
 		}
 	}

@@ -118,7 +118,7 @@ func (s *Site) changeMember(v *visit) (answer, error) {
 	if !f.ok() {
 		return invalid(page.MemberEditPage(v.memberEdit(p, v.accessForm(f.draft(), given)))), nil
 	}
-	return v.done(v.orgPath("members"), p.Name+" now has the role "+page.RoleName(given.Role)+".")
+	return v.done(v.orgPath("members"), p.Name+" is now "+page.RoleName(given.Role)+".")
 }
 
 func (s *Site) removeMember(v *visit) (answer, error) {
@@ -130,14 +130,14 @@ func (s *Site) removeMember(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if p.UserID == v.user.ID {
-		return v.done("/o", "You have left "+v.org.Name+".")
+		return v.done("/o", "You left "+v.org.Name+".")
 	}
-	return v.done(v.orgPath("members"), p.Name+" is no longer a member.")
+	return v.done(v.orgPath("members"), p.Name+" removed.")
 }
 
 func (s *Site) leave(v *visit) (answer, error) {
 	if err := v.organization().RemoveMember(v.context, v.user.ID); err != nil {
 		return answer{}, err
 	}
-	return v.done("/o", "You have left "+v.org.Name+".")
+	return v.done("/o", "You left "+v.org.Name+".")
 }

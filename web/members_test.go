@@ -68,7 +68,7 @@ func TestInvitations(t *testing.T) {
 			t.Errorf("status %d", got.status)
 		}
 		again := invitedPath(t, invite(t, owner, url.Values{"note": {"Bob"}, "role": {"owner"}}))
-		if got := b.post(t, again, nil); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "member of this organization already") {
+		if got := b.post(t, again, nil); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "already a member of this organization") {
 			t.Errorf("who is a member is raised by a second link: %d", got.status)
 		}
 	})
@@ -279,7 +279,7 @@ func TestAuditLog(t *testing.T) {
 		if got := owner.get(t, r.orgPath("audit")+"?action=application"); strings.Contains(got.body, "organization.rename") || !strings.Contains(got.body, "application.create") {
 			t.Error("the filter by noun does not hold")
 		}
-		if got := owner.get(t, r.orgPath("audit")+"?actor=nobody"); !strings.Contains(got.body, "No entry fits") {
+		if got := owner.get(t, r.orgPath("audit")+"?actor=nobody"); !strings.Contains(got.body, "No entries match") {
 			t.Error("the filter by actor does not hold")
 		}
 		if got := owner.get(t, r.orgPath("audit")+"?before=x&action=%00"); got.status != http.StatusOK {

@@ -20,7 +20,7 @@ func (s *Site) mayCreateOrganizations(v *visit) error {
 		return nil
 	}
 	v.logAccount("access refused", v.user.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
-	return fault.Newf(fault.PermissionDenied, "On this server organizations are created by its operator. Ask them for one.")
+	return fault.Newf(fault.PermissionDenied, "Only the operator of this server can create organizations.")
 }
 
 func (s *Site) newOrganizationPage(v *visit) (answer, error) {
@@ -48,7 +48,7 @@ func (s *Site) createOrganization(v *visit) (answer, error) {
 	if org, err = v.person().FoundOrganization(v.context, org, v.actor()); err != nil {
 		return answer{}, err
 	}
-	return v.done(pathOf([]string{"o", org.Slug}), "The organization is there.")
+	return v.done(pathOf([]string{"o", org.Slug}), "Organization created.")
 }
 
 func (s *Site) organizationPage(v *visit) (answer, error) {
@@ -85,7 +85,7 @@ func (s *Site) createApplication(v *visit) (answer, error) {
 	}
 	mode := f.text("mode")
 	if mode != "live" && mode != "development" {
-		f.fail("mode", "Choose what the application is for.")
+		f.fail("mode", "Select an environment.")
 	}
 	app, err := tenancy.NewApplication(ids.New(), v.org, f.text("name"), mode == "live", s.now())
 	if err := f.check("name", err); err != nil {
@@ -99,7 +99,7 @@ func (s *Site) createApplication(v *visit) (answer, error) {
 	if app, err = v.organization().CreateApplication(v.context, app); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.orgPath("a", app.Slug, "quickstart"), "The application is there.")
+	return v.done(v.orgPath("a", app.Slug, "quickstart"), "Application created.")
 }
 
 func (s *Site) organizationSettingsPage(v *visit) (answer, error) {
@@ -133,9 +133,9 @@ func (s *Site) setFactorRequirement(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if required {
-		return v.done(v.orgPath("settings"), "Members now need an authenticator to act here.")
+		return v.done(v.orgPath("settings"), "Two-factor is now required for members.")
 	}
-	return v.done(v.orgPath("settings"), "Members no longer need an authenticator here.")
+	return v.done(v.orgPath("settings"), "Two-factor is now optional for members.")
 }
 
 func (s *Site) renameOrganization(v *visit) (answer, error) {
@@ -153,5 +153,5 @@ func (s *Site) renameOrganization(v *visit) (answer, error) {
 	if err := v.organization().Rename(v.context, renamed.Name); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.orgPath("settings"), "The name is saved.")
+	return v.done(v.orgPath("settings"), "Name saved.")
 }

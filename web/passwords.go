@@ -52,7 +52,7 @@ func (p *passwords) enter(ctx context.Context, known bool) (leave func(), err er
 }
 
 func tooManyChecks() error {
-	return fault.Newf(fault.Overloaded, "Too many sign-ins right now. Try again in a few seconds.")
+	return fault.Newf(fault.Overloaded, "Too many sign-in attempts. Try again in a few seconds.")
 }
 
 // hash makes what is kept of a password.

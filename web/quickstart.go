@@ -67,14 +67,14 @@ func (v *visit) firstSteps(p store.Progress) []component.Step {
 	}
 	return []component.Step{
 		// After a first event the key that did the setting up may well be gone.
-		{Text: "Make an API key", Done: p.HasKey || p.IsUsed, Href: v.firstKey(),
-			Hint: "With the preset “Setup and ingestion”. Its secret is shown once."},
-		{Text: "Define a credit", Done: p.HasCredit, Href: to(tenancy.CreditsWrite, "credits"),
-			Hint: "A kind of balance: tokens, minutes, messages."},
-		{Text: "Price a feature", Done: p.HasFeature, Href: to(tenancy.FeaturesWrite, "features"),
-			Hint: "What your customers use, and what it costs in the credit."},
-		{Text: "Fund a wallet", Done: p.IsFunded, Hint: "A deposit makes the wallet of the identity that it names."},
-		{Text: "Send an event", Done: p.IsUsed, Hint: "The answer is the charge itself, committed."},
+		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: v.firstKey(),
+			Hint: "Use the preset “Setup and ingestion”. The secret is shown once."},
+		{Text: "Create a credit", Done: p.HasCredit, Href: to(tenancy.CreditsWrite, "credits"),
+			Hint: "The unit you bill in: tokens, minutes, messages."},
+		{Text: "Create a feature", Done: p.HasFeature, Href: to(tenancy.FeaturesWrite, "features"),
+			Hint: "What your customers use, and what it costs."},
+		{Text: "Fund a wallet", Done: p.IsFunded, Hint: "The first deposit creates the wallet."},
+		{Text: "Send an event", Done: p.IsUsed, Hint: "Returns the charge immediately."},
 	}
 }
 
@@ -116,10 +116,10 @@ func (v *visit) firstCall(p store.Progress) (call docs.Call, hasFeature bool, er
 func missing(call docs.Call, hasCredit, hasFeature bool) []component.CommandLine {
 	var commands []component.CommandLine
 	if !hasCredit {
-		commands = append(commands, component.CommandLine{ID: "define-credit", Label: "Define a credit", Text: call.DefineCredit()})
+		commands = append(commands, component.CommandLine{ID: "define-credit", Label: "Create a credit", Text: call.DefineCredit()})
 	}
 	if !hasFeature {
-		commands = append(commands, component.CommandLine{ID: "price-feature", Label: "Price a feature", Text: call.PriceFeature()})
+		commands = append(commands, component.CommandLine{ID: "price-feature", Label: "Create a feature", Text: call.PriceFeature()})
 	}
 	return append(commands, component.CommandLine{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()})
 }

@@ -44,7 +44,7 @@ func TestQuickstart(t *testing.T) {
 				t.Errorf("there is no %s", want)
 			}
 		}
-		if ticks(page) != 0 || strings.Contains(text, "What went wrong") {
+		if ticks(page) != 0 || strings.Contains(text, "Failed requests") {
 			t.Errorf("%d ticks", ticks(page))
 		}
 	})
@@ -68,7 +68,7 @@ func TestQuickstart(t *testing.T) {
 			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, Authenticated: true, KeyID: ids.New(),
 		})
 		_, text := look(t)
-		for _, want := range []string{"What went wrong", "POST /v1/events", `href="/docs/errors/feature_not_found"`, fault.FeatureNotFound.Meaning().Do} {
+		for _, want := range []string{"Failed requests", "POST /v1/events", `href="/docs/errors/feature_not_found"`, fault.FeatureNotFound.Meaning().Do} {
 			if !strings.Contains(text, want) {
 				t.Errorf("there is no %s", want)
 			}
@@ -77,7 +77,7 @@ func TestQuickstart(t *testing.T) {
 
 	t.Run("hides requests from who may not see them", func(t *testing.T) {
 		reader := r.join(t, tenancy.Custom, tenancy.WalletsRead)
-		if page := reader.get(t, path); page.status != http.StatusOK || strings.Contains(page.body, "What went wrong") {
+		if page := reader.get(t, path); page.status != http.StatusOK || strings.Contains(page.body, "Failed requests") {
 			t.Errorf("it answers %d", page.status)
 		}
 	})
@@ -102,13 +102,13 @@ func TestQuickstart(t *testing.T) {
 	t.Run("stops waiting when the first event has come", func(t *testing.T) {
 		r.useOnce(t, "call", "minutes")
 		page, text := look(t)
-		if ticks(page) != 5 || strings.Contains(text, "hx-get") || strings.Contains(text, "Waiting") || strings.Contains(text, "What went wrong") {
+		if ticks(page) != 5 || strings.Contains(text, "hx-get") || strings.Contains(text, "Waiting") || strings.Contains(text, "Failed requests") {
 			t.Errorf("%d ticks", ticks(page))
 		}
 		if !strings.Contains(text, `href="/docs/payments"`) {
 			t.Error("nothing is said of payments")
 		}
-		if !strings.Contains(text, "Your first event is here.") || strings.Contains(text, "/v1/deposits") {
+		if !strings.Contains(text, "You sent your first event.") || strings.Contains(text, "/v1/deposits") {
 			t.Error("it goes on as if there were none")
 		}
 	})
@@ -147,13 +147,13 @@ func TestQuickstartLeadsToAKeyThatFits(t *testing.T) {
 	})
 	t.Run("a key that only ingests is no tick", func(t *testing.T) {
 		made := b.post(t, r.appPath("keys", "new"), keyForm("ingestion", ""))
-		if made.status != http.StatusOK || strings.Contains(made.body, r.appPath("quickstart")+`">I have`) || ticks(b.get(t, r.appPath("quickstart"))) != 0 {
+		if made.status != http.StatusOK || strings.Contains(made.body, r.appPath("quickstart")+`">Done`) || ticks(b.get(t, r.appPath("quickstart"))) != 0 {
 			t.Errorf("status %d", made.status)
 		}
 	})
 	t.Run("a stored key leads back, and is ticked", func(t *testing.T) {
 		made := b.post(t, r.appPath("keys", "new"), keyForm("setup", "quickstart"))
-		if made.status != http.StatusOK || !strings.Contains(made.body, `href="`+r.appPath("quickstart")+`">I have stored it`) {
+		if made.status != http.StatusOK || !strings.Contains(made.body, `href="`+r.appPath("quickstart")+`">Done`) {
 			t.Errorf("status %d", made.status)
 		}
 		if ticks(b.get(t, r.appPath("quickstart"))) != 1 {

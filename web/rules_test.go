@@ -56,7 +56,7 @@ func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {
 	})
 	t.Run("it cannot be chosen again", func(t *testing.T) {
 		got := b.post(t, "/account/password", url.Values{"current": {password}, "password": {password}})
-		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "Choose another") {
+		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "Choose a different one") {
 			t.Errorf("status %d", got.status)
 		}
 	})

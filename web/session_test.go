@@ -127,7 +127,7 @@ func TestSessions(t *testing.T) {
 		noError(t, slow.loadSession(request))
 		b.post(t, "/account/name", url.Values{"name": {"Ann Other"}})
 		noError(t, slow.keepSession())
-		if got := b.get(t, "/account"); !strings.Contains(got.body, "Your name is saved.") {
+		if got := b.get(t, "/account"); !strings.Contains(got.body, "Name saved.") {
 			t.Error("the message is lost")
 		}
 	})

@@ -1,10 +1,9 @@
 package web
 
 import (
-	"strconv"
-
 	"purser/store"
 	"purser/tenancy"
+	"purser/views/component"
 	"purser/views/page"
 )
 
@@ -51,14 +50,14 @@ func (s *Site) revokeKeys(v *visit) (answer, error) {
 	}
 	if v.app.Live && f.text("confirm") != v.app.Name {
 		view, err := v.settingsPage(page.AppSettings{Name: v.app.Name, DeploymentURL: v.app.DeploymentURL})
-		view.TypedBad = "This is not the application's name. Type it exactly as it is shown."
+		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return invalid(page.Settings(view)), err
 	}
 	revoked, err := v.tenant().RevokeKeys(v.context, v.site.now())
 	if err != nil {
 		return answer{}, err
 	}
-	return v.done(v.appPath("keys"), "Revoked keys: "+strconv.FormatInt(revoked, 10)+".")
+	return v.done(v.appPath("keys"), component.Counted(revoked, "key", "keys")+" revoked.")
 }
 
 // settingsPage adds what surrounds the values.

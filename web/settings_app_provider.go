@@ -48,12 +48,12 @@ func (s *Site) connectProvider(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	said := "Stripe is connected. Plans are being synchronized."
+	said := "Stripe connected. Syncing plans."
 	account := cashier.Account{APIKey: f.text("api_key"), WebhookSecret: f.text("webhook_secret"), By: v.actor()}
 	if account.APIKey == "" {
-		f.fail("api_key", "Paste the secret key of the account.")
+		f.fail("api_key", "Enter the account's secret key.")
 	} else if connected, err := s.cashier.Connect(v.context, v.scope(), account); connected.Former {
-		said = "The key of the former account " + connected.AccountID + " was renewed. The account that is connected stays as it is."
+		said = "Key of the previous account " + connected.AccountID + " updated. The connected account is unchanged."
 	} else if err != nil {
 		if err := f.check("api_key", err); err != nil {
 			return answer{}, err
@@ -80,7 +80,7 @@ func (s *Site) retrySync(v *visit) (answer, error) {
 	if err := s.cashier.RetrySync(v.context, v.scope(), plan.Key); err != nil {
 		return answer{}, err
 	}
-	return v.done(v.appPath("plans", plan.Key, "edit"), "The payment provider is being told again.")
+	return v.done(v.appPath("plans", plan.Key, "edit"), "Retrying sync with the payment provider.")
 }
 
 // wakeCashier has the plan that was just saved told to the provider at once, and

@@ -169,7 +169,7 @@ func TestThePaymentProvider(t *testing.T) {
 		}, r.site.now())
 		noError(t, err)
 		body := b.get(t, path).body
-		wantTexts(t, body, "acct_1Example", "…9fQ2", "No webhook secret yet", "https://purser.example/webhooks/stripe/con_", "Replace the key")
+		wantTexts(t, body, "acct_1Example", "…9fQ2", "Webhook secret missing", "https://purser.example/webhooks/stripe/con_", "Replace key")
 		if strings.Contains(body, "sealed") {
 			t.Error("the sealed key is on the page")
 		}

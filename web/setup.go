@@ -59,12 +59,12 @@ func (v *visit) setupClosed() (answer, error) {
 		return answer{}, err
 	}
 	failure := page.Failure{
-		Status: http.StatusNotFound, Title: "This setup link leads nowhere", RequestID: v.requestID(),
-		Advice: "Open it whole, as it stands in the terminal in which Purser was started. Every start of the server prints another.",
+		Status: http.StatusNotFound, Title: "Invalid setup link", RequestID: v.requestID(),
+		Advice: "Copy the full link from the terminal where Purser started. Restart the server to print a new one.",
 	}
 	if founded {
-		failure.Title = "This server is set up already"
-		failure.Advice = "A setup link works once. Sign in with the account that was made, or ask an owner for an invitation."
+		failure.Title = "Purser is already set up"
+		failure.Advice = "Setup links work once. Sign in, or ask an owner for an invitation."
 		failure.Lead, failure.Href = "Sign in", "/login"
 	}
 	return answer{status: failure.Status, view: page.Error(failure)}, nil
@@ -129,7 +129,7 @@ func (s *Site) setup(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	v.logAccount("account created", founding.User.ID, "by", "setup link")
-	return v.done(pathOf([]string{"o", founding.Org.Slug, "a", founding.App.Slug, "quickstart"}), "Welcome. Your organization and your first application are ready.")
+	return v.done(pathOf([]string{"o", founding.Org.Slug, "a", founding.App.Slug, "quickstart"}), "Welcome. Your organization and first application are ready.")
 }
 
 // founding reads the form into the nouns, and notes what is wrong with it.

@@ -67,11 +67,11 @@ func TestSetup(t *testing.T) {
 	t.Run("is what the start page and the sign-in point to, without the link", func(t *testing.T) {
 		for _, path := range []string{"/", "/login"} {
 			got := r.browser().get(t, path)
-			if got.status != http.StatusOK || !strings.Contains(got.body, "There is no account yet") || strings.Contains(got.body, "/setup/") {
+			if got.status != http.StatusOK || !strings.Contains(got.body, "Set up Purser") || strings.Contains(got.body, "/setup/") {
 				t.Errorf("%s answers %d\n%s", path, got.status, got.body)
 			}
 		}
-		if got := r.browser().get(t, "/setup/guessed"); strings.Contains(got.body, "already") || !strings.Contains(got.body, "This setup link leads nowhere") {
+		if got := r.browser().get(t, "/setup/guessed"); strings.Contains(got.body, "already") || !strings.Contains(got.body, "Invalid setup link") {
 			t.Error("a guessed link is told something else")
 		}
 		if got := r.browser().get(t, "/"); !strings.Contains(got.body, `href="/docs"`) {
@@ -109,12 +109,12 @@ func TestSetup(t *testing.T) {
 		}
 		for _, link := range []string{first, "/setup/guessed"} {
 			got := r.browser().get(t, link)
-			if !strings.Contains(got.body, "This server is set up already") || !strings.Contains(got.body, `href="/login"`) {
+			if !strings.Contains(got.body, "Purser is already set up") || !strings.Contains(got.body, `href="/login"`) {
 				t.Errorf("%s does not lead to the sign-in", link)
 			}
 		}
 		for _, path := range []string{"/", "/login"} {
-			if got := r.browser().get(t, path); strings.Contains(got.body, "There is no account yet") {
+			if got := r.browser().get(t, path); strings.Contains(got.body, "Set up Purser") {
 				t.Errorf("%s still speaks of the setup", path)
 			}
 		}

@@ -181,5 +181,5 @@ func (w waiting) Unwrap() error { return w.Fault }
 
 func tooMany(wait time.Duration) error {
 	seconds := int64((wait + time.Second - 1) / time.Second)
-	return waiting{fault.Newf(fault.RateLimited, "Too many attempts. Nothing was checked. Try again in %d seconds.", seconds), seconds}
+	return waiting{fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", seconds), seconds}
 }

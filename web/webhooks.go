@@ -34,7 +34,7 @@ func ReceiveWebhooks(till *cashier.Cashier, networkOf func(*http.Request) netip.
 		// The bytes as they came: the signature is over them.
 		body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, cashier.MaxWebhook))
 		if err != nil {
-			return c.String(unreadable(err), "The body did not arrive whole, or is larger than 256 KiB.\n")
+			return c.String(unreadable(err), "The body is incomplete or larger than 256 KiB.\n")
 		}
 		// A body that arrives slowly takes nothing of the time to store it.
 		ctx, cancel := webhookContext(c)
@@ -87,14 +87,14 @@ func received(err error) (status int, said string) {
 	case err == nil:
 		return http.StatusOK, "Received.\n"
 	case errors.Is(err, cashier.ErrBadSignature):
-		return http.StatusBadRequest, "The signature does not fit. Compare the signing secret with the one of this endpoint.\n"
+		return http.StatusBadRequest, "Invalid signature. Check the endpoint's signing secret.\n"
 	case errors.Is(err, cashier.ErrNoSecret):
-		return http.StatusServiceUnavailable, "This connection has no signing secret yet, so nothing can be verified.\n"
+		return http.StatusServiceUnavailable, "This connection has no signing secret yet.\n"
 	case errors.As(err, &refusal) && refusal.Kind() == fault.NotFound:
-		return http.StatusNotFound, "There is no such connection.\n"
+		return http.StatusNotFound, "Unknown connection.\n"
 	case fault.Is(err, fault.Overloaded):
-		return http.StatusTooManyRequests, "Too many webhooks at once from this network. Send it again later.\n"
+		return http.StatusTooManyRequests, "Too many webhooks from this network. Retry later.\n"
 	default:
-		return http.StatusInternalServerError, "It could not be stored. Send it again later.\n"
+		return http.StatusInternalServerError, "The webhook couldn't be stored. Retry later.\n"
 	}
 }

@@ -81,7 +81,7 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request, at engine.Host
 	done, free := s.visits.enter()
 	if !free {
 		w.Header().Set("Retry-After", "1")
-		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is serving as many pages as it may. Try again in a second."}
+		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is busy. Try again in a second."}
 	}
 	defer done()
 	p, err := s.hosted(r, at)
@@ -188,8 +188,8 @@ func render(w http.ResponseWriter, r *http.Request, status int, v view) error {
 // fail shows a page in the place of the one that there is not.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	failure := page.Failure{
-		Status: http.StatusInternalServerError, Title: "Something failed on our side",
-		Advice: "Nothing was charged, and nothing could be: this is a sandbox. Try again.",
+		Status: http.StatusInternalServerError, Title: "Something went wrong on our end",
+		Advice: "Nothing was charged. Try again.",
 	}
 	var refused *engine.Refusal
 	switch {
@@ -197,11 +197,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.options.Log.Error("sandbox: a page failed", "path", r.Pattern, "cause", err)
 	case refused.Status == http.StatusNotFound:
 		failure = page.Failure{
-			Status: refused.Status, Title: "There is no such page in the sandbox",
-			Advice: "It may have been used up or replaced by a newer one. Ask for a new link where you got this one.",
+			Status: refused.Status, Title: "Page not found",
+			Advice: "This link may have expired or been replaced. Request a new one.",
 		}
 	default:
-		failure = page.Failure{Status: refused.Status, Title: "This did not work", Advice: refused.Message}
+		failure = page.Failure{Status: refused.Status, Title: "Something went wrong", Advice: refused.Message}
 	}
 	switch failure.Status {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable:
@@ -228,7 +228,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, app ids.ID, url 
 
 // unknownCard is what people read who type a number that is not on the list. It
 // might be a real one, so it is neither kept nor repeated.
-const unknownCard = "Use one of the test cards below. The sandbox takes no other number, and keeps none."
+const unknownCard = "Use one of the test cards below."
 
 // chosen is the card or bank account in a form.
 func chosen(r *http.Request) (engine.Card, bool) {

@@ -186,7 +186,7 @@ func TestPortal(t *testing.T) {
 			return r.portal(s.Customer.ID, func(p *stripe.BillingPortalSessionParams) { p.Configuration = stripe.String(made.ID) })
 		}
 		page := configured(false, false)
-		if _, body := r.visit(page); strings.Contains(body, "Change the card") || strings.Contains(body, s.LatestInvoice.Number) {
+		if _, body := r.visit(page); strings.Contains(body, "Update card") || strings.Contains(body, s.LatestInvoice.Number) {
 			t.Error("it offers what is off")
 		}
 		if status, _, _ := r.submit(page, url.Values{"card": {cardPays}}); status != http.StatusPaymentRequired {
@@ -238,7 +238,7 @@ func TestAnOpenInvoice(t *testing.T) {
 	t.Run("is announced in the portal, also once a good card is saved", func(t *testing.T) {
 		r.saveCard(s.Customer.ID, cardPays)
 		_, body := r.visit(portal)
-		for _, want := range []string{"29.00 USD is open", "will be tried again with the saved card on", "Pay it now"} {
+		for _, want := range []string{"29.00 USD is due", "ll retry the saved card on", "Pay now"} {
 			if !strings.Contains(body, want) {
 				t.Errorf("it does not say %q", want)
 			}
@@ -274,7 +274,7 @@ func TestUnknownPath(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	for _, path := range []string{"/sandbox/", "/sandbox/nothing", "/sandbox/apps/" + r.app.Format(ids.Application) + "/nothing"} {
-		if status, body := r.visit(r.http.URL + path); status != http.StatusNotFound || !strings.Contains(body, "no such page") {
+		if status, body := r.visit(r.http.URL + path); status != http.StatusNotFound || !strings.Contains(body, "Page not found") {
 			t.Errorf("%s answers %d", path, status)
 		}
 	}

@@ -64,7 +64,7 @@ type DocsError struct {
 func (e DocsError) answer() component.CommandLine {
 	return component.CommandLine{
 		ID:    "answer",
-		Label: "The answer as JSON",
+		Label: "Response as JSON",
 		Text:  fmt.Sprintf("HTTP %s\n\n{\n  \"error\": %q,\n  \"message\": %q\n}", e.Status.title(), e.Fault.Code, e.Fault.Message),
 	}
 }
@@ -77,7 +77,7 @@ func codeBlock(number int, code *docs.Code) component.CommandLine {
 	case "sh":
 		label = "Command"
 	case "json":
-		label = "Answer"
+		label = "Response"
 	}
 	return component.CommandLine{ID: fmt.Sprintf("code-%d", number), Label: fmt.Sprintf("%s %d", label, number), Text: code.Text}
 }
@@ -97,7 +97,7 @@ func answerExample(op docs.Operation, answer docs.Answer) component.CommandLine 
 // need is what the caller has to hold.
 func need(op docs.Operation) string {
 	if op.Permission == "" {
-		return "no key"
+		return "none"
 	}
 	return op.Permission
 }

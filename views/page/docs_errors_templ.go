@@ -50,7 +50,7 @@ func DocsErrorsPage(e DocsErrors) templ.Component {
 			templ_7745c5c3_Err = component.Head(component.Heading{
 				Trail: []component.Crumb{{Label: "Documentation", Href: "/docs"}},
 				Title: "Error codes",
-				Lead:  "Programs switch on the code, which never changes. The message is for the people who build them.",
+				Lead:  "Handle errors by code. Codes never change; messages are for developers.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -204,7 +204,7 @@ func DocsErrorPage(e DocsError) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>Where the server knows more, such as which field or which permission, the message says that instead.</p><h2>When it comes</h2><p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>The message may be more specific, such as naming the field or permission.</p><h2>When it happens</h2><p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -230,7 +230,7 @@ func DocsErrorPage(e DocsError) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</p><p><a href=\"/docs/errors\">All codes</a> · <a href=\"/docs/reference\">API reference</a></p></article>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</p><p><a href=\"/docs/errors\">All error codes</a> · <a href=\"/docs/reference\">API reference</a></p></article>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -49,7 +49,7 @@ func DocsHomePage(h DocsHome) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = component.Head(component.Heading{
 				Title: "Documentation",
-				Lead:  "How to meter usage with Purser: what to call, what it answers, and what to do when it says no.",
+				Lead:  "Meter usage, charge prepaid credits and bill subscriptions with Purser.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -103,7 +103,7 @@ func DocsHomePage(h DocsHome) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</dl><h2>To look things up</h2><dl class=\"details\"><div><dt><a href=\"/docs/reference\">API reference</a></dt><dd>Every operation with its fields, bounds, answers and an example. Programs read <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>.</dd></div><div><dt><a href=\"/docs/errors\">Error codes</a></dt><dd>A page for each code: when it comes, and what to do.</dd></div><div><dt><a href=\"/llms.txt\"><code>/llms.txt</code></a></dt><dd>The same for language models: a list of these pages as Markdown, and <a href=\"/llms-full.txt\">all guides in one file</a>.</dd></div></dl></article>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</dl><h2>Reference</h2><dl class=\"details\"><div><dt><a href=\"/docs/reference\">API reference</a></dt><dd>Every endpoint with fields, limits, responses and examples. The OpenAPI document is at <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>.</dd></div><div><dt><a href=\"/docs/errors\">Error codes</a></dt><dd>What each code means and how to handle it.</dd></div><div><dt><a href=\"/llms.txt\"><code>/llms.txt</code></a></dt><dd>These docs for language models: an index in Markdown, and <a href=\"/llms-full.txt\">all guides in one file</a>.</dd></div></dl></article>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -175,7 +175,7 @@ func DocsGuidePage(g DocsGuide) templ.Component {
 					}
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</article><nav class=\"pager\" aria-label=\"Guides before and after\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</article><nav class=\"pager\" aria-label=\"Previous and next guide\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

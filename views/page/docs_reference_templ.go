@@ -53,7 +53,7 @@ func DocsReferencePage(r DocsReference) templ.Component {
 				Trail:  []component.Crumb{{Label: "Documentation", Href: "/docs"}},
 				Title:  "API reference",
 				Badges: []component.Badge{{Text: "Version " + r.Reference.Version}},
-				Lead:   "Every operation of this server, from the document that it checks requests with.",
+				Lead:   "Every endpoint, generated from the OpenAPI document that also validates requests.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -110,14 +110,14 @@ func DocsReferencePage(r DocsReference) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</a></th><td data-label=\"Call\"><code>")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</a></th><td data-label=\"Endpoint\"><code>")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var7 string
 							templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(op.Method)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 25, Col: 46}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 25, Col: 50}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 							if templ_7745c5c3_Err != nil {
@@ -130,20 +130,20 @@ func DocsReferencePage(r DocsReference) templ.Component {
 							var templ_7745c5c3_Var8 string
 							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(op.Path)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 25, Col: 58}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 25, Col: 62}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</code></td><td data-label=\"Needs\"><code>")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</code></td><td data-label=\"Permission\"><code>")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var9 string
 							templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(need(op))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 26, Col: 46}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 26, Col: 51}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 							if templ_7745c5c3_Err != nil {
@@ -156,7 +156,7 @@ func DocsReferencePage(r DocsReference) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Operations: " + group.Name, Columns: []component.Column{{Label: "Operation"}, {Label: "Call"}, {Label: "Needs"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Operations: " + group.Name, Columns: []component.Column{{Label: "Operation"}, {Label: "Endpoint"}, {Label: "Permission"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -167,7 +167,7 @@ func DocsReferencePage(r DocsReference) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " <article class=\"prose\"><h2>What holds for all of them</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " <article class=\"prose\"><h2>Conventions</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -359,14 +359,14 @@ func operation(g DocsGroup, op docs.Operation) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</code></p><p>Needs <code>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</code></p><p>Permission: <code>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var20 string
 		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(need(op))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 59, Col: 26}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs_reference.templ`, Line: 59, Col: 32}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 		if templ_7745c5c3_Err != nil {
@@ -435,7 +435,7 @@ func operation(g DocsGroup, op docs.Operation) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fieldTable("Answer "+strconv.Itoa(answer.Status)+" of "+op.Summary, answer.Fields).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fieldTable("Response "+strconv.Itoa(answer.Status)+" of "+op.Summary, answer.Fields).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -576,7 +576,7 @@ func fieldTable(caption string, fields []docs.Field) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</td><td data-label=\"Meaning\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</td><td data-label=\"Description\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -610,7 +610,7 @@ func fieldTable(caption string, fields []docs.Field) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: caption, Columns: []component.Column{{Label: "Field"}, {Label: "Type"}, {Label: "Meaning"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Table(component.Sheet{Caption: caption, Columns: []component.Column{{Label: "Field"}, {Label: "Type"}, {Label: "Description"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -88,19 +88,19 @@ func galleryGates() []component.GateLine {
 		{Question: "Does the use bring an amount exactly when it should?", Outcome: metering.GatePassed},
 		{Question: "Does it fit the allowance?", Outcome: metering.GatePassed, Numbers: "needs 3 messages, has 20 left of 100 this month"},
 		{
-			Question: "Does the balance cover the charge?", Outcome: metering.GateFailed,
+			Question: "Balance covers the charge", Outcome: metering.GateFailed,
 			Numbers: "needs 2.5 tokens, has 1.000000001 tokens",
 			Fix:     "Deposit at least 1.499999999 tokens.",
 		},
 		{Question: "Was the period billed before?", Outcome: metering.GateSettled, Numbers: "billed once by an earlier event, so this one costs nothing"},
-		{Question: "Can the charge be written down?", Outcome: metering.GateUnreached},
+		{Question: "Charge within numeric limits", Outcome: metering.GateUnreached},
 	}
 }
 
 func gallerySteps() []component.Step {
 	return []component.Step{
-		{Text: "Define a credit", Done: true},
-		{Text: "Price a feature", Done: true},
+		{Text: "Create a credit", Done: true},
+		{Text: "Create a feature", Done: true},
 		{Text: "Make an API key", Hint: "Your servers call Purser with it.", Href: "#key"},
 		{Text: "Send a first event", Hint: "It takes one request."},
 	}

@@ -306,7 +306,7 @@ func galleryForms() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Tick(component.Tickbox{Label: component.Label{Name: "active", Text: "For sale", Hint: "Off: nobody new can subscribe."}, Checked: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Tick(component.Tickbox{Label: component.Label{Name: "active", Text: "For sale", Hint: "When off, new customers can't subscribe."}, Checked: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

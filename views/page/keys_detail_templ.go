@@ -40,7 +40,7 @@ func (d KeyDetail) revocable() bool {
 func (d KeyDetail) revocation() component.Confirmation {
 	c := component.Confirmation{
 		ID: "revoke", Button: "Revoke key…", Action: d.path() + "/revoke", Submit: "Revoke key", Error: d.TypedBad,
-		Text: "From this moment no request with the key is served, on any server. This cannot be undone. Catalog, wallets and history stay.",
+		Text: "Requests with this key fail immediately. You can't undo this. Your catalog, wallets and history are not affected.",
 	}
 	if d.Live {
 		c.TypeName = d.Key.Name
@@ -50,15 +50,15 @@ func (d KeyDetail) revocation() component.Confirmation {
 
 func (d KeyDetail) revocationLabel() string {
 	if d.Key.Status(d.Now) == keys.Retiring {
-		return "Will be revoked"
+		return "Revokes on"
 	}
 	return "Revoked"
 }
 
 func overlapOptions() (options []component.Option) {
 	texts := map[keys.Overlap]string{
-		keys.NoOverlap: "stops at once", keys.OneHour: "works for 1 more hour", keys.OneDay: "works for 24 more hours",
-		keys.OneWeek: "works for 7 more days", keys.UntilRevoked: "works until you revoke it",
+		keys.NoOverlap: "Stops immediately", keys.OneHour: "Works for 1 more hour", keys.OneDay: "Works for 24 more hours",
+		keys.OneWeek: "Works for 7 more days", keys.UntilRevoked: "Works until you revoke it",
 	}
 	for _, o := range keys.Overlaps() {
 		options = append(options, component.Option{Value: string(o), Text: texts[o]})
@@ -129,12 +129,12 @@ func APIKey(d KeyDetail) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>A request came with it after its replacement was made: some server has not been switched yet.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>A request used it after its replacement was created. Switch all of your servers to the new key.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					if d.Key.RevokedAt != 0 {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>It will be refused from this moment on:")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>It stops working at")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -149,7 +149,7 @@ func APIKey(d KeyDetail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Callout(component.Note{Title: "This old key is still used", Tone: "warn"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Callout(component.Note{Title: "This key is still in use", Tone: "warn"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -286,7 +286,7 @@ func keyFacts(d KeyDetail) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("May").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Access").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -413,7 +413,7 @@ func keyFacts(d KeyDetail) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("Made by").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Created by").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -465,7 +465,7 @@ func keyFacts(d KeyDetail) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "\">the key before it</a>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "\">Previous key</a>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -502,7 +502,7 @@ func keyFacts(d KeyDetail) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">its replacement</a>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">New key</a>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -519,7 +519,7 @@ func keyFacts(d KeyDetail) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "key", Title: "The key"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "key", Title: "Key details"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -570,20 +570,20 @@ func keyActs(d KeyDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if d.Lacks != "" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<p class=\"hint\">You cannot rotate this key: the new secret would open ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<p class=\"hint\">You can't rotate this key. You don't have ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var23 string
 					templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(d.Lacks)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys_detail.templ`, Line: 143, Col: 85}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys_detail.templ`, Line: 143, Col: 73}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, ", which you lack.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, ".</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -606,7 +606,7 @@ func keyActs(d KeyDetail) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					templ_7745c5c3_Err = component.Select(component.Selection{
-						Label: component.Label{Name: "overlap", Text: "The old key", Error: d.wrong("overlap")},
+						Label: component.Label{Name: "overlap", Text: "Old key", Error: d.wrong("overlap")},
 						Value: string(keys.OneDay), Options: overlapOptions(),
 					}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
@@ -623,7 +623,7 @@ func keyActs(d KeyDetail) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "rotate", Title: "Rotate", Lead: "Makes a replacement with the same permissions, and shows it once."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "rotate", Title: "Rotate", Lead: "Creates a new key with the same permissions. The secret is shown once."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -655,7 +655,7 @@ func keyActs(d KeyDetail) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "danger", Title: "Revoke", Lead: "Stops the key at once, everywhere.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "danger", Title: "Revoke", Lead: "The key stops working immediately.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

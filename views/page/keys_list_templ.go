@@ -101,7 +101,7 @@ func APIKeys(l KeyList) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "API keys", Lead: "A key opens this application to a server. Keep it where only that server reads it."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "API keys", Lead: "Authenticate your servers. Keep keys secret and never ship them to a browser or app."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -143,7 +143,7 @@ func APIKeys(l KeyList) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "key-round", Title: "No keys yet", Text: "Make one for the server that sends usage."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "key-round", Title: "No keys yet", Text: "Create a key for the server that sends usage."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -195,14 +195,14 @@ func APIKeys(l KeyList) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</td><td data-label=\"May\">")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</td><td data-label=\"Access\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var10 string
 						templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(key.Preset.Title())
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys_list.templ`, Line: 52, Col: 48}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys_list.templ`, Line: 52, Col: 51}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 						if templ_7745c5c3_Err != nil {
@@ -232,7 +232,7 @@ func APIKeys(l KeyList) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</td><td data-label=\"Made by\">")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</td><td data-label=\"Created by\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -255,7 +255,7 @@ func APIKeys(l KeyList) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "API keys", Columns: []component.Column{{Label: "Name"}, {Label: "Key"}, {Label: "May"}, {Label: "State"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Made by"}, {Label: "Created"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "API keys", Columns: []component.Column{{Label: "Name"}, {Label: "Key"}, {Label: "Access"}, {Label: "State"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Created by"}, {Label: "Created"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -329,7 +329,7 @@ func keyState(k KeyRow, now int64) templ.Component {
 			}
 		}
 		if k.StillUsed {
-			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Old key still used", Tone: "warn"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Pill(component.Badge{Text: "Still in use", Tone: "warn"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -360,7 +360,7 @@ func keyLastUsed(at int64) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if at == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "never")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "Never")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -414,7 +414,7 @@ func keyCreator(k KeyRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if k.CreatedBy.IsZero() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "the command line")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "Command line")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

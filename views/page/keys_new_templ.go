@@ -45,7 +45,7 @@ type Lifetime struct {
 
 // Lifetimes lists them in the order in which they are offered.
 func Lifetimes() []Lifetime {
-	return []Lifetime{{"none", "never", 0}, {"30d", "in 30 days", 30}, {"90d", "in 90 days", 90}, {"365d", "in a year", 365}}
+	return []Lifetime{{"none", "Never", 0}, {"30d", "In 30 days", 30}, {"90d", "In 90 days", 90}, {"365d", "In 1 year", 365}}
 }
 
 func lifetimeOptions() (options []component.Option) {
@@ -57,15 +57,15 @@ func lifetimeOptions() (options []component.Option) {
 
 func (f KeyForm) presets() (choices []component.Choice) {
 	about := map[keys.Preset]string{
-		keys.Setup:     "Everything that the API offers: catalog, deposits, subscriptions, usage.",
-		keys.Ingestion: "Checks and tracks usage. Right for the servers that serve your customers.",
-		keys.ReadOnly:  "Reads catalog, wallets, deposits and subscriptions. Right for reports.",
-		keys.Custom:    "The permissions that you tick below.",
+		keys.Setup:     "Full API access: catalog, deposits, subscriptions and usage.",
+		keys.Ingestion: "Check and track usage. Best for your production servers.",
+		keys.ReadOnly:  "Read the catalog, wallets, deposits and subscriptions. Best for reporting.",
+		keys.Custom:    "Select permissions below.",
 	}
 	for _, preset := range keys.Presets() {
 		choice := component.Choice{Value: string(preset), Text: preset.Title(), About: about[preset]}
 		if lacking := preset.Permissions().Minus(f.Maker); !lacking.IsEmpty() {
-			choice.Locked = "You lack " + lacking.String() + "."
+			choice.Locked = "You don't have " + lacking.String() + "."
 		}
 		choices = append(choices, choice)
 	}
@@ -79,7 +79,7 @@ func (f KeyForm) permissions() (choices []component.Choice) {
 			Value: permission.String(), Text: permission.String(), About: permission.Allows(), Checked: ticked.Has(permission),
 		}
 		if !f.Maker.Has(permission) {
-			choice.Locked = "You lack it yourself."
+			choice.Locked = "You don't have this permission."
 		}
 		choices = append(choices, choice)
 	}
@@ -182,14 +182,14 @@ func NewAPIKey(f KeyForm) templ.Component {
 				}
 			}
 			templ_7745c5c3_Err = component.Field(component.Input{
-				Label: component.Label{Name: "name", Text: "Name", Hint: "Where it will be used, such as “Billing worker”.", Error: f.wrong("name")},
+				Label: component.Label{Name: "name", Text: "Name", Hint: "Where it's used, e.g. “Billing worker”.", Error: f.wrong("name")},
 				Value: f.Values.Name, MaxLength: MaxNameLength, Focus: len(f.Problems) == 0,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = component.RadioCards(component.Choices{
-				Label: component.Label{Name: "preset", Text: "What it may do", Error: f.wrong("preset")},
+				Label: component.Label{Name: "preset", Text: "Access", Error: f.wrong("preset")},
 				Value: f.Values.Preset, Options: f.presets(),
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -200,7 +200,7 @@ func NewAPIKey(f KeyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = component.Boxes(component.Choices{
-				Label:   component.Label{Name: "permissions", Text: "Permissions of a custom key", Error: f.wrong("permissions")},
+				Label:   component.Label{Name: "permissions", Text: "Custom permissions", Error: f.wrong("permissions")},
 				Options: f.permissions(),
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

@@ -95,8 +95,8 @@ func NewSecret(s KeySecret) templ.Component {
 				return nil
 			})
 			templ_7745c5c3_Err = component.Card(component.CardHead{
-				ID: "shown-once", Title: "This is the only time that the key is shown",
-				Lead: "Copy it now, into the settings of your server. It is stored nowhere: neither a reload nor anybody here can show it again.",
+				ID: "shown-once", Title: "Save your key now",
+				Lead: "Copy it to your server's settings. We can't show it again.",
 			}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -192,7 +192,7 @@ func replacedKey(s KeySecret) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Callout(component.Note{Title: "The key before it"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Callout(component.Note{Title: "Previous key"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -261,7 +261,7 @@ func AlreadyCreated(m KeyMadeBefore) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>The form was sent a second time, and made nothing new. The secret of")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>The form was submitted twice. The secret of")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -269,13 +269,13 @@ func AlreadyCreated(m KeyMadeBefore) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "was shown the first time. If you did not store it, revoke this key and make another.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "was shown the first time. If you didn't save it, revoke this key and create another.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Callout(component.Note{Title: "This key has been created already", Tone: "warn"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Callout(component.Note{Title: "This key already exists", Tone: "warn"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -292,7 +292,7 @@ func AlreadyCreated(m KeyMadeBefore) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\">Go to the key</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\">View key</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

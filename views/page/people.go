@@ -35,7 +35,7 @@ func (d Draft) password(name, text, hint, autocomplete string) component.Input {
 
 // email is a field for an address.
 func (d Draft) email(hint string) component.Input {
-	i := d.text("email", "E-mail address", hint, "username")
+	i := d.text("email", "Email address", hint, "username")
 	i.Type, i.InputMode = "email", "email"
 	return i
 }

@@ -196,21 +196,21 @@ func AccountPage(a Account) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var7 string
-					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(" " + strconv.Itoa(a.CodesLeft))
+					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(" " + component.Counted(int64(a.CodesLeft), "recovery code", "recovery codes"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 58, Col: 39}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 58, Col: 86}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, " recovery codes are left.</p><div class=\"form-actions\"><form method=\"post\" action=\"/account/factor/codes\"><button class=\"button\" type=\"submit\">Make new recovery codes</button></form>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, " left.</p><div class=\"form-actions\"><form method=\"post\" action=\"/account/factor/codes\"><button class=\"button\" type=\"submit\">Generate new recovery codes</button></form>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					templ_7745c5c3_Err = component.Confirm(component.Confirmation{
 						ID: "remove-factor", Button: "Turn off…", Action: "/account/factor/remove", Submit: "Turn off",
-						Text: "From then on your password alone lets you in. You are signed out everywhere else.",
+						Text: "You'll sign in with only your password. You are signed out everywhere else.",
 					}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -229,9 +229,9 @@ func AccountPage(a Account) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var8 string
-					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(" Your password alone lets you in.")
+					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(" Two-factor is off.")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 70, Col: 43}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 70, Col: 29}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
@@ -248,7 +248,7 @@ func AccountPage(a Account) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "factor", Title: "Authenticator", Lead: "A second proof beside the password: six digits that change every half minute."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "factor", Title: "Two-factor authentication", Lead: "Adds a six-digit code to your sign-in."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -359,14 +359,14 @@ func AccountPage(a Account) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "\"><button class=\"button\" data-size=\"small\" type=\"submit\">End<span class=\"unseen\">the session of ")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "\"><button class=\"button\" data-size=\"small\" type=\"submit\">Sign out<span class=\"unseen\">")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var15 string
 							templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(s.agent())
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 95, Col: 114}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 95, Col: 104}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 							if templ_7745c5c3_Err != nil {
@@ -393,14 +393,14 @@ func AccountPage(a Account) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(a.Sessions) > 1 {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<footer><form method=\"post\" action=\"/account/sessions/end\"><button class=\"button\" type=\"submit\">End all other sessions</button></form></footer>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<footer><form method=\"post\" action=\"/account/sessions/end\"><button class=\"button\" type=\"submit\">Sign out all other sessions</button></form></footer>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "sessions", Title: "Where you are signed in"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "sessions", Title: "Active sessions"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -427,7 +427,7 @@ type Password struct {
 
 func (p Password) lead() string {
 	if p.Temporary {
-		return "The password that you were given only lets you choose your own."
+		return "Your temporary password only lets you choose a new one."
 	}
 	return "Changing it signs you out everywhere else."
 }
@@ -474,7 +474,7 @@ func PasswordPage(p Password) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Problems(component.Refusal{Title: "Your password is not changed", Problems: p.Problems}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Problems(component.Refusal{Title: "Your password wasn't changed", Problems: p.Problems}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -649,7 +649,7 @@ func FactorSetupPage(f FactorSetup) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = component.Head(component.Heading{
 				Trail: []component.Crumb{{Label: "Your account", Href: "/account"}},
-				Title: "Set up an authenticator", Lead: "Scan the code with an authenticator app, then type the six digits that the app shows.",
+				Title: "Set up an authenticator", Lead: "Scan the code with an authenticator app, then enter the six digits it shows.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -671,20 +671,20 @@ func FactorSetupPage(f FactorSetup) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p>You can act in <bdi>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p>Set one up to work in <bdi>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var26 string
 					templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(strings.Join(f.RequiredBy, ", "))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 189, Col: 62}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_account.templ`, Line: 189, Col: 69}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</bdi> once you have set one up.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</bdi>.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -695,7 +695,7 @@ func FactorSetupPage(f FactorSetup) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = component.Problems(component.Refusal{Title: "The authenticator is not on yet", Problems: f.Problems}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Problems(component.Refusal{Title: "Two-factor isn't on yet", Problems: f.Problems}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -733,7 +733,7 @@ func FactorSetupPage(f FactorSetup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<p>If you cannot scan it, add this key as a time-based code:</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<p>Can't scan it? Add this key as a time-based code:</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -754,7 +754,7 @@ func FactorSetupPage(f FactorSetup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "\">Open in the authenticator of this device</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "\">Open in an authenticator on this device</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -817,7 +817,7 @@ func RecoveryCodesPage(r RecoveryCodes) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Your recovery codes", Lead: "Each lets you in once when the authenticator is lost. They are shown now and never again: keep them where the password is not."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Your recovery codes", Lead: "Each code signs you in once if you lose your authenticator. We can't show them again. Store them separately from your password."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

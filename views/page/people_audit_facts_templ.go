@@ -121,7 +121,7 @@ func shareFact(text string) templ.Component {
 	if err != nil {
 		return nil
 	}
-	return wordsFact(percentText(int64(points)) + " of the list price")
+	return wordsFact(percentText(int64(points)) + " of list price")
 }
 
 // limitFact is such as "100 month block".
@@ -140,8 +140,8 @@ func limitFact(text string) templ.Component {
 }
 
 var (
-	limitPeriods = map[string]string{string(metering.LimitMonth): " a month, ", string(metering.LimitBilling): " a billing period, "}
-	limitEnds    = map[string]string{string(metering.OverageBlock): "refused past it", string(metering.OverageCredits): "charged past it"}
+	limitPeriods = map[string]string{string(metering.LimitMonth): " per month, ", string(metering.LimitBilling): " per billing period, "}
+	limitEnds    = map[string]string{string(metering.OverageBlock): "then declined", string(metering.OverageCredits): "then charged"}
 )
 
 // factLine is one of several things under one name: its key, and what is told of it.

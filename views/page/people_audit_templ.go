@@ -96,7 +96,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Audit log", Lead: "Who did what by hand, and from where. Entries are chained: none can be changed or left out unnoticed."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Audit log", Lead: "Changes made by your team and API keys. Entries are chained, so tampering is detected."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -139,7 +139,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(a.Entries) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "history", Title: "Nothing here", Text: "No entry fits the filter."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "history", Title: "No results", Text: "No entries match the filters."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

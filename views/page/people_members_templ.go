@@ -112,7 +112,7 @@ func MembersPage(m Members) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Members", Lead: "People choose the address they sign in with, and Purser sends no mail: an address does not prove who someone is."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Members", Lead: "Email addresses are not verified. An address doesn't prove who someone is."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -190,7 +190,7 @@ func MembersPage(m Members) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</td><td data-label=\"Authenticator\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</td><td data-label=\"2FA\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -245,14 +245,14 @@ func MembersPage(m Members) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\">Change<span class=\"unseen\">")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\">Edit<span class=\"unseen\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var10 string
 						templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(p.Name)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 80, Col: 110}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 80, Col: 108}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 						if templ_7745c5c3_Err != nil {
@@ -270,7 +270,7 @@ func MembersPage(m Members) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Members", Columns: []component.Column{{Label: "Person"}, {Label: "Role"}, {Label: "Authenticator"}, {Label: "Last seen"}, {Label: "Joined"}, {Label: "Actions", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Members", Columns: []component.Column{{Label: "Person"}, {Label: "Role"}, {Label: "2FA"}, {Label: "Last seen"}, {Label: "Joined"}, {Label: "Actions", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -325,7 +325,7 @@ func MembersPage(m Members) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</td><td data-label=\"Ends\">")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</td><td data-label=\"Expires\">")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -351,14 +351,14 @@ func MembersPage(m Members) templ.Component {
 								if templ_7745c5c3_Err != nil {
 									return templ_7745c5c3_Err
 								}
-								templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "\"><button class=\"button\" data-size=\"small\" type=\"submit\">Withdraw<span class=\"unseen\">the invitation for ")
+								templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "\"><button class=\"button\" data-size=\"small\" type=\"submit\">Revoke<span class=\"unseen\">invitation for ")
 								if templ_7745c5c3_Err != nil {
 									return templ_7745c5c3_Err
 								}
 								var templ_7745c5c3_Var15 string
 								templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(i.Note)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 102, Col: 121}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 102, Col: 115}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 								if templ_7745c5c3_Err != nil {
@@ -376,7 +376,7 @@ func MembersPage(m Members) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Open invitations", Columns: []component.Column{{Label: "For"}, {Label: "Role"}, {Label: "Ends"}, {Label: "Actions", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Open invitations", Columns: []component.Column{{Label: "For"}, {Label: "Role"}, {Label: "Expires"}, {Label: "Actions", Plain: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -408,8 +408,8 @@ func MembersPage(m Members) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Confirm(component.Confirmation{
-					ID: "leave-organization", Button: "Leave this organization…", Action: m.LeaveAction, Submit: "Leave",
-					Text: "You lose access at once. Only another invitation brings you back.", Error: m.LeaveError,
+					ID: "leave-organization", Button: "Leave organization…", Action: m.LeaveAction, Submit: "Leave",
+					Text: "You lose access immediately. You need a new invitation to come back.", Error: m.LeaveError,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -448,9 +448,9 @@ func (f AccessForm) roles() (choices []component.Choice) {
 		choice := component.Choice{Value: string(role), Text: RoleName(role), About: roleAbout[role]}
 		switch {
 		case role == tenancy.Owner && !f.IsOwner:
-			choice.Locked = "Only an owner makes an owner."
+			choice.Locked = "Only owners can add owners."
 		case role != tenancy.Custom && !role.Permissions().Within(f.Holds):
-			choice.Locked = "It has permissions that you lack."
+			choice.Locked = "Includes permissions you don't have."
 		}
 		choices = append(choices, choice)
 	}
@@ -461,7 +461,7 @@ func (f AccessForm) permissions() (choices []component.Choice) {
 	for p := range tenancy.AllPermissions().Each() {
 		choice := component.Choice{Value: p.String(), Text: p.String(), About: p.Allows(), Checked: f.Chosen.Has(p)}
 		if !f.Holds.Has(p) {
-			choice.Locked = "You lack it yourself."
+			choice.Locked = "You don't have this permission."
 		}
 		choices = append(choices, choice)
 	}
@@ -484,11 +484,11 @@ func RoleName(r tenancy.Role) string {
 }
 
 var roleAbout = map[tenancy.Role]string{
-	tenancy.Owner:     "Everything, the organization itself included.",
-	tenancy.Admin:     "Applications, keys, members, money; all but the organization itself.",
-	tenancy.Developer: "Builds the catalog and looks at everything. Moves no money and makes no keys.",
-	tenancy.Support:   "Finds wallets and explains balances and denials. Changes nothing.",
-	tenancy.Custom:    "Permissions chosen one by one.",
+	tenancy.Owner:     "Full access, including organization settings.",
+	tenancy.Admin:     "Manages applications, keys, members and money. Everything except organization settings.",
+	tenancy.Developer: "Manages the catalog and views everything. Can't move money or create keys.",
+	tenancy.Support:   "Views wallets, balances and denials. Read only.",
+	tenancy.Custom:    "Select individual permissions.",
 }
 
 func accessFields(f AccessForm) templ.Component {
@@ -526,11 +526,11 @@ func accessFields(f AccessForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "><summary>Permissions of the role Custom</summary>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "><summary>Custom permissions</summary>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Boxes(component.Choices{Label: f.label("permission", "Permissions", "They count only with the role Custom."), Options: f.permissions()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Boxes(component.Choices{Label: f.label("permission", "Permissions", "Apply only to the Custom role."), Options: f.permissions()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -586,7 +586,7 @@ func InvitePage(i Invite) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = component.Head(component.Heading{
 				Trail: []component.Crumb{{Label: "Members", Href: i.Back}},
-				Title: "Invite somebody", Lead: "You get a link to pass on. Whoever opens it first becomes a member, so send it to nobody else.",
+				Title: "Invite member", Lead: "You get a link to send. Anyone with this link can join once.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -612,7 +612,7 @@ func InvitePage(i Invite) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Field(i.focused(i.text("note", "Whom it is for", "A name or an address, for the list of open invitations.", ""))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Field(i.focused(i.text("note", "Name or email", "Shown in the list of open invitations.", ""))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -620,7 +620,7 @@ func InvitePage(i Invite) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Make the link</button> <a class=\"button\" data-kind=\"quiet\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Create invite link</button> <a class=\"button\" data-kind=\"quiet\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -690,11 +690,20 @@ func InvitationMadePage(i InvitationMade) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "The invitation for " + i.Note, Lead: "Pass this link on. It is shown now and never again."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Invitation for " + i.Note, Lead: "Send this link. We can't show it again."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " <p>It works once, until")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " <p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			var templ_7745c5c3_Var24 string
+			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs("It works once, until ")
+			if templ_7745c5c3_Err != nil {
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 228, Col: 28}
+			}
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -748,12 +757,12 @@ func MemberEditPage(m MemberEdit) templ.Component {
 			}()
 		}
 		ctx = templ.InitializeContext(ctx)
-		templ_7745c5c3_Var24 := templ.GetChildren(ctx)
-		if templ_7745c5c3_Var24 == nil {
-			templ_7745c5c3_Var24 = templ.NopComponent
+		templ_7745c5c3_Var25 := templ.GetChildren(ctx)
+		if templ_7745c5c3_Var25 == nil {
+			templ_7745c5c3_Var25 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Var25 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+		templ_7745c5c3_Var26 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 			templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 			templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
 			if !templ_7745c5c3_IsBuffer {
@@ -776,12 +785,12 @@ func MemberEditPage(m MemberEdit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var26 templ.SafeURL
-			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(m.Action))
+			var templ_7745c5c3_Var27 templ.SafeURL
+			templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(m.Action))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 253, Col: 67}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -797,16 +806,16 @@ func MemberEditPage(m MemberEdit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<p class=\"hint\">A change signs the person out everywhere and withdraws the invitations that they sent.</p><div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Save</button> <a class=\"button\" data-kind=\"quiet\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<p class=\"hint\">Saving signs this person out everywhere and revokes the invitations they sent.</p><div class=\"form-actions\"><button class=\"button\" data-kind=\"primary\" type=\"submit\">Save</button> <a class=\"button\" data-kind=\"quiet\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var27 templ.SafeURL
-			templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(m.Back))
+			var templ_7745c5c3_Var28 templ.SafeURL
+			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(m.Back))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_members.templ`, Line: 259, Col: 68}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -814,7 +823,7 @@ func MemberEditPage(m MemberEdit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var28 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+			templ_7745c5c3_Var29 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
 				if !templ_7745c5c3_IsBuffer {
@@ -831,8 +840,8 @@ func MemberEditPage(m MemberEdit) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Confirm(component.Confirmation{
-					ID: "remove-member", Button: "Remove from the organization…", Action: m.RemoveAction, Submit: "Remove",
-					Text: m.Name + " loses access at once and is signed out everywhere.",
+					ID: "remove-member", Button: "Remove from organization…", Action: m.RemoveAction, Submit: "Remove",
+					Text: m.Name + " loses access immediately and is signed out everywhere.",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -843,13 +852,13 @@ func MemberEditPage(m MemberEdit) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "remove", Title: "Remove", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "remove", Title: "Remove", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout.Org(m.Frame).Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout.Org(m.Frame).Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -102,7 +102,7 @@ func OrganizationsPage(o Organizations) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "building-2", Title: "You are in no organization", Text: o.advice()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "building-2", Title: "No organizations", Text: o.advice()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -160,9 +160,9 @@ func OrganizationsPage(o Organizations) templ.Component {
 
 func (o Organizations) advice() string {
 	if o.MayCreate {
-		return "Ask an owner for an invitation, or create an organization of your own."
+		return "Ask an owner for an invitation, or create your own organization."
 	}
-	return "Ask an owner for an invitation. On this server organizations are created by its operator."
+	return "Ask an owner for an invitation. Only the operator of this server can create organizations."
 }
 
 // OrganizationNew is the form for one.
@@ -207,7 +207,7 @@ func OrganizationNewPage(o OrganizationNew) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = component.Head(component.Heading{
 				Trail: []component.Crumb{{Label: "Organizations", Href: "/o"}},
-				Title: "New organization", Lead: "You become its owner. Its address is made from its name and stays.",
+				Title: "New organization", Lead: "You become its owner. Its URL is based on its name and can't be changed.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -344,7 +344,7 @@ func OrganizationPage(o Organization) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p>Your password alone opens them. <a href=\"/account/factor\">Set up an authenticator</a>.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p>Two-factor is off for your account. <a href=\"/account/factor\">Set up an authenticator</a>.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -393,7 +393,7 @@ func OrganizationPage(o Organization) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "boxes", Title: "No application yet", Text: "An application has its own catalog, wallets and keys. Begin with one for development."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "boxes", Title: "No applications yet", Text: "Each application has its own catalog, wallets and keys. Start with one for development."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -438,14 +438,14 @@ func OrganizationPage(o Organization) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					if card.Uses != "" {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<dl class=\"facts\"><div><dt>Uses, 24 h</dt><dd>")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<dl class=\"facts\"><div><dt>Events, 24 h</dt><dd>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var18 string
 						templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(card.Uses)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 116, Col: 47}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 116, Col: 49}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 						if templ_7745c5c3_Err != nil {
@@ -482,20 +482,20 @@ func OrganizationPage(o Organization) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						if card.Ahead > 0 {
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<p>Counted by its own clock, ")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<p>Counted in sandbox time (")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var21 string
 							templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(component.AheadText(card.Ahead))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 121, Col: 70}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 121, Col: 69}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, ".</p>")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, ").</p>")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -595,11 +595,11 @@ func ApplicationNewPage(a ApplicationNew) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = component.RadioCards(component.Choices{
-				Label: a.label("mode", "What it is for", "This cannot be changed later."),
+				Label: a.label("mode", "Environment", "Can't be changed later."),
 				Value: a.mode(),
 				Options: []component.Choice{
-					{Value: "development", Text: "Development", About: "For trying out. Payments go to the sandbox; no real money moves."},
-					{Value: "live", Text: "Live", About: "For customers. Balances and payments are real."},
+					{Value: "development", Text: "Development", About: "Test mode. Payments go to the sandbox. No real money moves."},
+					{Value: "live", Text: "Live", About: "For real customers. Balances and payments are real."},
 				},
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -728,7 +728,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(o.text("name", "Name", "The address stays "+o.Slug+", so links hold.", "organization")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(o.text("name", "Name", "The URL stays "+o.Slug+", so links keep working.", "organization")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -772,7 +772,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var31 string
-					templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(" Every organization on this server requires one.")
+					templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(" Required for every organization on this server.")
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 203, Col: 58}
 					}
@@ -794,9 +794,9 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var32 string
-					templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(" Members need an authenticator.")
+					templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(" Members must use an authenticator.")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 208, Col: 41}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 208, Col: 45}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 					if templ_7745c5c3_Err != nil {
@@ -808,7 +808,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 					}
 					templ_7745c5c3_Err = component.Confirm(component.Confirmation{
 						ID: "factor-optional", Button: "Make optional…", Action: o.FactorAction, Submit: "Make optional",
-						Text: "From then on the password alone lets members act here.",
+						Text: "Members can sign in with only their password.",
 					}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -827,9 +827,9 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var33 string
-					templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(" The password alone lets members act here.")
+					templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(" Members can sign in with only their password.")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 219, Col: 52}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/people_orgs.templ`, Line: 219, Col: 56}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 					if templ_7745c5c3_Err != nil {
@@ -853,7 +853,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "\"><input type=\"hidden\" name=\"required\" value=\"yes\"><div class=\"form-actions\"><button class=\"button\" type=\"submit\">Require an authenticator</button></div></form>")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "\"><input type=\"hidden\" name=\"required\" value=\"yes\"><div class=\"form-actions\"><button class=\"button\" type=\"submit\">Require two-factor</button></div></form>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -870,7 +870,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "second-factor", Title: "Second factor", Lead: "Members without an authenticator set one up before they can act in this organization. API keys are not affected."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "second-factor", Title: "Two-factor authentication", Lead: "Members must set up an authenticator before they can work in this organization. API keys are not affected."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -890,7 +890,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<div class=\"card-body\"><dl class=\"facts\"><div><dt>Id</dt><dd>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<div class=\"card-body\"><dl class=\"facts\"><div><dt>ID</dt><dd>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -912,7 +912,7 @@ func OrganizationSettingsPage(o OrganizationSettings) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "command-line", Title: "On the command line", Lead: "Commands name this organization by its id (--org) or its slug (--org-slug), not by a name that members chose."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var35), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Card(component.CardHead{ID: "command-line", Title: "Command line", Lead: "Commands identify this organization by its ID (--org) or slug (--org-slug)."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var35), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

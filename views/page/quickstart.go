@@ -44,10 +44,10 @@ func (q Quickstart) tabs() component.TabRow {
 func (q Quickstart) in(language docs.Language) string { return q.Path + "?language=" + language.Key }
 
 func (q Quickstart) snippet() component.CommandLine {
-	return component.CommandLine{ID: "snippet", Label: "Program in " + q.Language.Name + " that tracks a use", Text: q.Snippet}
+	return component.CommandLine{ID: "snippet", Label: "Code in " + q.Language.Name + " to track usage", Text: q.Snippet}
 }
 
 // Read from the terminal, so that the secret stays out of the shell's history.
 func (q Quickstart) holdKey() component.CommandLine {
-	return component.CommandLine{ID: "hold-key", Label: "Command that keeps the key in the shell", Text: "read -r PURSER_KEY && export PURSER_KEY"}
+	return component.CommandLine{ID: "hold-key", Label: "Command to set the API key", Text: "read -r PURSER_KEY && export PURSER_KEY"}
 }

@@ -250,7 +250,7 @@ func SandboxCheckoutPage(c SandboxCheckout) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if c.Free {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<form method=\"post\"><button class=\"button\" data-kind=\"primary\" type=\"submit\" name=\"action\" value=\"start\">Start without a card</button></form>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<form method=\"post\"><button class=\"button\" data-kind=\"primary\" type=\"submit\" name=\"action\" value=\"start\">Start for free</button></form>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -273,12 +273,12 @@ func SandboxCheckoutPage(c SandboxCheckout) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<button class=\"button\" type=\"submit\" name=\"action\" value=\"expire\">Let it expire</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<button class=\"button\" type=\"submit\" name=\"action\" value=\"expire\">Expire now</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			case "complete":
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<span class=\"badge\" data-tone=\"ok\">Complete</span><p>There is nothing left to pay here. You can close this page.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<span class=\"badge\" data-tone=\"ok\">Complete</span><p>Payment complete. You can close this page.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -291,7 +291,7 @@ func SandboxCheckoutPage(c SandboxCheckout) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, " <p>It can no longer be paid. Start a new checkout where you came from.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, " <p>This checkout can no longer be paid. Start a new one.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

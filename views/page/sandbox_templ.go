@@ -147,17 +147,17 @@ func sandboxShell(title string, clock SandboxClock) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"sandbox\"><header class=\"sandbox-strip\"><strong>SANDBOX</strong> <span>No real money moves here.</span> <span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"sandbox\"><header class=\"sandbox-strip\"><strong>SANDBOX</strong> <span>No real payments.</span> <span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if clock.Moved {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "Clock moved to ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "Sandbox time: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "It is ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "Time: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -349,7 +349,7 @@ func sandboxCards(verb string, cards, banks []SandboxCard) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</button></div><p id=\"card-hint\">A test card from the list below. Other numbers are refused, and none is kept.</p></form><form class=\"sandbox-choices\" method=\"post\"><p id=\"choices\">Or choose what should happen</p><ul aria-labelledby=\"choices\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</button></div><p id=\"card-hint\">Test numbers only. Use a card from the list below.</p></form><form class=\"sandbox-choices\" method=\"post\"><p id=\"choices\">Or choose a test outcome</p><ul aria-labelledby=\"choices\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -30,7 +30,7 @@ type AppSettings struct {
 func (s AppSettings) revocation() component.Confirmation {
 	c := component.Confirmation{
 		ID: "revoke-all", Button: "Revoke all keys…", Action: s.Path + "/revoke-keys", Submit: "Revoke all keys", Error: s.TypedBad,
-		Text: "From this moment no request to this application is served until a new key is made. Right when keys have leaked and you do not know which.",
+		Text: "All requests to this application fail until you create a new key. Use this if keys have leaked and you don't know which.",
 	}
 	if s.App.Live {
 		c.TypeName = s.App.Name
@@ -118,14 +118,14 @@ func Settings(s AppSettings) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: component.Label{Name: "name", Text: "Name", Hint: "Addresses of this dashboard stay as they are.", Error: s.wrong("name")},
+					Label: component.Label{Name: "name", Text: "Name", Hint: "Dashboard URLs don't change.", Error: s.wrong("name")},
 					Value: s.Name, MaxLength: MaxNameLength,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: component.Label{Name: "deployment_url", Text: "Deployment URL", Hint: "Where your own application runs. Keys report it through the API.", Error: s.wrong("deployment_url"), Optional: true},
+					Label: component.Label{Name: "deployment_url", Text: "Deployment URL", Hint: "Where your application runs. Returned by GET /v1/application.", Error: s.wrong("deployment_url"), Optional: true},
 					Type:  "url", Value: s.DeploymentURL, Placeholder: "https://example.com", MaxLength: 2048,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
@@ -153,7 +153,7 @@ func Settings(s AppSettings) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Kind").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Mode").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -228,7 +228,7 @@ func Settings(s AppSettings) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Card(component.CardHead{ID: "danger", Title: "Danger zone", Lead: "Stops every server that calls this application, at once.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Card(component.CardHead{ID: "danger", Title: "Danger zone", Lead: "Immediately stops every server that calls this application.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

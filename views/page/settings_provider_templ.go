@@ -47,7 +47,7 @@ func (p Provider) badge() component.Badge {
 	case p.Stripe && p.Hears:
 		return component.Badge{Text: "Connected", Tone: "ok"}
 	case p.Stripe:
-		return component.Badge{Text: "No webhook secret yet", Tone: "warn"}
+		return component.Badge{Text: "Webhook secret missing", Tone: "warn"}
 	case p.Sandbox:
 		return component.Badge{Text: "Sandbox", Tone: "test"}
 	default:
@@ -56,14 +56,14 @@ func (p Provider) badge() component.Badge {
 }
 
 func (s AppSettings) keyHint() string {
-	kind := "A test key (sk_test_… or rk_test_…): this application is for trying out."
+	kind := "A test key (sk_test_… or rk_test_…), because this application is in test mode."
 	if s.App.Live {
-		kind = "A live key (sk_live_… or rk_live_…): this application is live."
+		kind = "A live key (sk_live_… or rk_live_…), because this application is live."
 	}
 	if s.Provider.LastFour != "" {
-		return kind + " The stored one ends in " + s.Provider.LastFour + "; it is never shown."
+		return kind + " The current key ends in " + s.Provider.LastFour + "."
 	}
-	return kind + " It is stored encrypted, and never shown again."
+	return kind + " Stored encrypted and never shown again."
 }
 
 func paymentProvider(s AppSettings) templ.Component {
@@ -104,7 +104,7 @@ func paymentProvider(s AppSettings) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !s.Provider.Known {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>This server takes no payments.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>Payments are not enabled on this server.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -199,7 +199,7 @@ func providerState(p Provider) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Detail("State").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Detail("Status").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -270,7 +270,7 @@ func providerState(p Provider) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Detail("Webhook address").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Detail("Webhook URL").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -280,13 +280,13 @@ func providerState(p Provider) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.SandboxOff {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p class=\"hint\">The payments sandbox is turned off on this server. Connect a Stripe test account to take payments.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p class=\"hint\">The payments sandbox is turned off on this server. Connect a Stripe test account to accept payments.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if p.Sandbox {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"hint\">Payments go to the built-in sandbox: every flow works, and no money moves. Connect Stripe to use your own test account.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"hint\">Payments go to the built-in sandbox. Every flow works and no money moves. Connect Stripe to use your own test account.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -343,7 +343,7 @@ func providerForm(s AppSettings) templ.Component {
 		templ_7745c5c3_Err = component.Field(component.Input{
 			Label: component.Label{
 				Name: "webhook_secret", Text: "Webhook signing secret", Optional: true, Error: s.wrong("webhook_secret"),
-				Hint: "whsec_… of the endpoint at the webhook address. Leave it empty to have the endpoint made for you.",
+				Hint: "The whsec_… secret of your webhook endpoint. Leave empty and Purser creates the endpoint for you.",
 			},
 			Type: "password", Autocomplete: "off", MaxLength: 300, Mono: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
@@ -355,7 +355,7 @@ func providerForm(s AppSettings) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if s.Provider.Stripe {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "Replace the key")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "Replace key")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -395,20 +395,20 @@ func sandboxAPI(a SandboxAPI) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h3>Use it with a Stripe client</h3><p>Point any Stripe SDK at this address, with this key. It answers in API version ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h3>Use it with a Stripe client</h3><p>Point any Stripe SDK at this URL with this key. The sandbox always responds in API version ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var11 string
 		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(a.Version)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/settings_provider.templ`, Line: 137, Col: 94}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/settings_provider.templ`, Line: 137, Col: 106}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, ", whichever one the SDK asks for.</p><dl class=\"details\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, ".</p><dl class=\"details\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -430,7 +430,7 @@ func sandboxAPI(a SandboxAPI) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Detail("API address").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Detail("API URL").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -508,7 +508,7 @@ func sandboxPlay(s AppSettings) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<ol class=\"steps\"><li><h3>Open a checkout</h3><p>For one of the plans, with an API key in <code>PURSER_KEY</code>. The answer's <code>url</code> is a page that takes the test cards, 4242 4242 4242 4242 among them.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<ol class=\"steps\"><li><h3>Open a checkout</h3><p>Set <code>PURSER_KEY</code> to your API key. Open the returned <code>url</code> and pay with a test card, such as 4242 4242 4242 4242.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -516,7 +516,7 @@ func sandboxPlay(s AppSettings) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</li><li><h3>Let a month go by</h3><p>What falls due meanwhile, renewals first of all, happens as the clock passes it.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</li><li><h3>Advance the clock by a month</h3><p>Renewals and other scheduled events run as the clock advances.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -524,7 +524,7 @@ func sandboxPlay(s AppSettings) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</li><li><h3>Read on</h3><p>Upgrades, refunds, debt and payment holds: <a href=\"/docs/payments\">the guide to payments</a>.</p></li></ol>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</li><li><h3>Learn more</h3><p>Read about upgrades, refunds, debt and payment holds in the <a href=\"/docs/payments\">payments guide</a>.</p></li></ol>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -533,7 +533,7 @@ func sandboxPlay(s AppSettings) templ.Component {
 }
 
 func (s AppSettings) openCheckout() component.CommandLine {
-	return component.CommandLine{ID: "open-checkout", Label: "Command that opens a checkout", Text: "curl '" + s.Provider.Address +
+	return component.CommandLine{ID: "open-checkout", Label: "Command to open a checkout", Text: "curl '" + s.Provider.Address +
 		`/v1/subscription-checkout' -H "Authorization: Bearer $PURSER_KEY" \
   --json '{"identity": "user-42", "planKey": "` + cmp.Or(s.Provider.PlanKey, "pro") + `", "idempotencyKey": "first-checkout",
            "successUrl": "` + s.Provider.Address + `", "cancelUrl": "` + s.Provider.Address + `"}'`}
@@ -542,7 +542,7 @@ func (s AppSettings) openCheckout() component.CommandLine {
 // moveClock asks for the time first: the clock is told a moment, so that a command
 // that is sent twice moves it once.
 func (s AppSettings) moveClock() component.CommandLine {
-	return component.CommandLine{ID: "move-clock", Label: "Commands that move the sandbox's clock", Text: "CLOCK='" + s.Provider.Address +
+	return component.CommandLine{ID: "move-clock", Label: "Commands to advance the sandbox clock", Text: "CLOCK='" + s.Provider.Address +
 		"/sandbox/apps/" + s.App.ID.Format(ids.Application) + `/clock'
 NOW=$(curl -s "$CLOCK" -H "Authorization: Bearer $PURSER_KEY" | sed 's/[^0-9]//g')
 curl "$CLOCK" -H "Authorization: Bearer $PURSER_KEY" \

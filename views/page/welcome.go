@@ -21,7 +21,7 @@ type Start struct {
 func (s Server) makeKey() component.CommandLine {
 	return component.CommandLine{
 		ID:    "make-key",
-		Label: "Command that makes an API key",
+		Label: "Command to create an API key",
 		Text:  s.Program + " keys create --org Acme --app Demo --preset setup",
 	}
 }
@@ -30,7 +30,7 @@ func (s Server) makeKey() component.CommandLine {
 func (s Server) holdKey() component.CommandLine {
 	return component.CommandLine{
 		ID:    "hold-key",
-		Label: "Command that keeps the key in the shell",
+		Label: "Command to set the API key",
 		Text:  "read -r KEY",
 	}
 }
@@ -38,7 +38,7 @@ func (s Server) holdKey() component.CommandLine {
 func (s Server) defineCredit() component.CommandLine {
 	return component.CommandLine{
 		ID:    "define-credit",
-		Label: "Command that defines a credit",
+		Label: "Command to create a credit",
 		Text:  s.post("/v1/credits", `{"key": "tokens", "name": "Tokens", "unit": "token"}`),
 	}
 }
@@ -46,7 +46,7 @@ func (s Server) defineCredit() component.CommandLine {
 func (s Server) fundWallet() component.CommandLine {
 	return component.CommandLine{
 		ID:    "fund-wallet",
-		Label: "Command that deposits credits into a wallet",
+		Label: "Command to deposit credits",
 		Text: s.post("/v1/deposits", `{"identity": "ada", "creditKey": "tokens",
        "amountNanocredits": "5000000000",
        "idempotencyKey": "first-deposit"}`),
@@ -56,7 +56,7 @@ func (s Server) fundWallet() component.CommandLine {
 func (s Server) priceFeature() component.CommandLine {
 	return component.CommandLine{
 		ID:    "price-feature",
-		Label: "Command that prices a feature",
+		Label: "Command to create a feature",
 		Text: s.post("/v1/features", `{"key": "chat", "name": "Chat message", "unit": "message",
        "creditKey": "tokens", "costNanocredits": "250000000"}`),
 	}
@@ -65,7 +65,7 @@ func (s Server) priceFeature() component.CommandLine {
 func (s Server) sendEvent() component.CommandLine {
 	return component.CommandLine{
 		ID:    "send-event",
-		Label: "Command that sends a usage event",
+		Label: "Command to send an event",
 		Text: s.post("/v1/events", `{"id": "0192f0c1-7d1e-7cc3-98c4-dc0c0c07398f",
        "identity": "ada", "feature": "chat"}`),
 	}
@@ -74,7 +74,7 @@ func (s Server) sendEvent() component.CommandLine {
 func (s Server) readWallet() component.CommandLine {
 	return component.CommandLine{
 		ID:    "read-wallet",
-		Label: "Command that reads the wallet",
+		Label: "Command to get the wallet",
 		Text:  "curl " + s.Address + "/v1/wallets/ada \\\n" + bearer,
 	}
 }

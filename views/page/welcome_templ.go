@@ -48,7 +48,7 @@ func Welcome(s Start) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><span class=\"badge\" data-tone=\"ok\">Running</span><h1>Your Purser server is up</h1><p>It keeps prepaid credits for the applications that call it, charges their uses in exact amounts, and remembers every change of a balance.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><span class=\"badge\" data-tone=\"ok\">Running</span><h1>Purser is running</h1><p>Purser holds prepaid credits for your customers, charges usage to the exact amount, and records every balance change.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -102,7 +102,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</code></dd></div></dl></div><section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>From nothing to a first charge, in a terminal.</p></header><ol class=\"steps\"><li><h3>Make an API key</h3><p>On the server's machine, in the folder and with the settings that the server was started with. The organization and the application are made along with the key.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</code></dd></div></dl></div><section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>Make your first charge from a terminal.</p></header><ol class=\"steps\"><li><h3>Create an API key</h3><p>Run this on the server, in the same folder and with the same settings. It also creates the organization and the application.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -110,7 +110,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"notice\" data-tone=\"warn\">The secret is shown once. Keep it on your servers, never in a browser or an app.</p></li><li><h3>Hold the secret in your shell</h3><p>Run this, then paste the secret and press Enter.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"notice\" data-tone=\"warn\">The secret is shown once. Keep it on your servers, never in a browser or app.</p></li><li><h3>Set your API key</h3><p>Run this, then paste the secret and press Enter.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -118,7 +118,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</li><li><h3>Define a credit</h3><p>A credit is a kind of balance: tokens, minutes, messages.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</li><li><h3>Create a credit</h3><p>Credits are the units you bill in: tokens, minutes, messages.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -126,7 +126,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</li><li><h3>Fund a wallet</h3><p>An identity is your own name for whoever pays. Its wallet is made by the first deposit: here 5 tokens, written in nanocredits. Sent twice, it is counted once.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</li><li><h3>Fund a wallet</h3><p>An identity is your own ID for a customer. The first deposit creates their wallet: here, 5 tokens in nanocredits. The idempotency key makes it safe to retry.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -134,7 +134,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</li><li><h3>Price a feature</h3><p>A feature is what your customers use. Here a message costs a quarter of a token.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</li><li><h3>Create a feature</h3><p>Features are what your customers use. Here, a message costs 0.25 tokens.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -142,7 +142,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</li><li><h3>Send an event</h3><p>The answer is the charge itself, committed. The id is yours: sent again, it is recognised and costs nothing.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</li><li><h3>Send an event</h3><p>Returns the charge immediately. You choose the event ID, so retrying the same ID never charges twice.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -150,7 +150,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</li><li><h3>Read the balance</h3>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</li><li><h3>Get the balance</h3>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -158,7 +158,7 @@ func Welcome(s Start) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">What this server answers</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Address</th><th scope=\"col\">Says</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document, for reading and for generators</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process lives</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the database answers and its schema fits, 503 otherwise</td></tr></tbody></table></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">Endpoints</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">Returns</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process is running</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the server is ready for requests, 503 otherwise</td></tr></tbody></table></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -19,7 +19,7 @@ var (
 		Name: "Team plan", Quantity: 2, Interval: page.SandboxInterval{Unit: "month", Count: 1}, Amount: total,
 		From: moment, To: moment + 30*24*3600_000,
 	}}
-	cards = []page.SandboxCard{{Number: "4242424242424242", Does: "Succeeds"}, {Number: "4000000000000002", Does: "Is declined"}}
+	cards = []page.SandboxCard{{Number: "4242424242424242", Does: "Succeeds"}, {Number: "4000000000000002", Does: "Declined"}}
 	banks = []page.SandboxCard{{Number: "ok", Does: "Succeeds after three days"}}
 )
 
@@ -28,7 +28,7 @@ var pages = map[string]view{
 	"gallery":           page.Gallery(page.GallerySample{}),
 	"gallery-live":      page.Gallery(page.GallerySample{Live: true}),
 	"welcome":           page.Welcome(page.Start{Server: page.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}, NotSetUp: true}),
-	"error":             page.Error(page.Failure{Status: 404, Title: "There is no page at this address", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
+	"error":             page.Error(page.Failure{Status: 404, Title: "Page not found", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
 	"sandbox-checkout":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, Seller: "Chat", State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
 	"sandbox-complete":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, State: "complete", Lines: lines, Total: total}),
 	"sandbox-invoice":   page.SandboxInvoicePage(page.SandboxInvoice{Clock: clock, Seller: "Chat", Back: "/", Number: "A-0001", State: "open", Made: moment, Lines: lines, Due: total, Cards: cards, Banks: banks}),

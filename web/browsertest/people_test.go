@@ -21,14 +21,14 @@ func peoplePages() map[string]view {
 	in := func(current string) layout.Frame { f := org; f.Current = current; return f }
 	refused := page.Draft{
 		Values:   map[string]string{"name": "Ann", "email": "ann"},
-		Problems: []component.Problem{{Field: "email", Message: "This is not an e-mail address such as name@example.com."}, {Field: "password", Message: "The password is too short."}},
+		Problems: []component.Problem{{Field: "email", Message: "Enter an email address such as name@example.com."}, {Field: "password", Message: "The password is too short."}},
 	}
 	access := page.AccessForm{Role: "custom", Holds: tenancy.Developer.Permissions().With(tenancy.MembersWrite), Chosen: tenancy.PermissionsOf(tenancy.WalletsRead)}
 	shop := layout.Application{Place: layout.Place{Name: "Shop", Href: "/o/acme/a/shop"}, Live: true}
 	return map[string]view{
 		"setup":       page.SetupPage(page.Setup{Draft: refused, Action: "/setup/x"}),
 		"login":       page.LoginPage(page.Login{SignedOut: true}),
-		"login-wrong": page.LoginPage(page.Login{Draft: page.Draft{Problems: []component.Problem{{Message: "The address and the password do not fit together."}}}}),
+		"login-wrong": page.LoginPage(page.Login{Draft: page.Draft{Problems: []component.Problem{{Message: "Wrong email or password."}}}}),
 		"code":        page.SecondStepPage(page.SecondStep{}),
 		"again":       page.AgainPage(page.Again{Frame: plain, NeedsCode: true}),
 		"invited":     page.InvitedPage(page.Invited{Organization: "Acme", Role: "Support", LoginHref: "/login"}),

@@ -51,21 +51,21 @@ const (
 )
 
 var testCards = []TestCard{
-	{Card: "pays", Number: "4242424242424242", Does: "Pays, now and at every renewal", token: "pm_card_visa"},
-	{Card: "declined", Number: "4000000000000002", Does: "Is declined", token: "pm_card_chargeDeclined", decline: genericDecline, unsaved: true},
-	{Card: "insufficient", Number: "4000000000009995", Does: "Is declined: insufficient funds", token: "pm_card_chargeDeclinedInsufficientFunds", decline: noFunds, unsaved: true},
-	{Card: "saved_declined", Number: "4000000000000341", Does: "Can be saved, then every charge fails", token: "pm_card_chargeCustomerFail", decline: genericDecline},
-	{Card: "asks_once", Number: "4000002500003155", Does: "Asks for authentication once", token: "pm_card_authenticationRequiredOnSetup", asks: asksOnce},
-	{Card: "asks_always", Number: "4000002760003184", Does: "Asks for authentication every time", token: "pm_card_authenticationRequired", asks: asksAlways},
-	{Card: "disputed", Number: "4000000000000259", Does: "Pays, then the payment is disputed", token: "pm_card_createDispute", opens: needsResponse},
-	{Card: "inquired", Number: "4000000000001976", Does: "Pays, then the bank makes an inquiry", token: "pm_card_createDisputeInquiry", opens: warningNeedsResponse},
-	{Card: "refund_fails", Number: "4000000000005126", Does: "Pays; a refund fails an hour later", token: "pm_card_refundFail", refund: endsBadly},
-	{Card: "refund_pends", Number: "4000000000007726", Does: "Pays; a refund takes an hour", token: "pm_card_pendingRefund", refund: endsWell},
+	{Card: "pays", Number: "4242424242424242", Does: "Succeeds, now and at every renewal", token: "pm_card_visa"},
+	{Card: "declined", Number: "4000000000000002", Does: "Declined", token: "pm_card_chargeDeclined", decline: genericDecline, unsaved: true},
+	{Card: "insufficient", Number: "4000000000009995", Does: "Declined: insufficient funds", token: "pm_card_chargeDeclinedInsufficientFunds", decline: noFunds, unsaved: true},
+	{Card: "saved_declined", Number: "4000000000000341", Does: "Can be saved, but every charge fails", token: "pm_card_chargeCustomerFail", decline: genericDecline},
+	{Card: "asks_once", Number: "4000002500003155", Does: "Requires authentication once", token: "pm_card_authenticationRequiredOnSetup", asks: asksOnce},
+	{Card: "asks_always", Number: "4000002760003184", Does: "Requires authentication every time", token: "pm_card_authenticationRequired", asks: asksAlways},
+	{Card: "disputed", Number: "4000000000000259", Does: "Succeeds, then the payment is disputed", token: "pm_card_createDispute", opens: needsResponse},
+	{Card: "inquired", Number: "4000000000001976", Does: "Succeeds, then the bank opens an inquiry", token: "pm_card_createDisputeInquiry", opens: warningNeedsResponse},
+	{Card: "refund_fails", Number: "4000000000005126", Does: "Succeeds; refunds fail after an hour", token: "pm_card_refundFail", refund: endsBadly},
+	{Card: "refund_pends", Number: "4000000000007726", Does: "Succeeds; refunds take an hour", token: "pm_card_pendingRefund", refund: endsWell},
 }
 
 var testBanks = []TestCard{
-	{Card: "bank_succeeds", Does: "Debit that succeeds after 3 days", token: "pm_usBankAccount_success", bank: endsWell},
-	{Card: "bank_fails", Does: "Debit that fails after 3 days", token: "pm_usBankAccount_noAccount", bank: endsBadly},
+	{Card: "bank_succeeds", Does: "Debit succeeds after 3 days", token: "pm_usBankAccount_success", bank: endsWell},
+	{Card: "bank_fails", Does: "Debit fails after 3 days", token: "pm_usBankAccount_noAccount", bank: endsBadly},
 }
 
 // TestCards lists the cards in the order in which people should meet them.
