@@ -94,7 +94,7 @@ func TestReference(t *testing.T) {
 
 	t.Run("follows references, and takes what stands beside them first", func(t *testing.T) {
 		event := find("trackUsage")
-		if got := event.field("identity"); !got.Required || got.Rule != "1 to 200 characters" || !strings.Contains(got.Description, "wallet") {
+		if got := event.field("identity"); !got.Required || got.Rule != "1 to 200 characters" || !strings.Contains(got.Description, "Your own ID for a customer") {
 			t.Errorf("identity: %+v", got)
 		}
 		if got := event.field("amountNanocredits"); !strings.Contains(got.Description, "callback") || !strings.Contains(got.Rule, "at most 19") {
