@@ -119,7 +119,7 @@ func readConfig(environ []string) (config, error) {
 		set, known := settings[name]
 		if !known {
 			if strings.HasPrefix(name, "PURSER_") && !slices.Contains(callersNames, name) {
-				problems = append(problems, fmt.Errorf("there is no setting %s: see 'purser help'", name))
+				problems = append(problems, fmt.Errorf("unknown setting %s: see 'purser help'", name))
 			}
 			continue
 		}
@@ -178,7 +178,7 @@ func (c *config) setLogRequests(value string) (err error) {
 func (c *config) setRateLimit(value string) error {
 	limit, err := strconv.ParseUint(value, 10, 31)
 	if err != nil {
-		return errors.New("must be a whole number of requests a second, 0 for no limit")
+		return errors.New("must be a whole number of requests per second, 0 for no limit")
 	}
 	c.rateLimit = float64(limit)
 	return nil
@@ -203,7 +203,7 @@ func (c *config) setTrustedProxies(value string) error {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil || network.Bits() == 0 {
-			return errors.New("must be addresses or networks with a comma between them, such as 10.0.0.0/8, fd00::/8; not everybody's")
+			return errors.New("must be a comma-separated list of addresses or networks, such as 10.0.0.0/8, fd00::/8, and not all addresses")
 		}
 		c.trustedProxies = append(c.trustedProxies, network.Masked())
 	}
@@ -223,7 +223,7 @@ func (c *config) proxyHint() string {
 func setInterval(d *time.Duration, value string, least time.Duration) error {
 	parsed, err := time.ParseDuration(value)
 	if err != nil || parsed < least {
-		return fmt.Errorf("must be a time such as 30m or 24h, at least %s", least)
+		return fmt.Errorf("must be a duration such as 30m or 24h, at least %s", least)
 	}
 	*d = parsed
 	return nil
@@ -258,10 +258,10 @@ func (c *config) parse(flags *flag.FlagSet, args []string) error {
 	case errors.Is(err, flag.ErrHelp):
 		return err
 	case err != nil:
-		return fmt.Errorf("%s: %w; 'purser help' lists what there is", flags.Name(), err)
+		return fmt.Errorf("%s: %w: see 'purser help'", flags.Name(), err)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("%s takes no argument %q", flags.Name(), flags.Arg(0))
+		return fmt.Errorf("%s: unexpected argument %q", flags.Name(), flags.Arg(0))
 	}
 	return nil
 }

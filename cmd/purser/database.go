@@ -67,8 +67,8 @@ func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	}
 	var distribute, adopt bool
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
-	flags.BoolVar(&distribute, "distribute", false, "spread the tables over the nodes of a Citus cluster")
-	flags.BoolVar(&adopt, "adopt-secret-key", false, "take PURSER_SECRET_KEY for the database's key when the one before is lost")
+	flags.BoolVar(&distribute, "distribute", false, "distribute the tables over a Citus cluster")
+	flags.BoolVar(&adopt, "adopt-secret-key", false, "accept PURSER_SECRET_KEY in place of a lost key")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -102,6 +102,6 @@ func reportAdopted(ctx context.Context, c config, db *store.Store, stdout io.Wri
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "The database takes %s. Stored secrets that it cannot open: %d. Enter those again.\n", secretSource(c), lost)
+	fmt.Fprintf(stdout, "The database now uses %s. Stored secrets it can't decrypt: %d. Enter those again.\n", secretSource(c), lost)
 	return nil
 }

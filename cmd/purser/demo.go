@@ -25,7 +25,7 @@ func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Usage
 		Transport: payments.within(app),
 		Now:       db.Clock().Now,
 		Begin: func() {
-			fmt.Fprintln(out, "Making the demo, with five weeks of its customers' lives. This takes some seconds…")
+			fmt.Fprintln(out, "Creating demo data for five weeks. This takes a few seconds…")
 		},
 	})
 	if err != nil {
@@ -37,13 +37,13 @@ func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Usage
 
 // welcome says how to sign in to the demo.
 func welcome(out io.Writer, baseURL string, w demo.Welcome) {
-	fmt.Fprintf(out, "The demo is at %s%s. Sign in as one of\n\n", baseURL, w.Path)
+	fmt.Fprintf(out, "The demo is at %s%s. Sign in as one of these users:\n\n", baseURL, w.Path)
 	for _, p := range w.People {
 		fmt.Fprintf(out, "  %-26s %s\n", p.Email, p.Role)
 	}
 	if w.Password == "" {
-		fmt.Fprint(out, "\nwith the password that the first start has shown.\n\n")
+		fmt.Fprint(out, "\nThe password was shown on the first start.\n\n")
 		return
 	}
-	fmt.Fprintf(out, "\nwith the password, which is shown this once:\n\n  %s\n\n", w.Password)
+	fmt.Fprintf(out, "\nThe password is shown only once:\n\n  %s\n\n", w.Password)
 }

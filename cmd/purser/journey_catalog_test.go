@@ -41,7 +41,7 @@ func syncPlan(t *testing.T, p product) {
 	want(t, tab, "#attention ~ .card-body, main", reason)
 	tab.Visit(at.app + "/plans/pro/edit")
 	tab.Follow(".sync form button")
-	want(t, tab, ".flash", "told again")
+	want(t, tab, ".flash", "Retrying sync")
 	tab.Until(".sync .badge[data-tone=ok]")
 }
 

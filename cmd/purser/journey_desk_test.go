@@ -34,7 +34,7 @@ func hostileWallet(t *testing.T, p product) {
 	}
 	tab.Follow("#results tbody th a")
 	want(t, tab, "h1", "<img src=x onerror=alert(1)>")
-	want(t, tab, "#balances ~ *, main", "Adds up")
+	want(t, tab, "#balances ~ *, main", "Matches")
 
 	sum := tab.Evaluate(`[...document.querySelectorAll("td[data-label=Change] data")].reduce((sum, d) => sum + BigInt(d.value.replace("−", "-").replace("+", "")), 0n)`)
 	last := tab.Evaluate(`document.querySelector("td[data-label='Balance after'] data").value`)
@@ -87,7 +87,7 @@ func whyDenied(t *testing.T, p product) {
 		switch {
 		case reason == "" && (failed != 0 || !strings.Contains(callout, "Allowed")):
 			t.Errorf("%s: %d gates failed: %s", identity, failed, callout)
-		case reason != "" && (failed != 1 || !strings.Contains(callout, "The API answers "+reason)):
+		case reason != "" && (failed != 1 || !strings.Contains(callout, "API response: "+reason)):
 			t.Errorf("%s: %d gates failed: %s", identity, failed, callout)
 		}
 		tab.Check()
@@ -96,14 +96,14 @@ func whyDenied(t *testing.T, p product) {
 	tab.Visit(at.app + "/wallets?q=late")
 	tab.Follow("#results th a")
 	tab.Follow(`.tabs a[href$="/subscription"]`)
-	want(t, tab, ".test-strip", "35 days ahead")
-	want(t, tab, ".callout", "A payment is open")
+	want(t, tab, ".test-strip", "+35 days")
+	want(t, tab, ".callout", "Payment overdue")
 	tab.Check()
 	tab.Follow(`form[action$="/portal"] button`)
 	want(t, tab, "main", "5.00 USD")
 	want(t, tab, ".badge[data-tone=danger]", "open")
 	tab.Follow(`button[value="4242424242424242"]`)
-	want(t, tab, ".sandbox-due", "will be tried again")
+	want(t, tab, ".sandbox-due", "retry the saved card")
 	tab.Check()
 }
 

@@ -41,7 +41,7 @@ func keyOnce(t *testing.T, p product) {
 		t.Errorf("reloading answers %d", status)
 	}
 	gone("the page after a reload", tab.Source())
-	want(t, tab, "main", "created already")
+	want(t, tab, "main", "already exists")
 
 	secret = at.makeSecret(tab, "Stored")
 	random = secret[strings.LastIndex(secret, "_")+1:]

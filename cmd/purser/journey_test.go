@@ -85,7 +85,7 @@ func firstRun(t *testing.T, p product) {
 	backend := place{caller: caller{t, p.base, tab.Text("#secret")}, product: p}
 	tab.TabTo(".secret a")
 	tab.Enter()
-	want(t, tab, "#key + .card-body, .columns", "never")
+	want(t, tab, "#key + .card-body, .columns", "Never")
 
 	backend.call(http.MethodPost, "/v1/events", `{"id": "too-early", "identity": "ann", "feature": "messages"}`, http.StatusNotFound)
 	watching.Wait("#failures")
@@ -96,7 +96,7 @@ func firstRun(t *testing.T, p product) {
 		t.Errorf("the event is %v", event)
 	}
 	watching.Wait("#progress .callout[data-tone=ok]")
-	want(t, watching, "#progress", "Your first event is here")
+	want(t, watching, "#progress", "You sent your first event")
 	if watching.Evaluate(`window.sameDocument`) != "true" {
 		t.Error("the page was loaded again to show it")
 	}

@@ -40,10 +40,10 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	flags := flag.NewFlagSet("keys create", flag.ContinueOnError)
 	order.org.define(flags)
 	flags.StringVar(&order.app, "app", "", "name of the application")
-	flags.BoolVar(&order.live, "live", false, "a live application instead of one for development")
+	flags.BoolVar(&order.live, "live", false, "create a live application instead of a development one")
 	flags.StringVar(&order.preset, "preset", "", "setup, ingestion or read-only")
 	flags.StringVar(&order.name, "name", "command line", "name of the key")
-	flags.DurationVar(&order.expires, "expires", 0, "how long the key works, such as 720h; for ever when absent")
+	flags.DurationVar(&order.expires, "expires", 0, "how long the key works, such as 720h (default forever)")
 	flags.BoolVar(&order.json, "json", false, "print JSON")
 	if err := c.parse(flags, args); err != nil {
 		return err
@@ -120,7 +120,7 @@ func reportMissingMembers(ctx context.Context, db *store.Store, id ids.ID, stder
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stderr, "%s has no members, so no page shows it. The first account becomes its owner when the installation is set up; after that, run\n\n"+
+	_, err = fmt.Fprintf(stderr, "%s has no members yet. During setup, the first account becomes its owner. After that, run\n\n"+
 		"  purser users own --email ADDRESS --org %s\n", org.Name, id.Format(ids.Organization))
 	return err
 }
@@ -148,7 +148,7 @@ func (o keyOrder) spec(now int64) (keys.Spec, tenancy.Organization, error) {
 	}
 	spec := keys.Spec{ID: ids.New(), App: app, Name: o.name, Preset: preset}
 	if o.expires < 0 || (o.expires > 0 && o.expires < time.Millisecond) {
-		return spec, org, errors.New("--expires must be a time ahead, such as 720h")
+		return spec, org, errors.New("--expires must be a positive duration, such as 720h")
 	}
 	if o.expires > 0 {
 		spec.ExpiresAt = now + o.expires.Milliseconds()
@@ -166,7 +166,7 @@ func (o keyOrder) print(out io.Writer, key keys.APIKey, secret keys.Secret) erro
 			"secret": secret.Reveal(),
 		})
 	}
-	_, err := fmt.Fprintf(out, "Key %s of application %s (%s).\nIts secret is shown this once; keep it where your servers find it:\n\n%s\n",
+	_, err := fmt.Fprintf(out, "Created key %s for application %s (%s).\nThe secret is shown only once. Store it on your servers:\n\n%s\n",
 		key.ID.Format(ids.APIKey), o.app, key.Scope.AppID.Format(ids.Application), secret.Reveal())
 	return err
 }

@@ -46,7 +46,7 @@ func parseRequestLog(value string) (successes, refusals int64, err error) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 1 || n > maxRequestLines {
-		return 0, 0, errors.New("must be all, errors, none or a number of requests a second from 1 to a million")
+		return 0, 0, errors.New("must be all, errors, none or a number of requests per second from 1 to a million")
 	}
 	return n, n, nil
 }

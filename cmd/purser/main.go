@@ -17,62 +17,62 @@ const usage = `Purser: prepaid usage credits, metered and billed.
 
 Usage:
   purser serve [--addr HOST:PORT] [--data FOLDER] [--demo]
-        run the service; without DATABASE_URL, on a Postgres of its own under the data folder;
-        with --demo, fill an empty database with an organization to look around in
+        run the server; without DATABASE_URL, with an embedded Postgres in the data folder;
+        --demo fills an empty database with demo data
   purser keys create --org NAME --app NAME [--live] --preset setup|ingestion|read-only
                      [--name NAME] [--expires 720h] [--json] [--data FOLDER]
-        make an API key, and the organization and the application when they are missing;
-        --org takes an id (org_...) too, and --org-slug the slug of an organization
+        create an API key, plus the organization and application if they don't exist;
+        --org also accepts an id (org_...), and --org-slug a slug
   purser users reset --email ADDRESS [--without-authenticator] [--data FOLDER]
-        give a person who cannot sign in a temporary password, shown once; turn a lost authenticator off
+        reset a password and print a temporary one; optionally turn off a lost authenticator
   purser users own --email ADDRESS --org NAME [--data FOLDER]
-        make a person with an account an owner of an organization
+        make an existing user an owner of an organization
   purser sandbox key --app ID [--json] [--data FOLDER]
-        print the address, key and version with which a Stripe client reaches a test application's sandbox
+        print the URL, key and API version of a test application's sandbox, for Stripe SDKs
   purser verify [--new | --since 10m] [--limit 5m] [--data FOLDER]
-        recompute every balance, counter and chain from the journal; exit 1 when anything differs
+        recompute every balance, counter and chain from the journal; exit 1 on any difference
   purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
-        bring the database's schema and rights up to date; spread its tables over a Citus cluster;
-        or accept PURSER_SECRET_KEY in place of a key that is lost
+        update the database's schema and privileges; --distribute distributes its tables over a
+        Citus cluster; --adopt-secret-key accepts PURSER_SECRET_KEY in place of a lost key
   purser version
 
-Settings come from the environment:
-  DATABASE_URL       a Postgres server of your own, instead of the embedded one
-  PURSER_ADDR        as --addr, 127.0.0.1:8080 when absent
-  PURSER_DATA        as --data, ./data when absent
+Environment variables:
+  DATABASE_URL       your own Postgres server, instead of the embedded one
+  PURSER_ADDR        same as --addr (default 127.0.0.1:8080)
+  PURSER_DATA        same as --data (default ./data)
   PURSER_BASE_URL    the public address, for links
-  PURSER_DRAIN       how long the server goes on serving after SIGTERM while /readyz answers 503, 5s when absent
+  PURSER_DRAIN       how long to keep serving after SIGTERM while /readyz returns 503 (default 5s)
   PURSER_MEMORY_LIMIT
-                     how much memory the server may take, 512MiB when absent, 0 for no limit
+                     memory limit of the server, 0 for none (default 512MiB)
   PURSER_MAX_CONNECTIONS
-                     connections at once, 10000 when absent
-  PURSER_LOG_LEVEL   debug, info, warn or error; info when absent
+                     maximum concurrent connections (default 10000)
+  PURSER_LOG_LEVEL   debug, info, warn or error (default info)
   PURSER_LOG_REQUESTS
-                     which requests get a log line: all, errors, none, or at most
-                     this number a second; 10 when absent
+                     which requests to log: all, errors, none, or a maximum
+                     number per second (default 10)
   PURSER_METRICS_ADDR
-                     a private address for Prometheus' /metrics; none when absent
-  PURSER_SANDBOX     on or off: the payments sandbox of test applications, on when absent
+                     a private address for Prometheus metrics at /metrics (default none)
+  PURSER_SANDBOX     on or off: the payments sandbox of test applications (default on)
   PURSER_SANDBOX_ADDR
-                     an address whose root is the sandbox's Stripe API, for clients that accept no path; none when absent
-  PURSER_RATE_LIMIT  requests a second and key, 1000 when absent, 0 for no limit
-  PURSER_DB_CONNS    database connections to open at most, 21 when absent
+                     an address that serves the sandbox's Stripe API at its root, for SDKs without a path (default none)
+  PURSER_RATE_LIMIT  requests per second and key, 0 for no limit (default 1000)
+  PURSER_DB_CONNS    maximum database connections (default 21)
   PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
-                     else made and kept under the data folder
+                     otherwise created in the data folder
   PURSER_SECRET_KEY_PREVIOUS
-                     the key before, while what it has encrypted is still in use
-  PURSER_VERIFY_NEW  how often new entries are verified, 1h when absent, 0 for never
-  PURSER_VERIFY_ALL  how often everything is verified, 24h when absent, 0 for never
+                     an additional key for decryption while you rotate PURSER_SECRET_KEY
+  PURSER_VERIFY_NEW  how often to verify new entries, 0 for never (default 1h)
+  PURSER_VERIFY_ALL  how often to verify everything, 0 for never (default 24h)
   PURSER_VERIFY_LIMIT
-                     how long one verification may take, 1h when absent
+                     time limit of one verification (default 1h)
   PURSER_NEW_ORGANIZATIONS
-                     on or off: whether everyone with an account may create organizations, off when absent
+                     on or off: whether anyone with an account can create organizations (default off)
   PURSER_SECOND_FACTOR
-                     required or optional: an authenticator for members of every organization, optional when absent
+                     required or optional: two-factor for members of every organization (default optional)
   PURSER_KEEP_FAILURES
-                     how long failed requests are kept, 720h when absent
+                     how long to keep failed requests (default 720h)
   PURSER_TRUSTED_PROXY
-                     networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; none when absent
+                     networks of trusted proxies (X-Forwarded-For), such as 10.0.0.0/8 (default none)
 `
 
 func main() {
@@ -149,7 +149,7 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 	if command == "" {
 		return flag.ErrHelp
 	}
-	return fmt.Errorf("there is no command %q; 'purser help' lists those there are", strings.Join(args, " "))
+	return fmt.Errorf("unknown command %q: see 'purser help'", strings.Join(args, " "))
 }
 
 func split(args []string) (first string, rest []string) {

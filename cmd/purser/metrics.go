@@ -28,7 +28,7 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "purser_request_seconds",
-			Help:    "How long requests took, by method, route and status.",
+			Help:    "Request duration by method, route and status.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 15},
 		}, []string{"method", "route", "status"}),
 	}
@@ -53,21 +53,21 @@ func (m *metrics) watch(u *store.Usage) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
 			func() float64 { return float64(read(u.Stats())) }))
 	}
-	counter("purser_usage_conflicts_total", "Batches that ran again under locks.",
+	counter("purser_usage_conflicts_total", "Batches retried with locks after a version conflict.",
 		func(s store.UsageStats) int64 { return s.Conflicts })
-	counter("purser_usage_read_ahead_total", "Uses whose wallet was not remembered, and was read while others were written.",
+	counter("purser_usage_read_ahead_total", "Events whose wallet was not cached and was read while the previous batch was written.",
 		func(s store.UsageStats) int64 { return s.Ahead })
-	counter("purser_usage_splits_total", "Batches that had to be halved. Each is a bug: look in the log.",
+	counter("purser_usage_splits_total", "Batches split after a database error. Each one is a bug: see the log.",
 		func(s store.UsageStats) int64 { return s.Splits })
-	counter("purser_usage_differing_repeats_total", "Repeated events that said something else than the first.",
+	counter("purser_usage_differing_repeats_total", "Repeated event ids with different content.",
 		func(s store.UsageStats) int64 { return s.Differing })
-	counter("purser_usage_borrowed_connections_total", "Transactions of the hot path on a connection of the general pool, because the database had none left.",
+	counter("purser_usage_borrowed_connections_total", "Event and check transactions that borrowed a connection from the general pool.",
 		func(s store.UsageStats) int64 { return s.Borrowed })
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far the clock of this node is ahead of the database's, which is the one that counts."},
+		prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far this node's clock is ahead of the database clock, which Purser uses."},
 		func() float64 { return u.Clock().Offset().Seconds() }))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: "Uses and checks in the queues."},
+		prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: "Events and checks waiting in the queues."},
 		func() float64 { return float64(u.Stats().Waiting) }))
 }
 
@@ -80,9 +80,9 @@ func (m *metrics) watchJobs(db *store.Store) {
 	m.registry.MustRegister(jobsCollector{
 		db: db,
 		number: prometheus.NewDesc("purser_jobs_failing",
-			"Billing jobs that failed and have not worked since, of all applications.", nil, nil),
+			"Failing billing jobs of all applications.", nil, nil),
 		since: prometheus.NewDesc("purser_jobs_failing_since_seconds",
-			"When the longest failing billing job began to fail, as a Unix time; 0 when none fails.", nil, nil),
+			"When the oldest failing billing job started failing, as Unix time; 0 for none.", nil, nil),
 	})
 }
 

@@ -19,15 +19,15 @@ type orgFlags struct {
 }
 
 func (o *orgFlags) define(flags *flag.FlagSet) {
-	flags.StringVar(&o.org, "org", "", "id of the organization, or the name that the command line or the setup gave it")
-	flags.StringVar(&o.slug, "org-slug", "", "the organization as it is called in addresses of its pages")
+	flags.StringVar(&o.org, "org", "", "id of the organization, or the name given by the command line or setup")
+	flags.StringVar(&o.slug, "org-slug", "", "slug of the organization, as in its URLs")
 }
 
 // ref reads the flags.
 func (o orgFlags) ref() (store.OrgRef, error) {
 	switch {
 	case o.org != "" && o.slug != "":
-		return store.OrgRef{}, errors.New("give --org or --org-slug, not both")
+		return store.OrgRef{}, errors.New("use --org or --org-slug, not both")
 	case o.slug != "":
 		return store.OrgRef{Slug: o.slug}, nil
 	case strings.HasPrefix(o.org, ids.Organization+"_"):

@@ -76,7 +76,7 @@ func startProduct(t *testing.T, settings ...string) product {
 }
 
 // lastOfGreeting is what the server says when it has said everything else.
-const lastOfGreeting = "Stop it with Ctrl-C.\n"
+const lastOfGreeting = "Press Ctrl-C to stop.\n"
 
 func readGreeting(stdout io.Reader) (greeting string, err error) {
 	lines := bufio.NewReader(stdout)

@@ -14,15 +14,15 @@ func listenError(setting, addr string, err error) error {
 	var name *net.DNSError
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s: another program listens on %s: stop it, or choose another port", setting, addr)
+		return fmt.Errorf("%s: %s is already in use: stop the other program, or choose another port", setting, addr)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s: this machine does not have the address %s: use 0.0.0.0 for all addresses, or 127.0.0.1", setting, addr)
+		return fmt.Errorf("%s: %s is not an address of this machine: use 0.0.0.0 for all addresses, or 127.0.0.1", setting, addr)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: this user may not listen on %s: choose a port above 1023, or grant CAP_NET_BIND_SERVICE", setting, addr)
+		return fmt.Errorf("%s: permission denied to listen on %s: choose a port above 1023, or grant CAP_NET_BIND_SERVICE", setting, addr)
 	case errors.As(err, &name):
 		return fmt.Errorf("%s: the host of %s cannot be found: use an address of this machine, such as 127.0.0.1", setting, addr)
 	}
-	return fmt.Errorf("%s: %s cannot be listened on (%w): use HOST:PORT with a port from 1 to 65535", setting, addr, err)
+	return fmt.Errorf("%s: can't listen on %s (%w): use HOST:PORT with a port from 1 to 65535", setting, addr, err)
 }
 
 // folderError says why the data folder cannot be used, and what to do.
@@ -36,7 +36,7 @@ func folderError(folder string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("the data folder %s cannot be read and written by user %d (%w): choose another with --data (PURSER_DATA), or give it to that user with chown", folder, os.Geteuid(), cause)
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR):
-		return fmt.Errorf("the data folder %s is not a folder, or holds a file of another kind in place of %s: choose another with --data (PURSER_DATA)", folder, secretFile)
+		return fmt.Errorf("the data folder %s is not a folder, or has something other than a file at %s: choose another with --data (PURSER_DATA)", folder, secretFile)
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("the data folder %s is on a read-only file system: choose another with --data (PURSER_DATA)", folder)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -78,7 +78,7 @@ func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr
 	}
 	app, err := ids.Parse(ids.Application, *name)
 	if err != nil {
-		return errors.New("sandbox key needs --app with the id of an application, app_…, as its settings page shows it")
+		return errors.New("sandbox key needs --app with the id of an application (app_…)")
 	}
 	if c.sandboxOff {
 		return errors.New("the payments sandbox is turned off (PURSER_SANDBOX)")

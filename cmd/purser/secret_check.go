@@ -50,9 +50,9 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 		unknown := unrecognized(seals, recorded)
 		switch {
 		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
-			return store.KeyDecision{}, fmt.Errorf("%s is not the key with which the secrets in this database are sealed: use the key from before (it belongs to the backup), or give up what it sealed with 'purser migrate --adopt-secret-key'", secretSource(c))
+			return store.KeyDecision{}, fmt.Errorf("%s is not the key that encrypted the secrets in this database: use the previous key (from the time of the backup), or discard those secrets with 'purser migrate --adopt-secret-key'", secretSource(c))
 		case len(unknown) > 0:
-			return store.KeyDecision{}, errors.New("some secrets in this database are still sealed with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says that every stored secret is sealed with PURSER_SECRET_KEY")
+			return store.KeyDecision{}, errors.New("some secrets in this database are still encrypted with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says that every stored secret is sealed with PURSER_SECRET_KEY")
 		}
 		return store.KeyDecision{Record: seals.CheckValue()}, nil
 	})

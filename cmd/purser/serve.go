@@ -50,7 +50,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.StringVar(&c.addr, "addr", c.addr, "address to listen on (PURSER_ADDR)")
-	withDemo := flags.Bool("demo", false, "fill an empty database with an organization to look around in")
+	withDemo := flags.Bool("demo", false, "fill an empty database with demo data")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}

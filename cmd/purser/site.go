@@ -44,8 +44,8 @@ func greet(ctx context.Context, out io.Writer, baseURL string, site *web.Site) e
 	}
 	fmt.Fprintf(out, "Purser is running. Open %s in a browser.\n", baseURL)
 	if link != "" {
-		fmt.Fprintf(out, "There is no account yet. Create the first one with this link:\n\n  %s\n\n", link)
+		fmt.Fprintf(out, "Create the first account with this one-time link:\n\n  %s\n\n", link)
 	}
-	fmt.Fprintln(out, "Stop it with Ctrl-C.")
+	fmt.Fprintln(out, "Press Ctrl-C to stop.")
 	return nil
 }

@@ -32,8 +32,8 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "%s is signed out everywhere. This password works for %s and only to choose another one.\n"+
-			"It is shown this once:\n\n%s\n", email, hours(store.ResetLasts), password)
+		_, err = fmt.Fprintf(stdout, "%s is signed out everywhere. This temporary password works for %s and only to choose a new one.\n"+
+			"It is shown only once:\n\n%s\n", email, hours(store.ResetLasts), password)
 		return err
 	})
 }
@@ -55,9 +55,9 @@ func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 		switch {
 		case err != nil:
 		case made:
-			_, err = fmt.Fprintf(stdout, "%s is an owner of %s now. Their sessions have ended, so they sign in again.\n", email, ref)
+			_, err = fmt.Fprintf(stdout, "%s is now an owner of %s. They need to sign in again.\n", email, ref)
 		default:
-			_, err = fmt.Fprintf(stdout, "%s is an owner of %s already.\n", email, ref)
+			_, err = fmt.Fprintf(stdout, "%s is already an owner of %s.\n", email, ref)
 		}
 		return err
 	})
@@ -69,7 +69,7 @@ func forPerson(ctx context.Context, flags *flag.FlagSet, args, environ []string,
 	if err != nil {
 		return err
 	}
-	address := flags.String("email", "", "address of the account")
+	address := flags.String("email", "", "email address of the account")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}

@@ -24,17 +24,17 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	var recent, limit time.Duration
 	var options store.VerifyOptions
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
-	flags.BoolVar(&options.New, "new", false, "only entries that no pass has verified yet")
-	flags.DurationVar(&recent, "since", 0, "those, and again what was entered in this time, such as 10m")
-	flags.DurationVar(&limit, "limit", 0, "stop after this time, such as 5m; never when absent")
+	flags.BoolVar(&options.New, "new", false, "verify only entries that no pass has verified yet")
+	flags.DurationVar(&recent, "since", 0, "like --new, plus entries from this time, such as 10m")
+	flags.DurationVar(&limit, "limit", 0, "stop after this time, such as 5m (default never)")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	if recent < 0 {
-		return errors.New("--since must be a time back, such as 10m")
+		return errors.New("--since must be a positive duration, such as 10m")
 	}
 	if limit < 0 {
-		return errors.New("--limit must be a time, such as 5m")
+		return errors.New("--limit must be a positive duration, such as 5m")
 	}
 	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
@@ -49,7 +49,7 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	options.Record, options.Now = true, now.UnixMilli()
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; what was verified until then stays recorded", limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; recorded progress is kept", limit))
 		defer cancel()
 	}
 	defer func() {
@@ -77,7 +77,7 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 }
 
 var (
-	errDiffers    = errors.New("the books differ from the journal")
+	errDiffers    = errors.New("stored data differs from the journal")
 	errUnfinished = errors.New("the database canceled some checks, which took longer than their limit")
 )
 
@@ -128,7 +128,7 @@ func printInstallation(ctx context.Context, s *store.Store, all *books, out io.W
 		return err
 	}
 	if !found.straysChecked {
-		fmt.Fprintln(out, "Rows of applications that do not exist were not looked for: the role in DATABASE_URL would need BYPASSRLS.")
+		fmt.Fprintln(out, "Skipped the check for rows of unknown applications: the role in DATABASE_URL needs BYPASSRLS.")
 	}
 	all.differences += int64(len(found.differences))
 	for _, line := range slices.Concat(found.differences, found.ends) {

@@ -239,16 +239,16 @@ type verifyMetrics struct {
 func newVerifyMetrics(registry *prometheus.Registry) verifyMetrics {
 	m := verifyMetrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "purser_verify_runs_total", Help: "Verifications of an application, or of the installation, by kind and result: sound, differs or failed.",
+			Name: "purser_verify_runs_total", Help: "Verification runs by kind and result: sound, differs or failed.",
 		}, []string{"kind", "result"}),
 		differences: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "purser_verify_differences_total", Help: "Differences that verifications have found. Each step is worth an alarm.",
+			Name: "purser_verify_differences_total", Help: "Differences found by verification. Alert on any increase.",
 		}),
 		entries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "purser_verify_entries_total", Help: "Entries that verifications have read.",
+			Name: "purser_verify_entries_total", Help: "Entries read by verification.",
 		}),
 		seconds: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "purser_verify_seconds_total", Help: "How long verifications took, pauses included.",
+			Name: "purser_verify_seconds_total", Help: "Time spent in verification, including pauses.",
 		}),
 	}
 	registry.MustRegister(m.runs, m.differences, m.entries, m.seconds)
