@@ -95,9 +95,13 @@ func (v *visit) examine(use store.Use) (*page.CheckAnswer, error) {
 		a.Title = "Denied: " + fault.New(d.Code).Message
 	}
 	for _, g := range d.Gates() {
-		if g.Gate != metering.GateEventID { // a question brings no event
-			a.Gates = append(a.Gates, gateLine(g, &d))
+		if g.Gate == metering.GateEventID { // a check has no event
+			continue
 		}
+		if g.Gate == metering.GatePrice && g.Outcome != metering.GateFailed { // so rare that it is only shown then
+			continue
+		}
+		a.Gates = append(a.Gates, gateLine(g, &d))
 	}
 	wallet, err := v.tenant().Wallet(v.context, use.Identity)
 	if err == nil {
@@ -138,9 +142,6 @@ func gateLine(g metering.GateResult, d *metering.Decision) component.GateLine {
 	case metering.GatePrice:
 		line.Question = "Charge within numeric limits"
 		line.Fix = "The charge exceeds 19 digits. Use a smaller quantity."
-		if g.Outcome == metering.GatePassed {
-			line.Numbers = "Cost: " + amount(g.Need) + "."
-		}
 	case metering.GateBalance:
 		line.Question = "Balance covers the charge"
 		if g.Outcome != metering.GateUnreached {

@@ -62,7 +62,7 @@ func quickstart(t *testing.T) page.Quickstart {
 			Nav: layout.AppNav("/o/acme/a/chat", tenancy.AllPermissions()),
 		},
 		Path:      "/quickstart",
-		Steps:     []component.Step{{Text: "Create an API key", Done: true}, {Text: "Send an event", Hint: "The answer is the charge."}},
+		Steps:     []component.Step{{Text: "Create an API key", Done: true}, {Text: "Send an event", Hint: "Returns the charge."}},
 		Missing:   []component.CommandLine{{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()}},
 		Languages: docs.Languages,
 		Language:  docs.FindLanguage("go"),
