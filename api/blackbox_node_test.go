@@ -22,7 +22,7 @@ var cursorKey = []byte("a key for the cursors of all the nodes of the suite")
 type node struct {
 	server  *api.Server
 	store   *store.Store
-	usage   *store.Usage
+	usage   *store.Engine
 	till    *till
 	handler http.Handler
 	host    string
@@ -99,7 +99,7 @@ func limitedNode(t testing.TB, o api.Options) *node {
 func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*node, error) {
 	n := &node{store: s, usage: o.Usage, clock: c}
 	if n.usage == nil {
-		usage, err := s.OpenUsage(context.Background(), store.UsageOptions{Log: newLog(), Now: c.now})
+		usage, err := s.OpenEngine(context.Background(), store.EngineOptions{Log: newLog(), Now: c.now})
 		if err != nil {
 			return nil, err
 		}

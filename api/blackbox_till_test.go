@@ -47,13 +47,13 @@ func newTill(s *store.Store, c *clock) (*till, error) {
 		return nil, err
 	}
 	t.sandbox = sandbox.New(sandbox.Options{
-		Documents: s.Worlds(), BaseURL: site, Secret: tillSecret, Log: newLog(), Now: now,
+		Accounts: s.SandboxAccounts(), BaseURL: site, Secret: tillSecret, Log: newLog(), Now: now,
 		Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return ids.ID{}, errors.New("nobody steers this sandbox") },
 		Deliver: func(ctx context.Context, address string, header http.Header, body []byte) error {
 			return t.ReceiveWebhook(ctx, path.Base(address), header.Get("Stripe-Signature"), body)
 		},
-		Settle: t.Settle,
+		Settle: t.DrainAll,
 	})
 	return t, nil
 }
@@ -73,7 +73,7 @@ func (t *till) RoundTrip(r *http.Request) (*http.Response, error) {
 // to the provider.
 func (tn *tenant) settle() {
 	tn.t.Helper()
-	if err := tn.node.till.Settle(tn.t.Context(), tn.app.ID); err != nil {
+	if err := tn.node.till.DrainAll(tn.t.Context(), tn.app.ID); err != nil {
 		tn.t.Fatal(err)
 	}
 }

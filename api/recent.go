@@ -28,7 +28,7 @@ func (s *Server) remember(ec echo.Context, took time.Duration) {
 		r.Authenticated = r.Status != http.StatusUnauthorized && (c.admitted || s.knowsUsable(c))
 		r.Identity, r.Feature = cmp.Or(c.body.Text("identity"), c.path["identity"]), c.body.Text("feature")
 	}
-	s.store.NoteRequest(c.scope, r)
+	s.store.RecordRequest(c.scope, r)
 }
 
 // knowsUsable reports whether the call's key worked when it was last read, for requests

@@ -40,7 +40,7 @@ const (
 // Options are what a server needs to know. All but the first three have defaults.
 type Options struct {
 	Store   *store.Store
-	Usage   *store.Usage
+	Usage   *store.Engine
 	Cashier *cashier.Cashier
 	Log     *slog.Logger
 	// Now is the clock, in milliseconds since 1970; the database's when nil.
@@ -74,7 +74,7 @@ type Options struct {
 // Server is the /v1 interface.
 type Server struct {
 	store     *store.Store
-	usage     *store.Usage
+	usage     *store.Engine
 	cashier   *cashier.Cashier
 	keys      *keyCache
 	lookup    *keyLookup

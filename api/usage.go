@@ -88,15 +88,15 @@ func (s *Server) trackUsage(c *call) (reply, error) {
 }
 
 // use is what both operations have in common.
-func (c *call) use() store.Use {
+func (c *call) use() store.Usage {
 	deadline, _ := c.ctx.Deadline()
-	return store.Use{
+	return store.Usage{
 		Deadline:   deadline,
 		Scope:      c.scope,
 		KeyID:      c.key.ID,
 		Identity:   c.body.Text("identity"),
 		FeatureKey: c.body.Text("feature"),
-		Use: metering.Use{
+		Usage: metering.Usage{
 			EntityID:   c.body.Text("entityId"),
 			Quantity:   c.body.Int("quantity"),
 			Amount:     c.body.OptionalAmount("amountNanocredits"),

@@ -20,7 +20,7 @@ type ChangeRequest struct {
 
 // Fingerprint is that of the request.
 func (r ChangeRequest) Fingerprint() Fingerprint {
-	return fingerprint(OpChange, r.Identity, r.PlanKey)
+	return fingerprint(OperationChange, r.Identity, r.PlanKey)
 }
 
 // CancelRequest asks to end with the period, or not to.
@@ -31,7 +31,7 @@ type CancelRequest struct {
 
 // Fingerprint is that of the request.
 func (r CancelRequest) Fingerprint() Fingerprint {
-	return fingerprint(OpCancel, r.Identity, strconv.FormatBool(r.CancelAtPeriodEnd))
+	return fingerprint(OperationCancel, r.Identity, strconv.FormatBool(r.CancelAtPeriodEnd))
 }
 
 // CheckoutRequest asks for a page on which to buy a plan.
@@ -44,7 +44,7 @@ type CheckoutRequest struct {
 
 // Fingerprint is that of the request.
 func (r CheckoutRequest) Fingerprint() Fingerprint {
-	return fingerprint(OpCheckout, r.Identity, r.PlanKey, r.SuccessURL, r.CancelURL)
+	return fingerprint(OperationCheckout, r.Identity, r.PlanKey, r.SuccessURL, r.CancelURL)
 }
 
 // TopUpRequest asks for a page on which to buy credits.
@@ -60,13 +60,13 @@ type TopUpRequest struct {
 
 // Fingerprint is that of the request.
 func (r TopUpRequest) Fingerprint() Fingerprint {
-	return fingerprint(OpTopUp, r.Identity, r.CreditKey, r.Amount.String(),
+	return fingerprint(OperationTopUp, r.Identity, r.CreditKey, r.Amount.String(),
 		strconv.FormatInt(r.AmountCents, 10), r.Currency, r.SuccessURL, r.CancelURL)
 }
 
 // fingerprint hashes each part with its length before it, so that no two lists of
 // parts run into the same bytes.
-func fingerprint(kind OpKind, parts ...string) Fingerprint {
+func fingerprint(kind OperationKind, parts ...string) Fingerprint {
 	var text []byte
 	for _, part := range append([]string{string(kind)}, parts...) {
 		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))

@@ -7,8 +7,8 @@ import (
 	"purser/metering"
 )
 
-// Known is what we hold of a subscription before the provider is heard.
-type Known struct {
+// Current is what we hold of a subscription before the provider is heard.
+type Current struct {
 	Subscription Subscription
 
 	// Changes are all that were ever asked of the subscription, the checkout that
@@ -22,7 +22,7 @@ type Known struct {
 	// identity's free ones.
 	Payments []Payment
 	// Rival is another live subscription of the identity; nil for none.
-	Rival *Subscription
+	Conflicting *Subscription
 	// ReplacedFrom is when the first period began of the subscription that took this
 	// one's place: the moment in which it was paid for on its page, also by a bank debit
 	// that was collected days later. Zero for none.
@@ -85,7 +85,7 @@ const (
 // depends on the word alone, not on how often or after which other word it was
 // heard: a report that is older than what is known does no harm, and the next
 // one heals it.
-func Project(known Known, said ProviderSubscription, now int64) Projection {
+func Project(known Current, said ProviderSubscription, now int64) Projection {
 	p := projector{known: known, said: said, now: now, applied: map[int]string{}}
 	p.Subscription = known.Subscription
 	p.standing()
@@ -103,7 +103,7 @@ func Project(known Known, said ProviderSubscription, now int64) Projection {
 // projector is a projection in the making.
 type projector struct {
 	Projection
-	known Known
+	known Current
 	said  ProviderSubscription
 	now   int64
 
@@ -123,7 +123,7 @@ const none = -1
 // is heard of second gives way.
 func (p *projector) standing() {
 	s := &p.Subscription
-	if s.Extra || s.Begun || s.Ended() || p.known.Rival == nil || p.replacesRival() {
+	if s.Extra || s.Begun || s.Ended() || p.known.Conflicting == nil || p.replacesRival() {
 		return
 	}
 	if p.said.Status.Terminal() && len(paidSales(p.said.Invoices)) == 0 {
@@ -136,11 +136,11 @@ func (p *projector) standing() {
 // replacesRival reports whether this subscription takes the rival's place: it was
 // bought for that, or it is paid for and the rival is free.
 func (p *projector) replacesRival() bool {
-	if p.known.Rival.Terms.Free() && !p.known.Subscription.Terms.Free() {
+	if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {
 		return true
 	}
 	for _, c := range p.known.Changes {
-		if c.replaces(*p.known.Rival) {
+		if c.replaces(*p.known.Conflicting) {
 			return true
 		}
 	}
@@ -234,10 +234,10 @@ func (p *projector) cancellation() {
 // takePlace ends the subscription that this one was bought to replace, in the
 // same step in which this one comes into force.
 func (p *projector) takePlace() {
-	if p.known.Rival == nil || !p.Subscription.Live() || !p.replacesRival() {
+	if p.known.Conflicting == nil || !p.Subscription.Live() || !p.replacesRival() {
 		return
 	}
-	replaced := p.known.Rival.End(p.now)
+	replaced := p.known.Conflicting.End(p.now)
 	p.Replaced = &replaced
 	if !replaced.Local() {
 		p.act(CancelNow, replaced.ProviderID)

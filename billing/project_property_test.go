@@ -129,7 +129,7 @@ func TestTheSameReportTwiceChangesNothing(t *testing.T) {
 		b := openBooks(s.asked)
 		for _, r := range s.reports {
 			b.hear(r)
-			before := b.Known
+			before := b.Current
 			p := b.hear(r)
 			if len(p.Settled) != 0 || len(p.Changes) != 0 || len(p.Actions) != 0 || len(p.Alerts) != 0 {
 				t.Fatalf("said again, it brings %+v", p)

@@ -277,7 +277,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.buy(basic)
 		s.payFirst()
 		b := openBooks(s.asked)
-		b.Rival = other
+		b.Conflicting = other
 		p := b.hear(s.reports[1])
 		if p.Subscription.Live() || !p.Subscription.Extra || total(p.Settled) != 0 || len(p.alerts(ExtraSubscription)) != 1 || p.Replaced != nil {
 			t.Errorf("got %+v", p)
@@ -289,7 +289,7 @@ func TestSecondSubscription(t *testing.T) {
 			t.Errorf("heard again: %+v", p)
 		}
 		// It stays extra, although the other ends before the provider has cancelled it.
-		b.Rival = nil
+		b.Conflicting = nil
 		if p = b.hear(s.reports[1]); p.Subscription.Live() || len(p.Settled) != 0 || len(p.Alerts) != 0 {
 			t.Errorf("heard again: %+v", p)
 		}
@@ -303,7 +303,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.buy(basic)
 		s.payFirst()
 		b := openBooks(s.asked)
-		b.Rival = other
+		b.Conflicting = other
 		p := b.hear(s.reported(func(said *ProviderSubscription) { said.Invoices[0].Lines[0].PriceID = "price_unknown" }))
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
 			t.Errorf("it asks for %+v", p.Actions)
@@ -315,7 +315,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.sub.Status = ProviderIncompleteExpired
 		s.report()
 		b := openBooks(s.asked)
-		b.Rival = other
+		b.Conflicting = other
 		if p := b.hear(s.reports[1]); !p.Subscription.Ended() || p.Subscription.Extra || len(p.Actions) != 0 {
 			t.Errorf("got %+v", p)
 		}
@@ -327,7 +327,7 @@ func TestSecondSubscription(t *testing.T) {
 			s.payFirst()
 			s.asked[0].Replaces = other.ID
 			b := openBooks(s.asked)
-			b.Rival = replaced
+			b.Conflicting = replaced
 			if p := b.hear(s.reports[0]); p.Replaced != nil || p.Subscription.Live() || len(p.Actions) != 0 {
 				t.Errorf("unpaid: %+v", p)
 			}
@@ -342,7 +342,7 @@ func TestSecondSubscription(t *testing.T) {
 	}
 	t.Run("does not end another that it was not bought to replace", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
-		b.Rival = other
+		b.Conflicting = other
 		if p := b.hear(s.reports[1]); p.Replaced != nil || len(p.Actions) != 0 {
 			t.Errorf("got %+v", p)
 		}

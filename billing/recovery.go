@@ -56,7 +56,7 @@ const (
 )
 
 // Recover says how to go on.
-func Recover(o Op, seen Observation, asker Asker, now int64) Recovery {
+func Recover(o Operation, seen Observation, asker Asker, now int64) Recovery {
 	background := asker == Background
 	switch {
 	case seen.Seen == SeenDone:

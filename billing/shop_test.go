@@ -169,10 +169,10 @@ func (s ProviderSubscription) copy() ProviderSubscription {
 }
 
 // books are what we hold, kept up to date with what follows from each report.
-type books struct{ Known }
+type books struct{ Current }
 
 func openBooks(asked []Change, prices ...Plan) *books {
-	b := &books{Known{Changes: slices.Clone(asked), Prices: map[string]Terms{}}}
+	b := &books{Current{Changes: slices.Clone(asked), Prices: map[string]Terms{}}}
 	for _, p := range prices {
 		b.Prices[p.Sync.PriceID] = p.Terms()
 	}
@@ -181,7 +181,7 @@ func openBooks(asked []Change, prices ...Plan) *books {
 }
 
 func (b *books) hear(r report) Projection {
-	p := Project(b.Known, r.said, r.now)
+	p := Project(b.Current, r.said, r.now)
 	b.Subscription = p.Subscription
 	for _, moved := range p.Changes {
 		at := slices.IndexFunc(b.Changes, func(c Change) bool { return c.ID == moved.ID })

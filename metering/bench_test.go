@@ -30,7 +30,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		state *State
-		use   Use
+		use   Usage
 	}{
 		{"list price", plain, track(&listed, "a", 150)},
 		{"allowance, multiplier and monthly billing period", full, track(&monthly, "a", 150)},
@@ -54,7 +54,7 @@ func BenchmarkBatch(b *testing.B) {
 	const size = 256
 	base, f := busy()
 	f.Cost = 1
-	uses := make([]Use, size)
+	uses := make([]Usage, size)
 	for i := range uses {
 		uses[i] = track(f, strconv.Itoa(i), 1)
 		uses[i].EntityID = strconv.Itoa(i % (size / 2))

@@ -9,7 +9,7 @@ import (
 // Decide answers a use over a snapshot of state, which it does not change. The
 // order of the gates is part of the contract: the first one that settles the
 // use gives the answer.
-func Decide(state *State, use Use) Decision {
+func Decide(state *State, use Usage) Decision {
 	c := consideration{state: state, use: use}
 	c.Before = state.Wallet.Balance(use.Feature.CreditID)
 	c.Before.CreditKey = use.Feature.CreditKey
@@ -27,7 +27,7 @@ func Decide(state *State, use Use) Decision {
 type consideration struct {
 	Decision
 	state *State
-	use   Use
+	use   Usage
 }
 
 func (c *consideration) settle(gate Gate, verdict Verdict, code fault.Code) bool {

@@ -33,8 +33,8 @@ func busy() (*State, *Feature) {
 	}, f
 }
 
-func track(f *Feature, event string, quantity int64) Use {
-	return Use{TransactionID: ids.New(), EventID: event, Feature: f, EntityID: "x", Quantity: quantity}
+func track(f *Feature, event string, quantity int64) Usage {
+	return Usage{TransactionID: ids.New(), EventID: event, Feature: f, EntityID: "x", Quantity: quantity}
 }
 
 func TestDecisionExplainsItsAmount(t *testing.T) {
@@ -80,7 +80,7 @@ func TestFirstAcceptedUseLocks(t *testing.T) {
 	if d = Decide(state, use); d.Verdict != Accepted || d.LocksBillingPeriod || d.LocksDeduplication {
 		t.Errorf("the second use locks again: %+v", d)
 	}
-	for name, use := range map[string]Use{
+	for name, use := range map[string]Usage{
 		"a deduplicated use": track(f, "c", 1),
 		"a duplicate":        track(f, "a", 1),
 	} {
@@ -112,7 +112,7 @@ func TestDecideLeavesTheStateAlone(t *testing.T) {
 
 func TestLostCommitReply(t *testing.T) {
 	state, f := busy()
-	for name, use := range map[string]Use{"accepted": track(f, "a", 20), "deduplicated": track(f, "b", 20)} {
+	for name, use := range map[string]Usage{"accepted": track(f, "a", 20), "deduplicated": track(f, "b", 20)} {
 		use.EntityID = name
 		if name == "deduplicated" {
 			earlier := track(f, "earlier", 1)

@@ -2,9 +2,9 @@ package metering
 
 import "purser/ids"
 
-// Use is a request to use a feature, as the caller described it. A check has no
+// Usage is a request to use a feature, as the caller described it. A check has no
 // event id and no transaction.
-type Use struct {
+type Usage struct {
 	// TransactionID is made before the first try and kept through every retry of
 	// it, so that a commit whose reply was lost is recognised.
 	TransactionID ids.ID
@@ -16,7 +16,7 @@ type Use struct {
 	OccurredAt    *int64 // now, when nil
 }
 
-func (u *Use) occurredAt(now int64) int64 {
+func (u *Usage) occurredAt(now int64) int64 {
 	if u.OccurredAt != nil {
 		return *u.OccurredAt
 	}
@@ -96,7 +96,7 @@ func (e *Event) Entry() Entry {
 
 // describes reports whether a repeat says what the first use said. A repeat
 // without a moment of its own cannot contradict the first one's.
-func (e *Event) describes(walletID ids.ID, use *Use) bool {
+func (e *Event) describes(walletID ids.ID, use *Usage) bool {
 	return e.WalletID == walletID &&
 		e.FeatureID == use.Feature.ID &&
 		e.EntityID == use.EntityID &&

@@ -118,8 +118,8 @@ var (
 	someQuantity = rapid.OneOf(rapid.Int64Range(1, 8), rapid.Int64Range(1, 8), anyQuantity)
 )
 
-func (w *world) drawUse(t *rapid.T) Use {
-	u := Use{
+func (w *world) drawUse(t *rapid.T) Usage {
+	u := Usage{
 		Feature:  rapid.SampledFrom(w.features).Draw(t, "feature"),
 		EntityID: rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(t, "entity"),
 		Quantity: someQuantity.Draw(t, "quantity"),
@@ -137,7 +137,7 @@ func (w *world) drawUse(t *rapid.T) Use {
 func (w *world) check(t *rapid.T) {
 	i := rapid.IntRange(0, 1).Draw(t, "wallet")
 	u := w.drawUse(t)
-	states := w.load([]int{i}, []Use{u})
+	states := w.load([]int{i}, []Usage{u})
 	w.compare(t, Decide(states[i], u), w.model.use(w.wallets[i].ID, u))
 }
 
@@ -146,7 +146,7 @@ func (w *world) check(t *rapid.T) {
 func (w *world) batch(t *rapid.T) {
 	var (
 		whose     []int
-		uses      []Use
+		uses      []Usage
 		decisions []Decision
 	)
 	for range rapid.IntRange(1, 6).Draw(t, "uses") {
@@ -182,7 +182,7 @@ func (w *world) batch(t *rapid.T) {
 }
 
 // commitReplyLost runs a stored batch again with the same transactions.
-func (w *world) commitReplyLost(t *rapid.T, whose []int, uses []Use, decisions []Decision) {
+func (w *world) commitReplyLost(t *rapid.T, whose []int, uses []Usage, decisions []Decision) {
 	states := w.load(whose, uses)
 	for n, first := range decisions {
 		again := Decide(states[whose[n]], uses[n])
@@ -192,7 +192,7 @@ func (w *world) commitReplyLost(t *rapid.T, whose []int, uses []Use, decisions [
 	}
 }
 
-func (w *world) load(whose []int, uses []Use) map[int]*State {
+func (w *world) load(whose []int, uses []Usage) map[int]*State {
 	states := map[int]*State{}
 	shared := map[string]*Event{}
 	for n, u := range uses {

@@ -79,7 +79,7 @@ func (w *modelWallet) takeBack(credit ids.ID, amount Amount) bool {
 }
 
 // use answers and, when the answer leaves a record, remembers.
-func (m *model) use(walletID ids.ID, u Use) modelAnswer {
+func (m *model) use(walletID ids.ID, u Usage) modelAnswer {
 	answer, record := m.answer(walletID, u)
 	if record != nil && u.EventID != "" {
 		m.history = append(m.history, *record)
@@ -89,7 +89,7 @@ func (m *model) use(walletID ids.ID, u Use) modelAnswer {
 	return answer
 }
 
-func (m *model) answer(walletID ids.ID, u Use) (modelAnswer, *modelRecord) {
+func (m *model) answer(walletID ids.ID, u Usage) (modelAnswer, *modelRecord) {
 	w, f := m.wallets[walletID], u.Feature
 	zero := new(big.Int)
 	for _, r := range m.history {

@@ -235,7 +235,7 @@ func (s *story) when(check bool, feature string, options map[string]string) {
 	s.t.Helper()
 	s.state, s.feature, s.checked = s.wallet(options), s.known(feature), check
 	s.state.Now = s.now
-	use := Use{Feature: s.feature, Quantity: 1, EntityID: take(options, "entity")}
+	use := Usage{Feature: s.feature, Quantity: 1, EntityID: take(options, "entity")}
 	if !check {
 		use.TransactionID = ids.New()
 		use.EventID = "#" + strconv.Itoa(len(s.names))

@@ -45,12 +45,12 @@ type Keys struct {
 
 // Keys works from the moment, the wallet's billing period and the subscription;
 // it looks at nothing that is keyed.
-func (s *State) Keys(use Use) Keys {
+func (s *State) Keys(use Usage) Keys {
 	keys, _, _ := s.keys(&use)
 	return keys
 }
 
-func (s *State) keys(use *Use) (keys Keys, limit Limit, limited bool) {
+func (s *State) keys(use *Usage) (keys Keys, limit Limit, limited bool) {
 	at := use.occurredAt(s.Now)
 	if use.Feature.Deduplication != DeduplicateNone {
 		period, known := s.deduplicationPeriod(use.Feature.Deduplication, at)

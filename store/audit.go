@@ -31,17 +31,17 @@ func CommandLine(now int64) audit.Actor { return audit.Actor{Name: "command line
 // audit writes down what is done in this transaction. It does nothing without an actor.
 // It comes last: the head of the log is locked until the commit, and
 // whoever waited for it must not hold what others need.
-func (tx appTx) audit(ctx context.Context, action, target string, before, after audit.Facts) error {
+func (tx appTx) audit(ctx context.Context, action, target string, before, after audit.Fields) error {
 	if tx.by.IsZero() {
 		return nil
 	}
-	return appendAudit(ctx, pgxTx{tx.conn}, tx.scope.OrgID, tx.by, audit.Deed{
+	return appendAudit(ctx, pgxTx{tx.conn}, tx.scope.OrgID, tx.by, audit.Action{
 		AppID: tx.scope.AppID, Action: action, Target: target, Before: before, After: after,
 	})
 }
 
 // audit is as in a transaction of an application.
-func (o Org) audit(ctx context.Context, tx bun.Tx, d audit.Deed) error {
+func (o Org) audit(ctx context.Context, tx bun.Tx, d audit.Action) error {
 	if o.by.IsZero() {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (o Org) audit(ctx context.Context, tx bun.Tx, d audit.Deed) error {
 }
 
 // auditPeople is as audit, in a transaction on the rows of people.
-func (o Org) auditPeople(ctx context.Context, tx pgx.Tx, d audit.Deed) error {
+func (o Org) auditPeople(ctx context.Context, tx pgx.Tx, d audit.Action) error {
 	if o.by.IsZero() {
 		return nil
 	}
@@ -71,7 +71,7 @@ const (
 
 // appendAudit adds one entry behind the head, which it holds until the transaction
 // ends: entries are numbered in the order in which they commit.
-func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d audit.Deed) error {
+func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d audit.Action) error {
 	var head audit.Head
 	var seal []byte
 	if err := tx.scan(ctx, lockAuditHead, []any{org.String(), head.Seal[:]}, &head.Number, &seal); err != nil {

@@ -28,7 +28,7 @@ func TestAuditLog(t *testing.T) {
 		if len(list) != 2 || !more || list[0].Number != 3 || list[0].Action != "organization.rename" || list[0].Actor != actor {
 			t.Fatalf("it tells %+v, more %t", list, more)
 		}
-		before, after := list[0].Facts()
+		before, after := list[0].Fields()
 		if before["name"] != "Two" || after["name"] != "Three" {
 			t.Errorf("it was %v and is %v", before, after)
 		}
@@ -128,7 +128,7 @@ func TestAuditKeepsHostileFacts(t *testing.T) {
 	db := storetest.Open(t)
 	app := newTenant(t, db)
 	by := audit.Actor{Name: "ann@example.com", At: moment, RequestID: ids.New(), UserID: ids.New()}
-	noError(t, store.AuditInApp(t.Context(), app.By(by), "test.act", "<b>'\u202e", audit.Facts{"a": "x\x00y\xff", "": "\"}"}))
+	noError(t, store.AuditInApp(t.Context(), app.By(by), "test.act", "<b>'\u202e", audit.Fields{"a": "x\x00y\xff", "": "\"}"}))
 	v, err := db.Org(app.org.ID).VerifyAudit(t.Context())
 	if err != nil || len(v.Differences) > 0 || v.Head.Number != 1 {
 		t.Errorf("it is %+v, %v", v, err)

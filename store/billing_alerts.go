@@ -77,6 +77,6 @@ func (a App) ResolveAlert(ctx context.Context, id ids.ID, now int64) error {
 		if err != nil {
 			return err
 		}
-		return tx.audit(ctx, "alert.resolve", id.Format(ids.Alert), nil, audit.Facts{"about": about.ObjectID, "kind": string(about.Kind)})
+		return tx.audit(ctx, "alert.resolve", id.Format(ids.Alert), nil, audit.Fields{"about": about.ObjectID, "kind": string(about.Kind)})
 	})
 }

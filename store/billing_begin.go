@@ -10,8 +10,8 @@ import (
 	"purser/metering"
 )
 
-// Standing is what a request about an identity is decided by.
-type Standing struct {
+// CustomerState is what a request about an identity is decided by.
+type CustomerState struct {
 	Subscription *billing.Subscription // live, or waiting for its first payment; nil for none
 	Plan         billing.Plan          // the one that the request names
 	Credit       metering.Credit       // the one that the request names
@@ -20,10 +20,10 @@ type Standing struct {
 	Balances     []metering.Balance    // of the wallet, which is locked
 }
 
-// Intent is what a request amounts to: what has to be stored before the provider
+// Decision is what a request amounts to: what has to be stored before the provider
 // hears of it, or instead.
-type Intent struct {
-	Op           billing.Op
+type Decision struct {
+	Operation    billing.Operation
 	Change       *billing.Change       // nil for none
 	TopUp        *billing.TopUp        // nil for none
 	Subscription *billing.Subscription // a free one that runs here, as it then is; nil for none
@@ -31,22 +31,22 @@ type Intent struct {
 	Answer       *billing.Subscription // when it is known already
 }
 
-// Beginning is a request that may become a conversation with the provider.
-type Beginning struct {
+// BeginInput is a request that may become a conversation with the provider.
+type BeginInput struct {
 	Fence     Fence
 	Identity  string
 	PlanKey   string // looked up when given
 	CreditKey string // looked up when given
-	Op        billing.Op
+	Op        billing.Operation
 	Now       int64
-	Decide    func(Standing) (Intent, error)
+	Decide    func(CustomerState) (Decision, error)
 }
 
 // Begin keeps the intent of a request before anything is said to the provider. A
 // request whose idempotency key is known gives what was kept then, and Decide is
 // not asked; it reports whether this one is new. When Decide refuses, nothing is
 // kept and the key stays free.
-func (a App) Begin(ctx context.Context, b Beginning) (rec OpRecord, began bool, err error) {
+func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, began bool, err error) {
 	walletID := ids.New()
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
@@ -70,7 +70,7 @@ func (a App) Begin(ctx context.Context, b Beginning) (rec OpRecord, began bool, 
 	return rec, err == nil && rec.ID == b.Op.ID, err
 }
 
-func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec OpRecord, err error) {
+func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec OperationRecord, err error) {
 	// Before the plan, as whoever replaces the account has it.
 	if err := tx.holdConnection(ctx, b.Op.ConnectionID); err != nil {
 		return rec, err
@@ -87,22 +87,22 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b Beginning) (rec Op
 	if err != nil {
 		return rec, err
 	}
-	rec = OpRecord{Op: intent.Op, Identity: b.Identity, Answer: intent.Answer}
+	rec = OperationRecord{Operation: intent.Operation, Identity: b.Identity, Answer: intent.Answer}
 	if err := tx.keepWish(ctx, &w, intent, b.Now, &rec); err != nil {
 		return rec, err
 	}
 	if err := tx.insertOp(ctx, w.ID, b.Fence, rec); err != nil {
 		return rec, err
 	}
-	if rec.State == billing.OpRunning {
-		if err := tx.enqueue(ctx, Work{Kind: WorkOp, Object: rec.ID.String(), DueAt: b.Now + opPatience}); err != nil {
+	if rec.State == billing.OperationRunning {
+		if err := tx.enqueue(ctx, Job{Kind: JobOperation, Object: rec.ID.String(), DueAt: b.Now + opPatience}); err != nil {
 			return rec, err
 		}
 	}
 	return rec, tx.hint(ctx)
 }
 
-func (tx appTx) standing(ctx context.Context, w wallet, b Beginning) (s Standing, err error) {
+func (tx appTx) standing(ctx context.Context, w wallet, b BeginInput) (s CustomerState, err error) {
 	if b.PlanKey != "" {
 		if s.Plan, err = find(ctx, tx, holdPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
 			return s, err
@@ -137,7 +137,7 @@ func (tx appTx) standing(ctx context.Context, w wallet, b Beginning) (s Standing
 }
 
 // keepWish writes what the request is about.
-func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Intent, now int64, rec *OpRecord) error {
+func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Decision, now int64, rec *OperationRecord) error {
 	if s := intent.Subscription; s != nil {
 		if err := tx.keepSubscription(ctx, w, *s); err != nil {
 			return err
@@ -159,7 +159,7 @@ func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Intent, now int6
 	return nil
 }
 
-func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, f Fence, rec OpRecord) error {
+func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, f Fence, rec OperationRecord) error {
 	parameters, err := encodeMap(rec.Parameters)
 	if err != nil {
 		return err

@@ -17,23 +17,23 @@ import (
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
-	asked := func(identity, key string, decide func(store.Standing) (store.Intent, error)) (store.OpRecord, bool, error) {
-		return s.Begin(t.Context(), store.Beginning{
+	asked := func(identity, key string, decide func(store.CustomerState) (store.Decision, error)) (store.OperationRecord, bool, error) {
+		return s.Begin(t.Context(), store.BeginInput{
 			Fence: s.lease(t, "identity:"+identity), Identity: identity, PlanKey: "pro", CreditKey: "tokens",
-			Op: opOf(billing.OpChange, key), Now: moment, Decide: decide,
+			Op: opOf(billing.OperationChange, key), Now: moment, Decide: decide,
 		})
 	}
 
 	t.Run("gives a repeated key the first intent, and decides nothing", func(t *testing.T) {
-		op := opOf(billing.OpChange, "twice")
-		_, began, err := s.Begin(t.Context(), store.Beginning{Fence: s.lease(t, "identity:ann"), Identity: "ann", Op: op, Now: moment,
-			Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op}, nil }})
+		op := opOf(billing.OperationChange, "twice")
+		_, began, err := s.Begin(t.Context(), store.BeginInput{Fence: s.lease(t, "identity:ann"), Identity: "ann", Op: op, Now: moment,
+			Decide: func(store.CustomerState) (store.Decision, error) { return store.Decision{Operation: op}, nil }})
 		if err != nil || !began {
 			t.Fatal(began, err)
 		}
-		rec, began, err := asked("ann", "twice", func(store.Standing) (store.Intent, error) {
+		rec, began, err := asked("ann", "twice", func(store.CustomerState) (store.Decision, error) {
 			t.Error("it was decided again")
-			return store.Intent{}, nil
+			return store.Decision{}, nil
 		})
 		if err != nil || began || rec.ID != op.ID || rec.Parameters["expires"] != "1" || rec.Fingerprint != op.Fingerprint || rec.Identity != "ann" {
 			t.Errorf("%+v, %v, %v", rec, began, err)
@@ -41,11 +41,11 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("keeps nothing of what was refused, and leaves the key free", func(t *testing.T) {
-		_, _, err := asked("nobody", "refused", func(store.Standing) (store.Intent, error) {
-			return store.Intent{}, fault.New(fault.PlanInactive)
+		_, _, err := asked("nobody", "refused", func(store.CustomerState) (store.Decision, error) {
+			return store.Decision{}, fault.New(fault.PlanInactive)
 		})
 		wantFault(t, err, fault.PlanInactive)
-		if _, err := s.Op(t.Context(), billing.OpChange, "refused"); !errors.Is(err, store.ErrUnknown) {
+		if _, err := s.Operation(t.Context(), billing.OperationChange, "refused"); !errors.Is(err, store.ErrUnknown) {
 			t.Error(err)
 		}
 		_, err = s.Wallet(t.Context(), "nobody")
@@ -55,12 +55,12 @@ func TestBegin(t *testing.T) {
 	t.Run("decides by what stands", func(t *testing.T) {
 		s.subscribe(t, "bob", "sub_bob")
 		_, pending := s.checkout(t, "bob", s.plan)
-		_, _, err := asked("bob", "stands", func(now store.Standing) (store.Intent, error) {
+		_, _, err := asked("bob", "stands", func(now store.CustomerState) (store.Decision, error) {
 			if now.Subscription == nil || now.Subscription.ProviderID != "sub_bob" || now.Plan.ID != s.plan.ID || now.Credit.ID != s.credit.ID ||
 				len(now.Changes) != 1 || now.Changes[0].ID != pending.ID {
 				t.Errorf("%+v", now)
 			}
-			return store.Intent{}, errors.New("seen")
+			return store.Decision{}, errors.New("seen")
 		})
 		if err == nil || err.Error() != "seen" {
 			t.Error(err)
@@ -68,10 +68,10 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("finds what is named, or says that it is missing", func(t *testing.T) {
-		for code, b := range map[fault.Code]store.Beginning{
+		for code, b := range map[fault.Code]store.BeginInput{
 			fault.PlanNotFound: {PlanKey: "none"}, fault.CreditNotFound: {CreditKey: "none"},
 		} {
-			b.Fence, b.Identity, b.Op, b.Now = s.lease(t, "identity:ann"), "ann", opOf(billing.OpChange, string(code)), moment
+			b.Fence, b.Identity, b.Op, b.Now = s.lease(t, "identity:ann"), "ann", opOf(billing.OperationChange, string(code)), moment
 			_, _, err := s.Begin(t.Context(), b)
 			wantFault(t, err, code)
 		}
@@ -84,9 +84,9 @@ func TestBegin(t *testing.T) {
 			identity := []string{"ann", "bob", "eve"}[i%3]
 			fence := s.lease(t, "identity:"+identity) // the later leases fence the earlier ones out, which is no success either
 			wait.Go(func() {
-				op := opOf(billing.OpCancel, "same")
-				_, first, err := s.Begin(t.Context(), store.Beginning{Fence: fence, Identity: identity, Op: op, Now: moment,
-					Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op}, nil }})
+				op := opOf(billing.OperationCancel, "same")
+				_, first, err := s.Begin(t.Context(), store.BeginInput{Fence: fence, Identity: identity, Op: op, Now: moment,
+					Decide: func(store.CustomerState) (store.Decision, error) { return store.Decision{Operation: op}, nil }})
 				if err != nil && !errors.Is(err, store.ErrFenced) {
 					t.Error(err)
 				}
@@ -102,11 +102,11 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("has a running one looked after, and a finished one not", func(t *testing.T) {
-		running := s.begin(t, "eve", billing.OpCheckout, func(*store.Intent) {})
-		done := s.begin(t, "eve", billing.OpCheckout, func(i *store.Intent) { i.Op.State = billing.OpDone })
-		due, err := s.DueWork(t.Context(), moment+60_000, 100)
+		running := s.begin(t, "eve", billing.OperationCheckout, func(*store.Decision) {})
+		done := s.begin(t, "eve", billing.OperationCheckout, func(i *store.Decision) { i.Operation.State = billing.OperationDone })
+		due, err := s.DueJobs(t.Context(), moment+60_000, 100)
 		noError(t, err)
-		if !hasWork(due, store.WorkOp, running.ID.String()) || hasWork(due, store.WorkOp, done.ID.String()) {
+		if !hasWork(due, store.JobOperation, running.ID.String()) || hasWork(due, store.JobOperation, done.ID.String()) {
 			t.Errorf("%+v", due)
 		}
 	})
@@ -117,11 +117,11 @@ func TestOps(t *testing.T) {
 	s := newStorefront(t, storetest.Open(t))
 
 	t.Run("go on where they were left", func(t *testing.T) {
-		rec := s.begin(t, "ann", billing.OpCheckout, func(*store.Intent) {})
+		rec := s.begin(t, "ann", billing.OperationCheckout, func(*store.Decision) {})
 		op := rec.To(billing.StepSession).Again().Sending(moment + 5)
 		op.Parameters = map[string]string{"customer": "cus_1"}
-		noError(t, s.PutOp(t.Context(), s.lease(t, "identity:ann"), op))
-		kept, err := s.OpByID(t.Context(), rec.ID)
+		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), op))
+		kept, err := s.OperationByID(t.Context(), rec.ID)
 		if err != nil || kept.Step != billing.StepSession || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters["customer"] != "cus_1" {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -129,22 +129,22 @@ func TestOps(t *testing.T) {
 
 	t.Run("end once, with what the caller was told", func(t *testing.T) {
 		rec, change := s.checkout(t, "ann", s.plan)
-		rec.State = billing.OpDone
-		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, Result: map[string]string{"url": "first"}}))
-		rec.State = billing.OpFailed
-		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, Result: map[string]string{"url": "second"}, Error: "late"}))
-		noError(t, s.PutOp(t.Context(), s.lease(t, "identity:ann"), rec.Op.To(billing.StepEnd)))
-		kept, err := s.Op(t.Context(), rec.Kind, rec.IdempotencyKey)
-		if err != nil || kept.State != billing.OpDone || kept.Result["url"] != "first" || kept.Error != "" || kept.Step == billing.StepEnd || kept.ChangeID != change.ID {
+		rec.State = billing.OperationDone
+		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Result: map[string]string{"url": "first"}}))
+		rec.State = billing.OperationFailed
+		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Result: map[string]string{"url": "second"}, Error: "late"}))
+		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), rec.Operation.To(billing.StepEnd)))
+		kept, err := s.Operation(t.Context(), rec.Kind, rec.IdempotencyKey)
+		if err != nil || kept.State != billing.OperationDone || kept.Result["url"] != "first" || kept.Error != "" || kept.Step == billing.StepEnd || kept.ChangeID != change.ID {
 			t.Errorf("%+v, %v", kept, err)
 		}
 	})
 
 	t.Run("take a change that is not wanted any more with them", func(t *testing.T) {
 		rec, change := s.checkout(t, "ann", s.plan)
-		rec.State = billing.OpFailed
-		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, DropChange: change.ID, Error: "no \x00card\xff"}))
-		kept, err := s.OpByID(t.Context(), rec.ID)
+		rec.State = billing.OperationFailed
+		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, DropChange: change.ID, Error: "no \x00card\xff"}))
+		kept, err := s.OperationByID(t.Context(), rec.ID)
 		if err != nil || kept.Error != "no card�" {
 			t.Errorf("%q, %v", kept.Error, err)
 		}
@@ -162,7 +162,7 @@ func TestOps(t *testing.T) {
 		for range 2 { // as when the first reply was lost
 			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), op, second))
 		}
-		kept, err := s.OpByID(t.Context(), rec.ID)
+		kept, err := s.OperationByID(t.Context(), rec.ID)
 		if err != nil || kept.ChangeID != second.ID || kept.Step != billing.StepEnd || kept.Parameters["act"] != "replace" {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -191,10 +191,10 @@ func TestFreeSubscriptions(t *testing.T) {
 	})
 
 	t.Run("are due at the end of their period", func(t *testing.T) {
-		if due, err := s.DueWork(t.Context(), free.Period.End-1, 100); err != nil || hasWork(due, store.WorkFree, free.ID.String()) {
+		if due, err := s.DueJobs(t.Context(), free.Period.End-1, 100); err != nil || hasWork(due, store.JobFree, free.ID.String()) {
 			t.Errorf("too early: %+v, %v", due, err)
 		}
-		if due, err := s.DueWork(t.Context(), free.Period.End, 100); err != nil || !hasWork(due, store.WorkFree, free.ID.String()) {
+		if due, err := s.DueJobs(t.Context(), free.Period.End, 100); err != nil || !hasWork(due, store.JobFree, free.ID.String()) {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
@@ -212,13 +212,13 @@ func TestFreeSubscriptions(t *testing.T) {
 	})
 
 	t.Run("are turned no more once they have ended", func(t *testing.T) {
-		rec := s.begin(t, "ann", billing.OpCancel, func(*store.Intent) {})
+		rec := s.begin(t, "ann", billing.OperationCancel, func(*store.Decision) {})
 		kept, err := s.Subscription(t.Context(), "ann")
 		noError(t, err)
 		ended := kept.End(moment)
-		rec.State = billing.OpDone
-		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, Subscription: &ended, Answer: &ended}))
-		if due, err := s.DueWork(t.Context(), 1<<60, 100); err != nil || hasWork(due, store.WorkFree, free.ID.String()) {
+		rec.State = billing.OperationDone
+		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Subscription: &ended, Answer: &ended}))
+		if due, err := s.DueJobs(t.Context(), 1<<60, 100); err != nil || hasWork(due, store.JobFree, free.ID.String()) {
 			t.Errorf("%+v, %v", due, err)
 		}
 		_, err = s.Subscription(t.Context(), "ann")
@@ -257,9 +257,9 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		}
 		return s, max, letGo, locked
 	}
-	change := func(t *testing.T, s storefront, kind billing.ChangeKind, subscription ids.ID, target billing.Terms) (store.OpRecord, billing.Change) {
+	change := func(t *testing.T, s storefront, kind billing.ChangeKind, subscription ids.ID, target billing.Terms) (store.OperationRecord, billing.Change) {
 		c := billing.Change{ID: ids.New(), Kind: kind, SubscriptionID: subscription, Target: target, State: billing.ChangeRequested, RequestedAt: moment}
-		return s.begin(t, "ann", billing.OpChange, func(i *store.Intent) { i.Change = &c }), c
+		return s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) { i.Change = &c }), c
 	}
 
 	t.Run("for a checkout, until its page has expired", func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		if !locked() {
 			t.Fatal("the price could change while the page is open")
 		}
-		_, err := s.HearCheckout(t.Context(), s.lease(t, "identity:ann"), asked.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
+		_, err := s.ApplyCheckout(t.Context(), s.lease(t, "identity:ann"), asked.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
 		noError(t, err)
 		if locked() {
 			t.Error("it still cannot")
@@ -283,8 +283,8 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		if !locked() {
 			t.Fatal("the price could change while the upgrade is under way")
 		}
-		rec.State = billing.OpFailed
-		noError(t, s.CloseOp(t.Context(), s.lease(t, "identity:ann"), store.Closing{Op: rec.Op, DropChange: rec.ChangeID}))
+		rec.State = billing.OperationFailed
+		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, DropChange: rec.ChangeID}))
 		if locked() {
 			t.Error("it still cannot")
 		}
@@ -321,7 +321,9 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		s, max, letGo, locked := begin(t)
 		free := s.startFree(t, "ann")
 		queued := free.Queue(max.Terms())
-		s.begin(t, "ann", billing.OpChange, func(i *store.Intent) { i.Op.State, i.Subscription, i.Answer = billing.OpDone, &queued, &queued })
+		s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) {
+			i.Operation.State, i.Subscription, i.Answer = billing.OperationDone, &queued, &queued
+		})
 		letGo()
 		if !locked() {
 			t.Error("the price could change while it is queued")

@@ -126,7 +126,7 @@ func (a App) Change(ctx context.Context, id ids.ID) (billing.Change, error) {
 // PutChange puts another change in the place of the one that an op asks for, such
 // as a checkout for an upgrade that has no card to charge. How the op goes on is
 // kept with it: whoever finds one without the other would sell something else.
-func (a App) PutChange(ctx context.Context, f Fence, op billing.Op, c billing.Change) error {
+func (a App) PutChange(ctx context.Context, f Fence, op billing.Operation, c billing.Change) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.hold(ctx, f); err != nil {
 			return err
@@ -158,9 +158,9 @@ func (a App) PutChange(ctx context.Context, f Fence, op billing.Op, c billing.Ch
 	})
 }
 
-// HearCheckout takes the change of a hosted checkout to where its session stands.
+// ApplyCheckout takes the change of a hosted checkout to where its session stands.
 // A live subscription that it would replace shows it as waiting.
-func (a App) HearCheckout(ctx context.Context, f Fence, change ids.ID, said billing.ProviderSession, now int64, end *Closing) (c billing.Change, err error) {
+func (a App) ApplyCheckout(ctx context.Context, f Fence, change ids.ID, said billing.ProviderSession, now int64, end *Completion) (c billing.Change, err error) {
 	var identity string
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.hold(ctx, f); err != nil {

@@ -11,19 +11,19 @@ import (
 	"purser/ids"
 )
 
-// Hearing is what the provider says of a subscription, with what follows for us
+// ProviderReport is what the provider says of a subscription, with what follows for us
 // beside the subscription itself.
-type Hearing struct {
+type ProviderReport struct {
 	Fence Fence
 	// Connection is the account that says it.
 	Connection ids.ID
-	Said       billing.ProviderSubscription
+	Remote     billing.ProviderSubscription
 	// Bought is the change that the provider's object names as its origin; zero for
 	// none. It tells whose the subscription is when it is heard of for the first time.
 	Bought ids.ID
 	Now    int64
 	// Close is the conversation that this ends; its answer is the subscription.
-	Close *billing.Op
+	Close *billing.Operation
 	// Watch says when to look at the subscription again; zero for not by itself.
 	Watch func(billing.Subscription) int64
 }
@@ -38,11 +38,11 @@ var (
 		WHERE s.app_id = $1 AND s.id = $2`)
 )
 
-// HearSubscription takes a subscription to where the provider's word puts it: the
+// ApplySubscription takes a subscription to where the provider's word puts it: the
 // subscription, the one that it replaces, its changes, the credits of what was
 // paid, what has to be asked of the provider and what a person should see are
 // stored together or not at all. It may be said again any number of times.
-func (a App) HearSubscription(ctx context.Context, h Hearing) (p billing.Projection, err error) {
+func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing.Projection, err error) {
 	fresh := ids.New()
 	var identity string
 	for range maxAttempts {
@@ -65,15 +65,15 @@ func (a App) HearSubscription(ctx context.Context, h Hearing) (p billing.Project
 	return p, err
 }
 
-func (tx appTx) identityOfHearing(ctx context.Context, h Hearing) (string, error) {
-	identity, err := find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Said.ID)
+func (tx appTx) identityOfHearing(ctx context.Context, h ProviderReport) (string, error) {
+	identity, err := find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
 	if errors.Is(err, ErrUnknown) {
 		return find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
 	}
 	return identity, err
 }
 
-func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Hearing) (p billing.Projection, err error) {
+func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h ProviderReport) (p billing.Projection, err error) {
 	locked, err := tx.lockWallets(ctx, identity)
 	if err != nil {
 		return p, err
@@ -83,7 +83,7 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 	if err != nil {
 		return p, err
 	}
-	p = billing.Project(known, h.Said, h.Now)
+	p = billing.Project(known, h.Remote, h.Now)
 	if err := tx.keepProjection(ctx, w, p, bought, h.Now); err != nil {
 		return p, err
 	}
@@ -96,7 +96,7 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 	}
 	if h.Watch != nil {
 		if at := h.Watch(p.Subscription); at != 0 {
-			if err := tx.enqueue(ctx, Work{Kind: WorkSubscription, Object: h.Said.ID, Connection: h.Connection, DueAt: at}); err != nil {
+			if err := tx.enqueue(ctx, Job{Kind: JobSubscription, Object: h.Remote.ID, Connection: h.Connection, DueAt: at}); err != nil {
 				return p, err
 			}
 		}
@@ -105,15 +105,15 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Heari
 		return p, tx.hint(ctx)
 	}
 	done := *h.Close
-	done.State = billing.OpDone
-	return p, tx.close(ctx, &Closing{Op: done, Answer: &p.Subscription})
+	done.State = billing.OperationDone
+	return p, tx.close(ctx, &Completion{Operation: done, Answer: &p.Subscription})
 }
 
 // known loads what the provider's word is compared with. A subscription that is
 // heard of for the first time begins here, on the terms of the change that bought
 // it, which is given too.
-func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (k billing.Known, bought *billing.Change, err error) {
-	stored, err := optionalRow(find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Said.ID))
+func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
+	stored, err := optionalRow(find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Remote.ID))
 	if err != nil {
 		return k, nil, err
 	}
@@ -124,7 +124,7 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (
 		}
 		change.SubscriptionID = fresh
 		bought = &change
-		k.Subscription = billing.Begin(fresh, w.Identity, h.Said.ID, change, h.Now)
+		k.Subscription = billing.Begin(fresh, w.Identity, h.Remote.ID, change, h.Now)
 		k.Subscription.ConnectionID = h.Connection
 	} else {
 		k.Subscription = *stored
@@ -135,7 +135,7 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (
 	if bought != nil {
 		k.Changes = append(k.Changes, *bought)
 	}
-	if k.Prices, err = tx.pricesNamed(ctx, h.Said); err != nil {
+	if k.Prices, err = tx.pricesNamed(ctx, h.Remote); err != nil {
 		return k, nil, err
 	}
 	payments, err := tx.payments(ctx, selectPayments, w.ID, k.Subscription.ID)
@@ -150,7 +150,7 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h Hearing) (
 	}
 	rival, err := tx.liveSubscription(ctx, w.Identity)
 	if rival != nil && rival.ID != k.Subscription.ID {
-		k.Rival = rival
+		k.Conflicting = rival
 	}
 	return k, bought, err
 }

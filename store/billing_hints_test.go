@@ -18,7 +18,7 @@ func TestAHintCountsAtMostAThousandFailingJobs(t *testing.T) {
 		exec(t, owner, `INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version, tries, failing_since)
 			SELECT app_id, org_id, 'charge', gen_random_uuid()::text, 1, gen_random_uuid(), 1, 7 FROM app_state, generate_series(1, $2) WHERE app_id = $1`,
 			a.application.ID, c.more)
-		noError(t, a.Enqueue(t.Context(), store.Work{Kind: store.WorkPlan, Object: "p", DueAt: 70}))
+		noError(t, a.Enqueue(t.Context(), store.Job{Kind: store.JobPlan, Object: "p", DueAt: 70}))
 		if number, since, err := openStore(t, url).Directory().FailingJobs(t.Context()); err != nil || number != c.want || since != 7 {
 			t.Errorf("%d jobs fail since %d, %v; want %d", number, since, err, c.want)
 		}

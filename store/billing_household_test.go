@@ -82,21 +82,21 @@ func (a tenant) lease(tb testing.TB, name string) store.Fence {
 }
 
 // checkout is a request for a page on which to buy the plan.
-func (s storefront) checkout(tb testing.TB, identity string, plan billing.Plan) (store.OpRecord, billing.Change) {
+func (s storefront) checkout(tb testing.TB, identity string, plan billing.Plan) (store.OperationRecord, billing.Change) {
 	tb.Helper()
 	change := billing.Change{ID: ids.New(), Kind: billing.Checkout, Target: plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment}
-	rec := s.begin(tb, identity, billing.OpCheckout, func(i *store.Intent) { i.Change = &change })
+	rec := s.begin(tb, identity, billing.OperationCheckout, func(i *store.Decision) { i.Change = &change })
 	return rec, change
 }
 
 // begin keeps the intent of a request under an idempotency key of its own.
-func (s storefront) begin(tb testing.TB, identity string, kind billing.OpKind, wish func(*store.Intent)) store.OpRecord {
+func (s storefront) begin(tb testing.TB, identity string, kind billing.OperationKind, wish func(*store.Decision)) store.OperationRecord {
 	tb.Helper()
 	op := opOf(kind, ids.New().String())
-	rec, began, err := s.Begin(tb.Context(), store.Beginning{
+	rec, began, err := s.Begin(tb.Context(), store.BeginInput{
 		Fence: s.lease(tb, "identity:"+identity), Identity: identity, PlanKey: s.plan.Key, CreditKey: "tokens", Op: op, Now: moment,
-		Decide: func(store.Standing) (store.Intent, error) {
-			intent := store.Intent{Op: op}
+		Decide: func(store.CustomerState) (store.Decision, error) {
+			intent := store.Decision{Operation: op}
 			wish(&intent)
 			return intent, nil
 		},
@@ -108,10 +108,10 @@ func (s storefront) begin(tb testing.TB, identity string, kind billing.OpKind, w
 	return rec
 }
 
-func opOf(kind billing.OpKind, key string) billing.Op {
-	return billing.Op{
+func opOf(kind billing.OperationKind, key string) billing.Operation {
+	return billing.Operation{
 		ID: ids.New(), Kind: kind, IdempotencyKey: key, Fingerprint: billing.Fingerprint{1}, Parameters: map[string]string{"expires": "1"},
-		Step: billing.StepSession, Attempt: 1, State: billing.OpRunning, CreatedAt: moment,
+		Step: billing.StepSession, Attempt: 1, State: billing.OperationRunning, CreatedAt: moment,
 	}
 }
 
@@ -145,8 +145,8 @@ func (s storefront) subscribe(tb testing.TB, identity, providerID string) billin
 
 func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, said billing.ProviderSubscription) billing.Projection {
 	tb.Helper()
-	p, err := s.HearSubscription(tb.Context(), store.Hearing{
-		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Said: said, Bought: bought, Now: moment,
+	p, err := s.ApplySubscription(tb.Context(), store.ProviderReport{
+		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: said, Bought: bought, Now: moment,
 	})
 	noError(tb, err)
 	return p
@@ -160,7 +160,7 @@ func (s storefront) topUp(tb testing.TB, identity string) billing.TopUp {
 		AmountCents: 3000, Currency: "usd", ConnectionID: s.connection.ID, CustomerID: "cus_" + identity, Live: true, ExpiresAt: moment + 1000,
 		Status: billing.TopUpOpen, CreatedAt: moment,
 	}
-	s.begin(tb, identity, billing.OpTopUp, func(i *store.Intent) { i.TopUp = &t })
+	s.begin(tb, identity, billing.OperationTopUp, func(i *store.Decision) { i.TopUp = &t })
 	return t
 }
 
@@ -178,7 +178,7 @@ func (s storefront) buy(tb testing.TB, identity string) (billing.TopUp, billing.
 	tb.Helper()
 	t := s.topUp(tb, identity)
 	said := sessionOf(t)
-	_, err := s.HearTopUp(tb.Context(), s.lease(tb, "identity:"+identity), t.ID, said, moment, nil)
+	_, err := s.ApplyTopUp(tb.Context(), s.lease(tb, "identity:"+identity), t.ID, said, moment, nil)
 	noError(tb, err)
 	return t, said
 }
@@ -207,15 +207,15 @@ func (h *household) billed(tb testing.TB) {
 	h.op, h.change = second, extra
 	h.topUp, _ = s.buy(tb, "bob@example.com")
 	_, err = h.ReceiveEvent(tb.Context(), h.connection.ID, store.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", ReceivedAt: moment, Outcome: "queued"},
-		[]store.Work{{Kind: store.WorkInvoice, Object: "in_1", DueAt: moment}})
+		[]store.Job{{Kind: store.JobInvoice, Object: "in_1", DueAt: moment}})
 	noError(tb, err)
-	due, err := h.DueWork(tb.Context(), moment, 100)
+	due, err := h.DueJobs(tb.Context(), moment, 100)
 	noError(tb, err)
 	h.work = due[0]
 	alerts, _, err := h.Alerts(tb.Context(), store.Page{Limit: 1}, false)
 	noError(tb, err)
 	h.alertID = alerts[0].ID
-	noError(tb, h.db.Worlds().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+	noError(tb, h.db.SandboxAccounts().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 		return store.Change{Head: []byte("a world"), WakeAt: moment, Rows: []persist.Row{{Key: "price/1", Kind: "price", Nth: 1, Document: []byte("{}")}}}, nil
 	}))
 }
@@ -226,8 +226,8 @@ func (s storefront) startFree(tb testing.TB, identity string) billing.Subscripti
 	terms := s.plan.Terms()
 	terms.AmountCents, terms.PriceID = 0, ""
 	free, settled := billing.StartFreeSubscription(ids.New(), identity, terms, nil, moment)
-	s.begin(tb, identity, billing.OpChange, func(i *store.Intent) {
-		i.Op.State, i.Subscription, i.Settled, i.Answer = billing.OpDone, &free, settled, &free
+	s.begin(tb, identity, billing.OperationChange, func(i *store.Decision) {
+		i.Operation.State, i.Subscription, i.Settled, i.Answer = billing.OperationDone, &free, settled, &free
 	})
 	return free
 }

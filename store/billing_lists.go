@@ -18,19 +18,19 @@ var (
 		UPDATE work_queue SET due_at = $4 WHERE app_id = $1 AND kind = $2 AND object = $3 AND failing_since IS NOT NULL RETURNING last_error`)
 )
 
-// FailingWork lists what was tried and has failed, the longest failing first.
-func (a App) FailingWork(ctx context.Context, most int) ([]Work, error) {
+// FailingJobs lists what was tried and has failed, the longest failing first.
+func (a App) FailingJobs(ctx context.Context, most int) ([]Job, error) {
 	return listAll(ctx, a, listFailingWork, readWork, most)
 }
 
-// RetryWork makes failing work due now, also work that was stopped.
-func (a App) RetryWork(ctx context.Context, kind WorkKind, object string, now int64) error {
+// RetryJobNow makes failing work due now, also work that was stopped.
+func (a App) RetryJobNow(ctx context.Context, kind JobKind, object string, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		reason, err := find(ctx, tx, retryWork, pgx.RowTo[*string], fault.New(fault.PathNotFound), kind, object, now)
 		if err != nil {
 			return err
 		}
-		if err := tx.audit(ctx, "job.retry", string(kind)+" "+object, nil, audit.Facts{"error": orZero(reason)}); err != nil {
+		if err := tx.audit(ctx, "job.retry", string(kind)+" "+object, nil, audit.Fields{"error": orZero(reason)}); err != nil {
 			return err
 		}
 		return tx.hint(ctx)

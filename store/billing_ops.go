@@ -15,10 +15,10 @@ import (
 // was left behind.
 const opPatience = 60_000
 
-// OpRecord is a conversation as it is kept: what it is to say, how far it has come,
+// OperationRecord is a conversation as it is kept: what it is to say, how far it has come,
 // and what its caller was told.
-type OpRecord struct {
-	billing.Op
+type OperationRecord struct {
+	billing.Operation
 	Identity string                // empty for a plan's
 	ChangeID ids.ID                // the change, or the top-up, that it asks for; zero for none
 	Answer   *billing.Subscription // the first answer; nil for none
@@ -26,9 +26,9 @@ type OpRecord struct {
 	Error    string                // why it failed
 }
 
-// Closing ends a conversation.
-type Closing struct {
-	Op         billing.Op // done, or failed
+// Completion ends a conversation.
+type Completion struct {
+	Operation  billing.Operation // done, or failed
 	Result     map[string]string
 	Answer     *billing.Subscription
 	Error      string
@@ -92,8 +92,8 @@ var (
 		UPDATE provider_ops SET change_id = $3 WHERE app_id = $1 AND id = $2`)
 )
 
-func readOp(row pgx.CollectableRow) (OpRecord, error) {
-	var o OpRecord
+func readOp(row pgx.CollectableRow) (OperationRecord, error) {
+	var o OperationRecord
 	var fingerprint, parameters, answer, result []byte
 	var attempted *int64
 	var identity, failure *string
@@ -118,8 +118,8 @@ func readOp(row pgx.CollectableRow) (OpRecord, error) {
 	return o, err
 }
 
-// Op reads a conversation by its caller's idempotency key.
-func (a App) Op(ctx context.Context, kind billing.OpKind, idempotencyKey string) (o OpRecord, err error) {
+// Operation reads a conversation by its caller's idempotency key.
+func (a App) Operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (o OperationRecord, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		o, err = tx.op(ctx, kind, idempotencyKey)
 		return err
@@ -127,12 +127,12 @@ func (a App) Op(ctx context.Context, kind billing.OpKind, idempotencyKey string)
 	return o, err
 }
 
-func (tx appTx) op(ctx context.Context, kind billing.OpKind, idempotencyKey string) (OpRecord, error) {
+func (tx appTx) op(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (OperationRecord, error) {
 	return find(ctx, tx, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
 }
 
-// OpByID reads a conversation.
-func (a App) OpByID(ctx context.Context, id ids.ID) (o OpRecord, err error) {
+// OperationByID reads a conversation.
+func (a App) OperationByID(ctx context.Context, id ids.ID) (o OperationRecord, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		o, err = tx.opByID(ctx, id)
 		return err
@@ -140,7 +140,7 @@ func (a App) OpByID(ctx context.Context, id ids.ID) (o OpRecord, err error) {
 	return o, err
 }
 
-func (tx appTx) opByID(ctx context.Context, id ids.ID) (OpRecord, error) {
+func (tx appTx) opByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
 	return find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
 }
 
@@ -155,10 +155,10 @@ func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err erro
 	return overtaken, err
 }
 
-// PutOp notes how far a conversation has come, before its next call is sent. One
+// PutOperation notes how far a conversation has come, before its next call is sent. One
 // that failed is thereby taken up again, as its caller may; one that is done stays
 // as it is.
-func (a App) PutOp(ctx context.Context, f Fence, op billing.Op) error {
+func (a App) PutOperation(ctx context.Context, f Fence, op billing.Operation) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.hold(ctx, f); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (a App) PutOp(ctx context.Context, f Fence, op billing.Op) error {
 	})
 }
 
-func (tx appTx) putOp(ctx context.Context, op billing.Op) error {
+func (tx appTx) putOp(ctx context.Context, op billing.Operation) error {
 	parameters, err := encodeMap(op.Parameters)
 	if err != nil {
 		return err
@@ -176,8 +176,8 @@ func (tx appTx) putOp(ctx context.Context, op billing.Op) error {
 	return err
 }
 
-// CloseOp ends a conversation.
-func (a App) CloseOp(ctx context.Context, f Fence, c Closing) error {
+// CompleteOperation ends a conversation.
+func (a App) CompleteOperation(ctx context.Context, f Fence, c Completion) error {
 	if c.Subscription != nil {
 		defer a.walletChanged(c.Subscription.Identity)
 	}
@@ -191,7 +191,7 @@ func (a App) CloseOp(ctx context.Context, f Fence, c Closing) error {
 
 // close ends a conversation, if one is to end, and the transaction's work on the
 // queue.
-func (tx appTx) close(ctx context.Context, c *Closing) error {
+func (tx appTx) close(ctx context.Context, c *Completion) error {
 	if c == nil {
 		return tx.hint(ctx)
 	}
@@ -206,7 +206,7 @@ func (tx appTx) close(ctx context.Context, c *Closing) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.execAny(ctx, closeOp, c.Op.ID, c.Op.State, c.Op.Step, c.Op.Attempt, answer, result, orNull(cutText(c.Error, maxWorkError))); err != nil {
+	if _, err := tx.execAny(ctx, closeOp, c.Operation.ID, c.Operation.State, c.Operation.Step, c.Operation.Attempt, answer, result, orNull(cutText(c.Error, maxWorkError))); err != nil {
 		return err
 	}
 	if !c.DropChange.IsZero() {
@@ -220,18 +220,18 @@ func (tx appTx) close(ctx context.Context, c *Closing) error {
 	if err := tx.raiseFor(ctx, c); err != nil {
 		return err
 	}
-	if err := tx.dropWork(ctx, WorkOp, c.Op.ID.String()); err != nil {
+	if err := tx.dropWork(ctx, JobOperation, c.Operation.ID.String()); err != nil {
 		return err
 	}
 	return tx.hint(ctx)
 }
 
 // raiseFor raises the alerts of a conversation, about the wallet that it was about.
-func (tx appTx) raiseFor(ctx context.Context, c *Closing) error {
+func (tx appTx) raiseFor(ctx context.Context, c *Completion) error {
 	if len(c.Alerts) == 0 {
 		return nil
 	}
-	walletID, err := find(ctx, tx, selectWalletOfOp, pgx.RowTo[*ids.ID], ErrUnknown, c.Op.ID)
+	walletID, err := find(ctx, tx, selectWalletOfOp, pgx.RowTo[*ids.ID], ErrUnknown, c.Operation.ID)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []
 		if id == nil {
 			continue
 		}
-		if err := tx.enqueue(ctx, Work{Kind: WorkOp, Object: id.String(), DueAt: now}); err != nil {
+		if err := tx.enqueue(ctx, Job{Kind: JobOperation, Object: id.String(), DueAt: now}); err != nil {
 			return err
 		}
 	}

@@ -142,7 +142,7 @@ func (tx appTx) settle(ctx context.Context, w *wallet, s settlement, payments []
 		if p.ChargeID == "" {
 			continue
 		}
-		if err := tx.enqueue(ctx, Work{Kind: WorkCharge, Object: p.ChargeID, Connection: s.connection, DueAt: now}); err != nil {
+		if err := tx.enqueue(ctx, Job{Kind: JobCharge, Object: p.ChargeID, Connection: s.connection, DueAt: now}); err != nil {
 			return err
 		}
 	}
@@ -198,10 +198,10 @@ func (tx appTx) receive(ctx context.Context, w *wallet, p billing.Payment, now i
 	return nil
 }
 
-// HearCharge takes credits back as far as the provider says that a charge's money
+// ApplyCharge takes credits back as far as the provider says that a charge's money
 // went back, or gives them again. What it says is compared with what was taken
 // already, so it may be said any number of times and in any order.
-func (a App) HearCharge(ctx context.Context, f Fence, said billing.ProviderCharge, now int64) error {
+func (a App) ApplyCharge(ctx context.Context, f Fence, said billing.ProviderCharge, now int64) error {
 	var identity string
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.hold(ctx, f); err != nil {

@@ -95,7 +95,7 @@ func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64
 			return err
 		}
 		for _, price := range former {
-			if err := tx.enqueue(ctx, Work{Kind: WorkArchive, Object: price, Connection: done.Connection, DueAt: archiveAfter}); err != nil {
+			if err := tx.enqueue(ctx, Job{Kind: JobArchive, Object: price, Connection: done.Connection, DueAt: archiveAfter}); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (tx appTx) syncPlan(ctx context.Context, p billing.Plan) error {
 	if p.Sync.Status != billing.SyncPending {
 		return nil
 	}
-	if err := tx.enqueue(ctx, Work{Kind: WorkPlan, Object: p.ID.String()}); err != nil {
+	if err := tx.enqueue(ctx, Job{Kind: JobPlan, Object: p.ID.String()}); err != nil {
 		return err
 	}
 	return tx.hint(ctx)

@@ -167,10 +167,10 @@ func (tx appTx) planTurn(ctx context.Context, s billing.Subscription) error {
 	if !s.Local() {
 		return nil
 	}
-	if err := tx.dropWork(ctx, WorkFree, s.ID.String()); err != nil || s.Ended() {
+	if err := tx.dropWork(ctx, JobFree, s.ID.String()); err != nil || s.Ended() {
 		return err
 	}
-	return tx.enqueue(ctx, Work{Kind: WorkFree, Object: s.ID.String(), DueAt: s.Period.End})
+	return tx.enqueue(ctx, Job{Kind: JobFree, Object: s.ID.String(), DueAt: s.Period.End})
 }
 
 // RenewFree takes a free subscription that runs here one step closer to the period

@@ -58,8 +58,8 @@ func TestHearSubscription(t *testing.T) {
 		key, _ := s.newKey(t, "setup")
 		use := func(event string, quantity int64) error {
 			t.Helper()
-			d, err := usage.Track(store.Use{Scope: s.application.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: "messages",
-				Use: metering.Use{TransactionID: ids.New(), EventID: event, Quantity: quantity}})
+			d, err := usage.Track(store.Usage{Scope: s.application.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: "messages",
+				Usage: metering.Usage{TransactionID: ids.New(), EventID: event, Quantity: quantity}})
 			noError(t, err)
 			return d.Err()
 		}
@@ -97,7 +97,7 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("says what nobody here has asked for is unknown", func(t *testing.T) {
 		s := newStorefront(t, db)
 		for _, bought := range []ids.ID{{}, ids.New()} {
-			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: s.lease(t, "x"), Connection: s.connection.ID, Said: paid("sub_other", s.plan), Bought: bought, Now: moment})
+			_, err := s.ApplySubscription(t.Context(), store.ProviderReport{Fence: s.lease(t, "x"), Connection: s.connection.ID, Remote: paid("sub_other", s.plan), Bought: bought, Now: moment})
 			if !errors.Is(err, store.ErrUnknown) {
 				t.Error(err)
 			}
@@ -112,8 +112,8 @@ func TestHearSubscription(t *testing.T) {
 			s.hear(t, "ann", change.ID, paid("sub_2", s.plan, "in_2"))
 		}
 		for _, key := range []string{"cancel_now:sub_2", "refund_invoice:in_2"} {
-			op, err := s.Op(t.Context(), billing.OpAction, key)
-			if err != nil || op.State != billing.OpRunning || op.Parameters["object"] == "" || op.Identity != "ann" {
+			op, err := s.Operation(t.Context(), billing.OperationAction, key)
+			if err != nil || op.State != billing.OperationRunning || op.Parameters["object"] == "" || op.Identity != "ann" {
 				t.Errorf("%s: %+v, %v", key, op, err)
 			}
 		}
@@ -130,9 +130,9 @@ func TestHearSubscription(t *testing.T) {
 		s := newStorefront(t, db)
 		free := s.startFree(t, "ann")
 		change := billing.Change{ID: ids.New(), Kind: billing.Checkout, Replaces: free.ID, Target: s.plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment}
-		s.begin(t, "ann", billing.OpChange, func(i *store.Intent) { i.Change = &change })
+		s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) { i.Change = &change })
 		session := billing.ProviderSession{ID: "cs_1", Status: billing.SessionOpen, URL: "https://pay.example", ExpiresAt: moment + 9}
-		_, err := s.HearCheckout(t.Context(), s.lease(t, "identity:ann"), change.ID, session, moment, nil)
+		_, err := s.ApplyCheckout(t.Context(), s.lease(t, "identity:ann"), change.ID, session, moment, nil)
 		noError(t, err)
 		waiting, err := s.Subscription(t.Context(), "ann")
 		if err != nil || waiting.ID != free.ID || waiting.Pending == nil || waiting.Pending.PaymentURL != session.URL {
@@ -146,7 +146,7 @@ func TestHearSubscription(t *testing.T) {
 		if err != nil || now.ProviderID != "sub_1" {
 			t.Errorf("%+v, %v", now, err)
 		}
-		if due, err := s.DueWork(t.Context(), aMonth.End, 100); err != nil || hasWork(due, store.WorkFree, free.ID.String()) {
+		if due, err := s.DueJobs(t.Context(), aMonth.End, 100); err != nil || hasWork(due, store.JobFree, free.ID.String()) {
 			t.Errorf("the replaced one is still to be turned: %v, %v", due, err)
 		}
 	})
@@ -154,18 +154,18 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("ends the conversation that it was heard in, with the answer", func(t *testing.T) {
 		s := newStorefront(t, db)
 		rec, change := s.checkout(t, "ann", s.plan)
-		p, err := s.HearSubscription(t.Context(), store.Hearing{
+		p, err := s.ApplySubscription(t.Context(), store.ProviderReport{
 			Connection: s.connection.ID,
-			Fence:      s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment, Close: &rec.Op,
+			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment, Close: &rec.Operation,
 			Watch: func(billing.Subscription) int64 { return moment + 7 },
 		})
 		noError(t, err)
-		closed, err := s.OpByID(t.Context(), rec.ID)
-		if err != nil || closed.State != billing.OpDone || !reflect.DeepEqual(*closed.Answer, p.Subscription) {
+		closed, err := s.OperationByID(t.Context(), rec.ID)
+		if err != nil || closed.State != billing.OperationDone || !reflect.DeepEqual(*closed.Answer, p.Subscription) {
 			t.Errorf("%+v, %v", closed, err)
 		}
-		due, err := s.DueWork(t.Context(), moment+60_000, 100)
-		if err != nil || hasWork(due, store.WorkOp, rec.ID.String()) || !hasWork(due, store.WorkSubscription, "sub_1") {
+		due, err := s.DueJobs(t.Context(), moment+60_000, 100)
+		if err != nil || hasWork(due, store.JobOperation, rec.ID.String()) || !hasWork(due, store.JobSubscription, "sub_1") {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
@@ -174,9 +174,9 @@ func TestHearSubscription(t *testing.T) {
 		s := newStorefront(t, db)
 		s.deposit(t, depositOf("ann", "tokens", metering.MaxAmount, "all"))
 		_, change := s.checkout(t, "ann", s.plan)
-		_, err := s.HearSubscription(t.Context(), store.Hearing{
+		_, err := s.ApplySubscription(t.Context(), store.ProviderReport{
 			Connection: s.connection.ID,
-			Fence:      s.lease(t, "identity:ann"), Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
+			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
 		})
 		noError(t, err)
 		if sub, err := s.Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
@@ -198,9 +198,9 @@ func TestHearSubscription(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
-				_, err := s.HearSubscription(t.Context(), store.Hearing{
+				_, err := s.ApplySubscription(t.Context(), store.ProviderReport{
 					Connection: s.connection.ID,
-					Fence:      fence, Said: paid("sub_1", s.plan, "in_1", "in_2"), Bought: change.ID, Now: moment,
+					Fence:      fence, Remote: paid("sub_1", s.plan, "in_1", "in_2"), Bought: change.ID, Now: moment,
 				})
 				if err != nil {
 					t.Error(err)
@@ -214,7 +214,7 @@ func TestHearSubscription(t *testing.T) {
 	})
 }
 
-func hasWork(list []store.Work, kind store.WorkKind, object string) bool {
+func hasWork(list []store.Job, kind store.JobKind, object string) bool {
 	for _, w := range list {
 		if w.Kind == kind && w.Object == object {
 			return true
@@ -234,21 +234,23 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 	before := dumpOf(t, s.application.ID)
 	for name, write := range map[string]func() error{
 		"HearSubscription": func() error {
-			_, err := s.HearSubscription(t.Context(), store.Hearing{Fence: slow, Connection: s.connection.ID, Said: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
+			_, err := s.ApplySubscription(t.Context(), store.ProviderReport{Fence: slow, Connection: s.connection.ID, Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
 			return err
 		},
 		"HearCheckout": func() error {
-			_, err := s.HearCheckout(t.Context(), slow, change.ID, billing.ProviderSession{ID: "cs_1"}, moment, nil)
+			_, err := s.ApplyCheckout(t.Context(), slow, change.ID, billing.ProviderSession{ID: "cs_1"}, moment, nil)
 			return err
 		},
 		"HearTopUp": func() error {
-			_, err := s.HearTopUp(t.Context(), slow, topUp.ID, sessionOf(topUp), moment, nil)
+			_, err := s.ApplyTopUp(t.Context(), slow, topUp.ID, sessionOf(topUp), moment, nil)
 			return err
 		},
-		"HearCharge":  func() error { return s.HearCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
-		"PutOp":       func() error { return s.PutOp(t.Context(), slow, rec.Sending(moment)) },
-		"CloseOp":     func() error { return s.CloseOp(t.Context(), slow, store.Closing{Op: rec.Op}) },
-		"PutChange":   func() error { return s.PutChange(t.Context(), slow, rec.Op, change) },
+		"HearCharge": func() error { return s.ApplyCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
+		"PutOp":      func() error { return s.PutOperation(t.Context(), slow, rec.Sending(moment)) },
+		"CloseOp": func() error {
+			return s.CompleteOperation(t.Context(), slow, store.Completion{Operation: rec.Operation})
+		},
+		"PutChange":   func() error { return s.PutChange(t.Context(), slow, rec.Operation, change) },
 		"PlanRefused": func() error { return s.PlanRefused(t.Context(), slow, s.plan.ID, s.plan.Sync, "no") },
 		"PlanSynced": func() error {
 			_, err := s.PlanSynced(t.Context(), slow, store.SyncedPlan{PlanID: s.plan.ID}, moment)
@@ -259,8 +261,10 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 			return err
 		},
 		"Begin": func() error {
-			_, _, err := s.Begin(t.Context(), store.Beginning{Fence: slow, Identity: "ann", Op: opOf(billing.OpChange, "k"), Now: moment,
-				Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: opOf(billing.OpChange, "k")}, nil }})
+			_, _, err := s.Begin(t.Context(), store.BeginInput{Fence: slow, Identity: "ann", Op: opOf(billing.OperationChange, "k"), Now: moment,
+				Decide: func(store.CustomerState) (store.Decision, error) {
+					return store.Decision{Operation: opOf(billing.OperationChange, "k")}, nil
+				}})
 			return err
 		},
 	} {

@@ -52,9 +52,9 @@ func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopU
 		t.ConnectionID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
 }
 
-// HearTopUp takes a purchase of credits to where its session stands, and credits
+// ApplyTopUp takes a purchase of credits to where its session stands, and credits
 // it once when it was paid.
-func (a App) HearTopUp(ctx context.Context, f Fence, topUp ids.ID, said billing.ProviderSession, now int64, end *Closing) (t billing.TopUp, err error) {
+func (a App) ApplyTopUp(ctx context.Context, f Fence, topUp ids.ID, said billing.ProviderSession, now int64, end *Completion) (t billing.TopUp, err error) {
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 			if err := tx.hold(ctx, f); err != nil {

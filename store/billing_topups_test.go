@@ -23,7 +23,7 @@ func TestTopUps(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
-				if _, err := s.HearTopUp(t.Context(), fence, topUp.ID, sessionOf(topUp), moment, nil); err != nil {
+				if _, err := s.ApplyTopUp(t.Context(), fence, topUp.ID, sessionOf(topUp), moment, nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -44,7 +44,7 @@ func TestTopUps(t *testing.T) {
 		said := sessionOf(topUp)
 		said.AmountTotal--
 		for range 2 {
-			kept, err := s.HearTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, said, moment, nil)
+			kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, said, moment, nil)
 			if err != nil || kept.Status != billing.TopUpSetAside {
 				t.Errorf("%+v, %v", kept, err)
 			}
@@ -67,7 +67,7 @@ func TestTopUps(t *testing.T) {
 		topUp := s.topUp(t, "ann")
 		said := sessionOf(topUp)
 		said.Paid = false
-		kept, err := s.HearTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, said, moment, nil)
+		kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, said, moment, nil)
 		if err != nil || kept.Status != billing.TopUpProcessing {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -139,7 +139,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 	hear := func(t *testing.T, s storefront, said billing.ProviderSession, charge billing.ProviderCharge) {
 		t.Helper()
 		charge.ID, charge.IntentID = said.ChargeID, said.IntentID
-		noError(t, s.HearCharge(t.Context(), s.lease(t, "identity:ann"), charge, moment))
+		noError(t, s.ApplyCharge(t.Context(), s.lease(t, "identity:ann"), charge, moment))
 	}
 
 	t.Run("end in the same balance in any order and number", func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		s := newStorefront(t, db)
 		s.buy(t, "ann")
 		for _, charge := range []billing.ProviderCharge{{ID: "ch_other"}, {ID: "ch_other", IntentID: "pi_other"}, {}} {
-			if err := s.HearCharge(t.Context(), s.lease(t, "x"), charge, moment); !errors.Is(err, store.ErrUnknown) {
+			if err := s.ApplyCharge(t.Context(), s.lease(t, "x"), charge, moment); !errors.Is(err, store.ErrUnknown) {
 				t.Errorf("%+v: %v", charge, err)
 			}
 		}

@@ -80,7 +80,7 @@ var billingCalls = []call[store.App]{
 	}},
 
 	{"Enqueue", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return nil, a.Enqueue(ctx, store.Work{Kind: store.WorkInvoice, Object: "in_1"})
+		return nil, a.Enqueue(ctx, store.Job{Kind: store.JobInvoice, Object: "in_1"})
 	}},
 	{"DelayArchive", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.DelayArchive(ctx, "price_1", moment+1)
@@ -88,26 +88,26 @@ var billingCalls = []call[store.App]{
 	{"EnqueuePlans", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.EnqueuePlans(ctx, moment)
 	}},
-	{"DueWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.DueWork(ctx, moment, 100) }},
+	{"DueWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.DueJobs(ctx, moment, 100) }},
 	{"NextWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		at, _, err := a.NextWork(ctx)
+		at, _, err := a.NextJobDue(ctx)
 		return at, err
 	}},
-	{"FailingWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.FailingWork(ctx, 100) }},
+	{"FailingWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.FailingJobs(ctx, 100) }},
 	{"FinishWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return nil, a.FinishWork(ctx, h.work, 0)
+		return nil, a.FinishJob(ctx, h.work, 0)
 	}},
 	{"PostponeWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return nil, a.PostponeWork(ctx, h.work, "no answer", moment+1)
+		return nil, a.RetryJob(ctx, h.work, "no answer", moment+1)
 	}},
 	{"RetryWork", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		if err := a.PostponeWork(ctx, h.work, "no answer", moment+1); err != nil {
+		if err := a.RetryJob(ctx, h.work, "no answer", moment+1); err != nil {
 			return nil, err
 		}
-		return nil, a.RetryWork(ctx, h.work.Kind, h.work.Object, moment)
+		return nil, a.RetryJobNow(ctx, h.work.Kind, h.work.Object, moment)
 	}},
 	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.ReceiveEvent(ctx, h.connection.ID, store.WebhookEvent{ID: "evt_1"}, []store.Work{{Kind: store.WorkInvoice, Object: "in_2"}})
+		return a.ReceiveEvent(ctx, h.connection.ID, store.WebhookEvent{ID: "evt_1"}, []store.Job{{Kind: store.JobInvoice, Object: "in_2"}})
 	}},
 	{"UnseenEvents", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.UnseenEvents(ctx, h.connection.ID, []string{"evt_1", "evt_2"})
@@ -117,24 +117,24 @@ var billingCalls = []call[store.App]{
 	}},
 
 	{"Op", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.Op(ctx, h.op.Kind, h.op.IdempotencyKey)
+		return a.Operation(ctx, h.op.Kind, h.op.IdempotencyKey)
 	}},
-	{"OpByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.OpByID(ctx, h.op.ID) }},
+	{"OpByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.OperationByID(ctx, h.op.ID) }},
 	{"Overtaken", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) { return a.Overtaken(ctx, h.op.ID) }},
 	{"PutOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return nil, a.PutOp(ctx, turn(ctx, a), h.op.Op)
+		return nil, a.PutOperation(ctx, turn(ctx, a), h.op.Operation)
 	}},
 	{"CloseOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return nil, a.CloseOp(ctx, turn(ctx, a), store.Closing{Op: h.op.Op, DropChange: h.change.ID})
+		return nil, a.CompleteOperation(ctx, turn(ctx, a), store.Completion{Operation: h.op.Operation, DropChange: h.change.ID})
 	}},
 	{"CloseOp", "a subscription of another", anyError, anyError, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
-		return nil, a.CloseOp(ctx, turn(ctx, a), store.Closing{Op: h.op.Op, Subscription: &h.paidSubscription})
+		return nil, a.CompleteOperation(ctx, turn(ctx, a), store.Completion{Operation: h.op.Operation, Subscription: &h.paidSubscription})
 	}},
 	{"Begin", "its idempotency key", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		op := opOf(h.op.Kind, h.op.IdempotencyKey)
-		rec, _, err := a.Begin(ctx, store.Beginning{
+		rec, _, err := a.Begin(ctx, store.BeginInput{
 			Fence: turn(ctx, a), Identity: "bob@example.com", PlanKey: "max", Op: op, Now: moment,
-			Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op}, nil },
+			Decide: func(store.CustomerState) (store.Decision, error) { return store.Decision{Operation: op}, nil },
 		})
 		return rec, err
 	}},
@@ -142,23 +142,23 @@ var billingCalls = []call[store.App]{
 	{"PutChange", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		next := h.change
 		next.ID, next.SessionID, next.SubscriptionID = ids.New(), "", ids.ID{}
-		return nil, a.PutChange(ctx, turn(ctx, a), h.op.Op, next)
+		return nil, a.PutChange(ctx, turn(ctx, a), h.op.Operation, next)
 	}},
 
 	{"HearSubscription", "the provider's id", anyError, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Connection: h.connection.ID, Said: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
+		return a.ApplySubscription(ctx, store.ProviderReport{Fence: turn(ctx, a), Connection: h.connection.ID, Remote: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
 	}},
 	{"HearSubscription", "the change that bought it", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.HearSubscription(ctx, store.Hearing{Fence: turn(ctx, a), Connection: h.connection.ID, Said: paid("sub_new", h.plan), Bought: h.change.ID, Now: moment})
+		return a.ApplySubscription(ctx, store.ProviderReport{Fence: turn(ctx, a), Connection: h.connection.ID, Remote: paid("sub_new", h.plan), Bought: h.change.ID, Now: moment})
 	}},
 	{"HearCheckout", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.HearCheckout(ctx, turn(ctx, a), h.change.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
+		return a.ApplyCheckout(ctx, turn(ctx, a), h.change.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
 	}},
 	{"HearTopUp", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return a.HearTopUp(ctx, turn(ctx, a), h.topUp.ID, sessionOf(h.topUp), moment, nil)
+		return a.ApplyTopUp(ctx, turn(ctx, a), h.topUp.ID, sessionOf(h.topUp), moment, nil)
 	}},
 	{"HearCharge", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return nil, a.HearCharge(ctx, turn(ctx, a), billing.ProviderCharge{
+		return nil, a.ApplyCharge(ctx, turn(ctx, a), billing.ProviderCharge{
 			ID: "ch_in_sub_bob", Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 9900, Status: "succeeded"}},
 		}, moment)
 	}},

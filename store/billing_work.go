@@ -8,35 +8,35 @@ import (
 	"purser/ids"
 )
 
-// WorkKind says what is to be done.
-type WorkKind string
+// JobKind says what is to be done.
+type JobKind string
 
 // The kinds of work. The objects of the first group are ours, those of the second
 // the provider's; the third is about the application as a whole.
 const (
-	WorkPlan WorkKind = "plan" // tell the provider of it
-	WorkOp   WorkKind = "op"   // finish the conversation
-	WorkFree WorkKind = "free" // turn a free subscription
+	JobPlan      JobKind = "plan" // tell the provider of it
+	JobOperation JobKind = "op"   // finish the conversation
+	JobFree      JobKind = "free" // turn a free subscription
 
-	WorkArchive      WorkKind = "archive" // take a price off sale
-	WorkSession      WorkKind = "session"
-	WorkSubscription WorkKind = "subscription"
-	WorkInvoice      WorkKind = "invoice"
-	WorkCharge       WorkKind = "charge"
-	WorkRefund       WorkKind = "refund"
-	WorkDispute      WorkKind = "dispute"
-	WorkSchedule     WorkKind = "schedule"
-	WorkCustomer     WorkKind = "customer"
+	JobArchive      JobKind = "archive" // take a price off sale
+	JobSession      JobKind = "session"
+	JobSubscription JobKind = "subscription"
+	JobInvoice      JobKind = "invoice"
+	JobCharge       JobKind = "charge"
+	JobRefund       JobKind = "refund"
+	JobDispute      JobKind = "dispute"
+	JobSchedule     JobKind = "schedule"
+	JobCustomer     JobKind = "customer"
 
-	WorkEvents WorkKind = "events" // read the provider's list of events
-	WorkSweep  WorkKind = "sweep"  // compare everything
-	WorkPrune  WorkKind = "prune"  // let go of what nobody needs any more
+	JobEvents    JobKind = "events" // read the provider's list of events
+	JobReconcile JobKind = "sweep"  // compare everything
+	JobPrune     JobKind = "prune"  // let go of what nobody needs any more
 )
 
-// Work is one thing to be done, by the application's clock. Whoever takes it does
+// Job is one thing to be done, by the application's clock. Whoever takes it does
 // so without removing it, so nothing is lost when they vanish.
-type Work struct {
-	Kind   WorkKind
+type Job struct {
+	Kind   JobKind
 	Object string // the provider gives a name once, whichever account it is at
 	// Connection is the account that knows the object; zero where no account does.
 	Connection ids.ID
@@ -54,7 +54,7 @@ type Work struct {
 const StoppedWork = 253402300799999
 
 // Stopped reports whether the work is not tried again by itself.
-func (w Work) Stopped() bool { return w.DueAt >= StoppedWork }
+func (w Job) Stopped() bool { return w.DueAt >= StoppedWork }
 
 // ManyTries is after how many failed tries in a row an operator should know: about a
 // minute.
@@ -75,7 +75,7 @@ var (
 	// The version makes a node that is about to finish the job keep it.
 	delayArchive = declare("delay archive", `
 		UPDATE work_queue SET due_at = greatest(due_at, $3), version = $4
-		WHERE app_id = $1 AND kind = '`+string(WorkArchive)+`' AND object = $2`)
+		WHERE app_id = $1 AND kind = '`+string(JobArchive)+`' AND object = $2`)
 
 	// One that was stopped stays so: the provider's refusal does not change overnight.
 	enqueuePlans = declare("enqueue plans", `
@@ -114,7 +114,7 @@ var (
 		WHERE app_id = $1 AND kind = $2 AND object = $3`)
 )
 
-func readWork(row pgx.CollectableRow) (w Work, err error) {
+func readWork(row pgx.CollectableRow) (w Job, err error) {
 	var lastError *string
 	var connection *ids.ID
 	var failing *int64
@@ -124,7 +124,7 @@ func readWork(row pgx.CollectableRow) (w Work, err error) {
 }
 
 // Enqueue asks for work, no later than it was asked for before.
-func (a App) Enqueue(ctx context.Context, work ...Work) error {
+func (a App) Enqueue(ctx context.Context, work ...Job) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.enqueue(ctx, work...); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (a App) EnqueuePlans(ctx context.Context, now int64) error {
 }
 
 // enqueue asks for work. Whoever calls it ends the transaction with a hint.
-func (tx appTx) enqueue(ctx context.Context, work ...Work) error {
+func (tx appTx) enqueue(ctx context.Context, work ...Job) error {
 	if len(work) == 0 {
 		return nil
 	}
@@ -167,9 +167,9 @@ func (tx appTx) enqueue(ctx context.Context, work ...Work) error {
 }
 
 // once keeps the first of each object: one statement cannot change a row twice.
-func once(work []Work) (list []Work) {
+func once(work []Job) (list []Job) {
 	type object struct {
-		kind WorkKind
+		kind JobKind
 		name string
 	}
 	seen := make(map[object]bool, len(work))
@@ -183,18 +183,18 @@ func once(work []Work) (list []Work) {
 }
 
 // dropWork forgets what need not be done any more.
-func (tx appTx) dropWork(ctx context.Context, kind WorkKind, object string) error {
+func (tx appTx) dropWork(ctx context.Context, kind JobKind, object string) error {
 	_, err := tx.execAny(ctx, dropWork, kind, object)
 	return err
 }
 
-// DueWork lists what is to be done by now, the longest waiting first.
-func (a App) DueWork(ctx context.Context, now int64, most int) ([]Work, error) {
+// DueJobs lists what is to be done by now, the longest waiting first.
+func (a App) DueJobs(ctx context.Context, now int64, most int) ([]Job, error) {
 	return listAll(ctx, a, selectDueWork, readWork, now, most)
 }
 
-// NextWork says when there is something to be done next, if there is anything.
-func (a App) NextWork(ctx context.Context) (dueAt int64, found bool, err error) {
+// NextJobDue says when there is something to be done next, if there is anything.
+func (a App) NextJobDue(ctx context.Context) (dueAt int64, found bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		next, err := collect(ctx, tx, selectNextWork, pgx.RowTo[int64])
 		if found = len(next) == 1; found {
@@ -205,9 +205,9 @@ func (a App) NextWork(ctx context.Context) (dueAt int64, found bool, err error) 
 	return dueAt, found, err
 }
 
-// FinishWork takes work off the queue, or puts it back until its next time when
+// FinishJob takes work off the queue, or puts it back until its next time when
 // that is not zero. What was asked for again meanwhile stays as it is.
-func (a App) FinishWork(ctx context.Context, w Work, next int64) error {
+func (a App) FinishJob(ctx context.Context, w Job, next int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) (err error) {
 		if next == 0 {
 			_, err = tx.execAny(ctx, deleteWork, w.Kind, w.Object, w.Version)
@@ -224,9 +224,9 @@ func (a App) FinishWork(ctx context.Context, w Work, next int64) error {
 // maxWorkError is as much of a reason as is kept, in characters.
 const maxWorkError = 500
 
-// PostponeWork notes that work failed and when to try again, or StoppedWork. What was asked for
+// RetryJob notes that work failed and when to try again, or StoppedWork. What was asked for
 // again meanwhile is not put off.
-func (a App) PostponeWork(ctx context.Context, w Work, reason string, until int64) error {
+func (a App) RetryJob(ctx context.Context, w Job, reason string, until int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		failed, err := tx.clock(ctx)
 		if err != nil {

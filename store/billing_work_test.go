@@ -17,10 +17,10 @@ import (
 func TestWork(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	invoice := func(dueAt int64) store.Work { return store.Work{Kind: store.WorkInvoice, Object: "in_1", DueAt: dueAt} }
-	only := func(t *testing.T, a tenant, now int64) store.Work {
+	invoice := func(dueAt int64) store.Job { return store.Job{Kind: store.JobInvoice, Object: "in_1", DueAt: dueAt} }
+	only := func(t *testing.T, a tenant, now int64) store.Job {
 		t.Helper()
-		due, err := a.DueWork(t.Context(), now, 10)
+		due, err := a.DueJobs(t.Context(), now, 10)
 		noError(t, err)
 		if len(due) != 1 {
 			t.Fatalf("%+v is due", due)
@@ -33,24 +33,24 @@ func TestWork(t *testing.T) {
 		noError(t, a.Enqueue(t.Context(), invoice(50), invoice(40)))
 		noError(t, a.Enqueue(t.Context(), invoice(30)))
 		noError(t, a.Enqueue(t.Context(), invoice(60)))
-		if due, err := a.DueWork(t.Context(), 29, 10); err != nil || len(due) != 0 {
+		if due, err := a.DueJobs(t.Context(), 29, 10); err != nil || len(due) != 0 {
 			t.Errorf("%+v, %v", due, err)
 		}
 		if w := only(t, a, 30); w.DueAt != 30 || w.Tries != 0 {
 			t.Errorf("%+v", w)
 		}
-		if at, found, err := a.NextWork(t.Context()); err != nil || !found || at != 30 {
+		if at, found, err := a.NextJobDue(t.Context()); err != nil || !found || at != 30 {
 			t.Errorf("%d, %v, %v", at, found, err)
 		}
 	})
 
 	t.Run("comes the longest waiting first, and no more than asked for", func(t *testing.T) {
 		a := newTenant(t, db)
-		for i, kind := range []store.WorkKind{store.WorkCharge, store.WorkSession, store.WorkPlan} {
-			noError(t, a.Enqueue(t.Context(), store.Work{Kind: kind, Object: "x", DueAt: int64(30 - i)}))
+		for i, kind := range []store.JobKind{store.JobCharge, store.JobSession, store.JobPlan} {
+			noError(t, a.Enqueue(t.Context(), store.Job{Kind: kind, Object: "x", DueAt: int64(30 - i)}))
 		}
-		due, err := a.DueWork(t.Context(), 100, 2)
-		if err != nil || len(due) != 2 || due[0].Kind != store.WorkPlan || due[1].Kind != store.WorkSession {
+		due, err := a.DueJobs(t.Context(), 100, 2)
+		if err != nil || len(due) != 2 || due[0].Kind != store.JobPlan || due[1].Kind != store.JobSession {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
@@ -58,8 +58,8 @@ func TestWork(t *testing.T) {
 	t.Run("is gone once it is done", func(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
-		noError(t, a.FinishWork(t.Context(), only(t, a, 0), 0))
-		if _, found, err := a.NextWork(t.Context()); err != nil || found {
+		noError(t, a.FinishJob(t.Context(), only(t, a, 0), 0))
+		if _, found, err := a.NextJobDue(t.Context()); err != nil || found {
 			t.Error(found, err)
 		}
 	})
@@ -69,8 +69,8 @@ func TestWork(t *testing.T) {
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
 		taken := only(t, a, 0)
 		noError(t, a.Enqueue(t.Context(), invoice(5)))
-		noError(t, a.FinishWork(t.Context(), taken, 0))
-		noError(t, a.FinishWork(t.Context(), taken, 1000))
+		noError(t, a.FinishJob(t.Context(), taken, 0))
+		noError(t, a.FinishJob(t.Context(), taken, 1000))
 		if w := only(t, a, 0); w.Version == taken.Version {
 			t.Errorf("%+v", w)
 		}
@@ -80,25 +80,25 @@ func TestWork(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
 		slow := only(t, a, 0)
-		noError(t, a.FinishWork(t.Context(), slow, 0))
+		noError(t, a.FinishJob(t.Context(), slow, 0))
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
-		noError(t, a.FinishWork(t.Context(), slow, 0))
+		noError(t, a.FinishJob(t.Context(), slow, 0))
 		only(t, a, 0)
 	})
 
 	t.Run("waits longer after each failure, and says why", func(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
-		noError(t, a.PostponeWork(t.Context(), only(t, a, 0), "no answer", 10))
-		noError(t, a.PostponeWork(t.Context(), only(t, a, 10), "no answer yet", 20))
+		noError(t, a.RetryJob(t.Context(), only(t, a, 0), "no answer", 10))
+		noError(t, a.RetryJob(t.Context(), only(t, a, 10), "no answer yet", 20))
 		if w := only(t, a, 20); w.Tries != 2 || w.LastError != "no answer yet" || w.DueAt != 20 {
 			t.Errorf("%+v", w)
 		}
-		failing, err := a.FailingWork(t.Context(), 10)
+		failing, err := a.FailingJobs(t.Context(), 10)
 		if err != nil || len(failing) != 1 {
 			t.Errorf("%+v, %v", failing, err)
 		}
-		noError(t, a.FinishWork(t.Context(), failing[0], 30))
+		noError(t, a.FinishJob(t.Context(), failing[0], 30))
 		if w := only(t, a, 30); w.Tries != 0 || w.LastError != "" {
 			t.Errorf("%+v", w)
 		}
@@ -109,7 +109,7 @@ func TestWork(t *testing.T) {
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
 		taken := only(t, a, 0)
 		noError(t, a.Enqueue(t.Context(), invoice(5)))
-		noError(t, a.PostponeWork(t.Context(), taken, "no answer", 1000))
+		noError(t, a.RetryJob(t.Context(), taken, "no answer", 1000))
 		if w := only(t, a, 5); w.Tries != 1 {
 			t.Errorf("%+v", w)
 		}
@@ -123,7 +123,7 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 	a, b := newTenant(t, db), newTenant(t, db)
 	want := func(t *testing.T, realNow int64, apps ...tenant) {
 		t.Helper()
-		got, err := db.Directory().ScopesWithWork(t.Context(), realNow, 10)
+		got, err := db.Directory().ScopesWithJobs(t.Context(), realNow, 10)
 		noError(t, err)
 		var expected []tenancy.Scope
 		for _, app := range apps {
@@ -133,32 +133,32 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 			t.Errorf("%v have work, not %v", got, expected)
 		}
 	}
-	session := store.Work{Kind: store.WorkSession, Object: "cs_1", DueAt: 100}
+	session := store.Job{Kind: store.JobSession, Object: "cs_1", DueAt: 100}
 
 	want(t, 1000)
 	noError(t, a.Enqueue(t.Context(), session))
-	noError(t, b.Enqueue(t.Context(), store.Work{Kind: store.WorkSession, Object: "cs_1", DueAt: 50}))
+	noError(t, b.Enqueue(t.Context(), store.Job{Kind: store.JobSession, Object: "cs_1", DueAt: 50}))
 	want(t, 49)
 	want(t, 50, b)
 	want(t, 100, b, a)
 
 	t.Run("until it is done", func(t *testing.T) {
-		due, err := b.DueWork(t.Context(), 50, 10)
+		due, err := b.DueJobs(t.Context(), 50, 10)
 		noError(t, err)
-		noError(t, b.PostponeWork(t.Context(), due[0], "no", 120))
+		noError(t, b.RetryJob(t.Context(), due[0], "no", 120))
 		want(t, 119, a)
 		want(t, 120, a, b)
-		noError(t, b.FinishWork(t.Context(), due[0], 0))
+		noError(t, b.FinishJob(t.Context(), due[0], 0))
 		want(t, 1000, a)
 	})
 
 	t.Run("by the application's clock", func(t *testing.T) {
-		noError(t, db.Worlds().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+		noError(t, db.SandboxAccounts().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 			return store.Change{ClockOffset: 60}, nil
 		}))
 		want(t, 39)
 		want(t, 40, a)
-		noError(t, a.Enqueue(t.Context(), store.Work{Kind: store.WorkPlan, Object: "p", DueAt: 70}))
+		noError(t, a.Enqueue(t.Context(), store.Job{Kind: store.JobPlan, Object: "p", DueAt: 70}))
 		want(t, 10, a)
 	})
 
@@ -166,7 +166,7 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range 10 {
 			wait.Go(func() {
-				if err := b.Enqueue(t.Context(), store.Work{Kind: store.WorkCharge, Object: ids.New().String(), DueAt: int64(5 + i)}); err != nil {
+				if err := b.Enqueue(t.Context(), store.Job{Kind: store.JobCharge, Object: ids.New().String(), DueAt: int64(5 + i)}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -288,19 +288,19 @@ func TestWebhooksAreTakenOnce(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
 	event := store.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", APIVersion: "2024-06-20", Live: true, ReceivedAt: moment, Outcome: "queued"}
-	work := []store.Work{{Kind: store.WorkInvoice, Object: "in_1", DueAt: moment}}
+	work := []store.Job{{Kind: store.JobInvoice, Object: "in_1", DueAt: moment}}
 	for i := range 3 {
 		first, err := s.ReceiveEvent(t.Context(), s.connection.ID, event, work)
 		if err != nil || first != (i == 0) {
 			t.Errorf("%v, %v", first, err)
 		}
-		due, err := s.DueWork(t.Context(), moment, 100)
+		due, err := s.DueJobs(t.Context(), moment, 100)
 		noError(t, err)
-		if !hasWork(due, store.WorkInvoice, "in_1") {
+		if !hasWork(due, store.JobInvoice, "in_1") {
 			t.Error("a repeated webhook wakes nobody")
 		}
 		for _, w := range due {
-			noError(t, s.FinishWork(t.Context(), w, 0))
+			noError(t, s.FinishJob(t.Context(), w, 0))
 		}
 	}
 	if unseen, err := s.UnseenEvents(t.Context(), s.connection.ID, []string{"evt_0", "evt_1", "evt_2"}); err != nil || !slices.Equal(unseen, []string{"evt_0", "evt_2"}) {
@@ -330,9 +330,9 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 		noError(t, err)
 		return p
 	}
-	work := func(kind store.WorkKind, object string, at int64) bool {
+	work := func(kind store.JobKind, object string, at int64) bool {
 		t.Helper()
-		due, err := s.DueWork(t.Context(), at, 100)
+		due, err := s.DueJobs(t.Context(), at, 100)
 		noError(t, err)
 		return hasWork(due, kind, object)
 	}
@@ -344,10 +344,10 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 		noError(t, err)
 		return p
 	}
-	due, err := s.DueWork(t.Context(), moment, 100)
+	due, err := s.DueJobs(t.Context(), moment, 100)
 	noError(t, err)
 	for _, w := range due {
-		noError(t, s.FinishWork(t.Context(), w, 0))
+		noError(t, s.FinishJob(t.Context(), w, 0))
 	}
 
 	if p := plan(); p.Sync.Status != billing.SyncDone || p.Sync.PriceID != "price_pro" {
@@ -355,11 +355,11 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	}
 	grants := []billing.Grant{}
 	patch(billing.PlanPatch{Grants: &grants})
-	if work(store.WorkPlan, s.plan.ID.String(), moment) {
+	if work(store.JobPlan, s.plan.ID.String(), moment) {
 		t.Error("the provider is told of grants")
 	}
 	dearer := patch(billing.PlanPatch{AmountCents: new(int64(3900))})
-	if !work(store.WorkPlan, s.plan.ID.String(), moment) || dearer.Sync.Status != billing.SyncPending {
+	if !work(store.JobPlan, s.plan.ID.String(), moment) || dearer.Sync.Status != billing.SyncPending {
 		t.Error("the provider is not told of a new price")
 	}
 	noError(t, s.PlanRefused(t.Context(), s.lease(t, "plan"), s.plan.ID, dearer.Sync, "no such currency"))
@@ -375,7 +375,7 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 		t.Errorf("%+v", p.Sync)
 	}
 	for price, at := range map[string]int64{"price_pro": moment + billing.PriceArchiveDelay, "price_2": moment + 1 + billing.PriceArchiveDelay} {
-		if work(store.WorkArchive, price, at-1) || !work(store.WorkArchive, price, at) {
+		if work(store.JobArchive, price, at-1) || !work(store.JobArchive, price, at) {
 			t.Errorf("%s is taken off sale at another time", price)
 		}
 		noError(t, s.PriceArchived(t.Context(), price, at))
@@ -384,11 +384,11 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	if p, err := s.PlanSynced(t.Context(), s.lease(t, "plan"), elsewhere, moment); err != nil || p.Sync.PriceID != "price_3" || p.Sync.ProductID != "prod_pro" {
 		t.Errorf("another account's price was taken: %+v, %v", p.Sync, err)
 	}
-	if work(store.WorkArchive, "price_3", 1<<60) {
+	if work(store.JobArchive, "price_3", 1<<60) {
 		t.Error("the current price is taken off sale")
 	}
 	noError(t, s.EnqueuePlans(t.Context(), moment))
-	if !work(store.WorkPlan, s.plan.ID.String(), moment) {
+	if !work(store.JobPlan, s.plan.ID.String(), moment) {
 		t.Error("not every plan is looked at")
 	}
 }

@@ -83,7 +83,7 @@ func TestUsageIsRefusedOnceAMeasurementOfTheClockHasFailed(t *testing.T) {
 		return m.clocks()
 	}})
 	noError(t, err)
-	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{})
+	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(func() {
 		usage.Close()

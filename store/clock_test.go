@@ -45,7 +45,7 @@ func openNodeOn(tb testing.TB, url string, m *machine) node {
 	tb.Helper()
 	db, err := store.Open(tb.Context(), url, store.Options{MaxConns: nodeConns, Machine: m.clocks})
 	noError(tb, err)
-	usage, err := db.OpenUsage(tb.Context(), store.UsageOptions{})
+	usage, err := db.OpenEngine(tb.Context(), store.EngineOptions{})
 	noError(tb, err)
 	usage.HaveLessPatience(busyMachine, busyMachine) // more, here
 	tb.Cleanup(func() {
@@ -168,7 +168,7 @@ func TestNodesWithWrongClocksAgreeOnExpiredKeys(t *testing.T) {
 			key, _ := s.newKey(t, keys.Ingestion)
 			exec(t, owner, `UPDATE api_keys SET expires_at = $3 WHERE app_id = $1 AND id = $2`,
 				s.application.ID, key.ID, s.nodes[0].db.Clock().Now()+after.Milliseconds())
-			for _, ask := range map[string]func(store.Use) (metering.Decision, error){"event": n.usage.Track, "check": n.usage.Check} {
+			for _, ask := range map[string]func(store.Usage) (metering.Decision, error){"event": n.usage.Track, "check": n.usage.Check} {
 				use := s.message("ann", freshID())
 				use.KeyID = key.ID
 				if _, err := ask(use); fault.Is(err, fault.ExpiredAPIKey) != expired {

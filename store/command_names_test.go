@@ -37,26 +37,26 @@ func TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses(t *testing.T) {
 	noError(t, err)
 	org, app := draft("setup")
 	link := credential.Hash{1}
-	_, err = db.Entrance().OfferSetup(t.Context(), link, moment)
+	_, err = db.Auth().OfferSetup(t.Context(), link, moment)
 	noError(t, err)
 	by := audit.Actor{UserID: user.ID, Name: user.Email, At: moment}
-	_, err = db.Entrance().Found(t.Context(), link, store.Founding{User: user, Encoded: "$", Org: org, App: app, By: by})
+	_, err = db.Auth().CreateFirstAccount(t.Context(), link, store.Bootstrap{User: user, Encoded: "$", Org: org, App: app, By: by})
 	noError(t, err)
 
 	provision("owned")
-	_, err = db.Entrance().MakeOwner(t.Context(), store.OrgRef{Name: "owned"}, user.Email, store.CommandLine(moment))
+	_, err = db.Auth().MakeOwner(t.Context(), store.OrgRef{Name: "owned"}, user.Email, store.CommandLine(moment))
 	noError(t, err)
 	provision("memberless")
 	by.At++
 	for _, name := range []string{"members'", "memberless", "owned"} {
 		org, _ := draft(name)
-		org, err := db.Person(user.ID).FoundOrganization(t.Context(), org, by)
+		org, err := db.User(user.ID).CreateOrganization(t.Context(), org, by)
 		noError(t, err)
 		// An operator who adds an owner does not make the name theirs.
 		other := newMember(t, db, org, tenancy.Support)
-		person, err := db.Person(other.UserID).User(t.Context())
+		person, err := db.User(other.UserID).Profile(t.Context())
 		noError(t, err)
-		_, err = db.Entrance().MakeOwner(t.Context(), store.OrgRef{ID: org.ID}, person.Email, store.CommandLine(moment))
+		_, err = db.Auth().MakeOwner(t.Context(), store.OrgRef{ID: org.ID}, person.Email, store.CommandLine(moment))
 		noError(t, err)
 	}
 	const named = `SELECT command_name || ' ' || id FROM organizations WHERE command_name IS NOT NULL ORDER BY command_name`

@@ -96,7 +96,7 @@ func (tx appTx) deposit(ctx context.Context, walletID ids.ID, wished Deposit) (d
 		return d, false, err
 	}
 	wished.Seq = entry.Seq
-	return wished, false, tx.audit(ctx, "deposit.create", wished.Identity, nil, audit.Facts{
+	return wished, false, tx.audit(ctx, "deposit.create", wished.Identity, nil, audit.Fields{
 		"deposit": wished.ID.Format(ids.Deposit), "creditKey": wished.CreditKey, "amountNanocredits": wished.Amount.String(),
 	})
 }

@@ -79,7 +79,7 @@ func (tx appTx) adjust(ctx context.Context, wished Adjustment) (identity string,
 	if wished.Delta.Out {
 		signed = "-" + signed
 	}
-	return row.Identity, tx.audit(ctx, "balance.adjust", wished.WalletID.Format(ids.Wallet), nil, audit.Facts{
+	return row.Identity, tx.audit(ctx, "balance.adjust", wished.WalletID.Format(ids.Wallet), nil, audit.Fields{
 		"credit":      credit.Key,
 		"change":      signed,
 		"balance":     entry.BalanceAfter.Credits(),

@@ -42,8 +42,8 @@ type KeyExpiring struct {
 	ExpiresAt int64
 }
 
-// DayFigures are the last 24 hours in short.
-type DayFigures struct {
+// DayStats are the last 24 hours in short.
+type DayStats struct {
 	Uses       int64
 	Denials    int64
 	Requests   int64
@@ -98,15 +98,15 @@ func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) 
 	return n, err
 }
 
-// DayFigures sums the last 24 hours, by the hour. Requests come by the server's
+// DayStats sums the last 24 hours, by the hour. Requests come by the server's
 // clock, which is the one that is given; uses are dated by the application's, which
 // may be ahead of it.
-func (a App) DayFigures(ctx context.Context, now int64) (f DayFigures, err error) {
+func (a App) DayStats(ctx context.Context, now int64) (f DayStats, err error) {
 	if err := a.catchUp(ctx); err != nil {
 		return f, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		f, err = find(ctx, tx, sumHours, pgx.RowToStructByPos[DayFigures], errNoAppState, now-dayMillis)
+		f, err = find(ctx, tx, sumHours, pgx.RowToStructByPos[DayStats], errNoAppState, now-dayMillis)
 		return err
 	})
 	return f, err

@@ -168,9 +168,9 @@ func (f *figures) noteEntries(scope tenancy.Scope, list []metering.Entry) {
 	}
 }
 
-// NoteRequest counts a request to an application and keeps it for the list of
+// RecordRequest counts a request to an application and keeps it for the list of
 // recent ones: every failure, within reason, and some of the rest.
-func (s *Store) NoteRequest(scope tenancy.Scope, r Request) {
+func (s *Store) RecordRequest(scope tenancy.Scope, r Request) {
 	f := s.figures
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,14 +23,14 @@ import (
 type kiosk struct {
 	tenant
 	key   keys.APIKey
-	usage *store.Usage
+	usage *store.Engine
 	now   int64
 }
 
 func newKiosk(t *testing.T, db *store.Store) *kiosk {
 	t.Helper()
 	s := &kiosk{tenant: newTenant(t, db), now: moment}
-	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{Now: func() int64 { return s.now }})
+	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{Now: func() int64 { return s.now }})
 	noError(t, err)
 	t.Cleanup(usage.Close)
 	s.usage = usage
@@ -47,10 +47,10 @@ func (s *kiosk) track(t *testing.T, identity string, quantity int64) metering.De
 	return d
 }
 
-func (s *kiosk) use(identity string, quantity int64) store.Use {
-	return store.Use{
+func (s *kiosk) use(identity string, quantity int64) store.Usage {
+	return store.Usage{
 		Scope: s.application.Scope(), KeyID: s.key.ID, Identity: identity, FeatureKey: "messages",
-		Use: metering.Use{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
 	}
 }
 
@@ -82,7 +82,7 @@ func TestOverview(t *testing.T) {
 	}
 	_, err := s.usage.Check(s.use("nobody", 1))
 	noError(t, err)
-	if d, err := s.usage.Examine(s.use("nobody", 1)); err != nil || d.Code != fault.InsufficientBalance {
+	if d, err := s.usage.Explain(s.use("nobody", 1)); err != nil || d.Code != fault.InsufficientBalance {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 
@@ -104,7 +104,7 @@ func TestOverview(t *testing.T) {
 		if len(o.Reasons) != 1 || o.Reasons[0] != (store.DenialReason{Code: fault.InsufficientBalance, Count: 2}) {
 			t.Errorf("reasons %v", o.Reasons)
 		}
-		if len(o.Top) != 1 || o.Top[0] != (store.FeatureFigure{FeatureKey: "messages", Uses: 3, Denied: 2}) {
+		if len(o.Top) != 1 || o.Top[0] != (store.FeatureStats{FeatureKey: "messages", Uses: 3, Denied: 2}) {
 			t.Errorf("top %v", o.Top)
 		}
 	})
@@ -121,7 +121,7 @@ func TestOverview(t *testing.T) {
 	})
 
 	t.Run("counts the last hours", func(t *testing.T) {
-		figures, err := s.DayFigures(t.Context(), today)
+		figures, err := s.DayStats(t.Context(), today)
 		noError(t, err)
 		if figures.Uses != 4 || figures.Denials != 2 {
 			t.Errorf("got %+v", figures)
@@ -140,7 +140,7 @@ func TestFigures(t *testing.T) {
 		other := *s
 		other.App = there.App(s.application.Scope())
 		var err error
-		other.usage, err = there.OpenUsage(t.Context(), store.UsageOptions{Now: func() int64 { return moment }})
+		other.usage, err = there.OpenEngine(t.Context(), store.EngineOptions{Now: func() int64 { return moment }})
 		noError(t, err)
 		t.Cleanup(other.usage.Close)
 		s.deposit(t, depositOf("ann", "tokens", 1_000_000, "two nodes"))
@@ -149,16 +149,16 @@ func TestFigures(t *testing.T) {
 			for _, node := range []*kiosk{s, &other} {
 				wait.Go(func() {
 					node.track(t, "ann", 1)
-					if _, err := node.DayFigures(t.Context(), moment); err != nil {
+					if _, err := node.DayStats(t.Context(), moment); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 		}
 		wait.Wait()
-		noError(t, here.WriteFigures(t.Context()))
-		noError(t, there.WriteFigures(t.Context()))
-		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Uses != 10 {
+		noError(t, here.WriteStats(t.Context()))
+		noError(t, there.WriteStats(t.Context()))
+		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Uses != 10 {
 			t.Errorf("got %+v, %v", f, err)
 		}
 	})
@@ -167,10 +167,10 @@ func TestFigures(t *testing.T) {
 		t.Parallel()
 		stopping := openStore(t, storetest.URL(t))
 		s := newKiosk(t, stopping)
-		stop := stopping.KeepFigures(slog.New(slog.DiscardHandler))
+		stop := stopping.KeepStats(slog.New(slog.DiscardHandler))
 		s.track(t, "nobody", 1)
 		stop()
-		figures, err := db.App(s.application.Scope()).DayFigures(t.Context(), moment)
+		figures, err := db.App(s.application.Scope()).DayStats(t.Context(), moment)
 		if err != nil || figures.Denials != 1 {
 			t.Errorf("another node sees %+v, %v", figures, err)
 		}
@@ -181,14 +181,14 @@ func TestFigures(t *testing.T) {
 		const month = 30 * 24 * 3_600_000
 		s := newKiosk(t, db)
 		s.track(t, "nobody", 1)
-		noError(t, db.Worlds().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+		noError(t, db.SandboxAccounts().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 			return store.Change{Head: []byte("{}"), ClockOffset: month}, nil
 		}))
-		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 0 {
+		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 0 {
 			t.Errorf("a month ago counts as today: %+v, %v", f, err)
 		}
 		s.track(t, "nobody", 1)
-		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 1 {
+		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 1 {
 			t.Errorf("today does not count: %+v, %v", f, err)
 		}
 	})
@@ -200,13 +200,13 @@ func TestFigures(t *testing.T) {
 		s := newKiosk(t, cut)
 		s.track(t, "nobody", 1)
 		exec(t, owner, `REVOKE INSERT ON denial_days FROM purser_app`)
-		if err := cut.WriteFigures(t.Context()); err == nil {
+		if err := cut.WriteStats(t.Context()); err == nil {
 			t.Error("they are written down without a right to")
 		}
 		s.track(t, "nobody", 1)
 		exec(t, owner, `GRANT INSERT ON denial_days TO purser_app`)
-		noError(t, cut.WriteFigures(t.Context()))
-		if f, err := s.DayFigures(t.Context(), moment); err != nil || f.Denials != 2 {
+		noError(t, cut.WriteStats(t.Context()))
+		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 2 {
 			t.Errorf("got %+v, %v", f, err)
 		}
 	})
@@ -220,7 +220,7 @@ func TestRecentRequests(t *testing.T) {
 			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: status, Code: code, TookMicros: 1_500, KeyID: s.key.ID,
 			Authenticated: status != 200,
 		}
-		s.db.NoteRequest(s.application.Scope(), r)
+		s.db.RecordRequest(s.application.Scope(), r)
 		r.Authenticated = false // it is not read back
 		return r
 	}
@@ -252,7 +252,7 @@ func TestRecentRequests(t *testing.T) {
 		if len(list) != 2+store.KeptFailures+store.KeptSuccesses {
 			t.Errorf("%d are kept", len(list))
 		}
-		figures, err := s.DayFigures(t.Context(), moment)
+		figures, err := s.DayStats(t.Context(), moment)
 		if err != nil || figures.Requests != 2+store.KeptFailures+5+store.KeptSuccesses+5 || figures.Failures != 1+store.KeptFailures+5 {
 			t.Errorf("%+v are counted, %v", figures, err)
 		}
@@ -264,7 +264,7 @@ func TestRecentRequests(t *testing.T) {
 			for range store.KeptFailures {
 				last = note(400, fault.InvalidRequest)
 			}
-			noError(t, s.db.WriteFigures(t.Context()))
+			noError(t, s.db.WriteStats(t.Context()))
 		}
 		list, _, err := s.Requests(t.Context(), false, store.Page{Limit: store.RingSize + 1})
 		noError(t, err)
@@ -281,15 +281,15 @@ func TestFailedRequestsThatCannotBeStoredHoldBackNoCounter(t *testing.T) {
 	s := newKiosk(t, db)
 	exec(t, owner, `ALTER TABLE request_failures ADD CONSTRAINT nothing_is_stored CHECK (false) NOT VALID`)
 	note := func() {
-		db.NoteRequest(s.application.Scope(), store.Request{
+		db.RecordRequest(s.application.Scope(), store.Request{
 			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, KeyID: s.key.ID, Authenticated: true,
 		})
 	}
 	note()
-	if err := db.WriteFigures(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing_is_stored") {
+	if err := db.WriteStats(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing_is_stored") {
 		t.Errorf("dropped failures are not reported: %v", err)
 	}
-	noError(t, db.WriteFigures(t.Context())) // nothing is left to write
+	noError(t, db.WriteStats(t.Context())) // nothing is left to write
 	note()
 	if list, _, err := s.Requests(t.Context(), false, store.Page{Limit: 10}); err != nil || len(list) != 2 {
 		t.Errorf("the page lists %d requests, %v", len(list), err)
@@ -308,7 +308,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 	now := db.Clock().Now()
 	minute := now - now%60_000
 	note := func(id ids.ID, at int64, authenticated bool) {
-		db.NoteRequest(s.application.Scope(), store.Request{
+		db.RecordRequest(s.application.Scope(), store.Request{
 			ID: id, At: at, Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, KeyID: s.key.ID,
 			Identity: "ann", Feature: "chat", Authenticated: authenticated,
 		})
@@ -336,7 +336,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 		for range 3 * store.FailuresPerMinute {
 			note(ids.New(), minute, true)
 			if rand.N(10) == 0 {
-				noError(t, db.WriteFigures(t.Context()))
+				noError(t, db.WriteStats(t.Context()))
 			}
 		}
 		if list := failures(t); len(list) != store.FailuresPerMinute {
@@ -353,7 +353,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 				ID: ids.New(), At: minute + 180_000, Method: "GET", Route: "/v1/wallets/:identity", Status: 400, Code: fault.InvalidRequest,
 				KeyID: s.key.ID, Identity: name, Feature: name, Authenticated: true,
 			}
-			db.NoteRequest(s.application.Scope(), hostile)
+			db.RecordRequest(s.application.Scope(), hostile)
 			list := failures(t)
 			if i := slices.IndexFunc(list, func(r store.Request) bool { return r.ID == hostile.ID }); i < 0 || list[i].Identity != want || list[i].Feature != want {
 				t.Errorf("%q is not kept", name)
@@ -367,7 +367,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 		for range 2 * store.FailuresPerMinute {
 			note(ids.New(), minute, true)
 		}
-		db.NoteRequest(s.application.Scope(), rare)
+		db.RecordRequest(s.application.Scope(), rare)
 		if list := failures(t); !slices.ContainsFunc(list, func(r store.Request) bool { return r.ID == rare.ID }) {
 			t.Error("it is not listed")
 		}

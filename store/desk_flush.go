@@ -78,9 +78,9 @@ var (
 		UPDATE active_days SET sketch = $3 WHERE app_id = $1 AND day = $2`)
 )
 
-// KeepFigures writes down every few seconds what this node has counted, until stop
+// KeepStats writes down every few seconds what this node has counted, until stop
 // is called, which writes down the rest.
-func (s *Store) KeepFigures(log *slog.Logger) (stop func()) {
+func (s *Store) KeepStats(log *slog.Logger) (stop func()) {
 	done := make(chan struct{})
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -105,14 +105,14 @@ func (s *Store) KeepFigures(log *slog.Logger) (stop func()) {
 func (s *Store) writeFigures(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
 	defer cancel()
-	if err := s.WriteFigures(ctx); err != nil {
+	if err := s.WriteStats(ctx); err != nil {
 		log.Warn("figures not written", "cause", err)
 	}
 }
 
-// WriteFigures writes down what this node has counted, of every application. Counters
+// WriteStats writes down what this node has counted, of every application. Counters
 // that cannot be written stay counted; failed requests are dropped.
-func (s *Store) WriteFigures(ctx context.Context) error {
+func (s *Store) WriteStats(ctx context.Context) error {
 	var failed error
 	for _, app := range s.figures.counted() {
 		counted := s.figures.take(app)

@@ -29,7 +29,7 @@ func mirrored(id ids.ID) ids.ID {
 
 // desk leaves a row in each table of the desk, beside the wallet that the other
 // tests count by.
-func (h household) desk(tb testing.TB, usage *store.Usage) {
+func (h household) desk(tb testing.TB, usage *store.Engine) {
 	tb.Helper()
 	w, _, err := h.CreateWallet(tb.Context(), ids.New(), debtor, moment)
 	noError(tb, err)
@@ -42,10 +42,10 @@ func (h household) desk(tb testing.TB, usage *store.Usage) {
 	decision, err := usage.Check(denied)
 	noError(tb, err)
 	wantFault(tb, decision.Err(), fault.InsufficientBalance)
-	h.db.NoteRequest(h.application.Scope(), store.Request{
+	h.db.RecordRequest(h.application.Scope(), store.Request{
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 200, TookMicros: 900, KeyID: h.key.ID,
 	})
-	h.db.NoteRequest(h.application.Scope(), store.Request{
+	h.db.RecordRequest(h.application.Scope(), store.Request{
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 409, Code: fault.InsufficientBalance, KeyID: h.key.ID,
 		Identity: debtor, Feature: "messages", Authenticated: true,
 	})
@@ -117,7 +117,7 @@ var deskCalls = []call[store.App]{
 		return a.Attention(ctx, moment)
 	}},
 	{"DayFigures", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.DayFigures(ctx, moment)
+		return a.DayStats(ctx, moment)
 	}},
 	{"Requests", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return page(a.Requests(ctx, false, store.Page{Limit: 100}))

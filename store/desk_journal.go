@@ -94,7 +94,7 @@ var (
 
 // Journal lists the entries of a wallet, newest first, with the proof of their
 // sums, and reports whether there are more.
-func (a App) Journal(ctx context.Context, p JournalPage) (list []JournalLine, proof []metering.Reckoning, more bool, err error) {
+func (a App) Journal(ctx context.Context, p JournalPage) (list []JournalLine, proof []metering.BalanceProof, more bool, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		list, err = collect(ctx, tx, listJournal, readJournalLine, p.WalletID, p.before(), p.Limit+1)
 		if err != nil {
@@ -109,7 +109,7 @@ func (a App) Journal(ctx context.Context, p JournalPage) (list []JournalLine, pr
 			entries[i] = list[i].Entry
 		}
 		openings, err := tx.openings(ctx, p.WalletID, entries)
-		proof = metering.Reckon(entries, openings)
+		proof = metering.Prove(entries, openings)
 		return err
 	})
 	return list, proof, more, err

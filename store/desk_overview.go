@@ -22,10 +22,10 @@ const MaxOverviewDays = 90
 type Overview struct {
 	Since   int64 // the first millisecond of the first day
 	Days    []OverviewDay
-	Now     Figures
-	Before  Figures
-	Reasons []DenialReason  // of this stretch, the most frequent first
-	Top     []FeatureFigure // of this stretch, the most used first
+	Now     Stats
+	Before  Stats
+	Reasons []DenialReason // of this stretch, the most frequent first
+	Top     []FeatureStats // of this stretch, the most used first
 }
 
 // OverviewDay is one bar of the chart.
@@ -35,8 +35,8 @@ type OverviewDay struct {
 	Denied int64
 }
 
-// Figures are the sums of a stretch of days.
-type Figures struct {
+// Stats are the sums of a stretch of days.
+type Stats struct {
 	Uses        int64 // accepted or deduplicated
 	Denied      int64 // uses and checks
 	Active      int64 // different wallets
@@ -58,8 +58,8 @@ type DenialReason struct {
 	Count int64
 }
 
-// FeatureFigure is how often a feature was used and denied.
-type FeatureFigure struct {
+// FeatureStats is how often a feature was used and denied.
+type FeatureStats struct {
 	FeatureKey string
 	Uses       int64
 	Denied     int64
@@ -144,13 +144,13 @@ func (r *overviewReader) read(ctx context.Context, tx appTx) error {
 			return err
 		}
 	}
-	top, err := collect(ctx, tx, topFeatures, pgx.RowToStructByPos[FeatureFigure], r.since, r.end, topLength)
+	top, err := collect(ctx, tx, topFeatures, pgx.RowToStructByPos[FeatureStats], r.since, r.end, topLength)
 	r.Top = top
 	return err
 }
 
 // of is the stretch that a day belongs to, and its bar if it has one.
-func (r *overviewReader) of(day int64) (*Figures, *OverviewDay) {
+func (r *overviewReader) of(day int64) (*Stats, *OverviewDay) {
 	if day < r.since {
 		return &r.Before, &OverviewDay{}
 	}

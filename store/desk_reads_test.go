@@ -126,7 +126,7 @@ func TestJournal(t *testing.T) {
 			t.Errorf("got %+v and %+v", list[1], list[2])
 		}
 		for _, r := range proof {
-			if !r.Holds || !r.Known || r.Opening.Amount != 0 {
+			if !r.Valid || !r.Known || r.Opening.Amount != 0 {
 				t.Errorf("the proof of %v is %+v", r.CreditID, r)
 			}
 		}
@@ -135,7 +135,7 @@ func TestJournal(t *testing.T) {
 	t.Run("proves a page by the entries before it", func(t *testing.T) {
 		list, proof, more, err := s.Journal(t.Context(), store.JournalPage{WalletID: wallet.ID, Before: 5, Limit: 2})
 		noError(t, err)
-		if len(list) != 2 || list[0].Seq != 4 || !more || len(proof) != 1 || !proof[0].Known || proof[0].Opening.Amount != 1000 || !proof[0].Holds {
+		if len(list) != 2 || list[0].Seq != 4 || !more || len(proof) != 1 || !proof[0].Known || proof[0].Opening.Amount != 1000 || !proof[0].Valid {
 			t.Errorf("got %+v, %+v", list, proof)
 		}
 	})

@@ -182,9 +182,9 @@ func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scop
 	return scope, nil
 }
 
-// ScopesWithWork lists applications that have billing work by now, the longest
+// ScopesWithJobs lists applications that have billing work by now, the longest
 // waiting first, at most so many. It says nothing about the work.
-func (d Directory) ScopesWithWork(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
+func (d Directory) ScopesWithJobs(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
 	return d.due(ctx, billingHint, realNow, most)
 }
 

@@ -1,7 +1,7 @@
 // Package store persists: it is the only package that talks to Postgres.
 //
 // What it is: handles. App(scope) reads and writes the rows of one application;
-// Org(id) those of one organization; Person(id) those of one account; Entrance is
+// Org(id) those of one organization; Person(id) those of one account; Auth is
 // for signing in and setting up; Directory has the few lookups that come before a
 // scope is known; Worlds stores the payments sandbox; Usage decides and writes usage
 // in batches. Each exported method is one transaction: load, decide in a domain

@@ -15,9 +15,9 @@ import (
 
 // AuditInApp writes an entry in a transaction of the application, as methods that
 // people use do.
-func AuditInApp(ctx context.Context, a App, action, target string, after ...audit.Facts) error {
+func AuditInApp(ctx context.Context, a App, action, target string, after ...audit.Fields) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		var facts audit.Facts
+		var facts audit.Fields
 		for _, f := range after {
 			facts = f
 		}
@@ -75,7 +75,7 @@ func (o Org) AddMember(ctx context.Context, m tenancy.Member) error {
 }
 
 // Password reads the hash of the person's password.
-func (p Person) Password(ctx context.Context) (encoded string, err error) {
+func (p User) Password(ctx context.Context) (encoded string, err error) {
 	err = p.store.pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, p.id).Scan(&encoded)
 	return encoded, err
 }

@@ -54,10 +54,10 @@ func OpenWithLockTimeout(ctx context.Context, url string, wait time.Duration) (*
 func PoolOf(s *Store) *pgxpool.Pool { return s.pool }
 
 // UsageWritesOf is what batches that write draw their connections from.
-func UsageWritesOf(u *Usage) *pgxpool.Pool { return u.writes.Pool }
+func UsageWritesOf(u *Engine) *pgxpool.Pool { return u.writes.Pool }
 
 // UsageReadsOf is what reading without locks draws its connections from.
-func UsageReadsOf(u *Usage) *pgxpool.Pool { return u.reads.Pool }
+func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }
 
 // Transact runs work in a transaction of the application, as every method does.
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {

@@ -13,8 +13,8 @@ import (
 // What the audit log tells of each thing that people change by hand. A key's
 // hash is left out, which tells a reader nothing; so are a provider's secrets.
 
-func factsOfKey(k keys.APIKey) audit.Facts {
-	facts := audit.Facts{
+func factsOfKey(k keys.APIKey) audit.Fields {
+	facts := audit.Fields{
 		"name":        k.Name,
 		"preset":      string(k.Preset),
 		"permissions": k.Permissions.String(),
@@ -29,12 +29,12 @@ func factsOfKey(k keys.APIKey) audit.Facts {
 	return facts
 }
 
-func factsOfCredit(c metering.Credit) audit.Facts {
-	return audit.Facts{"name": c.Name, "unit": c.Unit, "revision": strconv.FormatInt(c.Revision, 10)}
+func factsOfCredit(c metering.Credit) audit.Fields {
+	return audit.Fields{"name": c.Name, "unit": c.Unit, "revision": strconv.FormatInt(c.Revision, 10)}
 }
 
-func factsOfFeature(f metering.Feature) audit.Facts {
-	return audit.Facts{
+func factsOfFeature(f metering.Feature) audit.Fields {
+	return audit.Fields{
 		"name":                f.Name,
 		"unit":                f.Unit,
 		"creditKey":           f.CreditKey,
@@ -46,8 +46,8 @@ func factsOfFeature(f metering.Feature) audit.Facts {
 	}
 }
 
-func factsOfPlan(p billing.Plan) audit.Facts {
-	return audit.Facts{
+func factsOfPlan(p billing.Plan) audit.Fields {
+	return audit.Fields{
 		"name":     p.Name,
 		"price":    billing.FormatMoney(p.AmountCents, p.Currency),
 		"interval": string(p.Interval),
@@ -66,8 +66,8 @@ func factsOfPlan(p billing.Plan) audit.Facts {
 	}
 }
 
-func factsOfConnection(c Connection) audit.Facts {
-	return audit.Facts{
+func factsOfConnection(c Connection) audit.Fields {
+	return audit.Fields{
 		"provider": string(c.Mode),
 		"account":  c.AccountID,
 		"live":     strconv.FormatBool(c.Live),

@@ -33,8 +33,8 @@ func TestUsesStayInTheirApplication(t *testing.T) {
 	noError(t, first.Err())
 	before := dump(t, owner, home)
 
-	for name, ask := range map[string]func(store.Use) (metering.Decision, error){"track": usage.Track, "check": usage.Check} {
-		foreign := func(scope tenant, key ids.ID) store.Use {
+	for name, ask := range map[string]func(store.Usage) (metering.Decision, error){"track": usage.Track, "check": usage.Check} {
+		foreign := func(scope tenant, key ids.ID) store.Usage {
 			use := theirs
 			use.Scope, use.KeyID, use.TransactionID = scope.application.Scope(), key, ids.New()
 			return use

@@ -47,9 +47,9 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) err
 		if err != nil {
 			return fmt.Errorf("store: insert invitation: %w", err)
 		}
-		return o.auditPeople(ctx, tx, audit.Deed{
+		return o.auditPeople(ctx, tx, audit.Action{
 			Action: "invitation.create", Target: i.ID.Format(ids.Invitation),
-			After: accessFacts(i.Access, audit.Facts{"for": i.Note}),
+			After: accessFacts(i.Access, audit.Fields{"for": i.Note}),
 		})
 	})
 }
@@ -121,16 +121,16 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 		if _, err := tx.Exec(ctx, `UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND id = $2`, o.id, id, now); err != nil {
 			return fmt.Errorf("store: close invitation: %w", err)
 		}
-		return o.auditPeople(ctx, tx, audit.Deed{
+		return o.auditPeople(ctx, tx, audit.Action{
 			Action: "invitation.withdraw", Target: id.Format(ids.Invitation),
-			Before: accessFacts(open.Access, audit.Facts{"for": open.Note}),
+			Before: accessFacts(open.Access, audit.Fields{"for": open.Note}),
 		})
 	})
 }
 
 // Invitation finds an invitation that can be accepted, by its link, and the
 // organization it leads to.
-func (e Entrance) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
+func (e Auth) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
 	rows, err := e.store.pool.Query(ctx, `
 		SELECT `+invitationColumns+` FROM invitations i WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2`, link[:], now)
 	if err != nil {
@@ -147,8 +147,8 @@ func (e Entrance) Invitation(ctx context.Context, link credential.Hash, now int6
 	return i, org, err
 }
 
-// Joining is who accepts an invitation.
-type Joining struct {
+// Acceptance is who accepts an invitation.
+type Acceptance struct {
 	User    tenancy.User
 	Encoded string // the hash of a new account's password; empty for an account that is there
 	By      audit.Actor
@@ -156,7 +156,7 @@ type Joining struct {
 
 // AcceptInvitation makes a member of whoever holds the link, once. Of two at the
 // same moment one is too late.
-func (e Entrance) AcceptInvitation(ctx context.Context, link credential.Hash, j Joining) (i Invitation, err error) {
+func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (i Invitation, err error) {
 	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if j.Encoded != "" {
 			if err := insertAccount(ctx, pgxTx{tx.Conn()}, j.User, j.Encoded); err != nil {
@@ -186,9 +186,9 @@ func (e Entrance) AcceptInvitation(ctx context.Context, link credential.Hash, j 
 		if tag.RowsAffected() == 0 {
 			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
-		return appendAudit(ctx, pgxTx{tx.Conn()}, i.OrgID, j.By, audit.Deed{
+		return appendAudit(ctx, pgxTx{tx.Conn()}, i.OrgID, j.By, audit.Action{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),
-			After: accessFacts(i.Access, audit.Facts{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
+			After: accessFacts(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
 		})
 	})
 	return i, err

@@ -49,7 +49,7 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	toSupport, _ := invite(tenancy.Support)
 
 	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toOwner, moment), fault.PermissionNotHeld)
-	if _, _, err := db.Entrance().Invitation(t.Context(), link, moment); err != nil {
+	if _, _, err := db.Auth().Invitation(t.Context(), link, moment); err != nil {
 		t.Errorf("the refused one is closed: %v", err)
 	}
 	noError(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toSupport, moment))
@@ -67,7 +67,7 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	if len(log) != 2 {
 		t.Fatalf("the log tells of %d", len(log))
 	}
-	if before, _ := log[0].Facts(); before["role"] != "owner" || before["for"] != "Bob" {
+	if before, _ := log[0].Fields(); before["role"] != "owner" || before["for"] != "Bob" {
 		t.Errorf("the log tells of %v", before)
 	}
 }

@@ -34,23 +34,23 @@ const (
 	jobStop = 10 * time.Second
 )
 
-// Job is something to do in the background. It holds no more than where to look:
+// Task is something to do in the background. It holds no more than where to look:
 // what is to be done is written in the application's own tables.
-type Job struct {
+type Task struct {
 	Name  string
 	Scope tenancy.Scope // zero for a job that is about no application
 }
 
-// JobsOptions says what the jobs of a node do.
-type JobsOptions struct {
-	Do      func(context.Context, Job) error
+// SchedulerOptions says what the jobs of a node do.
+type SchedulerOptions struct {
+	Do      func(context.Context, Task) error
 	Every   map[string]time.Duration // jobs that come by themselves, on one node at a time
 	Workers int                      // how many run at once on this node
 	Log     *slog.Logger
 }
 
-// Jobs runs jobs, on whichever node is free.
-type Jobs struct {
+// Scheduler runs jobs, on whichever node is free.
+type Scheduler struct {
 	client *river.Client[pgx.Tx]
 }
 
@@ -61,7 +61,7 @@ type jobArgs struct {
 	App  string `json:"app,omitempty"`
 }
 
-func (j Job) args() jobArgs {
+func (j Task) args() jobArgs {
 	args := jobArgs{Name: j.Name}
 	if j.Scope != (tenancy.Scope{}) {
 		args.Org, args.App = j.Scope.OrgID.Format(ids.Organization), j.Scope.AppID.Format(ids.Application)
@@ -69,7 +69,7 @@ func (j Job) args() jobArgs {
 	return args
 }
 
-func (a jobArgs) job() (j Job, err error) {
+func (a jobArgs) job() (j Task, err error) {
 	j.Name = a.Name
 	if a.App == "" {
 		return j, nil
@@ -92,7 +92,7 @@ func (jobArgs) InsertOpts() river.InsertOpts {
 
 type jobWorker struct {
 	river.WorkerDefaults[jobArgs]
-	do func(context.Context, Job) error
+	do func(context.Context, Task) error
 }
 
 // Work does one job.
@@ -104,8 +104,8 @@ func (w jobWorker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	return w.do(ctx, asked)
 }
 
-// OpenJobs gets jobs ready. Nothing runs before Run does.
-func (s *Store) OpenJobs(o JobsOptions) (*Jobs, error) {
+// OpenScheduler gets jobs ready. Nothing runs before Run does.
+func (s *Store) OpenScheduler(o SchedulerOptions) (*Scheduler, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, jobWorker{do: o.Do})
 	var periodic []*river.PeriodicJob
@@ -132,7 +132,7 @@ func (s *Store) OpenJobs(o JobsOptions) (*Jobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: jobs: %w", err)
 	}
-	return &Jobs{client: client}, nil
+	return &Scheduler{client: client}, nil
 }
 
 // quiet is no log.
@@ -162,9 +162,9 @@ func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
 // Add has jobs done, on whichever node. One that is there already is not added.
-func (j *Jobs) Add(ctx context.Context, jobs ...Job) error {
+func (j *Scheduler) Add(ctx context.Context, jobs ...Task) error {
 	var params []river.InsertManyParams
-	added := make(map[Job]bool, len(jobs))
+	added := make(map[Task]bool, len(jobs))
 	for _, job := range jobs {
 		if !added[job] { // one statement cannot meet itself
 			added[job] = true
@@ -181,7 +181,7 @@ func (j *Jobs) Add(ctx context.Context, jobs ...Job) error {
 }
 
 // Run does jobs until the context ends, and then lets those that run finish.
-func (j *Jobs) Run(ctx context.Context) error {
+func (j *Scheduler) Run(ctx context.Context) error {
 	if err := j.client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("store: jobs: %w", err)
 	}

@@ -22,10 +22,10 @@ func TestJobs(t *testing.T) {
 	t.Cleanup(s.Close)
 	scope := tenancy.Scope{OrgID: ids.New(), AppID: ids.New()}
 
-	done := make(chan store.Job, 100)
-	open := func() *store.Jobs {
-		jobs, err := s.OpenJobs(store.JobsOptions{
-			Do: func(_ context.Context, job store.Job) error {
+	done := make(chan store.Task, 100)
+	open := func() *store.Scheduler {
+		jobs, err := s.OpenScheduler(store.SchedulerOptions{
+			Do: func(_ context.Context, job store.Task) error {
 				done <- job
 				return nil
 			},
@@ -39,7 +39,7 @@ func TestJobs(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	// What was added while nobody worked is done by whoever comes.
-	noError(t, first.Add(t.Context(), store.Job{Name: "drain", Scope: scope}, store.Job{Name: "drain", Scope: scope}))
+	noError(t, first.Add(t.Context(), store.Task{Name: "drain", Scope: scope}, store.Task{Name: "drain", Scope: scope}))
 	go func() { ended <- first.Run(ctx) }()
 	go func() { ended <- second.Run(ctx) }()
 

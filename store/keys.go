@@ -152,7 +152,7 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 		if _, err := tx.advanceEpoch(ctx); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "key.revoke-all", tx.scope.AppID.Format(ids.Application), nil, audit.Facts{"keys": strconv.FormatInt(revoked, 10)})
+		return tx.audit(ctx, "key.revoke-all", tx.scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
 	})
 	return revoked, err
 }

@@ -85,10 +85,10 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 		if err != nil {
 			return fmt.Errorf("store: update application: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Deed{
+		return o.audit(ctx, tx, audit.Action{
 			AppID: app.ID, Action: "application.update", Target: app.ID.Format(ids.Application),
-			Before: audit.Facts{"name": rows[0].Name, "deployment URL": rows[0].DeploymentURL},
-			After:  audit.Facts{"name": app.Name, "deployment URL": app.DeploymentURL},
+			Before: audit.Fields{"name": rows[0].Name, "deployment URL": rows[0].DeploymentURL},
+			After:  audit.Fields{"name": app.Name, "deployment URL": app.DeploymentURL},
 		})
 	})
 }
@@ -103,9 +103,9 @@ func (o Org) Rename(ctx context.Context, name string) error {
 		if _, err := tx.NewUpdate().Model(&row).Set("name = ?", name).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: rename organization: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Deed{
+		return o.audit(ctx, tx, audit.Action{
 			Action: "organization.rename", Target: o.id.Format(ids.Organization),
-			Before: audit.Facts{"name": row.Name}, After: audit.Facts{"name": name},
+			Before: audit.Fields{"name": row.Name}, After: audit.Fields{"name": name},
 		})
 	})
 }
@@ -124,9 +124,9 @@ func (o Org) RequireFactor(ctx context.Context, required bool) error {
 		if _, err := tx.NewUpdate().Model(&row).Set("requires_factor = ?", required).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: require factor: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Deed{
+		return o.audit(ctx, tx, audit.Action{
 			Action: "organization.second-factor", Target: o.id.Format(ids.Organization),
-			Before: audit.Facts{"required": strconv.FormatBool(!required)}, After: audit.Facts{"required": strconv.FormatBool(required)},
+			Before: audit.Fields{"required": strconv.FormatBool(!required)}, After: audit.Fields{"required": strconv.FormatBool(required)},
 		})
 	})
 }
@@ -144,13 +144,13 @@ func (o Org) lock(ctx context.Context, tx bun.Tx) (row organizationRow, err erro
 	return rows[0], nil
 }
 
-func applicationCreated(app tenancy.Application) audit.Deed {
+func applicationCreated(app tenancy.Application) audit.Action {
 	mode := "development"
 	if app.Live {
 		mode = "live"
 	}
-	return audit.Deed{
+	return audit.Action{
 		AppID: app.ID, Action: "application.create", Target: app.ID.Format(ids.Application),
-		After: audit.Facts{"name": app.Name, "mode": mode},
+		After: audit.Fields{"name": app.Name, "mode": mode},
 	}
 }

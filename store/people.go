@@ -12,31 +12,31 @@ import (
 	"purser/tenancy"
 )
 
-// Entrance has what is asked before it is known who is there: a session by its
+// Auth has what is asked before it is known who is there: a session by its
 // token, an account by its address, an invitation by its link.
-type Entrance struct {
+type Auth struct {
 	store *Store
 }
 
-// Entrance is where people come in.
-func (s *Store) Entrance() Entrance { return Entrance{store: s} }
+// Auth is where people come in.
+func (s *Store) Auth() Auth { return Auth{store: s} }
 
-// Person reads and writes what is one person's own.
-type Person struct {
+// User reads and writes what is one person's own.
+type User struct {
 	store *Store
 	id    ids.ID
 }
 
-// Person is the door to the rows of one person.
-func (s *Store) Person(id ids.ID) Person { return Person{store: s, id: id} }
+// User is the door to the rows of one person.
+func (s *Store) User(id ids.ID) User { return User{store: s, id: id} }
 
 // people runs work in one transaction on the rows of people.
 func (s *Store) people(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 }
 
-// Surroundings is what a person sees around the page that they are on.
-type Surroundings struct {
+// PageContext is what a person sees around the page that they are on.
+type PageContext struct {
 	User          tenancy.User
 	HasFactor     bool                   // they have an authenticator
 	MustChange    bool                   // their password is temporary
@@ -46,9 +46,9 @@ type Surroundings struct {
 	Applications  []tenancy.Application // of that one, by name
 }
 
-// Look reads a person's surroundings, in the organization of the slug or in none.
+// PageContext reads a person's surroundings, in the organization of the slug or in none.
 // An organization that they are not a member of does not exist for them.
-func (p Person) Look(ctx context.Context, orgSlug string) (s Surroundings, err error) {
+func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, err error) {
 	if err := p.readAccount(ctx, &s); err != nil {
 		return s, err
 	}
@@ -88,7 +88,7 @@ func (p Person) Look(ctx context.Context, orgSlug string) (s Surroundings, err e
 }
 
 // readAccount reads the person's account and how it is protected.
-func (p Person) readAccount(ctx context.Context, s *Surroundings) error {
+func (p User) readAccount(ctx context.Context, s *PageContext) error {
 	err := p.store.pool.QueryRow(ctx, `
 		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
@@ -103,8 +103,8 @@ func (p Person) readAccount(ctx context.Context, s *Surroundings) error {
 	return nil
 }
 
-// User reads the person's account.
-func (p Person) User(ctx context.Context) (u tenancy.User, err error) {
+// Profile reads the person's account.
+func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 	err = p.store.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
 		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -117,7 +117,7 @@ func (p Person) User(ctx context.Context) (u tenancy.User, err error) {
 }
 
 // Rename gives the person another name.
-func (p Person) Rename(ctx context.Context, name string) error {
+func (p User) Rename(ctx context.Context, name string) error {
 	if _, err := p.store.pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
 		return fmt.Errorf("store: rename user: %w", err)
 	}

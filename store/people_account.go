@@ -28,7 +28,7 @@ func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >
 
 // Account finds an account by its address. One without a password does not exist
 // here: nobody can sign in to it.
-func (e Entrance) Account(ctx context.Context, email string) (a Account, err error) {
+func (e Auth) Account(ctx context.Context, email string) (a Account, err error) {
 	err = e.store.pool.QueryRow(ctx, `
 		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
@@ -56,7 +56,7 @@ type Attempt struct {
 // counts as failed until ForgetAttempts: several at once cannot slip through
 // between the look and the count. Address is the count of the address in this window, or
 // zero for an attempt that is counted by its subject alone.
-func (e Entrance) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
+func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
 	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		decided = Attempt{}
 		old := now - credential.ForgottenAfter.Milliseconds()
@@ -119,7 +119,7 @@ func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now i
 // ForgetAttempts is for an attempt that has succeeded. It removes the count of the
 // subject. Of the address it takes back this attempt only: the others were made from
 // other networks, perhaps by an attacker.
-func (e Entrance) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
+func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
 	if _, err := e.store.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
 		return fmt.Errorf("store: forget attempts: %w", err)
 	}
@@ -136,7 +136,7 @@ func (e Entrance) ForgetAttempts(ctx context.Context, subject, address credentia
 // browsers: one of them may be why it is changed. Was is the hash that the current
 // password was checked against, empty for none: a password that was replaced since, such
 // as by an operator's reset, is a RevisionConflict.
-func (p Person) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor) error {
+func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var current string
 		err := tx.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id).Scan(&current)
@@ -152,19 +152,19 @@ func (p Person) ChangePassword(ctx context.Context, was, encoded, token string, 
 		if err := endSessions(ctx, tx, p.id, token); err != nil {
 			return err
 		}
-		return p.auditOwn(ctx, tx, by, "account.password", audit.Facts{"password": "changed"})
+		return p.auditOwn(ctx, tx, by, "account.password", audit.Fields{"password": "changed"})
 	})
 }
 
 // auditOwn records what a person did to their own account in the log of each of their
 // organizations, whose owners rely on it.
-func (p Person) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action string, after audit.Facts) error {
-	return auditEverywhere(ctx, tx, p.id, by, audit.Deed{Action: action, Target: p.id.Format(ids.User), After: after})
+func (p User) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action string, after audit.Fields) error {
+	return auditEverywhere(ctx, tx, p.id, by, audit.Action{Action: action, Target: p.id.Format(ids.User), After: after})
 }
 
 // RehashPassword keeps a costlier hash of the same password, unless the password
 // was changed in the meantime.
-func (p Person) RehashPassword(ctx context.Context, was, encoded string) error {
+func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
 	_, err := p.store.pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
 	if err != nil {
 		return fmt.Errorf("store: rehash password: %w", err)

@@ -20,7 +20,7 @@ type Factor struct {
 }
 
 // Factor reads the person's authenticator.
-func (p Person) Factor(ctx context.Context) (f Factor, err error) {
+func (p User) Factor(ctx context.Context) (f Factor, err error) {
 	err = p.store.pool.QueryRow(ctx, `
 		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
 		FROM second_factors f WHERE user_id = $1`, p.id).Scan(&f.SealedSeed, &f.LastStep, &f.CodesLeft)
@@ -35,7 +35,7 @@ func (p Person) Factor(ctx context.Context) (f Factor, err error) {
 
 // AddFactor keeps an authenticator whose first code was typed in, with its recovery
 // codes, and ends the sessions that were opened without it.
-func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor) error {
+func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
@@ -52,21 +52,21 @@ func (p Person) AddFactor(ctx context.Context, f Factor, codes []credential.Hash
 		if err := endSessions(ctx, tx, p.id, token); err != nil {
 			return err
 		}
-		return p.auditOwn(ctx, tx, by, "account.factor-on", audit.Facts{"authenticator": "on"})
+		return p.auditOwn(ctx, tx, by, "account.factor-on", audit.Fields{"authenticator": "on"})
 	})
 }
 
 // ReplaceRecoveryCodes makes new codes the only ones.
-func (p Person) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor) error {
+func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err
 		}
-		return p.auditOwn(ctx, tx, by, "account.recovery-codes", audit.Facts{"recovery codes": "replaced"})
+		return p.auditOwn(ctx, tx, by, "account.recovery-codes", audit.Fields{"recovery codes": "replaced"})
 	})
 }
 
-func (p Person) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credential.Hash) error {
+func (p User) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credential.Hash) error {
 	hashes := make([][]byte, len(codes))
 	for i := range codes {
 		hashes[i] = codes[i][:]
@@ -82,7 +82,7 @@ func (p Person) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credent
 
 // UseStep spends the code of a step. It reports false when that step, or a later
 // one, was spent already.
-func (p Person) UseStep(ctx context.Context, step int64) (spent bool, err error) {
+func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
 	tag, err := p.store.pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
 	if err != nil {
 		return false, fmt.Errorf("store: use step: %w", err)
@@ -91,7 +91,7 @@ func (p Person) UseStep(ctx context.Context, step int64) (spent bool, err error)
 }
 
 // UseRecoveryCode spends a code. It reports false for one that is not there.
-func (p Person) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
+func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
 	tag, err := p.store.pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
 	if err != nil {
 		return false, fmt.Errorf("store: use recovery code: %w", err)
@@ -101,7 +101,7 @@ func (p Person) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spen
 
 // RemoveFactor takes the authenticator and its recovery codes away, and ends the
 // sessions in all other browsers.
-func (p Person) RemoveFactor(ctx context.Context, token string, by audit.Actor) error {
+func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
@@ -109,11 +109,11 @@ func (p Person) RemoveFactor(ctx context.Context, token string, by audit.Actor) 
 		if err := endSessions(ctx, tx, p.id, token); err != nil {
 			return err
 		}
-		return p.auditOwn(ctx, tx, by, "account.factor-off", audit.Facts{"authenticator": "off"})
+		return p.auditOwn(ctx, tx, by, "account.factor-off", audit.Fields{"authenticator": "off"})
 	})
 }
 
-func (p Person) removeFactor(ctx context.Context, tx pgx.Tx) error {
+func (p User) removeFactor(ctx context.Context, tx pgx.Tx) error {
 	if err := p.putRecoveryCodes(ctx, tx, nil); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access
 		if err := o.endTrust(ctx, tx, user); err != nil {
 			return err
 		}
-		return o.audit(ctx, tx, audit.Deed{
+		return o.audit(ctx, tx, audit.Action{
 			Action: "member.change", Target: user.Format(ids.User),
 			Before: accessFacts(held.target.Access, nil), After: accessFacts(given, nil),
 		})
@@ -57,7 +57,7 @@ func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
 		if err := o.endTrust(ctx, tx, user); err != nil {
 			return err
 		}
-		return o.audit(ctx, tx, audit.Deed{
+		return o.audit(ctx, tx, audit.Action{
 			Action: "member.remove", Target: user.Format(ids.User), Before: accessFacts(held.target.Access, nil),
 		})
 	})
@@ -82,8 +82,8 @@ func (o Org) endTrust(ctx context.Context, tx bun.Tx, user ids.ID) error {
 }
 
 // accessFacts tells what an access opens, beside other facts.
-func accessFacts(a tenancy.Access, facts audit.Facts) audit.Facts {
-	told := audit.Facts{"role": string(a.Role)}
+func accessFacts(a tenancy.Access, facts audit.Fields) audit.Fields {
+	told := audit.Fields{"role": string(a.Role)}
 	if a.Role == tenancy.Custom {
 		told["permissions"] = a.Custom.String()
 	}
@@ -93,8 +93,8 @@ func accessFacts(a tenancy.Access, facts audit.Facts) audit.Facts {
 	return told
 }
 
-// MemberInPerson is a member and the account behind it.
-type MemberInPerson struct {
+// MemberProfile is a member and the account behind it.
+type MemberProfile struct {
 	tenancy.Member
 	Name      string
 	Email     string
@@ -104,7 +104,7 @@ type MemberInPerson struct {
 }
 
 // Roster lists the organization's people with their names, the first to join first.
-func (o Org) Roster(ctx context.Context) ([]MemberInPerson, error) {
+func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
 	rows, err := o.store.pool.Query(ctx, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
 			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
@@ -115,8 +115,8 @@ func (o Org) Roster(ctx context.Context) ([]MemberInPerson, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: roster: %w", err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (MemberInPerson, error) {
-		m := MemberInPerson{Member: tenancy.Member{OrgID: o.id}}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (MemberProfile, error) {
+		m := MemberProfile{Member: tenancy.Member{OrgID: o.id}}
 		var permissions []string
 		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenAt, &m.InvitedAs)
 		m.Custom = tenancy.StoredPermissions(permissions)

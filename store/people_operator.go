@@ -34,7 +34,7 @@ type Reset struct {
 
 // ResetPassword gives an account a password that its owner has to replace within a day,
 // ends all of its sessions, and forgets the attempts at the one before.
-func (e Entrance) ResetPassword(ctx context.Context, r Reset) error {
+func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
 	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, r.Email)
 		if err != nil {
@@ -43,10 +43,10 @@ func (e Entrance) ResetPassword(ctx context.Context, r Reset) error {
 		if err := putPassword(ctx, tx, user, r.Encoded, r.By.At, r.By.At+ResetLasts.Milliseconds()); err != nil {
 			return err
 		}
-		told := audit.Facts{"password": "replaced"}
+		told := audit.Fields{"password": "replaced"}
 		if r.RemovesFactor {
 			told["authenticator"] = "removed"
-			if err := e.store.Person(user).removeFactor(ctx, tx); err != nil {
+			if err := e.store.User(user).removeFactor(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (e Entrance) ResetPassword(ctx context.Context, r Reset) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, code[:]); err != nil {
 			return fmt.Errorf("store: forget attempts: %w", err)
 		}
-		return auditEverywhere(ctx, tx, user, r.By, audit.Deed{Action: "member.reset", Target: user.Format(ids.User), After: told})
+		return auditEverywhere(ctx, tx, user, r.By, audit.Action{Action: "member.reset", Target: user.Format(ids.User), After: told})
 	})
 }
 
@@ -77,7 +77,7 @@ func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err
 
 // auditEverywhere writes the deed into the log of each organization of a person,
 // in one order, so that two of them never wait for each other.
-func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Deed) error {
+func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
 	rows, err := tx.Query(ctx, `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
 	if err != nil {
 		return fmt.Errorf("store: organizations of a user: %w", err)
@@ -97,7 +97,7 @@ func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor
 // MakeOwner makes the person with the address an owner of the organization, whether they
 // were a member or not, and ends their sessions. It is how one that the command line has
 // made after the setup gets its first. An owner stays one, and made is false.
-func (e Entrance) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (made bool, err error) {
+func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (made bool, err error) {
 	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, email)
 		if err != nil {
@@ -107,14 +107,14 @@ func (e Entrance) MakeOwner(ctx context.Context, ref OrgRef, email string, by au
 		if err != nil {
 			return err
 		}
-		var was audit.Facts
+		var was audit.Fields
 		var role string
 		err = tx.QueryRow(ctx, `SELECT role FROM members WHERE org_id = $1 AND user_id = $2 FOR UPDATE`, org, user).Scan(&role)
 		switch {
 		case err == nil && role == string(tenancy.Owner):
 			return nil
 		case err == nil:
-			was = audit.Facts{"role": role}
+			was = audit.Fields{"role": role}
 		case !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("store: lock member: %w", err)
 		}
@@ -129,8 +129,8 @@ func (e Entrance) MakeOwner(ctx context.Context, ref OrgRef, email string, by au
 			return err
 		}
 		made = true
-		return appendAudit(ctx, pgxTx{tx.Conn()}, org, by, audit.Deed{
-			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Facts{"role": string(tenancy.Owner), "address": email},
+		return appendAudit(ctx, pgxTx{tx.Conn()}, org, by, audit.Action{
+			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Fields{"role": string(tenancy.Owner), "address": email},
 		})
 	})
 	return made, err

@@ -28,8 +28,8 @@ func TestResetPassword(t *testing.T) {
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Reset")
 	member := newMember(t, db, org, tenancy.Admin)
-	person := db.Person(member.UserID)
-	user, err := person.User(t.Context())
+	person := db.User(member.UserID)
+	user, err := person.Profile(t.Context())
 	noError(t, err)
 	noError(t, person.ChangePassword(t.Context(), "", "$old", "", store.CommandLine(moment)))
 	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", store.CommandLine(moment)))
@@ -37,30 +37,30 @@ func TestResetPassword(t *testing.T) {
 	openSession(t, db, user.ID, token)
 	code := credential.CodeSubject(user.ID.Format(ids.User), "")
 	for range 6 {
-		_, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment)
+		_, err := db.Auth().Attempt(t.Context(), code, credential.Hash{}, moment)
 		noError(t, err)
 	}
 
 	reset := store.Reset{Email: user.Email, Encoded: "$new", By: store.CommandLine(moment)}
-	noError(t, db.Entrance().ResetPassword(t.Context(), reset))
+	noError(t, db.Auth().ResetPassword(t.Context(), reset))
 	if encoded, err := person.Password(t.Context()); err != nil || encoded != "$new" {
 		t.Errorf("the password is %q, %v", encoded, err)
 	}
-	if _, found, err := db.Entrance().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
+	if _, found, err := db.Auth().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {
 		t.Errorf("a session outlives the password: %v", err)
 	}
-	if attempt, err := db.Entrance().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || attempt.Wait > 0 {
+	if attempt, err := db.Auth().Attempt(t.Context(), code, credential.Hash{}, moment); err != nil || attempt.Wait > 0 {
 		t.Errorf("a code has to wait %s, %v", attempt.Wait, err)
 	}
 	// A change that was checked against the password before the reset comes too late.
 	wantFault(t, person.ChangePassword(t.Context(), "$old", "$late", "", store.CommandLine(moment)), fault.RevisionConflict)
 	until := moment + store.ResetLasts.Milliseconds()
-	account, err := db.Entrance().Account(t.Context(), user.Email)
+	account, err := db.Auth().Account(t.Context(), user.Email)
 	noError(t, err)
 	if account.TemporaryUntil != until || account.Expired(until-1) || !account.Expired(until) {
 		t.Errorf("the new password lasts until %d", account.TemporaryUntil)
 	}
-	if around, err := person.Look(t.Context(), ""); err != nil || !around.MustChange {
+	if around, err := person.PageContext(t.Context(), ""); err != nil || !around.MustChange {
 		t.Errorf("the new password need not be changed: %v", err)
 	}
 	if _, err := person.Factor(t.Context()); err != nil {
@@ -71,17 +71,17 @@ func TestResetPassword(t *testing.T) {
 	}
 
 	reset.RemovesFactor = true
-	noError(t, db.Entrance().ResetPassword(t.Context(), reset))
+	noError(t, db.Auth().ResetPassword(t.Context(), reset))
 	if _, err := person.Factor(t.Context()); !fault.Is(err, fault.PathNotFound) {
 		t.Errorf("the authenticator stays: %v", err)
 	}
 	reset.Email = "nobody-" + ids.New().String() + "@example.com"
-	wantFault(t, db.Entrance().ResetPassword(t.Context(), reset), fault.PathNotFound)
+	wantFault(t, db.Auth().ResetPassword(t.Context(), reset), fault.PathNotFound)
 }
 
 func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
 	t.Helper()
-	noError(t, db.Entrance().OpenSession(t.Context(), token, store.Session{ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
+	noError(t, db.Auth().OpenSession(t.Context(), token, store.Session{ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
 }
 
 func TestMakeOwner(t *testing.T) {
@@ -98,15 +98,15 @@ func TestMakeOwner(t *testing.T) {
 	org, err := db.Org(app.OrgID).Organization(t.Context())
 	noError(t, err)
 	home := newOrganization(t, db, "Home")
-	user, err := db.Person(newMember(t, db, home, tenancy.Support).UserID).User(t.Context())
+	user, err := db.User(newMember(t, db, home, tenancy.Support).UserID).Profile(t.Context())
 	noError(t, err)
 
 	for _, first := range []bool{true, false} {
 		openSession(t, db, user.ID, ids.New().String())
-		if made, err := db.Entrance().MakeOwner(t.Context(), store.OrgRef{Name: name}, user.Email, by); err != nil || made != first {
+		if made, err := db.Auth().MakeOwner(t.Context(), store.OrgRef{Name: name}, user.Email, by); err != nil || made != first {
 			t.Errorf("it made them an owner: %t, %v", made, err)
 		}
-		sessions, _, err := db.Person(user.ID).Sessions(t.Context(), "", moment)
+		sessions, _, err := db.User(user.ID).Sessions(t.Context(), "", moment)
 		if noError(t, err); (len(sessions) == 0) != first {
 			t.Errorf("%d sessions stay", len(sessions))
 		}
@@ -123,7 +123,7 @@ func TestMakeOwner(t *testing.T) {
 	}
 
 	own := func(org store.OrgRef, email string) error {
-		_, err := db.Entrance().MakeOwner(t.Context(), org, email, by)
+		_, err := db.Auth().MakeOwner(t.Context(), org, email, by)
 		return err
 	}
 	wantFault(t, own(store.OrgRef{Name: name + "?"}, user.Email), fault.PathNotFound)

@@ -17,7 +17,7 @@ import (
 
 // OfferSetup keeps the hash of a setup link, and reports whether it is of use: it
 // is not once there is an account.
-func (e Entrance) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
+func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
 	tag, err := e.store.pool.Exec(ctx, `
 		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
 	if err != nil {
@@ -27,7 +27,7 @@ func (e Entrance) OfferSetup(ctx context.Context, link credential.Hash, now int6
 }
 
 // SetupIsOpen reports whether a setup link leads anywhere.
-func (e Entrance) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool, err error) {
+func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool, err error) {
 	err = e.store.pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
 	if err != nil {
@@ -36,16 +36,16 @@ func (e Entrance) SetupIsOpen(ctx context.Context, link credential.Hash) (open b
 	return open, nil
 }
 
-// IsFounded reports whether there is an account, and so no setup any more.
-func (e Entrance) IsFounded(ctx context.Context) (founded bool, err error) {
+// IsSetUp reports whether there is an account, and so no setup any more.
+func (e Auth) IsSetUp(ctx context.Context) (founded bool, err error) {
 	if err := e.store.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
 		return false, fmt.Errorf("store: look for accounts: %w", err)
 	}
 	return founded, nil
 }
 
-// Founding is what the first person brings along.
-type Founding struct {
+// Bootstrap is what the first person brings along.
+type Bootstrap struct {
 	User    tenancy.User
 	Encoded string // the password's hash
 	Org     tenancy.Organization
@@ -53,11 +53,11 @@ type Founding struct {
 	By      audit.Actor
 }
 
-// Found makes the first account, its organization and its first application, and
+// CreateFirstAccount makes the first account, its organization and its first application, and
 // closes every setup link. Two at once make one. Organizations that the command
 // line has made before have no members, so they become the founder's: whoever
 // holds the link runs the installation.
-func (e Entrance) Found(ctx context.Context, link credential.Hash, f Founding) (Founding, error) {
+func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bootstrap) (Bootstrap, error) {
 	err := e.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
 		// Nobody else makes an account until this one is there or not.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE`); err != nil {
@@ -84,7 +84,7 @@ func (e Entrance) Found(ctx context.Context, link credential.Hash, f Founding) (
 }
 
 // settle gives the founder their organizations, the one they named among them.
-func (f *Founding) settle(ctx context.Context, tx bun.Tx) error {
+func (f *Bootstrap) settle(ctx context.Context, tx bun.Tx) error {
 	var orphans []organizationRow
 	err := tx.NewSelect().Model(&orphans).Where("NOT EXISTS (SELECT FROM members m WHERE m.org_id = o.id)").OrderExpr("o.id").Scan(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (f *Founding) settle(ctx context.Context, tx bun.Tx) error {
 	return appendAudit(ctx, bunTx{tx}, f.Org.ID, f.By, applicationCreated(f.App))
 }
 
-func (f *Founding) own(ctx context.Context, tx bun.Tx, org tenancy.Organization) error {
+func (f *Bootstrap) own(ctx context.Context, tx bun.Tx, org tenancy.Organization) error {
 	row := rowOfMember(tenancy.Member{OrgID: org.ID, UserID: f.User.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: f.User.CreatedAt})
 	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 		return fmt.Errorf("store: insert owner: %w", err)
@@ -135,8 +135,8 @@ func (f *Founding) own(ctx context.Context, tx bun.Tx, org tenancy.Organization)
 	return appendAudit(ctx, bunTx{tx}, org.ID, f.By, organizationFounded(org, f.User.ID))
 }
 
-// FoundOrganization makes an organization that the person owns.
-func (p Person) FoundOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
+// CreateOrganization makes an organization that the person owns.
+func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
 	err := p.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
 		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
 			return err
@@ -150,8 +150,8 @@ func (p Person) FoundOrganization(ctx context.Context, org tenancy.Organization,
 	return org, err
 }
 
-func organizationFounded(org tenancy.Organization, owner ids.ID) audit.Deed {
-	return audit.Deed{Action: "organization.create", Target: org.ID.Format(ids.Organization), After: audit.Facts{"name": org.Name, "owner": owner.Format(ids.User)}}
+func organizationFounded(org tenancy.Organization, owner ids.ID) audit.Action {
+	return audit.Action{Action: "organization.create", Target: org.ID.Format(ids.Organization), After: audit.Fields{"name": org.Name, "owner": owner.Format(ids.User)}}
 }
 
 // insertAccount keeps a person and their password, unless the address is taken.

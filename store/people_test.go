@@ -20,7 +20,7 @@ import (
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	entrance := db.Entrance()
+	entrance := db.Auth()
 	owner := connect(t, storetest.URL(t))
 	user := newMember(t, db, newOrganization(t, db, "Sessions"), tenancy.Owner).UserID
 	open := func(t *testing.T, of ids.ID) (token string) {
@@ -95,14 +95,14 @@ func TestSessions(t *testing.T) {
 	t.Run("of others cannot be ended, nor listed", func(t *testing.T) {
 		stranger := newMember(t, db, newOrganization(t, db, "Others"), tenancy.Owner).UserID
 		token := open(t, user)
-		list, current, err := db.Person(user).Sessions(t.Context(), token, moment)
+		list, current, err := db.User(user).Sessions(t.Context(), token, moment)
 		noError(t, err)
-		wantFault(t, db.Person(stranger).EndSession(t.Context(), current), fault.PathNotFound)
-		noError(t, db.Person(stranger).EndOtherSessions(t.Context(), ""))
+		wantFault(t, db.User(stranger).EndSession(t.Context(), current), fault.PathNotFound)
+		noError(t, db.User(stranger).EndOtherSessions(t.Context(), ""))
 		if !found(t, token, 0, moment) || len(list) == 0 {
 			t.Error("a stranger ended it")
 		}
-		if theirs, _, err := db.Person(stranger).Sessions(t.Context(), token, moment); err != nil || len(theirs) != 0 {
+		if theirs, _, err := db.User(stranger).Sessions(t.Context(), token, moment); err != nil || len(theirs) != 0 {
 			t.Errorf("a stranger sees %v, %v", theirs, err)
 		}
 	})
@@ -123,7 +123,7 @@ func TestSessions(t *testing.T) {
 
 func TestAttempts(t *testing.T) {
 	t.Parallel()
-	entrance := storetest.Open(t).Entrance()
+	entrance := storetest.Open(t).Auth()
 	subject := credential.Token(rand.Text()).Hash()
 	var free atomic.Int32
 	atOnce(16, func(int) {
@@ -164,16 +164,16 @@ func TestInvitationsAreAcceptedOnce(t *testing.T) {
 	atOnce(len(errs), func(n int) {
 		id := ids.New()
 		users[n], _ = tenancy.NewUser(id, id.String()+"@example.com", "Bob", moment)
-		_, errs[n] = db.Entrance().AcceptInvitation(t.Context(), link, store.Joining{User: users[n], Encoded: "hash", By: audit.Actor{UserID: id, Name: "Bob", At: moment}})
+		_, errs[n] = db.Auth().AcceptInvitation(t.Context(), link, store.Acceptance{User: users[n], Encoded: "hash", By: audit.Actor{UserID: id, Name: "Bob", At: moment}})
 	})
 	wantOneWinner(t, errs, fault.PathNotFound)
 	winner := slices.Index(errs, nil)
-	around, err := db.Person(users[winner].ID).Look(t.Context(), org.Slug)
+	around, err := db.User(users[winner].ID).PageContext(t.Context(), org.Slug)
 	if err != nil || around.Member.Access != i.Access {
 		t.Errorf("the winner is %+v, %v", around.Member, err)
 	}
 	for n, user := range users {
-		if _, err := db.Entrance().Account(t.Context(), user.Email); (err == nil) != (n == winner) {
+		if _, err := db.Auth().Account(t.Context(), user.Email); (err == nil) != (n == winner) {
 			t.Errorf("number %d has an account: %v", n, err)
 		}
 	}
@@ -187,16 +187,16 @@ func TestLookStopsAtOnesOwn(t *testing.T) {
 	db := storetest.Open(t)
 	mine, theirs := newTenant(t, db), newTenant(t, db)
 	member := newMember(t, db, mine.org, tenancy.Support)
-	around, err := db.Person(member.UserID).Look(t.Context(), mine.org.Slug)
+	around, err := db.User(member.UserID).PageContext(t.Context(), mine.org.Slug)
 	noError(t, err)
 	if around.Member != member || around.Org != mine.org || !slices.Equal(around.Applications, []tenancy.Application{mine.application}) || len(around.Organizations) != 1 {
 		t.Errorf("got %+v", around)
 	}
-	_, err = db.Person(member.UserID).Look(t.Context(), theirs.org.Slug)
+	_, err = db.User(member.UserID).PageContext(t.Context(), theirs.org.Slug)
 	wantFault(t, err, fault.PathNotFound)
-	_, err = db.Person(member.UserID).Look(t.Context(), "no-such-organization")
+	_, err = db.User(member.UserID).PageContext(t.Context(), "no-such-organization")
 	wantFault(t, err, fault.PathNotFound)
-	_, err = db.Person(ids.New()).Look(t.Context(), mine.org.Slug)
+	_, err = db.User(ids.New()).PageContext(t.Context(), mine.org.Slug)
 	wantFault(t, err, fault.PathNotFound)
 }
 
@@ -204,7 +204,7 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	member := newMember(t, db, newOrganization(t, db, "Factors"), tenancy.Owner)
-	person := db.Person(member.UserID)
+	person := db.User(member.UserID)
 	code := credential.Token("a recovery code")
 	f := store.Factor{SealedSeed: []byte("sealed"), LastStep: 10}
 	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, "", store.CommandLine(moment)))

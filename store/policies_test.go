@@ -186,7 +186,7 @@ func TestNoSettingOutlivesItsTransaction(t *testing.T) {
 	t.Run("a batch, accepted or refused", func(t *testing.T) {
 		refused := home.useOf("messages", "too much")
 		refused.Quantity = 1_000_000
-		for _, use := range []store.Use{home.useOf("messages", "fine"), refused, {Scope: home.application.Scope()}} {
+		for _, use := range []store.Usage{home.useOf("messages", "fine"), refused, {Scope: home.application.Scope()}} {
 			_, _ = usage.Track(use)
 			_, _ = usage.Check(use)
 		}

@@ -95,8 +95,8 @@ func TestConnections(t *testing.T) {
 		if err != nil || p.Sync.Status != billing.SyncPending || p.Sync.ProductID != "" || p.Sync.PriceID != "" || p.Sync.Version != s.plan.Sync.Version+1 {
 			t.Errorf("%+v, %v", p.Sync, err)
 		}
-		due, err := s.DueWork(t.Context(), moment+1, 100)
-		if err != nil || !hasWork(due, store.WorkPlan, s.plan.ID.String()) {
+		due, err := s.DueJobs(t.Context(), moment+1, 100)
+		if err != nil || !hasWork(due, store.JobPlan, s.plan.ID.String()) {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
@@ -139,13 +139,13 @@ func TestASaleAndAnotherAccount(t *testing.T) {
 		return err
 	}
 	sell := func(meanwhile func()) error {
-		op := opOf(billing.OpCheckout, ids.New().String())
+		op := opOf(billing.OperationCheckout, ids.New().String())
 		op.ConnectionID = s.connection.ID
-		_, _, err := s.Begin(t.Context(), store.Beginning{
+		_, _, err := s.Begin(t.Context(), store.BeginInput{
 			Fence: s.lease(t, "identity:ann"), Identity: "ann", PlanKey: s.plan.Key, Op: op, Now: moment,
-			Decide: func(store.Standing) (store.Intent, error) {
+			Decide: func(store.CustomerState) (store.Decision, error) {
 				meanwhile()
-				return store.Intent{Op: op, Change: &billing.Change{
+				return store.Decision{Operation: op, Change: &billing.Change{
 					ID: ids.New(), Kind: billing.Checkout, Target: s.plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment,
 				}}, nil
 			},

@@ -35,7 +35,7 @@ var (
 // ReceiveEvent notes a webhook and asks for the work that follows from it, in one
 // transaction. It reports whether the webhook is new; the work is asked for in
 // either case, since it is the same work.
-func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, work []Work) (first bool, err error) {
+func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, work []Job) (first bool, err error) {
 	id := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		made, err := tx.execAny(ctx, insertWebhook, connection, e.ID, id, a.scope.OrgID, e.Type, e.Object, e.APIVersion, e.Live, e.Outcome, e.ReceivedAt)

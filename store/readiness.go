@@ -107,9 +107,9 @@ func (r *readiness) logChange(err error) {
 // database's clock is known, and the hot path reads and commits a write as the
 // serving role. It takes at most 2 seconds, and the database is asked at most once a
 // second, however many call it.
-func (u *Usage) Ready(ctx context.Context) error { return u.ready.check(ctx) }
+func (u *Engine) Ready(ctx context.Context) error { return u.ready.check(ctx) }
 
-func (u *Usage) probe(ctx context.Context) error {
+func (u *Engine) probe(ctx context.Context) error {
 	conn, err := u.writes.acquire(ctx)
 	if err != nil {
 		return unready("the usage engine has no database connection", err)

@@ -33,7 +33,7 @@ func TestReadinessIsProvenByAWrite(t *testing.T) {
 			return err != nil && strings.Contains(said, reason)
 		})
 	}
-	open := func(t *testing.T, url string) node { return openNode(t, url, store.UsageOptions{}) }
+	open := func(t *testing.T, url string) node { return openNode(t, url, store.EngineOptions{}) }
 
 	t.Run("a read-only database is not ready", func(t *testing.T) {
 		t.Parallel()
@@ -77,7 +77,7 @@ func TestReadinessIsProvenByAWrite(t *testing.T) {
 		t.Parallel()
 		proxy, err := faultproxy.Start(storetest.URL(t))
 		noError(t, err)
-		n := openNode(t, proxy.URL(), store.UsageOptions{})
+		n := openNode(t, proxy.URL(), store.EngineOptions{})
 		t.Cleanup(proxy.Close)
 		ready(t, n)
 		proxy.Silence(true)

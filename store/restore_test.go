@@ -129,7 +129,7 @@ func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, 
 		session.touchesNothing(t, "SET LOCAL purser.app_id = '"+ours.application.ID.String()+"'",
 			`SELECT FROM `+table+` WHERE app_id = '`+theirs.application.ID.String()+`'`)
 	}
-	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{})
+	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	defer usage.Close()
 	decision, err := usage.Track(ours.useOf("messages", "after the restore"))

@@ -41,16 +41,16 @@ type Change = persist.Change
 // its pages leaves the others to requests.
 const sandboxConns = 4
 
-// Worlds keeps the accounts of the payments sandbox, one an application.
-type Worlds struct {
+// SandboxAccounts keeps the accounts of the payments sandbox, one an application.
+type SandboxAccounts struct {
 	store *Store
 }
 
-// Worlds is where the payments sandbox keeps its accounts.
-func (s *Store) Worlds() Worlds { return Worlds{store: s} }
+// SandboxAccounts is where the payments sandbox keeps its accounts.
+func (s *Store) SandboxAccounts() SandboxAccounts { return SandboxAccounts{store: s} }
 
 // occupy waits for one of the sandbox's connections.
-func (w Worlds) occupy(ctx context.Context) (leave func(), err error) {
+func (w SandboxAccounts) occupy(ctx context.Context) (leave func(), err error) {
 	select {
 	case w.store.sandboxConns <- struct{}{}:
 		return func() { <-w.store.sandboxConns }, nil
@@ -64,7 +64,7 @@ func (w Worlds) occupy(ctx context.Context) (leave func(), err error) {
 // same transaction, and with it the epoch: a use that comes after the reply is decided
 // by the new time, on whichever node. It stores nothing when change fails. When
 // Postgres asks for another try, change runs again, on what is then stored.
-func (w Worlds) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (Change, error)) error {
+func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (Change, error)) error {
 	leave, err := w.occupy(ctx)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (tx appTx) storeWorld(ctx context.Context, c Change) (moved bool, err error
 }
 
 // View reads an account as it is at one moment.
-func (w Worlds) View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
+func (w SandboxAccounts) View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
 	leave, err := w.occupy(ctx)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (w Worlds) View(ctx context.Context, app ids.ID, want persist.Want, look fu
 
 // Find is the key of the object of a kind with the id, or with the alias, in one round
 // trip. An account that was never stored as rows may have it: then the key is empty.
-func (w Worlds) Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (key string, found bool, err error) {
+func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (key string, found bool, err error) {
 	leave, err := w.occupy(ctx)
 	if err != nil {
 		return "", false, err
@@ -204,7 +204,7 @@ func (w Worlds) Find(ctx context.Context, app ids.ID, kind, name string, byAlias
 
 // Due lists applications whose accounts have something to do by now, the longest
 // waiting first, at most so many.
-func (w Worlds) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
+func (w SandboxAccounts) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
 	scopes, err := w.store.Directory().due(ctx, sandboxHint, at, most)
 	if err != nil {
 		return nil, err
@@ -218,6 +218,6 @@ func (w Worlds) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
 
 // app is the door to an application whose organization does not matter: the
 // statements above take it from the application's own row.
-func (w Worlds) app(id ids.ID) App {
+func (w SandboxAccounts) app(id ids.ID) App {
 	return w.store.App(tenancy.Scope{AppID: id})
 }

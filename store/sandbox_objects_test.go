@@ -19,14 +19,14 @@ func sandboxRow(kind, id string, nth int64, refs ...string) persist.Row {
 }
 
 // putRows stores rows of an application.
-func putRows(t *testing.T, worlds store.Worlds, app ids.ID, change store.Change) {
+func putRows(t *testing.T, worlds store.SandboxAccounts, app ids.ID, change store.Change) {
 	t.Helper()
 	change.Head = []byte("{}")
 	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (store.Change, error) { return change, nil }))
 }
 
 // readRows is what a read of an application finds, as sorted keys.
-func readRows(t *testing.T, worlds store.Worlds, app ids.ID, read func(persist.Source) ([]persist.Row, error)) (keys []string) {
+func readRows(t *testing.T, worlds store.SandboxAccounts, app ids.ID, read func(persist.Source) ([]persist.Row, error)) (keys []string) {
 	t.Helper()
 	noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
 		rows, err := read(s.Source)
@@ -52,7 +52,7 @@ func wantKeys(t *testing.T, got []string, want ...string) {
 func TestSandboxObjects(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds := db.Worlds()
+	worlds := db.SandboxAccounts()
 	a, b := newTenant(t, db), newTenant(t, db)
 	app, other := a.application.ID, b.application.ID
 
@@ -172,7 +172,7 @@ func TestSandboxObjects(t *testing.T) {
 func TestTimersOfTheSandboxComeInOrder(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds, app := db.Worlds(), newTenant(t, db).application.ID
+	worlds, app := db.SandboxAccounts(), newTenant(t, db).application.ID
 	var rows []persist.Row
 	for i, due := range []int64{50, 20, 20, 70} {
 		row := sandboxRow("timer", fmt.Sprint(i), int64(i))
@@ -196,7 +196,7 @@ func TestTimersOfTheSandboxComeInOrder(t *testing.T) {
 func TestADocumentOfTheSandboxIsHandedOutUntilItIsRows(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds, app := db.Worlds(), newTenant(t, db).application.ID
+	worlds, app := db.SandboxAccounts(), newTenant(t, db).application.ID
 	putRows(t, worlds, app, store.Change{})
 	exec(t, connect(t, storetest.URL(t)), `UPDATE sandbox_worlds SET head = NULL, state = 'the document' WHERE app_id = $1`, app)
 
@@ -228,7 +228,7 @@ func TestADocumentOfTheSandboxIsHandedOutUntilItIsRows(t *testing.T) {
 func TestTheSandboxUsesAFewConnections(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds := db.Worlds()
+	worlds := db.SandboxAccounts()
 	const most = 4
 	entered, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	for range most {

@@ -17,7 +17,7 @@ import (
 )
 
 // headOf is what every request reads of an account.
-func headOf(t *testing.T, worlds store.Worlds, app ids.ID) (head []byte, err error) {
+func headOf(t *testing.T, worlds store.SandboxAccounts, app ids.ID) (head []byte, err error) {
 	t.Helper()
 	err = worlds.View(t.Context(), app, persist.Want{}, func(session persist.Session) error {
 		head = session.Head
@@ -29,7 +29,7 @@ func headOf(t *testing.T, worlds store.Worlds, app ids.ID) (head []byte, err err
 func TestWorlds(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds := db.Worlds()
+	worlds := db.SandboxAccounts()
 
 	t.Run("begin with nothing", func(t *testing.T) {
 		a := newTenant(t, db)
@@ -49,10 +49,10 @@ func TestWorlds(t *testing.T) {
 
 	t.Run("change one at a time, on all nodes together", func(t *testing.T) {
 		a := newTenant(t, db)
-		other := openStore(t, storetest.URL(t)).Worlds()
+		other := openStore(t, storetest.URL(t)).SandboxAccounts()
 		var wait sync.WaitGroup
 		for i := range 20 {
-			node := []store.Worlds{worlds, other}[i%2]
+			node := []store.SandboxAccounts{worlds, other}[i%2]
 			wait.Go(func() {
 				err := node.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 					n, _ := strconv.Atoi(string(session.Head)) // nothing is zero
@@ -128,7 +128,7 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 	for name, locked := range map[string]bool{"from memory": false, "under locks": true} {
 		t.Run(name, func(t *testing.T) {
 			here, there := storetest.Open(t), openStore(t, storetest.URL(t))
-			nodes := []*store.Usage{openUsage(t, here), openUsage(t, there)}
+			nodes := []*store.Engine{openUsage(t, here), openUsage(t, there)}
 			a := newTenant(t, here)
 			a.newCredit(t, "tokens")
 			daily := featureOf("daily", "tokens")
@@ -143,17 +143,17 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			}
 			move := func(ahead int64) {
 				t.Helper()
-				noError(t, here.Worlds().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+				noError(t, here.SandboxAccounts().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 					return store.Change{ClockOffset: ahead}, nil
 				}))
 			}
 			a.newFeature(t, featureOf("messages", "tokens"))
 			a.deposit(t, depositOf("solo", "tokens", 1_000, "solo's"))
-			useOf := func(identity, feature string) store.Use {
-				return store.Use{Scope: a.application.Scope(), KeyID: key.ID, Identity: identity, FeatureKey: feature,
-					Use: metering.Use{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: 1}}
+			useOf := func(identity, feature string) store.Usage {
+				return store.Usage{Scope: a.application.Scope(), KeyID: key.ID, Identity: identity, FeatureKey: feature,
+					Usage: metering.Usage{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: 1}}
 			}
-			use := func() store.Use { return useOf("ann", "daily") }
+			use := func() store.Usage { return useOf("ann", "daily") }
 			for i := range 6 {
 				ahead := int64(i) * day
 				move(ahead)
@@ -205,7 +205,7 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 		db := storetest.Open(t)
 		usage := openUsage(t, db)
 		moved, home := newHousehold(t, db, usage), newHousehold(t, db, usage)
-		noError(t, db.Worlds().Update(t.Context(), moved.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+		noError(t, db.SandboxAccounts().Update(t.Context(), moved.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 			return store.Change{ClockOffset: 3 * day}, nil
 		}))
 		var wait sync.WaitGroup
@@ -237,7 +237,7 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			return keys.Rotated{Old: old, New: fresh}, nil
 		})
 		noError(t, err)
-		noError(t, db.Worlds().Update(t.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+		noError(t, db.SandboxAccounts().Update(t.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 			return store.Change{ClockOffset: 30 * day}, nil
 		}))
 		d, err := usage.Track(h.useOf("messages", "with the old key"))

@@ -34,7 +34,7 @@ func sessionHash(token string) []byte {
 // SessionContent reads what a session holds. A session that has ended or never was
 // is simply not found; so is one that began before the moment since, however often
 // it was used.
-func (e Entrance) SessionContent(ctx context.Context, token string, since, now int64) (content []byte, found bool, err error) {
+func (e Auth) SessionContent(ctx context.Context, token string, since, now int64) (content []byte, found bool, err error) {
 	err = e.store.pool.QueryRow(ctx, `SELECT content FROM sessions WHERE hash = $1 AND created_at > $2 AND expires_at > $3`, sessionHash(token), since, now).Scan(&content)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
@@ -53,7 +53,7 @@ const (
 )
 
 // OpenSession keeps a new session.
-func (e Entrance) OpenSession(ctx context.Context, token string, s Session, content []byte) error {
+func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte) error {
 	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
 		if err != nil {
@@ -73,7 +73,7 @@ func (e Entrance) OpenSession(ctx context.Context, token string, s Session, cont
 // ContinueSession writes what a session holds now, and reports whether it is still
 // there. One that was ended in the meantime stays ended: a request under way does
 // not bring it back.
-func (e Entrance) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
+func (e Auth) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
 	tag, err := e.store.pool.Exec(ctx, `
 		UPDATE sessions SET content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
 		sessionHash(token), content, orNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
@@ -88,7 +88,7 @@ const seenEvery = time.Minute
 
 // TouchSession notes that a session is in use, and reports whether that was due. It
 // leaves the content alone, which another request may just have written.
-func (e Entrance) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
+func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
 	tag, err := e.store.pool.Exec(ctx, `
 		UPDATE sessions SET seen_at = $2, expires_at = $3, address = $4, agent = $5 WHERE hash = $1 AND seen_at <= $6`,
 		sessionHash(token), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, s.SeenAt-seenEvery.Milliseconds())
@@ -99,7 +99,7 @@ func (e Entrance) TouchSession(ctx context.Context, token string, s Session) (to
 }
 
 // CloseSession ends the session of a token.
-func (e Entrance) CloseSession(ctx context.Context, token string) error {
+func (e Auth) CloseSession(ctx context.Context, token string) error {
 	if _, err := e.store.pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
 		return fmt.Errorf("store: delete session: %w", err)
 	}
@@ -108,7 +108,7 @@ func (e Entrance) CloseSession(ctx context.Context, token string) error {
 
 // Sessions lists where the person is signed in, the last seen first, and says
 // which of them has the token.
-func (p Person) Sessions(ctx context.Context, token string, now int64) (list []Session, current ids.ID, err error) {
+func (p User) Sessions(ctx context.Context, token string, now int64) (list []Session, current ids.ID, err error) {
 	rows, err := p.store.pool.Query(ctx, `
 		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
 		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
@@ -131,7 +131,7 @@ func (p Person) Sessions(ctx context.Context, token string, now int64) (list []S
 }
 
 // EndSession ends one of the person's sessions.
-func (p Person) EndSession(ctx context.Context, id ids.ID) error {
+func (p User) EndSession(ctx context.Context, id ids.ID) error {
 	tag, err := p.store.pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
 	if err != nil {
 		return fmt.Errorf("store: end session: %w", err)
@@ -143,7 +143,7 @@ func (p Person) EndSession(ctx context.Context, id ids.ID) error {
 }
 
 // EndOtherSessions ends all of the person's sessions but the one of the token.
-func (p Person) EndOtherSessions(ctx context.Context, token string) error {
+func (p User) EndOtherSessions(ctx context.Context, token string) error {
 	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return endSessions(ctx, tx, p.id, token)
 	})

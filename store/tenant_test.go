@@ -117,18 +117,18 @@ type household struct {
 	deposit      store.Deposit
 	walletID     ids.ID
 	subscription metering.Subscription
-	use          store.Use // the one that was accepted
+	use          store.Usage // the one that was accepted
 
 	connection       store.Connection
 	paidSubscription billing.Subscription
-	op               store.OpRecord
+	op               store.OperationRecord
 	change           billing.Change
 	topUp            billing.TopUp
-	work             store.Work
+	work             store.Job
 	alertID          ids.ID
 }
 
-func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household {
+func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household {
 	tb.Helper()
 	h := household{tenant: newTenant(tb, db)}
 	h.owner = newMember(tb, db, h.org, tenancy.Owner)
@@ -153,7 +153,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Usage) household 
 	}
 	noError(tb, h.PutSubscription(tb.Context(), "ann@example.com", h.subscription))
 	h.use = h.useOf("messages", "event 1")
-	for _, use := range []store.Use{h.use, h.useOf("daily", "event 2")} {
+	for _, use := range []store.Usage{h.use, h.useOf("daily", "event 2")} {
 		decision, err := usage.Track(use)
 		noError(tb, err)
 		noError(tb, decision.Err())
@@ -179,10 +179,10 @@ func createPlan(ctx context.Context, a store.App, id ids.ID) (billing.Plan, erro
 	})
 }
 
-func (h household) useOf(featureKey, eventID string) store.Use {
-	return store.Use{
+func (h household) useOf(featureKey, eventID string) store.Usage {
+	return store.Usage{
 		Scope: h.application.Scope(), KeyID: h.key.ID, Identity: "ann@example.com", FeatureKey: featureKey,
-		Use: metering.Use{TransactionID: ids.New(), EventID: eventID, EntityID: "room 1", Quantity: 3},
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: eventID, EntityID: "room 1", Quantity: 3},
 	}
 }
 
@@ -194,9 +194,9 @@ func openStore(tb testing.TB, url string) *store.Store {
 	return db
 }
 
-func openUsage(tb testing.TB, db *store.Store) *store.Usage {
+func openUsage(tb testing.TB, db *store.Store) *store.Engine {
 	tb.Helper()
-	usage, err := db.OpenUsage(tb.Context(), store.UsageOptions{Now: func() int64 { return moment }})
+	usage, err := db.OpenEngine(tb.Context(), store.EngineOptions{Now: func() int64 { return moment }})
 	noError(tb, err)
 	tb.Cleanup(usage.Close)
 	return usage

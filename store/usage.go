@@ -15,20 +15,20 @@ import (
 // earlier. A caller that disconnects changes nothing once a batch has it.
 const useDeadline = 10 * time.Second
 
-// Use is a request to use a feature, or to ask whether it may be used. The feature
+// Usage is a request to use a feature, or to ask whether it may be used. The feature
 // itself is looked up by its key.
-type Use struct {
+type Usage struct {
 	Scope      tenancy.Scope
 	KeyID      ids.ID
 	Identity   string
 	FeatureKey string
 	Deadline   time.Time // of the request; zero for none but the engine's own
-	metering.Use
+	metering.Usage
 }
 
 // pending is a use on its way through a batch.
 type pending struct {
-	Use
+	Usage
 	deadline time.Time
 	decision metering.Decision
 	byMember bool // asked on the dashboard, with no key
@@ -57,16 +57,16 @@ func (p *pending) takeOver() bool {
 // reset makes a use ready for another try.
 func (p *pending) reset() { p.decision, p.settled, p.err = metering.Decision{}, false, nil }
 
-// UsageOptions tune the engine's store. The zero value is good.
-type UsageOptions struct {
+// EngineOptions tune the engine's store. The zero value is good.
+type EngineOptions struct {
 	Log *slog.Logger
 	// Now is the clock, in milliseconds since 1970; the database's when nil.
 	Now func() int64
 }
 
-// Usage decides and records uses, many in one transaction. It is the hot path:
+// Engine decides and records uses, many in one transaction. It is the hot path:
 // its statements are prepared, its connections its own.
-type Usage struct {
+type Engine struct {
 	store  *Store
 	reads  *hotPool
 	writes *hotPool
@@ -83,9 +83,9 @@ type Usage struct {
 	conflicts, ahead, splits, differing, borrowed atomic.Int64
 }
 
-// OpenUsage starts the engine's store beside an open store.
-func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
-	u := &Usage{store: s, log: o.Log, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
+// OpenEngine starts the engine's store beside an open store.
+func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
+	u := &Engine{store: s, log: o.Log, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
 	var err error
 	if u.writes, err = s.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *Store) OpenUsage(ctx context.Context, o UsageOptions) (*Usage, error) {
 }
 
 // Close finishes every use that was taken in, then ends the connections.
-func (u *Usage) Close() {
+func (u *Engine) Close() {
 	u.tracks.drain()
 	u.checks.drain()
 	u.store.memories.Delete(u.memory)
@@ -120,33 +120,33 @@ func (u *Usage) Close() {
 }
 
 // Clock is the database's.
-func (u *Usage) Clock() *Clock { return u.store.clock }
+func (u *Engine) Clock() *Clock { return u.store.clock }
 
-// UsageStats counts what the hot path has done since it was opened.
-type UsageStats struct {
-	Conflicts int64 // batches that memory got wrong, and that ran again under locks
-	Ahead     int64 // uses whose wallet was read while the batch before them was written
-	Splits    int64 // batches that had to be halved: each is a bug to look for
-	Differing int64 // repeated events that said something else than the first
-	Borrowed  int64 // transactions on a connection of the store's pool, for want of an own one
-	Waiting   int   // uses and checks in the queues now
+// EngineStats counts what the hot path has done since it was opened.
+type EngineStats struct {
+	Conflicts  int64 // batches that memory got wrong, and that ran again under locks
+	Prefetched int64 // uses whose wallet was read while the batch before them was written
+	Splits     int64 // batches that had to be halved: each is a bug to look for
+	Differing  int64 // repeated events that said something else than the first
+	Borrowed   int64 // transactions on a connection of the store's pool, for want of an own one
+	Waiting    int   // uses and checks in the queues now
 }
 
 // Stats reads the counters.
-func (u *Usage) Stats() UsageStats {
-	return UsageStats{
-		Conflicts: u.conflicts.Load(),
-		Ahead:     u.ahead.Load(),
-		Splits:    u.splits.Load(),
-		Differing: u.differing.Load(),
-		Borrowed:  u.borrowed.Load(),
-		Waiting:   u.tracks.waiting() + u.checks.waiting(),
+func (u *Engine) Stats() EngineStats {
+	return EngineStats{
+		Conflicts:  u.conflicts.Load(),
+		Prefetched: u.ahead.Load(),
+		Splits:     u.splits.Load(),
+		Differing:  u.differing.Load(),
+		Borrowed:   u.borrowed.Load(),
+		Waiting:    u.tracks.waiting() + u.checks.waiting(),
 	}
 }
 
 // Track decides a use and records it when it is accepted, atomically. When it
 // returns a decision, that is committed.
-func (u *Usage) Track(use Use) (metering.Decision, error) {
+func (u *Engine) Track(use Usage) (metering.Decision, error) {
 	d, err := u.submit(u.tracks, use)
 	if d.Differs {
 		u.differing.Add(1)
@@ -155,21 +155,21 @@ func (u *Usage) Track(use Use) (metering.Decision, error) {
 }
 
 // Check decides a use as Track would, and records nothing.
-func (u *Usage) Check(use Use) (metering.Decision, error) { return u.submit(u.checks, use) }
+func (u *Engine) Check(use Usage) (metering.Decision, error) { return u.submit(u.checks, use) }
 
-// Examine decides a use as Check would for a key that may ask. It is for a member
+// Explain decides a use as Check would for a key that may ask. It is for a member
 // who asks why somebody was denied, and is not counted as a denial itself.
-func (u *Usage) Examine(use Use) (metering.Decision, error) {
-	return u.settle(u.checks, &pending{Use: use, byMember: true})
+func (u *Engine) Explain(use Usage) (metering.Decision, error) {
+	return u.settle(u.checks, &pending{Usage: use, byMember: true})
 }
 
-func (u *Usage) submit(l *lane, use Use) (metering.Decision, error) {
-	return u.settle(l, &pending{Use: use})
+func (u *Engine) submit(l *lane, use Usage) (metering.Decision, error) {
+	return u.settle(l, &pending{Usage: use})
 }
 
-func (u *Usage) settle(l *lane, p *pending) (metering.Decision, error) {
+func (u *Engine) settle(l *lane, p *pending) (metering.Decision, error) {
 	p.deadline, p.done = time.Now().Add(u.useDeadline), make(chan struct{}, 1)
-	if own := p.Use.Deadline; !own.IsZero() && own.Before(p.deadline) {
+	if own := p.Usage.Deadline; !own.IsZero() && own.Before(p.deadline) {
 		p.deadline = own
 	}
 	if err := l.submit(p); err != nil {

@@ -12,7 +12,7 @@ import (
 func TestReadingAhead(t *testing.T) {
 	t.Parallel()
 	const known, strange = 40, 15
-	batch := func(t *testing.T, meanwhile func(*store.Usage)) (got map[string]int, n node) {
+	batch := func(t *testing.T, meanwhile func(*store.Engine)) (got map[string]int, n node) {
 		t.Helper()
 		url := storetest.URL(t)
 		s := newShop(t, url, 1)
@@ -20,7 +20,7 @@ func TestReadingAhead(t *testing.T) {
 		s.credit(t, "gate", 1000)
 		s.credit(t, "ann", 1_000_000)
 		mustAccept(t, n, s.message("ann", "remembered"))
-		var uses []store.Use
+		var uses []store.Usage
 		for i := range known {
 			uses = append(uses, s.message("ann", numbered("known", i)))
 		}
@@ -42,22 +42,22 @@ func TestReadingAhead(t *testing.T) {
 
 	t.Run("writes what it knows, and the strangers with the next batch", func(t *testing.T) {
 		t.Parallel()
-		got, n := batch(t, func(*store.Usage) {})
+		got, n := batch(t, func(*store.Engine) {})
 		if got["accepted"] != known+strange || got["insufficient_balance"] != 1 {
 			t.Errorf("answers: %v", got)
 		}
-		if stats := n.usage.Stats(); stats.Ahead != strange+1 || stats.Conflicts != 0 || stats.Waiting != 0 {
+		if stats := n.usage.Stats(); stats.Prefetched != strange+1 || stats.Conflicts != 0 || stats.Waiting != 0 {
 			t.Errorf("the node counts %+v", stats)
 		}
 	})
 
 	t.Run("answers everybody when nothing can be read ahead", func(t *testing.T) {
 		t.Parallel()
-		got, n := batch(t, func(u *store.Usage) { store.UsageReadsOf(u).Close() })
+		got, n := batch(t, func(u *store.Engine) { store.UsageReadsOf(u).Close() })
 		if got["accepted"] != known+strange || got["insufficient_balance"] != 1 {
 			t.Errorf("answers: %v", got)
 		}
-		if n.usage.Stats().Ahead != strange+1 {
+		if n.usage.Stats().Prefetched != strange+1 {
 			t.Error("nothing was to be read ahead")
 		}
 	})

@@ -124,7 +124,7 @@ type record struct {
 // apply sends everything that the decisions of the batch have changed. All wallets
 // come before all events, and these before all features: whoever waits for an
 // event id that another node is writing holds nothing that the other may want.
-func (u *Usage) apply(p *pipe, batches []*appBatch, now int64) {
+func (u *Engine) apply(p *pipe, batches []*appBatch, now int64) {
 	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records) == 0 })
 	for _, b := range changed {
 		b.applyWallets(p)

@@ -103,14 +103,14 @@ func (b *appBatch) decide(now int64) {
 			// Without a wallet there is no balance and no plan: only what costs nothing
 			// is accepted, and then the wallet has to be made first.
 			empty := metering.State{Now: b.at(now), Events: b.events}
-			u.decision = metering.Decide(&empty, u.Use.Use)
+			u.decision = metering.Decide(&empty, u.Usage.Usage)
 			if u.decision.New {
 				b.absent = append(b.absent, u.Identity)
 			}
 			continue
 		}
 		w.state.Now, w.state.Events = b.at(now), b.events
-		u.decision = metering.Decide(&w.state, u.Use.Use)
+		u.decision = metering.Decide(&w.state, u.Usage.Usage)
 		b.take(w, u)
 	}
 }

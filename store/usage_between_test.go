@@ -21,10 +21,10 @@ func newProxiedShop(tb testing.TB, url string, nodes int) (shop, *faultproxy.Pro
 	tb.Helper()
 	proxy, err := faultproxy.Start(url)
 	noError(tb, err)
-	s := shop{nodes: []node{openNode(tb, proxy.URL(), store.UsageOptions{})}}
+	s := shop{nodes: []node{openNode(tb, proxy.URL(), store.EngineOptions{})}}
 	tb.Cleanup(proxy.Close) // before the node, which would wait for a silent server
 	for range nodes - 1 {
-		s.nodes = append(s.nodes, openNode(tb, url, store.UsageOptions{}))
+		s.nodes = append(s.nodes, openNode(tb, url, store.EngineOptions{}))
 	}
 	return s.stocked(tb), proxy
 }
@@ -43,7 +43,7 @@ func TestPeriodTurnsWhileABatchIsDecided(t *testing.T) {
 		}
 		return month.End
 	}
-	s := shop{nodes: []node{openNode(t, url, store.UsageOptions{Now: clock}), openNode(t, url, store.UsageOptions{})}}.stocked(t)
+	s := shop{nodes: []node{openNode(t, url, store.EngineOptions{Now: clock}), openNode(t, url, store.EngineOptions{})}}.stocked(t)
 	s.credit(t, "ann", 1000)
 	s.limitMessages(t, "ann", 5)
 	early := s.message("ann", "of the next month")
@@ -117,7 +117,7 @@ func TestPriceFallsWhileAWalletIsMade(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	outcomes := s.inOneBatch(t, url, s.nodes[0], "gate", []store.Use{s.useOf("free", "ann", "free"), s.message("bob", "made free")}, nil)
+	outcomes := s.inOneBatch(t, url, s.nodes[0], "gate", []store.Usage{s.useOf("free", "ann", "free"), s.message("bob", "made free")}, nil)
 	stored := s.storedEvents(t, connect(t, url))
 	for _, o := range outcomes {
 		if o.String() != "accepted" || len(stored[o.use.EventID]) != 1 || stored[o.use.EventID][0] != o.use.TransactionID {
@@ -197,7 +197,7 @@ func TestMemoryChangesBetweenTwoLooks(t *testing.T) {
 				}
 				return moment
 			}
-			s := shop{nodes: []node{openNode(t, url, store.UsageOptions{Now: clock}), openNode(t, url, store.UsageOptions{})}}.stocked(t)
+			s := shop{nodes: []node{openNode(t, url, store.EngineOptions{Now: clock}), openNode(t, url, store.EngineOptions{})}}.stocked(t)
 			change = func() { c.change(t, s) }
 			s.newFeature(t, featureOf("other", "tokens"))
 			s.credit(t, "ann", 1000)

@@ -81,7 +81,7 @@ func (w *walletState) learnBilled(key metering.BilledKey, transaction ids.ID) {
 }
 
 // knows reports whether a use can be decided without another look.
-func (w *walletState) knows(use metering.Use) bool {
+func (w *walletState) knows(use metering.Usage) bool {
 	needed := w.state.Keys(use)
 	return (needed.Counter.Period.IsZero() || w.knowsCounter(needed.Counter)) &&
 		(needed.Billed.Period.IsZero() || w.knowsBilled(needed.Billed))

@@ -19,12 +19,12 @@ var readVersions = declare("read versions", `
 
 // check settles checks: the same reading and the same decision as for uses,
 // without locks and without a trace.
-func (u *Usage) check(uses []*pending) {
+func (u *Engine) check(uses []*pending) {
 	u.untilSettled(u.reads, u.checkFromMemory(u.dropExpired(uses)), u.snapshot)
 }
 
 // snapshot is one try at answering checks by reading everything, as of one moment.
-func (u *Usage) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *Engine) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.frame(beginningSnapshot)
 	for _, b := range batches {
@@ -60,7 +60,7 @@ func (b *appBatch) ask(now int64) {
 		if w := b.wallets[p.Identity]; w != nil {
 			state = &w.state
 		}
-		p.decision = metering.Decide(state, p.Use.Use)
+		p.decision = metering.Decide(state, p.Usage.Usage)
 	}
 }
 
@@ -74,7 +74,7 @@ type glimpse struct {
 
 // checkFromMemory answers the checks that can be answered from memory, once the
 // stored versions are seen to be the remembered ones, and gives back the others.
-func (u *Usage) checkFromMemory(uses []*pending) (rest []*pending) {
+func (u *Engine) checkFromMemory(uses []*pending) (rest []*pending) {
 	now, err := u.now()
 	if err != nil {
 		return uses
@@ -96,7 +96,7 @@ func (u *Usage) checkFromMemory(uses []*pending) (rest []*pending) {
 	})
 	for _, g := range glimpses {
 		if err == nil && seen.confirms(g) {
-			g.use.decision = metering.Decide(&g.state, g.use.Use.Use)
+			g.use.decision = metering.Decide(&g.state, g.use.Usage.Usage)
 			g.use.settled = true
 		} else {
 			rest = append(rest, g.use)
@@ -119,7 +119,7 @@ func (m *memory) glimpses(uses []*pending, now int64) (list []glimpse, rest []*p
 		app, _ := m.apps.Peek(p.Scope.AppID)
 		feature := *p.Feature // the lane of uses may mark it as used meanwhile
 		p.Feature = &feature
-		list = append(list, glimpse{use: p, state: w.copyFor(p.Use.Use), epoch: app.epoch, version: w.version})
+		list = append(list, glimpse{use: p, state: w.copyFor(p.Usage.Usage), epoch: app.epoch, version: w.version})
 	}
 	return list, rest
 }
@@ -131,7 +131,7 @@ func (m *memory) admits(p *pending, now int64) bool {
 }
 
 // copyFor copies what one use needs.
-func (w *walletState) copyFor(use metering.Use) metering.State {
+func (w *walletState) copyFor(use metering.Usage) metering.State {
 	state := w.state
 	state.Wallet.Balances = slices.Clone(state.Wallet.Balances)
 	state.Events, state.Used, state.Billed = nil, nil, nil

@@ -26,7 +26,7 @@ func isUntimed(err error) bool {
 // checkClock compares the time that the database gave with the epochs to the node's
 // clock before and after. Between the two lies only the time that the node noticed:
 // one that was paused together with its clocks finds the database ahead.
-func (u *Usage) checkClock(batches []*appBatch, before int64) error {
+func (u *Engine) checkClock(batches []*appBatch, before int64) error {
 	if u.clockTolerance == anyDecisionAge {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (u *Usage) checkClock(batches []*appBatch, before int64) error {
 
 // awaitClock waits for a measurement of the clock, at most as long as the uses have
 // time, and says why the time is still not known after it.
-func (u *Usage) awaitClock(uses []*pending) error {
+func (u *Engine) awaitClock(uses []*pending) error {
 	ctx, cancel := context.WithDeadline(context.Background(), u.tryDeadline(uses))
 	defer cancel()
 	return u.store.clock.await(ctx)

@@ -73,7 +73,7 @@ func TestFewConnectionsDoNotStopCharging(t *testing.T) {
 	if shortage := room.Shortage(); room.Need != store.DefaultConns+store.UsageConns || !strings.Contains(shortage, "max_connections 20") {
 		t.Errorf("of %+v it says %q", room, shortage)
 	}
-	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{Now: func() int64 { return moment }})
+	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{Now: func() int64 { return moment }})
 	noError(t, err)
 	n := node{db: db, usage: usage, close: sync.OnceFunc(usage.Close)}
 	t.Cleanup(n.close)

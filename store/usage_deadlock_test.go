@@ -76,8 +76,8 @@ func TestNodesNeverWaitForEachOther(t *testing.T) {
 // crossing lists uses of the wallets of all shops from one end to the other, or
 // the other way round, shuffled a little; and first uses of wallets that both
 // nodes make at this moment.
-func crossing(random *rand.Rand, shops []shop, wallets, round int, backwards bool) []store.Use {
-	var uses []store.Use
+func crossing(random *rand.Rand, shops []shop, wallets, round int, backwards bool) []store.Usage {
+	var uses []store.Usage
 	for _, s := range shops {
 		for w := range wallets {
 			uses = append(uses, s.message(numbered("wallet", w), freshID()))

@@ -99,7 +99,7 @@ func TestRepeatsOnTwoNodesDoNotBlockEachOther(t *testing.T) {
 		var ready sync.WaitGroup
 		ready.Add(nodes)
 		atOnce(nodes, func(n int) {
-			uses := make([]store.Use, events)
+			uses := make([]store.Usage, events)
 			for e := range events {
 				wallet := e % wallets // shared
 				if round%2 == 1 {
@@ -151,7 +151,7 @@ func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
 	var done sync.WaitGroup
 	for n, order := range [][]string{{"a", "middle", "z"}, {"z", "middle", "a"}} {
 		done.Go(func() {
-			var uses []store.Use
+			var uses []store.Usage
 			for _, event := range order {
 				uses = append(uses, s.message(numbered("wallet", n), event))
 			}

@@ -175,7 +175,7 @@ func TestKeyMustBeAllowedToIngest(t *testing.T) {
 	mustAccept(t, s.nodes[0], s.message("ann", "with the right key")) // the wallet and the catalog are remembered
 	s.key, _ = s.newKey(t, keys.ReadOnly)
 	for range 3 {
-		for name, ask := range map[string]func(store.Use) (metering.Decision, error){"use": s.nodes[0].usage.Track, "check": s.nodes[0].usage.Check} {
+		for name, ask := range map[string]func(store.Usage) (metering.Decision, error){"use": s.nodes[0].usage.Track, "check": s.nodes[0].usage.Check} {
 			if _, err := ask(s.message("ann", name)); !fault.Is(err, fault.PermissionDenied) {
 				t.Errorf("a %s with a key that may not %s: %v", name, tenancy.EventsIngest, err)
 			}
@@ -221,7 +221,7 @@ func TestChangesHoldForABatchAfterThem(t *testing.T) {
 				neighbour := shop{nodes: s.nodes}.stocked(t)
 				neighbour.credit(t, "gate", 1000)
 				var identities []string
-				var uses []store.Use
+				var uses []store.Usage
 				for w := range wallets {
 					identities = append(identities, numbered("wallet", w))
 					s.credit(t, identities[w], 2*messagePrice)

@@ -29,7 +29,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 	var now atomic.Int64
 	var nodes []node
 	for range 2 {
-		nodes = append(nodes, openNode(t, url, store.UsageOptions{Now: now.Load}))
+		nodes = append(nodes, openNode(t, url, store.EngineOptions{Now: now.Load}))
 	}
 	conn := connect(t, url)
 	said := make(map[string]int)
@@ -136,7 +136,7 @@ func (h *history) anyFeature(rt *rapid.T) *metering.Feature {
 	return h.model.features[rapid.SampledFrom(slices.Sorted(maps.Keys(h.model.features))).Draw(rt, "feature")]
 }
 
-func (h *history) drawUse(rt *rapid.T, identity string) store.Use {
+func (h *history) drawUse(rt *rapid.T, identity string) store.Usage {
 	f := h.anyFeature(rt)
 	use := h.useOf(f.Key, identity, "")
 	use.EntityID = rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(rt, "entity")
@@ -170,7 +170,7 @@ func (h *history) use(rt *rapid.T) {
 // so whatever their order is, the answers are the same.
 func (h *history) usesAtOnce(rt *rapid.T) {
 	n := h.nodes[anyNode.Draw(rt, "node")]
-	uses := make([]store.Use, len(identities))
+	uses := make([]store.Usage, len(identities))
 	outcomes := make([]outcome, len(identities))
 	var done sync.WaitGroup
 	for i, identity := range identities {
@@ -195,13 +195,13 @@ func (h *history) check(rt *rapid.T) {
 	}
 }
 
-func (h *history) modelUse(use store.Use) metering.Use {
-	u := use.Use
+func (h *history) modelUse(use store.Usage) metering.Usage {
+	u := use.Usage
 	u.Feature = h.model.features[use.FeatureKey]
 	return u
 }
 
-func (h *history) compare(rt *rapid.T, use store.Use, d metering.Decision, err error, want metering.Decision) {
+func (h *history) compare(rt *rapid.T, use store.Usage, d metering.Decision, err error, want metering.Decision) {
 	rt.Helper()
 	if err != nil {
 		rt.Fatalf("%q: %v", use.EventID, err)

@@ -11,7 +11,7 @@ import (
 // lane works off uses, one batch at a time. While a batch is under way, what
 // arrives becomes the next one: there is no timer, so a lone request never waits.
 type lane struct {
-	usage *Usage
+	usage *Engine
 	work  func([]*pending) // settles every use of a batch that it does not put off
 
 	mu    sync.Mutex
@@ -21,7 +21,7 @@ type lane struct {
 	idle  *sync.Cond
 }
 
-func newLane(u *Usage, work func([]*pending)) *lane {
+func newLane(u *Engine, work func([]*pending)) *lane {
 	l := &lane{usage: u, work: work, wake: make(chan struct{}), queue: newFairQueue()}
 	l.idle = sync.NewCond(&l.mu)
 	go l.loop()

@@ -91,7 +91,7 @@ func TestPanicReleasesEveryCaller(t *testing.T) {
 		}
 		return moment
 	}
-	s := shop{nodes: []node{openNode(t, url, store.UsageOptions{Now: clock})}}.stocked(t)
+	s := shop{nodes: []node{openNode(t, url, store.EngineOptions{Now: clock})}}.stocked(t)
 	n := s.nodes[0]
 	s.credit(t, "gate", 1000)
 	s.credit(t, "ann", 100_000)
@@ -99,7 +99,7 @@ func TestPanicReleasesEveryCaller(t *testing.T) {
 	if !n.usage.Remembers(s.application.ID, "ann") {
 		t.Fatal("there is nothing to forget")
 	}
-	uses := make([]store.Use, callers)
+	uses := make([]store.Usage, callers)
 	for i := range uses {
 		uses[i] = s.message("ann", numbered("event", i))
 	}

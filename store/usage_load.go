@@ -244,7 +244,7 @@ func (b *appBatch) loadKeyed(p *pipe) {
 		if u.settled || w == nil {
 			continue
 		}
-		needed := w.state.Keys(u.Use.Use)
+		needed := w.state.Keys(u.Usage.Usage)
 		if key := needed.Counter; !key.Period.IsZero() && !w.knowsCounter(key) {
 			w.learnCounter(key, 0)
 			counterColumns[0].id(w.state.Wallet.ID)

@@ -17,7 +17,7 @@ import (
 // in one round trip, and gives back the others. The transaction compares the
 // epoch and every wallet's version, and fails as a whole when one has moved. A
 // refusal never comes from memory.
-func (u *Usage) trackFromMemory(uses []*pending) (rest []*pending) {
+func (u *Engine) trackFromMemory(uses []*pending) (rest []*pending) {
 	now, err := u.now() // one for all: what is enough for this moment is not for the next
 	if err != nil {
 		return uses
@@ -72,7 +72,7 @@ func isPutOff(p *pending) bool { return p.putOff }
 
 // readAhead recollects for the next batch, beside this one. Whatever goes wrong
 // here, that batch will meet it again, and deal with it.
-func (u *Usage) readAhead(uses []*pending, now int64) {
+func (u *Engine) readAhead(uses []*pending, now int64) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			u.log.Error("reading ahead panicked", "cause", fmt.Sprint(cause))
@@ -84,7 +84,7 @@ func (u *Usage) readAhead(uses []*pending, now int64) {
 // recollect reads what memory lacks for these uses, without locks, and reports
 // whether it may have learnt something. It costs no more than the first half of a
 // try under locks, and the batch stays one transaction.
-func (u *Usage) recollect(uses []*pending, now int64) bool {
+func (u *Engine) recollect(uses []*pending, now int64) bool {
 	err := u.inTransaction(u.reads, uses, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
 		return u.study(ctx, conn, batches, now)
 	})
@@ -94,7 +94,7 @@ func (u *Usage) recollect(uses []*pending, now int64) bool {
 // study reads wallets into memory, in one round trip unless they need keyed facts
 // too. Those may be of a later moment than the wallet's version: whoever writes by
 // that version is told then.
-func (u *Usage) study(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *Engine) study(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newReading(ctx, conn)
 	for _, b := range batches {
 		if !u.memory.recallCatalog(b) {
@@ -152,7 +152,7 @@ func (m *memory) missing(uses []*pending) (list []*pending) {
 }
 
 // remembered is one try from memory: decide, then check and write in one trip.
-func (u *Usage) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *Engine) remembered(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.frame(beginning)
 	u.memory.recall(batches, func(b *appBatch) {
@@ -186,10 +186,10 @@ func (b *appBatch) decideAccepted(now int64) {
 			continue // forgotten since memory was asked for it
 		}
 		w.state.Now, w.state.Events = b.at(now), b.events
-		if !w.knows(use.Use.Use) {
+		if !w.knows(use.Usage.Usage) {
 			continue // read again since then, for another use
 		}
-		d := metering.Decide(&w.state, use.Use.Use)
+		d := metering.Decide(&w.state, use.Usage.Usage)
 		if d.Verdict != metering.Accepted || !d.New {
 			continue
 		}
@@ -268,7 +268,7 @@ func (m *memory) find(p *pending, now int64) *walletState {
 	}
 	p.Feature = &app.features[p.FeatureKey].Feature
 	w.state.Now = now + app.ahead
-	if !w.knows(p.Use.Use) {
+	if !w.knows(p.Usage.Usage) {
 		return nil
 	}
 	return w

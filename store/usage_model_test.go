@@ -49,7 +49,7 @@ func (m *model) wallet(identity string) *modelWallet {
 }
 
 // track decides a use and adds what it leaves to the history.
-func (m *model) track(identity string, use metering.Use) metering.Decision {
+func (m *model) track(identity string, use metering.Usage) metering.Decision {
 	d := m.check(identity, use)
 	if d.New {
 		d.Event.WalletID = m.wallet(identity).id
@@ -58,7 +58,7 @@ func (m *model) track(identity string, use metering.Use) metering.Decision {
 	return d
 }
 
-func (m *model) check(identity string, use metering.Use) metering.Decision {
+func (m *model) check(identity string, use metering.Usage) metering.Decision {
 	state := m.state(identity)
 	return metering.Decide(&state, use)
 }

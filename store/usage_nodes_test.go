@@ -20,21 +20,21 @@ import (
 // Several of them on one database are several processes to everything but memory.
 type node struct {
 	db    *store.Store
-	usage *store.Usage
+	usage *store.Engine
 	close func() // at the end of the test, unless before
 }
 
 // nodeConns is enough for the few who do anything but use in these tests.
 const nodeConns = 4
 
-func openNode(tb testing.TB, url string, o store.UsageOptions) node {
+func openNode(tb testing.TB, url string, o store.EngineOptions) node {
 	tb.Helper()
 	db, err := store.Open(tb.Context(), url, store.Options{MaxConns: nodeConns})
 	noError(tb, err)
 	if o.Now == nil {
 		o.Now = func() int64 { return moment }
 	}
-	usage, err := db.OpenUsage(tb.Context(), o)
+	usage, err := db.OpenEngine(tb.Context(), o)
 	noError(tb, err)
 	// A test that is about a deadline sets its own.
 	usage.HaveLessPatience(patience, patience)
@@ -60,7 +60,7 @@ func newShop(tb testing.TB, url string, nodes int) shop {
 	tb.Helper()
 	var s shop
 	for range nodes {
-		s.nodes = append(s.nodes, openNode(tb, url, store.UsageOptions{}))
+		s.nodes = append(s.nodes, openNode(tb, url, store.EngineOptions{}))
 	}
 	return s.stocked(tb)
 }
@@ -85,14 +85,14 @@ func (s shop) credit(tb testing.TB, identity string, amount metering.Amount) {
 }
 
 // message is one use of the feature "message", in a transaction of its own.
-func (s shop) message(identity, eventID string) store.Use {
+func (s shop) message(identity, eventID string) store.Usage {
 	return s.useOf("message", identity, eventID)
 }
 
-func (s shop) useOf(feature, identity, eventID string) store.Use {
-	return store.Use{
+func (s shop) useOf(feature, identity, eventID string) store.Usage {
+	return store.Usage{
 		Scope: s.application.Scope(), KeyID: s.key.ID, Identity: identity, FeatureKey: feature,
-		Use: metering.Use{TransactionID: ids.New(), EventID: eventID, Quantity: 1},
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: eventID, Quantity: 1},
 	}
 }
 
@@ -122,7 +122,7 @@ func (s shop) balance(tb testing.TB, identity string) metering.Amount {
 }
 
 // mustAccept sends a use that has to be accepted.
-func mustAccept(tb testing.TB, n node, use store.Use) metering.Decision {
+func mustAccept(tb testing.TB, n node, use store.Usage) metering.Decision {
 	tb.Helper()
 	d, err := n.usage.Track(use)
 	if err == nil {
@@ -213,7 +213,7 @@ func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 // inOneBatch has the engine take all uses together: they wait behind a use of
 // the gate, a wallet that the shop must have and that stands still until all are
 // there. It returns what they became.
-func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []store.Use, meanwhile func()) []outcome {
+func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []store.Usage, meanwhile func()) []outcome {
 	tb.Helper()
 	release := s.hold(tb, url, gate)
 	outcomes := make([]outcome, len(uses))
@@ -247,7 +247,7 @@ func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []
 
 // outcome is what one use became.
 type outcome struct {
-	use  store.Use
+	use  store.Usage
 	d    metering.Decision
 	err  error
 	took time.Duration
@@ -255,7 +255,7 @@ type outcome struct {
 
 func (o outcome) String() string { return answer(o.d, o.err) }
 
-func trackOutcome(n node, use store.Use) outcome {
+func trackOutcome(n node, use store.Usage) outcome {
 	started := time.Now()
 	d, err := n.usage.Track(use)
 	return outcome{use, d, err, time.Since(started)}

@@ -32,7 +32,7 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 				s.credit(t, numbered("wallet", w), uses*messagePrice)
 				s.warm(t, n, numbered("wallet", w), c.warm)
 			}
-			batch := make([]store.Use, uses)
+			batch := make([]store.Usage, uses)
 			for i := range batch {
 				batch[i] = s.message(numbered("wallet", i%wallets), numbered("event", i))
 			}

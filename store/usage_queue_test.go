@@ -12,8 +12,8 @@ import (
 )
 
 // useBy is a use of an application, with a number to know it by.
-func useBy(app ids.ID, number int) store.Use {
-	return store.Use{Scope: tenancy.Scope{AppID: app}, Use: metering.Use{Quantity: int64(number)}}
+func useBy(app ids.ID, number int) store.Usage {
+	return store.Usage{Scope: tenancy.Scope{AppID: app}, Usage: metering.Usage{Quantity: int64(number)}}
 }
 
 // push queues n uses of an application and reports how many had room.
@@ -27,7 +27,7 @@ func push(q *store.Queue, app ids.ID, n int) (taken int) {
 }
 
 // byApp counts a batch by application.
-func byApp(batch []store.Use) map[ids.ID]int {
+func byApp(batch []store.Usage) map[ids.ID]int {
 	counts := make(map[ids.ID]int)
 	for _, use := range batch {
 		counts[use.Scope.AppID]++

@@ -28,7 +28,7 @@ const (
 )
 
 // track settles uses: as many as can be from memory, the others under locks.
-func (u *Usage) track(uses []*pending) {
+func (u *Engine) track(uses []*pending) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			u.memory.drop() // it may hold what was never committed
@@ -50,7 +50,7 @@ type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
 //
 // Every try has the ids of the first. So when the reply to a COMMIT was lost, the
 // next try finds what was committed, and knows it for its own.
-func (u *Usage) untilSettled(on *hotPool, uses []*pending, try attempt) {
+func (u *Engine) untilSettled(on *hotPool, uses []*pending, try attempt) {
 	taken := 0
 	for tries := 1; len(uses) > 0; tries++ {
 		if uses = u.dropExpired(uses); len(uses) == 0 {
@@ -104,7 +104,7 @@ func pause(tries int) {
 // dropExpired answers uses whose time is over, and drops those that their callers
 // have given up. Nothing was done with those that were never tried; the others may
 // have been committed.
-func (u *Usage) dropExpired(uses []*pending) []*pending {
+func (u *Engine) dropExpired(uses []*pending) []*pending {
 	now := time.Now()
 	kept := uses[:0:0]
 	for _, p := range uses {
@@ -123,7 +123,7 @@ func (u *Usage) dropExpired(uses []*pending) []*pending {
 
 // tryDeadline is when a try of the batch ends: no later than the last of its uses. A
 // use whose deadline is earlier is answered then by its caller.
-func (u *Usage) tryDeadline(uses []*pending) time.Time {
+func (u *Engine) tryDeadline(uses []*pending) time.Time {
 	var last time.Time
 	for _, p := range uses {
 		if p.deadline.After(last) {
@@ -138,7 +138,7 @@ func (u *Usage) tryDeadline(uses []*pending) time.Time {
 
 // inTransaction runs one try of a batch on a connection of the hot path. Without a
 // clock that can be trusted nothing is tried.
-func (u *Usage) inTransaction(on *hotPool, uses []*pending, try attempt) (err error) {
+func (u *Engine) inTransaction(on *hotPool, uses []*pending, try attempt) (err error) {
 	defer func() {
 		for _, p := range uses {
 			p.failure = err
@@ -166,7 +166,7 @@ func (u *Usage) inTransaction(on *hotPool, uses []*pending, try attempt) (err er
 }
 
 // locked is one try under locks: read, decide, write.
-func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *Engine) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	if err := u.loadLocked(ctx, conn, batches, now); err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (u *Usage) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch,
 }
 
 // loadLocked opens the transaction, locks every wallet and reads what the uses need.
-func (u *Usage) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *Engine) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.frame(beginning)
 	for _, b := range batches {

@@ -57,12 +57,12 @@ func newSoldBooks(t *testing.T) *soldBooks {
 	noError(t, err)
 	noError(t, b.Adjust(ctx, store.Adjustment{ID: ids.New(), WalletID: wallet.ID, CreditKey: "tokens",
 		Delta: metering.Delta{Amount: wallet.Balances[0].Amount, Out: true}, Reason: "a test", By: ids.New(), Now: moment}))
-	noError(t, b.HearCharge(ctx, b.lease(t, "identity:bob"), billing.ProviderCharge{
+	noError(t, b.ApplyCharge(ctx, b.lease(t, "identity:bob"), billing.ProviderCharge{
 		ID: refunded.ChargeID, Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 1000, Status: "succeeded"}},
 	}, moment)) // into debt
 	for i, feature := range []string{"messages", "daily", "billing", "quoted", "messages", "daily", "billing", "quoted", "messages"} {
-		use := store.Use{Scope: b.application.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: feature,
-			Use: metering.Use{TransactionID: ids.New(), EventID: fmt.Sprint("e", i), EntityID: "x", Quantity: 1}}
+		use := store.Usage{Scope: b.application.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: feature,
+			Usage: metering.Usage{TransactionID: ids.New(), EventID: fmt.Sprint("e", i), EntityID: "x", Quantity: 1}}
 		if feature == "quoted" {
 			use.Amount = new(metering.Amount(9))
 		}

@@ -32,7 +32,7 @@ func (b *books) trackAhead(t *testing.T, number int) (since time.Time) {
 	t.Helper()
 	for range number {
 		b.next++
-		d, err := b.usage.Track(store.Use{Scope: b.scope, KeyID: b.key, Identity: "ann", FeatureKey: "plain", Use: metering.Use{
+		d, err := b.usage.Track(store.Usage{Scope: b.scope, KeyID: b.key, Identity: "ann", FeatureKey: "plain", Usage: metering.Usage{
 			TransactionID: shifted(ids.New(), 600_000), EventID: fmt.Sprint("e", b.next), Quantity: 1}})
 		noError(t, err)
 		noError(t, d.Err())

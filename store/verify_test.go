@@ -27,7 +27,7 @@ type books struct {
 	store.App
 	url   string
 	conn  *pgx.Conn
-	usage *store.Usage
+	usage *store.Engine
 	scope tenancy.Scope
 	key   ids.ID
 	next  int
@@ -38,7 +38,7 @@ func keepBooks(t *testing.T) *books {
 	ctx := context.Background()
 	url := storetest.FreshURL(t)
 	db := openStore(t, url)
-	usage, err := db.OpenUsage(ctx, store.UsageOptions{})
+	usage, err := db.OpenEngine(ctx, store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
 
@@ -82,9 +82,9 @@ func (b *books) track(t *testing.T, number int) {
 	t.Helper()
 	quoted := metering.Amount(99)
 	for range number {
-		use := store.Use{Scope: b.scope, KeyID: b.key, Identity: "ann",
+		use := store.Usage{Scope: b.scope, KeyID: b.key, Identity: "ann",
 			FeatureKey: []string{"plain", "daily", "quoted", "limited"}[b.next%4],
-			Use:        metering.Use{TransactionID: ids.New(), EventID: fmt.Sprint("e", b.next), Quantity: 3, EntityID: "x"}}
+			Usage:      metering.Usage{TransactionID: ids.New(), EventID: fmt.Sprint("e", b.next), Quantity: 3, EntityID: "x"}}
 		if use.FeatureKey == "quoted" {
 			use.Amount = &quoted
 		}

@@ -141,7 +141,7 @@ func (a App) SetBillingPeriod(ctx context.Context, identity string, period meter
 		if w, err = tx.wallet(ctx, identity); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "wallet.billing-period", identity, nil, audit.Facts{
+		return tx.audit(ctx, "wallet.billing-period", identity, nil, audit.Fields{
 			"interval": string(period.Interval), "anchor": strconv.FormatInt(period.Anchor, 10),
 		})
 	})

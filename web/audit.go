@@ -85,7 +85,7 @@ func (s *Site) auditLog(v *visit) (answer, error) {
 
 func (v *visit) auditEntry(e audit.Entry) page.AuditEntry {
 	entry := page.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: v.nameOf(e.AppID)}
-	before, after := e.Facts()
+	before, after := e.Fields()
 	names := map[string]bool{}
 	for name := range before {
 		names[name] = true

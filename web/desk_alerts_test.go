@@ -27,20 +27,22 @@ func (d *desk) mispay(t *testing.T, identity string) {
 		ID: ids.New(), Identity: identity, Credit: billing.Grant{CreditID: credit.ID, CreditKey: credit.Key, Amount: 100},
 		AmountCents: 3000, Currency: "usd", ConnectionID: connection.ID, CustomerID: "cus_1", ExpiresAt: now + 1000, Status: billing.TopUpOpen, CreatedAt: now,
 	}
-	op := billing.Op{
-		ID: ids.New(), Kind: billing.OpTopUp, IdempotencyKey: ids.New().String(), Fingerprint: billing.Fingerprint{1},
-		Parameters: map[string]string{}, Step: billing.StepSession, Attempt: 1, State: billing.OpRunning, CreatedAt: now,
+	op := billing.Operation{
+		ID: ids.New(), Kind: billing.OperationTopUp, IdempotencyKey: ids.New().String(), Fingerprint: billing.Fingerprint{1},
+		Parameters: map[string]string{}, Step: billing.StepSession, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
 	fence, held, err := d.tenant.Lease(t.Context(), "identity:"+identity, ids.New(), 30*time.Second)
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}
-	_, _, err = d.tenant.Begin(t.Context(), store.Beginning{
+	_, _, err = d.tenant.Begin(t.Context(), store.BeginInput{
 		Fence: fence, Identity: identity, CreditKey: credit.Key, Op: op, Now: now,
-		Decide: func(store.Standing) (store.Intent, error) { return store.Intent{Op: op, TopUp: &topUp}, nil },
+		Decide: func(store.CustomerState) (store.Decision, error) {
+			return store.Decision{Operation: op, TopUp: &topUp}, nil
+		},
 	})
 	noError(t, err)
-	_, err = d.tenant.HearTopUp(t.Context(), fence, topUp.ID, billing.ProviderSession{
+	_, err = d.tenant.ApplyTopUp(t.Context(), fence, topUp.ID, billing.ProviderSession{
 		ID: "cs_short", Status: billing.SessionComplete, Paid: true, AmountTotal: 1, Currency: "usd", CustomerID: "cus_1",
 		IntentID: "pi_1", ChargeID: "ch_1", URL: "https://pay.example/1", ExpiresAt: topUp.ExpiresAt,
 	}, now, nil)

@@ -54,7 +54,7 @@ func (s *Site) check(v *visit) (answer, error) {
 }
 
 // question reads the use that is asked about, by the API's own bounds.
-func question(form page.CheckForm) (use store.Use, problems []component.Problem) {
+func question(form page.CheckForm) (use store.Usage, problems []component.Problem) {
 	fail := func(field, message string) {
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
@@ -68,7 +68,7 @@ func question(form page.CheckForm) (use store.Use, problems []component.Problem)
 	if err != nil || quantity < 1 || quantity > metering.MaxQuantity {
 		fail("quantity", "Enter a whole number from 1 to 9,007,199,254,740,991.")
 	}
-	use = store.Use{Identity: form.Identity, FeatureKey: form.FeatureKey, Use: metering.Use{EntityID: form.EntityID, Quantity: quantity}}
+	use = store.Usage{Identity: form.Identity, FeatureKey: form.FeatureKey, Usage: metering.Usage{EntityID: form.EntityID, Quantity: quantity}}
 	if form.Amount != "" {
 		amount, ok := metering.ParseCredits(form.Amount)
 		if !ok {
@@ -79,11 +79,11 @@ func question(form page.CheckForm) (use store.Use, problems []component.Problem)
 	return use, problems
 }
 
-func (v *visit) examine(use store.Use) (*page.CheckAnswer, error) {
+func (v *visit) examine(use store.Usage) (*page.CheckAnswer, error) {
 	if v.site.usage == nil {
 		return nil, errNoUsage
 	}
-	d, err := v.site.usage.Examine(use)
+	d, err := v.site.usage.Explain(use)
 	if err != nil {
 		return nil, err
 	}

@@ -10,26 +10,26 @@ import (
 const maxJobs = 100
 
 // jobWords say what a job does.
-var jobWords = map[store.WorkKind]string{
-	store.WorkPlan:         "Sync a plan to the payment provider",
-	store.WorkOp:           "Complete a change, checkout or refund",
-	store.WorkFree:         "Renew a free subscription",
-	store.WorkArchive:      "Archive an old price",
-	store.WorkSession:      "Refresh a checkout",
-	store.WorkSubscription: "Refresh a subscription",
-	store.WorkInvoice:      "Refresh an invoice",
-	store.WorkCharge:       "Refresh a charge and its refunds",
-	store.WorkRefund:       "Refresh a refund",
-	store.WorkDispute:      "Refresh a dispute",
-	store.WorkSchedule:     "Refresh a subscription schedule",
-	store.WorkCustomer:     "Remove a deleted customer",
-	store.WorkEvents:       "Recover missed webhooks",
-	store.WorkSweep:        "Reconcile with the payment provider",
-	store.WorkPrune:        "Delete expired data",
+var jobWords = map[store.JobKind]string{
+	store.JobPlan:         "Sync a plan to the payment provider",
+	store.JobOperation:    "Complete a change, checkout or refund",
+	store.JobFree:         "Renew a free subscription",
+	store.JobArchive:      "Archive an old price",
+	store.JobSession:      "Refresh a checkout",
+	store.JobSubscription: "Refresh a subscription",
+	store.JobInvoice:      "Refresh an invoice",
+	store.JobCharge:       "Refresh a charge and its refunds",
+	store.JobRefund:       "Refresh a refund",
+	store.JobDispute:      "Refresh a dispute",
+	store.JobSchedule:     "Refresh a subscription schedule",
+	store.JobCustomer:     "Remove a deleted customer",
+	store.JobEvents:       "Recover missed webhooks",
+	store.JobReconcile:    "Reconcile with the payment provider",
+	store.JobPrune:        "Delete expired data",
 }
 
 func (s *Site) jobs(v *visit) (answer, error) {
-	found, err := v.tenant().FailingWork(v.context, maxJobs+1)
+	found, err := v.tenant().FailingJobs(v.context, maxJobs+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -57,7 +57,7 @@ func (s *Site) retryJob(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if err := v.tenant().RetryWork(v.context, store.WorkKind(f.text("kind")), f.raw("object"), v.now()); err != nil {
+	if err := v.tenant().RetryJobNow(v.context, store.JobKind(f.text("kind")), f.raw("object"), v.now()); err != nil {
 		return answer{}, err
 	}
 	v.wakeCashier()

@@ -15,11 +15,11 @@ func TestFailingJobs(t *testing.T) {
 	d := newDesk(t)
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
 	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No failing jobs")
-	job := store.Work{Kind: store.WorkCharge, Object: "ch_1"}
+	job := store.Job{Kind: store.JobCharge, Object: "ch_1"}
 	noError(t, d.tenant.Enqueue(t.Context(), job))
-	due, err := d.tenant.DueWork(t.Context(), d.site.now(), 10)
+	due, err := d.tenant.DueJobs(t.Context(), d.site.now(), 10)
 	noError(t, err)
-	noError(t, d.tenant.PostponeWork(t.Context(), due[0], "No such <b>charge</b>", store.StoppedWork))
+	noError(t, d.tenant.RetryJob(t.Context(), due[0], "No such <b>charge</b>", store.StoppedWork))
 
 	t.Run("are led to from the overview", func(t *testing.T) {
 		overview := support.get(t, d.appPath())
@@ -36,9 +36,9 @@ func TestFailingJobs(t *testing.T) {
 		}
 	})
 	t.Run("have words for each kind", func(t *testing.T) {
-		for _, kind := range []store.WorkKind{
-			store.WorkPlan, store.WorkOp, store.WorkFree, store.WorkArchive, store.WorkSession, store.WorkSubscription, store.WorkInvoice, store.WorkCharge,
-			store.WorkRefund, store.WorkDispute, store.WorkSchedule, store.WorkCustomer, store.WorkEvents, store.WorkSweep, store.WorkPrune,
+		for _, kind := range []store.JobKind{
+			store.JobPlan, store.JobOperation, store.JobFree, store.JobArchive, store.JobSession, store.JobSubscription, store.JobInvoice, store.JobCharge,
+			store.JobRefund, store.JobDispute, store.JobSchedule, store.JobCustomer, store.JobEvents, store.JobReconcile, store.JobPrune,
 		} {
 			if jobWords[kind] == "" {
 				t.Errorf("none for %s", kind)
@@ -56,7 +56,7 @@ func TestFailingJobs(t *testing.T) {
 		if action, _, text := d.lastDeed(t); action != "job.retry" || !strings.Contains(text, "No such") {
 			t.Errorf("the log says %s: %s", action, text)
 		}
-		if failing, err := d.tenant.FailingWork(t.Context(), 10); err != nil || len(failing) != 1 || failing[0].Stopped() {
+		if failing, err := d.tenant.FailingJobs(t.Context(), 10); err != nil || len(failing) != 1 || failing[0].Stopped() {
 			t.Errorf("the job is %+v, %v", failing, err)
 		}
 		if got := admin.post(t, retry, url.Values{"kind": {"charge"}, "object": {"ch_2"}}); got.status != http.StatusNotFound {

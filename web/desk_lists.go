@@ -250,7 +250,7 @@ func (s *Site) requests(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	day, err := v.tenant().DayFigures(v.context, v.site.now())
+	day, err := v.tenant().DayStats(v.context, v.site.now())
 	if err != nil {
 		return answer{}, err
 	}

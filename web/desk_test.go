@@ -27,14 +27,14 @@ const hostileIdentity = `=<script>alert(1)</script>/../"'&`
 type desk struct {
 	*rig
 	tenant store.App
-	usage  *store.Usage
+	usage  *store.Engine
 	key    keys.APIKey
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	db := storetest.Open(t)
-	usage, err := db.OpenUsage(t.Context(), store.UsageOptions{})
+	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
 	d := &desk{rig: newRigOn(t, Options{Store: db, Usage: usage}), usage: usage}
@@ -70,14 +70,14 @@ func (d *desk) deposit(t *testing.T, identity string, credits metering.Amount) s
 	return made
 }
 
-func (d *desk) use(identity, feature string, quantity int64) store.Use {
-	return store.Use{
+func (d *desk) use(identity, feature string, quantity int64) store.Usage {
+	return store.Usage{
 		Scope: d.app.Scope(), KeyID: d.key.ID, Identity: identity, FeatureKey: feature,
-		Use: metering.Use{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
 	}
 }
 
-func (d *desk) track(t *testing.T, use store.Use) metering.Decision {
+func (d *desk) track(t *testing.T, use store.Usage) metering.Decision {
 	t.Helper()
 	decision, err := d.usage.Track(use)
 	noError(t, err)
@@ -382,7 +382,7 @@ func TestDeskLists(t *testing.T) {
 		says(t, support.get(t, d.appPath("checkouts")+"?kind=topup&identity=ann"), http.StatusOK, "No results")
 	})
 	t.Run("requests, for developers and not for support", func(t *testing.T) {
-		d.db.NoteRequest(d.app.Scope(), store.Request{
+		d.db.RecordRequest(d.app.Scope(), store.Request{
 			ID: ids.New(), At: d.site.now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, Authenticated: true, KeyID: d.key.ID,
 		})
 		developer := d.join(t, tenancy.Developer)

@@ -140,7 +140,7 @@ func (s *Site) walletJournal(v *visit) (answer, error) {
 		})
 	}
 	for _, r := range proof {
-		proven := page.JournalProof{Reckoning: r, CreditKey: credits[r.CreditID]}
+		proven := page.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}
 		if before == 0 && unmoved(w.Wallet, lines) {
 			stored := w.Balance(r.CreditID)
 			proven.Stored = &stored

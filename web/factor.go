@@ -21,7 +21,7 @@ func (v *visit) checkCode(p proof, code string) (right bool, err error) {
 	if err := v.attempt(p); err != nil {
 		return false, err
 	}
-	person := v.site.store.Person(p.user)
+	person := v.site.store.User(p.user)
 	factor, err := person.Factor(v.context)
 	if err != nil {
 		return false, err
@@ -44,7 +44,7 @@ func (v *visit) checkCode(p proof, code string) (right bool, err error) {
 	return true, v.succeeded(p)
 }
 
-func (v *visit) checkStep(person store.Person, user ids.ID, factor store.Factor, code string) (right bool, err error) {
+func (v *visit) checkStep(person store.User, user ids.ID, factor store.Factor, code string) (right bool, err error) {
 	seed, err := v.site.vault.Open(seedPlace(user), factor.SealedSeed)
 	if err != nil {
 		return false, err

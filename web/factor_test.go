@@ -46,7 +46,7 @@ func TestAuthenticator(t *testing.T) {
 		if got := b.post(t, "/account/factor", url.Values{"seed": {hidden(page.body, "seed")}, "code": {"000000"}}); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", got.status)
 		}
-		if _, err := r.db.Person(b.user.ID).Factor(t.Context()); err == nil {
+		if _, err := r.db.User(b.user.ID).Factor(t.Context()); err == nil {
 			t.Error("it is on")
 		}
 	})

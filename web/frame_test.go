@@ -14,7 +14,7 @@ import (
 // moveClock sets a test application's clock ahead, as its sandbox does.
 func (r *rig) moveClock(t *testing.T, app tenancy.Application, ahead time.Duration) {
 	t.Helper()
-	noError(t, r.db.Worlds().Update(t.Context(), app.ID, persist.Want{}, func(persist.Session) (persist.Change, error) {
+	noError(t, r.db.SandboxAccounts().Update(t.Context(), app.ID, persist.Want{}, func(persist.Session) (persist.Change, error) {
 		return persist.Change{Head: []byte("{}"), ClockOffset: ahead.Milliseconds()}, nil
 	}))
 }

@@ -121,7 +121,7 @@ func (v *visit) identify(r route) error {
 	if inOrg {
 		slug = v.echo.Param("org")
 	}
-	around, err := v.site.store.Person(v.bearer.userID).Look(v.context, slug)
+	around, err := v.site.store.User(v.bearer.userID).PageContext(v.context, slug)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,13 @@ import (
 // of a hash.
 func (r *rig) guessFrom(t *testing.T, email string, networks int) {
 	t.Helper()
-	account, err := r.db.Entrance().Account(t.Context(), email)
+	account, err := r.db.Auth().Account(t.Context(), email)
 	noError(t, err)
 	now := r.site.now()
 	address := credential.AddressSubject(email, account.ChangedAt, now)
 	for i := range networks {
 		from := siteOf(fmt.Sprintf("10.%d.%d.1", i/256, i%256)).String()
-		attempt, err := r.db.Entrance().Attempt(t.Context(), credential.PasswordSubject(email, account.ChangedAt, from), address, now)
+		attempt, err := r.db.Auth().Attempt(t.Context(), credential.PasswordSubject(email, account.ChangedAt, from), address, now)
 		if err != nil || attempt.Wait != 0 {
 			t.Fatalf("the first guess of network %d waits %s, %v", i, attempt.Wait, err)
 		}

@@ -91,7 +91,7 @@ func (v *visit) invited(d page.Draft) (invited page.Invited, link credential.Tok
 		return invited, "", err
 	}
 	link = credential.Token(text)
-	i, org, err := v.site.store.Entrance().Invitation(v.context, link.Hash(), v.site.now())
+	i, org, err := v.site.store.Auth().Invitation(v.context, link.Hash(), v.site.now())
 	if err != nil {
 		return invited, "", err
 	}
@@ -112,7 +112,7 @@ func (s *Site) accept(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	joining := store.Joining{User: v.user}
+	joining := store.Acceptance{User: v.user}
 	if !v.isSignedIn() {
 		if joining.User, err = v.newUser(f, invited.Organization); err != nil {
 			return answer{}, err
@@ -126,7 +126,7 @@ func (s *Site) accept(v *visit) (answer, error) {
 	joining.By = v.actorFor(joining.User)
 	var i store.Invitation
 	if f.ok() {
-		i, err = s.store.Entrance().AcceptInvitation(v.context, link.Hash(), joining)
+		i, err = s.store.Auth().AcceptInvitation(v.context, link.Hash(), joining)
 		field := ""
 		if !v.isSignedIn() && fault.Is(err, fault.AlreadyExists) {
 			field = "email"

@@ -92,7 +92,7 @@ func (v *visit) findCreator(found map[ids.ID]string, id ids.ID) error {
 	if _, asked := found[id]; asked {
 		return nil
 	}
-	user, err := v.site.store.Person(id).User(v.context)
+	user, err := v.site.store.User(id).Profile(v.context)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return err
 	}

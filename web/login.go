@@ -57,7 +57,7 @@ func (v *visit) checkPassword(typed, password string) (account store.Account, ri
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, and it is counted all the same
 	}
-	account, err = v.site.store.Entrance().Account(v.context, email)
+	account, err = v.site.store.Auth().Account(v.context, email)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return account, false, err
 	}
@@ -75,7 +75,7 @@ func (v *visit) checkPassword(typed, password string) (account store.Account, ri
 // confirmPassword compares the password of who is signed in. Attempts count for the
 // session: strangers cannot use them up, and a stolen session cannot guess on.
 func (v *visit) confirmPassword(password string) (account store.Account, right bool, err error) {
-	account, err = v.site.store.Entrance().Account(v.context, v.user.Email)
+	account, err = v.site.store.Auth().Account(v.context, v.user.Email)
 	if err != nil {
 		return account, false, err
 	}
@@ -128,7 +128,7 @@ func (v *visit) provePassword(p proof, account *store.Account, password string) 
 		if err != nil {
 			return false, err
 		}
-		if err := v.site.store.Person(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
+		if err := v.site.store.User(account.UserID).RehashPassword(v.context, account.Encoded, encoded); err != nil {
 			return false, err
 		}
 		account.Encoded = encoded

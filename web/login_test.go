@@ -44,7 +44,7 @@ func (b *browser) withPassword(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.rig.db.Person(b.user.ID).ChangePassword(t.Context(), "", encoded, "", b.actor()))
+	noError(t, b.rig.db.User(b.user.ID).ChangePassword(t.Context(), "", encoded, "", b.actor()))
 }
 
 func (b *browser) actor() audit.Actor {

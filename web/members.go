@@ -42,7 +42,7 @@ func (s *Site) members(v *visit) (answer, error) {
 }
 
 // memberInPerson finds the member of the path.
-func (v *visit) memberInPerson() (found store.MemberInPerson, err error) {
+func (v *visit) memberInPerson() (found store.MemberProfile, err error) {
 	id, err := v.id("user", ids.User)
 	if err != nil {
 		return found, err
@@ -70,7 +70,7 @@ func (s *Site) memberPage(v *visit) (answer, error) {
 	return show(page.MemberEditPage(v.memberEdit(p, v.accessForm(page.Draft{}, p.Access)))), nil
 }
 
-func (v *visit) memberEdit(p store.MemberInPerson, access page.AccessForm) page.MemberEdit {
+func (v *visit) memberEdit(p store.MemberProfile, access page.AccessForm) page.MemberEdit {
 	self := v.orgPath("members", p.UserID.Format(ids.User))
 	return page.MemberEdit{
 		AccessForm: access, Frame: v.frame(p.Name, "members"), Name: p.Name, Email: p.Email,

@@ -174,7 +174,7 @@ func TestMembers(t *testing.T) {
 	path := func(b *browser) string { return r.orgPath("members", b.user.ID.Format(ids.User)) }
 	role := func(t *testing.T, b *browser) tenancy.Role {
 		t.Helper()
-		around, err := r.db.Person(b.user.ID).Look(t.Context(), r.org.Slug)
+		around, err := r.db.User(b.user.ID).PageContext(t.Context(), r.org.Slug)
 		noError(t, err)
 		return around.Member.Role
 	}

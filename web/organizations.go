@@ -45,7 +45,7 @@ func (s *Site) createOrganization(v *visit) (answer, error) {
 	if !f.ok() {
 		return invalid(page.OrganizationNewPage(page.OrganizationNew{Draft: f.draft("name"), Frame: v.frame("New organization", "")})), nil
 	}
-	if org, err = v.person().FoundOrganization(v.context, org, v.actor()); err != nil {
+	if org, err = v.person().CreateOrganization(v.context, org, v.actor()); err != nil {
 		return answer{}, err
 	}
 	return v.done(pathOf([]string{"o", org.Slug}), "Organization created.")
@@ -60,7 +60,7 @@ func (s *Site) organizationPage(v *visit) (answer, error) {
 		card := page.ApplicationCard{Application: v.place(app)}
 		if v.may(tenancy.WalletsRead) {
 			tenant := s.store.App(app.Scope())
-			day, err := tenant.DayFigures(v.context, s.now())
+			day, err := tenant.DayStats(v.context, s.now())
 			if err != nil {
 				return answer{}, err
 			}

@@ -64,7 +64,7 @@ func TestQuickstart(t *testing.T) {
 	})
 
 	t.Run("says what went wrong with requests that came", func(t *testing.T) {
-		r.db.NoteRequest(r.app.Scope(), store.Request{
+		r.db.RecordRequest(r.app.Scope(), store.Request{
 			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, Authenticated: true, KeyID: ids.New(),
 		})
 		_, text := look(t)
@@ -189,12 +189,12 @@ func (r *rig) useOnce(t *testing.T, feature, credit string) {
 		ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: 100, IdempotencyKey: new("first"), CreatedAt: r.site.now(),
 	})
 	noError(t, err)
-	usage, err := r.db.OpenUsage(context.Background(), store.UsageOptions{})
+	usage, err := r.db.OpenEngine(context.Background(), store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
-	decision, err := usage.Track(store.Use{
+	decision, err := usage.Track(store.Usage{
 		Scope: r.app.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: feature,
-		Use: metering.Use{EventID: "e1", TransactionID: ids.New(), Quantity: 1},
+		Usage: metering.Usage{EventID: "e1", TransactionID: ids.New(), Quantity: 1},
 	})
 	noError(t, err)
 	noError(t, decision.Err())

@@ -20,7 +20,7 @@ func (b *browser) reset(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.rig.db.Entrance().ResetPassword(t.Context(), store.Reset{Email: b.user.Email, Encoded: encoded, By: store.CommandLine(b.rig.site.now())}))
+	noError(t, b.rig.db.Auth().ResetPassword(t.Context(), store.Reset{Email: b.user.Email, Encoded: encoded, By: store.CommandLine(b.rig.site.now())}))
 }
 
 func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {

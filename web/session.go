@@ -50,7 +50,7 @@ func plainCookieName(address string) string {
 	return cookieName
 }
 
-func newSessions(entrance store.Entrance, address string, https bool, now func() int64) *scs.SessionManager {
+func newSessions(entrance store.Auth, address string, https bool, now func() int64) *scs.SessionManager {
 	m := scs.New()
 	m.Store = sessionStore{entrance: entrance, now: now}
 	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
@@ -77,7 +77,7 @@ type bearerKey struct{}
 
 // sessionStore keeps sessions in Postgres.
 type sessionStore struct {
-	entrance store.Entrance
+	entrance store.Auth
 	now      func() int64
 }
 

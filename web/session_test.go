@@ -91,7 +91,7 @@ func TestSessions(t *testing.T) {
 		noError(t, err)
 		request.AddCookie(b.cookies[cookieName])
 		noError(t, v.loadSession(request))
-		noError(t, r.db.Person(b.user.ID).EndOtherSessions(t.Context(), ""))
+		noError(t, r.db.User(b.user.ID).EndOtherSessions(t.Context(), ""))
 		v.flash("something to write")
 		_, _, err = r.site.sessions.Commit(v.context)
 		noError(t, err)
@@ -178,7 +178,7 @@ func TestSessions(t *testing.T) {
 	t.Run("are kept as hashes", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
 		b.get(t, "/account")
-		if _, found, err := r.db.Entrance().SessionContent(t.Context(), b.cookies[cookieName].Value, 0, clock.now()); !found || err != nil {
+		if _, found, err := r.db.Auth().SessionContent(t.Context(), b.cookies[cookieName].Value, 0, clock.now()); !found || err != nil {
 			t.Errorf("the token does not lead to it: %t, %v", found, err)
 		}
 	})

@@ -24,7 +24,7 @@ func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	offered, err := s.store.Entrance().OfferSetup(ctx, link.Hash(), s.now())
+	offered, err := s.store.Auth().OfferSetup(ctx, link.Hash(), s.now())
 	if err != nil || !offered {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func (v *visit) setupLink() (link credential.Token, err error) {
 		return "", err
 	}
 	link = credential.Token(text)
-	open, err := v.site.store.Entrance().SetupIsOpen(v.context, link.Hash())
+	open, err := v.site.store.Auth().SetupIsOpen(v.context, link.Hash())
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +76,7 @@ func (s *Site) isFounded(ctx context.Context) (bool, error) {
 	if s.founded.Load() {
 		return true, nil
 	}
-	founded, err := s.store.Entrance().IsFounded(ctx)
+	founded, err := s.store.Auth().IsSetUp(ctx)
 	if founded {
 		s.founded.Store(true)
 	}
@@ -118,7 +118,7 @@ func (s *Site) setup(v *visit) (answer, error) {
 	if founding.Encoded, err = s.passwords.hash(v.context, f.raw("password"), false); err != nil {
 		return answer{}, err
 	}
-	founding, err = s.store.Entrance().Found(v.context, link.Hash(), founding)
+	founding, err = s.store.Auth().CreateFirstAccount(v.context, link.Hash(), founding)
 	if fault.Is(err, fault.PathNotFound) {
 		return v.setupClosed() // somebody else was faster
 	}
@@ -133,7 +133,7 @@ func (s *Site) setup(v *visit) (answer, error) {
 }
 
 // founding reads the form into the nouns, and notes what is wrong with it.
-func (s *Site) founding(f *form, v *visit) (found store.Founding, err error) {
+func (s *Site) founding(f *form, v *visit) (found store.Bootstrap, err error) {
 	now := s.now()
 	found.User, err = v.newUser(f, f.text("organization"), f.text("application"))
 	if err != nil {

@@ -32,7 +32,7 @@ type Options struct {
 	Document []byte
 	Store    *store.Store
 	// Usage answers why a use is denied. Without it nobody can ask.
-	Usage *store.Usage
+	Usage *store.Engine
 	Log   *slog.Logger
 	// Now is the clock, in milliseconds since 1970; the database's when nil.
 	Now func() int64
@@ -60,7 +60,7 @@ type Site struct {
 	server      page.Server
 	https       bool
 	store       *store.Store
-	usage       *store.Usage
+	usage       *store.Engine
 	log         *slog.Logger
 	now         func() int64
 	timeout     time.Duration
@@ -122,7 +122,7 @@ func New(options Options) *Site {
 	if s.now == nil {
 		s.now = func() int64 { return s.store.Clock().Now() }
 	}
-	s.sessions = newSessions(s.store.Entrance(), s.server.Address, s.https, s.now)
+	s.sessions = newSessions(s.store.Auth(), s.server.Address, s.https, s.now)
 	return s
 }
 

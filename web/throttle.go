@@ -152,7 +152,7 @@ func (v *visit) attemptFromNetwork(p proof) error {
 
 // countAttempt counts an attempt in Postgres, for all nodes.
 func (v *visit) countAttempt(p proof) error {
-	attempt, err := v.site.store.Entrance().Attempt(v.context, p.subject, p.address, v.site.now())
+	attempt, err := v.site.store.Auth().Attempt(v.context, p.subject, p.address, v.site.now())
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (v *visit) countAttempt(p proof) error {
 
 // succeeded forgets the attempts before one that was right.
 func (v *visit) succeeded(p proof) error {
-	return v.site.store.Entrance().ForgetAttempts(v.context, p.subject, p.address)
+	return v.site.store.Auth().ForgetAttempts(v.context, p.subject, p.address)
 }
 
 // waiting is a refusal that ends by itself.

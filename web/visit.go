@@ -54,7 +54,7 @@ func (v *visit) tenant() store.App { return v.site.store.App(v.scope()).By(v.act
 func (v *visit) organization() store.Org { return v.site.store.Org(v.org.ID).By(v.actor()) }
 
 // person is the door to the user's own rows.
-func (v *visit) person() store.Person { return v.site.store.Person(v.user.ID) }
+func (v *visit) person() store.User { return v.site.store.User(v.user.ID) }
 
 // now is the application's clock, which runs ahead in a test application whose
 // sandbox was told to.

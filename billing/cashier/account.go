@@ -25,8 +25,8 @@ type account struct {
 }
 
 // work is something to be done with an object of the account.
-func (a account) work(kind store.WorkKind, object string, dueAt int64) store.Work {
-	return store.Work{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
+func (a account) work(kind store.JobKind, object string, dueAt int64) store.Job {
+	return store.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
 // clientName tells clients apart: a connection with another key has changed.

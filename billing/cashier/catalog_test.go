@@ -137,7 +137,7 @@ func TestScenario06_TwoWorkersMakeOnePrice(t *testing.T) {
 	var both sync.WaitGroup
 	for _, node := range []*cashier.Cashier{r.cashier, other} {
 		both.Go(func() {
-			if err := node.Settle(t.Context(), r.app.ID); err != nil {
+			if err := node.DrainAll(t.Context(), r.app.ID); err != nil {
 				t.Error(err)
 			}
 		})
@@ -171,8 +171,8 @@ func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
 	r.settle()
 	wantTries := func(tries int) {
 		t.Helper()
-		failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(t.Context(), 10))
-		if len(failing) != 1 || failing[0].Kind != store.WorkPlan || failing[0].Tries != tries || !failing[0].Stopped() || failing[0].FailingSince == 0 {
+		failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(t.Context(), 10))
+		if len(failing) != 1 || failing[0].Kind != store.JobPlan || failing[0].Tries != tries || !failing[0].Stopped() || failing[0].FailingSince == 0 {
 			t.Errorf("the jobs that fail are %+v, want one that was stopped after %d tries", failing, tries)
 		}
 	}
@@ -190,7 +190,7 @@ func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
 	}
 
 	id := r.readPlan("north").ID.String()
-	r.check(r.store.App(r.scope).RetryWork(t.Context(), store.WorkPlan, id, r.now()))
+	r.check(r.store.App(r.scope).RetryJobNow(t.Context(), store.JobPlan, id, r.now()))
 	r.settle()
 	wantTries(2)
 	dollars := "usd"

@@ -17,19 +17,19 @@ import (
 // renewal, as the plans' prices have it.
 func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.ChangeRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.answer(ctx, scope, request{
-		kind: billing.OpChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
-		decide: func(s store.Standing, op billing.Op, _ buyer, now int64) (store.Intent, error) {
+		kind: billing.OperationChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
+		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
 			order, err := billing.DecideChange(s.Subscription, s.Plan, s.Changes...)
 			if err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			if err := order.CheckRoom(s.Balances); err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			intent := intendChange(s, r.Identity, order, op, now)
 			for _, p := range intent.Settled {
 				if err := billing.CheckRoom(s.Balances, p.Credits); err != nil {
-					return store.Intent{}, err
+					return store.Decision{}, err
 				}
 			}
 			return intent, nil
@@ -40,11 +40,11 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 // Cancel makes the identity's subscription end with its period, or go on.
 func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.CancelRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.answer(ctx, scope, request{
-		kind: billing.OpCancel, identity: r.Identity, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
-		decide: func(s store.Standing, op billing.Op, _ buyer, now int64) (store.Intent, error) {
+		kind: billing.OperationCancel, identity: r.Identity, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
+		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
 			order, err := billing.DecideCancel(s.Subscription, r.CancelAtPeriodEnd)
 			if err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			return intendCancel(s, order, op, now), nil
 		},
@@ -73,7 +73,7 @@ func (c *Cashier) current(ctx context.Context, scope tenancy.Scope, identity str
 }
 
 // intendChange is what the order comes to, frozen.
-func intendChange(s store.Standing, identity string, order billing.ChangeOrder, op billing.Op, now int64) store.Intent {
+func intendChange(s store.CustomerState, identity string, order billing.ChangeOrder, op billing.Operation, now int64) store.Decision {
 	if order.Kind == billing.StartFree {
 		started, settled := billing.StartFreeSubscription(ids.New(), identity, order.Target, s.Payments, now)
 		return local(op, started, settled)
@@ -89,7 +89,7 @@ func intendChange(s store.Standing, identity string, order billing.ChangeOrder, 
 		return intendLocal(op, thenQueue, current.Queue(order.Target))
 	}
 	op.Parameters[paramSubscription] = current.ProviderID
-	intent := store.Intent{Op: op}
+	intent := store.Decision{Operation: op}
 	switch order.Kind {
 	case billing.Keep:
 		op.Parameters[paramAct] = string(actKeep)
@@ -114,7 +114,7 @@ func intendChange(s store.Standing, identity string, order billing.ChangeOrder, 
 	return intent
 }
 
-func intendCancel(s store.Standing, order billing.CancelOrder, op billing.Op, now int64) store.Intent {
+func intendCancel(s store.CustomerState, order billing.CancelOrder, op billing.Operation, now int64) store.Decision {
 	current := *s.Subscription
 	if order.VoidPending {
 		op.Parameters[paramSessions] = openPages(s.Changes, now)
@@ -127,23 +127,23 @@ func intendCancel(s store.Standing, order billing.CancelOrder, op billing.Op, no
 	if order.VoidPending {
 		op.Parameters[paramVoid] = "true"
 	}
-	return store.Intent{Op: op}
+	return store.Decision{Operation: op}
 }
 
 // intendLocal is for a free subscription that runs here. When no page has to be
 // closed first, it is done with this.
-func intendLocal(op billing.Op, then string, after billing.Subscription) store.Intent {
+func intendLocal(op billing.Operation, then string, after billing.Subscription) store.Decision {
 	if op.Parameters[paramSessions] == "" {
 		return local(op, after, nil)
 	}
 	op.Parameters[paramAct], op.Parameters[paramThen] = string(actLocal), then
-	return store.Intent{Op: op}
+	return store.Decision{Operation: op}
 }
 
 // local is an intent that is done as soon as it is stored.
-func local(op billing.Op, is billing.Subscription, settled []billing.Payment) store.Intent {
-	op.State = billing.OpDone
-	return store.Intent{Op: op, Subscription: &is, Settled: settled, Answer: &is}
+func local(op billing.Operation, is billing.Subscription, settled []billing.Payment) store.Decision {
+	op.State = billing.OperationDone
+	return store.Decision{Operation: op, Subscription: &is, Settled: settled, Answer: &is}
 }
 
 // expiredPageGrace is how long after its expiry a checkout page is still closed before

@@ -106,13 +106,13 @@ func (t *talk) replaceInstead(ctx context.Context) error {
 		ID: ids.New(), Kind: billing.Checkout, Replaces: cmp.Or(upgrade.SubscriptionID, upgrade.Replaces), Target: upgrade.Target,
 		State: billing.ChangeRequested, RequestedAt: t.now,
 	}
-	op := t.rec.Op.To(billing.StepSession)
+	op := t.rec.Operation.To(billing.StepSession)
 	op.Parameters[paramAct] = string(actReplace)
 	setExpiry(op, t.now)
 	if err := t.app.PutChange(ctx, t.fence, op, bought); err != nil {
 		return err
 	}
-	t.rec.Op, t.rec.ChangeID = op, bought.ID
+	t.rec.Operation, t.rec.ChangeID = op, bought.ID
 	return t.replace(ctx)
 }
 
@@ -176,7 +176,7 @@ func (t *talk) offer(ctx context.Context, id string) error {
 		return err
 	}
 	// First, so that a crash leaves nothing on sale.
-	if err := t.app.Enqueue(ctx, t.work(store.WorkArchive, id, until)); err != nil {
+	if err := t.app.Enqueue(ctx, t.work(store.JobArchive, id, until)); err != nil {
 		return err
 	}
 	return t.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)
@@ -240,9 +240,9 @@ func (t *talk) local(ctx context.Context) error {
 		}
 		is = is.Stay().Queue(target)
 	}
-	op := t.rec.Op
-	op.State = billing.OpDone
-	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Subscription: &is, Answer: &is})
+	op := t.rec.Operation
+	op.State = billing.OperationDone
+	return t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Subscription: &is, Answer: &is})
 }
 
 // stillFree is what the subscription is to be queued for. The op may have waited
@@ -380,7 +380,7 @@ func (t *talk) closePage(ctx context.Context, id string) error {
 
 // close hears how the subscription stands now, and closes the op with that.
 func (t *talk) close(ctx context.Context) error {
-	op := t.rec.Op
+	op := t.rec.Operation
 	_, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{watched: true, closes: &op})
 	return err
 }

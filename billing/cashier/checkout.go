@@ -29,13 +29,13 @@ const pageTime = 23 * time.Hour
 // bought.
 func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope, r billing.CheckoutRequest, idempotencyKey string) (Page, error) {
 	return c.page(ctx, scope, request{
-		kind: billing.OpCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
-		decide: func(s store.Standing, op billing.Op, _ buyer, now int64) (store.Intent, error) {
+		kind: billing.OperationCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
+		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
 			if err := billing.DecideCheckout(s.Subscription, s.Plan); err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			if err := billing.CheckRoom(s.Balances, s.Plan.Grants); err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			op.Parameters[paramAct] = string(actCheckout)
 			op.Parameters[paramSessions] = openPages(s.Changes, now)
@@ -43,7 +43,7 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 			op.Parameters[paramFree] = flag(s.Plan.Free())
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
 			setExpiry(op, now)
-			return store.Intent{Op: op, Change: &billing.Change{
+			return store.Decision{Operation: op, Change: &billing.Change{
 				ID: ids.New(), Kind: billing.Checkout, Target: s.Plan.Terms(), State: billing.ChangeRequested, RequestedAt: now,
 			}}, nil
 		},
@@ -53,24 +53,24 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 // TopUpCheckout opens a page on which the identity buys credits.
 func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r billing.TopUpRequest, idempotencyKey string) (Page, error) {
 	return c.page(ctx, scope, request{
-		kind: billing.OpTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
+		kind: billing.OperationTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
 		check: func(current *billing.Subscription) error {
 			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
 		},
-		decide: func(s store.Standing, op billing.Op, with buyer, now int64) (store.Intent, error) {
+		decide: func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error) {
 			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			bought := billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount}
 			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
-				return store.Intent{}, err
+				return store.Decision{}, err
 			}
 			op.Parameters[paramAct] = string(actTopUp)
 			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
 			op.Parameters[paramName] = r.Amount.Credits() + " " + s.Credit.Name // on a bill it is "500 Tokens"
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
 			expires := setExpiry(op, now)
-			return store.Intent{Op: op, TopUp: &billing.TopUp{
+			return store.Decision{Operation: op, TopUp: &billing.TopUp{
 				ID: ids.New(), Identity: r.Identity, Credit: bought,
 				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
 				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
@@ -80,7 +80,7 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 }
 
 // setExpiry freezes when the page closes, in whole seconds as the provider has it.
-func setExpiry(op billing.Op, now int64) int64 {
+func setExpiry(op billing.Operation, now int64) int64 {
 	expires := now - now%1000 + pageTime.Milliseconds()
 	op.Parameters[paramExpires] = strconv.FormatInt(expires, 10)
 	return expires
@@ -114,7 +114,7 @@ func (t *talk) checkout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.app.HearCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
+	_, err = t.app.ApplyCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
 	return err
 }
 
@@ -144,7 +144,7 @@ func (t *talk) topUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.app.HearTopUp(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
+	_, err = t.app.ApplyTopUp(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
 	return err
 }
 
@@ -158,7 +158,7 @@ func (t *talk) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = t.app.HearCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, nil); err != nil {
+	if _, err = t.app.ApplyCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, nil); err != nil {
 		return err
 	}
 	if t.rec.Parameters[paramSubscription] != "" {
@@ -168,16 +168,16 @@ func (t *talk) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := t.rec.Op
-	op.State = billing.OpDone
-	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &is})
+	op := t.rec.Operation
+	op.State = billing.OperationDone
+	return t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Answer: &is})
 }
 
 // withPage closes the op with the page as its result.
-func (t *talk) withPage(session stripe.Session) *store.Closing {
-	op := t.rec.Op
-	op.State = billing.OpDone
-	return &store.Closing{Op: op, Result: map[string]string{resultID: t.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
+func (t *talk) withPage(session stripe.Session) *store.Completion {
+	op := t.rec.Operation
+	op.State = billing.OperationDone
+	return &store.Completion{Operation: op, Result: map[string]string{resultID: t.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
 }
 
 // openPage makes the page, once, and has it looked at when it must be over: the
@@ -209,7 +209,7 @@ func (t *talk) openPage(ctx context.Context, create func(context.Context, string
 	if err != nil {
 		return session, err
 	}
-	return session, t.app.Enqueue(ctx, t.work(store.WorkSession, session.ID, session.ExpiresAt+lateness))
+	return session, t.app.Enqueue(ctx, t.work(store.JobSession, session.ID, session.ExpiresAt+lateness))
 }
 
 // order is what the page has to say, all of it frozen with the op.

@@ -106,7 +106,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 	draft := billing.PlanDraft{Key: "basic", Name: "Basic", Active: true, Price: billing.Price{AmountCents: 1000, Currency: "usd", Interval: billing.Month}}
 	_, err := app.CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) { return billing.NewPlan(ids.New(), draft, c, r.now()) })
 	r.check(err)
-	r.check(r.cashier.Settle(t.Context(), live.AppID))
+	r.check(r.cashier.DrainAll(t.Context(), live.AppID))
 	plan, err := app.Plan(t.Context(), "basic")
 	r.check(err)
 	if plan.Sync.Status != billing.SyncFailed || plan.Sync.Error == "" {

@@ -159,7 +159,7 @@ func (r *rig) standing() string {
 		fmt.Fprintf(&text, "verify: %+v\n", d)
 		r.Errorf("verify finds %+v", d)
 	}
-	failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(r.Context(), 100))
+	failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(r.Context(), 100))
 	for _, w := range failing {
 		fmt.Fprintln(&text, "failing:", w.Kind, w.LastError)
 	}
@@ -219,7 +219,7 @@ func checkout(r *rig, node *cashier.Cashier, key string) (cashier.Page, error) {
 
 // settled is a deed that nobody asks for: what is due gets done.
 func settled(r *rig, node *cashier.Cashier, _ string) (cashier.Page, error) {
-	return cashier.Page{}, node.Settle(r.Context(), r.app.ID)
+	return cashier.Page{}, node.DrainAll(r.Context(), r.app.ID)
 }
 
 func payTheNewest(r *rig, _ cashier.Page) {

@@ -37,7 +37,7 @@ func (c *Cashier) Visit(ctx context.Context, scope tenancy.Scope) (more bool, er
 
 // Drain is the job of that name.
 func (c *Cashier) Drain(ctx context.Context, scope tenancy.Scope) error {
-	return c.doJob(ctx, nil, store.Job{Name: drainJob, Scope: scope})
+	return c.doJob(ctx, nil, store.Task{Name: drainJob, Scope: scope})
 }
 
 // Attend works for applications as they are woken, and leaves jobs alone.

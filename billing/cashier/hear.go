@@ -13,9 +13,9 @@ import (
 
 // hearing is how what is heard of a subscription is to be stored.
 type hearing struct {
-	watched bool        // the next look at it is put on the queue
-	closes  *billing.Op // the op that ends with it
-	bought  ids.ID      // the checkout that made it, where that is known
+	watched bool               // the next look at it is put on the queue
+	closes  *billing.Operation // the op that ends with it
+	bought  ids.ID             // the checkout that made it, where that is known
 }
 
 // hearSubscription asks the provider how a subscription stands, and applies the
@@ -34,11 +34,11 @@ func (c *Cashier) hearSubscription(ctx context.Context, with account, fence stor
 		h.bought = boughtBy(said)
 	}
 	app := c.options.Store.App(with.scope)
-	stored := store.Hearing{Fence: fence, Connection: with.ID, Said: said.ProviderSubscription, Bought: h.bought, Now: now, Close: h.closes}
+	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: said.ProviderSubscription, Bought: h.bought, Now: now, Close: h.closes}
 	if h.watched {
 		stored.Watch = nextLook
 	}
-	projection, err := app.HearSubscription(ctx, stored)
+	projection, err := app.ApplySubscription(ctx, stored)
 	if err != nil {
 		return billing.Subscription{}, err
 	}
@@ -110,10 +110,10 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 		return err
 	}
 	if checkout.Kind == store.TopUpCheckout {
-		_, err := app.HearTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
+		_, err := app.ApplyTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
 		return err
 	}
-	if _, err := app.HearCheckout(ctx, fence, checkout.ID, session.ProviderSession, now, nil); err != nil {
+	if _, err := app.ApplyCheckout(ctx, fence, checkout.ID, session.ProviderSession, now, nil); err != nil {
 		return err
 	}
 	if session.SubscriptionID == "" {

@@ -29,9 +29,9 @@ const (
 // Run works for every application until the context ends. Any number of nodes
 // may run it.
 func (c *Cashier) Run(ctx context.Context) error {
-	var jobs *store.Jobs
-	jobs, err := c.options.Store.OpenJobs(store.JobsOptions{
-		Do:      func(ctx context.Context, job store.Job) error { return c.doJob(ctx, jobs, job) },
+	var jobs *store.Scheduler
+	jobs, err := c.options.Store.OpenScheduler(store.SchedulerOptions{
+		Do:      func(ctx context.Context, job store.Task) error { return c.doJob(ctx, jobs, job) },
 		Every:   map[string]time.Duration{sweepJob: sweepEvery, auditJob: auditEvery},
 		Workers: jobWorkers,
 		Log:     c.options.Log,
@@ -45,7 +45,7 @@ func (c *Cashier) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (c *Cashier) doJob(ctx context.Context, jobs *store.Jobs, job store.Job) error {
+func (c *Cashier) doJob(ctx context.Context, jobs *store.Scheduler, job store.Task) error {
 	switch job.Name {
 	case drainJob:
 		more, err := c.visit(ctx, job.Scope)
@@ -54,7 +54,7 @@ func (c *Cashier) doJob(ctx context.Context, jobs *store.Jobs, job store.Job) er
 		}
 		return err
 	case sweepJob:
-		found, err := c.options.Store.Directory().ScopesWithWork(ctx, c.realNow(), maxFound)
+		found, err := c.options.Store.Directory().ScopesWithJobs(ctx, c.realNow(), maxFound)
 		if err != nil {
 			return err
 		}
@@ -66,14 +66,14 @@ func (c *Cashier) doJob(ctx context.Context, jobs *store.Jobs, job store.Job) er
 }
 
 // audit trusts no hint: it asks each application's own queue.
-func (c *Cashier) audit(ctx context.Context, jobs *store.Jobs) error {
+func (c *Cashier) audit(ctx context.Context, jobs *store.Scheduler) error {
 	scopes, err := c.options.Store.Directory().Scopes(ctx)
 	if err != nil {
 		return err
 	}
 	var behind []tenancy.Scope
 	for _, scope := range scopes {
-		due, found, err := c.options.Store.App(scope).NextWork(ctx)
+		due, found, err := c.options.Store.App(scope).NextJobDue(ctx)
 		if err != nil {
 			return err
 		}
@@ -91,10 +91,10 @@ func (c *Cashier) audit(ctx context.Context, jobs *store.Jobs) error {
 	return jobs.Add(ctx, drains(behind)...)
 }
 
-func drains(scopes []tenancy.Scope) []store.Job {
-	jobs := make([]store.Job, len(scopes))
+func drains(scopes []tenancy.Scope) []store.Task {
+	jobs := make([]store.Task, len(scopes))
 	for i, scope := range scopes {
-		jobs[i] = store.Job{Name: drainJob, Scope: scope}
+		jobs[i] = store.Task{Name: drainJob, Scope: scope}
 	}
 	return jobs
 }

@@ -432,7 +432,7 @@ func (h *modelHistory) finish() {
 // judgeJobs: after a calm end no job fails any more, or people can see that.
 func (h *modelHistory) judgeJobs(visible map[string]bool) {
 	h.Helper()
-	failing, err := h.store.App(h.scope).FailingWork(h.ctx, 100)
+	failing, err := h.store.App(h.scope).FailingJobs(h.ctx, 100)
 	h.check(err)
 	for _, job := range failing {
 		if !visible[job.Object] {

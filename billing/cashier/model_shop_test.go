@@ -67,7 +67,7 @@ type modelShop struct {
 	connection ids.ID // of the account; zero until it is known
 	connected  map[string]cashier.Sandbox
 	mu         sync.Mutex
-	unseen     map[store.Work]bool // what merged webhooks were about
+	unseen     map[store.Job]bool // what merged webhooks were about
 	log        *modelLog
 }
 
@@ -108,7 +108,7 @@ func (d *modelDocuments) Update(ctx context.Context, app ids.ID, want persist.Wa
 		return err
 	}
 	clockOffsets.Store(app, is)
-	return d.store.Worlds().Update(ctx, app, persist.Want{}, func(persist.Session) (persist.Change, error) {
+	return d.store.SandboxAccounts().Update(ctx, app, persist.Want{}, func(persist.Session) (persist.Change, error) {
 		return persist.Change{Head: []byte("{}"), ClockOffset: is}, nil
 	})
 }
@@ -177,7 +177,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx context.Context) *modelShop {
 	tb.Helper()
 	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
-		connected: map[string]cashier.Sandbox{}, unseen: map[store.Work]bool{}}
+		connected: map[string]cashier.Sandbox{}, unseen: map[store.Job]bool{}}
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
 	m.check(err)
@@ -185,7 +185,7 @@ func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx
 	m.check(err)
 	m.scope = m.app.Scope()
 	m.sandbox = sandbox.New(sandbox.Options{
-		Documents: m.docs, BaseURL: modelBase, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: m.docs, BaseURL: modelBase, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == m.app.ID, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return m.app.ID, nil },
 		Deliver:   m.deliver,
@@ -330,27 +330,27 @@ func (m *modelShop) merge(body []byte) error {
 		return err
 	}
 	object := event.Data.Object
-	kinds := map[string]store.WorkKind{
-		"checkout.session": store.WorkSession, "subscription": store.WorkSubscription, "charge": store.WorkCharge,
-		"refund": store.WorkRefund, "dispute": store.WorkDispute, "subscription_schedule": store.WorkSchedule,
+	kinds := map[string]store.JobKind{
+		"checkout.session": store.JobSession, "subscription": store.JobSubscription, "charge": store.JobCharge,
+		"refund": store.JobRefund, "dispute": store.JobDispute, "subscription_schedule": store.JobSchedule,
 	}
 	kind, known := kinds[object.Object]
 	if object.Object == "invoice" {
-		kind, known, object.ID = store.WorkSubscription, true, object.Subscription
+		kind, known, object.ID = store.JobSubscription, true, object.Subscription
 	}
 	if !known {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unseen[store.Work{Kind: kind, Object: object.ID}] = true
+	m.unseen[store.Job{Kind: kind, Object: object.ID}] = true
 	return nil
 }
 
 // work does what is due, after what merged webhooks are about was put on the queue.
 func (m *modelShop) work(ctx context.Context, app ids.ID) error {
 	m.mu.Lock()
-	unseen := slices.SortedFunc(maps.Keys(m.unseen), func(a, b store.Work) int {
+	unseen := slices.SortedFunc(maps.Keys(m.unseen), func(a, b store.Job) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Object, b.Object))
 	})
 	clear(m.unseen)
@@ -363,7 +363,7 @@ func (m *modelShop) work(ctx context.Context, app ids.ID) error {
 			return err
 		}
 	}
-	return m.cashier.Settle(ctx, app)
+	return m.cashier.DrainAll(ctx, app)
 }
 
 func (m *modelShop) advanceTo(at int64) {

@@ -388,7 +388,7 @@ func (h *modelHistory) releaseAll(s modelStep) {
 	h.lose.Store(false)
 	h.held = false
 	if s.Dies > 0 {
-		err := h.dying(s.Dies-1, s.Late, func(node *cashier.Cashier) error { return node.Settle(h.ctx, h.app.ID) })
+		err := h.dying(s.Dies-1, s.Late, func(node *cashier.Cashier) error { return node.DrainAll(h.ctx, h.app.ID) })
 		if err != nil && !errors.Is(err, errDied) {
 			h.fail("working off the queue: %v", err)
 		}
@@ -965,7 +965,7 @@ func (h *modelHistory) edit(s modelStep) {
 	}
 	_, err := h.store.App(h.scope).UpdatePlan(h.ctx, s.Plan, patch)
 	h.check(err)
-	h.check(h.cashier.Settle(h.ctx, h.app.ID))
+	h.check(h.cashier.DrainAll(h.ctx, h.app.ID))
 }
 
 func (h *modelHistory) depositTo(c *modelCustomer, s modelStep) {

@@ -32,9 +32,9 @@ func (r *rig) stuck(lease time.Duration, change ...func(*cashier.Options)) (goOn
 		o.SandboxTransport, o.Log = way, slog.New(slog.NewTextHandler(&log, nil))
 	})...)
 	node.SetLease(lease)
-	r.check(r.store.App(r.scope).Enqueue(r.Context(), store.Work{Kind: store.WorkSubscription, Object: id}))
+	r.check(r.store.App(r.scope).Enqueue(r.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
 	ended := make(chan error)
-	go func() { ended <- node.Settle(r.Context(), r.app.ID) }()
+	go func() { ended <- node.DrainAll(r.Context(), r.app.ID) }()
 	<-way.arrived
 	return func() string {
 		r.Helper()
@@ -132,7 +132,7 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 		id := r.subscription().ProviderID
 		way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
 		node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
-		r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Work{Kind: store.WorkSubscription, Object: id}))
+		r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- node.Attend(ctx) }()
@@ -168,15 +168,15 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 	})
 	t.Run("however long its queue is", func(t *testing.T) {
 		r := shop(t)
-		var work []store.Work
+		var work []store.Job
 		for range cashier.VisitSize + 1 {
-			work = append(work, store.Work{Kind: store.WorkFree, Object: uuid.NewString()}) // of nobody: done at once
+			work = append(work, store.Job{Kind: store.JobFree, Object: uuid.NewString()}) // of nobody: done at once
 		}
 		r.check(r.store.App(r.scope).Enqueue(t.Context(), work...))
 		if more, err := r.cashier.Visit(t.Context(), r.scope); !more || err != nil {
 			t.Errorf("the visit gave %v, %v", more, err)
 		}
-		left := must[[]store.Work](r)(r.store.App(r.scope).DueWork(t.Context(), r.now(), 10))
+		left := must[[]store.Job](r)(r.store.App(r.scope).DueJobs(t.Context(), r.now(), 10))
 		if len(left) != 1 {
 			t.Errorf("it left %d of one more than fits into a visit", len(left))
 		}

@@ -49,7 +49,7 @@ func (r *rig) bring(all []told) {
 	connection, secret := r.webhookSecret()
 	for _, t := range all {
 		r.check(r.cashier.ReceiveWebhook(r.Context(), connection, signed(t.body, r.clock(), secret), t.body))
-		r.check(r.cashier.Settle(r.Context(), r.app.ID))
+		r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 	}
 }
 
@@ -137,9 +137,9 @@ func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
 	node := r.newCashier(func(o *cashier.Options) {
 		o.SandboxTransport, o.Log = way, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Work{Kind: store.WorkSubscription, Object: id}))
+	r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
 	ended := make(chan error)
-	go func() { ended <- node.Settle(t.Context(), r.app.ID) }()
+	go func() { ended <- node.DrainAll(t.Context(), r.app.ID) }()
 	<-way.arrived
 
 	// The answer that says "basic" has left. Until it arrives, the lease runs out and

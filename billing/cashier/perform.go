@@ -36,7 +36,7 @@ const (
 
 // request is what a caller asks of the cashier.
 type request struct {
-	kind           billing.OpKind
+	kind           billing.OperationKind
 	identity       string
 	planKey        string
 	creditKey      string
@@ -46,7 +46,7 @@ type request struct {
 	// if there is one, comes before anything is asked of it.
 	paid   bool
 	check  func(current *billing.Subscription) error
-	decide func(s store.Standing, op billing.Op, with buyer, now int64) (store.Intent, error)
+	decide func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error)
 }
 
 // buyer is who pays, at the provider. It is empty where the provider has no part.
@@ -58,14 +58,14 @@ type buyer struct {
 
 // perform answers a request: with the first answer when it was answered before,
 // else by going on with what was begun, else by beginning it.
-func (c *Cashier) perform(ctx context.Context, scope tenancy.Scope, r request) (rec store.OpRecord, err error) {
+func (c *Cashier) perform(ctx context.Context, scope tenancy.Scope, r request) (rec store.OperationRecord, err error) {
 	// The caller may go away; what was begun is carried through all the same.
 	ctx, cancel := context.WithTimeout(withClock(context.WithoutCancel(ctx)), c.limits.talk)
 	defer cancel()
 	err = c.withLease(ctx, scope, ofIdentity(r.identity), func(ctx context.Context, fence store.Fence) error {
 		var fresh bool
 		rec, fresh, err = c.begun(ctx, scope, fence, r)
-		if err != nil || rec.State == billing.OpDone {
+		if err != nil || rec.State == billing.OperationDone {
 			return err
 		}
 		rec, err = c.converse(ctx, scope, fence, rec, billing.Caller, fresh)
@@ -75,9 +75,9 @@ func (c *Cashier) perform(ctx context.Context, scope tenancy.Scope, r request) (
 }
 
 // begun finds the op of the request, or decides and stores it, and says which.
-func (c *Cashier) begun(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (rec store.OpRecord, fresh bool, err error) {
+func (c *Cashier) begun(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (rec store.OperationRecord, fresh bool, err error) {
 	app := c.options.Store.App(scope)
-	rec, err = app.Op(ctx, r.kind, r.idempotencyKey)
+	rec, err = app.Operation(ctx, r.kind, r.idempotencyKey)
 	if err == nil {
 		return rec, false, rec.Repeats(r.fingerprint)
 	}
@@ -97,13 +97,13 @@ func (c *Cashier) begun(ctx context.Context, scope tenancy.Scope, fence store.Fe
 	if err != nil {
 		return rec, false, err
 	}
-	op := billing.Op{
+	op := billing.Operation{
 		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
-		Parameters: map[string]string{}, Attempt: 1, State: billing.OpRunning, CreatedAt: now,
+		Parameters: map[string]string{}, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
-	rec, fresh, err = app.Begin(ctx, store.Beginning{
+	rec, fresh, err = app.Begin(ctx, store.BeginInput{
 		Fence: fence, Identity: r.identity, PlanKey: r.planKey, CreditKey: r.creditKey, Op: op, Now: now,
-		Decide: func(s store.Standing) (store.Intent, error) { return r.decide(s, op, with, now) },
+		Decide: func(s store.CustomerState) (store.Decision, error) { return r.decide(s, op, with, now) },
 	})
 	if err == nil && !fresh {
 		err = rec.Repeats(r.fingerprint)
@@ -140,7 +140,7 @@ func (c *Cashier) buyer(ctx context.Context, scope tenancy.Scope, r request) (bu
 		}
 	}
 	with, err := c.account(ctx, scope)
-	if err != nil || r.kind != billing.OpTopUp {
+	if err != nil || r.kind != billing.OperationTopUp {
 		return buyer{connectionID: with.ID, live: with.Live}, err
 	}
 	id, err := c.customer(ctx, with, r.identity)
@@ -149,7 +149,7 @@ func (c *Cashier) buyer(ctx context.Context, scope tenancy.Scope, r request) (bu
 
 // converse carries an op through, which is fresh when it was decided under the same
 // lease. It gives the op as it was closed.
-func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OpRecord, asker billing.Asker, fresh bool) (store.OpRecord, error) {
+func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OperationRecord, asker billing.Asker, fresh bool) (store.OperationRecord, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
 		return rec, err
@@ -160,13 +160,13 @@ func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store
 	}
 	rec.ConnectionID = with.ID // kept with the first call
 	app := c.options.Store.App(scope)
-	if rec.State == billing.OpFailed {
+	if rec.State == billing.OperationFailed {
 		// The caller repeats what was given up: it is taken up again, and found again
 		// when this try does not end it either.
-		if err := app.Enqueue(ctx, store.Work{Kind: store.WorkOp, Object: rec.ID.String(), DueAt: now + resumeTime.Milliseconds()}); err != nil {
+		if err := app.Enqueue(ctx, store.Job{Kind: store.JobOperation, Object: rec.ID.String(), DueAt: now + resumeTime.Milliseconds()}); err != nil {
 			return rec, err
 		}
-		rec.State = billing.OpRunning
+		rec.State = billing.OperationRunning
 	}
 	t := &talk{c: c, app: app, fence: fence, rec: rec, asker: asker, now: now, account: with}
 	done := false
@@ -179,11 +179,11 @@ func (c *Cashier) converse(ctx context.Context, scope tenancy.Scope, fence store
 	if err := t.concluded(ctx, err); err != nil {
 		return t.rec, c.noticed(ctx, with, err)
 	}
-	return t.app.OpByID(ctx, rec.ID)
+	return t.app.OperationByID(ctx, rec.ID)
 }
 
 // about is the provider's object that an op was begun for; empty for none.
-func about(rec store.OpRecord) string {
+func about(rec store.OperationRecord) string {
 	return cmp.Or(rec.Parameters[paramSubscription], rec.Parameters[paramObject])
 }
 
@@ -207,7 +207,7 @@ func (t *talk) carryOut(ctx context.Context) error {
 	case actLocal:
 		return t.local(ctx)
 	}
-	if t.rec.Kind == billing.OpAction {
+	if t.rec.Kind == billing.OperationAction {
 		return t.action(ctx)
 	}
 	return errors.New("cashier: an op that nobody knows how to carry out")

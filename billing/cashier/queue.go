@@ -39,9 +39,9 @@ const (
 	leftToOthers // another node is at it
 )
 
-// Settle works off all that is due for the application, by its clock, and what
+// DrainAll works off all that is due for the application, by its clock, and what
 // comes of that. What another node is at is waited for.
-func (c *Cashier) Settle(ctx context.Context, app ids.ID) error {
+func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error {
 	scope, err := c.options.Store.Directory().ScopeOf(ctx, app)
 	if err != nil {
 		return err
@@ -127,15 +127,15 @@ func (c *Cashier) takeQueue(ctx context.Context, scope tenancy.Scope, holder ids
 }
 
 // due is a batch of what is to be done by now.
-func (c *Cashier) due(ctx context.Context, scope tenancy.Scope) ([]store.Work, error) {
+func (c *Cashier) due(ctx context.Context, scope tenancy.Scope) ([]store.Job, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
-	return c.options.Store.App(scope).DueWork(ctx, now, batchSize)
+	return c.options.Store.App(scope).DueJobs(ctx, now, batchSize)
 }
 
-func (c *Cashier) attendTo(ctx context.Context, scope tenancy.Scope, batch []store.Work) error {
+func (c *Cashier) attendTo(ctx context.Context, scope tenancy.Scope, batch []store.Job) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxWorkers)
 	for _, w := range batch {

@@ -14,24 +14,24 @@ import (
 )
 
 // recover goes on with an op that was left behind.
-func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, w store.Work) error {
+func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, w store.Job) error {
 	id, err := uuid.Parse(w.Object)
 	if err != nil {
 		return err
 	}
 	app := c.options.Store.App(scope)
-	rec, err := app.OpByID(ctx, ids.ID(id))
+	rec, err := app.OperationByID(ctx, ids.ID(id))
 	if err != nil {
 		return known(err)
 	}
 	lease := ofIdentity(rec.Identity)
-	if rec.Kind == billing.OpAction {
+	if rec.Kind == billing.OperationAction {
 		lease = ofAction(rec.Parameters[paramObject])
 	}
 	return c.withLease(ctx, scope, lease, func(ctx context.Context, fence store.Fence) error {
 		// Again: whoever held the lease may have finished it.
-		rec, err := app.OpByID(ctx, ids.ID(id))
-		if err != nil || rec.State != billing.OpRunning {
+		rec, err := app.OperationByID(ctx, ids.ID(id))
+		if err != nil || rec.State != billing.OperationRunning {
 			return known(err)
 		}
 		_, err = c.converse(ctx, scope, fence, rec, billing.Background, false)
@@ -47,12 +47,12 @@ func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, w store.Work
 func (t *talk) action(ctx context.Context) error {
 	object := t.rec.Parameters[paramObject]
 	var err error
-	after := t.work(store.WorkSubscription, object, 0)
+	after := t.work(store.JobSubscription, object, 0)
 	switch billing.ActionKind(t.rec.Parameters[paramAction]) {
 	case billing.CancelNow:
 		err = t.cancelNow(ctx, object)
 	case billing.RefundInvoice:
-		after.Kind = store.WorkCharge
+		after.Kind = store.JobCharge
 		after.Object, err = t.refundInvoice(ctx, object)
 	case billing.VoidRenewal:
 		var left billing.ProviderInvoice
@@ -61,7 +61,7 @@ func (t *talk) action(ctx context.Context) error {
 			// starts no second one, so the invoice is read again later in any case.
 			after.DueAt = t.now + restTime
 		}
-		after.Kind = store.WorkInvoice
+		after.Kind = store.JobInvoice
 	case billing.ReturnBalance:
 		after.Object, err = "", t.returnBalance(ctx, object)
 	default:
@@ -70,9 +70,9 @@ func (t *talk) action(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := t.rec.Op
-	op.State = billing.OpDone
-	if err := t.app.CloseOp(ctx, t.fence, store.Closing{Op: op}); err != nil || after.Object == "" {
+	op := t.rec.Operation
+	op.State = billing.OperationDone
+	if err := t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op}); err != nil || after.Object == "" {
 		return err
 	}
 	return t.app.Enqueue(ctx, after)

@@ -44,9 +44,9 @@ func (t *talk) endUnpaid(ctx context.Context) (ended bool, err error) {
 		return false, err
 	}
 	sub.CancelAtPeriodEnd = true
-	op := t.rec.Op
-	op.State = billing.OpDone
-	return true, t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &sub})
+	op := t.rec.Operation
+	op.State = billing.OperationDone
+	return true, t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
 // unpaidRenewal is the invoice of the subscription's present period, while that is
@@ -81,9 +81,9 @@ func (t *talk) closeLast(ctx context.Context) error {
 	if sub.Period.End < s.Period.End {
 		sub.Period = s.Period
 	}
-	op := t.rec.Op
-	op.State = billing.OpDone
-	return t.app.CloseOp(ctx, t.fence, store.Closing{Op: op, Answer: &sub})
+	op := t.rec.Operation
+	op.State = billing.OperationDone
+	return t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
 // charged reports whether an invoice takes money, from a card or from the customer's

@@ -117,7 +117,7 @@ func latePayer(t *testing.T) *accounts {
 	fence, _, err := app.Lease(t.Context(), "test", ids.New(), time.Minute)
 	a.check(err)
 	over := billing.ProviderSession{ID: change.SessionID, Status: billing.SessionExpired, URL: change.PaymentURL, ExpiresAt: change.ExpiresAt}
-	must[billing.Change](a.rig)(app.HearCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
+	must[billing.Change](a.rig)(app.ApplyCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
 	a.connect(secondKey)
 	a.wantKey("cond")
 	a.pay(page.URL, cardPays)
@@ -174,8 +174,8 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
 		a.refund(page, 1000)
 		paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
-		a.check(a.store.App(a.scope).Enqueue(t.Context(), store.Work{Kind: store.WorkCharge, Object: paid[0].ChargeID}))
-		a.check(a.cashier.Settle(t.Context(), a.app.ID))
+		a.check(a.store.App(a.scope).Enqueue(t.Context(), store.Job{Kind: store.JobCharge, Object: paid[0].ChargeID}))
+		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)
 	})
 	t.Run("and is let go of when nothing can be given back any more", func(t *testing.T) {
@@ -243,13 +243,13 @@ func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 			t.Errorf("it answers %+v", renewed)
 		}
 		a.wantKey("cond")
-		a.check(a.cashier.Settle(t.Context(), a.app.ID))
+		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)
 	})
 	t.Run("and all is made up for once the account is connected with another", func(t *testing.T) {
 		a := lockedOut(t)
 		a.connect(thirdKey)
-		a.check(a.cashier.Settle(t.Context(), a.app.ID))
+		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)
 	})
 }

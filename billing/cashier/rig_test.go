@@ -79,7 +79,7 @@ func start(t *testing.T) *rig {
 	t.Cleanup(r.http.Close)
 	log := r.logger()
 	r.sandbox = sandbox.New(sandbox.Options{
-		Documents: r.documents(), BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: r.documents(), BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == r.app.ID || app == r.elsewhere, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app.ID, nil },
 		Deliver:   r.deliver,
@@ -87,7 +87,7 @@ func start(t *testing.T) *rig {
 			if r.idle.Load() {
 				return nil
 			}
-			return r.cashier.Settle(ctx, app)
+			return r.cashier.DrainAll(ctx, app)
 		},
 		Log: log, Now: r.clock, OwnEndpoints: true,
 	})
@@ -105,13 +105,13 @@ func init() { debug.SetGCPercent(400) }
 const postgresShare = 4
 
 // documents is where the sandbox keeps its account, by the test's name.
-func (r *rig) documents() sandbox.Documents {
+func (r *rig) documents() sandbox.Accounts {
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(r.Name()))
 	// What storetest.Keep puts back is all in Postgres.
 	kept := strings.HasPrefix(r.Name(), "TestScenario54_") || strings.HasPrefix(r.Name(), "TestScenario62_")
 	if kept || name.Sum32()%postgresShare == 0 {
-		return r.store.Worlds()
+		return r.store.SandboxAccounts()
 	}
 	return &modelDocuments{&sandboxtest.Memory{}, r.store}
 }

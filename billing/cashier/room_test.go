@@ -48,7 +48,7 @@ func (r *rig) wantAlerts(kinds ...billing.AlertKind) {
 
 func (r *rig) wantNothingFailing() {
 	r.Helper()
-	if failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(r.Context(), 10)); len(failing) != 0 {
+	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(r.Context(), 10)); len(failing) != 0 {
 		r.Errorf("jobs fail: %+v", failing)
 	}
 }

@@ -40,28 +40,28 @@ const (
 
 // rounds is the work that comes back by itself as long as there is an account. Each
 // account has its own, which its name tells apart.
-func rounds(connection ids.ID, now int64) []store.Work {
+func rounds(connection ids.ID, now int64) []store.Job {
 	name := connection.Format(connectionPrefix)
-	return []store.Work{
-		{Kind: store.WorkEvents, Object: name, Connection: connection, DueAt: now + eventsTime},
-		{Kind: store.WorkSweep, Object: name, Connection: connection, DueAt: now + sweepTime},
-		{Kind: store.WorkPrune, DueAt: now + pruneTime},
+	return []store.Job{
+		{Kind: store.JobEvents, Object: name, Connection: connection, DueAt: now + eventsTime},
+		{Kind: store.JobReconcile, Object: name, Connection: connection, DueAt: now + sweepTime},
+		{Kind: store.JobPrune, DueAt: now + pruneTime},
 	}
 }
 
 // rest is the part of a round that is for later: where a list is gone on with.
-func (a account) rest(kind store.WorkKind, dueAt int64, place ...string) store.Work {
+func (a account) rest(kind store.JobKind, dueAt int64, place ...string) store.Job {
 	return a.work(kind, strings.Join(append([]string{a.ID.Format(connectionPrefix)}, place...), " "), dueAt)
 }
 
 // placeOf is where a round goes on; nothing for one that begins.
-func (a account) placeOf(w store.Work) []string {
+func (a account) placeOf(w store.Job) []string {
 	return strings.Fields(strings.TrimPrefix(w.Object, a.ID.Format(connectionPrefix)))
 }
 
 // again is when a round comes back. One that names no account is from before they
 // had names, and each account has another by now.
-func again(w store.Work, at int64) int64 {
+func again(w store.Job, at int64) int64 {
 	if w.Connection.IsZero() {
 		return 0
 	}
@@ -70,7 +70,7 @@ func again(w store.Work, at int64) int64 {
 
 // readEvents finds the events whose webhook never came. It reads from the newest
 // back to those that were read before, or goes on where a portion has ended.
-func (c *Cashier) readEvents(ctx context.Context, with account, w store.Work) (next int64, err error) {
+func (c *Cashier) readEvents(ctx context.Context, with account, w store.Job) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
@@ -102,7 +102,7 @@ func (c *Cashier) readEvents(ctx context.Context, with account, w store.Work) (n
 	app := c.options.Store.App(with.scope)
 	if read.full {
 		// Before the mark moves: what lies between is this work's from here on.
-		rest := with.rest(store.WorkEvents, now, strconv.FormatInt(since, 10), read.last)
+		rest := with.rest(store.JobEvents, now, strconv.FormatInt(since, 10), read.last)
 		if err := app.Enqueue(ctx, rest); err != nil {
 			return 0, err
 		}
@@ -152,7 +152,7 @@ func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stri
 	if err != nil {
 		return err
 	}
-	var work []store.Work
+	var work []store.Job
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
 			work = append(work, workFor(with.ID, event, now)...)
@@ -170,7 +170,7 @@ const (
 
 // sweep has everything compared. Events are kept for a month, and some are never
 // made, so this lists the objects themselves: one piece of work for each list.
-func (c *Cashier) sweep(ctx context.Context, with account, w store.Work) (next int64, err error) {
+func (c *Cashier) sweep(ctx context.Context, with account, w store.Job) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
@@ -180,7 +180,7 @@ func (c *Cashier) sweep(ctx context.Context, with account, w store.Work) (next i
 	}
 	app := c.options.Store.App(with.scope)
 	for _, list := range []string{sweepSubscriptions, sweepRefunds, sweepDisputes} {
-		if err := app.Enqueue(ctx, with.rest(store.WorkSweep, now, list)); err != nil {
+		if err := app.Enqueue(ctx, with.rest(store.JobReconcile, now, list)); err != nil {
 			return 0, err
 		}
 	}
@@ -192,14 +192,14 @@ func (c *Cashier) sweep(ctx context.Context, with account, w store.Work) (next i
 
 // sweepList has a portion of a list looked at, from behind an object on.
 func (c *Cashier) sweepList(ctx context.Context, with account, list, behind string, now int64) error {
-	read, kind := with.provider.Subscriptions, store.WorkSubscription
+	read, kind := with.provider.Subscriptions, store.JobSubscription
 	switch list {
 	case sweepRefunds:
-		read, kind = with.provider.Refunds, store.WorkCharge
+		read, kind = with.provider.Refunds, store.JobCharge
 	case sweepDisputes:
-		read, kind = with.provider.Disputes, store.WorkCharge
+		read, kind = with.provider.Disputes, store.JobCharge
 	}
-	var work []store.Work
+	var work []store.Job
 	seen, so := map[string]bool{}, portion{most: c.limits.portion}
 	err := read(ctx, now-sweepBack, behind, func(listed stripe.Listed) error {
 		if listed.About != "" && !seen[listed.About] {
@@ -212,7 +212,7 @@ func (c *Cashier) sweepList(ctx context.Context, with account, list, behind stri
 		return err
 	}
 	if so.full {
-		work = append(work, with.rest(store.WorkSweep, now, list, so.last))
+		work = append(work, with.rest(store.JobReconcile, now, list, so.last))
 	}
 	for part := range slices.Chunk(work, enqueueSize) {
 		if err := c.options.Store.App(with.scope).Enqueue(ctx, part...); err != nil {

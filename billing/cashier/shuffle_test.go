@@ -222,7 +222,7 @@ func (t tape) play(r *rig, luck *rand.Rand) string {
 		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.world))
 		if luck == nil {
 			t.bring(r, s.events)
-			r.check(r.cashier.Settle(r.Context(), r.app.ID))
+			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 			continue
 		}
 		for range copies {
@@ -233,11 +233,11 @@ func (t tape) play(r *rig, luck *rand.Rand) string {
 		t.bring(r, waiting[:now])
 		waiting = waiting[now:]
 		if luck.IntN(2) == 0 {
-			r.check(r.cashier.Settle(r.Context(), r.app.ID))
+			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 		}
 	}
 	t.bring(r, waiting)
-	r.check(r.cashier.Settle(r.Context(), r.app.ID))
+	r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 	return r.books()
 }
 

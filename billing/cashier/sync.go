@@ -21,7 +21,7 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 	if err != nil {
 		return err
 	}
-	if err := app.Enqueue(ctx, store.Work{Kind: store.WorkPlan, Object: plan.ID.String()}); err != nil {
+	if err := app.Enqueue(ctx, store.Job{Kind: store.JobPlan, Object: plan.ID.String()}); err != nil {
 		return err
 	}
 	c.Wake(scope)
@@ -31,7 +31,7 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 // syncPlan makes the provider's product and price say what the plan says. What is
 // there is found by names that are ours, so a crash in between makes nothing
 // twice, and what somebody changed over there is put right.
-func (c *Cashier) syncPlan(ctx context.Context, with account, w store.Work) error {
+func (c *Cashier) syncPlan(ctx context.Context, with account, w store.Job) error {
 	id, err := uuid.Parse(w.Object)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *Cashier) tellOf(ctx context.Context, with account, plan billing.Plan, t
 }
 
 // refusePlan shows on a plan why the provider does not have it.
-func (c *Cashier) refusePlan(ctx context.Context, scope tenancy.Scope, w store.Work, cause error) error {
+func (c *Cashier) refusePlan(ctx context.Context, scope tenancy.Scope, w store.Job, cause error) error {
 	id, err := uuid.Parse(w.Object)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type talk struct {
 	c     *Cashier
 	app   store.App
 	fence store.Fence
-	rec   store.OpRecord
+	rec   store.OperationRecord
 	asker billing.Asker
 	now   int64
 	account
@@ -63,7 +63,7 @@ func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Co
 	if turn[step] < turn[t.rec.Step] {
 		return nil // taken before
 	}
-	op := t.rec.Op
+	op := t.rec.Operation
 	if op.Step != step {
 		op = op.To(step)
 	}
@@ -89,10 +89,10 @@ func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Co
 			op = op.Again()
 		}
 		op = op.Sending(t.now)
-		if err := t.app.PutOp(ctx, t.fence, op); err != nil {
+		if err := t.app.PutOperation(ctx, t.fence, op); err != nil {
 			return err
 		}
-		t.rec.Op = op
+		t.rec.Operation = op
 		if err := leaseError(ctx); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (t *talk) take(ctx context.Context, step billing.Step, look func(context.Co
 // earlier one would undo it, and may charge for that. One that was carried out
 // before it was overtaken is closed as done: its caller was charged.
 func (t *talk) overtaken(ctx context.Context) (done bool, err error) {
-	if t.rec.Kind == billing.OpTopUp || t.rec.Kind == billing.OpAction {
+	if t.rec.Kind == billing.OperationTopUp || t.rec.Kind == billing.OperationAction {
 		return false, nil
 	}
 	overtaken, err := t.app.Overtaken(ctx, t.rec.ID)
@@ -168,9 +168,9 @@ func (t *talk) subscription(ctx context.Context) (stripe.Subscription, error) {
 func (t *talk) failed(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.c.limits.tidy)
 	defer cancel()
-	end := store.Closing{Op: t.rec.Op, Error: cause.Error(), DropChange: t.rec.ChangeID, Now: t.now}
-	end.Op.State = billing.OpFailed
-	if t.rec.Kind == billing.OpAction {
+	end := store.Completion{Operation: t.rec.Operation, Error: cause.Error(), DropChange: t.rec.ChangeID, Now: t.now}
+	end.Operation.State = billing.OperationFailed
+	if t.rec.Kind == billing.OperationAction {
 		// No caller hears of it, and nobody asks again: somebody goes on paying for what
 		// they do not have, or never gets their money back.
 		alert := billing.Alert{Kind: billing.ActionRefused, ObjectID: t.rec.Parameters[paramObject]}
@@ -179,7 +179,7 @@ func (t *talk) failed(ctx context.Context, cause error) error {
 		}
 		end.Alerts = []billing.Alert{alert}
 	}
-	return t.app.CloseOp(ctx, t.fence, end)
+	return t.app.CompleteOperation(ctx, t.fence, end)
 }
 
 // concluded sorts out how a run ended. What the provider refuses for good ends

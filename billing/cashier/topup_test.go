@@ -143,7 +143,7 @@ func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
 	if len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].Identity != "ada" {
 		t.Errorf("alerts: %+v", alerts)
 	}
-	if failing := must[[]store.Work](r)(r.store.App(r.scope).FailingWork(t.Context(), 10)); len(failing) != 0 {
+	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(t.Context(), 10)); len(failing) != 0 {
 		t.Errorf("it is tried again and again: %+v", failing)
 	}
 	// What never came in is not taken back.

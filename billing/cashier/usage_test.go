@@ -18,10 +18,10 @@ import (
 )
 
 // engine is the usage engine on the tests' database, one for all of them.
-func engine(t testing.TB) *store.Usage {
+func engine(t testing.TB) *store.Engine {
 	t.Helper()
 	s := storetest.Open(t)
-	usageOnce.Do(func() { usageOpen, usageErr = s.OpenUsage(context.Background(), store.UsageOptions{}) })
+	usageOnce.Do(func() { usageOpen, usageErr = s.OpenEngine(context.Background(), store.EngineOptions{}) })
 	if usageErr != nil {
 		t.Fatal(usageErr)
 	}
@@ -30,7 +30,7 @@ func engine(t testing.TB) *store.Usage {
 
 var (
 	usageOnce sync.Once
-	usageOpen *store.Usage
+	usageOpen *store.Engine
 	usageErr  error
 )
 
@@ -53,9 +53,9 @@ func (r *rig) use(feature string, quantity int64) error {
 		r.check(r.store.App(r.scope).CreateKey(r.Context(), key))
 		r.key = key.ID
 	}
-	decision, err := engine(r).Track(store.Use{
+	decision, err := engine(r).Track(store.Usage{
 		Scope: r.scope, KeyID: r.key, Identity: "ada", FeatureKey: feature,
-		Use: metering.Use{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
 	})
 	r.check(err)
 	return decision.Err()

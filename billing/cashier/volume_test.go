@@ -61,7 +61,7 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 							t.Error(err)
 						}
 						if j%(len(all)/2) < nodes {
-							if err := node.Settle(t.Context(), r.app.ID); err != nil {
+							if err := node.DrainAll(t.Context(), r.app.ID); err != nil {
 								t.Error(err)
 							}
 						}
@@ -69,7 +69,7 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 				})
 			}
 			working.Wait()
-			r.check(r.cashier.Settle(t.Context(), r.app.ID))
+			r.check(r.cashier.DrainAll(t.Context(), r.app.ID))
 			r.wantPayments(paymentsEach)
 
 			t.Run("also when nobody tells", func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 		}
 	}
 	for _, at := range []*rig{r, other} {
-		r.check(r.cashier.Settle(t.Context(), at.app.ID))
+		r.check(r.cashier.DrainAll(t.Context(), at.app.ID))
 		if kept := storetest.WebhookEvents(t, storetest.URL(t), at.scope); kept != 0 {
 			t.Errorf("%d were kept", kept)
 		}
@@ -164,6 +164,6 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 	for _, body := range told {
 		r.check(r.cashier.ReceiveWebhook(t.Context(), connection, good(body), body))
 	}
-	r.check(r.cashier.Settle(t.Context(), r.app.ID))
+	r.check(r.cashier.DrainAll(t.Context(), r.app.ID))
 	r.wantPayments(4)
 }

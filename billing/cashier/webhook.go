@@ -102,22 +102,22 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 
 // workFor is what an event of the account wakes: its object by name, whatever the
 // event says about it.
-func workFor(connection ids.ID, event stripe.Event, now int64) []store.Work {
-	kinds := map[string]store.WorkKind{
-		"checkout.session":      store.WorkSession,
-		"subscription":          store.WorkSubscription,
-		"invoice":               store.WorkInvoice,
-		"charge":                store.WorkCharge,
-		"refund":                store.WorkRefund,
-		"dispute":               store.WorkDispute,
-		"subscription_schedule": store.WorkSchedule,
+func workFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
+	kinds := map[string]store.JobKind{
+		"checkout.session":      store.JobSession,
+		"subscription":          store.JobSubscription,
+		"invoice":               store.JobInvoice,
+		"charge":                store.JobCharge,
+		"refund":                store.JobRefund,
+		"dispute":               store.JobDispute,
+		"subscription_schedule": store.JobSchedule,
 	}
 	kind, known := kinds[event.Object.Kind]
 	if event.Type == "customer.deleted" {
-		kind, known = store.WorkCustomer, true
+		kind, known = store.JobCustomer, true
 	}
 	if !known || event.Object.ID == "" || event.ID == "" {
 		return nil
 	}
-	return []store.Work{{Kind: kind, Object: event.Object.ID, Connection: connection, DueAt: now}}
+	return []store.Job{{Kind: kind, Object: event.Object.ID, Connection: connection, DueAt: now}}
 }

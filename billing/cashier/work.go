@@ -25,7 +25,7 @@ const (
 
 // attend does one piece of work, and puts it off when that fails. Its own error
 // is one of the database.
-func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work) error {
+func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Job) error {
 	app := c.options.Store.App(scope)
 	ctx = withClock(ctx)
 	limit := c.limits.talk
@@ -43,7 +43,7 @@ func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work)
 		return clockErr
 	}
 	if err == nil || errors.Is(err, errLetGo) {
-		return app.FinishWork(ctx, w, next)
+		return app.FinishJob(ctx, w, next)
 	}
 	level, said, until := slog.LevelWarn, "job failed, will retry", now+pauseAfter(err, w.Tries)
 	switch {
@@ -54,13 +54,13 @@ func (c *Cashier) attend(ctx context.Context, scope tenancy.Scope, w store.Work)
 	}
 	c.options.Log.Log(ctx, level, said, "kind", string(w.Kind), "object", w.Object, "tries", w.Tries+1,
 		"app", scope.AppID.Format(ids.Application), "cause", err)
-	return app.PostponeWork(ctx, w, reason(err), until)
+	return app.RetryJob(ctx, w, reason(err), until)
 }
 
 // comesBack reports whether a job is one that has to run again and again: lost
 // webhooks are found by nothing else.
-func comesBack(kind store.WorkKind) bool {
-	return kind == store.WorkEvents || kind == store.WorkSweep || kind == store.WorkPrune
+func comesBack(kind store.JobKind) bool {
+	return kind == store.JobEvents || kind == store.JobReconcile || kind == store.JobPrune
 }
 
 // refused reports whether the provider refused a call in a way that no repetition
@@ -101,13 +101,13 @@ func reason(err error) string {
 
 // do does one piece of work, and says when to look at its object again; zero for
 // never.
-func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Work) (next int64, err error) {
+func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Job) (next int64, err error) {
 	switch w.Kind {
-	case store.WorkFree:
+	case store.JobFree:
 		return c.renewFree(ctx, scope, w)
-	case store.WorkOp:
+	case store.JobOperation:
 		return 0, c.recover(ctx, scope, w)
-	case store.WorkPrune:
+	case store.JobPrune:
 		return c.prune(ctx, scope)
 	}
 	with, err := c.accountOf(ctx, scope, w.Connection, w.Object)
@@ -119,25 +119,25 @@ func (c *Cashier) do(ctx context.Context, scope tenancy.Scope, w store.Work) (ne
 }
 
 // ask does a piece of work for which the account is asked.
-func (c *Cashier) ask(ctx context.Context, with account, w store.Work) (next int64, err error) {
+func (c *Cashier) ask(ctx context.Context, with account, w store.Job) (next int64, err error) {
 	switch w.Kind {
-	case store.WorkPlan:
+	case store.JobPlan:
 		return 0, c.syncPlan(ctx, with, w)
-	case store.WorkArchive:
+	case store.JobArchive:
 		return 0, c.archivePrice(ctx, with, w.Object)
-	case store.WorkSession:
+	case store.JobSession:
 		return c.lookAtSession(ctx, with, w.Object)
-	case store.WorkSubscription:
+	case store.JobSubscription:
 		return c.lookAtSubscription(ctx, with, w.Object)
-	case store.WorkCharge:
+	case store.JobCharge:
 		return 0, c.lookAtCharge(ctx, with, w.Object)
-	case store.WorkInvoice, store.WorkSchedule, store.WorkRefund, store.WorkDispute:
+	case store.JobInvoice, store.JobSchedule, store.JobRefund, store.JobDispute:
 		return 0, c.lookBehind(ctx, with, w)
-	case store.WorkCustomer:
+	case store.JobCustomer:
 		return 0, c.options.Store.App(with.scope).ForgetCustomer(ctx, with.ID, w.Object)
-	case store.WorkEvents:
+	case store.JobEvents:
 		return c.readEvents(ctx, with, w)
-	case store.WorkSweep:
+	case store.JobReconcile:
 		return c.sweep(ctx, with, w)
 	}
 	return 0, fmt.Errorf("cashier: nobody knows how to do work of the kind %q", w.Kind)
@@ -228,24 +228,24 @@ func (c *Cashier) lookAtCharge(ctx context.Context, with account, id string) err
 		if err != nil {
 			return err
 		}
-		return known(app.HearCharge(ctx, fence, charge, now))
+		return known(app.ApplyCharge(ctx, fence, charge, now))
 	})
 }
 
 // lookBehind finds the object that matters behind one that only points to it,
 // and has that looked at.
-func (c *Cashier) lookBehind(ctx context.Context, with account, w store.Work) (err error) {
-	behind := with.work(store.WorkSubscription, "", 0)
+func (c *Cashier) lookBehind(ctx context.Context, with account, w store.Job) (err error) {
+	behind := with.work(store.JobSubscription, "", 0)
 	switch w.Kind {
-	case store.WorkInvoice:
+	case store.JobInvoice:
 		_, behind.Object, err = with.provider.Invoice(ctx, w.Object)
-	case store.WorkSchedule:
+	case store.JobSchedule:
 		behind.Object, err = with.provider.ScheduledSubscription(ctx, w.Object)
-	case store.WorkRefund:
-		behind.Kind = store.WorkCharge
+	case store.JobRefund:
+		behind.Kind = store.JobCharge
 		behind.Object, err = with.provider.ChargeOfRefund(ctx, w.Object)
-	case store.WorkDispute:
-		behind.Kind = store.WorkCharge
+	case store.JobDispute:
+		behind.Kind = store.JobCharge
 		behind.Object, err = with.provider.ChargeOfDispute(ctx, w.Object)
 	}
 	if err != nil || behind.Object == "" {
@@ -255,7 +255,7 @@ func (c *Cashier) lookBehind(ctx context.Context, with account, w store.Work) (e
 }
 
 // renewFree turns a free subscription that runs here. The provider is not asked.
-func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, w store.Work) (next int64, err error) {
+func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, w store.Job) (next int64, err error) {
 	app := c.options.Store.App(scope)
 	id, err := uuid.Parse(w.Object)
 	if err != nil {
@@ -281,8 +281,8 @@ func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, w store.Wo
 
 // unconfigured is for work of an application that has no account: a plan shows
 // why it is not synced, everything else waits.
-func (c *Cashier) unconfigured(ctx context.Context, scope tenancy.Scope, w store.Work, cause error) error {
-	if w.Kind != store.WorkPlan || !fault.Is(cause, fault.PaymentsNotConfigured) {
+func (c *Cashier) unconfigured(ctx context.Context, scope tenancy.Scope, w store.Job, cause error) error {
+	if w.Kind != store.JobPlan || !fault.Is(cause, fault.PaymentsNotConfigured) {
 		return cause
 	}
 	return errors.Join(cause, c.refusePlan(ctx, scope, w, cause))

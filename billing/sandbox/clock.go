@@ -21,7 +21,7 @@ const (
 
 // Clock is the application's time, in milliseconds.
 func (s *Server) Clock(ctx context.Context, app ids.ID) (now int64, err error) {
-	err = s.view(ctx, app, func(w *engine.World, _ engine.Moment) error {
+	err = s.view(ctx, app, func(w *engine.Account, _ engine.Clock) error {
 		now = w.Now(s.realNow())
 		return nil
 	})
@@ -47,7 +47,7 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 		return 0, err
 	}
 	for arrived, more := false, false; !arrived; {
-		err := s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
+		err := s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
 			real := s.realNow()
 			next, timed := w.Next()
 			if timed && int64(next)*1000 <= to {

@@ -177,7 +177,7 @@ func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) 
 		Status      string `json:"status"`
 		AmountCents int64  `json:"amountCents"`
 	}
-	err := s.update(r.Context(), app, func(w *engine.World, m engine.Moment) error {
+	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
 		charge, err := w.ChargeFor(body.CheckoutID)
 		if err != nil {
 			return err
@@ -206,7 +206,7 @@ func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID)
 		ID     string `json:"id"`
 		Status string `json:"status"`
 	}
-	err := s.update(r.Context(), app, func(w *engine.World, m engine.Moment) error {
+	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
 		charge, err := w.ChargeFor(body.CheckoutID)
 		if err != nil {
 			return err
@@ -241,7 +241,7 @@ func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.I
 	if body.Hold == nil && body.Replay == nil && body.Shuffle == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send hold, replay or shuffle.")
 	}
-	err := s.update(r.Context(), app, func(w *engine.World, m engine.Moment) error {
+	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
 		if body.Replay != nil {
 			w.Replay(m, *body.Replay)
 		}
@@ -263,7 +263,7 @@ func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.I
 		Held    bool `json:"held"`
 		Waiting int  `json:"waiting"`
 	}
-	err = s.view(r.Context(), app, func(w *engine.World, _ engine.Moment) error {
+	err = s.view(r.Context(), app, func(w *engine.Account, _ engine.Clock) error {
 		state.Held, state.Waiting = w.Held, w.Waiting()
 		return nil
 	})

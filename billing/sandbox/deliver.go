@@ -54,7 +54,7 @@ func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 // claim leases the deliveries that are due. It also counts the queued ones that it
 // dropped, because their endpoint was deleted.
 func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, dropped int, err error) {
-	err = s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
+	err = s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
 		queued := w.Waiting()
 		batch = w.Claim(m, s.realNow(), batchSize)
 		if dropped = queued - w.Waiting(); len(batch)+dropped == 0 {
@@ -114,7 +114,7 @@ const (
 
 // record stores what became of deliveries.
 func (s *Server) record(ctx context.Context, app ids.ID, results map[string]result) error {
-	return s.update(ctx, app, func(w *engine.World, _ engine.Moment) error {
+	return s.update(ctx, app, func(w *engine.Account, _ engine.Clock) error {
 		for id, got := range results {
 			switch got {
 			case accepted:
@@ -214,7 +214,7 @@ func (s *Server) settle(ctx context.Context, app ids.ID) error {
 			return fmt.Errorf("sandbox: applying webhooks: %w", err)
 		}
 		waiting := false
-		err := s.update(ctx, app, func(w *engine.World, _ engine.Moment) error {
+		err := s.update(ctx, app, func(w *engine.Account, _ engine.Clock) error {
 			if waiting = w.WaitingInside() > 0 && !w.Held; !waiting {
 				return errUnchanged
 			}

@@ -13,20 +13,20 @@ import (
 	"purser/ids"
 )
 
-// Mischief is a mistake that a provider or a network makes.
-type Mischief int
+// FaultKind is a mistake that a provider or a network makes.
+type FaultKind int
 
 // What can be ordered for requests to the API, and for webhooks.
 const (
-	DropBefore   Mischief = iota + 1 // the connection breaks, nothing was done
-	DropAfter                        // it was done, the connection breaks before the answer
-	Fail                             // 500, and the same again for the idempotency key
-	Conflict                         // 409 lock_timeout
-	Limit                            // 429
-	Decline                          // 402 card_declined, and the same again for the key
-	Delay                            // the answer takes longer
-	DeliverFirst                     // webhooks are delivered before the answer
-	StaleRead                        // a read shows the world as it was when this was ordered
+	DropBefore   FaultKind = iota + 1 // the connection breaks, nothing was done
+	DropAfter                         // it was done, the connection breaks before the answer
+	Fail                              // 500, and the same again for the idempotency key
+	Conflict                          // 409 lock_timeout
+	Limit                             // 429
+	Decline                           // 402 card_declined, and the same again for the key
+	Delay                             // the answer takes longer
+	DeliverFirst                      // webhooks are delivered before the answer
+	StaleRead                         // a read shows the world as it was when this was ordered
 
 	LoseWebhook  // it never arrives, though the sandbox thinks so
 	LiveWebhook  // it claims to be from live mode
@@ -34,11 +34,11 @@ const (
 	LateWebhook  // its signature is six minutes old
 )
 
-func (m Mischief) onWebhooks() bool { return m >= LoseWebhook }
+func (m FaultKind) onWebhooks() bool { return m >= LoseWebhook }
 
 // Fault is mischief for the next requests, or webhooks, of an application.
 type Fault struct {
-	Mischief Mischief
+	Mischief FaultKind
 	Times    int           // 1 when zero
 	Only     string        // a part of "POST /v1/…", or of a webhook's type; empty for any
 	Delay    time.Duration // for Delay

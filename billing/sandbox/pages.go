@@ -101,7 +101,7 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 	}
 	found := false
 	if len(p.token) <= maxToken && persist.Storable(p.token) {
-		if p.key, found, err = s.options.Documents.Find(r.Context(), p.app, at.Kind, p.token, at.ByAlias); err != nil {
+		if p.key, found, err = s.options.Accounts.Find(r.Context(), p.app, at.Kind, p.token, at.ByAlias); err != nil {
 			return p, err
 		}
 	}
@@ -117,12 +117,12 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 // convert rewrites an account that is still one document as rows, and finds the page's
 // object there: otherwise each request with any token would read the whole document.
 func (s *Server) convert(ctx context.Context, p hosted, at engine.HostedPage) (hosted, error) {
-	err := s.update(ctx, p.app, func(*engine.World, engine.Moment) error { return nil })
+	err := s.update(ctx, p.app, func(*engine.Account, engine.Clock) error { return nil })
 	if err != nil {
 		return p, err
 	}
 	found := false
-	if p.key, found, err = s.options.Documents.Find(ctx, p.app, at.Kind, p.token, at.ByAlias); err != nil {
+	if p.key, found, err = s.options.Accounts.Find(ctx, p.app, at.Kind, p.token, at.ByAlias); err != nil {
 		return p, err
 	}
 	if !found {

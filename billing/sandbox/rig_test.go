@@ -67,7 +67,7 @@ func startOn(t *testing.T, day string) *rig {
 }
 
 // startWith stores the account in a place that the test watches.
-func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
+func startWith(t *testing.T, day string, documents sandbox.Accounts) *rig {
 	t.Helper()
 	now, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -79,7 +79,7 @@ func startWith(t *testing.T, day string, documents sandbox.Documents) *rig {
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
 	t.Cleanup(r.http.Close)
 	r.server = sandbox.New(sandbox.Options{
-		Documents: documents, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: documents, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits: func(_ context.Context, app ids.ID) (bool, error) {
 			if m, metered := documents.(*meter); metered {
 				m.admits.Add(1)

@@ -34,7 +34,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.dirty.signal:
 			apps = s.dirty.take()
 		case <-ticker.C:
-			due, err := s.options.Documents.Due(ctx, s.realNow(), maxDue)
+			due, err := s.options.Accounts.Due(ctx, s.realNow(), maxDue)
 			if err != nil {
 				s.options.Log.Warn("sandbox: asking what is due", "cause", err)
 				continue
@@ -62,7 +62,7 @@ func (s *Server) wakeAll(ctx context.Context, apps []ids.ID) {
 // Wake lets happen what has come due in the application's world, and delivers
 // its webhooks.
 func (s *Server) Wake(ctx context.Context, app ids.ID) error {
-	err := s.update(ctx, app, func(*engine.World, engine.Moment) error { return nil })
+	err := s.update(ctx, app, func(*engine.Account, engine.Clock) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,9 @@ import (
 
 // Options is all that the sandbox needs from outside.
 type Options struct {
-	Documents Documents
-	BaseURL   string // the public address of the server, for links
-	Secret    []byte // makes the keys; the same on every node, 32 bytes or more
+	Accounts Accounts
+	BaseURL  string // the public address of the server, for links
+	Secret   []byte // makes the keys; the same on every node, 32 bytes or more
 
 	// Admits reports whether the application pays through the sandbox. A live
 	// application must never be admitted.
@@ -77,7 +77,7 @@ func New(options Options) *Server {
 	if options.SlowDown == nil {
 		options.SlowDown = func(context.Context) {}
 	}
-	if len(options.Secret) < 32 || options.Documents == nil || options.Admits == nil || options.Authorize == nil ||
+	if len(options.Secret) < 32 || options.Accounts == nil || options.Admits == nil || options.Authorize == nil ||
 		options.Deliver == nil || options.Now == nil || options.Settle == nil || options.Log == nil {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
@@ -134,7 +134,7 @@ type Connection struct {
 // how to reach its world. It can be called any number of times.
 func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (Connection, error) {
 	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
-	err := s.update(ctx, app, func(w *engine.World, m engine.Moment) (err error) {
+	err := s.update(ctx, app, func(w *engine.Account, m engine.Clock) (err error) {
 		endpoint, known := w.EndpointAt(webhookURL)
 		if known && slices.Equal(endpoint.Types, types) {
 			connection.WebhookSecrets = endpoint.Secrets(m.Now)
@@ -154,7 +154,7 @@ func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, typ
 // RollSecret gives the application's webhooks a new secret. The old one signs
 // too for the overlap.
 func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, overlap time.Duration) error {
-	return s.update(ctx, app, func(w *engine.World, m engine.Moment) error {
+	return s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
 		endpoint, known := w.EndpointAt(webhookURL)
 		if !known {
 			return engine.NotFound("webhook endpoint", webhookURL)

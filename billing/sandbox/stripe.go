@@ -29,8 +29,8 @@ const maxKey = 255
 // call is one request to the API, inside of the world that it is about.
 type call struct {
 	*http.Request
-	w  *engine.World
-	m  engine.Moment
+	w  *engine.Account
+	m  engine.Clock
 	in *form.Fields
 }
 
@@ -153,13 +153,13 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 		if strings.HasPrefix(r.URL.Path, v1+"test_helpers/test_clocks/") {
 			look = s.read // shows a clock that is advancing instead of waiting for it
 		}
-		err = look(ctx, r.app, func(w *engine.World, m engine.Moment) error {
+		err = look(ctx, r.app, func(w *engine.Account, m engine.Clock) error {
 			got, err = s.run(r, w, m, op)
 			return err
 		}, r.keys()...)
 		return got, err
 	}
-	err = s.update(ctx, r.app, func(w *engine.World, m engine.Moment) error {
+	err = s.update(ctx, r.app, func(w *engine.Account, m engine.Clock) error {
 		m.Request = engine.RequestRef{ID: r.id, IdempotencyKey: r.key}
 		if r.key != "" {
 			old, known, err := w.Recall(m, r.key, r.print)
@@ -220,7 +220,7 @@ func (r *request) keys() (keys []string) {
 }
 
 // run reads the parameters, and shows what the operation gives.
-func (s *Server) run(r *request, w *engine.World, m engine.Moment, op operation) (reply, error) {
+func (s *Server) run(r *request, w *engine.Account, m engine.Clock, op operation) (reply, error) {
 	in, err := form.Parse(r.values)
 	if err != nil {
 		return reply{}, err

@@ -24,7 +24,7 @@ func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p hosted, 
 		return err
 	}
 	var order page.SandboxCheckout
-	err = s.view(r.Context(), p.app, func(world *engine.World, m engine.Moment) error {
+	err = s.view(r.Context(), p.app, func(world *engine.Account, m engine.Clock) error {
 		session, err := engine.Get(world.Sessions, "checkout.session", p.token)
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func (s *Server) seller(ctx context.Context, app ids.ID) (string, error) {
 }
 
 // sellerOr is the account when the application has no name here.
-func sellerOr(name string, world *engine.World) string {
+func sellerOr(name string, world *engine.Account) string {
 	if name != "" {
 		return name
 	}
@@ -74,13 +74,13 @@ func intervalOf(price *engine.Price) page.SandboxInterval {
 	return page.SandboxInterval{Unit: price.Interval.Unit, Count: price.Interval.Count}
 }
 
-func (s *Server) clockOf(w *engine.World) page.SandboxClock {
+func (s *Server) clockOf(w *engine.Account) page.SandboxClock {
 	return page.SandboxClock{Now: w.Now(s.realNow()), Moved: w.Offset != 0}
 }
 
 func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
-	act := func(world *engine.World, m engine.Moment) (err error) {
+	act := func(world *engine.Account, m engine.Clock) (err error) {
 		session, err := engine.Get(world.Sessions, "checkout.session", p.token)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, p hosted) e
 
 // act changes the world as a person asked, and sends them on, or back to the
 // page with the reason.
-func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change func(*engine.World, engine.Moment) error, next *engine.Step, again func(status int, reason string) error) error {
+func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change func(*engine.Account, engine.Clock) error, next *engine.Step, again func(status int, reason string) error) error {
 	err := s.update(r.Context(), p.app, change, p.key)
 	var refused *engine.Refusal
 	switch {
@@ -133,7 +133,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change fu
 
 func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var asked page.SandboxChallenge
-	err := s.view(r.Context(), p.app, func(world *engine.World, _ engine.Moment) error {
+	err := s.view(r.Context(), p.app, func(world *engine.Account, _ engine.Clock) error {
 		challenge, err := engine.Get(world.Challenges, "authentication", p.token)
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p hosted)
 
 func (s *Server) actChallenge(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
-	act := func(world *engine.World, m engine.Moment) (err error) {
+	act := func(world *engine.Account, m engine.Clock) (err error) {
 		switch result := r.PostFormValue("result"); result {
 		case "complete", "fail":
 			next, err = world.AnswerChallenge(m, p.token, result == "complete")
@@ -177,7 +177,7 @@ func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p hosted, s
 		return err
 	}
 	var shown page.SandboxInvoice
-	err = s.view(r.Context(), p.app, func(world *engine.World, m engine.Moment) error {
+	err = s.view(r.Context(), p.app, func(world *engine.Account, m engine.Clock) error {
 		invoice, err := world.InvoiceOf(p.token)
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ const fromPortal = "portal"
 
 // wayBack is where an invoice was opened from: the customer's portal, or the shop
 // in which the subscription began. It is empty when neither is known.
-func wayBack(world *engine.World, m engine.Moment, invoice *engine.Invoice, portal string) string {
+func wayBack(world *engine.Account, m engine.Clock, invoice *engine.Invoice, portal string) string {
 	if p, err := world.PortalOf(m, portal); err == nil && p.Customer == invoice.Customer {
 		return "../portal/" + url.PathEscape(p.Token)
 	}
@@ -225,7 +225,7 @@ func wayBack(world *engine.World, m engine.Moment, invoice *engine.Invoice, port
 
 func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
-	act := func(world *engine.World, m engine.Moment) (err error) {
+	act := func(world *engine.Account, m engine.Clock) (err error) {
 		card, known := chosen(r)
 		if !known {
 			next.Reason = unknownCard
@@ -255,7 +255,7 @@ func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p hosted, st
 		return err
 	}
 	shown := page.SandboxPortal{Reason: reason, Cards: testCards()}
-	err = s.view(r.Context(), p.app, func(world *engine.World, m engine.Moment) error {
+	err = s.view(r.Context(), p.app, func(world *engine.Account, m engine.Clock) error {
 		portal, err := world.PortalOf(m, p.token)
 		if err != nil {
 			return err
@@ -289,7 +289,7 @@ func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p hosted, st
 
 func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, p hosted) error {
 	var next engine.Step
-	act := func(world *engine.World, m engine.Moment) error {
+	act := func(world *engine.Account, m engine.Clock) error {
 		portal, err := world.PortalOf(m, p.token)
 		if err != nil {
 			return err

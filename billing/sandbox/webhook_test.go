@@ -234,7 +234,7 @@ func TestWebhooks(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		public := sandbox.New(sandbox.Options{
-			Documents: r.documents, BaseURL: "https://purser.example", Secret: []byte("thirty-two bytes of test secret!"),
+			Accounts: r.documents, BaseURL: "https://purser.example", Secret: []byte("thirty-two bytes of test secret!"),
 			Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 			Authorize: func(*http.Request) (ids.ID, error) { return r.app, nil }, Deliver: r.receive,
 			Settle: func(context.Context, ids.ID) error { return nil }, Now: r.realTime, Log: slog.New(slog.DiscardHandler),
@@ -329,7 +329,7 @@ func TestFaults(t *testing.T) {
 
 	t.Run("answer with errors, saved for the key where Stripe saves them", func(t *testing.T) {
 		t.Parallel()
-		for mischief, want := range map[sandbox.Mischief]struct {
+		for mischief, want := range map[sandbox.FaultKind]struct {
 			status int
 			saved  bool
 		}{
@@ -384,7 +384,7 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		r.deliveries()
-		for _, mischief := range []sandbox.Mischief{sandbox.LoseWebhook, sandbox.LateWebhook, sandbox.LiveWebhook, sandbox.OtherWebhook} {
+		for _, mischief := range []sandbox.FaultKind{sandbox.LoseWebhook, sandbox.LateWebhook, sandbox.LiveWebhook, sandbox.OtherWebhook} {
 			inject(t, r, sandbox.Fault{Mischief: mischief})
 		}
 		for range 4 {

@@ -13,8 +13,8 @@ import (
 	"purser/ids"
 )
 
-// Documents stores the accounts of applications, as rows.
-type Documents interface {
+// Accounts stores the accounts of applications, as rows.
+type Accounts interface {
 	// Update reads what is wanted of an account, lets change decide, and stores what it
 	// returns. One change of an application runs at a time, on all nodes together.
 	// Nothing is stored when change fails.
@@ -35,7 +35,7 @@ var errUnchanged = errors.New("sandbox: nothing changed")
 // instant, and what the change makes due at once happens with it, up to a bounded number
 // of timers in a transaction. The objects with the keys are read together with the
 // account; others are read when they are needed.
-func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys ...string) error {
+func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Clock) error, keys ...string) error {
 	// Before the store takes a connection: changes that wait for the account's row would
 	// hold all connections of the sandbox.
 	unlock, err := s.changes.lock(ctx, app)
@@ -55,10 +55,10 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Wor
 // updateOnce is one transaction of an update. When more timers are due than one
 // transaction fires, it stores what those did and reports that the change was not made.
 // So a far jump of the clock that is cut off goes on where it stopped.
-func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine.World, engine.Moment) error, keys []string) (changed bool, err error) {
+func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Clock) error, keys []string) (changed bool, err error) {
 	due := false
 	want := engine.Wanted(keys...)
-	err = s.options.Documents.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
+	err = s.options.Accounts.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
 		w, err := engine.OpenStored(session, want, s.place(app))
 		if err != nil {
 			return persist.Change{}, err
@@ -95,8 +95,8 @@ var errOverdue = errors.New("sandbox: a timer is due")
 
 // view looks at a world. When something has come due it is made to happen first,
 // so nobody sees a state that should be over.
-func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.World, engine.Moment) error, keys ...string) error {
-	err := s.read(ctx, app, func(w *engine.World, m engine.Moment) error {
+func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.Account, engine.Clock) error, keys ...string) error {
+	err := s.read(ctx, app, func(w *engine.Account, m engine.Clock) error {
 		if next, timed := w.Next(); timed && next <= m.Now {
 			return errOverdue
 		}
@@ -113,14 +113,14 @@ func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.World, 
 const maxReads = 2
 
 // read looks at an account as it is stored, whatever is due in it.
-func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.World, engine.Moment) error, keys ...string) error {
+func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.Account, engine.Clock) error, keys ...string) error {
 	unlock, err := s.reads.lock(ctx, app)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	want := engine.Wanted(keys...)
-	return s.options.Documents.View(ctx, app, want, func(session persist.Session) error {
+	return s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
 		w, err := engine.OpenStored(session, want, s.place(app))
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.World, 
 // Snapshot is the application's account as one document. It is for tests.
 func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err error) {
 	want := engine.Wanted()
-	err = s.options.Documents.View(ctx, app, want, func(session persist.Session) error {
+	err = s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
 		w, err := engine.OpenStored(session, want, s.place(app))
 		if err == nil {
 			document, err = w.Export()
@@ -148,7 +148,7 @@ func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err
 
 // Restore makes the application's account what a snapshot says. It is for tests.
 func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error {
-	return s.options.Documents.Update(ctx, app, engine.Wanted(), func(persist.Session) (persist.Change, error) {
+	return s.options.Accounts.Update(ctx, app, engine.Wanted(), func(persist.Session) (persist.Change, error) {
 		w, err := engine.Open(nil, s.place(app))
 		if err == nil {
 			err = w.Import(document)
@@ -156,17 +156,17 @@ func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error
 		if err != nil {
 			return persist.Change{}, err
 		}
-		return w.Change(engine.Moment{})
+		return w.Change(engine.Clock{})
 	})
 }
 
 // moment is now, by the world's clock, with luck that nobody can guess.
-func (s *Server) moment(w *engine.World) (engine.Moment, error) {
+func (s *Server) moment(w *engine.Account) (engine.Clock, error) {
 	var seed [32]byte
 	if _, err := io.ReadFull(s.options.Random, seed[:]); err != nil {
-		return engine.Moment{}, fmt.Errorf("sandbox: no randomness: %w", err)
+		return engine.Clock{}, fmt.Errorf("sandbox: no randomness: %w", err)
 	}
-	return engine.Moment{
+	return engine.Clock{
 		Now:    engine.Time(w.Now(s.realNow()) / 1000),
 		Random: rand.New(rand.NewChaCha8(seed)),
 	}, nil
@@ -175,9 +175,9 @@ func (s *Server) moment(w *engine.World) (engine.Moment, error) {
 func (s *Server) realNow() int64 { return s.options.Now().UnixMilli() }
 
 // place is where the application's pages lie.
-func (s *Server) place(app ids.ID) engine.Place {
+func (s *Server) place(app ids.ID) engine.BaseURLs {
 	name := app.Format(ids.Application)
-	return engine.Place{
+	return engine.BaseURLs{
 		Site:     s.options.BaseURL + "/sandbox/apps/" + name,
 		Webhooks: s.ownWebhooks(),
 		Account:  "acct_" + strings.TrimPrefix(name, ids.Application+"_"),

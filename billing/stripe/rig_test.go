@@ -45,7 +45,7 @@ func start(t *testing.T) *rig {
 	}))
 	t.Cleanup(r.http.Close)
 	r.sandbox = sandbox.New(sandbox.Options{
-		Documents: &sandboxtest.Memory{}, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: &sandboxtest.Memory{}, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app, nil },
 		Deliver:   func(context.Context, string, http.Header, []byte) error { return nil },

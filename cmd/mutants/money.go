@@ -113,7 +113,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a paid purchase that gives way to a free subscription",
-		changes: []change{once("billing/project.go", "if p.known.Rival.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
+		changes: []change{once("billing/project.go", "if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
 		pkg:     "./billing/cashier", tests: "TestAPaidPurchaseReplacesAFreeSubscription",
 	},
 	{
@@ -145,7 +145,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a paid purchase that gives way to a free subscription, drawn",
-		changes: []change{once("billing/project.go", "if p.known.Rival.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
+		changes: []change{once("billing/project.go", "if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
 		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{

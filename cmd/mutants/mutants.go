@@ -177,7 +177,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "memory that was enough a moment ago decides now",
-		changes: []change{once("store/usage_memory.go", "\t\tif !w.knows(use.Use.Use) {\n\t\t\tcontinue", "\t\tif w.version < 0 {\n\t\t\tcontinue")},
+		changes: []change{once("store/usage_memory.go", "\t\tif !w.knows(use.Usage.Usage) {\n\t\t\tcontinue", "\t\tif w.version < 0 {\n\t\t\tcontinue")},
 		pkg:     "./store", tests: "TestMemoryChangesBetweenTwoLooks",
 	},
 	{

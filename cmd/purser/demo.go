@@ -12,7 +12,7 @@ import (
 
 // seedDemo fills an empty database, through an API of its own: one that limits
 // nobody and logs nothing, as these requests are not the server's.
-func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Usage, payments *payments, out io.Writer) error {
+func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Engine, payments *payments, out io.Writer) error {
 	server, err := api.New(api.Options{Store: db, Usage: usage, Cashier: payments.cashier})
 	if err != nil {
 		return err

@@ -48,21 +48,21 @@ func (m *metrics) observe(method, route string, status int, took time.Duration) 
 }
 
 // watch adds what the hot path counts.
-func (m *metrics) watch(u *store.Usage) {
-	counter := func(name, help string, read func(store.UsageStats) int64) {
+func (m *metrics) watch(u *store.Engine) {
+	counter := func(name, help string, read func(store.EngineStats) int64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
 			func() float64 { return float64(read(u.Stats())) }))
 	}
 	counter("purser_usage_conflicts_total", "Batches retried with locks after a version conflict.",
-		func(s store.UsageStats) int64 { return s.Conflicts })
+		func(s store.EngineStats) int64 { return s.Conflicts })
 	counter("purser_usage_read_ahead_total", "Events whose wallet was not cached and was read while the previous batch was written.",
-		func(s store.UsageStats) int64 { return s.Ahead })
+		func(s store.EngineStats) int64 { return s.Prefetched })
 	counter("purser_usage_splits_total", "Batches split after a database error. Each one is a bug: see the log.",
-		func(s store.UsageStats) int64 { return s.Splits })
+		func(s store.EngineStats) int64 { return s.Splits })
 	counter("purser_usage_differing_repeats_total", "Repeated event ids with different content.",
-		func(s store.UsageStats) int64 { return s.Differing })
+		func(s store.EngineStats) int64 { return s.Differing })
 	counter("purser_usage_borrowed_connections_total", "Event and check transactions that borrowed a connection from the general pool.",
-		func(s store.UsageStats) int64 { return s.Borrowed })
+		func(s store.EngineStats) int64 { return s.Borrowed })
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far this node's clock is ahead of the database clock, which Purser uses."},
 		func() float64 { return u.Clock().Offset().Seconds() }))

@@ -51,14 +51,14 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		return p, err
 	}
 	p.sandbox = sandbox.New(sandbox.Options{
-		Documents: db.Worlds(),
+		Accounts:  db.SandboxAccounts(),
 		BaseURL:   c.baseURL,
 		Secret:    secret.derive(sandboxKeys),
 		Admits:    p.admits,
 		Seller:    p.seller,
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
-		Settle:    p.cashier.Settle,
+		Settle:    p.cashier.DrainAll,
 		Limit:     func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
 		SlowDown:  func(ctx context.Context) { p.api.SlowDown(ctx) },
 		Now:       db.Clock().Time,

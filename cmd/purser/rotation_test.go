@@ -68,7 +68,7 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 	user, err := tenancy.NewUser(s.user, "ann@example.com", "Ann", now)
 	check(err)
 	storetest.CreateUser(t, url, user)
-	check(db.Person(s.user).AddFactor(t.Context(), store.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", store.CommandLine(now)))
+	check(db.User(s.user).AddFactor(t.Context(), store.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", store.CommandLine(now)))
 	for range applications {
 		org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
 		check(err)
@@ -107,7 +107,7 @@ func (s sealedRows) readable(key secret) (number int) {
 			number++
 		}
 	}
-	factor, err := s.db.Person(s.user).Factor(s.Context())
+	factor, err := s.db.User(s.user).Factor(s.Context())
 	if err != nil {
 		s.Fatal(err)
 	}

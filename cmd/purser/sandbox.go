@@ -113,4 +113,4 @@ func printSandbox(out io.Writer, api page.SandboxAPI, asJSON bool) error {
 	return err
 }
 
-var _ sandbox.Documents = store.Worlds{}
+var _ sandbox.Accounts = store.SandboxAccounts{}

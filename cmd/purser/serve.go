@@ -112,12 +112,12 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
-	usage, err := db.OpenUsage(ctx, store.UsageOptions{Log: log})
+	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log})
 	if err != nil {
 		return err
 	}
 	defer usage.Close() // before the connections that others use, after the last request
-	defer db.KeepFigures(log)()
+	defer db.KeepStats(log)()
 	meters := newMetrics()
 	meters.watch(usage)
 	meters.watchJobs(db.Store)
@@ -180,7 +180,7 @@ func serveWith(ctx context.Context, listener *connections, app http.Handler, d d
 }
 
 // newApp mounts the interface and the pages on one echo app.
-func newApp(c config, db *database, usage *store.Usage, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *api.Server, error) {
+func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *api.Server, error) {
 	server, err := api.New(api.Options{
 		Store:   db.Store,
 		Usage:   usage,

@@ -13,7 +13,7 @@ import (
 )
 
 // newSite makes the pages for people.
-func newSite(c config, db *database, usage *store.Usage, seals *vault.Vault, payments *payments, document []byte, log *slog.Logger) *web.Site {
+func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, document []byte, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
 		BaseURL:  c.baseURL,
 		Version:  version,

@@ -28,7 +28,7 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 		if err != nil {
 			return err
 		}
-		err = db.Entrance().ResetPassword(ctx, store.Reset{Email: email, Encoded: encoded, RemovesFactor: withoutFactor, By: store.CommandLine(now)})
+		err = db.Auth().ResetPassword(ctx, store.Reset{Email: email, Encoded: encoded, RemovesFactor: withoutFactor, By: store.CommandLine(now)})
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 		if err != nil {
 			return err
 		}
-		made, err := db.Entrance().MakeOwner(ctx, ref, email, store.CommandLine(now))
+		made, err := db.Auth().MakeOwner(ctx, ref, email, store.CommandLine(now))
 		switch {
 		case err != nil:
 		case made:

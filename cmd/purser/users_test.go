@@ -44,7 +44,7 @@ func TestUsers(t *testing.T) {
 		if out, _, err := purser(t, "users", "own", "--email", "ann@example.com", "--org", "Acme"); err != nil || !strings.Contains(out, "already") {
 			t.Errorf("once more it says %q, %v", out, err)
 		}
-		around, err := db.Person(user.ID).Look(t.Context(), "acme")
+		around, err := db.User(user.ID).PageContext(t.Context(), "acme")
 		if err != nil || around.Member.Role != tenancy.Owner {
 			t.Errorf("Ann sees %+v, %v", around, err)
 		}

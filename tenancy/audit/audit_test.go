@@ -11,8 +11,8 @@ import (
 
 func chain(org ids.ID, length int) (entries []audit.Entry, head audit.Head) {
 	for i := range length {
-		e := audit.Next(org, head, audit.Actor{UserID: ids.New(), Name: "ann@example.com", At: int64(i)}, audit.Deed{
-			Action: "credit.update", Target: "tokens", Before: audit.Facts{"name": "Tokens"}, After: audit.Facts{"name": "Coins"},
+		e := audit.Next(org, head, audit.Actor{UserID: ids.New(), Name: "ann@example.com", At: int64(i)}, audit.Action{
+			Action: "credit.update", Target: "tokens", Before: audit.Fields{"name": "Tokens"}, After: audit.Fields{"name": "Coins"},
 		})
 		entries, head = append(entries, e), e.Head()
 	}
@@ -74,8 +74,8 @@ func TestTheChain(t *testing.T) {
 }
 
 func TestFactsComeBack(t *testing.T) {
-	want := audit.Facts{"name": "a \"b\" <c>\u2028", "unit": ""}
-	before, after := audit.Next(ids.New(), audit.Head{}, audit.Actor{}, audit.Deed{After: want}).Facts()
+	want := audit.Fields{"name": "a \"b\" <c>\u2028", "unit": ""}
+	before, after := audit.Next(ids.New(), audit.Head{}, audit.Actor{}, audit.Action{After: want}).Fields()
 	if len(before) != 0 || len(after) != 2 || after["name"] != want["name"] {
 		t.Errorf("they came back as %v and %v", before, after)
 	}

@@ -24,12 +24,12 @@ const Keys = "API key "
 // IsZero reports work that is not recorded: usage, and what the server does by itself.
 func (a Actor) IsZero() bool { return a == Actor{} }
 
-// Facts are what an entry tells of its target before or after, each as people
+// Fields are what an entry tells of its target before or after, each as people
 // read it. Secrets and their hashes are no facts.
-type Facts map[string]string
+type Fields map[string]string
 
 // text is the facts as they are sealed and kept: JSON, sorted by name.
-func (f Facts) text() string {
+func (f Fields) text() string {
 	if len(f) == 0 {
 		return "{}"
 	}
@@ -62,16 +62,16 @@ type Head struct {
 	Seal   Seal
 }
 
-// Deed is what an actor did.
-type Deed struct {
+// Action is what an actor did.
+type Action struct {
 	AppID         ids.ID
 	Action        string
 	Target        string
-	Before, After Facts
+	Before, After Fields
 }
 
 // Next makes the entry that follows a head.
-func Next(org ids.ID, head Head, by Actor, d Deed) Entry {
+func Next(org ids.ID, head Head, by Actor, d Action) Entry {
 	e := Entry{
 		Actor: by, OrgID: org, AppID: d.AppID, Number: head.Number + 1,
 		Action: d.Action, Target: d.Target, Before: d.Before.text(), After: d.After.text(),
@@ -83,8 +83,8 @@ func Next(org ids.ID, head Head, by Actor, d Deed) Entry {
 // Head is the head of the chain that ends with the entry.
 func (e Entry) Head() Head { return Head{Number: e.Number, Seal: e.Seal} }
 
-// Facts reads what the entry tells of before and after.
-func (e Entry) Facts() (before, after Facts) {
+// Fields reads what the entry tells of before and after.
+func (e Entry) Fields() (before, after Fields) {
 	// What cannot be read was not written by this package: the chain will say so.
 	_ = json.Unmarshal([]byte(e.Before), &before)
 	_ = json.Unmarshal([]byte(e.After), &after)

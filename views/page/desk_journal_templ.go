@@ -38,13 +38,13 @@ type JournalRow struct {
 
 // JournalProof is the sum of a page for one credit, and whether it adds up.
 type JournalProof struct {
-	metering.Reckoning
+	metering.BalanceProof
 	CreditKey string
 	Stored    *metering.Balance // on the first page: what the wallet says that it holds
 }
 
 func (p JournalProof) holds() bool {
-	return p.Holds && (p.Stored == nil || p.Stored.Amount == p.Closing.Amount && p.Stored.Debt == p.Closing.Debt)
+	return p.Valid && (p.Stored == nil || p.Stored.Amount == p.Closing.Amount && p.Stored.Debt == p.Closing.Debt)
 }
 
 func (p JournalProof) badge() component.Badge {
@@ -445,9 +445,9 @@ func journalProofs(proofs []JournalProof) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var17 string
-					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(component.TotalText(p.Came))
+					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(component.TotalText(p.Credits))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 157, Col: 71}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 157, Col: 74}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 					if templ_7745c5c3_Err != nil {
@@ -458,9 +458,9 @@ func journalProofs(proofs []JournalProof) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var18 string
-					templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(component.TotalText(p.Went))
+					templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(component.TotalText(p.Debits))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 158, Col: 72}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/desk_journal.templ`, Line: 158, Col: 74}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 					if templ_7745c5c3_Err != nil {

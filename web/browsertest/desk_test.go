@@ -63,8 +63,8 @@ func deskPages() map[string]view {
 	pager := component.Pages{Newer: app, Older: app + "?before=x"}
 	options := []component.Option{{Text: "All"}, {Value: "x", Text: "One of them"}}
 	refused := []component.Problem{{Field: "amount", Message: "Give an amount above zero."}, {Field: "reason", Message: "Say why."}}
-	proof := page.JournalProof{CreditKey: "tokens", Reckoning: metering.Reckoning{Entries: 2, Opening: metering.Balance{Debt: 7}, Holds: true, Known: true, Closing: balances[0]}, Stored: &balances[0]}
-	wrong := page.JournalProof{CreditKey: "coins", Reckoning: metering.Reckoning{Entries: 1}}
+	proof := page.JournalProof{CreditKey: "tokens", BalanceProof: metering.BalanceProof{Entries: 2, Opening: metering.Balance{Debt: 7}, Valid: true, Known: true, Closing: balances[0]}, Stored: &balances[0]}
+	wrong := page.JournalProof{CreditKey: "coins", BalanceProof: metering.BalanceProof{Entries: 1}}
 	used := metering.Event{
 		EventID: "evt-1", EntityID: "room 7", Quantity: 12, OccurredAt: moment, CreatedAt: moment, Period: metering.DayOf(moment),
 		Charge:    metering.Charge{Amount: 3_750_000_000, PricingMode: metering.Fixed, Cost: 1_500_000_000, QuantityPerUnit: 1, BasisPoints: 5_000, Billable: 5, FeatureRevision: 3},

@@ -20,7 +20,7 @@ const (
 
 // Recall gives the answer that the key already has. The same key with another
 // request is a mistake of the caller's, and is told so.
-func (w *World) Recall(m Moment, key, fingerprint string) (answer Answer, known bool, err error) {
+func (w *Account) Recall(m Clock, key, fingerprint string) (answer Answer, known bool, err error) {
 	kept := w.Answers.Get(key)
 	if kept == nil || kept.At < m.Now-answerLife {
 		return Answer{}, false, nil
@@ -35,7 +35,7 @@ func (w *World) Recall(m Moment, key, fingerprint string) (answer Answer, known 
 }
 
 // Remember keeps an answer. Those whose time is over are pruned.
-func (w *World) Remember(m Moment, answer Answer) {
+func (w *Account) Remember(m Clock, answer Answer) {
 	w.Made++
 	answer.At, answer.Nth = m.Now, w.Made
 	w.Answers.Put(&answer)

@@ -32,7 +32,7 @@ type NewBalanceTransaction struct {
 }
 
 // CreateBalanceTransaction adjusts a customer's balance.
-func (w *World) CreateBalanceTransaction(m Moment, p NewBalanceTransaction) (*BalanceTransaction, error) {
+func (w *Account) CreateBalanceTransaction(m Clock, p NewBalanceTransaction) (*BalanceTransaction, error) {
 	customer, err := w.customer(p.Customer)
 	if err != nil {
 		return nil, NotFound("customer", p.Customer)
@@ -61,7 +61,7 @@ func (w *World) CreateBalanceTransaction(m Moment, p NewBalanceTransaction) (*Ba
 }
 
 // moveBalance changes a balance and records why.
-func (w *World) moveBalance(m Moment, customer *Customer, kind string, amount int64, invoice *Invoice) *BalanceTransaction {
+func (w *Account) moveBalance(m Clock, customer *Customer, kind string, amount int64, invoice *Invoice) *BalanceTransaction {
 	customer.Balance += amount
 	transaction := &BalanceTransaction{
 		Head: w.newHead(m, "cbtxn_"), Customer: customer.ID, Type: kind, Amount: amount, EndingBalance: customer.Balance, Currency: customer.Currency,
@@ -75,7 +75,7 @@ func (w *World) moveBalance(m Moment, customer *Customer, kind string, amount in
 
 // applyBalance moves what a finalised invoice takes from the customer's balance, or
 // carries to the next invoice.
-func (w *World) applyBalance(m Moment, invoice *Invoice) {
+func (w *Account) applyBalance(m Clock, invoice *Invoice) {
 	moved := invoice.EndingBalance - invoice.StartingBalance
 	if moved == 0 {
 		return
@@ -88,7 +88,7 @@ func (w *World) applyBalance(m Moment, invoice *Invoice) {
 }
 
 // unapplyBalance gives back to the balance what a voided invoice had taken from it.
-func (w *World) unapplyBalance(m Moment, invoice *Invoice) {
+func (w *Account) unapplyBalance(m Clock, invoice *Invoice) {
 	moved := invoice.StartingBalance - invoice.EndingBalance
 	if invoice.FinalizedAt == 0 || moved == 0 {
 		return
@@ -96,7 +96,7 @@ func (w *World) unapplyBalance(m Moment, invoice *Invoice) {
 	w.moveBalance(m, w.Customers.Get(invoice.Customer), unappliedFromInvoice, moved, invoice)
 }
 
-func (w *World) renderBalanceTransaction(t *BalanceTransaction) Doc {
+func (w *Account) renderBalanceTransaction(t *BalanceTransaction) Doc {
 	return t.doc("customer_balance_transaction").with(Doc{
 		"amount": t.Amount, "credit_note": nil, "currency": t.Currency, "customer": t.Customer, "description": null(t.Description),
 		"ending_balance": t.EndingBalance, "invoice": null(t.Invoice), "metadata": pairs(t.Metadata), "type": t.Type,

@@ -3,7 +3,7 @@ package engine
 import "purser/billing/sandbox/persist"
 
 // cancelLater sets when the subscription will end; zero takes that back.
-func (w *World) cancelLater(m Moment, s *Subscription, at Time, atPeriodEnd bool) {
+func (w *Account) cancelLater(m Clock, s *Subscription, at Time, atPeriodEnd bool) {
 	s.CancelAt, s.CancelAtPeriodEnd = at, atPeriodEnd
 	if at == 0 {
 		s.CanceledAt = 0
@@ -16,14 +16,14 @@ func (w *World) cancelLater(m Moment, s *Subscription, at Time, atPeriodEnd bool
 	}
 }
 
-func (w *World) cancelDue(m Moment, s *Subscription) {
+func (w *Account) cancelDue(m Clock, s *Subscription) {
 	if !s.ended() && s.CancelAt == m.Now {
 		w.end(m, s, "cancellation_requested")
 	}
 }
 
 // CancelSubscription ends it at once.
-func (w *World) CancelSubscription(m Moment, id string) (*Subscription, error) {
+func (w *Account) CancelSubscription(m Clock, id string) (*Subscription, error) {
 	s, err := Get(w.Subscriptions, "subscription", id)
 	if err != nil || s.ended() {
 		return nil, NotFound("subscription", id)
@@ -34,7 +34,7 @@ func (w *World) CancelSubscription(m Moment, id string) (*Subscription, error) {
 
 // end cancels the subscription, and everything that would go on by itself.
 // Invoices that are open stay so, but nothing is taken for them any more.
-func (w *World) end(m Moment, s *Subscription, reason string) {
+func (w *Account) end(m Clock, s *Subscription, reason string) {
 	if s.Pending != nil {
 		invoice := w.Invoices.Get(s.Pending.Invoice)
 		s.Pending = nil

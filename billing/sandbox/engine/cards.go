@@ -132,7 +132,7 @@ type Method struct {
 func (p *Method) Bank() bool { return byCard[p.Card].bank != "" }
 
 // CardOn is what the customer's next charge would be made to, or nil.
-func (w *World) CardOn(customer string) *Method {
+func (w *Account) CardOn(customer string) *Method {
 	for _, s := range w.subscriptionsOf(customer) {
 		if method := w.methodOf(s); method != nil {
 			return method
@@ -141,7 +141,7 @@ func (w *World) CardOn(customer string) *Method {
 	return w.Methods.Get(w.Customers.Get(customer).Method)
 }
 
-func (w *World) addMethod(m Moment, customer string, card Card) *Method {
+func (w *Account) addMethod(m Clock, customer string, card Card) *Method {
 	method := &Method{Head: w.newHead(m, "pm_"), Customer: customer, Card: card, Last4: card.Last4()}
 	w.Methods.Put(method)
 	if customer != "" {
@@ -154,7 +154,7 @@ func (w *World) addMethod(m Moment, customer string, card Card) *Method {
 const tokenPrefix = "tok_"
 
 // CreateMethod makes a payment method that no customer has, from a test token.
-func (w *World) CreateMethod(m Moment, token string, metadata map[string]string) (*Method, error) {
+func (w *Account) CreateMethod(m Clock, token string, metadata map[string]string) (*Method, error) {
 	name, isToken := strings.CutPrefix(token, tokenPrefix)
 	card, known := byToken["pm_card_"+name]
 	if !isToken || !known {
@@ -166,7 +166,7 @@ func (w *World) CreateMethod(m Moment, token string, metadata map[string]string)
 
 // AttachMethod gives a payment method to a customer. One of the well-known names makes a
 // new method.
-func (w *World) AttachMethod(m Moment, id, customer string) (*Method, error) {
+func (w *Account) AttachMethod(m Clock, id, customer string) (*Method, error) {
 	if _, err := w.customer(customer); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (w *World) AttachMethod(m Moment, id, customer string) (*Method, error) {
 }
 
 // DetachMethod takes a payment method from its customer, for good.
-func (w *World) DetachMethod(m Moment, id string) (*Method, error) {
+func (w *Account) DetachMethod(m Clock, id string) (*Method, error) {
 	method, err := Get(w.Methods, "PaymentMethod", id)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (w *World) DetachMethod(m Moment, id string) (*Method, error) {
 
 // attach finds the method that a parameter names for the customer. One of the
 // well-known tokens makes a new method, which is how tests get one without a page.
-func (w *World) attach(m Moment, customer, param, id string) (*Method, error) {
+func (w *Account) attach(m Clock, customer, param, id string) (*Method, error) {
 	card, isToken := byToken[id]
 	if !isToken {
 		method, err := find(w.Methods, "PaymentMethod", param, id)

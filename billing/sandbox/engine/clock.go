@@ -56,13 +56,13 @@ type timerWindow struct {
 	more   bool
 }
 
-func (w *World) setTimer(at Time, kind timerKind, o Object) {
+func (w *Account) setTimer(at Time, kind timerKind, o Object) {
 	w.addTimer(Timer{At: at, Kind: kind, Object: o.head().ID})
 }
 
 // addTimer numbers a timer that has no number, so that equal ones fire in the order
 // in which they were set.
-func (w *World) addTimer(timer Timer) {
+func (w *Account) addTimer(timer Timer) {
 	if timer.Nth == 0 {
 		w.Made++
 		timer.Nth = w.Made
@@ -77,7 +77,7 @@ func (n *timerWindow) insert(timer Timer) {
 }
 
 // extend takes in the stored timers that follow the edge.
-func (n *timerWindow) extend(w *World, rows []persist.Row) {
+func (n *timerWindow) extend(w *Account, rows []persist.Row) {
 	w.keep(rows)
 	n.more = len(rows) >= timersRead
 	for _, row := range rows {
@@ -88,7 +88,7 @@ func (n *timerWindow) extend(w *World, rows []persist.Row) {
 }
 
 // next is the earliest timer, or nil.
-func (n *timerWindow) next(w *World) *Timer {
+func (n *timerWindow) next(w *Account) *Timer {
 	for n.more && (len(n.sorted) == 0 || compareTimers(n.sorted[0], n.edge) > 0) {
 		rows, err := w.source.Earliest(kindTimer, n.edge.due(), n.edge.Nth, timersRead)
 		readable(err)
@@ -101,7 +101,7 @@ func (n *timerWindow) next(w *World) *Timer {
 }
 
 // all takes in every timer that has been read.
-func (n *timerWindow) all(w *World) {
+func (n *timerWindow) all(w *Account) {
 	n.sorted, n.more = nil, false
 	for _, timer := range w.timers.Loaded() {
 		n.insert(*timer)
@@ -109,7 +109,7 @@ func (n *timerWindow) all(w *World) {
 }
 
 // Next is the instant of the earliest timer.
-func (w *World) Next() (Time, bool) {
+func (w *Account) Next() (Time, bool) {
 	timer := w.window.next(w)
 	if timer == nil {
 		return 0, false
@@ -122,14 +122,14 @@ func (w *World) Next() (Time, bool) {
 const maxFired = 50
 
 // IsTimerDue reports whether a timer's time has come at a real one.
-func (w *World) IsTimerDue(realNow int64) bool {
+func (w *Account) IsTimerDue(realNow int64) bool {
 	at, timed := w.Next()
 	return timed && int64(at)*1000 <= w.Now(realNow)
 }
 
 // Fire lets happen what is due by the moment, each at its own instant. It reports whether
 // that was all: past maxFired since the account was opened, timers stay for later.
-func (w *World) Fire(m Moment) (done bool) {
+func (w *Account) Fire(m Clock) (done bool) {
 	for next := w.window.next(w); next != nil && next.At <= m.Now; next = w.window.next(w) {
 		if w.fired >= maxFired && w.source != nil {
 			return false
@@ -144,7 +144,7 @@ func (w *World) Fire(m Moment) (done bool) {
 	return true
 }
 
-func (w *World) fire(m Moment, timer Timer) {
+func (w *Account) fire(m Clock, timer Timer) {
 	id := timer.Object
 	switch timer.Kind {
 	case sessionExpires:
@@ -171,18 +171,18 @@ func (w *World) fire(m Moment, timer Timer) {
 }
 
 // Now is the world's clock at a real time; both are in milliseconds.
-func (w *World) Now(realNow int64) int64 { return realNow + w.Offset }
+func (w *Account) Now(realNow int64) int64 { return realNow + w.Offset }
 
 // MoveClock makes the world's clock show the given time at a real one. It never
 // turns the clock back.
-func (w *World) MoveClock(realNow, to int64) {
+func (w *Account) MoveClock(realNow, to int64) {
 	if to > w.Now(realNow) {
 		w.Offset = to - realNow
 	}
 }
 
 // WakeAt is the real time at which something is next due, a timer or a delivery.
-func (w *World) WakeAt() (realTime int64, found bool) {
+func (w *Account) WakeAt() (realTime int64, found bool) {
 	realTime, found = w.nextDelivery()
 	if at, waiting := w.Next(); waiting {
 		if due := int64(at)*1000 - w.Offset; !found || due < realTime {
@@ -201,13 +201,13 @@ type TestClock struct {
 }
 
 // isAdvancing reports whether something has still to happen by the clock's time.
-func (w *World) isAdvancing(c *TestClock) bool {
+func (w *Account) isAdvancing(c *TestClock) bool {
 	next, timed := w.Next()
 	return timed && next <= c.Frozen
 }
 
 // CreateTestClock names the world's clock. It cannot start elsewhere.
-func (w *World) CreateTestClock(m Moment, name string) (*TestClock, error) {
+func (w *Account) CreateTestClock(m Clock, name string) (*TestClock, error) {
 	head := w.newHead(m, "clock_")
 	clock := &TestClock{Head: head, Name: name, Frozen: m.Now}
 	w.TestClocks.Put(clock)
@@ -222,7 +222,7 @@ const (
 )
 
 // CheckFrozen refuses a test clock that would begin where the account's clock cannot go.
-func CheckFrozen(m Moment, at Time) error {
+func CheckFrozen(m Clock, at Time) error {
 	if at < m.Now-frozenSlack || at > m.Now+longestStart {
 		return invalid("frozen_time", "The sandbox has one clock for the whole application, and it only goes forward: it shows %d, and a test clock can begin there or up to five years later.", m.Now)
 	}
@@ -231,7 +231,7 @@ func CheckFrozen(m Moment, at Time) error {
 
 // CheckAdvance refuses an advance that Stripe's test clocks refuse: backwards,
 // or further than two intervals of the shortest subscription.
-func (w *World) CheckAdvance(m Moment, to Time) error {
+func (w *Account) CheckAdvance(m Clock, to Time) error {
 	if to <= m.Now {
 		return invalid("frozen_time", "The clock can only be advanced: %d is not after its current time %d.", to, m.Now)
 	}

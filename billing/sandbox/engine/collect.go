@@ -8,7 +8,7 @@ const draftTime = hour
 var dunning = []Time{3 * day, 5 * day, 7 * day}
 
 // draftEnds finalises a renewal's invoice and charges it.
-func (w *World) draftEnds(m Moment, invoice *Invoice) {
+func (w *Account) draftEnds(m Clock, invoice *Invoice) {
 	if invoice.Status != draft || !invoice.Advances || invoice.FinalizesAt != m.Now {
 		return
 	}
@@ -17,7 +17,7 @@ func (w *World) draftEnds(m Moment, invoice *Invoice) {
 }
 
 // retryDue tries again what could not be charged.
-func (w *World) retryDue(m Moment, invoice *Invoice) {
+func (w *Account) retryDue(m Clock, invoice *Invoice) {
 	if invoice.Status != open || invoice.NextAttempt != m.Now {
 		return
 	}
@@ -26,7 +26,7 @@ func (w *World) retryDue(m Moment, invoice *Invoice) {
 }
 
 // take charges an invoice by itself, with nobody there.
-func (w *World) take(m Moment, invoice *Invoice) {
+func (w *Account) take(m Clock, invoice *Invoice) {
 	s := w.Subscriptions.Get(invoice.Subscription)
 	switch got := w.collect(m, invoice, w.methodOf(s), away); got {
 	case paid:
@@ -40,7 +40,7 @@ func (w *World) take(m Moment, invoice *Invoice) {
 
 // fail announces that an invoice was not paid, and what that does to its
 // subscription.
-func (w *World) fail(m Moment, invoice *Invoice, got result) {
+func (w *Account) fail(m Clock, invoice *Invoice, got result) {
 	s := w.Subscriptions.Get(invoice.Subscription)
 	renewal := !s.ended() && s.Status != incomplete && !s.awaits(invoice)
 	if renewal {
@@ -63,7 +63,7 @@ func (w *World) fail(m Moment, invoice *Invoice, got result) {
 	}
 }
 
-func (w *World) planRetry(m Moment, invoice *Invoice) {
+func (w *Account) planRetry(m Clock, invoice *Invoice) {
 	if invoice.FirstFailure == 0 {
 		invoice.FirstFailure = m.Now
 	}
@@ -77,7 +77,7 @@ func (w *World) planRetry(m Moment, invoice *Invoice) {
 
 // PayInvoice tries an invoice out of turn, with the customer behind the call
 // unless it says otherwise.
-func (w *World) PayInvoice(m Moment, id, methodID string, offSession bool) (*Invoice, error) {
+func (w *Account) PayInvoice(m Clock, id, methodID string, offSession bool) (*Invoice, error) {
 	invoice, err := Get(w.Invoices, "invoice", id)
 	if err != nil {
 		return nil, err

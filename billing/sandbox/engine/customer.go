@@ -33,7 +33,7 @@ type CustomerFields struct {
 }
 
 // CreateCustomer makes a customer.
-func (w *World) CreateCustomer(m Moment, p CustomerFields) (*Customer, error) {
+func (w *Account) CreateCustomer(m Clock, p CustomerFields) (*Customer, error) {
 	head := w.newHead(m, "cus_")
 	customer := &Customer{Head: head, Prefix: strings.ToUpper(m.token("", 8))}
 	w.Customers.Put(customer)
@@ -55,7 +55,7 @@ func (w *World) CreateCustomer(m Moment, p CustomerFields) (*Customer, error) {
 }
 
 // UpdateCustomer changes what is given.
-func (w *World) UpdateCustomer(m Moment, id string, p CustomerFields) (*Customer, error) {
+func (w *Account) UpdateCustomer(m Clock, id string, p CustomerFields) (*Customer, error) {
 	customer, err := w.customer(id)
 	if err != nil {
 		return nil, NotFound("customer", id)
@@ -68,7 +68,7 @@ func (w *World) UpdateCustomer(m Moment, id string, p CustomerFields) (*Customer
 	return customer, nil
 }
 
-func (w *World) setCustomer(m Moment, customer *Customer, p CustomerFields) error {
+func (w *Account) setCustomer(m Clock, customer *Customer, p CustomerFields) error {
 	if p.Email != nil && *p.Email != "" {
 		if err := checkEmail("email", *p.Email); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (w *World) setCustomer(m Moment, customer *Customer, p CustomerFields) erro
 
 // DeleteCustomer ends the customer's subscriptions and takes the customer away.
 // Its id still answers, as deleted.
-func (w *World) DeleteCustomer(m Moment, id string) (*Customer, error) {
+func (w *Account) DeleteCustomer(m Clock, id string) (*Customer, error) {
 	customer, err := w.customer(id)
 	if err != nil {
 		return nil, NotFound("customer", id)
@@ -127,7 +127,7 @@ func checkEmail(param, email string) error {
 }
 
 // customer finds one that a parameter names and that is not deleted.
-func (w *World) customer(id string) (*Customer, error) {
+func (w *Account) customer(id string) (*Customer, error) {
 	customer := w.Customers.Get(id)
 	if customer == nil || customer.Deleted {
 		return nil, missing("customer", "customer", id)

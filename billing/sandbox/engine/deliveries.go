@@ -44,7 +44,7 @@ const (
 )
 
 // enqueue adds a delivery behind all others.
-func (w *World) enqueue(d *Delivery) {
+func (w *Account) enqueue(d *Delivery) {
 	if d.Nth == 0 {
 		w.Made++
 		d.Nth = w.Made
@@ -59,7 +59,7 @@ func (w *World) enqueue(d *Delivery) {
 	}
 }
 
-func (w *World) dequeue(d *Delivery) {
+func (w *Account) dequeue(d *Delivery) {
 	w.Deliveries.Delete(d.ID)
 	w.Queued--
 	if d.Outside {
@@ -69,7 +69,7 @@ func (w *World) dequeue(d *Delivery) {
 }
 
 // announce queues an event for every endpoint that wants it.
-func (w *World) announce(m Moment, event *Event) {
+func (w *Account) announce(m Clock, event *Event) {
 	for _, endpoint := range w.endpoints() {
 		if endpoint.wants(event.Type) {
 			w.enqueue(&Delivery{ID: m.token("", idLength), Event: event.ID, Endpoint: endpoint.ID, Outside: endpoint.Outside})
@@ -79,7 +79,7 @@ func (w *World) announce(m Moment, event *Event) {
 
 // Claim takes deliveries that are due, in order, for the caller to make. It
 // gives nothing while deliveries are held.
-func (w *World) Claim(m Moment, realNow int64, most int) []Outgoing {
+func (w *Account) Claim(m Clock, realNow int64, most int) []Outgoing {
 	if w.Held || w.Queued == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (w *World) Claim(m Moment, realNow int64, most int) []Outgoing {
 }
 
 // countWaiting reads the other deliveries of the same events, which an event counts.
-func (w *World) countWaiting(claimed []*Delivery) {
+func (w *Account) countWaiting(claimed []*Delivery) {
 	if len(w.Deliveries.Loaded()) == w.Queued {
 		return
 	}
@@ -129,14 +129,14 @@ func (w *World) countWaiting(claimed []*Delivery) {
 }
 
 // Delivered takes a delivery off the queue.
-func (w *World) Delivered(id string) {
+func (w *Account) Delivered(id string) {
 	if d := w.Deliveries.Get(id); d != nil {
 		w.dequeue(d)
 	}
 }
 
 // Undelivered puts a failed delivery back for a later try, or gives it up.
-func (w *World) Undelivered(id string, realNow int64) {
+func (w *Account) Undelivered(id string, realNow int64) {
 	d := w.Deliveries.Get(id)
 	if d == nil {
 		return
@@ -153,7 +153,7 @@ func (w *World) Undelivered(id string, realNow int64) {
 }
 
 // Unclaim returns a delivery that was claimed and not tried.
-func (w *World) Unclaim(id string, realNow int64) {
+func (w *Account) Unclaim(id string, realNow int64) {
 	if d := w.Deliveries.Get(id); d != nil {
 		d.Tries--
 		d.NotUntil = realNow + backoff[0]
@@ -162,7 +162,7 @@ func (w *World) Unclaim(id string, realNow int64) {
 }
 
 // allDeliveries reads the whole queue, in order.
-func (w *World) allDeliveries() []*Delivery {
+func (w *Account) allDeliveries() []*Delivery {
 	if w.source != nil && len(w.Deliveries.Loaded()) < w.Queued {
 		rows, err := w.source.Page(persist.Page{Kind: kindDelivery, Oldest: true, Limit: w.Queued})
 		readable(err)
@@ -173,7 +173,7 @@ func (w *World) allDeliveries() []*Delivery {
 
 // Retry makes every delivery to the application itself due, whatever it was waiting
 // for.
-func (w *World) Retry() {
+func (w *Account) Retry() {
 	for _, d := range w.allDeliveries() {
 		if !d.Outside {
 			d.NotUntil = 0
@@ -183,11 +183,11 @@ func (w *World) Retry() {
 }
 
 // Hold keeps deliveries back, or lets them go.
-func (w *World) Hold(hold bool) { w.Held = hold }
+func (w *Account) Hold(hold bool) { w.Held = hold }
 
 // Replay queues the newest n events once more, oldest first, as a provider does
 // that never saw the first answer.
-func (w *World) Replay(m Moment, n int) {
+func (w *Account) Replay(m Clock, n int) {
 	events, _, err := List(w.Events, Page{Limit: n}, Filter[Event]{})
 	if err != nil {
 		return
@@ -199,22 +199,22 @@ func (w *World) Replay(m Moment, n int) {
 }
 
 // Shuffle puts what is waiting into another order, always the same for a seed.
-func (w *World) Shuffle(seed uint64) {
+func (w *Account) Shuffle(seed uint64) {
 	queue := w.allDeliveries()
 	order := rand.New(rand.NewPCG(seed, seed))
 	order.Shuffle(len(queue), func(i, j int) { queue[i].Nth, queue[j].Nth = queue[j].Nth, queue[i].Nth })
 }
 
 // Waiting counts the deliveries that are still to be made.
-func (w *World) Waiting() int { return w.Queued }
+func (w *Account) Waiting() int { return w.Queued }
 
 // WaitingInside counts those to the application itself.
-func (w *World) WaitingInside() int { return w.Queued - w.QueuedOutside }
+func (w *Account) WaitingInside() int { return w.Queued - w.QueuedOutside }
 
 // IsDelivered reports whether every endpoint that wants the event has taken it.
-func (w *World) IsDelivered(event *Event) bool { return !event.Lost && w.waitingFor(event.ID) == 0 }
+func (w *Account) IsDelivered(event *Event) bool { return !event.Lost && w.waitingFor(event.ID) == 0 }
 
-func (w *World) waitingFor(event string) int {
+func (w *Account) waitingFor(event string) int {
 	if len(w.Deliveries.Loaded()) < w.Queued {
 		w.Deliveries.prefetch(persist.ByParent, event)
 	}
@@ -223,7 +223,7 @@ func (w *World) waitingFor(event string) int {
 
 // findNextDelivery works out when the first delivery may be tried, after some were
 // removed or postponed.
-func (w *World) findNextDelivery() {
+func (w *Account) findNextDelivery() {
 	loaded, found := w.Deliveries.Loaded(), false
 	w.NextDelivery = 0
 	consider := func(at int64) {
@@ -250,12 +250,12 @@ func (w *World) findNextDelivery() {
 
 // IsDeliveryDue reports whether a delivery can be claimed at the real time. It is valid
 // after Change: deliveries in their lease or backoff are not due.
-func (w *World) IsDeliveryDue(realNow int64) bool {
+func (w *Account) IsDeliveryDue(realNow int64) bool {
 	return !w.Held && w.Queued > 0 && w.NextDelivery <= realNow
 }
 
 // nextDelivery is the real time at which the next delivery is due.
-func (w *World) nextDelivery() (realTime int64, found bool) {
+func (w *Account) nextDelivery() (realTime int64, found bool) {
 	if w.Held || w.Queued == 0 {
 		return 0, false
 	}

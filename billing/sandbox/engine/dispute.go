@@ -30,13 +30,13 @@ const (
 )
 
 // disputeOpens is for the cards whose payments are disputed.
-func (w *World) disputeOpens(m Moment, charge *Charge) {
+func (w *Account) disputeOpens(m Clock, charge *Charge) {
 	if w.disputeOn(charge) == nil {
 		w.openDispute(m, charge, byCard[w.Methods.Get(charge.Method).Card].opens)
 	}
 }
 
-func (w *World) openDispute(m Moment, charge *Charge, status string) *Dispute {
+func (w *Account) openDispute(m Clock, charge *Charge, status string) *Dispute {
 	dispute := &Dispute{
 		Head: w.numbered(m, m.token("dp_", idLength)), Amount: charge.Amount, Currency: charge.Currency,
 		Charge: charge.ID, Intent: charge.Intent, Status: status,
@@ -53,13 +53,13 @@ func (w *World) openDispute(m Moment, charge *Charge, status string) *Dispute {
 	return dispute
 }
 
-func (w *World) move(m Moment, dispute *Dispute, amount int64) {
+func (w *Account) move(m Clock, dispute *Dispute, amount int64) {
 	dispute.Movements = append(dispute.Movements, Movement{ID: m.token("txn_", idLength), Amount: amount, At: m.Now})
 }
 
 // Dispute brings the charge's dispute to the outcome: "open", "won" or "lost".
 // It opens one that is not there, and turns an inquiry into a dispute.
-func (w *World) Dispute(m Moment, charge *Charge, outcome string) (*Dispute, error) {
+func (w *Account) Dispute(m Clock, charge *Charge, outcome string) (*Dispute, error) {
 	dispute := w.disputeOn(charge)
 	switch outcome {
 	case "open", won, lost:
@@ -89,7 +89,7 @@ func (w *World) Dispute(m Moment, charge *Charge, outcome string) (*Dispute, err
 	return dispute, nil
 }
 
-func (w *World) closeDispute(m Moment, dispute *Dispute, outcome string) {
+func (w *Account) closeDispute(m Clock, dispute *Dispute, outcome string) {
 	was := w.Render(dispute)
 	dispute.Status = outcome
 	if outcome == won {
@@ -102,19 +102,19 @@ func (w *World) closeDispute(m Moment, dispute *Dispute, outcome string) {
 }
 
 // disputeOn is the charge's dispute, or nil: a charge has at most one here.
-func (w *World) disputeOn(charge *Charge) *Dispute {
+func (w *Account) disputeOn(charge *Charge) *Dispute {
 	return w.Disputes.One(persist.ByParent, charge.ID)
 }
 
 // withdrawn reports whether a dispute has taken the charge's money.
-func (w *World) withdrawn(charge *Charge) bool {
+func (w *Account) withdrawn(charge *Charge) bool {
 	dispute := w.disputeOn(charge)
 	return dispute != nil && (dispute.Status == needsResponse || dispute.Status == lost)
 }
 
 // ChargeFor finds the money of a checkout, for refunds and disputes that are
 // made by hand. An invoice's id works too: renewals have no checkout.
-func (w *World) ChargeFor(reference string) (*Charge, error) {
+func (w *Account) ChargeFor(reference string) (*Charge, error) {
 	intent := ""
 	if invoice := w.Invoices.Get(reference); invoice != nil {
 		intent = invoice.Intent
@@ -136,7 +136,7 @@ func (w *World) ChargeFor(reference string) (*Charge, error) {
 
 // ChargeParent is the charge whose refunds or disputes a list is about, by the charge
 // or by its intent; empty for a list about all.
-func (w *World) ChargeParent(charge, intent string) string {
+func (w *Account) ChargeParent(charge, intent string) string {
 	if charge != "" || intent == "" {
 		return charge
 	}

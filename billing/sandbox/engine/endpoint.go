@@ -33,7 +33,7 @@ type NewEndpoint struct {
 const maxEndpoints = 16
 
 // CreateEndpoint makes an endpoint with a secret of its own.
-func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
+func (w *Account) CreateEndpoint(m Clock, p NewEndpoint) (*Endpoint, error) {
 	if !webAddress(p.URL) {
 		return nil, invalid("url", "Invalid URL: an absolute http or https address is needed.").withCode("url_invalid")
 	}
@@ -54,7 +54,7 @@ func (w *World) CreateEndpoint(m Moment, p NewEndpoint) (*Endpoint, error) {
 
 // classifyEndpoints tells endpoints of other programs by their address. Documents do not
 // say which they are.
-func (w *World) classifyEndpoints() {
+func (w *Account) classifyEndpoints() {
 	for _, endpoint := range w.Endpoints {
 		endpoint.Outside = !strings.HasPrefix(endpoint.URL, w.place.Webhooks)
 	}
@@ -67,7 +67,7 @@ func (w *World) classifyEndpoints() {
 }
 
 // EndpointAt finds the endpoint with the address.
-func (w *World) EndpointAt(address string) (endpoint *Endpoint, known bool) {
+func (w *Account) EndpointAt(address string) (endpoint *Endpoint, known bool) {
 	for _, endpoint := range w.endpoints() {
 		if endpoint.URL == address {
 			return endpoint, true
@@ -78,7 +78,7 @@ func (w *World) EndpointAt(address string) (endpoint *Endpoint, known bool) {
 
 // RollSecret gives the endpoint a new secret; the old one keeps signing beside
 // it for the given time.
-func (e *Endpoint) RollSecret(m Moment, overlap Time) {
+func (e *Endpoint) RollSecret(m Clock, overlap Time) {
 	e.OldSecret, e.OldUntil = e.Secret, m.Now+overlap
 	e.Secret = m.token("whsec_", 32)
 }
@@ -97,12 +97,12 @@ func (e *Endpoint) Secrets(now Time) []string {
 
 // endpoints lists them in the order in which they were made, so that one world
 // always delivers in the same order.
-func (w *World) endpoints() []*Endpoint {
+func (w *Account) endpoints() []*Endpoint {
 	return slices.SortedFunc(maps.Values(w.Endpoints), func(a, b *Endpoint) int { return int(a.Nth - b.Nth) })
 }
 
 // outsideEndpoints counts those of other programs.
-func (w *World) outsideEndpoints() (n int) {
+func (w *Account) outsideEndpoints() (n int) {
 	for _, endpoint := range w.Endpoints {
 		if endpoint.Outside {
 			n++
@@ -121,15 +121,15 @@ func (e *Endpoint) index() index { return index{} }
 
 // EndpointTable is the endpoints as a list reads them. All are part of the account's
 // head.
-func (w *World) EndpointTable() *Table[Endpoint] {
-	t := &Table[Endpoint]{kind: "endpoint", w: &World{}, slots: map[string]*slot[Endpoint]{}}
+func (w *Account) EndpointTable() *Table[Endpoint] {
+	t := &Table[Endpoint]{kind: "endpoint", w: &Account{}, slots: map[string]*slot[Endpoint]{}}
 	fill(t, w.Endpoints)
 	return t
 }
 
 // DeleteEndpoint takes an endpoint of another program away. What still waits for it is
 // dropped when it comes due.
-func (w *World) DeleteEndpoint(id string) (Doc, error) {
+func (w *Account) DeleteEndpoint(id string) (Doc, error) {
 	endpoint := w.Endpoints[id]
 	switch {
 	case endpoint == nil:

@@ -14,7 +14,7 @@ const oldEndpoints = `{"Version": 1, "Endpoints": {
 
 func TestEndpointsOfAnOldDocumentThatLieElsewhereAreOtherPrograms(t *testing.T) {
 	t.Parallel()
-	w, err := OpenStored(persist.Session{Legacy: []byte(oldEndpoints)}, Wanted(), Place{Webhooks: "https://purser.example/webhooks/"})
+	w, err := OpenStored(persist.Session{Legacy: []byte(oldEndpoints)}, Wanted(), BaseURLs{Webhooks: "https://purser.example/webhooks/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +31,11 @@ func TestEndpointsOfAnOldDocumentThatLieElsewhereAreOtherPrograms(t *testing.T) 
 
 func TestOnlyEndpointsOfOtherProgramsAreCounted(t *testing.T) {
 	t.Parallel()
-	w, err := Open(nil, Place{})
+	w, err := Open(nil, BaseURLs{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Moment{Random: rand.New(rand.NewPCG(1, 1))}
+	m := Clock{Random: rand.New(rand.NewPCG(1, 1))}
 	create := func(outside bool) error {
 		_, err := w.CreateEndpoint(m, NewEndpoint{URL: "http://localhost/hook", Types: []string{"*"}, Outside: outside})
 		return err

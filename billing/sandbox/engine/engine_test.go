@@ -19,27 +19,27 @@ import (
 )
 
 // begin is a world on the given day, and luck that is the same in every run.
-func begin(t testing.TB, day string) (*World, Moment) {
+func begin(t testing.TB, day string) (*Account, Clock) {
 	t.Helper()
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reopen(t, nil), Moment{Now: Time(at.Unix()), Random: rand.New(rand.NewPCG(1, 2))}
+	return reopen(t, nil), Clock{Now: Time(at.Unix()), Random: rand.New(rand.NewPCG(1, 2))}
 }
 
-func reopen(t testing.TB, document []byte) *World {
+func reopen(t testing.TB, document []byte) *Account {
 	t.Helper()
-	w, err := Open(document, Place{Site: "http://sandbox.test/apps/1", Account: "acct_1"})
+	w, err := Open(document, BaseURLs{Site: "http://sandbox.test/apps/1", Account: "acct_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func written(t testing.TB, w *World) []byte {
+func written(t testing.TB, w *Account) []byte {
 	t.Helper()
-	document, err := w.Document()
+	document, err := w.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func need[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-func monthlyPrice(t testing.TB, w *World, m Moment, amount int64) *Price {
+func monthlyPrice(t testing.TB, w *Account, m Clock, amount int64) *Price {
 	t.Helper()
 	name := "Plan"
 	product := need[*Product](t)(w.CreateProduct(m, "", ProductFields{Name: &name}))
 	return need[*Price](t)(w.CreatePrice(m, NewPrice{Product: product.ID, Currency: "usd", Amount: &amount, Interval: Interval{"month", 1}}))
 }
 
-func subscribe(t testing.TB, w *World, m Moment, price *Price, card Card) *Subscription {
+func subscribe(t testing.TB, w *Account, m Clock, price *Price, card Card) *Subscription {
 	t.Helper()
 	customer := need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
 	session := need[*Session](t)(w.CreateSession(m, NewSession{
@@ -77,7 +77,7 @@ func subscribe(t testing.TB, w *World, m Moment, price *Price, card Card) *Subsc
 }
 
 // busy is a world in which something of every kind is under way.
-func busy(t testing.TB) (*World, Moment) {
+func busy(t testing.TB) (*Account, Clock) {
 	t.Helper()
 	w, m := begin(t, "2026-01-31")
 	need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
@@ -127,7 +127,7 @@ func TestDocument(t *testing.T) {
 	})
 
 	t.Run("of a newer program is refused", func(t *testing.T) {
-		if _, err := Open([]byte(`{"Version": 2}`), Place{}); err == nil {
+		if _, err := Open([]byte(`{"Version": 2}`), BaseURLs{}); err == nil {
 			t.Error("it was read")
 		}
 	})
@@ -175,13 +175,13 @@ func (e everything) Ready(string, int64, int) ([]persist.Row, error)           {
 func TestADocumentOfTheProgramBeforeBecomesRowsWithoutLoss(t *testing.T) {
 	t.Parallel()
 	document := earlier(t)
-	place := Place{Site: "http://sandbox.test/apps/1", Account: "acct_1"}
-	w := need[*World](t)(OpenStored(persist.Session{Legacy: document}, persist.Want{}, place))
-	change := need[persist.Change](t)(w.Change(Moment{Now: 1769817600}))
+	place := BaseURLs{Site: "http://sandbox.test/apps/1", Account: "acct_1"}
+	w := need[*Account](t)(OpenStored(persist.Session{Legacy: document}, persist.Want{}, place))
+	change := need[persist.Change](t)(w.Change(Clock{Now: 1769817600}))
 	if !change.Replace || change.Head == nil || len(change.Rows) < 159 {
 		t.Fatalf("it leaves %d rows, replacing: %v", len(change.Rows), change.Replace)
 	}
-	back := need[*World](t)(OpenStored(storedAs(t, change), persist.Want{}, place))
+	back := need[*Account](t)(OpenStored(storedAs(t, change), persist.Want{}, place))
 	exported := need[[]byte](t)(back.Export())
 
 	var was, is map[string]any
@@ -207,7 +207,7 @@ func TestADocumentOfTheProgramBeforeBecomesRowsWithoutLoss(t *testing.T) {
 	// And time goes on as it would have.
 	later := func(document []byte) string {
 		w := reopen(t, document)
-		w.Fire(Moment{Now: 1769817600 + 40*day, Random: rand.New(rand.NewPCG(3, 4))})
+		w.Fire(Clock{Now: 1769817600 + 40*day, Random: rand.New(rand.NewPCG(3, 4))})
 		return string(written(t, w))
 	}
 	if later(document) != later(exported) {
@@ -224,7 +224,7 @@ func TestTimePasses(t *testing.T) {
 	begun := written(t, whole)
 	luck := func() *rand.Rand { return rand.New(rand.NewPCG(3, 4)) }
 	end := m.Now + 130*day
-	whole.Fire(Moment{Now: end, Random: luck()})
+	whole.Fire(Clock{Now: end, Random: luck()})
 	want := string(written(t, whole))
 
 	for seed := range uint64(4) {
@@ -232,7 +232,7 @@ func TestTimePasses(t *testing.T) {
 		w, random := reopen(t, begun), luck()
 		for now := m.Now; now < end; {
 			now = min(end, now+Time(1+cut.Int64N(int64(30*day))))
-			w.Fire(Moment{Now: now, Random: random})
+			w.Fire(Clock{Now: now, Random: random})
 			if cut.IntN(2) == 0 {
 				w = reopen(t, written(t, w))
 			}
@@ -247,7 +247,7 @@ func TestTimePasses(t *testing.T) {
 func TestBooksBalance(t *testing.T) {
 	t.Parallel()
 	w, m := busy(t)
-	w.Fire(Moment{Now: m.Now + 366*day, Random: m.Random})
+	w.Fire(Clock{Now: m.Now + 366*day, Random: m.Random})
 	charged := map[string]int64{}
 	for _, charge := range w.Charges.Loaded() {
 		charged[charge.Intent] += charge.Amount
@@ -321,7 +321,7 @@ func TestSmallInvoice(t *testing.T) {
 		if first := w.Invoices.Get(s.LatestInvoice); first.Status != settled || first.AmountPaid != 0 || w.Customers.Get(s.Customer).Balance != 30 {
 			t.Errorf("first %+v", first)
 		}
-		w.Fire(Moment{Now: s.PeriodEnd + hour, Random: m.Random})
+		w.Fire(Clock{Now: s.PeriodEnd + hour, Random: m.Random})
 		if second := w.Invoices.Get(s.LatestInvoice); second.AmountPaid != 60 || second.StartingBalance != 30 || w.Customers.Get(s.Customer).Balance != 0 {
 			t.Errorf("second %+v", second)
 		}
@@ -330,16 +330,16 @@ func TestSmallInvoice(t *testing.T) {
 
 func TestCustomerBalance(t *testing.T) {
 	t.Parallel()
-	credited := func(t *testing.T, credit int64) (*World, Moment, *Subscription) {
+	credited := func(t *testing.T, credit int64) (*Account, Clock, *Subscription) {
 		t.Helper()
 		w, m := begin(t, "2026-03-01")
 		s := subscribe(t, w, m, monthlyPrice(t, w, m, 1000), "pays")
 		amount := -credit
 		need[*BalanceTransaction](t)(w.CreateBalanceTransaction(m, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "usd"}))
-		return w, Moment{Now: s.PeriodEnd, Random: m.Random}, s
+		return w, Clock{Now: s.PeriodEnd, Random: m.Random}, s
 	}
 	// types are those of the customer's transactions, which add up to the balance.
-	types := func(t *testing.T, w *World, customer string) (all []string) {
+	types := func(t *testing.T, w *Account, customer string) (all []string) {
 		t.Helper()
 		sum := int64(0)
 		for _, transaction := range w.BalanceTransactions.Loaded() {

@@ -28,12 +28,12 @@ type Event struct {
 }
 
 // emit records that the object is now as it is.
-func (w *World) emit(m Moment, kind string, o Object) {
+func (w *Account) emit(m Clock, kind string, o Object) {
 	w.record(m, kind, w.Render(o), nil)
 }
 
 // emitChange records that the object changed from what it was.
-func (w *World) emitChange(m Moment, kind string, was Doc, o Object) {
+func (w *Account) emitChange(m Clock, kind string, was Doc, o Object) {
 	now, previous := w.Render(o), Doc{}
 	for name, value := range now {
 		if !reflect.DeepEqual(was[name], value) {
@@ -43,7 +43,7 @@ func (w *World) emitChange(m Moment, kind string, was Doc, o Object) {
 	w.record(m, kind, now, previous)
 }
 
-func (w *World) record(m Moment, kind string, object, previous Doc) {
+func (w *Account) record(m Clock, kind string, object, previous Doc) {
 	event := &Event{Head: w.numbered(m, m.token("evt_", idLength)), Type: kind, Object: object.text(), Request: m.Request}
 	if previous != nil {
 		event.Previous = previous.text()

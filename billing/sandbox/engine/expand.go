@@ -14,7 +14,7 @@ var expandable = map[string]bool{
 
 // Expand puts objects in the place of their ids, along the paths that the caller
 // names, such as "latest_invoice.payment_intent" or, in a list, "data.customer".
-func (w *World) Expand(doc Doc, paths []string) error {
+func (w *Account) Expand(doc Doc, paths []string) error {
 	for _, path := range paths {
 		names := strings.Split(path, ".")
 		if len(names) > maxExpansion+1 {
@@ -27,7 +27,7 @@ func (w *World) Expand(doc Doc, paths []string) error {
 	return nil
 }
 
-func (w *World) expand(doc Doc, names []string, path string) error {
+func (w *Account) expand(doc Doc, names []string, path string) error {
 	name, rest := names[0], names[1:]
 	value, there := doc[name]
 	if !there {
@@ -67,7 +67,7 @@ func (w *World) expand(doc Doc, names []string, path string) error {
 }
 
 // includable are lists that an object leaves out unless it is asked.
-func (w *World) includable(doc Doc, name string) (any, bool) {
+func (w *Account) includable(doc Doc, name string) (any, bool) {
 	id, _ := doc["id"].(string)
 	switch doc["object"] {
 	case "checkout.session":
@@ -87,7 +87,7 @@ func errNotExpandable(path string) *Refusal {
 }
 
 // object finds what a property refers to.
-func (w *World) object(property, id string) (Object, bool) {
+func (w *Account) object(property, id string) (Object, bool) {
 	key, known := KeyOf(id)
 	if property == "product" || property == "default_product" {
 		key, known = ProductKey(id), true

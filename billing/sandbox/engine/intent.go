@@ -58,7 +58,7 @@ const (
 	underway // a bank debit: the answer comes days later
 )
 
-func (w *World) newIntent(m Moment, amount int64, currency, customer string) *Intent {
+func (w *Account) newIntent(m Clock, amount int64, currency, customer string) *Intent {
 	id := m.token("pi_", idLength)
 	intent := &Intent{
 		Head: w.numbered(m, id), Amount: amount, Currency: currency, Customer: customer,
@@ -72,7 +72,7 @@ func (w *World) newIntent(m Moment, amount int64, currency, customer string) *In
 const debitTime = 3 * day
 
 // try charges the method for the intent.
-func (w *World) try(m Moment, intent *Intent, method *Method, how presence) result {
+func (w *Account) try(m Clock, intent *Intent, method *Method, how presence) result {
 	card := byCard[method.Card]
 	intent.Method, intent.Error = method.ID, Decline{}
 	switch {
@@ -95,7 +95,7 @@ func (w *World) try(m Moment, intent *Intent, method *Method, how presence) resu
 }
 
 // charge takes the money.
-func (w *World) charge(m Moment, intent *Intent) {
+func (w *Account) charge(m Clock, intent *Intent) {
 	charge := &Charge{
 		Head: w.numbered(m, m.token("ch_", idLength)), Amount: intent.Amount, Currency: intent.Currency, Customer: intent.Customer,
 		Intent: intent.ID, Invoice: intent.Invoice, Method: intent.Method, Metadata: intent.Metadata,
@@ -110,7 +110,7 @@ func (w *World) charge(m Moment, intent *Intent) {
 }
 
 // debitEnds brings the bank's answer to a debit that was under way.
-func (w *World) debitEnds(m Moment, intent *Intent) {
+func (w *Account) debitEnds(m Clock, intent *Intent) {
 	if intent.Status != processing {
 		return
 	}

@@ -63,7 +63,7 @@ const (
 )
 
 // newInvoice drafts an invoice for a subscription.
-func (w *World) newInvoice(m Moment, s *Subscription, reason string, lines []Line) (*Invoice, error) {
+func (w *Account) newInvoice(m Clock, s *Subscription, reason string, lines []Line) (*Invoice, error) {
 	head := w.newHead(m, "in_")
 	invoice := &Invoice{
 		Head: head, Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: reason, Status: draft,
@@ -89,7 +89,7 @@ func (w *World) newInvoice(m Moment, s *Subscription, reason string, lines []Lin
 
 // balance sets what is due after the customer's balance. What is owed to the
 // customer, or is too small to be charged, is carried to the next invoice.
-func (w *World) balance(invoice *Invoice) {
+func (w *Account) balance(invoice *Invoice) {
 	invoice.StartingBalance = w.Customers.Get(invoice.Customer).Balance
 	due := invoice.Total + invoice.StartingBalance
 	if due < minimum(invoice.Currency) {
@@ -100,7 +100,7 @@ func (w *World) balance(invoice *Invoice) {
 }
 
 // finalize fixes what the invoice asks for, and opens it for payment.
-func (w *World) finalize(m Moment, invoice *Invoice) {
+func (w *Account) finalize(m Clock, invoice *Invoice) {
 	customer := w.Customers.Get(invoice.Customer)
 	w.balance(invoice)
 	w.applyBalance(m, invoice)
@@ -115,7 +115,7 @@ func (w *World) finalize(m Moment, invoice *Invoice) {
 }
 
 // collect tries to take what the invoice asks for. A method of nil fails.
-func (w *World) collect(m Moment, invoice *Invoice, method *Method, how presence) result {
+func (w *Account) collect(m Clock, invoice *Invoice, method *Method, how presence) result {
 	if invoice.AmountDue == 0 {
 		return paid
 	}
@@ -128,7 +128,7 @@ func (w *World) collect(m Moment, invoice *Invoice, method *Method, how presence
 	return w.try(m, intent, method, how)
 }
 
-func (w *World) markPaid(m Moment, invoice *Invoice) {
+func (w *Account) markPaid(m Clock, invoice *Invoice) {
 	invoice.Status, invoice.PaidAt, invoice.NextAttempt = settled, m.Now, 0
 	invoice.AmountPaid = invoice.AmountDue
 	if intent := w.Intents.Get(invoice.Intent); intent != nil {
@@ -138,7 +138,7 @@ func (w *World) markPaid(m Moment, invoice *Invoice) {
 
 // settle marks the invoice paid, and lets its subscription have what was paid
 // for. The order of the events is that of recorded traffic.
-func (w *World) settle(m Moment, invoice *Invoice) {
+func (w *Account) settle(m Clock, invoice *Invoice) {
 	w.markPaid(m, invoice)
 	s := w.Subscriptions.Get(invoice.Subscription)
 	was := w.Render(s)
@@ -160,14 +160,14 @@ func (w *World) settle(m Moment, invoice *Invoice) {
 }
 
 // emitPaid announces a paid invoice, under both of the names that it has.
-func (w *World) emitPaid(m Moment, invoice *Invoice) {
+func (w *Account) emitPaid(m Clock, invoice *Invoice) {
 	w.emit(m, "invoice.paid", invoice)
 	w.emit(m, "invoice.payment_succeeded", invoice)
 }
 
 // owes reports whether an invoice of the subscription has been tried and is
 // still open, apart from the one that asks for a pending update.
-func (w *World) owes(s *Subscription) bool {
+func (w *Account) owes(s *Subscription) bool {
 	for _, invoice := range w.Invoices.By(persist.ByLiveOf, s.ID) {
 		if invoice.Status == open && invoice.Attempts > 0 && !s.awaits(invoice) {
 			return true
@@ -179,7 +179,7 @@ func (w *World) owes(s *Subscription) bool {
 // FinalizeInvoice ends a draft out of turn. What is due nothing is paid by that.
 // With auto_advance Stripe collects it at a time of its own choosing, which the
 // sandbox does not imitate.
-func (w *World) FinalizeInvoice(m Moment, id string, advances *bool) (*Invoice, error) {
+func (w *Account) FinalizeInvoice(m Clock, id string, advances *bool) (*Invoice, error) {
 	invoice, err := Get(w.Invoices, "invoice", id)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (w *World) FinalizeInvoice(m Moment, id string, advances *bool) (*Invoice, 
 }
 
 // VoidInvoice takes an open invoice back: nobody can pay it any more.
-func (w *World) VoidInvoice(m Moment, id string) (*Invoice, error) {
+func (w *Account) VoidInvoice(m Clock, id string) (*Invoice, error) {
 	invoice, err := Get(w.Invoices, "invoice", id)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (w *World) VoidInvoice(m Moment, id string) (*Invoice, error) {
 	return invoice, nil
 }
 
-func (w *World) void(m Moment, invoice *Invoice) {
+func (w *Account) void(m Clock, invoice *Invoice) {
 	invoice.Status, invoice.VoidedAt, invoice.NextAttempt = void, m.Now, 0
 	w.unapplyBalance(m, invoice)
 	if intent := w.Intents.Get(invoice.Intent); intent != nil {

@@ -19,7 +19,7 @@ type ItemChange struct {
 const maxItems = 20
 
 // changeItems gives the items as they would be. Nothing is applied.
-func (w *World) changeItems(m Moment, old []Item, changes []ItemChange) ([]Item, error) {
+func (w *Account) changeItems(m Clock, old []Item, changes []ItemChange) ([]Item, error) {
 	items := slices.Clone(old)
 	for n, change := range changes {
 		at := slices.IndexFunc(items, func(i Item) bool { return i.ID == change.ID && change.ID != "" })
@@ -50,7 +50,7 @@ func (w *World) changeItems(m Moment, old []Item, changes []ItemChange) ([]Item,
 }
 
 // usablePrice finds a price that may be subscribed to now.
-func (w *World) usablePrice(id, param string) (*Price, error) {
+func (w *Account) usablePrice(id, param string) (*Price, error) {
 	price, err := find(w.Prices, "price", param, id)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (w *World) usablePrice(id, param string) (*Price, error) {
 }
 
 // checkItems holds what must be true of the items together.
-func (w *World) checkItems(items []Item) error {
+func (w *Account) checkItems(items []Item) error {
 	if len(items) == 0 {
 		return absent("items")
 	}
@@ -94,10 +94,10 @@ func (w *World) checkItems(items []Item) error {
 }
 
 // interval is that of the items, which all have the same.
-func (w *World) interval(items []Item) Interval { return w.Prices.Get(items[0].Price).Interval }
+func (w *Account) interval(items []Item) Interval { return w.Prices.Get(items[0].Price).Interval }
 
 // linesFor charges the items for a period.
-func (w *World) linesFor(items []Item, start, end Time) []Line {
+func (w *Account) linesFor(items []Item, start, end Time) []Line {
 	lines := make([]Line, 0, len(items))
 	for _, item := range items {
 		price := w.Prices.Get(item.Price)
@@ -110,16 +110,16 @@ func (w *World) linesFor(items []Item, start, end Time) []Line {
 }
 
 // unused gives back what is left of the period that was paid for the items.
-func (w *World) unused(s *Subscription, now Time) []Line {
+func (w *Account) unused(s *Subscription, now Time) []Line {
 	return w.share(s, s.Items, now, -1, "Unused time on")
 }
 
 // remaining charges the items for what is left of the period.
-func (w *World) remaining(s *Subscription, items []Item, now Time) []Line {
+func (w *Account) remaining(s *Subscription, items []Item, now Time) []Line {
 	return w.share(s, items, now, 1, "Remaining time on")
 }
 
-func (w *World) share(s *Subscription, items []Item, now Time, sign int64, words string) []Line {
+func (w *Account) share(s *Subscription, items []Item, now Time, sign int64, words string) []Line {
 	lines := w.linesFor(items, now, s.PeriodEnd)
 	for i := range lines {
 		line := &lines[i]

@@ -83,7 +83,7 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 }
 
 // readPages reads stored rows in order until none are left or no more are wanted.
-func (w *World) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) {
+func (w *Account) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) {
 	if w.source == nil {
 		return
 	}

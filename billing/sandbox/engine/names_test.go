@@ -19,11 +19,11 @@ func TestUnstorableReferencesOfAnOldDocumentAreNotIndexed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := OpenStored(persist.Session{Legacy: document}, Wanted(), Place{})
+		w, err := OpenStored(persist.Session{Legacy: document}, Wanted(), BaseURLs{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		change, err := w.Change(Moment{})
+		change, err := w.Change(Clock{})
 		if err != nil || len(change.Rows) != 2 {
 			t.Fatalf("%d rows, %v", len(change.Rows), err)
 		}

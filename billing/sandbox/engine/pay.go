@@ -20,21 +20,21 @@ type Challenge struct {
 }
 
 // challenge sends the customer to the bank. One payment has one open question.
-func (w *World) challenge(m Moment, target string, card Card) Step {
+func (w *Account) challenge(m Clock, target string, card Card) Step {
 	w.dropChallenges(target)
 	token := m.token("", tokenLength)
 	w.Challenges.Put(&Challenge{Token: token, For: target, Card: card})
 	return Step{URL: w.place.Site + "/authenticate/" + token}
 }
 
-func (w *World) dropChallenges(target string) {
+func (w *Account) dropChallenges(target string) {
 	for _, challenge := range w.Challenges.By(persist.ByParent, target) {
 		w.Challenges.Delete(challenge.Token)
 	}
 }
 
 // AnswerChallenge ends a challenge, proven or not.
-func (w *World) AnswerChallenge(m Moment, token string, proven bool) (Step, error) {
+func (w *Account) AnswerChallenge(m Clock, token string, proven bool) (Step, error) {
 	challenge, err := Get(w.Challenges, "authentication", token)
 	if err != nil {
 		return Step{}, err
@@ -58,7 +58,7 @@ func (w *World) AnswerChallenge(m Moment, token string, proven bool) (Step, erro
 }
 
 // PaySession pays a checkout with a card.
-func (w *World) PaySession(m Moment, id string, card Card) (Step, error) {
+func (w *Account) PaySession(m Clock, id string, card Card) (Step, error) {
 	session, err := Get(w.Sessions, "checkout.session", id)
 	if err != nil {
 		return Step{}, err
@@ -67,7 +67,7 @@ func (w *World) PaySession(m Moment, id string, card Card) (Step, error) {
 }
 
 // StartFree completes a checkout that costs nothing and asks for no card.
-func (w *World) StartFree(m Moment, id string) (Step, error) {
+func (w *Account) StartFree(m Clock, id string) (Step, error) {
 	session, err := Get(w.Sessions, "checkout.session", id)
 	if err != nil {
 		return Step{}, err
@@ -88,7 +88,7 @@ func NotOpen(status string) *Refusal {
 	return r
 }
 
-func (w *World) paySession(m Moment, session *Session, card Card, how presence) (Step, error) {
+func (w *Account) paySession(m Clock, session *Session, card Card, how presence) (Step, error) {
 	if session.Status != open {
 		return Step{}, NotOpen(session.Status)
 	}
@@ -114,7 +114,7 @@ func (w *World) paySession(m Moment, session *Session, card Card, how presence) 
 	return w.finish(m, session, method, how)
 }
 
-func (w *World) ensureCustomer(m Moment, session *Session) error {
+func (w *Account) ensureCustomer(m Clock, session *Session) error {
 	if session.Customer != "" {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (w *World) ensureCustomer(m Moment, session *Session) error {
 }
 
 // finish makes what was ordered, with a method that is known to work.
-func (w *World) finish(m Moment, session *Session, method *Method, how presence) (Step, error) {
+func (w *Account) finish(m Clock, session *Session, method *Method, how presence) (Step, error) {
 	if session.Status != open {
 		return Step{}, NotOpen(session.Status)
 	}
@@ -157,7 +157,7 @@ func (w *World) finish(m Moment, session *Session, method *Method, how presence)
 	return Step{URL: strings.ReplaceAll(session.Success, "{CHECKOUT_SESSION_ID}", session.ID)}, nil
 }
 
-func (w *World) finishSubscription(m Moment, session *Session, method *Method, how presence) (result, error) {
+func (w *Account) finishSubscription(m Clock, session *Session, method *Method, how presence) (result, error) {
 	if err := w.ensureCustomer(m, session); err != nil {
 		return refused, err
 	}
@@ -182,7 +182,7 @@ func (w *World) finishSubscription(m Moment, session *Session, method *Method, h
 }
 
 // sessionPaidLate announces that a checkout's bank debit has worked.
-func (w *World) sessionPaidLate(m Moment, intent *Intent) {
+func (w *Account) sessionPaidLate(m Clock, intent *Intent) {
 	session := w.Sessions.Get(intent.Session)
 	if session == nil || session.Payment != unpaid {
 		return
@@ -192,14 +192,14 @@ func (w *World) sessionPaidLate(m Moment, intent *Intent) {
 }
 
 // sessionUnpaidLate announces that it has not.
-func (w *World) sessionUnpaidLate(m Moment, intent *Intent) {
+func (w *Account) sessionUnpaidLate(m Clock, intent *Intent) {
 	if session := w.Sessions.Get(intent.Session); session != nil && session.Payment == unpaid {
 		w.emit(m, "checkout.session.async_payment_failed", session)
 	}
 }
 
 // InvoiceOf finds an invoice by the token of its page.
-func (w *World) InvoiceOf(token string) (*Invoice, error) {
+func (w *Account) InvoiceOf(token string) (*Invoice, error) {
 	if invoice := w.Invoices.One(persist.ByAlias, token); invoice != nil {
 		return invoice, nil
 	}
@@ -207,7 +207,7 @@ func (w *World) InvoiceOf(token string) (*Invoice, error) {
 }
 
 // PayHosted pays an invoice at its page.
-func (w *World) PayHosted(m Moment, token string, card Card) (Step, error) {
+func (w *Account) PayHosted(m Clock, token string, card Card) (Step, error) {
 	invoice, err := w.InvoiceOf(token)
 	if err != nil {
 		return Step{}, err
@@ -215,7 +215,7 @@ func (w *World) PayHosted(m Moment, token string, card Card) (Step, error) {
 	return w.payHosted(m, invoice, card, there)
 }
 
-func (w *World) payHosted(m Moment, invoice *Invoice, card Card, how presence) (Step, error) {
+func (w *Account) payHosted(m Clock, invoice *Invoice, card Card, how presence) (Step, error) {
 	intent := w.Intents.Get(invoice.Intent)
 	if invoice.Status != open || intent.Status == processing {
 		return Step{}, NotOpen(invoice.Status)

@@ -14,7 +14,7 @@ const pendingTime = 23 * hour
 
 // suspend keeps the update until its invoice is paid, at most to the end of the
 // period.
-func (w *World) suspend(m Moment, u update, invoice *Invoice) {
+func (w *Account) suspend(m Clock, u update, invoice *Invoice) {
 	s := u.s
 	s.Pending = &PendingUpdate{
 		Items: u.items, Anchor: u.anchor, Invoice: invoice.ID,
@@ -26,7 +26,7 @@ func (w *World) suspend(m Moment, u update, invoice *Invoice) {
 
 // applyPending makes the update true, now that it is paid. The new period counts
 // from when it was asked for: that is what the invoice's lines say.
-func (w *World) applyPending(m Moment, s *Subscription) {
+func (w *Account) applyPending(m Clock, s *Subscription) {
 	was, pending := w.Render(s), s.Pending
 	s.Pending, s.Prorations = nil, nil
 	w.apply(m, s, pending.Items, pending.Anchor)
@@ -35,13 +35,13 @@ func (w *World) applyPending(m Moment, s *Subscription) {
 }
 
 // pendingExpires drops an update that nobody paid for.
-func (w *World) pendingExpires(m Moment, s *Subscription) {
+func (w *Account) pendingExpires(m Clock, s *Subscription) {
 	if s.Pending != nil && s.Pending.Expires <= m.Now {
 		w.dropPending(m, s)
 	}
 }
 
-func (w *World) dropPending(m Moment, s *Subscription) {
+func (w *Account) dropPending(m Clock, s *Subscription) {
 	was, invoice := w.Render(s), w.Invoices.Get(s.Pending.Invoice)
 	s.Pending = nil
 	w.void(m, invoice)

@@ -33,7 +33,7 @@ const portalLife = day
 const maxPortals = 10_000
 
 // CreatePortal opens the portal for a customer.
-func (w *World) CreatePortal(m Moment, p Portal) (*Portal, error) {
+func (w *Account) CreatePortal(m Clock, p Portal) (*Portal, error) {
 	if _, err := w.customer(p.Customer); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (w *World) CreatePortal(m Moment, p Portal) (*Portal, error) {
 }
 
 // PortalOf finds a visit by the token of its page, while it lasts.
-func (w *World) PortalOf(m Moment, token string) (*Portal, error) {
+func (w *Account) PortalOf(m Clock, token string) (*Portal, error) {
 	if portal := w.Portals.One(persist.ByAlias, token); portal != nil && portal.Created >= m.Now-portalLife {
 		return portal, nil
 	}
@@ -64,7 +64,7 @@ func (w *World) PortalOf(m Moment, token string) (*Portal, error) {
 }
 
 // CreateConfiguration keeps what portals made with it will offer.
-func (w *World) CreateConfiguration(m Moment, c Configuration) (*Configuration, error) {
+func (w *Account) CreateConfiguration(m Clock, c Configuration) (*Configuration, error) {
 	head := w.newHead(m, "bpc_")
 	given := c.Metadata
 	c.Head, c.Metadata = head, nil
@@ -75,7 +75,7 @@ func (w *World) CreateConfiguration(m Moment, c Configuration) (*Configuration, 
 	return &c, nil
 }
 
-func (w *World) defaultConfiguration(m Moment) *Configuration {
+func (w *Account) defaultConfiguration(m Clock) *Configuration {
 	if c := w.Configurations.Get(w.Portal); c != nil {
 		return c
 	}
@@ -88,7 +88,7 @@ func (w *World) defaultConfiguration(m Moment) *Configuration {
 // SaveCard makes a card the customer's own for all that is charged from now on,
 // at the portal. The bank is not asked: a card that wants authentication asks
 // with the first charge.
-func (w *World) SaveCard(m Moment, portal *Portal, card Card) (Step, error) {
+func (w *Account) SaveCard(m Clock, portal *Portal, card Card) (Step, error) {
 	if !w.Configurations.Get(portal.Configuration).ChangesCard {
 		return Step{Reason: "This portal does not let you change the card."}, nil
 	}

@@ -33,7 +33,7 @@ type NewPrice struct {
 const maxAmount = 99_999_999
 
 // CreatePrice makes a price for a product.
-func (w *World) CreatePrice(m Moment, p NewPrice) (*Price, error) {
+func (w *Account) CreatePrice(m Clock, p NewPrice) (*Price, error) {
 	product, err := find(w.Products, "product", "product", p.Product)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ type PriceFields struct {
 
 // UpdatePrice changes what is given. A price that is its product's default
 // cannot be archived.
-func (w *World) UpdatePrice(m Moment, id string, p PriceFields) (*Price, error) {
+func (w *Account) UpdatePrice(m Clock, id string, p PriceFields) (*Price, error) {
 	price, err := Get(w.Prices, "price", id)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (w *World) UpdatePrice(m Moment, id string, p PriceFields) (*Price, error) 
 }
 
 // claimLookupKey gives the price a key that no other one has.
-func (w *World) claimLookupKey(price *Price, key string, transfer bool) error {
+func (w *Account) claimLookupKey(price *Price, key string, transfer bool) error {
 	if err := checkReference("lookup_key", key); err != nil {
 		return err
 	}

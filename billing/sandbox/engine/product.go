@@ -31,7 +31,7 @@ const maxProductID = 500
 
 // CreateProduct makes a product, under the caller's id when there is one. A
 // second product with that id is refused, which makes creation repeatable.
-func (w *World) CreateProduct(m Moment, id string, p ProductFields) (*Product, error) {
+func (w *Account) CreateProduct(m Clock, id string, p ProductFields) (*Product, error) {
 	if p.Name == nil || *p.Name == "" {
 		return nil, absent("name")
 	}
@@ -54,7 +54,7 @@ func (w *World) CreateProduct(m Moment, id string, p ProductFields) (*Product, e
 }
 
 // UpdateProduct changes what is given.
-func (w *World) UpdateProduct(m Moment, id string, p ProductFields) (*Product, error) {
+func (w *Account) UpdateProduct(m Clock, id string, p ProductFields) (*Product, error) {
 	product, err := Get(w.Products, "product", id)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (w *World) UpdateProduct(m Moment, id string, p ProductFields) (*Product, e
 	return product, nil
 }
 
-func (w *World) setProduct(product *Product, p ProductFields) error {
+func (w *Account) setProduct(product *Product, p ProductFields) error {
 	set(&product.Name, p.Name)
 	set(&product.Description, p.Description)
 	set(&product.Active, p.Active)

@@ -31,7 +31,7 @@ type NewRefund struct {
 }
 
 // CreateRefund gives back a charge, or a part of it.
-func (w *World) CreateRefund(m Moment, p NewRefund) (*Refund, error) {
+func (w *Account) CreateRefund(m Clock, p NewRefund) (*Refund, error) {
 	charge, err := w.chargeOf(p)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (w *World) CreateRefund(m Moment, p NewRefund) (*Refund, error) {
 	return refund, nil
 }
 
-func (w *World) chargeOf(p NewRefund) (*Charge, error) {
+func (w *Account) chargeOf(p NewRefund) (*Charge, error) {
 	switch {
 	case p.Charge != "" && p.Intent != "":
 		return nil, invalid("payment_intent", "You may only specify one of these parameters: charge, payment_intent.")
@@ -91,7 +91,7 @@ func (w *World) chargeOf(p NewRefund) (*Charge, error) {
 }
 
 // refundEnds brings a refund's late end: some fail after they seemed to work.
-func (w *World) refundEnds(m Moment, refund *Refund) {
+func (w *Account) refundEnds(m Clock, refund *Refund) {
 	charge := w.Charges.Get(refund.Charge)
 	was := w.Render(refund)
 	if byCard[w.Methods.Get(charge.Method).Card].refund == endsBadly {

@@ -65,7 +65,7 @@ func declined(d Decline) *Refusal {
 }
 
 // tried says that the refusal came of a payment that was tried: that stays.
-func (w *World) tried(r *Refusal, intent *Intent) *Refusal {
+func (w *Account) tried(r *Refusal, intent *Intent) *Refusal {
 	r.Kept, r.Payment = true, w.Render(intent)
 	return r
 }

@@ -9,7 +9,7 @@ import (
 // Render shows an object as the API does, with ids where objects can be
 // expanded. Fields that this sandbox has no use for are there when the API
 // always sends them, so that typed clients read what they expect.
-func (w *World) Render(o Object) Doc {
+func (w *Account) Render(o Object) Doc {
 	switch o := o.(type) {
 	case *Product:
 		return w.renderProduct(o)
@@ -90,7 +90,7 @@ func Listed(url string, docs []Doc, more bool) Doc {
 
 var none = []string{}
 
-func (w *World) renderProduct(p *Product) Doc {
+func (w *Account) renderProduct(p *Product) Doc {
 	return p.doc("product").with(Doc{
 		"active": p.Active, "default_price": null(p.DefaultPrice), "description": null(p.Description), "images": none,
 		"marketing_features": none, "metadata": pairs(p.Metadata), "name": p.Name, "package_dimensions": nil, "shippable": nil,
@@ -98,7 +98,7 @@ func (w *World) renderProduct(p *Product) Doc {
 	})
 }
 
-func (w *World) renderPrice(p *Price) Doc {
+func (w *Account) renderPrice(p *Price) Doc {
 	doc := p.doc("price").with(Doc{
 		"active": p.Active, "billing_scheme": "per_unit", "currency": p.Currency, "custom_unit_amount": nil,
 		"lookup_key": null(p.LookupKey), "metadata": pairs(p.Metadata), "nickname": null(p.Nickname), "product": p.Product,
@@ -115,7 +115,7 @@ func (w *World) renderPrice(p *Price) Doc {
 	return doc
 }
 
-func (w *World) renderCustomer(c *Customer) Doc {
+func (w *Account) renderCustomer(c *Customer) Doc {
 	if c.Deleted {
 		return Doc{"id": c.ID, "object": "customer", "deleted": true}
 	}
@@ -135,7 +135,7 @@ var noAddress = Doc{
 	"email":   nil, "name": nil, "phone": nil,
 }
 
-func (w *World) renderMethod(p *Method) Doc {
+func (w *Account) renderMethod(p *Method) Doc {
 	kind, details := p.details()
 	return p.doc("payment_method").with(Doc{
 		"allow_redisplay": "unspecified", "billing_details": noAddress, "customer": null(p.Customer),
@@ -157,7 +157,7 @@ func (p *Method) details() (kind string, details Doc) {
 	}
 }
 
-func (w *World) renderPortal(p *Portal) Doc {
+func (w *Account) renderPortal(p *Portal) Doc {
 	doc := p.doc("billing_portal.session").with(Doc{
 		"configuration": p.Configuration, "customer": p.Customer, "flow": nil, "locale": nil, "on_behalf_of": nil,
 		"return_url": null(p.ReturnURL), "url": w.portalURL(p),
@@ -171,7 +171,7 @@ func (w *World) renderPortal(p *Portal) Doc {
 	return doc
 }
 
-func (w *World) renderConfiguration(c *Configuration) Doc {
+func (w *Account) renderConfiguration(c *Configuration) Doc {
 	return c.doc("billing_portal.configuration").with(Doc{
 		"active": true, "application": nil, "default_return_url": null(c.ReturnURL), "is_default": c.Default,
 		"business_profile": Doc{"headline": null(c.Headline), "privacy_policy_url": nil, "terms_of_service_url": nil},
@@ -189,14 +189,14 @@ func (w *World) renderConfiguration(c *Configuration) Doc {
 	})
 }
 
-func (w *World) renderEndpoint(e *Endpoint) Doc {
+func (w *Account) renderEndpoint(e *Endpoint) Doc {
 	return e.doc("webhook_endpoint").with(Doc{
 		"api_version": APIVersion, "application": nil, "description": null(e.Description), "enabled_events": e.Types,
 		"metadata": pairs(e.Metadata), "status": "enabled", "url": e.URL,
 	})
 }
 
-func (w *World) renderEvent(e *Event) Doc {
+func (w *Account) renderEvent(e *Event) Doc {
 	data := Doc{"object": jsontext.Value(e.Object)}
 	if e.Previous != nil {
 		data["previous_attributes"] = jsontext.Value(e.Previous)
@@ -207,7 +207,7 @@ func (w *World) renderEvent(e *Event) Doc {
 	})
 }
 
-func (w *World) renderTestClock(c *TestClock) Doc {
+func (w *Account) renderTestClock(c *TestClock) Doc {
 	status := "ready"
 	if w.isAdvancing(c) {
 		status = "advancing"
@@ -218,15 +218,15 @@ func (w *World) renderTestClock(c *TestClock) Doc {
 }
 
 // RenderAccount shows the account that the world belongs to.
-func (w *World) RenderAccount() Doc {
+func (w *Account) RenderAccount() Doc {
 	return Doc{
 		"id": w.place.Account, "object": "account", "charges_enabled": true, "country": "US", "default_currency": "usd",
 		"details_submitted": true, "email": nil, "payouts_enabled": true, "type": "standard", "metadata": pairs(nil),
 	}
 }
 
-func (w *World) sessionURL(s *Session) string { return w.place.Site + "/checkout/" + s.ID }
+func (w *Account) sessionURL(s *Session) string { return w.place.Site + "/checkout/" + s.ID }
 
-func (w *World) invoiceURL(i *Invoice) string { return w.place.Site + "/invoice/" + i.Token }
+func (w *Account) invoiceURL(i *Invoice) string { return w.place.Site + "/invoice/" + i.Token }
 
-func (w *World) portalURL(p *Portal) string { return w.place.Site + "/portal/" + p.Token }
+func (w *Account) portalURL(p *Portal) string { return w.place.Site + "/portal/" + p.Token }

@@ -4,7 +4,7 @@ import "strconv"
 
 var noTax = Doc{"enabled": false, "liability": nil, "status": nil}
 
-func (w *World) renderSession(s *Session) Doc {
+func (w *Account) renderSession(s *Session) Doc {
 	doc := s.doc("checkout.session").with(Doc{
 		"after_expiration": nil, "allow_promotion_codes": nil, "amount_subtotal": s.Total, "amount_total": s.Total,
 		"automatic_tax": noTax, "billing_address_collection": nil, "cancel_url": null(s.Cancel),
@@ -31,7 +31,7 @@ func (w *World) renderSession(s *Session) Doc {
 }
 
 // customerDetails is what is known of who pays: nothing before an address was given.
-func (w *World) customerDetails(s *Session) any {
+func (w *Account) customerDetails(s *Session) any {
 	email, name := any(null(s.Email)), any(nil)
 	if s.Customer != "" {
 		email, name = w.customerEmail(s.Customer), w.customerName(s.Customer)
@@ -42,14 +42,14 @@ func (w *World) customerDetails(s *Session) any {
 	return Doc{"address": nil, "email": email, "name": name, "phone": nil, "tax_exempt": "none", "tax_ids": none}
 }
 
-func (w *World) customerEmail(id string) any {
+func (w *Account) customerEmail(id string) any {
 	if c := w.Customers.Get(id); c != nil {
 		return null(c.Email)
 	}
 	return nil
 }
 
-func (w *World) customerName(id string) any {
+func (w *Account) customerName(id string) any {
 	if c := w.Customers.Get(id); c != nil {
 		return null(c.Name)
 	}
@@ -57,7 +57,7 @@ func (w *World) customerName(id string) any {
 }
 
 // clockOf is the test clock that the customer lives on.
-func (w *World) clockOf(customer string) any {
+func (w *Account) clockOf(customer string) any {
 	if c := w.Customers.Get(customer); c != nil {
 		return null(c.TestClock)
 	}
@@ -65,7 +65,7 @@ func (w *World) clockOf(customer string) any {
 }
 
 // sessionLines is the list that a session shows when it is asked to.
-func (w *World) sessionLines(s *Session) Doc {
+func (w *Account) sessionLines(s *Session) Doc {
 	var lines []Doc
 	for _, line := range s.Lines {
 		price := w.Prices.Get(line.Price)
@@ -78,7 +78,7 @@ func (w *World) sessionLines(s *Session) Doc {
 	return Listed("/v1/checkout/sessions/"+s.ID+"/line_items", lines, false)
 }
 
-func (w *World) renderSubscription(s *Subscription) Doc {
+func (w *Account) renderSubscription(s *Subscription) Doc {
 	doc := s.doc("subscription").with(Doc{
 		"application": nil, "application_fee_percent": nil, "automatic_tax": Doc{"enabled": false, "liability": nil},
 		"billing_cycle_anchor": s.Anchor, "billing_cycle_anchor_config": nil, "billing_thresholds": nil,
@@ -112,7 +112,7 @@ func (w *World) renderSubscription(s *Subscription) Doc {
 	return doc
 }
 
-func (w *World) itemDocs(subscription string, items []Item) []Doc {
+func (w *Account) itemDocs(subscription string, items []Item) []Doc {
 	var docs []Doc
 	for _, item := range items {
 		docs = append(docs, Doc{
@@ -124,7 +124,7 @@ func (w *World) itemDocs(subscription string, items []Item) []Doc {
 	return docs
 }
 
-func (w *World) renderSchedule(c *Schedule) Doc {
+func (w *Account) renderSchedule(c *Schedule) Doc {
 	var phases []Doc
 	for _, phase := range c.Phases {
 		phases = append(phases, w.phaseDoc(phase))
@@ -148,7 +148,7 @@ func (w *World) renderSchedule(c *Schedule) Doc {
 	return doc
 }
 
-func (w *World) phaseDoc(phase Phase) Doc {
+func (w *Account) phaseDoc(phase Phase) Doc {
 	var items []Doc
 	for _, item := range phase.Items {
 		items = append(items, Doc{
@@ -168,7 +168,7 @@ func (w *World) phaseDoc(phase Phase) Doc {
 	}
 }
 
-func (w *World) renderInvoice(i *Invoice) Doc {
+func (w *Account) renderInvoice(i *Invoice) Doc {
 	doc := i.doc("invoice").with(Doc{
 		"account_country": "US", "account_name": "Sandbox", "account_tax_ids": nil, "amount_due": i.AmountDue, "amount_paid": i.AmountPaid,
 		"amount_remaining": i.AmountDue - i.AmountPaid, "amount_shipping": 0, "application": nil, "application_fee_amount": nil,
@@ -200,7 +200,7 @@ func (w *World) renderInvoice(i *Invoice) Doc {
 	return doc
 }
 
-func (w *World) lineDocs(i *Invoice) []Doc {
+func (w *Account) lineDocs(i *Invoice) []Doc {
 	var docs []Doc
 	for _, line := range i.Lines {
 		price := w.Prices.Get(line.Price)
@@ -221,7 +221,7 @@ func (w *World) lineDocs(i *Invoice) []Doc {
 }
 
 // Upcoming shows the invoice that the subscription's next renewal would make.
-func (w *World) Upcoming(m Moment, subscription, customer string) (Doc, error) {
+func (w *Account) Upcoming(m Clock, subscription, customer string) (Doc, error) {
 	if subscription == "" {
 		if live := w.subscriptionsOf(customer); len(live) > 0 {
 			subscription = live[0].ID

@@ -1,6 +1,6 @@
 package engine
 
-func (w *World) renderIntent(p *Intent) Doc {
+func (w *Account) renderIntent(p *Intent) Doc {
 	doc := p.doc("payment_intent").with(Doc{
 		"amount": p.Amount, "amount_capturable": 0, "amount_details": Doc{"tip": Doc{}}, "amount_received": 0, "application": nil,
 		"application_fee_amount": nil, "automatic_payment_methods": nil, "canceled_at": nil, "cancellation_reason": nil,
@@ -33,7 +33,7 @@ func (w *World) renderIntent(p *Intent) Doc {
 	return doc
 }
 
-func (w *World) renderCharge(c *Charge) Doc {
+func (w *Account) renderCharge(c *Charge) Doc {
 	method := w.Methods.Get(c.Method)
 	kind, details := method.details()
 	if method.Bank() {
@@ -54,7 +54,7 @@ func (w *World) renderCharge(c *Charge) Doc {
 }
 
 // receiptURL is the page that says what was paid: the invoice's, or the checkout's.
-func (w *World) receiptURL(c *Charge) any {
+func (w *Account) receiptURL(c *Charge) any {
 	if invoice := w.Invoices.Get(c.Invoice); invoice != nil && invoice.Token != "" {
 		return w.invoiceURL(invoice)
 	}
@@ -67,7 +67,7 @@ func (w *World) receiptURL(c *Charge) any {
 }
 
 // chargeRefunds is the list that a charge shows when it is asked to.
-func (w *World) chargeRefunds(c *Charge) Doc {
+func (w *Account) chargeRefunds(c *Charge) Doc {
 	refunds, more, err := List(w.Refunds, Page{Limit: 10}, Filter[Refund]{Parent: c.ID})
 	var docs []Doc
 	for _, refund := range refunds {
@@ -76,7 +76,7 @@ func (w *World) chargeRefunds(c *Charge) Doc {
 	return Listed("/v1/charges/"+c.ID+"/refunds", docs, more && err == nil)
 }
 
-func (w *World) renderRefund(r *Refund) Doc {
+func (w *Account) renderRefund(r *Refund) Doc {
 	doc := r.doc("refund").with(Doc{
 		"amount": r.Amount, "balance_transaction": nil, "charge": r.Charge, "currency": r.Currency,
 		"destination_details": Doc{"type": "card", "card": Doc{"type": "refund", "reference_status": "pending", "reference_type": "acquirer_reference_number"}},
@@ -94,7 +94,7 @@ func (w *World) renderRefund(r *Refund) Doc {
 // evidenceTime is how long a dispute can be answered.
 const evidenceTime = 7 * day
 
-func (w *World) renderDispute(d *Dispute) Doc {
+func (w *Account) renderDispute(d *Dispute) Doc {
 	movements := []Doc{}
 	for _, moved := range d.Movements {
 		movements = append(movements, Doc{

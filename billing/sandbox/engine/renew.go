@@ -1,7 +1,7 @@
 package engine
 
 // periodEnds begins the subscription's next period, or ends the subscription.
-func (w *World) periodEnds(m Moment, s *Subscription) {
+func (w *Account) periodEnds(m Clock, s *Subscription) {
 	if s.Status != active && s.Status != pastDue || s.PeriodEnd > m.Now {
 		return
 	}

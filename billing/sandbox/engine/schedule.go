@@ -34,7 +34,7 @@ const released = "released"
 
 // CreateSchedule puts a subscription under a schedule with one phase: what it is
 // now, for the period that it has.
-func (w *World) CreateSchedule(m Moment, subscription string) (*Schedule, error) {
+func (w *Account) CreateSchedule(m Clock, subscription string) (*Schedule, error) {
 	s, err := find(w.Subscriptions, "subscription", "from_subscription", subscription)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ const (
 
 // UpdateSchedule sets the phases to come. The running one must be sent along as
 // it is.
-func (w *World) UpdateSchedule(m Moment, id string, p ScheduleChange) (*Schedule, error) {
+func (w *Account) UpdateSchedule(m Clock, id string, p ScheduleChange) (*Schedule, error) {
 	schedule, err := Get(w.Schedules, "subscription schedule", id)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (w *World) UpdateSchedule(m Moment, id string, p ScheduleChange) (*Schedule
 // planPhases works out the dates. A phase begins where the one before it ends,
 // and it ends where a period of its own prices does: this sandbox turns a
 // subscription at renewals only.
-func (w *World) planPhases(m Moment, schedule *Schedule, want []NewPhase) ([]Phase, error) {
+func (w *Account) planPhases(m Clock, schedule *Schedule, want []NewPhase) ([]Phase, error) {
 	if len(want) > maxPhases {
 		return nil, invalid("phases", "A schedule can have at most %d phases.", maxPhases)
 	}
@@ -150,7 +150,7 @@ func (w *World) planPhases(m Moment, schedule *Schedule, want []NewPhase) ([]Pha
 	return phases, nil
 }
 
-func (w *World) phaseItems(m Moment, param string, want []ItemChange) ([]PhaseItem, error) {
+func (w *Account) phaseItems(m Clock, param string, want []ItemChange) ([]PhaseItem, error) {
 	if len(want) == 0 {
 		return nil, absent(param + "[items]")
 	}
@@ -166,7 +166,7 @@ func (w *World) phaseItems(m Moment, param string, want []ItemChange) ([]PhaseIt
 }
 
 // phaseEnd is where a later phase ends: after so many periods of its prices.
-func (w *World) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time {
+func (w *Account) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time {
 	n := int64(1)
 	set(&n, iterations)
 	interval := w.Prices.Get(phase.Items[0].Price).Interval
@@ -182,7 +182,7 @@ func (w *World) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time {
 }
 
 // ReleaseSchedule lets the subscription go on as it is.
-func (w *World) ReleaseSchedule(m Moment, id string) (*Schedule, error) {
+func (w *Account) ReleaseSchedule(m Clock, id string) (*Schedule, error) {
 	schedule, err := Get(w.Schedules, "subscription schedule", id)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (w *World) ReleaseSchedule(m Moment, id string) (*Schedule, error) {
 	return schedule, nil
 }
 
-func (w *World) release(m Moment, s *Subscription, schedule *Schedule) {
+func (w *Account) release(m Clock, s *Subscription, schedule *Schedule) {
 	schedule.Status, schedule.ReleasedAt = released, m.Now
 	schedule.Released, schedule.Subscription = s.ID, ""
 	s.Schedule = ""
@@ -216,7 +216,7 @@ func (c *Schedule) phaseAt(t Time) Phase {
 
 // turnSchedule brings the subscription into the phase that begins as its period
 // ends. It reports whether the subscription goes on.
-func (w *World) turnSchedule(m Moment, s *Subscription) bool {
+func (w *Account) turnSchedule(m Clock, s *Subscription) bool {
 	schedule := w.Schedules.Get(s.Schedule)
 	if schedule == nil {
 		return true

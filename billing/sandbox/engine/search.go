@@ -9,7 +9,7 @@ var conjunction = regexp.MustCompile(`^\s+(?i:and)\s+`)
 
 // SearchCustomers finds customers by exact values joined with AND, newest
 // first. Of Stripe's query language that is what finding one's own objects needs.
-func (w *World) SearchCustomers(query string, limit int) (found []*Customer, more bool, err error) {
+func (w *Account) SearchCustomers(query string, limit int) (found []*Customer, more bool, err error) {
 	var conditions []func(*Customer) bool
 	for rest := query; ; {
 		match := clause.FindStringSubmatch(rest)

@@ -91,7 +91,7 @@ const (
 )
 
 // CreateSession opens a checkout.
-func (w *World) CreateSession(m Moment, p NewSession) (*Session, error) {
+func (w *Account) CreateSession(m Clock, p NewSession) (*Session, error) {
 	if err := w.checkSession(m, p); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (w *World) CreateSession(m Moment, p NewSession) (*Session, error) {
 	return session, nil
 }
 
-func (w *World) checkSession(m Moment, p NewSession) error {
+func (w *Account) checkSession(m Clock, p NewSession) error {
 	switch {
 	case p.Mode != modePayment && p.Mode != modeSubscription:
 		return invalid("mode", "The sandbox knows the modes `payment` and `subscription`.")
@@ -159,7 +159,7 @@ func (w *World) checkSession(m Moment, p NewSession) error {
 	return err
 }
 
-func (w *World) addLine(m Moment, session *Session, n int, want NewSessionLine) error {
+func (w *Account) addLine(m Clock, session *Session, n int, want NewSessionLine) error {
 	param := fmt.Sprintf("line_items[%d]", n)
 	price, err := w.linePrice(m, param, want)
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *World) addLine(m Moment, session *Session, n int, want NewSessionLine) 
 
 // linePrice finds the price of a line, or makes it: an inline price and its
 // product are archived from the start, as at Stripe.
-func (w *World) linePrice(m Moment, param string, want NewSessionLine) (*Price, error) {
+func (w *Account) linePrice(m Clock, param string, want NewSessionLine) (*Price, error) {
 	if want.Inline == nil {
 		price, err := find(w.Prices, "price", param+"[price]", want.Price)
 		if err == nil && !price.Active {
@@ -212,7 +212,7 @@ func (w *World) linePrice(m Moment, param string, want NewSessionLine) (*Price, 
 }
 
 // checkOrder holds what must be true of the whole order.
-func (w *World) checkOrder(session *Session) error {
+func (w *Account) checkOrder(session *Session) error {
 	if customer := w.Customers.Get(session.Customer); session.Mode == modeSubscription {
 		if customer != nil && customer.Currency != "" && customer.Currency != session.Currency {
 			return errMixed(customer.Currency)
@@ -238,7 +238,7 @@ func (s *Session) items() []Item {
 }
 
 // ExpireSession closes an open checkout.
-func (w *World) ExpireSession(m Moment, id string) (*Session, error) {
+func (w *Account) ExpireSession(m Clock, id string) (*Session, error) {
 	session, err := Get(w.Sessions, "checkout.session", id)
 	if err != nil {
 		return nil, err
@@ -250,13 +250,13 @@ func (w *World) ExpireSession(m Moment, id string) (*Session, error) {
 	return session, nil
 }
 
-func (w *World) sessionExpires(m Moment, session *Session) {
+func (w *Account) sessionExpires(m Clock, session *Session) {
 	if session.Status == open {
 		w.expireSession(m, session)
 	}
 }
 
-func (w *World) expireSession(m Moment, session *Session) {
+func (w *Account) expireSession(m Clock, session *Session) {
 	session.Status = expired
 	w.dropChallenges(session.ID)
 	w.emit(m, "checkout.session.expired", session)
@@ -264,7 +264,7 @@ func (w *World) expireSession(m Moment, session *Session) {
 
 // SessionOf finds a checkout by its id or by the caller's reference to it, the
 // newest first.
-func (w *World) SessionOf(reference string) (*Session, error) {
+func (w *Account) SessionOf(reference string) (*Session, error) {
 	if session := w.Sessions.Get(reference); session != nil {
 		return session, nil
 	}

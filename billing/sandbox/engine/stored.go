@@ -12,8 +12,8 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-func newWorld(place Place) *World {
-	w := &World{head: head{Version: version, Endpoints: map[string]*Endpoint{}}, tables: map[string]table{}, searched: map[search]bool{}, place: place}
+func newWorld(place BaseURLs) *Account {
+	w := &Account{head: head{Version: version, Endpoints: map[string]*Endpoint{}}, tables: map[string]table{}, searched: map[search]bool{}, place: place}
 	w.Products = newTable[Product](w, kindProduct)
 	w.Prices = newTable[Price](w, kindPrice)
 	w.Customers = newTable[Customer](w, kindCustomer)
@@ -38,7 +38,7 @@ func newWorld(place Place) *World {
 	return w
 }
 
-func newTable[O any](w *World, kind string) *Table[O] {
+func newTable[O any](w *Account, kind string) *Table[O] {
 	t := &Table[O]{kind: kind, w: w, slots: map[string]*slot[O]{}}
 	w.tables[kind] = t
 	return t
@@ -54,7 +54,7 @@ func Wanted(keys ...string) persist.Want {
 
 // OpenStored opens an account whose objects are read as they are needed. One that was
 // stored as a document is read whole, and rewritten as rows with the next change.
-func OpenStored(s persist.Session, want persist.Want, place Place) (*World, error) {
+func OpenStored(s persist.Session, want persist.Want, place BaseURLs) (*Account, error) {
 	if s.Head == nil {
 		w, err := Open(s.Legacy, place)
 		if err == nil {
@@ -80,7 +80,7 @@ func OpenStored(s persist.Session, want persist.Want, place Place) (*World, erro
 }
 
 // load reads an object and everything it refers to.
-func (w *World) load(key string) {
+func (w *Account) load(key string) {
 	var rows []persist.Row
 	if persist.Storable(key) {
 		var err error
@@ -93,7 +93,7 @@ func (w *World) load(key string) {
 
 // keep takes rows in. All that they refer to has been read with them, so what is not
 // among them does not exist.
-func (w *World) keep(rows []persist.Row) {
+func (w *Account) keep(rows []persist.Row) {
 	for _, row := range rows {
 		t := w.tables[row.Kind]
 		if t == nil {
@@ -106,7 +106,7 @@ func (w *World) keep(rows []persist.Row) {
 	}
 }
 
-func (w *World) missing(keys []string) {
+func (w *Account) missing(keys []string) {
 	for _, key := range keys {
 		if kind, id, _ := strings.Cut(key, "/"); w.tables[kind] != nil {
 			w.tables[kind].miss(id)
@@ -118,7 +118,7 @@ func (w *World) missing(keys []string) {
 const sweepEvery = 100
 
 // Change is what has to be stored of what happened since the account was opened.
-func (w *World) Change(m Moment) (c persist.Change, err error) {
+func (w *Account) Change(m Clock) (c persist.Change, err error) {
 	err = Guard(func() error {
 		if w.touched {
 			w.findNextDelivery()
@@ -184,7 +184,7 @@ type snapshot struct {
 
 // Open reads an account from one document, or makes an empty one from nothing. All of
 // it is in memory.
-func Open(document []byte, place Place) (*World, error) {
+func Open(document []byte, place BaseURLs) (*Account, error) {
 	w := newWorld(place)
 	if len(document) == 0 {
 		return w, nil
@@ -241,8 +241,8 @@ func fill[O any](t *Table[O], all map[string]*O) {
 	}
 }
 
-// Document is the account as one document. Everything must be in memory.
-func (w *World) Document() ([]byte, error) {
+// Snapshot is the account as one document. Everything must be in memory.
+func (w *Account) Snapshot() ([]byte, error) {
 	s := snapshot{
 		Version: documentVersion, Offset: w.Offset, Made: w.Made, Held: w.Held, Endpoints: w.Endpoints,
 		Products: w.Products.all(), Prices: w.Prices.all(), Customers: w.Customers.all(), Methods: w.Methods.all(), Sessions: w.Sessions.all(),
@@ -263,7 +263,7 @@ func (w *World) Document() ([]byte, error) {
 }
 
 // Export is the account as one document, read as a whole.
-func (w *World) Export() (document []byte, err error) {
+func (w *Account) Export() (document []byte, err error) {
 	err = Guard(func() error {
 		if w.source != nil {
 			rows, err := w.source.Everything()
@@ -271,14 +271,14 @@ func (w *World) Export() (document []byte, err error) {
 			w.keep(rows)
 			w.window.all(w)
 		}
-		document, err = w.Document()
+		document, err = w.Snapshot()
 		return err
 	})
 	return document, err
 }
 
 // Import makes the account what a document says.
-func (w *World) Import(document []byte) error {
+func (w *Account) Import(document []byte) error {
 	read, err := Open(document, w.place)
 	if err == nil {
 		read.replace = true

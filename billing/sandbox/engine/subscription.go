@@ -94,7 +94,7 @@ type NewSubscription struct {
 }
 
 // CreateSubscription starts a subscription and tries its first payment.
-func (w *World) CreateSubscription(m Moment, p NewSubscription) (*Subscription, error) {
+func (w *Account) CreateSubscription(m Clock, p NewSubscription) (*Subscription, error) {
 	if p.Behavior == "pending_if_incomplete" {
 		return nil, invalid("payment_behavior", "`pending_if_incomplete` is only for updating a subscription.")
 	}
@@ -138,7 +138,7 @@ func (w *World) CreateSubscription(m Moment, p NewSubscription) (*Subscription, 
 
 // start makes the subscription and its first invoice, open and not yet tried.
 // One that costs nothing is active at once.
-func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata map[string]string, method *Method) (*Subscription, *Invoice, error) {
+func (w *Account) start(m Clock, customer *Customer, want []ItemChange, metadata map[string]string, method *Method) (*Subscription, *Invoice, error) {
 	items, err := w.changeItems(m, nil, want)
 	if err != nil {
 		return nil, nil, err
@@ -180,7 +180,7 @@ func (w *World) start(m Moment, customer *Customer, want []ItemChange, metadata 
 }
 
 // activate begins the periods.
-func (w *World) activate(m Moment, s *Subscription) {
+func (w *Account) activate(m Clock, s *Subscription) {
 	s.Status = active
 	// A first payment may arrive after its own period: the next ones follow then.
 	w.setTimer(max(s.PeriodEnd, m.Now), periodEnds, s)
@@ -188,7 +188,7 @@ func (w *World) activate(m Moment, s *Subscription) {
 
 // incompleteExpires ends a subscription whose first payment never came. One
 // whose payment is under way waits for the bank.
-func (w *World) incompleteExpires(m Moment, s *Subscription) {
+func (w *Account) incompleteExpires(m Clock, s *Subscription) {
 	if s.Status != incomplete || m.Now < s.Created+firstPaymentTime {
 		return
 	}
@@ -203,7 +203,7 @@ func (w *World) incompleteExpires(m Moment, s *Subscription) {
 }
 
 // methodOf is what the subscription is charged with, or nil.
-func (w *World) methodOf(s *Subscription) *Method {
+func (w *Account) methodOf(s *Subscription) *Method {
 	if method := w.Methods.Get(s.Method); method != nil {
 		return method
 	}
@@ -211,7 +211,7 @@ func (w *World) methodOf(s *Subscription) *Method {
 }
 
 // subscriptionsOf lists those of a customer that are not over, oldest first.
-func (w *World) subscriptionsOf(customer string) []*Subscription {
+func (w *Account) subscriptionsOf(customer string) []*Subscription {
 	return w.Subscriptions.By(persist.ByLiveOf, customer)
 }
 

@@ -15,7 +15,7 @@ import (
 // they are first asked for, together with what they refer to.
 type Table[O any] struct {
 	kind  string
-	w     *World
+	w     *Account
 	slots map[string]*slot[O]
 }
 
@@ -187,7 +187,7 @@ type table interface {
 	add(row persist.Row)
 	miss(id string)
 	changes(c *persist.Change)
-	adopt(w *World)
+	adopt(w *Account)
 }
 
 // add takes a stored row in, unless the object is known: what was changed since it
@@ -243,7 +243,7 @@ func (t *Table[O]) row(o *O) persist.Row {
 	}
 }
 
-func (t *Table[O]) adopt(w *World) { t.w = w }
+func (t *Table[O]) adopt(w *Account) { t.w = w }
 
 func (t *Table[O]) all() map[string]*O {
 	all := map[string]*O{}

@@ -20,7 +20,7 @@ type SubscriptionChange struct {
 
 // UpdateSubscription changes a subscription, and charges for it when the change
 // says so.
-func (w *World) UpdateSubscription(m Moment, id string, p SubscriptionChange) (*Subscription, error) {
+func (w *Account) UpdateSubscription(m Clock, id string, p SubscriptionChange) (*Subscription, error) {
 	s, err := Get(w.Subscriptions, "subscription", id)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (w *World) UpdateSubscription(m Moment, id string, p SubscriptionChange) (*
 }
 
 // checkUpdate holds what the API refuses whatever the prices are.
-func (w *World) checkUpdate(s *Subscription, p SubscriptionChange) error {
+func (w *Account) checkUpdate(s *Subscription, p SubscriptionChange) error {
 	if s.ended() {
 		return invalid("", "A canceled subscription can only update its cancellation_details and metadata.")
 	}
@@ -108,7 +108,7 @@ func checkPendingParams(p SubscriptionChange) error {
 }
 
 // setPlain changes what costs nothing.
-func (w *World) setPlain(m Moment, s *Subscription, p SubscriptionChange) error {
+func (w *Account) setPlain(m Clock, s *Subscription, p SubscriptionChange) error {
 	if err := merge(&s.Metadata, p.Metadata); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ type update struct {
 }
 
 // carryOut applies the update, after it was paid for where it has to be.
-func (w *World) carryOut(m Moment, u update) error {
+func (w *Account) carryOut(m Clock, u update) error {
 	s := u.s
 	lines := w.updateLines(m, u)
 	if lines == nil {
@@ -201,7 +201,7 @@ func (w *World) carryOut(m Moment, u update) error {
 }
 
 // updateLines is what has to be paid now; nil when nothing is.
-func (w *World) updateLines(m Moment, u update) []Line {
+func (w *Account) updateLines(m Clock, u update) []Line {
 	s := u.s
 	if u.anchor != 0 {
 		lines := slices.Clone(s.Prorations)
@@ -223,7 +223,7 @@ func (w *World) updateLines(m Moment, u update) []Line {
 }
 
 // apply switches the items, and begins a full new period where the anchor moves.
-func (w *World) apply(m Moment, s *Subscription, items []Item, anchor Time) {
+func (w *Account) apply(m Clock, s *Subscription, items []Item, anchor Time) {
 	s.Items = items
 	if anchor == 0 {
 		return

@@ -14,8 +14,8 @@ const version = 2
 // stored before version 2 and how they are exported.
 const documentVersion = 1
 
-// World is all that one account holds. Tables are read as far as they are needed.
-type World struct {
+// Account is all that one account holds. Tables are read as far as they are needed.
+type Account struct {
 	head
 	Products            *Table[Product]
 	Prices              *Table[Price]
@@ -47,7 +47,7 @@ type World struct {
 	swept    int64 // Made, when the account was opened
 	replace  bool  // what is stored is replaced as a whole
 	touched  bool  // deliveries were removed or postponed
-	place    Place
+	place    BaseURLs
 }
 
 // head is what every request reads of an account.
@@ -63,17 +63,17 @@ type head struct {
 	Portal        string // the default configuration of portals
 }
 
-// Place is where a world is reached. It is not stored: a server that moves to
+// BaseURLs is where a world is reached. It is not stored: a server that moves to
 // another address shows the new one.
-type Place struct {
+type BaseURLs struct {
 	Site     string // the hosted pages lie under it; without a slash at the end
 	Account  string // the account's id, such as "acct_1"
 	Webhooks string // the server's own endpoints begin with it
 }
 
-// Moment is when something happens to a world, by its own clock, and the luck
+// Clock is when something happens to a world, by its own clock, and the luck
 // that names what comes of it.
-type Moment struct {
+type Clock struct {
 	Now     Time
 	Random  *rand.Rand
 	Request RequestRef
@@ -87,8 +87,8 @@ type RequestRef struct {
 }
 
 // at is the same luck at another instant, caused by nobody's request.
-func (m Moment) at(t Time) Moment {
-	return Moment{Now: t, Random: m.Random}
+func (m Clock) at(t Time) Clock {
+	return Clock{Now: t, Random: m.Random}
 }
 
 // Object is anything with an id that the API can show.
@@ -105,12 +105,12 @@ type Head struct {
 func (h *Head) head() *Head { return h }
 
 // newHead names a new object.
-func (w *World) newHead(m Moment, prefix string) Head {
+func (w *Account) newHead(m Clock, prefix string) Head {
 	return w.numbered(m, m.token(prefix, idLength))
 }
 
 // numbered is the head of an object that is made now.
-func (w *World) numbered(m Moment, id string) Head {
+func (w *Account) numbered(m Clock, id string) Head {
 	w.Made++
 	return Head{ID: id, Nth: w.Made, Created: m.Now}
 }
@@ -124,7 +124,7 @@ const (
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // token is unguessable when the moment's luck is: 24 characters are 142 bits.
-func (m Moment) token(prefix string, length int) string {
+func (m Clock) token(prefix string, length int) string {
 	text := make([]byte, length)
 	for i := range text {
 		text[i] = base62[m.Random.IntN(len(base62))]

@@ -79,7 +79,7 @@ func (o Options) isThere(ctx context.Context) (bool, error) {
 }
 
 func (o Options) hasAccount(ctx context.Context, p Person) (bool, error) {
-	_, err := o.Store.Entrance().Account(ctx, p.Email)
+	_, err := o.Store.Auth().Account(ctx, p.Email)
 	if fault.Is(err, fault.PathNotFound) {
 		return false, nil
 	}

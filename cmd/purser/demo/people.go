@@ -47,7 +47,7 @@ func (o Options) open(ctx context.Context) (*tale, error) {
 		return nil, err
 	}
 	now := o.Now()
-	offered, err := o.Store.Entrance().OfferSetup(ctx, link.Hash(), now)
+	offered, err := o.Store.Auth().OfferSetup(ctx, link.Hash(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (o Options) open(ctx context.Context) (*tale, error) {
 	if t.app, err = tenancy.NewApplication(ids.New(), t.org, applicationName, false, now); err != nil {
 		return nil, err
 	}
-	founded, err := o.Store.Entrance().Found(ctx, link.Hash(), store.Founding{
+	founded, err := o.Store.Auth().CreateFirstAccount(ctx, link.Hash(), store.Bootstrap{
 		User: founder, Encoded: t.encoded, Org: t.org, App: t.app, By: t.actor(tenancy.Owner),
 	})
 	t.org, t.app = founded.Org, founded.App
@@ -107,7 +107,7 @@ func (t *tale) join(ctx context.Context, p Person) error {
 		return err
 	}
 	t.staff[p.Role] = user
-	_, err = t.Store.Entrance().AcceptInvitation(ctx, link.Hash(), store.Joining{User: user, Encoded: t.encoded, By: t.actor(p.Role)})
+	_, err = t.Store.Auth().AcceptInvitation(ctx, link.Hash(), store.Acceptance{User: user, Encoded: t.encoded, By: t.actor(p.Role)})
 	return err
 }
 

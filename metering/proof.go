@@ -6,30 +6,30 @@ import (
 	"purser/ids"
 )
 
-// Reckoning is the proof of a stretch of one balance's entries: what was there
+// BalanceProof is the proof of a stretch of one balance's entries: what was there
 // before, what came and what went, and what that makes. Balances with a debt are
 // counted below zero.
-type Reckoning struct {
+type BalanceProof struct {
 	CreditID ids.ID
 	Entries  int
 	Opening  Balance
-	Came     Total
-	Went     Total
+	Credits  Total
+	Debits   Total
 	Closing  Balance
 	Known    bool // the opening is another entry's word, or the wallet's beginning
-	Holds    bool // each entry leaves what was before it and its change
+	Valid    bool // each entry leaves what was before it and its change
 }
 
-// Reckon proves entries of one wallet, newest first, credit by credit in the order
+// Prove proves entries of one wallet, newest first, credit by credit in the order
 // in which they appear. Openings are the balances that earlier entries left; for a
 // credit that has none there, its own first entry is taken at its word.
-func Reckon(entries []Entry, openings map[ids.ID]Balance) []Reckoning {
-	var list []Reckoning
+func Prove(entries []Entry, openings map[ids.ID]Balance) []BalanceProof {
+	var list []BalanceProof
 	place := make(map[ids.ID]int)
 	for _, e := range entries {
 		if _, met := place[e.CreditID]; !met {
 			place[e.CreditID] = len(list)
-			list = append(list, Reckoning{CreditID: e.CreditID, Holds: true})
+			list = append(list, BalanceProof{CreditID: e.CreditID, Valid: true})
 		}
 	}
 	for i := len(entries) - 1; i >= 0; i-- {
@@ -38,7 +38,7 @@ func Reckon(entries []Entry, openings map[ids.ID]Balance) []Reckoning {
 	return list
 }
 
-func (r *Reckoning) take(e Entry, openings map[ids.ID]Balance) {
+func (r *BalanceProof) take(e Entry, openings map[ids.ID]Balance) {
 	after := Balance{CreditID: e.CreditID, Amount: e.BalanceAfter, Debt: e.DebtAfter}
 	change := signed(e.Delta)
 	if r.Entries == 0 {
@@ -48,12 +48,12 @@ func (r *Reckoning) take(e Entry, openings map[ids.ID]Balance) {
 		r.Closing = r.Opening
 	}
 	if new(big.Int).Add(net(r.Closing), signed(e.Delta)).Cmp(net(after)) != 0 {
-		r.Holds = false
+		r.Valid = false
 	}
 	if e.Delta.Out {
-		r.Went = r.Went.Plus(e.Delta.Amount)
+		r.Debits = r.Debits.Plus(e.Delta.Amount)
 	} else {
-		r.Came = r.Came.Plus(e.Delta.Amount)
+		r.Credits = r.Credits.Plus(e.Delta.Amount)
 	}
 	r.Closing = after
 	r.Entries++

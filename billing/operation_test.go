@@ -13,8 +13,8 @@ import (
 
 func TestRecover(t *testing.T) {
 	const began = 100 * 24 * 3600 * 1000
-	op := func(step Step) Op {
-		return Op{Step: step, Attempt: 1, CreatedAt: began, AttemptedAt: began + 5, State: OpRunning}
+	op := func(step Step) Operation {
+		return Operation{Step: step, Attempt: 1, CreatedAt: began, AttemptedAt: began + 5, State: OperationRunning}
 	}
 	unsent := op(StepUpgrade)
 	unsent.AttemptedAt = 0
@@ -24,7 +24,7 @@ func TestRecover(t *testing.T) {
 
 	for _, c := range []struct {
 		claim string
-		op    Op
+		op    Operation
 		seen  Observation
 		asker Asker
 		after int64 // since it began
@@ -56,7 +56,7 @@ func TestRecover(t *testing.T) {
 }
 
 func TestProviderKeys(t *testing.T) {
-	op := Op{ID: named("op")}.To(StepVoid)
+	op := Operation{ID: named("op")}.To(StepVoid)
 	t.Run("name the op, the step and the attempt", func(t *testing.T) {
 		if got, want := op.ProviderKey(), "psr:"+op.ID.Format("op")+":void:1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -64,7 +64,7 @@ func TestProviderKeys(t *testing.T) {
 	})
 	t.Run("are new for a new attempt and for another step", func(t *testing.T) {
 		keys := map[string]bool{}
-		for _, o := range []Op{op, op.Again(), op.Again().Again(), op.To(StepUpgrade), op.Again().To(StepFlag)} {
+		for _, o := range []Operation{op, op.Again(), op.Again().Again(), op.To(StepUpgrade), op.Again().To(StepFlag)} {
 			keys[o.ProviderKey()] = true
 		}
 		if len(keys) != 5 {
@@ -104,7 +104,7 @@ func TestFingerprints(t *testing.T) {
 		}
 	})
 	t.Run("tell an op's own request from another", func(t *testing.T) {
-		op := Op{Fingerprint: ChangeRequest{"ada", "pro"}.Fingerprint()}
+		op := Operation{Fingerprint: ChangeRequest{"ada", "pro"}.Fingerprint()}
 		wantFault(t, op.Repeats(ChangeRequest{"ada", "pro"}.Fingerprint()), "")
 		wantFault(t, op.Repeats(ChangeRequest{"ada", "basic"}.Fingerprint()), fault.IdempotencyConflict)
 		wantFault(t, op.Repeats(ChangeRequest{"bob", "pro"}.Fingerprint()), fault.IdempotencyConflict)

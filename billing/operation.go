@@ -7,12 +7,12 @@ import (
 	"purser/ids"
 )
 
-// Op is the intent of a conversation with the provider. It is stored before the
+// Operation is the intent of a conversation with the provider. It is stored before the
 // first call, with everything that the calls will say, so that whoever finds it
 // after a crash says the same again.
-type Op struct {
+type Operation struct {
 	ID             ids.ID
-	Kind           OpKind
+	Kind           OperationKind
 	IdempotencyKey string // the caller's; unique for the kind in the application
 	Fingerprint    Fingerprint
 
@@ -27,21 +27,21 @@ type Op struct {
 
 	Step        Step
 	Attempt     int // from 1, for each step
-	State       OpState
+	State       OperationState
 	CreatedAt   int64
 	AttemptedAt int64 // when this step was first sent in this attempt; zero when not yet
 }
 
-// OpKind is what the conversation is about.
-type OpKind string
+// OperationKind is what the conversation is about.
+type OperationKind string
 
 // The kinds of conversations. The first four are asked for by callers.
 const (
-	OpChange   OpKind = "change"
-	OpCancel   OpKind = "cancel"
-	OpCheckout OpKind = "checkout"
-	OpTopUp    OpKind = "topup"
-	OpAction   OpKind = "action" // something that a projection asked for
+	OperationChange   OperationKind = "change"
+	OperationCancel   OperationKind = "cancel"
+	OperationCheckout OperationKind = "checkout"
+	OperationTopUp    OperationKind = "topup"
+	OperationAction   OperationKind = "action" // something that a projection asked for
 )
 
 // Step is one call of a conversation.
@@ -67,37 +67,37 @@ const (
 // Charges reports whether the call itself can take money.
 func (s Step) Charges() bool { return s == StepUpgrade }
 
-// OpState is how a conversation ended.
-type OpState string
+// OperationState is how a conversation ended.
+type OperationState string
 
 // The states of a conversation.
 const (
-	OpRunning OpState = "running"
-	OpDone    OpState = "done"
-	OpFailed  OpState = "failed"
+	OperationRunning OperationState = "running"
+	OperationDone    OperationState = "done"
+	OperationFailed  OperationState = "failed"
 )
 
 // ProviderKey is the idempotency key of the call. It is made from our own id and
 // never from the caller's key, which the provider would trim and share.
-func (o Op) ProviderKey() string {
+func (o Operation) ProviderKey() string {
 	return "psr:" + o.ID.Format("op") + ":" + string(o.Step) + ":" + strconv.Itoa(o.Attempt)
 }
 
 // To gives the op at its next step.
-func (o Op) To(step Step) Op {
+func (o Operation) To(step Step) Operation {
 	o.Step, o.Attempt, o.AttemptedAt = step, 1, 0
 	return o
 }
 
 // Again gives the op with a new attempt at its step, under a new key.
-func (o Op) Again() Op {
+func (o Operation) Again() Operation {
 	o.Attempt++
 	o.AttemptedAt = 0
 	return o
 }
 
 // Sending gives the op as it has to be stored before its step is sent.
-func (o Op) Sending(now int64) Op {
+func (o Operation) Sending(now int64) Operation {
 	if o.AttemptedAt == 0 {
 		o.AttemptedAt = now
 	}
@@ -106,7 +106,7 @@ func (o Op) Sending(now int64) Op {
 
 // Repeats refuses a request that carries the op's idempotency key and says
 // something else.
-func (o Op) Repeats(request Fingerprint) error {
+func (o Operation) Repeats(request Fingerprint) error {
 	if request != o.Fingerprint {
 		return fault.New(fault.IdempotencyConflict)
 	}

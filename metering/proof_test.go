@@ -23,15 +23,15 @@ func TestReckon(t *testing.T) {
 	}
 
 	t.Run("follows each credit by itself, through a debt and out of it", func(t *testing.T) {
-		list := metering.Reckon(entries, map[ids.ID]metering.Balance{gold: {CreditID: gold}})
+		list := metering.Prove(entries, map[ids.ID]metering.Balance{gold: {CreditID: gold}})
 		if len(list) != 2 || list[0].CreditID != gold || list[1].CreditID != silver {
 			t.Fatalf("got %+v", list)
 		}
 		g := list[0]
-		if !g.Holds || !g.Known || g.Entries != 4 || g.Came.String() != "15" || g.Went.String() != "13" || g.Closing.Amount != 2 || g.Opening.Amount != 0 {
+		if !g.Valid || !g.Known || g.Entries != 4 || g.Credits.String() != "15" || g.Debits.String() != "13" || g.Closing.Amount != 2 || g.Opening.Amount != 0 {
 			t.Errorf("gold: %+v", g)
 		}
-		if s := list[1]; !s.Holds || s.Known || s.Opening.Amount != 8 {
+		if s := list[1]; !s.Valid || s.Known || s.Opening.Amount != 8 {
 			t.Errorf("silver: %+v", s)
 		}
 	})
@@ -39,22 +39,22 @@ func TestReckon(t *testing.T) {
 	t.Run("finds an entry that leaves another balance", func(t *testing.T) {
 		forged := append([]metering.Entry(nil), entries...)
 		forged[3].BalanceAfter = 7
-		list := metering.Reckon(forged, nil)
-		if list[0].Holds || !list[1].Holds {
+		list := metering.Prove(forged, nil)
+		if list[0].Valid || !list[1].Valid {
 			t.Errorf("got %+v", list)
 		}
 	})
 
 	t.Run("finds a first entry that does not follow from the one before", func(t *testing.T) {
-		list := metering.Reckon(entries, map[ids.ID]metering.Balance{gold: {CreditID: gold, Amount: 1}})
-		if list[0].Holds {
+		list := metering.Prove(entries, map[ids.ID]metering.Balance{gold: {CreditID: gold, Amount: 1}})
+		if list[0].Valid {
 			t.Errorf("got %+v", list[0])
 		}
 	})
 
 	t.Run("takes a lone first entry at its word, in debt as well", func(t *testing.T) {
-		list := metering.Reckon([]metering.Entry{entry(gold, 2, false, 0, 5)}, nil)
-		if r := list[0]; !r.Holds || r.Known || r.Opening.Debt != 7 || r.Opening.Amount != 0 {
+		list := metering.Prove([]metering.Entry{entry(gold, 2, false, 0, 5)}, nil)
+		if r := list[0]; !r.Valid || r.Known || r.Opening.Debt != 7 || r.Opening.Amount != 0 {
 			t.Errorf("got %+v", r)
 		}
 	})
