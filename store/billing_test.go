@@ -233,21 +233,21 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 	s.lease(t, "identity:ann")
 	before := dumpOf(t, s.application.ID)
 	for name, write := range map[string]func() error{
-		"HearSubscription": func() error {
+		"ApplySubscription": func() error {
 			_, err := s.ApplySubscription(t.Context(), store.ProviderReport{Fence: slow, Connection: s.connection.ID, Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
 			return err
 		},
-		"HearCheckout": func() error {
+		"ApplyCheckout": func() error {
 			_, err := s.ApplyCheckout(t.Context(), slow, change.ID, billing.ProviderSession{ID: "cs_1"}, moment, nil)
 			return err
 		},
-		"HearTopUp": func() error {
+		"ApplyTopUp": func() error {
 			_, err := s.ApplyTopUp(t.Context(), slow, topUp.ID, sessionOf(topUp), moment, nil)
 			return err
 		},
-		"HearCharge": func() error { return s.ApplyCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
-		"PutOp":      func() error { return s.PutOperation(t.Context(), slow, rec.Sending(moment)) },
-		"CloseOp": func() error {
+		"ApplyCharge":  func() error { return s.ApplyCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
+		"PutOperation": func() error { return s.PutOperation(t.Context(), slow, rec.Sending(moment)) },
+		"CompleteOperation": func() error {
 			return s.CompleteOperation(t.Context(), slow, store.Completion{Operation: rec.Operation})
 		},
 		"PutChange":   func() error { return s.PutChange(t.Context(), slow, rec.Operation, change) },

@@ -88,19 +88,19 @@ var billingCalls = []call[store.App]{
 	{"EnqueuePlans", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.EnqueuePlans(ctx, moment)
 	}},
-	{"DueWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.DueJobs(ctx, moment, 100) }},
-	{"NextWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"DueJobs", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.DueJobs(ctx, moment, 100) }},
+	{"NextJobDue", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		at, _, err := a.NextJobDue(ctx)
 		return at, err
 	}},
-	{"FailingWork", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.FailingJobs(ctx, 100) }},
-	{"FinishWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"FailingJobs", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.FailingJobs(ctx, 100) }},
+	{"FinishJob", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.FinishJob(ctx, h.work, 0)
 	}},
-	{"PostponeWork", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"RetryJob", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.RetryJob(ctx, h.work, "no answer", moment+1)
 	}},
-	{"RetryWork", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"RetryJobNow", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		if err := a.RetryJob(ctx, h.work, "no answer", moment+1); err != nil {
 			return nil, err
 		}
@@ -116,18 +116,18 @@ var billingCalls = []call[store.App]{
 		return page(a.WebhookEvents(ctx, store.Page{Limit: 100}))
 	}},
 
-	{"Op", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Operation", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.Operation(ctx, h.op.Kind, h.op.IdempotencyKey)
 	}},
-	{"OpByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.OperationByID(ctx, h.op.ID) }},
+	{"OperationByID", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.OperationByID(ctx, h.op.ID) }},
 	{"Overtaken", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) { return a.Overtaken(ctx, h.op.ID) }},
-	{"PutOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"PutOperation", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.PutOperation(ctx, turn(ctx, a), h.op.Operation)
 	}},
-	{"CloseOp", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CompleteOperation", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.CompleteOperation(ctx, turn(ctx, a), store.Completion{Operation: h.op.Operation, DropChange: h.change.ID})
 	}},
-	{"CloseOp", "a subscription of another", anyError, anyError, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CompleteOperation", "a subscription of another", anyError, anyError, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.CompleteOperation(ctx, turn(ctx, a), store.Completion{Operation: h.op.Operation, Subscription: &h.paidSubscription})
 	}},
 	{"Begin", "its idempotency key", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
@@ -145,19 +145,19 @@ var billingCalls = []call[store.App]{
 		return nil, a.PutChange(ctx, turn(ctx, a), h.op.Operation, next)
 	}},
 
-	{"HearSubscription", "the provider's id", anyError, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"ApplySubscription", "the provider's id", anyError, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.ApplySubscription(ctx, store.ProviderReport{Fence: turn(ctx, a), Connection: h.connection.ID, Remote: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
 	}},
-	{"HearSubscription", "the change that bought it", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"ApplySubscription", "the change that bought it", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.ApplySubscription(ctx, store.ProviderReport{Fence: turn(ctx, a), Connection: h.connection.ID, Remote: paid("sub_new", h.plan), Bought: h.change.ID, Now: moment})
 	}},
-	{"HearCheckout", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"ApplyCheckout", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.ApplyCheckout(ctx, turn(ctx, a), h.change.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
 	}},
-	{"HearTopUp", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"ApplyTopUp", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.ApplyTopUp(ctx, turn(ctx, a), h.topUp.ID, sessionOf(h.topUp), moment, nil)
 	}},
-	{"HearCharge", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"ApplyCharge", "", anyError, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return nil, a.ApplyCharge(ctx, turn(ctx, a), billing.ProviderCharge{
 			ID: "ch_in_sub_bob", Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 9900, Status: "succeeded"}},
 		}, moment)

@@ -116,7 +116,7 @@ var deskCalls = []call[store.App]{
 	{"Attention", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.Attention(ctx, moment)
 	}},
-	{"DayFigures", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"DayStats", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.DayStats(ctx, moment)
 	}},
 	{"Requests", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {

@@ -34,7 +34,7 @@ type node struct {
 var (
 	runningLine = regexp.MustCompile(`Open http://(\S+:\d+)`)
 	setupLine   = regexp.MustCompile(`http://\S+:\d+(/setup/\S+)`)
-	lastLine    = "Stop it"
+	lastLine    = "Press Ctrl-C"
 )
 
 // startNode starts the server and waits until it listens. Without a database it

@@ -69,7 +69,7 @@ func (v *visitor) send(ctx context.Context, path string, fields url.Values) (str
 }
 
 // formSaved is in a page that comes back after its own form was taken.
-const formSaved = "is saved."
+const formSaved = " saved."
 
 // get reads a page as a whole, and tells its path, which a redirect may change.
 func (v *visitor) get(ctx context.Context, path string) (end, page string, err error) {
