@@ -37,7 +37,7 @@ func openShop(t testing.TB) *shop {
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	t.Cleanup(s.http.Close)
 	s.server = sandbox.New(sandbox.Options{
-		Documents: &sandboxtest.Memory{}, BaseURL: s.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: &sandboxtest.Memory{}, BaseURL: s.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == s.app, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return s.app, nil },
 		Deliver: func(_ context.Context, _ string, _ http.Header, body []byte) error {

@@ -41,7 +41,7 @@ func openShop(t *testing.T) *shop {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pages.ServeHTTP(w, r) }))
 	t.Cleanup(site.Close)
 	s.server = sandbox.New(sandbox.Options{
-		Documents: &sandboxtest.Memory{}, BaseURL: site.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: &sandboxtest.Memory{}, BaseURL: site.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == s.app, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return s.app, nil },
 		Deliver:   func(context.Context, string, http.Header, []byte) error { return nil },
