@@ -29,11 +29,11 @@ func TestAPausedMachineChargesNothingByItsStoppedClock(t *testing.T) {
 			s.credit(t, "ann", 1000)
 			s.warm(t, n, "ann", true)
 			if locked {
-				n.usage.KeepUnderLocks(s.application.ID, "ann")
+				n.usage.ForcePessimistic(s.application.ID, "ann")
 			}
 			held := s.balance(t, "ann")
 			n.db.StopClock()
-			n.usage.HaveLessPatience(200*time.Millisecond, time.Minute)
+			n.usage.SetTimeouts(200*time.Millisecond, time.Minute)
 			m.pause(8 * time.Hour)
 			if _, err := n.usage.Check(s.message("ann", "paused")); err == nil {
 				t.Error("the check is answered")
@@ -47,7 +47,7 @@ func TestAPausedMachineChargesNothingByItsStoppedClock(t *testing.T) {
 				t.Errorf("the balance went from %s to %s", held, left)
 			}
 			noError(t, n.db.MeasureClock(t.Context()))
-			n.usage.HaveLessPatience(time.Minute, time.Minute)
+			n.usage.SetTimeouts(time.Minute, time.Minute)
 			mustAccept(t, n, s.message("ann", "paused"))
 		})
 	}
@@ -92,7 +92,7 @@ func TestUsageIsRefusedOnceAMeasurementOfTheClockHasFailed(t *testing.T) {
 	n := node{db: db, usage: usage}
 	s := shop{nodes: []node{n}}.stocked(t)
 	s.credit(t, "ann", 1000)
-	n.usage.HaveLessPatience(time.Hour, time.Hour)
+	n.usage.SetTimeouts(time.Hour, time.Hour)
 	broken.Store(true)
 	// The test would end before an hour is over.
 	if d, err := n.usage.Track(s.message("ann", "untimed")); err == nil {

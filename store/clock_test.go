@@ -47,7 +47,7 @@ func openNodeOn(tb testing.TB, url string, m *machine) node {
 	noError(tb, err)
 	usage, err := db.OpenEngine(tb.Context(), store.EngineOptions{})
 	noError(tb, err)
-	usage.HaveLessPatience(busyMachine, busyMachine) // more, here
+	usage.SetTimeouts(busyMachine, busyMachine) // more, here
 	tb.Cleanup(func() {
 		usage.Close()
 		db.Close()
@@ -202,7 +202,7 @@ func TestNothingIsChargedWhileTheTimeIsUnknown(t *testing.T) {
 			s.warm(t, n, "ann", true)
 			held := s.balance(t, "ann")
 			n.db.StopClock()
-			n.usage.HaveLessPatience(200*time.Millisecond, time.Minute)
+			n.usage.SetTimeouts(200*time.Millisecond, time.Minute)
 			c.happens(m)
 			if d, err := n.usage.Track(s.message("ann", "untimed")); err == nil {
 				t.Errorf("the event is %s", answer(d, err))
@@ -217,7 +217,7 @@ func TestNothingIsChargedWhileTheTimeIsUnknown(t *testing.T) {
 				t.Errorf("the balance went from %s to %s", held, left)
 			}
 			noError(t, n.db.MeasureClock(t.Context()))
-			n.usage.HaveLessPatience(time.Minute, time.Minute)
+			n.usage.SetTimeouts(time.Minute, time.Minute)
 			mustAccept(t, n, s.message("ann", "untimed"))
 			if off := time.Duration(n.db.Clock().Now()-time.Now().UnixMilli()) * time.Millisecond; off.Abs() > time.Minute {
 				t.Errorf("it is %s off", off)
@@ -232,7 +232,7 @@ func TestASuspendedMachineMeasuresAgainByItself(t *testing.T) {
 	n := openNodeOn(t, storetest.URL(t), m)
 	s := shop{nodes: []node{n}}.stocked(t)
 	s.credit(t, "ann", 1000)
-	n.usage.HaveLessPatience(time.Minute, time.Minute)
+	n.usage.SetTimeouts(time.Minute, time.Minute)
 	for range 3 {
 		m.step(8 * time.Hour)
 		mustAccept(t, n, s.message("ann", freshID()))

@@ -133,13 +133,13 @@ func (f *figures) noteUse(scope tenancy.Scope, d *metering.Decision, check bool)
 	}
 	hour.uses++
 	hour.span(e.TransactionID)
-	uses := counter(app.uses, useDay{day, e.FeatureID, e.CreditID})
+	usage := counter(app.uses, useDay{day, e.FeatureID, e.CreditID})
 	if d.Verdict == metering.Accepted {
-		uses.accepted++
+		usage.accepted++
 	} else {
-		uses.deduplicated++
+		usage.deduplicated++
 	}
-	uses.charged = uses.charged.Plus(e.Charge.Amount)
+	usage.charged = usage.charged.Plus(e.Charge.Amount)
 	if app.active[day] == nil {
 		app.active[day] = newSketch()
 	}

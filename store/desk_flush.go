@@ -179,12 +179,12 @@ func (a App) addFigures(ctx context.Context, counted *appFigures) error {
 // addCounts adds in the order of the rows' keys: nodes that add to the same rows
 // take turns and never wait for each other in a circle.
 func (tx appTx) addCounts(ctx context.Context, counted *appFigures) error {
-	uses := newColumns(6)
+	usage := newColumns(6)
 	for _, key := range sortedKeys(counted.uses, func(a, b useDay) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), bytes.Compare(a.feature[:], b.feature[:]), bytes.Compare(a.credit[:], b.credit[:]))
 	}) {
 		c := counted.uses[key]
-		uses.add(key.day, key.feature, key.credit, c.accepted, c.deduplicated, c.charged.String())
+		usage.add(key.day, key.feature, key.credit, c.accepted, c.deduplicated, c.charged.String())
 	}
 	denials := newColumns(5)
 	for _, key := range sortedKeys(counted.denials, func(a, b denialDay) int {
@@ -208,7 +208,7 @@ func (tx appTx) addCounts(ctx context.Context, counted *appFigures) error {
 	for _, added := range []struct {
 		statement
 		columns
-	}{{addUses, uses}, {addDenials, denials}, {addEntries, entries}, {addActivity, hours}} {
+	}{{addUses, usage}, {addDenials, denials}, {addEntries, entries}, {addActivity, hours}} {
 		if err := added.columns.exec(ctx, tx, added.statement); err != nil {
 			return err
 		}

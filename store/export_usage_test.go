@@ -6,7 +6,7 @@ import (
 	"purser/ids"
 )
 
-// What the tests of the usage batcher see of its inside.
+// Access to the usage engine's internals for its tests.
 
 // The limits that are tested at the limit and one past it.
 const (
@@ -16,93 +16,93 @@ const (
 	MaxBatchApps    = maxBatchApps
 	MaxQueued       = maxQueued
 	MaxQueuedPerApp = maxQueuedPerApp
-	UseDeadline     = useDeadline
+	RequestTimeout  = requestTimeout
 )
 
-// HaveLessPatience sets what a use and a round trip may take, once no batch is under
-// way: one may outlast the answers to its uses.
-func (u *Engine) HaveLessPatience(use, batch time.Duration) {
-	for _, l := range []*lane{u.tracks, u.checks} {
+// SetTimeouts sets the request and batch timeouts once no batch is running: a batch may
+// outlast the answers to its requests.
+func (u *Engine) SetTimeouts(use, batch time.Duration) {
+	for _, l := range []*batcher{u.tracks, u.checks} {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for l.busy {
 			l.idle.Wait()
 		}
 	}
-	u.useDeadline, u.batchTimeout = use, batch
+	u.requestTimeout, u.batchTimeout = use, batch
 }
 
 // Splits is how many batches had to be halved.
 func (u *Engine) Splits() int64 { return u.splits.Load() }
 
-// Conflicts is how many batches memory got wrong.
+// Conflicts is how many optimistic batches were rolled back.
 func (u *Engine) Conflicts() int64 { return u.conflicts.Load() }
 
-// Queued is how many uses wait to be tracked.
+// Queued is how many tracks are queued.
 func (u *Engine) Queued() int {
 	u.tracks.mu.Lock()
 	defer u.tracks.mu.Unlock()
 	return u.tracks.queue.size
 }
 
-// Busy reports whether a batch of uses is under way.
+// Busy reports whether a batch of tracks is running.
 func (u *Engine) Busy() bool {
 	u.tracks.mu.Lock()
 	defer u.tracks.mu.Unlock()
 	return u.tracks.busy
 }
 
-// Closing reports whether new uses are refused because Close was called.
+// Closing reports whether new requests are rejected because Close was called.
 func (u *Engine) Closing() bool {
 	u.tracks.mu.Lock()
 	defer u.tracks.mu.Unlock()
 	return u.tracks.queue.closed
 }
 
-// Remembers reports whether the wallet is in memory.
-func (u *Engine) Remembers(app ids.ID, identity string) bool {
-	u.memory.mu.Lock()
-	defer u.memory.mu.Unlock()
-	return u.memory.wallets.Contains(walletAddress{app, identity})
+// IsCached reports whether the wallet is in the cache.
+func (u *Engine) IsCached(app ids.ID, identity string) bool {
+	u.cache.mu.Lock()
+	defer u.cache.mu.Unlock()
+	return u.cache.wallets.Contains(walletKey{app, identity})
 }
 
-// KeepUnderLocks has the wallet's uses decided under locks for the rest of a test, as
-// if other nodes wrote it too.
-func (u *Engine) KeepUnderLocks(app ids.ID, identity string) {
-	u.memory.mu.Lock()
-	defer u.memory.mu.Unlock()
-	u.memory.contended.Add(walletAddress{app, identity}, time.Now().Add(time.Hour))
+// ForcePessimistic has the wallet's requests decided under locks for the rest of a
+// test, as if other nodes wrote it too.
+func (u *Engine) ForcePessimistic(app ids.ID, identity string) {
+	u.cache.mu.Lock()
+	defer u.cache.mu.Unlock()
+	u.cache.contended.Add(walletKey{app, identity}, time.Now().Add(time.Hour))
 }
 
-// Queue is the queue of a lane, without the lane.
+// Queue is the queue of a batcher, without the batcher.
 type Queue struct{ queue fairQueue }
 
 // NewQueue makes an empty one.
 func NewQueue() *Queue { return &Queue{newFairQueue()} }
 
-// Push queues a use, or reports that there is no room.
-func (q *Queue) Push(use Usage) bool { return q.queue.push(&pending{Usage: use}) }
+// Push queues a request. It returns false when the queue is full.
+func (q *Queue) Push(use Usage) bool { return q.queue.push(&request{Usage: use}) }
 
-// Take gives the uses of the next batch.
+// Take dequeues the next batch.
 func (q *Queue) Take() []Usage {
-	var uses []Usage
-	for _, p := range q.queue.take() {
-		uses = append(uses, p.Usage)
+	var requests []Usage
+	for _, p := range q.queue.nextBatch() {
+		requests = append(requests, p.Usage)
 	}
-	return uses
+	return requests
 }
 
-// PutBack returns uses of the last batch.
-func (q *Queue) PutBack(uses []Usage) {
-	list := make([]*pending, len(uses))
-	for i, use := range uses {
-		list[i] = &pending{Usage: use}
+// Requeue puts back requests of the last batch.
+func (q *Queue) Requeue(requests []Usage) {
+	list := make([]*request, len(requests))
+	for i, use := range requests {
+		list[i] = &request{Usage: use}
 	}
-	q.queue.putBack(list)
+	q.queue.requeue(list)
 }
 
-// Close refuses whatever comes from now on.
+// Close rejects every later request.
 func (q *Queue) Close() { q.queue.closed = true }
 
-// Size is how many uses wait.
+// Size is how many requests are queued.
 func (q *Queue) Size() int { return q.queue.size }

@@ -76,11 +76,11 @@ func TestOneBatchKeepsApplicationsApart(t *testing.T) {
 	db := openStore(t, urlWithoutPolicies(t))
 	usage := openUsage(t, db)
 	homes := []household{newHousehold(t, db, usage), newHousehold(t, db, usage), newHousehold(t, db, usage)}
-	const uses = 20
+	const requests = 20
 
 	// The same identities, feature keys and event ids everywhere, all at once.
 	var wait sync.WaitGroup
-	for i := range uses {
+	for i := range requests {
 		for _, home := range homes {
 			wait.Go(func() {
 				use := home.useOf("messages", fmt.Sprint("shared ", i))
@@ -97,7 +97,7 @@ func TestOneBatchKeepsApplicationsApart(t *testing.T) {
 		wallet, err := home.Wallet(t.Context(), "ann@example.com")
 		noError(t, err)
 		// The household's own two uses cost 2 × 7, one unit free, and 3 × 7.
-		const spent = (2 + 3 + uses*3) * 7
+		const spent = (2 + 3 + requests*3) * 7
 		if got := wallet.Balance(home.credit.ID).Amount; got != 1_000-spent {
 			t.Errorf("%d nanocredits are left, not %d", got, 1_000-spent)
 		}

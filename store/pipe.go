@@ -12,19 +12,18 @@ import (
 	"purser/ids"
 )
 
-// pipe sends several statements in one round trip and reads their results in
-// order.
+// pipe sends several statements in one round trip and reads their results in order.
 type pipe struct {
 	pipeline *pgconn.Pipeline
 	steps    []step
-	app      ids.ID // the one that the policies were told of
-	reading  bool   // what is sent, if anything is, is a transaction of its own
+	app      ids.ID // the application that the row-level policies are set to
+	readOnly bool   // runs in a read-only transaction of its own
 }
 
 type step struct {
 	name string
-	read func(*row) // each row of the result; nil to ignore them
-	want int64      // rows to be affected; anyCount to ignore it
+	read func(*row) // called for each row; nil to ignore them
+	want int64      // expected affected rows; anyCount to ignore them
 }
 
 const anyCount = -1
@@ -35,43 +34,43 @@ func newPipe(ctx context.Context, conn *pgx.Conn) *pipe {
 	return &pipe{pipeline: conn.PgConn().StartPipeline(ctx)}
 }
 
-// newReading makes a pipe that reads in a transaction of its own.
-func newReading(ctx context.Context, conn *pgx.Conn) *pipe {
+// newReadPipe makes a pipe that runs in a read-only transaction of its own.
+func newReadPipe(ctx context.Context, conn *pgx.Conn) *pipe {
 	p := newPipe(ctx, conn)
-	p.reading = true
+	p.readOnly = true
 	return p
 }
 
-// frame is what begins or ends a transaction. It is prepared as everything else
-// is: parsing it would cost a lone use as much as writing its event.
-type frame struct{ name, sql string }
+// txCommand begins or ends a transaction. It is prepared like every statement: parsing
+// it would cost a single event as much as writing it.
+type txCommand struct{ name, sql string }
 
 var (
-	beginning         = frame{"purser_begin", "BEGIN"}
-	beginningReadOnly = frame{"purser_begin_read_only", "BEGIN READ ONLY"}
-	beginningSnapshot = frame{"purser_begin_snapshot", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
-	ending            = frame{"purser_commit", "COMMIT"}
+	beginTx       = txCommand{"purser_begin", "BEGIN"}
+	beginReadOnly = txCommand{"purser_begin_read_only", "BEGIN READ ONLY"}
+	beginSnapshot = txCommand{"purser_begin_snapshot", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+	commitTx      = txCommand{"purser_commit", "COMMIT"}
 )
 
-var hotFrames = []frame{beginning, beginningReadOnly, beginningSnapshot, ending}
+var txCommands = []txCommand{beginTx, beginReadOnly, beginSnapshot, commitTx}
 
-func (p *pipe) frame(f frame) {
+func (p *pipe) sendCommand(f txCommand) {
 	p.pipeline.SendQueryPrepared(f.name, nil, nil, nil)
 	p.steps = append(p.steps, step{name: f.sql, want: anyCount})
 }
 
-// text sends a statement without parameters that is not worth preparing.
+// text sends a statement without parameters that is not prepared.
 func (p *pipe) text(sql string) {
 	p.pipeline.SendQueryParams(sql, nil, nil, nil, nil)
 	p.steps = append(p.steps, step{name: sql, want: anyCount})
 }
 
-// send sends a prepared statement with its parameters in binary, the application's
-// id first. The policies are told of that application and no other: a list of all
-// that share a batch would be read again for each row.
+// send sends a prepared statement with binary parameters, the application's id first.
+// The row-level policies are set to that one application: a list of all applications of
+// a batch would be read again for each row.
 func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
-	if p.reading && len(p.steps) == 0 {
-		p.frame(beginningReadOnly)
+	if p.readOnly && len(p.steps) == 0 {
+		p.sendCommand(beginReadOnly)
 	}
 	if app := ids.ID(params[0]); app != p.app {
 		p.text(setApplication(app))
@@ -81,21 +80,21 @@ func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
 	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
 }
 
-// sendText sends a statement that the connection has not prepared.
+// sendText sends a statement that is not prepared on the connection.
 func (p *pipe) sendText(s statement, read func(*row), params ...[]byte) {
 	p.pipeline.SendQueryParams(s.sql, params, nil, binaryFormat, binaryFormat)
 	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
 }
 
-// sendCounted sends a statement that must affect so many rows.
+// sendCounted sends a statement that must affect exactly want rows.
 func (p *pipe) sendCounted(s statement, want int64, params ...[]byte) {
 	p.send(s, nil, params...)
 	p.steps[len(p.steps)-1].want = want
 }
 
-// sendRows sends columns, behind the parameters that all rows share: one row by the
-// statement that takes values, more by the one that takes arrays, none not at all.
-// A caller that has no statement for one row gives the other twice.
+// sendRows sends columns after the parameters that all rows share: one row by the
+// scalar statement, several by the array statement, none not at all. A caller without a
+// scalar statement passes the array statement twice.
 func (p *pipe) sendRows(one, many statement, columns []column, shared ...[]byte) {
 	switch rows := columns[0].count; {
 	case rows == 0:
@@ -109,14 +108,14 @@ func (p *pipe) sendRows(one, many statement, columns []column, shared ...[]byte)
 	}
 }
 
-// run makes the round trip, if there is anything to ask for. The first error ends
-// it: Postgres skips whatever was sent behind a statement that failed.
+// run makes the round trip, if anything was sent. The first error ends it: Postgres
+// skips the statements after a failed one.
 func (p *pipe) run() error {
 	if len(p.steps) == 0 {
 		return p.pipeline.Close()
 	}
-	if p.reading {
-		p.frame(ending)
+	if p.readOnly {
+		p.sendCommand(commitTx)
 	}
 	err := p.pipeline.Sync()
 	for i := 0; err == nil && i < len(p.steps); i++ {
@@ -155,19 +154,19 @@ func (p *pipe) result(s step) error {
 	return nil
 }
 
-// preparedName is what the statement is called on a connection of the hot path.
+// preparedName is the statement's name on a connection of the hot path.
 func (s statement) preparedName() string { return "purser_" + strconv.Itoa(s.number) }
 
-// hotStatements are those that batches send.
+// hotStatements are prepared on every connection of the hot path.
 var hotStatements = []statement{
-	ensureWallets, lockWallets, readWallets, readVersions, selectEpoch, readFeatures, readKeys,
+	ensureWallets, lockWallets, readWallets, selectVersions, selectEpoch, readFeatures, readKeys,
 	readEvents, readCounters, readBilled, insertPlainEvent, chargeWallet, chargeBalance, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
 	countUses, insertBilled, lockDeduplication,
 }
 
-// prepareAll readies a new connection for the statements of the hot path.
+// prepareAll prepares the statements of the hot path on a connection.
 func prepareAll(ctx context.Context, conn *pgx.Conn) error {
-	for _, f := range hotFrames {
+	for _, f := range txCommands {
 		if _, err := conn.Prepare(ctx, f.name, f.sql); err != nil {
 			return fmt.Errorf("store: preparing %s: %w", f.sql, err)
 		}

@@ -212,11 +212,11 @@ func (tx appTx) putConnection(ctx context.Context, wished Connection, now int64)
 	case current.Mode == SandboxConnection && wished.Mode == SandboxConnection:
 		return current, nil
 	}
-	uses, err := tx.usesOfConnection(ctx, current.ID)
+	dependents, err := tx.usesOfConnection(ctx, current.ID)
 	if err != nil {
 		return current, err
 	}
-	if uses > 0 {
+	if dependents > 0 {
 		return current, fault.New(fault.ProviderInUse)
 	}
 	if err := tx.exec(ctx, retireConnection, 1, current.ID, now); err != nil {

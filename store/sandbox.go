@@ -190,7 +190,7 @@ func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 	}
 	defer release(pooled)
 	p := newPipe(ctx, pooled.Conn())
-	p.text(beginningReadOnly.sql)
+	p.text(beginReadOnly.sql)
 	p.text(setApplication(app))
 	read := func(r *row) { key, found = r.text(), true }
 	if byAlias {
@@ -198,7 +198,7 @@ func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 	} else {
 		p.sendText(objectByKey, read, app[:], []byte(persist.Key(kind, name)))
 	}
-	p.text(ending.sql)
+	p.text(commitTx.sql)
 	return key, found, p.run()
 }
 

@@ -138,7 +138,7 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			a.deposit(t, depositOf("ann", "tokens", 1_000, "all"))
 			if locked {
 				for _, node := range nodes {
-					node.KeepUnderLocks(a.application.ID, "ann")
+					node.ForcePessimistic(a.application.ID, "ann")
 				}
 			}
 			move := func(ahead int64) {

@@ -52,13 +52,13 @@ type Options struct {
 
 // Store is a pool of connections that serve as the application role.
 type Store struct {
-	pool     *pgxpool.Pool
-	clock    *Clock
-	stop     func() // ends what runs in the background
-	bun      *bun.DB
-	keyAddrs *lru.Cache[[32]byte, KeyAddress]
-	memories sync.Map // of every Usage that is open on it
-	figures  *figures
+	pool        *pgxpool.Pool
+	clock       *Clock
+	stop        func() // ends what runs in the background
+	bun         *bun.DB
+	keyAddrs    *lru.Cache[[32]byte, KeyAddress]
+	usageCaches sync.Map // of every Engine that is open on it
+	figures     *figures
 
 	keepFailures time.Duration
 	sandboxConns chan struct{} // one place for each connection that the sandbox uses
@@ -158,7 +158,7 @@ type App struct {
 	scope tenancy.Scope
 	by    audit.Actor
 
-	beginning frame // how its transactions begin; the usual way when empty
+	beginning txCommand // how its transactions begin; BEGIN when empty
 }
 
 // Org reads and writes the rows of one organization.

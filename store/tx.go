@@ -57,7 +57,7 @@ func (a App) transact(ctx context.Context, work func(context.Context, appTx) err
 
 // snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
-	a.beginning = beginningSnapshot
+	a.beginning = beginSnapshot
 	return a.transact(ctx, work)
 }
 
@@ -99,9 +99,9 @@ func release(conn *pgxpool.Conn) {
 // begin opens a transaction and names its application to the row-level policies,
 // in one round trip. The two are messages of their own, and not prepared: the
 // text differs for each application.
-func begin(ctx context.Context, conn *pgx.Conn, how frame, app ids.ID) error {
+func begin(ctx context.Context, conn *pgx.Conn, how txCommand, app ids.ID) error {
 	if how.sql == "" {
-		how = beginning
+		how = beginTx
 	}
 	pipeline := conn.PgConn().StartPipeline(ctx)
 	pipeline.SendQueryParams(how.sql, nil, nil, nil, nil)

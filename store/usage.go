@@ -11,12 +11,13 @@ import (
 	"purser/tenancy"
 )
 
-// useDeadline is how long a use may wait and be retried, unless its own deadline is
-// earlier. A caller that disconnects changes nothing once a batch has it.
-const useDeadline = 10 * time.Second
+// requestTimeout is how long a request may wait and be retried, unless its own deadline
+// is earlier. Once a batch has claimed it, a caller that disconnects does not cancel
+// it.
+const requestTimeout = 10 * time.Second
 
-// Usage is a request to use a feature, or to ask whether it may be used. The feature
-// itself is looked up by its key.
+// Usage is a request to record or check usage of a feature. The feature is looked up by
+// its key.
 type Usage struct {
 	Scope      tenancy.Scope
 	KeyID      ids.ID
@@ -26,66 +27,66 @@ type Usage struct {
 	metering.Usage
 }
 
-// pending is a use on its way through a batch.
-type pending struct {
+// request is a Usage on its way through a batch.
+type request struct {
 	Usage
-	deadline time.Time
-	decision metering.Decision
-	byMember bool // asked on the dashboard, with no key
-	settled  bool // answered without or before a decision, or committed
-	putOff   bool // by this batch to the next
-	waited   bool // was put off once
-	err      error
-	failure  error // of the last try; nil when there was none yet
-	done     chan struct{}
-	state    atomic.Int32
+	deadline    time.Time
+	decision    metering.Decision
+	byMember    bool // explained on the dashboard, without an API key
+	resolved    bool // failed before a decision, decided from the cache, or committed
+	deferred    bool // moved to the next batch
+	wasDeferred bool // deferred once already: a request is deferred at most once
+	err         error
+	lastErr     error // of the last attempt; nil before the first
+	done        chan struct{}
+	state       atomic.Int32
 }
 
-// Who answers a use: until a batch takes it, its caller may give it up.
+// States of a request: until a batch claims it, its caller may abandon it.
 const (
 	queued = iota
-	taken
+	claimed
 	abandoned
 )
 
-// takeOver makes a batch responsible for the use, or reports that its caller has
-// given it up.
-func (p *pending) takeOver() bool {
-	return p.state.CompareAndSwap(queued, taken) || p.state.Load() == taken
+// claim makes the batch responsible for the request. It returns false when the caller
+// has abandoned it.
+func (p *request) claim() bool {
+	return p.state.CompareAndSwap(queued, claimed) || p.state.Load() == claimed
 }
 
-// reset makes a use ready for another try.
-func (p *pending) reset() { p.decision, p.settled, p.err = metering.Decision{}, false, nil }
+// reset prepares a request for another attempt.
+func (p *request) reset() { p.decision, p.resolved, p.err = metering.Decision{}, false, nil }
 
-// EngineOptions tune the engine's store. The zero value is good.
+// EngineOptions configure the usage engine. The zero value is a good default.
 type EngineOptions struct {
 	Log *slog.Logger
-	// Now is the clock, in milliseconds since 1970; the database's when nil.
+	// Now is the clock, in milliseconds since 1970. Nil means the database's clock.
 	Now func() int64
 }
 
-// Engine decides and records uses, many in one transaction. It is the hot path:
-// its statements are prepared, its connections its own.
+// Engine decides and records usage, many requests per transaction. It is the hot path:
+// its statements are prepared and it has connections of its own.
 type Engine struct {
 	store  *Store
 	reads  *hotPool
 	writes *hotPool
 	log    *slog.Logger
 	now    func() (int64, error)
-	tracks *lane
-	checks *lane
-	memory *memory
+	tracks *batcher
+	checks *batcher
+	cache  *usageCache
 	ready  *readiness
 
-	useDeadline, batchTimeout time.Duration // tests have less patience
-	clockTolerance            int64         // maxDecisionAge in milliseconds
+	requestTimeout, batchTimeout time.Duration // shorter in tests
+	clockTolerance               int64         // maxDecisionAge in milliseconds
 
-	conflicts, ahead, splits, differing, borrowed atomic.Int64
+	conflicts, prefetched, splits, differing, borrowed atomic.Int64
 }
 
-// OpenEngine starts the engine's store beside an open store.
+// OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	u := &Engine{store: s, log: o.Log, memory: newMemory(), useDeadline: useDeadline, batchTimeout: batchTimeout}
+	u := &Engine{store: s, log: o.Log, cache: newUsageCache(), requestTimeout: requestTimeout, batchTimeout: batchTimeout}
 	var err error
 	if u.writes, err = s.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
 		return nil, err
@@ -103,40 +104,40 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
 	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(processStart) }, log: u.log}
-	u.tracks = newLane(u, u.track)
-	u.checks = newLane(u, u.check)
-	s.memories.Store(u.memory, true)
+	u.tracks = newBatcher(u, u.track)
+	u.checks = newBatcher(u, u.check)
+	s.usageCaches.Store(u.cache, true)
 	return u, nil
 }
 
-// Close finishes every use that was taken in, then ends the connections.
+// Close finishes every accepted request, then closes the connections.
 func (u *Engine) Close() {
-	u.tracks.drain()
-	u.checks.drain()
-	u.store.memories.Delete(u.memory)
+	u.tracks.Close()
+	u.checks.Close()
+	u.store.usageCaches.Delete(u.cache)
 	u.store.clock.conns.CompareAndSwap(u.writes.Pool, u.store.pool)
 	u.writes.Close()
 	u.reads.Close()
 }
 
-// Clock is the database's.
+// Clock is the database's clock.
 func (u *Engine) Clock() *Clock { return u.store.clock }
 
-// EngineStats counts what the hot path has done since it was opened.
+// EngineStats are the engine's counters since it was opened.
 type EngineStats struct {
-	Conflicts  int64 // batches that memory got wrong, and that ran again under locks
-	Prefetched int64 // uses whose wallet was read while the batch before them was written
-	Splits     int64 // batches that had to be halved: each is a bug to look for
-	Differing  int64 // repeated events that said something else than the first
-	Borrowed   int64 // transactions on a connection of the store's pool, for want of an own one
-	Waiting    int   // uses and checks in the queues now
+	Conflicts  int64 // optimistic batches that were rolled back and retried under locks
+	Prefetched int64 // requests whose wallet was read while the previous batch was written
+	Splits     int64 // batches that were split in half: each points at a bug
+	Differing  int64 // duplicate event ids whose content differs from the first
+	Borrowed   int64 // transactions on a connection borrowed from the store's pool
+	Waiting    int   // requests queued now
 }
 
 // Stats reads the counters.
 func (u *Engine) Stats() EngineStats {
 	return EngineStats{
 		Conflicts:  u.conflicts.Load(),
-		Prefetched: u.ahead.Load(),
+		Prefetched: u.prefetched.Load(),
 		Splits:     u.splits.Load(),
 		Differing:  u.differing.Load(),
 		Borrowed:   u.borrowed.Load(),
@@ -144,8 +145,8 @@ func (u *Engine) Stats() EngineStats {
 	}
 }
 
-// Track decides a use and records it when it is accepted, atomically. When it
-// returns a decision, that is committed.
+// Track decides a request and records it atomically when it is accepted. A decision
+// that it returns is committed.
 func (u *Engine) Track(use Usage) (metering.Decision, error) {
 	d, err := u.submit(u.tracks, use)
 	if d.Differs {
@@ -154,21 +155,21 @@ func (u *Engine) Track(use Usage) (metering.Decision, error) {
 	return d, err
 }
 
-// Check decides a use as Track would, and records nothing.
+// Check decides a request as Track would and records nothing.
 func (u *Engine) Check(use Usage) (metering.Decision, error) { return u.submit(u.checks, use) }
 
-// Explain decides a use as Check would for a key that may ask. It is for a member
-// who asks why somebody was denied, and is not counted as a denial itself.
+// Explain decides a request as Check would for a key with permission. Members use it to
+// see why a request was denied, so it is not counted as a denial.
 func (u *Engine) Explain(use Usage) (metering.Decision, error) {
-	return u.settle(u.checks, &pending{Usage: use, byMember: true})
+	return u.submitRequest(u.checks, &request{Usage: use, byMember: true})
 }
 
-func (u *Engine) submit(l *lane, use Usage) (metering.Decision, error) {
-	return u.settle(l, &pending{Usage: use})
+func (u *Engine) submit(l *batcher, use Usage) (metering.Decision, error) {
+	return u.submitRequest(l, &request{Usage: use})
 }
 
-func (u *Engine) settle(l *lane, p *pending) (metering.Decision, error) {
-	p.deadline, p.done = time.Now().Add(u.useDeadline), make(chan struct{}, 1)
+func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error) {
+	p.deadline, p.done = time.Now().Add(u.requestTimeout), make(chan struct{}, 1)
 	if own := p.Usage.Deadline; !own.IsZero() && own.Before(p.deadline) {
 		p.deadline = own
 	}

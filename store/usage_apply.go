@@ -11,25 +11,24 @@ import (
 	"purser/metering"
 )
 
-// Rows that exist are changed by upserts, not by UPDATE … FROM: an upsert goes
-// straight to the row by its key, in the order of the arrays, while a join can be
-// planned the other way round.
+// Existing rows are changed by upserts, not by UPDATE … FROM: an upsert finds each row
+// by its key, in the order of the arrays, while a join may be planned in another order.
 
 const plainEventColumns = `
 	app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 	amount_nanocredits, balance_after`
 
-// decidedNow compares the time that a batch was decided for, which is $2 by the
-// application's clock, with the database's: a machine that was paused together with
-// its clocks cannot notice that itself. $4 is how many milliseconds may lie between.
+// decidedNow compares the time that the batch was decided for ($2, by the application's
+// clock) with the database's: a machine that was suspended cannot notice that itself.
+// $4 is the tolerance in milliseconds.
 const decidedNow = `1 / (abs(extract(epoch FROM statement_timestamp()) * 1000 + s.clock_offset - $2::bigint) < $4::bigint)::int = 1`
 
 var (
-	// Each insert fails with a division by zero when the catalog or a key is no longer
-	// what it was at the epoch that the uses were decided by, or when the time they were
-	// decided for is not the database's.
+	// Each insert fails with a division by zero when the catalog or a key has changed
+	// since the epoch that the batch was decided by, or when the decision time is not
+	// the database's.
 	//
-	// Most uses have nothing out of the ordinary, and half of the columns to carry.
+	// Most events need only the plain columns, half of all.
 	insertPlainEvents = declare("insert plain events", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
@@ -39,7 +38,7 @@ var (
 			AS t (tx_id, event_id, wallet_id, key_id, seq, price_number, quantity, amount, balance_after)
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
-	// A lone use is written by statements without arrays, for two thirds of the work.
+	// A batch of one event uses scalar parameters, for two thirds of the cost.
 	insertPlainEvent = declare("insert plain event", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, $5::uuid, $6::bytea, $7::uuid, $8::uuid, $9::bigint, $10::bigint,
@@ -72,7 +71,7 @@ var (
 				allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage)
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
-	// A wallet whose version is not the expected one gets -1, which the table refuses.
+	// A wallet with an unexpected version gets -1, which a CHECK constraint rejects.
 	chargeWallets = declare("charge wallets", `
 		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
 		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
@@ -105,15 +104,14 @@ var (
 			AS t (wallet_id, feature_id, period_start, period_end, entity_id, tx_id)
 		WHERE s.app_id = $1`)
 
-	// The first use fixes a feature's deduplication, if the feature is still the one
-	// that the use was decided by: otherwise it fails with a division by zero, as for
-	// an epoch that has moved.
+	// The first event locks a feature's deduplication. If the feature has changed since
+	// the decision, this fails with a division by zero, as for a changed epoch.
 	lockDeduplication = declare("lock deduplication", `
 		UPDATE features SET deduplication_locked = true, revision = revision / (revision = $3)::int
 		WHERE app_id = $1 AND id = $2`)
 )
 
-// record is an event with its place and the key that brought it.
+// record is an event with its sequence number, price and API key.
 type record struct {
 	metering.Event
 	keyID       ids.ID
@@ -121,28 +119,28 @@ type record struct {
 	seq         int64
 }
 
-// apply sends everything that the decisions of the batch have changed. All wallets
-// come before all events, and these before all features: whoever waits for an
-// event id that another node is writing holds nothing that the other may want.
-func (u *Engine) apply(p *pipe, batches []*appBatch, now int64) {
+// write sends the changes of the batches: all wallets, then all events, then all
+// features. A transaction that waits for an event id which another node is writing
+// holds no lock that the other may need.
+func (u *Engine) write(p *pipe, batches []*appBatch, now int64) {
 	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records) == 0 })
 	for _, b := range changed {
-		b.applyWallets(p)
+		b.writeWallets(p)
 	}
 	for _, b := range changed {
-		b.applyEvents(p, b.at(now), u.clockTolerance)
+		b.writeEvents(p, b.appTime(now), u.clockTolerance)
 	}
 	for _, b := range changed {
-		b.applyPeriods(p)
+		b.writePeriods(p)
 		for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
 			p.send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
 		}
 	}
 }
 
-// applyEvents writes the events in the order of their ids: two nodes that write the
-// same ids never wait for each other.
-func (b *appBatch) applyEvents(p *pipe, now, tolerance int64) {
+// writeEvents inserts the events in the order of their ids, so that two nodes which
+// insert the same ids cannot deadlock.
+func (b *appBatch) writeEvents(p *pipe, now, tolerance int64) {
 	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
 	columns := []column{uuidColumn, byteaColumn, uuidColumn, uuidColumn, int8Column, int8Column, int8Column, numericColumn, numericColumn}
 	plain := true
@@ -173,7 +171,8 @@ func (r *record) plain(now int64) bool {
 		r.Charge.BasisPoints == metering.ListPrice && r.quoted() == nil && !r.Allowance.Limited()
 }
 
-// quoted is what the caller asked to charge, when the amount does not tell.
+// quoted is the amount that the caller asked to charge, or nil when it equals the
+// charge.
 func (r *record) quoted() *metering.Amount {
 	if r.Quoted != nil && *r.Quoted == r.Charge.Amount && r.DeduplicatedFrom.IsZero() {
 		return nil
@@ -213,12 +212,12 @@ func optional[T any](c *column, given bool, write func(*column, T), value T) {
 	}
 }
 
-// applyWallets moves each wallet by one version and changes its balances, in the
-// order of identities, in which every writer locks.
-func (b *appBatch) applyWallets(p *pipe) {
+// writeWallets advances each wallet by one version and writes its balances, in the
+// order of identities: the lock order of every writer.
+func (b *appBatch) writeWallets(p *pipe) {
 	wallets := []column{uuidColumn, textColumn, int8Column, int8Column, boolColumn}
 	balances := []column{uuidColumn, uuidColumn, numericColumn}
-	for _, w := range b.touchedInOrder() {
+	for _, w := range b.touchedWallets() {
 		wallets[0].id(w.state.Wallet.ID)
 		wallets[1].text(w.state.Wallet.Identity)
 		wallets[2].int8(w.version + 1)
@@ -234,9 +233,9 @@ func (b *appBatch) applyWallets(p *pipe) {
 	p.sendRows(chargeBalance, chargeBalances, balances, b.scope.AppID[:])
 }
 
-// applyPeriods writes the counters as they stand after the batch, one row for
-// each, and what was billed.
-func (b *appBatch) applyPeriods(p *pipe) {
+// writePeriods writes the counters after the batch, one row each, and the billed
+// periods.
+func (b *appBatch) writePeriods(p *pipe) {
 	counters := []column{uuidColumn, uuidColumn, int8Column, int8Column, int8Column}
 	billed := []column{uuidColumn, uuidColumn, int8Column, int8Column, textColumn, uuidColumn}
 	type counter struct {

@@ -13,15 +13,16 @@ import (
 	"purser/tenancy"
 )
 
-// appBatch is the part of a batch that belongs to one application: the uses, what
-// is known for deciding them, and what they change.
+// appBatch is the part of a batch that belongs to one application: its requests, the
+// state they are decided against, and the rows they change.
 type appBatch struct {
-	scope tenancy.Scope
-	uses  []*pending
+	scope    tenancy.Scope
+	requests []*request
 
-	epoch int64
-	ahead int64 // how far the application's clock is ahead of the real one
-	// databaseTime is the database's clock when the epoch was read; zero when it was not.
+	epoch       int64
+	clockOffset int64 // of the application's clock against the real one, in milliseconds
+	// databaseTime is the database's clock when the epoch was read; zero when the epoch
+	// was not read.
 	databaseTime int64
 	features     map[string]*pricedFeature
 	keys         map[ids.ID]*keys.APIKey
@@ -31,8 +32,8 @@ type appBatch struct {
 
 	records   []record
 	newlyUsed map[*metering.Feature]bool
-	// absent are identities without a wallet for which a use would be accepted.
-	absent []string
+	// missingWallets are identities without a wallet whose request would be accepted.
+	missingWallets []string
 }
 
 func newAppBatch(scope tenancy.Scope) *appBatch {
@@ -46,42 +47,42 @@ func newAppBatch(scope tenancy.Scope) *appBatch {
 	}
 }
 
-// byApplication parts uses by application, in the order of application ids, in
-// which every batch locks.
-func byApplication(uses []*pending) []*appBatch {
+// groupByApp groups requests by application, ordered by application id: the lock order
+// of every batch.
+func groupByApp(requests []*request) []*appBatch {
 	var batches []*appBatch
 	place := make(map[ids.ID]*appBatch)
-	for _, u := range uses {
+	for _, u := range requests {
 		b := place[u.Scope.AppID]
 		if b == nil {
 			b = newAppBatch(u.Scope)
 			place[u.Scope.AppID] = b
 			batches = append(batches, b)
 		}
-		b.uses = append(b.uses, u)
+		b.requests = append(b.requests, u)
 	}
 	slices.SortFunc(batches, func(a, b *appBatch) int { return slices.Compare(a.scope.AppID[:], b.scope.AppID[:]) })
 	return batches
 }
 
-// at is the moment by the application's clock.
-func (b *appBatch) at(now int64) int64 { return now + b.ahead }
+// appTime converts the real time to the application's clock.
+func (b *appBatch) appTime(now int64) int64 { return now + b.clockOffset }
 
-// identities lists whose wallets the uses touch, sorted, each once.
+// identities lists the identities of the requests, sorted and without duplicates.
 func (b *appBatch) identities() []string {
-	list := make([]string, len(b.uses))
-	for i, u := range b.uses {
+	list := make([]string, len(b.requests))
+	for i, u := range b.requests {
 		list[i] = u.Identity
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// uniqueUses gives each value of a field once.
-func (b *appBatch) uniqueUses(field func(*pending) string) iter.Seq[string] {
+// uniqueValues yields each distinct value of a field once.
+func (b *appBatch) uniqueValues(field func(*request) string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		seen := make(map[string]bool, len(b.uses))
-		for _, u := range b.uses {
+		seen := make(map[string]bool, len(b.requests))
+		for _, u := range b.requests {
 			if value := field(u); !seen[value] {
 				seen[value] = true
 				if !yield(value) {
@@ -92,31 +93,32 @@ func (b *appBatch) uniqueUses(field func(*pending) string) iter.Seq[string] {
 	}
 }
 
-// decide answers every use in turn, each against what the ones before it left.
+// decide decides the requests in order, each against the state left by the previous
+// ones.
 func (b *appBatch) decide(now int64) {
-	for _, u := range b.uses {
-		if u.settled {
+	for _, u := range b.requests {
+		if u.resolved {
 			continue
 		}
 		w := b.wallets[u.Identity]
 		if w == nil {
-			// Without a wallet there is no balance and no plan: only what costs nothing
-			// is accepted, and then the wallet has to be made first.
-			empty := metering.State{Now: b.at(now), Events: b.events}
+			// Without a wallet there is no balance and no plan: only a request that
+			// costs nothing is accepted, and its wallet has to be created first.
+			empty := metering.State{Now: b.appTime(now), Events: b.events}
 			u.decision = metering.Decide(&empty, u.Usage.Usage)
 			if u.decision.New {
-				b.absent = append(b.absent, u.Identity)
+				b.missingWallets = append(b.missingWallets, u.Identity)
 			}
 			continue
 		}
-		w.state.Now, w.state.Events = b.at(now), b.events
+		w.state.Now, w.state.Events = b.appTime(now), b.events
 		u.decision = metering.Decide(&w.state, u.Usage.Usage)
-		b.take(w, u)
+		b.apply(w, u)
 	}
 }
 
-// take brings the batch to where it stands after a decision.
-func (b *appBatch) take(w *walletState, u *pending) {
+// apply adds a decision to the batch's state.
+func (b *appBatch) apply(w *walletState, u *request) {
 	d := &u.decision
 	if !d.New {
 		return
@@ -126,7 +128,7 @@ func (b *appBatch) take(w *walletState, u *pending) {
 	w.seq++
 	w.touched = true
 	if d.Verdict == metering.Accepted && d.Event.Charge.Amount > 0 {
-		w.setCharged(d.After)
+		w.setBalance(d.After)
 	}
 	if key := (metering.BilledKey{FeatureID: d.Event.FeatureID, EntityID: d.Event.EntityID, Period: d.Event.Period}); !key.Period.IsZero() {
 		delete(w.unbilled, key)
@@ -145,8 +147,8 @@ func (b *appBatch) take(w *walletState, u *pending) {
 	})
 }
 
-// setCharged notes a balance to be written; the last one of a credit counts.
-func (w *walletState) setCharged(balance metering.Balance) {
+// setBalance records a balance to be written. The last one per credit wins.
+func (w *walletState) setBalance(balance metering.Balance) {
 	for i := range w.charged {
 		if w.charged[i].CreditID == balance.CreditID {
 			w.charged[i] = balance
@@ -156,8 +158,8 @@ func (w *walletState) setCharged(balance metering.Balance) {
 	w.charged = append(w.charged, balance)
 }
 
-// touchedInOrder lists the wallets to be written, in the order of the locks.
-func (b *appBatch) touchedInOrder() []*walletState {
+// touchedWallets lists the wallets to be written, in lock order.
+func (b *appBatch) touchedWallets() []*walletState {
 	var list []*walletState
 	for _, w := range b.wallets {
 		if w.touched {
@@ -170,8 +172,8 @@ func (b *appBatch) touchedInOrder() []*walletState {
 	return list
 }
 
-// committed moves the wallets to the version that the transaction has written.
-func (b *appBatch) committed() {
+// markCommitted advances the touched wallets to the version that the transaction wrote.
+func (b *appBatch) markCommitted() {
 	for _, w := range b.wallets {
 		if w.touched {
 			w.version++
@@ -183,8 +185,8 @@ func (b *appBatch) committed() {
 	}
 }
 
-// refuse settles a use before it comes to a decision.
-func (u *pending) refuse(err error) { u.settled, u.err = true, err }
+// fail resolves a request with an error, before a decision.
+func (u *request) fail(err error) { u.resolved, u.err = true, err }
 
 func storedPermissions(names string) tenancy.Permissions {
 	return tenancy.StoredPermissions(strings.Fields(names))

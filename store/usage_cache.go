@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// How many wallets a lane remembers: about a kilobyte each.
-	rememberedWallets = 100_000
-	// How many applications a lane remembers the catalog of.
-	rememberedApps = 1_000
-	// A wallet that knows more keyed facts than this is forgotten, not trimmed: one
-	// that deduplicates by entity could grow without end.
-	maxKeyedFacts = 512
+	// maxCachedWallets bounds the cache: about a kilobyte per wallet.
+	maxCachedWallets = 100_000
+	// maxCachedApps is the number of cached catalogs.
+	maxCachedApps = 1_000
+	// maxKeyedRows is the limit of keyed rows per wallet. A wallet beyond it is
+	// evicted, not trimmed: one that deduplicates by entity could grow without bound.
+	maxKeyedRows = 512
 )
 
 // pricedFeature is a feature with the number that its price has in events.
@@ -28,36 +28,36 @@ type pricedFeature struct {
 	priceNumber int64
 }
 
-// walletState is what a lane knows of a wallet, as of its version. As long as the
-// stored version is the same, nothing of it has changed.
+// walletState is the cached state of a wallet at its version. While the stored version
+// is the same, none of it has changed.
 type walletState struct {
 	state   metering.State
 	loaded  int64 // the version as it was read
-	version int64 // and as it is now
+	version int64 // the current version
 	seq     int64
 
-	// unbilled are the periods that are known not to be billed. State.Billed holds
-	// those that are; what is in neither has to be looked up.
+	// unbilled are periods known not to be billed. State.Billed holds the billed ones;
+	// a period in neither has to be read.
 	unbilled map[metering.BilledKey]struct{}
 
-	// What the batch under way has done to it.
+	// Changes by the running batch.
 	touched bool
-	charged []metering.Balance // by credit, as they will be
+	charged []metering.Balance // new balances, one per credit
 }
 
-func (w *walletState) knowsCounter(key metering.CounterKey) bool {
+func (w *walletState) hasCounter(key metering.CounterKey) bool {
 	_, known := w.state.Used[key]
 	return known
 }
 
-func (w *walletState) learnCounter(key metering.CounterKey, used int64) {
+func (w *walletState) setCounter(key metering.CounterKey, used int64) {
 	if w.state.Used == nil {
 		w.state.Used = make(map[metering.CounterKey]int64)
 	}
 	w.state.Used[key] = used
 }
 
-func (w *walletState) knowsBilled(key metering.BilledKey) bool {
+func (w *walletState) hasBilled(key metering.BilledKey) bool {
 	if _, billed := w.state.Billed[key]; billed {
 		return true
 	}
@@ -65,14 +65,14 @@ func (w *walletState) knowsBilled(key metering.BilledKey) bool {
 	return unbilled
 }
 
-func (w *walletState) learnUnbilled(key metering.BilledKey) {
+func (w *walletState) setUnbilled(key metering.BilledKey) {
 	if w.unbilled == nil {
 		w.unbilled = make(map[metering.BilledKey]struct{})
 	}
 	w.unbilled[key] = struct{}{}
 }
 
-func (w *walletState) learnBilled(key metering.BilledKey, transaction ids.ID) {
+func (w *walletState) setBilled(key metering.BilledKey, transaction ids.ID) {
 	if w.state.Billed == nil {
 		w.state.Billed = make(map[metering.BilledKey]ids.ID)
 	}
@@ -80,60 +80,58 @@ func (w *walletState) learnBilled(key metering.BilledKey, transaction ids.ID) {
 	delete(w.unbilled, key)
 }
 
-// knows reports whether a use can be decided without another look.
-func (w *walletState) knows(use metering.Usage) bool {
+// canDecide reports whether all keyed rows that the usage needs are present.
+func (w *walletState) canDecide(use metering.Usage) bool {
 	needed := w.state.Keys(use)
-	return (needed.Counter.Period.IsZero() || w.knowsCounter(needed.Counter)) &&
-		(needed.Billed.Period.IsZero() || w.knowsBilled(needed.Billed))
+	return (needed.Counter.Period.IsZero() || w.hasCounter(needed.Counter)) &&
+		(needed.Billed.Period.IsZero() || w.hasBilled(needed.Billed))
 }
 
-func (w *walletState) overgrown() bool {
-	return len(w.state.Used)+len(w.state.Billed)+len(w.unbilled) > maxKeyedFacts
+func (w *walletState) overLimit() bool {
+	return len(w.state.Used)+len(w.state.Billed)+len(w.unbilled) > maxKeyedRows
 }
 
-// appMemory is what a lane knows of an application's catalog, keys and clock, as of
-// an epoch.
-type appMemory struct {
-	epoch    int64
-	ahead    int64 // how far its clock is ahead of the real one
-	features map[string]*pricedFeature
-	keys     map[ids.ID]*keys.APIKey
+// cachedApp is the catalog, keys and clock of an application at an epoch.
+type cachedApp struct {
+	epoch       int64
+	clockOffset int64 // against the real clock, in milliseconds
+	features    map[string]*pricedFeature
+	keys        map[ids.ID]*keys.APIKey
 }
 
-type walletAddress struct {
+type walletKey struct {
 	app      ids.ID
 	identity string
 }
 
-// memory is what a node remembers between batches. Nothing rests on it alone: each
-// batch that uses it has its versions compared inside the transaction, and what
-// would be refused is looked up first. The lane of uses changes it; that of checks
-// takes copies.
-type memory struct {
+// usageCache keeps wallets and catalogs between batches. It is never trusted alone:
+// every transaction compares its versions, and a denial is read from the database
+// first. Batches of tracks change it; checks work on copies.
+type usageCache struct {
 	mu sync.Mutex
 
-	apps    *simplelru.LRU[ids.ID, *appMemory]
-	wallets *simplelru.LRU[walletAddress, *walletState]
+	apps    *simplelru.LRU[ids.ID, *cachedApp]
+	wallets *simplelru.LRU[walletKey, *walletState]
 
-	// Until when not to rely on it: wallets that another node changes too, and
-	// applications that repeat event ids.
-	contended *simplelru.LRU[walletAddress, time.Time]
-	repeating *simplelru.LRU[ids.ID, time.Time]
-	// The versions by which a batch just failed, until its wallets are read again.
-	suspects map[walletAddress]int64
+	// Expiry times: wallets that another node changes too, and applications that send
+	// duplicate event ids.
+	contended      *simplelru.LRU[walletKey, time.Time]
+	duplicateHeavy *simplelru.LRU[ids.ID, time.Time]
+	// Versions that a failed batch expected, until its wallets are read again.
+	conflicting map[walletKey]int64
 }
 
-func newMemory() *memory {
-	return &memory{
-		apps:      newLRU[ids.ID, *appMemory](rememberedApps),
-		wallets:   newLRU[walletAddress, *walletState](rememberedWallets),
-		contended: newLRU[walletAddress, time.Time](rememberedWallets),
-		repeating: newLRU[ids.ID, time.Time](rememberedApps),
-		suspects:  make(map[walletAddress]int64),
+func newUsageCache() *usageCache {
+	return &usageCache{
+		apps:           newLRU[ids.ID, *cachedApp](maxCachedApps),
+		wallets:        newLRU[walletKey, *walletState](maxCachedWallets),
+		contended:      newLRU[walletKey, time.Time](maxCachedWallets),
+		duplicateHeavy: newLRU[ids.ID, time.Time](maxCachedApps),
+		conflicting:    make(map[walletKey]int64),
 	}
 }
 
-// newLRU makes a cache that is safe under memory's mutex.
+// newLRU makes an LRU that is safe under the cache's mutex.
 func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
 	cache, err := simplelru.NewLRU[K, V](size, nil)
 	if err != nil {
@@ -142,74 +140,74 @@ func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
 	return cache
 }
 
-// isFresh reports whether the time noted for a key is still to come.
-func isFresh[K comparable](notes *simplelru.LRU[K, time.Time], key K) bool {
+// isActive reports whether the expiry time of a key is in the future.
+func isActive[K comparable](notes *simplelru.LRU[K, time.Time], key K) bool {
 	until, noted := notes.Peek(key)
 	return noted && time.Now().Before(until)
 }
 
-// keep remembers what a batch has read, and what it has left behind if it wrote.
-func (m *memory) keep(b *appBatch) {
+// put caches what a batch has read, and what it has committed if it wrote.
+func (m *usageCache) put(b *appBatch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for identity, w := range b.wallets {
-		m.keepWallet(b.scope.AppID, identity, w)
+		m.putWallet(b.scope.AppID, identity, w)
 	}
 	app, known := m.apps.Get(b.scope.AppID)
 	if known && app.epoch > b.epoch {
-		return // the other lane has seen a later one
+		return // the other batcher has read a later one
 	}
 	if !known || app.epoch < b.epoch {
-		app = &appMemory{epoch: b.epoch, ahead: b.ahead, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
+		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
 		m.apps.Add(b.scope.AppID, app)
 	}
 	maps.Copy(app.features, b.features)
 	maps.Copy(app.keys, b.keys)
 }
 
-// learn remembers what was read without locks. Of a wallet that is known already
-// the later version counts; of the same version, both know something.
-func (m *memory) learn(b *appBatch) {
+// merge caches what was read without locks. The later version of a wallet wins; for the
+// same version the keyed rows are merged.
+func (m *usageCache) merge(b *appBatch) {
 	m.mu.Lock()
 	for identity, w := range b.wallets {
-		known, found := m.wallets.Peek(walletAddress{b.scope.AppID, identity})
+		known, found := m.wallets.Peek(walletKey{b.scope.AppID, identity})
 		if !found || (!known.touched && known.version < w.version) {
 			continue
 		}
 		if !known.touched && known.version == w.version {
-			known.merge(w)
+			known.mergeKeyedRows(w)
 		}
 		delete(b.wallets, identity)
 	}
 	m.mu.Unlock()
-	m.keep(b)
+	m.put(b)
 }
 
-// merge takes over the keyed facts of another look at the same version.
-func (w *walletState) merge(other *walletState) {
+// mergeKeyedRows adds the keyed rows of another read of the same version.
+func (w *walletState) mergeKeyedRows(other *walletState) {
 	for key, used := range other.state.Used {
-		w.learnCounter(key, used)
+		w.setCounter(key, used)
 	}
 	for key := range other.unbilled {
-		w.learnUnbilled(key)
+		w.setUnbilled(key)
 	}
 	for key, transaction := range other.state.Billed {
-		w.learnBilled(key, transaction)
+		w.setBilled(key, transaction)
 	}
 }
 
-func (m *memory) keepWallet(app ids.ID, identity string, w *walletState) {
-	address := walletAddress{app, identity}
-	if version, suspected := m.suspects[address]; suspected {
-		delete(m.suspects, address)
+func (m *usageCache) putWallet(app ids.ID, identity string, w *walletState) {
+	address := walletKey{app, identity}
+	if version, suspected := m.conflicting[address]; suspected {
+		delete(m.conflicting, address)
 		if version != w.loaded {
-			m.contended.Add(address, time.Now().Add(contention))
+			m.contended.Add(address, time.Now().Add(contentionPeriod))
 		}
 	}
-	if w.overgrown() || isFresh(m.contended, address) {
+	if w.overLimit() || isActive(m.contended, address) {
 		m.wallets.Remove(address)
 		return
 	}
-	w.state.Events = nil // the batch's, not the wallet's
+	w.state.Events = nil // it belongs to the batch
 	m.wallets.Add(address, w)
 }

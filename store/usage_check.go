@@ -11,22 +11,23 @@ import (
 	"purser/tenancy"
 )
 
-var readVersions = declare("read versions", `
+var selectVersions = declare("read versions", `
 	SELECT t.identity, w.version
 	FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
 		SELECT version FROM wallets WHERE app_id = $1 AND identity = t.identity
 		LIMIT 1) w`)
 
-// check settles checks: the same reading and the same decision as for uses,
-// without locks and without a trace.
-func (u *Engine) check(uses []*pending) {
-	u.untilSettled(u.reads, u.checkFromMemory(u.dropExpired(uses)), u.snapshot)
+// check resolves checks: the same reads and decisions as track, without locks or
+// writes.
+func (u *Engine) check(requests []*request) {
+	u.runUntilResolved(u.reads, u.checkOptimistic(u.dropExpired(requests)), u.checkSnapshot)
 }
 
-// snapshot is one try at answering checks by reading everything, as of one moment.
-func (u *Engine) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+// checkSnapshot is one attempt at answering checks by reading everything in one
+// snapshot.
+func (u *Engine) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.frame(beginningSnapshot)
+	p.sendCommand(beginSnapshot)
 	for _, b := range batches {
 		b.loadCatalog(p)
 		b.loadWallets(p)
@@ -37,26 +38,26 @@ func (u *Engine) snapshot(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	if err := u.checkClock(batches, now); err != nil {
 		return err
 	}
-	if err := loadRest(newPipe(ctx, conn), batches, now); err != nil {
+	if err := loadKeyedRows(newPipe(ctx, conn), batches, now); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, ending.sql); err != nil {
+	if _, err := conn.Exec(ctx, commitTx.sql); err != nil {
 		return err
 	}
 	for _, b := range batches {
-		b.ask(now)
-		u.memory.learn(b)
+		b.decideEach(now)
+		u.cache.merge(b)
 	}
 	return nil
 }
 
-// ask decides every use by itself, as if it were the only one.
-func (b *appBatch) ask(now int64) {
-	for _, p := range b.uses {
-		if p.settled {
+// decideEach decides every request independently of the others.
+func (b *appBatch) decideEach(now int64) {
+	for _, p := range b.requests {
+		if p.resolved {
 			continue
 		}
-		state := &metering.State{Now: b.at(now)}
+		state := &metering.State{Now: b.appTime(now)}
 		if w := b.wallets[p.Identity]; w != nil {
 			state = &w.state
 		}
@@ -64,73 +65,73 @@ func (b *appBatch) ask(now int64) {
 	}
 }
 
-// glimpse is a copy of what memory holds for one check.
-type glimpse struct {
-	use     *pending
+// cachedState is a copy of the cached state that one check needs.
+type cachedState struct {
+	request *request
 	state   metering.State
 	epoch   int64
 	version int64
 }
 
-// checkFromMemory answers the checks that can be answered from memory, once the
-// stored versions are seen to be the remembered ones, and gives back the others.
-func (u *Engine) checkFromMemory(uses []*pending) (rest []*pending) {
+// checkOptimistic answers checks from the cache once the stored versions are read to be
+// the cached ones, and returns the others.
+func (u *Engine) checkOptimistic(requests []*request) (rest []*request) {
 	now, err := u.now()
 	if err != nil {
-		return uses
+		return requests
 	}
-	glimpses, rest := u.memory.glimpses(uses, now)
+	glimpses, rest := u.cache.cachedStates(requests, now)
 	if len(glimpses) == 0 {
-		return uses
+		return requests
 	}
-	known := make([]*pending, len(glimpses))
+	known := make([]*request, len(glimpses))
 	for i, g := range glimpses {
-		known[i] = g.use
+		known[i] = g.request
 	}
-	var seen sighting
+	var seen storedVersions
 	err = u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) (err error) {
-		if seen, err = sight(ctx, conn, batches); err != nil {
+		if seen, err = readVersions(ctx, conn, batches); err != nil {
 			return err
 		}
 		return u.checkClock(batches, now)
 	})
 	for _, g := range glimpses {
-		if err == nil && seen.confirms(g) {
-			g.use.decision = metering.Decide(&g.state, g.use.Usage.Usage)
-			g.use.settled = true
+		if err == nil && seen.matches(g) {
+			g.request.decision = metering.Decide(&g.state, g.request.Usage.Usage)
+			g.request.resolved = true
 		} else {
-			rest = append(rest, g.use)
+			rest = append(rest, g.request)
 		}
 	}
 	return rest
 }
 
-// glimpses copies what is remembered for each check. A wallet that a batch is
-// changing at this moment, and a key that may be refused, are left out.
-func (m *memory) glimpses(uses []*pending, now int64) (list []glimpse, rest []*pending) {
+// cachedStates copies the cached state for each check. A wallet that a running batch
+// has changed, and a key that may be rejected, are left out.
+func (m *usageCache) cachedStates(requests []*request, now int64) (list []cachedState, rest []*request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range uses {
-		w := m.find(p, now)
-		if w == nil || w.touched || !m.admits(p, now) {
+	for _, p := range requests {
+		w := m.lookupWallet(p, now)
+		if w == nil || w.touched || !m.authorizes(p, now) {
 			rest = append(rest, p)
 			continue
 		}
 		app, _ := m.apps.Peek(p.Scope.AppID)
-		feature := *p.Feature // the lane of uses may mark it as used meanwhile
+		feature := *p.Feature // a batch of tracks may mark it as used meanwhile
 		p.Feature = &feature
-		list = append(list, glimpse{use: p, state: w.copyFor(p.Usage.Usage), epoch: app.epoch, version: w.version})
+		list = append(list, cachedState{request: p, state: w.copyFor(p.Usage.Usage), epoch: app.epoch, version: w.version})
 	}
 	return list, rest
 }
 
-func (m *memory) admits(p *pending, now int64) bool {
+func (m *usageCache) authorizes(p *request, now int64) bool {
 	app, _ := m.apps.Peek(p.Scope.AppID)
 	key := app.keys[p.KeyID]
 	return key.Usable(now) == nil && key.Permissions.Has(tenancy.EventsIngest)
 }
 
-// copyFor copies what one use needs.
+// copyFor copies the state that one request needs.
 func (w *walletState) copyFor(use metering.Usage) metering.State {
 	state := w.state
 	state.Wallet.Balances = slices.Clone(state.Wallet.Balances)
@@ -145,17 +146,17 @@ func (w *walletState) copyFor(use metering.Usage) metering.State {
 	return state
 }
 
-// sighting is which versions are stored.
-type sighting struct {
-	epochs   map[ids.ID]int64
-	versions map[walletAddress]int64
+// storedVersions are the epochs and wallet versions in the database.
+type storedVersions struct {
+	epochs  map[ids.ID]int64
+	wallets map[walletKey]int64
 }
 
-// sight reads the epochs and versions in one round trip. The epoch comes first: a
-// price that changes in between makes no difference to a wallet.
-func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, error) {
-	seen := sighting{epochs: make(map[ids.ID]int64), versions: make(map[walletAddress]int64)}
-	p := newReading(ctx, conn)
+// readVersions reads the epochs and versions in one round trip. The epoch comes first:
+// a price that changes in between does not affect a wallet.
+func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (storedVersions, error) {
+	seen := storedVersions{epochs: make(map[ids.ID]int64), wallets: make(map[walletKey]int64)}
+	p := newReadPipe(ctx, conn)
 	for _, b := range batches {
 		app := b.scope.AppID
 		identities := textColumn
@@ -163,15 +164,15 @@ func sight(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sighting, 
 			identities.text(identity)
 		}
 		p.send(selectEpoch, func(r *row) { seen.epochs[app], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, app[:])
-		p.send(readVersions, func(r *row) {
+		p.send(selectVersions, func(r *row) {
 			identity := r.text()
-			seen.versions[walletAddress{app, identity}] = r.int8()
+			seen.wallets[walletKey{app, identity}] = r.int8()
 		}, app[:], identities.encode(nil))
 	}
 	return seen, p.run()
 }
 
-func (s sighting) confirms(g glimpse) bool {
-	version, found := s.versions[walletAddress{g.use.Scope.AppID, g.use.Identity}]
-	return found && version == g.version && s.epochs[g.use.Scope.AppID] == g.epoch
+func (s storedVersions) matches(g cachedState) bool {
+	version, found := s.wallets[walletKey{g.request.Scope.AppID, g.request.Identity}]
+	return found && version == g.version && s.epochs[g.request.Scope.AppID] == g.epoch
 }

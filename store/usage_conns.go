@@ -10,47 +10,46 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Connections of the hot path. Writing has one of its own, so that its caches in
-// Postgres stay warm; reading has one for checks and one for what the next batch
-// will need. These are opened at the start and kept. Each pool may open one more,
-// for the time of a reconnect and for the probe of readiness.
+// Connections of the hot path. Writes have one, so that its caches in Postgres stay
+// warm; reads have one for checks and one for prefetching. These are opened at the
+// start and kept. Each pool may open one more, during a reconnect and for the readiness
+// probe.
 const (
 	keptWriteConns = 1
 	keptReadConns  = 2
 	spareConns     = 1
 
-	// UsageConns is how many connections the hot path opens at most.
+	// UsageConns is the maximum number of connections of the hot path.
 	UsageConns = keptWriteConns + keptReadConns + 2*spareConns
 )
 
 const (
-	// A lost connection of the hot path is opened again within this time, also while
-	// nothing is sent.
+	// A lost connection is reopened within this time, even without traffic.
 	hotHealthCheck = time.Second
-	// A connection that was idle for longer is asked whether it still works.
+	// A connection that was idle for longer is pinged before it is used.
 	idleBeforePing = time.Second
-	// After Postgres had no connection to give, the hot path borrows for this long
-	// before it asks again.
+	// After a "too many connections" error the hot path borrows for this long before it
+	// connects again.
 	starvedPause = time.Second
 )
 
-// hotPool is a pool whose connections are prepared for the hot path and stay open.
-// While Postgres has no connection to give, it borrows those of the store's pool:
-// requests that read never starve the ones that charge.
+// hotPool is a pool whose connections have the hot path's statements prepared and stay
+// open. While Postgres refuses new connections it borrows from the store's pool: reads
+// must not starve the requests that charge.
 type hotPool struct {
 	*pgxpool.Pool
 	store    *Store
-	starved  atomic.Int64 // since when Postgres has none to give; zero for never
+	starved  atomic.Int64 // when Postgres last refused a connection; zero for never
 	borrowed *atomic.Int64
 }
 
-// wasIdle marks a connection that has to be asked whether it still works.
+// wasIdle marks a connection that has to be pinged first.
 const wasIdle = "purser_was_idle"
 
 func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int64) (*hotPool, error) {
 	config := s.pool.Config()
 	config.MinConns, config.MaxConns = int32(kept), int32(kept+spareConns)
-	config.MaxConnLifetime = 0 // no end
+	config.MaxConnLifetime = 0 // no limit
 	config.HealthCheckPeriod = hotHealthCheck
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -58,15 +57,15 @@ func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int6
 		s.clock.connected()
 		return prepareAll(ctx, conn)
 	}
-	// acquire pings instead: a connection that the pool finds dead takes up a place
-	// for 15 s when the server is silent.
+	// acquire pings instead: when the server is silent, a connection that the pool
+	// finds dead occupies a slot for 15 s.
 	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
 		p.Conn.PgConn().CustomData()[wasIdle] = p.IdleDuration > idleBeforePing
 		return false
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	// Plans are made once for a connection. Left to itself, Postgres finds a plan for
-	// the three rows at hand cheaper than one for any number, and makes it each time.
+	// Plans are made once per connection. By default Postgres prefers a custom plan for
+	// the few rows at hand and plans each time.
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
@@ -82,8 +81,7 @@ func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int6
 	return hot, nil
 }
 
-// acquire gives a connection that is ready for the hot path: its own, or a borrowed
-// one.
+// acquire returns a connection prepared for the hot path, its own or a borrowed one.
 func (h *hotPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if h.isStarved() {
 		return h.borrow(ctx)
@@ -100,19 +98,19 @@ func (h *hotPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		if idle, _ := conn.Conn().PgConn().CustomData()[wasIdle].(bool); !idle || ping(ctx, conn) {
 			return conn, nil
 		}
-		_ = conn.Hijack().Close(ctx) // it is closed already, or as good as
+		_ = conn.Hijack().Close(ctx) // it is dead: the error says nothing new
 	}
 }
 
-// isStarved reports that Postgres had no connection to give a moment ago, and that
-// none was opened since.
+// isStarved reports that Postgres refused a connection within starvedPause and none is
+// idle since.
 func (h *hotPool) isStarved() bool {
 	since := h.starved.Load()
 	return since != 0 && time.Since(processStart)-time.Duration(since) < starvedPause && h.Stat().IdleConns() == 0
 }
 
-// borrow takes a connection of the store's pool and prepares it, which costs nothing
-// the second time.
+// borrow takes a connection of the store's pool and prepares it, which is free the
+// second time.
 func (h *hotPool) borrow(ctx context.Context) (*pgxpool.Conn, error) {
 	conn, err := h.store.pool.Acquire(ctx)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestFewConnectionsDoNotStopCharging(t *testing.T) {
 	t.Cleanup(n.close)
 	s := shop{nodes: []node{n}}.stocked(t)
 	s.credit(t, "ann", 1_000_000)
-	usage.HaveLessPatience(time.Minute, time.Minute)
+	usage.SetTimeouts(time.Minute, time.Minute)
 
 	admin := connect(t, url)
 	others := hogs{url: url}

@@ -180,7 +180,7 @@ func TestSilentServerIsWaitedForOnlySoLong(t *testing.T) {
 			s, proxy := newProxiedShop(t, url, 2)
 			s.credit(t, "ann", 1000)
 			s.warm(t, s.nodes[0], "ann", c.warm)
-			s.nodes[0].usage.HaveLessPatience(c.deadline, trip)
+			s.nodes[0].usage.SetTimeouts(c.deadline, trip)
 			proxy.Plan(once(faultproxy.BlackHole))
 			o := trackOutcome(s.nodes[0], s.message("ann", "event"))
 			if o.String() != c.want {

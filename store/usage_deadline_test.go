@@ -16,20 +16,20 @@ const (
 
 func TestASilentDatabaseIsAnsweredByTheDeadline(t *testing.T) {
 	t.Parallel()
-	const uses, deadline = 20, time.Second
+	const requests, deadline = 20, time.Second
 	url := storetest.URL(t)
 	s, proxy := newProxiedShop(t, url, 2)
 	n := s.nodes[0]
-	n.usage.HaveLessPatience(busyMachine, busyMachine)
+	n.usage.SetTimeouts(busyMachine, busyMachine)
 	s.credit(t, "ann", 10_000)
 	s.warm(t, n, "ann", true)
-	n.usage.HaveLessPatience(deadline, tooLong)
+	n.usage.SetTimeouts(deadline, tooLong)
 	proxy.Silence(true)
 	for _, connections := range []string{"that were open", "to be opened"} {
-		outcomes := make([]outcome, uses)
+		outcomes := make([]outcome, requests)
 		answered := make(chan struct{})
 		go func() {
-			atOnce(uses, func(i int) { outcomes[i] = trackOutcome(n, s.message("ann", numbered("silent", i))) })
+			atOnce(requests, func(i int) { outcomes[i] = trackOutcome(n, s.message("ann", numbered("silent", i))) })
 			close(answered)
 		}()
 		select {
@@ -45,13 +45,13 @@ func TestASilentDatabaseIsAnsweredByTheDeadline(t *testing.T) {
 	}
 
 	proxy.Silence(false)
-	n.usage.HaveLessPatience(busyMachine, busyMachine)
-	for i := range uses { // the same ids: each is charged once, whatever became of it
+	n.usage.SetTimeouts(busyMachine, busyMachine)
+	for i := range requests { // the same ids: each is charged once, whatever became of it
 		if o := trackOutcome(n, s.message("ann", numbered("silent", i))); o.String() != "accepted" && o.String() != "duplicate" {
 			t.Errorf("after the silence the use is %s: %v", o, o.err)
 		}
 	}
-	if left := s.balance(t, "ann"); left != 10_000-(uses+1)*messagePrice {
+	if left := s.balance(t, "ann"); left != 10_000-(requests+1)*messagePrice {
 		t.Errorf("%s is left", left)
 	}
 	soundBooks(t, url, s.tenant)
@@ -62,9 +62,9 @@ func TestAnExpiredUseIsAnsweredWhileItsBatchGoesOn(t *testing.T) {
 	url := storetest.URL(t)
 	s := newShop(t, url, 1)
 	n := s.nodes[0]
-	n.usage.HaveLessPatience(tooLong, tooLong)
+	n.usage.SetTimeouts(tooLong, tooLong)
 	s.credit(t, "ann", 1000)
-	n.usage.KeepUnderLocks(s.application.ID, "ann")
+	n.usage.ForcePessimistic(s.application.ID, "ann")
 	let := s.hold(t, url, "ann")
 	patient := make(chan outcome, 1)
 	go func() { patient <- trackOutcome(n, s.message("ann", "patient")) }()

@@ -40,9 +40,9 @@ func TestNodesNeverWaitForEachOther(t *testing.T) {
 		done.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			for round := range rounds {
-				uses := crossing(random, shops, wallets, round, i == 1)
-				outcomes := make([]outcome, len(uses))
-				atOnce(len(uses), func(k int) { outcomes[k] = trackOutcome(n, uses[k]) })
+				requests := crossing(random, shops, wallets, round, i == 1)
+				outcomes := make([]outcome, len(requests))
+				atOnce(len(requests), func(k int) { outcomes[k] = trackOutcome(n, requests[k]) })
 				mu.Lock()
 				all = append(all, outcomes...)
 				mu.Unlock()
@@ -77,23 +77,23 @@ func TestNodesNeverWaitForEachOther(t *testing.T) {
 // the other way round, shuffled a little; and first uses of wallets that both
 // nodes make at this moment.
 func crossing(random *rand.Rand, shops []shop, wallets, round int, backwards bool) []store.Usage {
-	var uses []store.Usage
+	var requests []store.Usage
 	for _, s := range shops {
 		for w := range wallets {
-			uses = append(uses, s.message(numbered("wallet", w), freshID()))
+			requests = append(requests, s.message(numbered("wallet", w), freshID()))
 			if w%6 == 0 {
-				uses = append(uses, s.useOf("free", numbered("new", round*wallets+w), freshID()))
+				requests = append(requests, s.useOf("free", numbered("new", round*wallets+w), freshID()))
 			}
 		}
 	}
 	if backwards {
-		slices.Reverse(uses)
+		slices.Reverse(requests)
 	}
 	for range 5 {
-		a, b := random.IntN(len(uses)), random.IntN(len(uses))
-		uses[a], uses[b] = uses[b], uses[a]
+		a, b := random.IntN(len(requests)), random.IntN(len(requests))
+		requests[a], requests[b] = requests[b], requests[a]
 	}
-	return uses
+	return requests
 }
 
 // freshID is an event id that nobody else has.

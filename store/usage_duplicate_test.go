@@ -99,18 +99,18 @@ func TestRepeatsOnTwoNodesDoNotBlockEachOther(t *testing.T) {
 		var ready sync.WaitGroup
 		ready.Add(nodes)
 		atOnce(nodes, func(n int) {
-			uses := make([]store.Usage, events)
+			requests := make([]store.Usage, events)
 			for e := range events {
 				wallet := e % wallets // shared
 				if round%2 == 1 {
 					wallet += n * wallets // its own
 				}
-				uses[e] = s.message(numbered("wallet", wallet), numbered("event", round*events+e))
+				requests[e] = s.message(numbered("wallet", wallet), numbered("event", round*events+e))
 			}
 			if n == 1 {
-				slices.Reverse(uses)
+				slices.Reverse(requests)
 			}
-			outcomes[n] = s.inOneBatch(t, url, s.nodes[n], numbered("gate", n), uses, func() {
+			outcomes[n] = s.inOneBatch(t, url, s.nodes[n], numbered("gate", n), requests, func() {
 				ready.Done()
 				ready.Wait()
 			})
@@ -151,11 +151,11 @@ func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
 	var done sync.WaitGroup
 	for n, order := range [][]string{{"a", "middle", "z"}, {"z", "middle", "a"}} {
 		done.Go(func() {
-			var uses []store.Usage
+			var requests []store.Usage
 			for _, event := range order {
-				uses = append(uses, s.message(numbered("wallet", n), event))
+				requests = append(requests, s.message(numbered("wallet", n), event))
 			}
-			outcomes[n] = s.inOneBatch(t, url, s.nodes[n], numbered("gate", n), uses, nil)
+			outcomes[n] = s.inOneBatch(t, url, s.nodes[n], numbered("gate", n), requests, nil)
 		})
 	}
 	soon(t, "two nodes in the middle", func() bool {

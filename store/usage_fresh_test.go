@@ -221,15 +221,15 @@ func TestChangesHoldForABatchAfterThem(t *testing.T) {
 				neighbour := shop{nodes: s.nodes}.stocked(t)
 				neighbour.credit(t, "gate", 1000)
 				var identities []string
-				var uses []store.Usage
+				var requests []store.Usage
 				for w := range wallets {
 					identities = append(identities, numbered("wallet", w))
 					s.credit(t, identities[w], 2*messagePrice)
 					s.warm(t, s.nodes[0], identities[w], true)
-					uses = append(uses, s.message(identities[w], freshID()))
+					requests = append(requests, s.message(identities[w], freshID()))
 				}
 				c.change(t, &s, identities)
-				for _, o := range neighbour.inOneBatch(t, url, s.nodes[0], "gate", uses, nil) {
+				for _, o := range neighbour.inOneBatch(t, url, s.nodes[0], "gate", requests, nil) {
 					if !c.holds(o) {
 						t.Errorf("a use is %s, for %s: %v", o, o.d.Event.Charge.Amount, o.err)
 					}

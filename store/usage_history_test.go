@@ -170,17 +170,17 @@ func (h *history) use(rt *rapid.T) {
 // so whatever their order is, the answers are the same.
 func (h *history) usesAtOnce(rt *rapid.T) {
 	n := h.nodes[anyNode.Draw(rt, "node")]
-	uses := make([]store.Usage, len(identities))
+	requests := make([]store.Usage, len(identities))
 	outcomes := make([]outcome, len(identities))
 	var done sync.WaitGroup
 	for i, identity := range identities {
-		uses[i] = h.drawUse(rt, identity)
-		uses[i].EventID = h.freshEvent()
-		done.Go(func() { outcomes[i] = trackOutcome(n, uses[i]) })
+		requests[i] = h.drawUse(rt, identity)
+		requests[i].EventID = h.freshEvent()
+		done.Go(func() { outcomes[i] = trackOutcome(n, requests[i]) })
 	}
 	done.Wait()
 	for i, o := range outcomes {
-		h.compare(rt, uses[i], o.d, o.err, h.model.track(uses[i].Identity, h.modelUse(uses[i])))
+		h.compare(rt, requests[i], o.d, o.err, h.model.track(requests[i].Identity, h.modelUse(requests[i])))
 	}
 }
 

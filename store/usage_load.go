@@ -8,17 +8,16 @@ import (
 	"purser/tenancy"
 )
 
-// Each read of the hot path looks its keys up one by one, inside LATERAL. A join
-// that the planner is free to turn around was planned while the table was empty
-// and then read a whole application for each batch.
+// Reads of the hot path look up their keys one by one, inside LATERAL. A plain join
+// that was planned while the table was empty read a whole application per batch.
 
 const usageEventColumns = `
 	tx_id, event_id, wallet_id, price_number, quantity, created_at, occurred_at,
 	period_start, period_end, deduplicated_from, amount_nanocredits, quoted_nanocredits, entity_id`
 
 var (
-	// One statement sees one moment, so it may read all of a wallet: a row for each
-	// balance, or one without.
+	// One statement sees one snapshot, so it can read a whole wallet: one row per
+	// balance, or one row without a balance.
 	readWallets = declare("read wallets", `
 		SELECT `+prefixed("w", walletColumns)+`, b.credit_id, b.amount_nanocredits, b.debt_nanocredits,
 			s.id, s.status, s.period_start, s.period_end, s.terms
@@ -81,16 +80,16 @@ var (
 			LIMIT 1) b`)
 )
 
-// lockAndLoad locks the wallets, and reads everything in later statements: what a
-// statement that waited for a lock read beside it may be old. A wallet that appears
-// only after the locks is not ours, and as good as absent.
+// lockAndLoad locks the wallets and reads everything in later statements: a statement
+// that waited for a lock may read old data beside it. A wallet that appears after the
+// locks were taken is not locked and is treated as missing.
 func (b *appBatch) lockAndLoad(p *pipe) {
 	app, names := b.scope.AppID[:], b.encodedIdentities()
 	locked := make(map[ids.ID]bool)
 	p.send(lockWallets, func(r *row) { locked[r.id()] = true }, app, names)
 	p.send(readWallets, func(r *row) {
 		if locked[ids.ID(r.values[0])] {
-			b.takeWallet(r)
+			b.scanWallet(r)
 		}
 	}, app, names)
 	b.loadEvents(p)
@@ -98,7 +97,7 @@ func (b *appBatch) lockAndLoad(p *pipe) {
 
 // loadWallets reads the wallets without locks.
 func (b *appBatch) loadWallets(p *pipe) {
-	p.send(readWallets, b.takeWallet, b.scope.AppID[:], b.encodedIdentities())
+	p.send(readWallets, b.scanWallet, b.scope.AppID[:], b.encodedIdentities())
 }
 
 func (b *appBatch) encodedIdentities() []byte {
@@ -109,38 +108,38 @@ func (b *appBatch) encodedIdentities() []byte {
 	return identities.encode(nil)
 }
 
-// loadCatalog reads the features and the keys that the uses name. The epoch comes
-// first: were a price to change in between, the epoch would tell.
+// loadCatalog reads the features and keys that the requests name. It reads the epoch
+// first, so a price that changes in between fails the epoch check.
 func (b *appBatch) loadCatalog(p *pipe) {
 	var featureKeys, keyIDs = textColumn, uuidColumn
-	for key := range b.uniqueUses(func(u *pending) string { return u.FeatureKey }) {
+	for key := range b.uniqueValues(func(u *request) string { return u.FeatureKey }) {
 		featureKeys.text(key)
 	}
 	seen := make(map[ids.ID]bool)
-	for _, u := range b.uses {
+	for _, u := range b.requests {
 		if !seen[u.KeyID] {
 			seen[u.KeyID] = true
 			keyIDs.id(u.KeyID)
 		}
 	}
 	app := b.scope.AppID[:]
-	p.send(selectEpoch, func(r *row) { b.epoch, b.ahead, b.databaseTime = r.int8(), r.int8(), r.int8() }, app)
-	p.send(readFeatures, b.takeFeature, app, featureKeys.encode(nil))
-	p.send(readKeys, b.takeKey, app, keyIDs.encode(nil))
+	p.send(selectEpoch, func(r *row) { b.epoch, b.clockOffset, b.databaseTime = r.int8(), r.int8(), r.int8() }, app)
+	p.send(readFeatures, b.scanFeature, app, featureKeys.encode(nil))
+	p.send(readKeys, b.scanKey, app, keyIDs.encode(nil))
 }
 
-// loadEvents asks for the records that already carry the event ids of the uses.
+// loadEvents reads the recorded events that have the requests' event ids.
 func (b *appBatch) loadEvents(p *pipe) {
 	eventIDs := byteaColumn
-	for id := range b.uniqueUses(func(u *pending) string { return u.EventID }) {
+	for id := range b.uniqueValues(func(u *request) string { return u.EventID }) {
 		eventIDs.eventID(id)
 	}
-	p.send(readEvents, b.takeEvent, b.scope.AppID[:], eventIDs.encode(nil))
+	p.send(readEvents, b.scanEvent, b.scope.AppID[:], eventIDs.encode(nil))
 }
 
-// takeWallet takes a wallet with one of its balances; the next row may bring
-// another.
-func (b *appBatch) takeWallet(r *row) {
+// scanWallet reads a wallet and one of its balances. Further rows of the wallet add a
+// balance each.
+func (b *appBatch) scanWallet(r *row) {
 	w := b.byID[ids.ID(r.values[0])]
 	if w == nil {
 		w = b.newWallet(r)
@@ -176,7 +175,7 @@ func (b *appBatch) newWallet(r *row) *walletState {
 	return w
 }
 
-func (b *appBatch) takeFeature(r *row) {
+func (b *appBatch) scanFeature(r *row) {
 	f := &pricedFeature{}
 	f.ID, f.Key = r.id(), r.text()
 	f.CreditID, f.CreditKey = r.id(), r.text()
@@ -190,7 +189,7 @@ func (b *appBatch) takeFeature(r *row) {
 	b.features[f.Key] = f
 }
 
-func (b *appBatch) takeKey(r *row) {
+func (b *appBatch) scanKey(r *row) {
 	k := &keys.APIKey{Scope: b.scope, ID: r.id()}
 	k.Permissions = storedPermissions(r.text())
 	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt = r.int8(), r.bool(), r.int8(), r.int8()
@@ -207,9 +206,9 @@ func (r *row) subscription() *metering.Subscription {
 	return s
 }
 
-func (b *appBatch) takeEvent(r *row) {
+func (b *appBatch) scanEvent(r *row) {
 	e := &metering.Event{TransactionID: r.id(), EventID: r.eventID(), WalletID: r.id()}
-	r.int8() // the price's number leads to its feature, below
+	r.int8() // the price number; its feature comes below
 	e.Quantity, e.CreatedAt = r.int8(), r.int8()
 	e.OccurredAt = e.CreatedAt
 	if r.isNull() {
@@ -234,26 +233,26 @@ func (b *appBatch) takeEvent(r *row) {
 	b.events[e.EventID] = e
 }
 
-// loadKeyed asks for the counters and the billed periods that the uses turn out
-// to need, now that wallets and subscriptions are known.
-func (b *appBatch) loadKeyed(p *pipe) {
+// sendKeyedReads reads the counters and billed periods that the requests need, which
+// depend on wallets and subscriptions.
+func (b *appBatch) sendKeyedReads(p *pipe) {
 	counterColumns := [4]column{uuidColumn, uuidColumn, int8Column, int8Column}
 	billedColumns := [5]column{uuidColumn, uuidColumn, int8Column, int8Column, textColumn}
-	for _, u := range b.uses {
+	for _, u := range b.requests {
 		w := b.wallets[u.Identity]
-		if u.settled || w == nil {
+		if u.resolved || w == nil {
 			continue
 		}
 		needed := w.state.Keys(u.Usage.Usage)
-		if key := needed.Counter; !key.Period.IsZero() && !w.knowsCounter(key) {
-			w.learnCounter(key, 0)
+		if key := needed.Counter; !key.Period.IsZero() && !w.hasCounter(key) {
+			w.setCounter(key, 0)
 			counterColumns[0].id(w.state.Wallet.ID)
 			counterColumns[1].id(key.FeatureID)
 			counterColumns[2].int8(key.Period.Start)
 			counterColumns[3].int8(key.Period.End)
 		}
-		if key := needed.Billed; !key.Period.IsZero() && !w.knowsBilled(key) {
-			w.learnUnbilled(key)
+		if key := needed.Billed; !key.Period.IsZero() && !w.hasBilled(key) {
+			w.setUnbilled(key)
 			billedColumns[0].id(w.state.Wallet.ID)
 			billedColumns[1].id(key.FeatureID)
 			billedColumns[2].int8(key.Period.Start)
@@ -262,49 +261,48 @@ func (b *appBatch) loadKeyed(p *pipe) {
 		}
 	}
 	if counterColumns[0].count > 0 {
-		p.send(readCounters, b.takeCounter, append([][]byte{b.scope.AppID[:]}, encodeAll(counterColumns[:])...)...)
+		p.send(readCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, encodeAll(counterColumns[:])...)...)
 	}
 	if billedColumns[0].count > 0 {
-		p.send(readBilled, b.takeBilled, append([][]byte{b.scope.AppID[:]}, encodeAll(billedColumns[:])...)...)
+		p.send(readBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, encodeAll(billedColumns[:])...)...)
 	}
 }
 
-func (b *appBatch) takeCounter(r *row) {
+func (b *appBatch) scanCounter(r *row) {
 	w := b.byID[r.id()]
 	key := metering.CounterKey{FeatureID: r.id(), Period: metering.Period{Start: r.int8(), End: r.int8()}}
-	w.learnCounter(key, r.int8())
+	w.setCounter(key, r.int8())
 }
 
-func (b *appBatch) takeBilled(r *row) {
+func (b *appBatch) scanBilled(r *row) {
 	w := b.byID[r.id()]
 	key := metering.BilledKey{FeatureID: r.id(), Period: metering.Period{Start: r.int8(), End: r.int8()}, EntityID: r.text()}
-	w.learnBilled(key, r.id())
+	w.setBilled(key, r.id())
 }
 
-// admit finds the feature of each use and refuses those whose key no longer
-// works, in the order in which callers are answered: key first. A key lives by the
-// real clock, whatever the application's says.
-func (b *appBatch) admit(now int64) {
-	for _, u := range b.uses {
-		if u.settled {
+// authorize sets the feature of each request and fails those whose key is not usable,
+// key errors first. Keys expire by the real clock, not by the application's.
+func (b *appBatch) authorize(now int64) {
+	for _, u := range b.requests {
+		if u.resolved {
 			continue
 		}
-		if err := b.admitKey(u, now); err != nil {
-			u.refuse(err)
+		if err := b.authorizeKey(u, now); err != nil {
+			u.fail(err)
 			continue
 		}
 		feature, known := b.features[u.FeatureKey]
 		if !known {
-			u.refuse(fault.New(fault.FeatureNotFound))
+			u.fail(fault.New(fault.FeatureNotFound))
 			continue
 		}
 		u.Feature = &feature.Feature
 	}
 }
 
-// admitKey refuses a use whose key does not work, unless an earlier try has
-// committed the use, with the key as it then was.
-func (b *appBatch) admitKey(u *pending, now int64) error {
+// authorizeKey fails a request whose key is not usable, unless an earlier attempt has
+// committed it: the key was usable then.
+func (b *appBatch) authorizeKey(u *request, now int64) error {
 	if e := b.events[u.EventID]; e != nil && e.TransactionID == u.TransactionID {
 		return nil
 	}

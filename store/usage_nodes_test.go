@@ -37,7 +37,7 @@ func openNode(tb testing.TB, url string, o store.EngineOptions) node {
 	usage, err := db.OpenEngine(tb.Context(), o)
 	noError(tb, err)
 	// A test that is about a deadline sets its own.
-	usage.HaveLessPatience(patience, patience)
+	usage.SetTimeouts(patience, patience)
 	n := node{db: db, usage: usage, close: sync.OnceFunc(func() {
 		usage.Close()
 		db.Close()
@@ -100,10 +100,10 @@ func (s shop) useOf(feature, identity, eventID string) store.Usage {
 func (s shop) warm(tb testing.TB, n node, identity string, remember bool) {
 	tb.Helper()
 	if !remember {
-		n.usage.KeepUnderLocks(s.application.ID, identity)
+		n.usage.ForcePessimistic(s.application.ID, identity)
 	}
 	mustAccept(tb, n, s.message(identity, freshID()))
-	if n.usage.Remembers(s.application.ID, identity) != remember {
+	if n.usage.IsCached(s.application.ID, identity) != remember {
 		tb.Fatalf("remembers %q: %t", identity, !remember)
 	}
 }
@@ -213,10 +213,10 @@ func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 // inOneBatch has the engine take all uses together: they wait behind a use of
 // the gate, a wallet that the shop must have and that stands still until all are
 // there. It returns what they became.
-func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []store.Usage, meanwhile func()) []outcome {
+func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, requests []store.Usage, meanwhile func()) []outcome {
 	tb.Helper()
 	release := s.hold(tb, url, gate)
-	outcomes := make([]outcome, len(uses))
+	outcomes := make([]outcome, len(requests))
 	var done sync.WaitGroup
 	done.Go(func() {
 		if d, err := n.usage.Track(s.message(gate, freshID())); err != nil || d.Verdict != metering.Accepted {
@@ -224,7 +224,7 @@ func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, uses []
 		}
 	})
 	soon(tb, "the batch at the gate", func() bool { return n.usage.Busy() && n.usage.Queued() == 0 && s.standsStill(tb, url, gate) })
-	for i, use := range uses {
+	for i, use := range requests {
 		done.Go(func() { outcomes[i] = trackOutcome(n, use) })
 		soon(tb, "a place in the queue", func() bool { return n.usage.Queued() == i+1 })
 	}

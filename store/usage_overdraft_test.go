@@ -11,7 +11,7 @@ import (
 // wallet that can pay for fifty of them.
 func TestWalletPaysForWhatItHoldsAndNoMore(t *testing.T) {
 	t.Parallel()
-	const uses, paid = 200, 50
+	const requests, paid = 200, 50
 	for _, c := range []struct {
 		name  string
 		nodes int
@@ -35,12 +35,12 @@ func TestWalletPaysForWhatItHoldsAndNoMore(t *testing.T) {
 					mustAccept(t, s.nodes[i%c.nodes], s.message("ann", numbered("warm", i)))
 				}
 			}
-			outcomes := make([]outcome, uses)
-			atOnce(uses, func(i int) {
+			outcomes := make([]outcome, requests)
+			atOnce(requests, func(i int) {
 				outcomes[i] = trackOutcome(s.nodes[i%c.nodes], s.message("ann", numbered("event", i)))
 			})
-			if got := tally(outcomes); got["accepted"] != paid || got["insufficient_balance"] != uses-paid {
-				t.Errorf("of %d uses: %v", uses, got)
+			if got := tally(outcomes); got["accepted"] != paid || got["insufficient_balance"] != requests-paid {
+				t.Errorf("of %d uses: %v", requests, got)
 			}
 			if left := s.balance(t, "ann"); left != 0 {
 				t.Errorf("%s is left", left)

@@ -16,7 +16,7 @@ import (
 // breaks.
 func TestPoisonHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
-	const uses, wallets = 60, 7
+	const requests, wallets = 60, 7
 	for _, c := range []struct {
 		name string
 		warm bool
@@ -29,17 +29,17 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 			exec(t, connect(t, url), `ALTER TABLE usage_events ADD CONSTRAINT no_poison CHECK (event_id <> 'poison')`)
 			s.credit(t, "gate", 1000)
 			for w := range wallets {
-				s.credit(t, numbered("wallet", w), uses*messagePrice)
+				s.credit(t, numbered("wallet", w), requests*messagePrice)
 				s.warm(t, n, numbered("wallet", w), c.warm)
 			}
-			batch := make([]store.Usage, uses)
+			batch := make([]store.Usage, requests)
 			for i := range batch {
 				batch[i] = s.message(numbered("wallet", i%wallets), numbered("event", i))
 			}
-			batch[uses/3].EventID = "poison"
+			batch[requests/3].EventID = "poison"
 			outcomes := s.inOneBatch(t, url, n, "gate", batch, nil)
 			for i, o := range outcomes {
-				if i == uses/3 {
+				if i == requests/3 {
 					var broken *pgconn.PgError
 					var refused *fault.Fault
 					if !errors.As(o.err, &broken) || errors.As(o.err, &refused) {

@@ -3,43 +3,43 @@ package store
 import "purser/ids"
 
 const (
-	// maxBatch is how many uses one transaction takes.
+	// maxBatch is the maximum number of requests per transaction.
 	maxBatch = 256
-	// maxShare is how many of them one application gets while others are served too.
-	// Everyone in a batch waits for all of it, so a flood's batches are kept small.
+	// maxShare is one application's limit per batch while others are active. Every
+	// request waits for its whole batch, so a flood is served in small batches.
 	maxShare = 64
-	// sharedBatches is for how many batches an application that is alone in the queue
-	// still gets no more than its share after another was served: one that sends a
-	// request after each answer is away between two batches.
+	// sharedBatches is for how many batches the share limit stays on after another
+	// application was served: an application that sends one request at a time is not in
+	// the queue between two batches.
 	sharedBatches = 32
-	// maxBatchApps is how many applications share one transaction.
+	// maxBatchApps is the maximum number of applications per transaction.
 	maxBatchApps = 32
-	// maxQueued is how many uses may wait, and how many of one application. What
-	// comes beyond is refused at once, so memory stays flat.
+	// maxQueued and maxQueuedPerApp bound the queue, and with it memory. Requests
+	// beyond are rejected at once.
 	maxQueued       = 16_384
 	maxQueuedPerApp = 4_096
 )
 
-// fairQueue is a queue for each application, taken in turn: an application that
-// sends more than the database takes makes only itself wait.
+// fairQueue is a round-robin of per-application queues: an application that sends more
+// than the database can absorb delays only itself.
 type fairQueue struct {
-	apps   map[ids.ID]*appQueue
-	turns  []*appQueue // those that have something waiting, the next first
-	first  []*pending  // taken before, and come before all others
-	size   int
-	shared int // batches left in which no application gets more than a share
-	closed bool
+	apps     map[ids.ID]*appQueue
+	rotation []*appQueue // non-empty queues, the next one first
+	requeued []*request  // deferred by the last batch; they come first
+	size     int
+	shared   int // batches left with the share limit on
+	closed   bool
 }
 
 type appQueue struct {
 	app     ids.ID
-	waiting []*pending
+	waiting []*request
 }
 
 func newFairQueue() fairQueue { return fairQueue{apps: make(map[ids.ID]*appQueue)} }
 
-// push queues a use, or reports that there is no room.
-func (q *fairQueue) push(p *pending) bool {
+// push queues a request. It returns false when the queue is full or closed.
+func (q *fairQueue) push(p *request) bool {
 	if q.closed || q.size >= maxQueued {
 		return false
 	}
@@ -47,7 +47,7 @@ func (q *fairQueue) push(p *pending) bool {
 	if own == nil {
 		own = &appQueue{app: p.Scope.AppID}
 		q.apps[p.Scope.AppID] = own
-		q.turns = append(q.turns, own)
+		q.rotation = append(q.rotation, own)
 	}
 	if len(own.waiting) >= maxQueuedPerApp {
 		return false
@@ -57,15 +57,16 @@ func (q *fairQueue) push(p *pending) bool {
 	return true
 }
 
-// putBack returns uses of the last batch, which has taken nothing since.
-func (q *fairQueue) putBack(uses []*pending) {
-	q.first = uses
-	q.size += len(uses)
+// requeue puts back deferred requests of the last batch. No batch may have been taken
+// in between.
+func (q *fairQueue) requeue(requests []*request) {
+	q.requeued = requests
+	q.size += len(requests)
 }
 
-// take gives the next batch: each application in its turn, and none more than its
-// share while others are served too.
-func (q *fairQueue) take() []*pending {
+// nextBatch dequeues a batch, round-robin over the applications, each limited to its
+// share while others are active.
+func (q *fairQueue) nextBatch() []*request {
 	if q.size == 0 {
 		return nil
 	}
@@ -73,20 +74,20 @@ func (q *fairQueue) take() []*pending {
 	if q.isShared() {
 		share = maxShare
 	}
-	batch := append(make([]*pending, 0, min(q.size, maxBatch)), q.first...)
-	q.first = nil
-	turns := q.turns
-	q.turns = nil
+	batch := append(make([]*request, 0, min(q.size, maxBatch)), q.requeued...)
+	q.requeued = nil
+	turns := q.rotation
+	q.rotation = nil
 	for i, own := range turns {
 		if len(batch) == maxBatch || i == maxBatchApps {
-			q.turns = append(turns[i:], q.turns...) // they come first next time
+			q.rotation = append(turns[i:], q.rotation...) // the rest goes first next time
 			break
 		}
 		n := min(len(own.waiting), share, maxBatch-len(batch))
 		batch = append(batch, own.waiting[:n]...)
 		own.waiting = own.waiting[n:]
 		if len(own.waiting) > 0 {
-			q.turns = append(q.turns, own)
+			q.rotation = append(q.rotation, own)
 		} else {
 			delete(q.apps, own.app)
 		}
@@ -95,10 +96,10 @@ func (q *fairQueue) take() []*pending {
 	return batch
 }
 
-// isShared reports whether the next batch is for several applications, or one of
-// the last was.
+// isShared reports whether several applications are queued, or were within the last
+// sharedBatches batches.
 func (q *fairQueue) isShared() bool {
-	if len(q.turns) > 1 {
+	if len(q.rotation) > 1 {
 		q.shared = sharedBatches
 		return true
 	}

@@ -142,7 +142,7 @@ func TestQueue(t *testing.T) {
 		greedy, modest := ids.New(), ids.New()
 		push(q, greedy, 2*store.MaxBatch)
 		batch := q.Take()
-		q.PutBack(batch[store.MaxBatch/2:])
+		q.Requeue(batch[store.MaxBatch/2:])
 		push(q, modest, 3)
 		batch = q.Take()
 		if got := byApp(batch); len(batch) > store.MaxBatch || got[modest] != 3 {

@@ -15,117 +15,117 @@ import (
 )
 
 const (
-	// A batch that Postgres gave up is tried again after up to this much for each
-	// earlier try.
-	batchPause    = 5 * time.Millisecond
-	maxBatchPause = 100 * time.Millisecond
-	// So many tries may fail on a taken key before the batch itself is suspected.
-	maxTaken = 8
-	// Fewer uses than this are not worth a transaction of their own.
-	minFast = 8
-	// One round trip of a batch may take so long.
+	// The upper bound of the random backoff before a retry, per earlier attempt.
+	batchBackoff    = 5 * time.Millisecond
+	maxBatchBackoff = 100 * time.Millisecond
+	// After this many unique violations the batch itself is the suspect, not a race.
+	maxUniqueViolations = 8
+	// Fewer requests than this are not worth a transaction of their own.
+	minOptimistic = 8
+	// The timeout of one attempt.
 	batchTimeout = 8 * time.Second
 )
 
-// track settles uses: as many as can be from memory, the others under locks.
-func (u *Engine) track(uses []*pending) {
+// track resolves requests: from the cache where possible, the others under locks.
+func (u *Engine) track(requests []*request) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			u.memory.drop() // it may hold what was never committed
+			u.cache.purge() // it may hold uncommitted state
 			panic(cause)
 		}
 	}()
-	u.untilSettled(u.writes, u.trackFromMemory(u.dropExpired(uses)), u.locked)
+	u.runUntilResolved(u.writes, u.trackOptimistic(u.dropExpired(requests)), u.pessimistic)
 }
 
-// errWalletAbsent is for a use that is accepted only since the catalog changed
-// between the two looks of one try. The next try makes its wallet too.
-var errWalletAbsent = errors.New("store: a use is accepted that has no wallet yet")
+// errWalletMissing is for a request that is accepted only because the catalog changed
+// between the two reads of one attempt. The next attempt creates its wallet.
+var errWalletMissing = errors.New("store: an accepted request has no wallet")
 
-// attempt is one try at a batch, in a transaction of its own.
+// attempt is one attempt at a batch, in a transaction of its own.
 type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
 
-// untilSettled tries a batch until Postgres takes it or the uses run out of time.
-// One that Postgres will never take is halved until the culprit stands alone.
+// runUntilResolved retries a batch until Postgres commits it or the requests expire. A
+// batch that fails permanently is halved until the failing request is alone.
 //
-// Every try has the ids of the first. So when the reply to a COMMIT was lost, the
-// next try finds what was committed, and knows it for its own.
-func (u *Engine) untilSettled(on *hotPool, uses []*pending, try attempt) {
-	taken := 0
-	for tries := 1; len(uses) > 0; tries++ {
-		if uses = u.dropExpired(uses); len(uses) == 0 {
+// Every attempt uses the transaction ids of the first. When the reply to a COMMIT is
+// lost, the next attempt finds the committed events and recognizes them as its own.
+func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt) {
+	violations := 0
+	for tries := 1; len(requests) > 0; tries++ {
+		if requests = u.dropExpired(requests); len(requests) == 0 {
 			return
 		}
-		err := u.inTransaction(on, uses, try)
+		err := u.inTransaction(on, requests, try)
 		if err == nil {
 			return
 		}
-		if isUntimed(err) {
-			if err := u.awaitClock(uses); err != nil {
-				u.log.Warn("usage refused, the database's time is not known", "uses", len(uses), "cause", err)
-				for _, p := range uses {
-					p.refuse(err)
+		if isClockError(err) {
+			if err := u.awaitClock(requests); err != nil {
+				u.log.Warn("usage rejected, database clock unknown", "uses", len(requests), "cause", err)
+				for _, p := range requests {
+					p.fail(err)
 				}
 				return
 			}
-			u.log.Warn("usage batch runs again, its time was not the database's", "uses", len(uses), "tries", tries)
+			u.log.Warn("usage batch retried, clock differs from the database", "uses", len(requests), "tries", tries)
 			if tries > 1 {
-				pause(tries) // the clock was measured again, and they still differ
+				backOff(tries) // they still differ after a new measurement
 			}
 			continue
 		}
 		if sqlState(err) == uniqueViolation {
-			taken++
+			violations++
 		}
-		if !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {
-			u.log.Warn("usage batch runs again", "uses", len(uses), "tries", tries, "cause", err)
-			pause(tries)
+		if !isDeterministic(err) || (sqlState(err) == uniqueViolation && violations < maxUniqueViolations) {
+			u.log.Warn("usage batch retried", "uses", len(requests), "tries", tries, "cause", err)
+			backOff(tries)
 			continue
 		}
-		if len(uses) == 1 {
-			u.log.Error("usage refused by the database", "app", uses[0].Scope.AppID.Format(ids.Application), "cause", err)
-			uses[0].refuse(err)
+		if len(requests) == 1 {
+			u.log.Error("usage rejected by the database", "app", requests[0].Scope.AppID.Format(ids.Application), "cause", err)
+			requests[0].fail(err)
 			return
 		}
 		u.splits.Add(1)
-		u.log.Error("usage batch is split", "uses", len(uses), "cause", err)
-		u.untilSettled(on, uses[:len(uses)/2], try)
-		u.untilSettled(on, uses[len(uses)/2:], try)
+		u.log.Error("usage batch split", "uses", len(requests), "cause", err)
+		u.runUntilResolved(on, requests[:len(requests)/2], try)
+		u.runUntilResolved(on, requests[len(requests)/2:], try)
 		return
 	}
 }
 
-// pause waits before another try, longer after each and never the same: two nodes
-// that met once should not meet again.
-func pause(tries int) {
-	time.Sleep(rand.N(min(batchPause*time.Duration(tries), maxBatchPause)))
+// backOff sleeps before another attempt, longer after each. The time is random, so that
+// two nodes in conflict do not collide again.
+func backOff(tries int) {
+	time.Sleep(rand.N(min(batchBackoff*time.Duration(tries), maxBatchBackoff)))
 }
 
-// dropExpired answers uses whose time is over, and drops those that their callers
-// have given up. Nothing was done with those that were never tried; the others may
-// have been committed.
-func (u *Engine) dropExpired(uses []*pending) []*pending {
+// dropExpired fails requests whose deadline has passed and drops abandoned ones. A
+// request that was never attempted was certainly not recorded; the others may have been
+// committed.
+func (u *Engine) dropExpired(requests []*request) []*request {
 	now := time.Now()
-	kept := uses[:0:0]
-	for _, p := range uses {
+	kept := requests[:0:0]
+	for _, p := range requests {
 		switch {
-		case !p.takeOver():
+		case !p.claim():
 		case now.Before(p.deadline):
 			kept = append(kept, p)
-		case p.failure == nil:
-			p.refuse(errOverloaded)
+		case p.lastErr == nil:
+			p.fail(errOverloaded)
 		default:
-			p.refuse(fmt.Errorf("store: out of time: %w", p.failure))
+			p.fail(fmt.Errorf("store: out of time: %w", p.lastErr))
 		}
 	}
 	return kept
 }
 
-// tryDeadline is when a try of the batch ends: no later than the last of its uses. A
-// use whose deadline is earlier is answered then by its caller.
-func (u *Engine) tryDeadline(uses []*pending) time.Time {
+// attemptDeadline is when an attempt ends: batchTimeout from now, or the latest
+// deadline of its requests. The caller of a request with an earlier deadline returns by
+// itself.
+func (u *Engine) attemptDeadline(requests []*request) time.Time {
 	var last time.Time
-	for _, p := range uses {
+	for _, p := range requests {
 		if p.deadline.After(last) {
 			last = p.deadline
 		}
@@ -136,15 +136,15 @@ func (u *Engine) tryDeadline(uses []*pending) time.Time {
 	return last
 }
 
-// inTransaction runs one try of a batch on a connection of the hot path. Without a
-// clock that can be trusted nothing is tried.
-func (u *Engine) inTransaction(on *hotPool, uses []*pending, try attempt) (err error) {
+// inTransaction runs one attempt at a batch on a connection of the hot path. It does
+// nothing while the clock cannot be trusted.
+func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (err error) {
 	defer func() {
-		for _, p := range uses {
-			p.failure = err
+		for _, p := range requests {
+			p.lastErr = err
 		}
 	}()
-	ctx, cancel := context.WithDeadline(context.Background(), u.tryDeadline(uses))
+	ctx, cancel := context.WithDeadline(context.Background(), u.attemptDeadline(requests))
 	defer cancel()
 	conn, err := on.acquire(ctx)
 	if err != nil {
@@ -155,62 +155,63 @@ func (u *Engine) inTransaction(on *hotPool, uses []*pending, try attempt) (err e
 	if err != nil {
 		return err
 	}
-	for _, p := range uses {
+	for _, p := range requests {
 		p.reset()
 	}
-	err = try(ctx, conn.Conn(), byApplication(uses), now)
+	err = try(ctx, conn.Conn(), groupByApp(requests), now)
 	if err != nil {
 		rollback(ctx, conn.Conn())
 	}
 	return err
 }
 
-// locked is one try under locks: read, decide, write.
-func (u *Engine) locked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+// pessimistic is one attempt under locks: read, decide, write.
+func (u *Engine) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	if err := u.loadLocked(ctx, conn, batches, now); err != nil {
 		return err
 	}
 	for _, b := range batches {
 		b.decide(now)
 	}
-	if makeWallets(batches) {
-		// Someone's first use costs nothing. Their wallet is made first, and
-		// everything is read once more.
+	if prepareMissingWallets(batches) {
+		// A first request that costs nothing needs a wallet: it is created, and
+		// everything is read again.
 		rollback(ctx, conn)
 		if err := u.loadLocked(ctx, conn, batches, now); err != nil {
 			return err
 		}
 		for _, b := range batches {
 			b.decide(now)
-			if len(b.absent) > 0 {
-				return errWalletAbsent
+			if len(b.missingWallets) > 0 {
+				return errWalletMissing
 			}
 		}
 	}
 	p := newPipe(ctx, conn)
-	u.apply(p, batches, now)
-	p.frame(ending)
+	u.write(p, batches, now)
+	p.sendCommand(commitTx)
 	if err := p.run(); err != nil {
 		return err
 	}
 	for _, b := range batches {
-		b.committed()
-		u.memory.keep(b)
+		b.markCommitted()
+		u.cache.put(b)
 	}
 	return nil
 }
 
-// loadLocked opens the transaction, locks every wallet and reads what the uses need.
+// loadLocked opens the transaction, locks every wallet and reads what the requests
+// need.
 func (u *Engine) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.frame(beginning)
+	p.sendCommand(beginTx)
 	for _, b := range batches {
-		b.ensureAbsent(p, now)
+		b.ensureMissingWallets(p, now)
 	}
 	epochs := make([]int64, len(batches))
 	for i, b := range batches {
 		b.lockAndLoad(p)
-		if u.memory.recallCatalog(b) {
+		if u.cache.lookupCatalog(b) {
 			p.send(selectEpoch, func(r *row) { epochs[i], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, b.scope.AppID[:])
 		} else {
 			b.loadCatalog(p)
@@ -226,11 +227,11 @@ func (u *Engine) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appB
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
 		return err
 	}
-	return loadRest(newPipe(ctx, conn), batches, now)
+	return loadKeyedRows(newPipe(ctx, conn), batches, now)
 }
 
-// reloadCatalogs reads the features and keys of applications whose epoch is no
-// longer the one that memory had them by. None was read, and none is old, at -1.
+// reloadCatalogs reads the catalogs whose stored epoch differs from the cached one. An
+// epoch of -1 marks a catalog that was just read.
 func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, epochs []int64) error {
 	p := newPipe(ctx, conn)
 	for i, b := range batches {
@@ -243,32 +244,32 @@ func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, ep
 	return p.run()
 }
 
-// loadRest reads what only shows once wallets and subscriptions are known.
-func loadRest(p *pipe, batches []*appBatch, now int64) error {
+// loadKeyedRows reads what depends on wallets and subscriptions.
+func loadKeyedRows(p *pipe, batches []*appBatch, now int64) error {
 	for _, b := range batches {
-		b.admit(now)
+		b.authorize(now)
 		for _, w := range b.wallets {
-			w.state.Now = b.at(now)
+			w.state.Now = b.appTime(now)
 		}
-		b.loadKeyed(p)
+		b.sendKeyedReads(p)
 	}
 	return p.run()
 }
 
-// makeWallets prepares a second try for uses that are accepted and have no wallet
-// yet, and reports whether there are any.
-func makeWallets(batches []*appBatch) bool {
+// prepareMissingWallets resets the batches for a second attempt that creates wallets
+// for accepted requests without one. It returns false when there are none.
+func prepareMissingWallets(batches []*appBatch) bool {
 	again := false
 	for _, b := range batches {
-		again = again || len(b.absent) > 0
+		again = again || len(b.missingWallets) > 0
 	}
 	if !again {
 		return false
 	}
 	for _, b := range batches {
 		fresh := newAppBatch(b.scope)
-		fresh.uses, fresh.absent, fresh.ahead = b.uses, b.absent, b.ahead
-		for _, u := range fresh.uses {
+		fresh.requests, fresh.missingWallets, fresh.clockOffset = b.requests, b.missingWallets, b.clockOffset
+		for _, u := range fresh.requests {
 			u.reset()
 		}
 		*b = *fresh
@@ -276,22 +277,22 @@ func makeWallets(batches []*appBatch) bool {
 	return true
 }
 
-func (b *appBatch) ensureAbsent(p *pipe, now int64) {
-	if len(b.absent) == 0 {
+func (b *appBatch) ensureMissingWallets(p *pipe, now int64) {
+	if len(b.missingWallets) == 0 {
 		return
 	}
 	made, identities := uuidColumn, textColumn
-	for _, identity := range slices.Compact(slices.Sorted(slices.Values(b.absent))) {
+	for _, identity := range slices.Compact(slices.Sorted(slices.Values(b.missingWallets))) {
 		made.id(ids.New())
 		identities.text(identity)
 	}
-	b.absent = nil
-	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(b.at(now)))
+	b.missingWallets = nil
+	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(b.appTime(now)))
 }
 
-// isDeterministic reports an error that the same statements will meet again: bad
-// data, a violated rule, a missing right. A division by zero is none: it says that
-// the epoch has moved since it was read.
+// isDeterministic reports an error that the same statements would meet again: bad data,
+// a violated constraint, a missing privilege. A division by zero is not one: it says
+// that the epoch has changed since it was read.
 func isDeterministic(err error) bool {
 	state := sqlState(err)
 	if state == divisionByZero {

@@ -152,8 +152,8 @@ func (a App) SetBillingPeriod(ctx context.Context, identity string, period meter
 // walletChanged tells the batcher of this node, if there is one, that a wallet has
 // moved. Other nodes find out by its version; here that would only be slower.
 func (a App) walletChanged(identity string) {
-	a.store.memories.Range(func(m, _ any) bool {
-		m.(*memory).changed(a.scope.AppID, identity)
+	a.store.usageCaches.Range(func(m, _ any) bool {
+		m.(*usageCache).evictWallet(a.scope.AppID, identity)
 		return true
 	})
 }

@@ -12,11 +12,11 @@ import (
 	"purser/metering"
 )
 
-// The hot path speaks Postgres' binary format itself: a batch carries a score of
-// columns for some hundred rows, and reflection over each value would cost more
-// than the rest of the batch.
+// The hot path encodes Postgres' binary format itself: a batch has some twenty columns
+// of hundreds of rows, and reflection over each value would cost more than the rest of
+// the batch.
 
-// column is a one-dimensional array on its way to unnest.
+// column is a one-dimensional array parameter for unnest.
 type column struct {
 	oid   uint32 // of the elements
 	count int
@@ -71,9 +71,9 @@ func (c *column) optionalText(s string) {
 	c.text(s)
 }
 
-// eventID writes an event id as it is stored. The canonical text of a UUID, which
-// is what callers should use, takes 17 bytes instead of 36: a zero, which no text
-// has, and the UUID. Every other id is its text. Either way ids sort as they did.
+// eventID writes an event id as it is stored. The canonical text of a UUID, the
+// recommended form, takes 17 bytes instead of 36: a zero byte, which no text contains,
+// and the UUID. Every other id is its text. The sort order is the same either way.
 func (c *column) eventID(id string) {
 	var short [17]byte
 	if !packUUID(short[1:], id) {
@@ -84,8 +84,8 @@ func (c *column) eventID(id string) {
 	c.data = append(c.data, short[:]...)
 }
 
-// packUUID reads lower-case hexadecimal in groups of 8, 4, 4, 4 and 12. A UUID that
-// is written in any other way is another id.
+// packUUID parses lower-case hexadecimal in groups of 8, 4, 4, 4 and 12. A UUID in any
+// other notation is a different id.
 func packUUID(into []byte, id string) bool {
 	if len(id) != 36 {
 		return false
@@ -128,7 +128,7 @@ func (c *column) amount(a metering.Amount) {
 		groups[n] = uint16(rest % 10_000)
 		n++
 	}
-	last := 0 // trailing groups of zeros are left out; the weight tells them
+	last := 0 // trailing groups of zeros are left out; the weight implies them
 	for last < n && groups[last] == 0 {
 		last++
 	}
@@ -141,7 +141,7 @@ func (c *column) amount(a metering.Amount) {
 	}
 }
 
-// encode appends the whole array.
+// encode appends the array in binary format.
 func (c *column) encode(buf []byte) []byte {
 	if c.count == 0 {
 		buf = append(buf, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -155,7 +155,7 @@ func (c *column) encode(buf []byte) []byte {
 	return append(buf, c.data...)
 }
 
-// single is the value of a column that has one, as a parameter of its own.
+// single is the value of a column with one element, as a scalar parameter.
 func (c *column) single() []byte {
 	if c.nulls {
 		return nil
@@ -173,10 +173,10 @@ var (
 	numericColumn = column{oid: pgtype.NumericOID}
 )
 
-var errMalformedColumn = errors.New("store: a column is not what the statement says")
+var errMalformedColumn = errors.New("store: column has an unexpected format")
 
-// row reads the columns of a result in their order; the first malformed one
-// stays as its error. A NULL reads as zero.
+// row reads the columns of a result in order and keeps the first error. A NULL reads as
+// zero.
 type row struct {
 	values [][]byte
 	next   int

@@ -34,7 +34,7 @@ var databaseMutants = []mutant{
 	},
 	{
 		name:    "a use that was refused for lack of time is charged",
-		changes: []change{once("store/usage_track.go", "\t\tcase !p.takeOver():\n\t\tcase now.Before(p.deadline):\n", "\t\tcase !p.takeOver() || now.Before(p.deadline):\n")},
+		changes: []change{once("store/usage_track.go", "\t\tcase !p.claim():\n\t\tcase now.Before(p.deadline):\n", "\t\tcase !p.claim() || now.Before(p.deadline):\n")},
 		pkg:     "./store", tests: "TestAnExpiredUseIsAnsweredWhileItsBatchGoesOn",
 	},
 	{

@@ -22,8 +22,8 @@ func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
 	policy      = "ON %I USING (app_id::text ="
-	commitUnder = "\tu.apply(p, batches, now)\n\tp.frame(ending)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.committed()"
-	runsAgain   = "\t\tif !isDeterministic(err) || (sqlState(err) == uniqueViolation && taken < maxTaken) {\n"
+	commitUnder = "\tu.write(p, batches, now)\n\tp.sendCommand(commitTx)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
+	runsAgain   = "\t\tif !isDeterministic(err) || (sqlState(err) == uniqueViolation && violations < maxUniqueViolations) {\n"
 	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
 )
 
@@ -53,26 +53,26 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "acknowledge before the commit is flushed",
-		changes: []change{once("store/usage_conns.go", "\tconfig.MaxConnLifetime = 0 // no end\n",
+		changes: []change{once("store/usage_conns.go", "\tconfig.MaxConnLifetime = 0 // no limit\n",
 			"\tconfig.MaxConnLifetime = 0\n\tconfig.ConnConfig.RuntimeParams[\"synchronous_commit\"] = \"off\"\n")},
 		pkg: "./cmd/purser", tests: "TestCrashesLoseAndDoubleNothing",
 	},
 	{
 		name: "take a lost reply to a commit for a success",
-		changes: []change{once("store/usage_track.go", commitUnder, `	u.apply(p, batches, now)
-	p.frame(ending)
+		changes: []change{once("store/usage_track.go", commitUnder, `	u.write(p, batches, now)
+	p.sendCommand(commitTx)
 	if err := p.run(); sqlState(err) != "" {
 		return err
 	}
 	for _, b := range batches {
-		b.committed()`)},
+		b.markCommitted()`)},
 		pkg: "./store", tests: "TestCutConnectionsLoseAndDoubleNothing",
 	},
 	{
 		name: "take a lost reply to a commit for a failure",
 		changes: []change{once("store/usage_track.go", runsAgain, `		if sqlState(err) == "" {
-			for _, p := range uses {
-				p.refuse(err)
+			for _, p := range requests {
+				p.fail(err)
 			}
 			return
 		}
@@ -82,13 +82,13 @@ var usageMutants = []mutant{
 	{
 		name: "say that nothing was done when time runs out after a try",
 		changes: []change{once("store/usage_track.go",
-			"p.refuse(fmt.Errorf(\"store: out of time: %w\", p.failure))", "p.refuse(errOverloaded)")},
+			"p.fail(fmt.Errorf(\"store: out of time: %w\", p.lastErr))", "p.fail(errOverloaded)")},
 		pkg: "./store", tests: "TestSilentServerIsWaitedForOnlySoLong",
 	},
 	{
 		name: "another transaction id for each try",
 		changes: []change{once("store/usage_track.go", "\t\tp.reset()\n\t}\n\terr = try(",
-			"\t\tp.reset()\n\t\tif p.failure != nil {\n\t\t\tp.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")},
+			"\t\tp.reset()\n\t\tif p.lastErr != nil {\n\t\t\tp.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")},
 		pkg: "./store", tests: "TestCutConnectionsLoseAndDoubleNothing",
 	},
 	{
@@ -104,7 +104,7 @@ var usageMutants = []mutant{
 	{
 		name: "wallets locked in the order of arrival",
 		changes: []change{once("store/usage_batch.go", "\tslices.Sort(list)\n\treturn slices.Compact(list)",
-			"\treturn slices.Collect(b.uniqueUses(func(u *pending) string { return u.Identity }))")},
+			"\treturn slices.Collect(b.uniqueValues(func(u *request) string { return u.Identity }))")},
 		pkg: "./store", tests: "TestNodesNeverWaitForEachOther",
 	},
 	{
@@ -115,8 +115,8 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "events written before the wallets are locked",
-		changes: []change{once("store/usage_apply.go", "\t\tb.applyWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyEvents(p, b.at(now), u.clockTolerance)\n",
-			"\t\tb.applyEvents(p, b.at(now), u.clockTolerance)\n\t}\n\tfor _, b := range changed {\n\t\tb.applyWallets(p)\n")},
+		changes: []change{once("store/usage_apply.go", "\t\tb.writeWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n",
+			"\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeWallets(p)\n")},
 		pkg: "./store", tests: "TestRepeatsOnTwoNodesDoNotBlockEachOther",
 	},
 	{
@@ -169,15 +169,15 @@ var usageMutants = []mutant{
 	{
 		name: "a refusal from memory",
 		changes: []change{
-			once("store/usage_memory.go", "\t\tif d.Verdict != metering.Accepted || !d.New {\n",
+			once("store/usage_optimistic.go", "\t\tif d.Verdict != metering.Accepted || !d.New {\n",
 				"\t\tif d.Verdict == metering.Refused {\n\t\t\tuse.decision = d\n\t\t}\n\t\tif d.Verdict != metering.Accepted || !d.New {\n"),
-			once("store/usage_memory.go", "use.settled = use.decision.New", "use.settled = use.decision.New || use.decision.Verdict == metering.Refused"),
+			once("store/usage_optimistic.go", "use.resolved = use.decision.New", "use.resolved = use.decision.New || use.decision.Verdict == metering.Refused"),
 		},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
 	},
 	{
 		name:    "memory that was enough a moment ago decides now",
-		changes: []change{once("store/usage_memory.go", "\t\tif !w.knows(use.Usage.Usage) {\n\t\t\tcontinue", "\t\tif w.version < 0 {\n\t\t\tcontinue")},
+		changes: []change{once("store/usage_optimistic.go", "\t\tif !w.canDecide(use.Usage.Usage) {\n\t\t\tcontinue", "\t\tif w.version < 0 {\n\t\t\tcontinue")},
 		pkg:     "./store", tests: "TestMemoryChangesBetweenTwoLooks",
 	},
 	{
@@ -188,7 +188,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a use is accepted that has no wallet",
-		changes: []change{once("store/usage_track.go", "if len(b.absent) > 0 {\n\t\t\t\treturn errWalletAbsent", "if len(b.absent) < 0 {\n\t\t\t\treturn errWalletAbsent")},
+		changes: []change{once("store/usage_track.go", "if len(b.missingWallets) > 0 {\n\t\t\t\treturn errWalletMissing", "if len(b.missingWallets) < 0 {\n\t\t\t\treturn errWalletMissing")},
 		pkg:     "./store", tests: "TestPriceFallsWhileAWalletIsMade",
 	},
 	{
@@ -220,7 +220,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a panic that leaves callers waiting",
-		changes: []change{once("store/usage_lane.go", "\t\tp.done <- struct{}{}\n", "\t\tif p.err == nil {\n\t\t\tp.done <- struct{}{}\n\t\t}\n")},
+		changes: []change{once("store/usage_batcher.go", "\t\tp.done <- struct{}{}\n", "\t\tif p.err == nil {\n\t\t\tp.done <- struct{}{}\n\t\t}\n")},
 		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",
 	},
 	{

@@ -96,18 +96,18 @@ func TestPanicReleasesEveryCaller(t *testing.T) {
 	s.credit(t, "gate", 1000)
 	s.credit(t, "ann", 100_000)
 	mustAccept(t, n, s.message("ann", "remembered"))
-	if !n.usage.Remembers(s.application.ID, "ann") {
+	if !n.usage.IsCached(s.application.ID, "ann") {
 		t.Fatal("there is nothing to forget")
 	}
-	uses := make([]store.Usage, callers)
-	for i := range uses {
-		uses[i] = s.message("ann", numbered("event", i))
+	requests := make([]store.Usage, callers)
+	for i := range requests {
+		requests[i] = s.message("ann", numbered("event", i))
 	}
-	outcomes := s.inOneBatch(t, url, n, "gate", uses, func() { broken.Store(true) })
+	outcomes := s.inOneBatch(t, url, n, "gate", requests, func() { broken.Store(true) })
 	if got := tally(outcomes); got["error"] != callers {
 		t.Errorf("of %d: %v", callers, got)
 	}
-	if n.usage.Remembers(s.application.ID, "ann") {
+	if n.usage.IsCached(s.application.ID, "ann") {
 		t.Error("it goes on with what the batch may have left half changed")
 	}
 	again := make([]outcome, callers)

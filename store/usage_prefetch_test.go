@@ -20,16 +20,16 @@ func TestReadingAhead(t *testing.T) {
 		s.credit(t, "gate", 1000)
 		s.credit(t, "ann", 1_000_000)
 		mustAccept(t, n, s.message("ann", "remembered"))
-		var uses []store.Usage
+		var requests []store.Usage
 		for i := range known {
-			uses = append(uses, s.message("ann", numbered("known", i)))
+			requests = append(requests, s.message("ann", numbered("known", i)))
 		}
 		for i := range strange {
 			s.credit(t, numbered("stranger", i), 1000)
-			uses = append(uses, s.message(numbered("stranger", i), numbered("strange", i)))
+			requests = append(requests, s.message(numbered("stranger", i), numbered("strange", i)))
 		}
-		uses = append(uses, s.message("nobody", "of nobody"))
-		outcomes := s.inOneBatch(t, url, n, "gate", uses, func() { meanwhile(n.usage) })
+		requests = append(requests, s.message("nobody", "of nobody"))
+		outcomes := s.inOneBatch(t, url, n, "gate", requests, func() { meanwhile(n.usage) })
 		stored := s.storedEvents(t, connect(t, url))
 		for _, o := range outcomes {
 			if rows := len(stored[o.use.EventID]); (o.String() == "accepted") != (rows == 1) {

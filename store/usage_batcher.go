@@ -1,0 +1,170 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// batcher runs requests in batches, one batch at a time. Requests that arrive while a
+// batch runs form the next one: there is no timer, so a single request never waits for
+// company.
+type batcher struct {
+	engine *Engine
+	run    func([]*request) // resolves or defers every request of a batch
+
+	mu    sync.Mutex
+	queue fairQueue
+	busy  bool
+	wake  chan struct{}
+	idle  *sync.Cond
+}
+
+func newBatcher(u *Engine, work func([]*request)) *batcher {
+	l := &batcher{engine: u, run: work, wake: make(chan struct{}), queue: newFairQueue()}
+	l.idle = sync.NewCond(&l.mu)
+	go l.loop()
+	return l
+}
+
+// submit queues a request and returns when it is resolved. A caller that finds the
+// batcher idle runs the batch itself, which saves a single request two goroutine
+// switches.
+func (l *batcher) submit(p *request) error {
+	l.mu.Lock()
+	if !l.queue.push(p) {
+		l.mu.Unlock()
+		return errOverloaded
+	}
+	if l.busy {
+		l.mu.Unlock()
+		return await(p)
+	}
+	l.busy = true
+	batch := l.queue.nextBatch()
+	l.mu.Unlock()
+	l.runBatch(batch)
+	l.startNext()
+	return await(p)
+}
+
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
+
+// await waits until the request is resolved or its deadline has passed. A request that
+// no batch has claimed by then was certainly not recorded; otherwise the outcome is
+// unknown.
+func await(p *request) error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	timer := timers.Get().(*time.Timer)
+	timer.Reset(time.Until(p.deadline))
+	defer func() {
+		timer.Stop()
+		timers.Put(timer)
+	}()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+	}
+	if p.state.CompareAndSwap(queued, abandoned) {
+		return errOverloaded
+	}
+	select {
+	case <-p.done: // resolved at the deadline
+		return nil
+	default:
+		return errOutOfTime
+	}
+}
+
+var errOutOfTime = errors.New("store: deadline passed while a batch was running")
+
+// startNext hands the queue to the batcher's goroutine when requests have arrived
+// meanwhile.
+func (l *batcher) startNext() {
+	l.mu.Lock()
+	waiting := l.queue.size > 0
+	if !waiting {
+		l.busy = false
+		l.idle.Broadcast()
+	}
+	l.mu.Unlock()
+	if waiting {
+		l.wake <- struct{}{}
+	}
+}
+
+func (l *batcher) loop() {
+	for range l.wake {
+		for {
+			// Goroutines that are ready to submit run first: fuller batches cost less,
+			// and with none ready this returns at once.
+			runtime.Gosched()
+			l.mu.Lock()
+			batch := l.queue.nextBatch()
+			if len(batch) == 0 {
+				l.busy = false
+				l.idle.Broadcast()
+				l.mu.Unlock()
+				break
+			}
+			l.mu.Unlock()
+			l.runBatch(batch)
+		}
+	}
+}
+
+// runBatch runs a batch and wakes every caller that is not deferred. It recovers
+// panics, so that no caller waits forever.
+func (l *batcher) runBatch(batch []*request) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			l.engine.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
+			for _, p := range batch {
+				p.deferred, p.err = false, fmt.Errorf("store: usage batch panicked: %v", cause)
+			}
+		}
+		l.complete(batch)
+	}()
+	l.run(batch)
+}
+
+func (l *batcher) complete(batch []*request) {
+	var again []*request
+	for _, p := range batch {
+		if p.deferred {
+			p.deferred = false
+			again = append(again, p)
+			continue
+		}
+		p.done <- struct{}{}
+	}
+	if len(again) > 0 {
+		l.mu.Lock()
+		l.queue.requeue(again)
+		l.mu.Unlock()
+	}
+}
+
+func (l *batcher) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.size
+}
+
+// Close waits until every accepted request is resolved and stops the goroutine.
+func (l *batcher) Close() {
+	l.mu.Lock()
+	l.queue.closed = true
+	for l.busy {
+		l.idle.Wait()
+	}
+	l.mu.Unlock()
+	close(l.wake)
+}

@@ -1,0 +1,309 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+)
+
+// trackOptimistic commits the requests that are accepted by cached state, in one round
+// trip, and returns the others. The transaction compares the epoch and every wallet's
+// version and fails as a whole on a mismatch. A denial is never decided from the cache.
+func (u *Engine) trackOptimistic(requests []*request) (rest []*request) {
+	now, err := u.now() // one for all steps: state that decides a request now may not decide it later
+	if err != nil {
+		return requests
+	}
+	known, rest := u.cache.partition(requests, now)
+	missing := u.cache.misses(rest)
+	switch {
+	case len(missing) == 0:
+	case len(known) >= max(minOptimistic, len(missing)) && deferUncached(missing):
+		requests, rest = slices.DeleteFunc(requests, isDeferred), slices.DeleteFunc(rest, isDeferred)
+		u.prefetched.Add(int64(len(missing)))
+		var reading sync.WaitGroup
+		reading.Go(func() { u.prefetchInBackground(missing, now) })
+		defer reading.Wait()
+	case u.prefetch(missing, now):
+		known, rest = u.cache.partition(requests, now)
+	}
+	if len(known) == 0 || (len(rest) > 0 && len(known) < minOptimistic) {
+		return requests
+	}
+	var batches []*appBatch
+	err = u.inTransaction(u.writes, known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
+		batches = parts
+		return u.optimistic(ctx, conn, parts, now)
+	})
+	if err != nil {
+		u.conflicts.Add(1)
+		u.cache.invalidate(batches, sqlState(err))
+		return requests
+	}
+	for _, p := range known {
+		if !p.resolved {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// deferUncached moves cache misses to the next batch and prefetches them while this one
+// commits. A request is deferred at most once.
+func deferUncached(requests []*request) bool {
+	if slices.ContainsFunc(requests, func(p *request) bool { return p.wasDeferred }) {
+		return false
+	}
+	for _, p := range requests {
+		p.deferred, p.wasDeferred = true, true
+	}
+	return true
+}
+
+func isDeferred(p *request) bool { return p.deferred }
+
+// prefetchInBackground fills the cache for the next batch while this one runs. Its
+// errors are dropped: the next batch meets and handles them.
+func (u *Engine) prefetchInBackground(requests []*request, now int64) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			u.log.Error("usage prefetch panicked", "cause", fmt.Sprint(cause))
+		}
+	}()
+	u.prefetch(requests, now)
+}
+
+// prefetch reads cache misses without locks and reports whether the cache may have
+// grown. It costs no more than the read half of a pessimistic attempt, and keeps the
+// batch in one transaction.
+func (u *Engine) prefetch(requests []*request, now int64) bool {
+	err := u.inTransaction(u.reads, requests, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
+		return u.readThrough(ctx, conn, batches, now)
+	})
+	return err == nil // the pessimistic attempt meets and handles the same error
+}
+
+// readThrough reads wallets into the cache, in one round trip unless they need keyed
+// rows too. Those may be newer than the wallet's version: the version check fails the
+// write then.
+func (u *Engine) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newReadPipe(ctx, conn)
+	for _, b := range batches {
+		if !u.cache.lookupCatalog(b) {
+			b.loadCatalog(p)
+		}
+		b.loadWallets(p)
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	if err := loadKeyedRows(newReadPipe(ctx, conn), batches, now); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		u.cache.merge(b)
+	}
+	return nil
+}
+
+// lookupCatalog fills in the features and keys that the requests name. It returns false
+// when one is not cached. The transaction checks that they are current.
+func (m *usageCache) lookupCatalog(b *appBatch) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	app, known := m.apps.Get(b.scope.AppID)
+	if !known {
+		return false
+	}
+	for _, p := range b.requests {
+		feature, key := app.features[p.FeatureKey], app.keys[p.KeyID]
+		if feature == nil || key == nil {
+			return false
+		}
+		if b.features[p.FeatureKey] == nil {
+			copied := *feature // the batch may mark it as used, and the cache is shared
+			b.features[p.FeatureKey] = &copied
+		}
+		b.keys[p.KeyID] = key
+	}
+	b.epoch, b.clockOffset = app.epoch, app.clockOffset
+	return true
+}
+
+// misses are the requests that a read could make decidable from the cache. Contended
+// wallets are left to the pessimistic path.
+func (m *usageCache) misses(requests []*request) (list []*request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range requests {
+		if !isActive(m.duplicateHeavy, p.Scope.AppID) && !isActive(m.contended, walletKey{p.Scope.AppID, p.Identity}) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// optimistic is one attempt from the cache: decide, then verify versions and write in
+// one round trip.
+func (u *Engine) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	p := newPipe(ctx, conn)
+	p.sendCommand(beginTx)
+	u.cache.lookup(batches, func(b *appBatch) {
+		b.authorize(now)
+		b.decideAccepted(now)
+	})
+	u.write(p, batches, now)
+	p.sendCommand(commitTx)
+	if err := p.run(); err != nil {
+		return err
+	}
+	for _, b := range batches {
+		for _, use := range b.requests {
+			use.resolved = use.decision.New
+		}
+	}
+	u.cache.putCommitted(batches)
+	return nil
+}
+
+// decideAccepted applies the requests that cached state accepts and leaves the others
+// undecided.
+func (b *appBatch) decideAccepted(now int64) {
+	for _, use := range b.requests {
+		if use.err != nil { // the cache may be stale about the key or the feature: read them
+			use.reset()
+			continue
+		}
+		w := b.wallets[use.Identity]
+		if w == nil {
+			continue // evicted since partition
+		}
+		w.state.Now, w.state.Events = b.appTime(now), b.events
+		if !w.canDecide(use.Usage.Usage) {
+			continue // replaced since partition, by a read for another request
+		}
+		d := metering.Decide(&w.state, use.Usage.Usage)
+		if d.Verdict != metering.Accepted || !d.New {
+			continue
+		}
+		use.decision = d
+		b.apply(w, use)
+	}
+}
+
+const (
+	// contentionPeriod is how long a wallet is processed under locks after another node
+	// changed it.
+	contentionPeriod = 3 * time.Second
+	// duplicatePeriod is how long event ids of an application are looked up first after
+	// it sent a duplicate.
+	duplicatePeriod = 100 * time.Millisecond
+)
+
+// invalidate evicts the state of a failed batch and records why, so that the next batch
+// does not fail again. The pessimistic retry shows which wallets had changed.
+func (m *usageCache) invalidate(batches []*appBatch, state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.conflicting)
+	for _, b := range batches {
+		if state == uniqueViolation {
+			m.duplicateHeavy.Add(b.scope.AppID, time.Now().Add(duplicatePeriod))
+		}
+		m.apps.Remove(b.scope.AppID)
+		for identity, w := range b.wallets {
+			address := walletKey{b.scope.AppID, identity}
+			m.conflicting[address] = w.version
+			m.wallets.Remove(address)
+		}
+	}
+}
+
+// purge evicts everything.
+func (m *usageCache) purge() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apps.Purge()
+	m.wallets.Purge()
+}
+
+// evictWallet evicts a wallet that this node changed outside the engine. A batch that
+// is using it fails its version check.
+func (m *usageCache) evictWallet(app ids.ID, identity string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wallets.Remove(walletKey{app, identity})
+}
+
+// partition separates requests that can be decided from the cache from the rest.
+func (m *usageCache) partition(requests []*request, now int64) (known, rest []*request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range requests {
+		if m.lookupWallet(p, now) != nil && !isActive(m.duplicateHeavy, p.Scope.AppID) {
+			known = append(known, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return known, rest
+}
+
+// lookupWallet returns the cached wallet of a request and fills in its feature. It
+// returns nil when the wallet, feature or key is not cached, or a keyed row is missing.
+func (m *usageCache) lookupWallet(p *request, now int64) *walletState {
+	app, known := m.apps.Get(p.Scope.AppID)
+	if !known || app.keys[p.KeyID] == nil || app.features[p.FeatureKey] == nil {
+		return nil
+	}
+	w, known := m.wallets.Get(walletKey{p.Scope.AppID, p.Identity})
+	if !known {
+		return nil
+	}
+	p.Feature = &app.features[p.FeatureKey].Feature
+	w.state.Now = now + app.clockOffset
+	if !w.canDecide(p.Usage.Usage) {
+		return nil
+	}
+	return w
+}
+
+// lookup fills batches with cached state and has them decided under the mutex. From
+// then until putCommitted or invalidate the batch owns the wallets that it touches.
+func (m *usageCache) lookup(batches []*appBatch, decide func(*appBatch)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range batches {
+		app, known := m.apps.Get(b.scope.AppID)
+		if !known {
+			continue
+		}
+		b.epoch, b.clockOffset, b.features, b.keys = app.epoch, app.clockOffset, app.features, app.keys
+		for _, p := range b.requests {
+			if w, known := m.wallets.Get(walletKey{b.scope.AppID, p.Identity}); known {
+				b.wallets[p.Identity] = w
+				b.byID[w.state.Wallet.ID] = w
+			}
+		}
+		decide(b)
+	}
+}
+
+// putCommitted stores the state that an optimistic batch has committed.
+func (m *usageCache) putCommitted(batches []*appBatch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range batches {
+		b.markCommitted()
+		for identity, w := range b.wallets {
+			m.putWallet(b.scope.AppID, identity, w)
+		}
+	}
+}
