@@ -55,9 +55,9 @@ func TestAuditLog(t *testing.T) {
 
 	t.Run("has no gap when many act at once", func(t *testing.T) {
 		crowded := newOrganization(t, db, "Crowded")
-		wished, err := tenancy.NewApplication(ids.New(), crowded, "Chat", false, moment)
+		requested, err := tenancy.NewApplication(ids.New(), crowded, "Chat", false, moment)
 		noError(t, err)
-		app, err := db.Org(crowded.ID).CreateApplication(t.Context(), wished)
+		app, err := db.Org(crowded.ID).CreateApplication(t.Context(), requested)
 		noError(t, err)
 		const each = 10
 		atOnce(2*each, func(i int) {

@@ -11,13 +11,13 @@ import (
 	"purser/tenancy/audit"
 )
 
-// Alert is something that a person should look at.
+// Alert is a billing problem that needs a person's attention.
 type Alert struct {
 	ID ids.ID
 	billing.Alert
-	Identity   string // empty when it is about no identity
+	Identity   string // empty when it concerns no identity
 	CreatedAt  int64
-	ResolvedAt int64 // zero until somebody has looked
+	ResolvedAt int64 // zero while it is open
 }
 
 var (
@@ -35,8 +35,8 @@ var (
 		UPDATE alerts SET resolved_at = $3 WHERE app_id = $1 AND id = $2 AND resolved_at IS NULL RETURNING kind, object_id`)
 )
 
-// raise notes what a person should look at, once for each object.
-func (tx appTx) raise(ctx context.Context, walletID ids.ID, alerts []billing.Alert, now int64) error {
+// raiseAlerts stores alerts, once for each kind and object.
+func (tx appTx) raiseAlerts(ctx context.Context, walletID ids.ID, alerts []billing.Alert, now int64) error {
 	for _, alert := range alerts {
 		if _, err := tx.execAny(ctx, insertAlert, alert.Kind, alert.ObjectID, ids.New(), tx.scope.OrgID, orNull(walletID), now); err != nil {
 			return err
@@ -45,15 +45,15 @@ func (tx appTx) raise(ctx context.Context, walletID ids.ID, alerts []billing.Ale
 	return nil
 }
 
-// Raise notes something about no identity that a person should look at.
+// Raise stores an alert that concerns no identity.
 func (a App) Raise(ctx context.Context, alert billing.Alert, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		return tx.raise(ctx, ids.ID{}, []billing.Alert{alert}, now)
+		return tx.raiseAlerts(ctx, ids.ID{}, []billing.Alert{alert}, now)
 	})
 }
 
-// Alerts lists what a person should look at, newest first, with what was looked at
-// when all are asked for. It reports whether there are more.
+// Alerts lists alerts, newest first: the open ones, or all including resolved ones. It
+// reports whether there are more.
 func (a App) Alerts(ctx context.Context, p Page, all bool) (list []Alert, more bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		list, err = collect(ctx, tx, listAlerts, func(row pgx.CollectableRow) (l Alert, err error) {
@@ -69,8 +69,8 @@ func (a App) Alerts(ctx context.Context, p Page, all bool) (list []Alert, more b
 	return list, more, err
 }
 
-// ResolveAlert notes that somebody has looked. One that is resolved is not found:
-// who was first stays in the log.
+// ResolveAlert marks an alert as resolved. One that is already resolved is not found,
+// so the audit log names the first resolver.
 func (a App) ResolveAlert(ctx context.Context, id ids.ID, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		about, err := find(ctx, tx, resolveAlert, pgx.RowToStructByPos[billing.Alert], fault.New(fault.PathNotFound), id, now)

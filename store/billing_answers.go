@@ -8,8 +8,8 @@ import (
 	"purser/metering"
 )
 
-// storedAnswer is a subscription as a caller was told of it once. The same request
-// gets the same answer, whatever has become of the subscription since.
+// storedAnswer is the response to a request as it was first given. A repeated request
+// gets the same response, even when the subscription has changed since.
 type storedAnswer struct {
 	ID                string          `json:"id"`
 	Identity          string          `json:"identity"`

@@ -10,9 +10,9 @@ import (
 	"purser/metering"
 )
 
-// CustomerState is what a request about an identity is decided by.
+// CustomerState is the state that a request about an identity is decided by.
 type CustomerState struct {
-	Subscription *billing.Subscription // live, or waiting for its first payment; nil for none
+	Subscription *billing.Subscription // live, or incomplete; nil for none
 	Plan         billing.Plan          // the one that the request names
 	Credit       metering.Credit       // the one that the request names
 	Changes      []billing.Change      // the identity's that are neither applied nor dropped
@@ -20,18 +20,18 @@ type CustomerState struct {
 	Balances     []metering.Balance    // of the wallet, which is locked
 }
 
-// Decision is what a request amounts to: what has to be stored before the provider
-// hears of it, or instead.
+// Decision is the result of a request: what is stored before the provider is called, or
+// instead of calling it.
 type Decision struct {
 	Operation    billing.Operation
 	Change       *billing.Change       // nil for none
 	TopUp        *billing.TopUp        // nil for none
-	Subscription *billing.Subscription // a free one that runs here, as it then is; nil for none
-	Settled      []billing.Payment     // of that one
-	Answer       *billing.Subscription // when it is known already
+	Subscription *billing.Subscription // a free one to store; nil for none
+	Settled      []billing.Payment     // payments of that subscription
+	Answer       *billing.Subscription // the response, when it needs no provider call
 }
 
-// BeginInput is a request that may become a conversation with the provider.
+// BeginInput is a request that may become an operation at the provider.
 type BeginInput struct {
 	Fence     Fence
 	Identity  string
@@ -42,26 +42,25 @@ type BeginInput struct {
 	Decide    func(CustomerState) (Decision, error)
 }
 
-// Begin keeps the intent of a request before anything is said to the provider. A
-// request whose idempotency key is known gives what was kept then, and Decide is
-// not asked; it reports whether this one is new. When Decide refuses, nothing is
-// kept and the key stays free.
+// Begin stores the operation of a request before the provider is called. A known
+// idempotency key returns the stored operation without calling Decide; began reports
+// whether this one is new. When Decide fails, nothing is stored and the key stays free.
 func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, began bool, err error) {
 	walletID := ids.New()
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.hold(ctx, b.Fence); err != nil {
+			if err := tx.verifyFence(ctx, b.Fence); err != nil {
 				return err
 			}
-			rec, err = tx.op(ctx, b.Op.Kind, b.Op.IdempotencyKey)
+			rec, err = tx.operation(ctx, b.Op.Kind, b.Op.IdempotencyKey)
 			if !errors.Is(err, ErrUnknown) {
 				return err
 			}
 			rec, err = tx.begin(ctx, walletID, b)
 			return err
 		})
-		// The key was taken for another identity between the look and the insert, or the
-		// reply to COMMIT was lost: the next look finds the op, ours or another's.
+		// Another identity took the key between the read and the insert, or the reply
+		// to COMMIT was lost: the next attempt finds the stored operation.
 		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
 			break
 		}
@@ -71,7 +70,7 @@ func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, bega
 }
 
 func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec OperationRecord, err error) {
-	// Before the plan, as whoever replaces the account has it.
+	// Lock the connection before the plan, the same order as PutConnection.
 	if err := tx.holdConnection(ctx, b.Op.ConnectionID); err != nil {
 		return rec, err
 	}
@@ -79,30 +78,30 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec O
 	if err != nil {
 		return rec, err
 	}
-	standing, err := tx.standing(ctx, w, b)
+	state, err := tx.customerState(ctx, w, b)
 	if err != nil {
 		return rec, err
 	}
-	intent, err := b.Decide(standing)
+	decision, err := b.Decide(state)
 	if err != nil {
 		return rec, err
 	}
-	rec = OperationRecord{Operation: intent.Operation, Identity: b.Identity, Answer: intent.Answer}
-	if err := tx.keepWish(ctx, &w, intent, b.Now, &rec); err != nil {
+	rec = OperationRecord{Operation: decision.Operation, Identity: b.Identity, Answer: decision.Answer}
+	if err := tx.writeDecision(ctx, &w, decision, b.Now, &rec); err != nil {
 		return rec, err
 	}
-	if err := tx.insertOp(ctx, w.ID, b.Fence, rec); err != nil {
+	if err := tx.insertOperation(ctx, w.ID, b.Fence, rec); err != nil {
 		return rec, err
 	}
 	if rec.State == billing.OperationRunning {
-		if err := tx.enqueue(ctx, Job{Kind: JobOperation, Object: rec.ID.String(), DueAt: b.Now + opPatience}); err != nil {
+		if err := tx.enqueue(ctx, Job{Kind: JobOperation, Object: rec.ID.String(), DueAt: b.Now + operationRecoveryDelay}); err != nil {
 			return rec, err
 		}
 	}
-	return rec, tx.hint(ctx)
+	return rec, tx.scheduleWake(ctx)
 }
 
-func (tx appTx) standing(ctx context.Context, w wallet, b BeginInput) (s CustomerState, err error) {
+func (tx appTx) customerState(ctx context.Context, w wallet, b BeginInput) (s CustomerState, err error) {
 	if b.PlanKey != "" {
 		if s.Plan, err = find(ctx, tx, holdPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
 			return s, err
@@ -136,30 +135,30 @@ func (tx appTx) standing(ctx context.Context, w wallet, b BeginInput) (s Custome
 	return s, nil
 }
 
-// keepWish writes what the request is about.
-func (tx appTx) keepWish(ctx context.Context, w *wallet, intent Decision, now int64, rec *OperationRecord) error {
-	if s := intent.Subscription; s != nil {
-		if err := tx.keepSubscription(ctx, w, *s); err != nil {
+// writeDecision stores the subscription, change or top-up that the request is about.
+func (tx appTx) writeDecision(ctx context.Context, w *wallet, decision Decision, now int64, rec *OperationRecord) error {
+	if s := decision.Subscription; s != nil {
+		if err := tx.writeSubscription(ctx, w, *s); err != nil {
 			return err
 		}
-		if err := tx.settle(ctx, w, settlement{subscription: s.ID}, intent.Settled, now); err != nil {
+		if err := tx.creditPayments(ctx, w, settlement{subscription: s.ID}, decision.Settled, now); err != nil {
 			return err
 		}
 	}
-	if c := intent.Change; c != nil {
+	if c := decision.Change; c != nil {
 		rec.ChangeID = c.ID
 		if err := tx.insertChange(ctx, w.ID, *c); err != nil {
 			return err
 		}
 	}
-	if t := intent.TopUp; t != nil {
+	if t := decision.TopUp; t != nil {
 		rec.ChangeID = t.ID
 		return tx.insertTopUp(ctx, w.ID, *t)
 	}
 	return nil
 }
 
-func (tx appTx) insertOp(ctx context.Context, walletID ids.ID, f Fence, rec OperationRecord) error {
+func (tx appTx) insertOperation(ctx context.Context, walletID ids.ID, f Fence, rec OperationRecord) error {
 	parameters, err := encodeMap(rec.Parameters)
 	if err != nil {
 		return err

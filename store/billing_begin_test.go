@@ -290,24 +290,24 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		}
 	})
 	for name, say := range map[string]func(*billing.ProviderSubscription){
-		"for a downgrade that waits for the renewal, until it is called off": func(said *billing.ProviderSubscription) {
-			said.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
+		"for a downgrade that waits for the renewal, until it is called off": func(remote *billing.ProviderSubscription) {
+			remote.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
 		},
-		"for an upgrade that waits for its payment, until it has expired": func(said *billing.ProviderSubscription) {
-			said.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
+		"for an upgrade that waits for its payment, until it has expired": func(remote *billing.ProviderSubscription) {
+			remote.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, max, letGo, locked := begin(t)
 			subscription := s.subscribe(t, "ann", "sub_1").Subscription
 			kind := billing.Upgrade
-			said := paid("sub_1", s.plan, "in_sub_1")
-			if say(&said); said.Next != nil {
+			remote := paid("sub_1", s.plan, "in_sub_1")
+			if say(&remote); remote.Next != nil {
 				kind = billing.Downgrade
 			}
 			change(t, s, kind, subscription.ID, max.Terms())
 			letGo()
-			s.hear(t, "ann", ids.ID{}, said)
+			s.hear(t, "ann", ids.ID{}, remote)
 			if !locked() {
 				t.Fatal("the price could change while it waits")
 			}

@@ -32,8 +32,8 @@ var (
 		SELECT`+changeColumns+`
 		FROM subscription_changes c WHERE c.app_id = $1 AND c.id = $2`)
 
-	// All that a subscription was ever asked, the checkout that made it, and those that
-	// would take its place.
+	// All changes of a subscription, the checkout that created it, and the changes that
+	// would replace it.
 	selectChangesOf = declare("select changes of subscription", `
 		SELECT`+changeColumns+`
 		FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND (c.subscription_id = $3 OR c.replaces = $3)
@@ -78,8 +78,8 @@ func (tx appTx) insertChange(ctx context.Context, walletID ids.ID, c billing.Cha
 	return tx.referChange(ctx, c)
 }
 
-// referChange holds the features of what may still be bought fast, and lets go of
-// the others.
+// referChange references the features of an open change, so that their prices cannot
+// change, and drops the references of a closed one.
 func (tx appTx) referChange(ctx context.Context, c billing.Change) error {
 	if c.State == billing.ChangeRequested || c.State == billing.ChangePending {
 		return tx.refer(ctx, c.ID, c.Target.Metering())
@@ -87,7 +87,7 @@ func (tx appTx) referChange(ctx context.Context, c billing.Change) error {
 	return tx.refer(ctx, c.ID)
 }
 
-// dropChange gives up a change that was not paid for.
+// dropChange drops a change that was not paid for.
 func (tx appTx) dropChange(ctx context.Context, id ids.ID) error {
 	dropped, err := tx.execAny(ctx, dropChange, id)
 	if err != nil || dropped == 0 {
@@ -96,9 +96,9 @@ func (tx appTx) dropChange(ctx context.Context, id ids.ID) error {
 	return tx.refer(ctx, id)
 }
 
-// keepChanges writes how far changes have come. Those that wait no longer come
-// first: of a kind, one can wait.
-func (tx appTx) keepChanges(ctx context.Context, changes []billing.Change) error {
+// writeChanges stores the state of changes. Changes that are no longer pending go
+// first: a unique index allows one pending change of a kind.
+func (tx appTx) writeChanges(ctx context.Context, changes []billing.Change) error {
 	waits := func(c billing.Change) int {
 		if c.State == billing.ChangePending {
 			return 1
@@ -123,19 +123,19 @@ func (a App) Change(ctx context.Context, id ids.ID) (billing.Change, error) {
 	return findOne(ctx, a, selectChange, readChange, ErrUnknown, id)
 }
 
-// PutChange puts another change in the place of the one that an op asks for, such
-// as a checkout for an upgrade that has no card to charge. How the op goes on is
-// kept with it: whoever finds one without the other would sell something else.
+// PutChange replaces the change that an operation requests, such as a checkout for an
+// upgrade without a card to charge. The operation's state is stored in the same
+// transaction: one without the other would sell something else.
 func (a App) PutChange(ctx context.Context, f Fence, op billing.Operation, c billing.Change) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		rec, err := tx.opByID(ctx, op.ID)
+		rec, err := tx.operationByID(ctx, op.ID)
 		if err != nil {
 			return err
 		}
-		if rec.ChangeID == c.ID { // the reply to an earlier try was lost
+		if rec.ChangeID == c.ID { // committed by an earlier attempt whose reply was lost
 			return nil
 		}
 		locked, err := tx.lockWallets(ctx, rec.Identity)
@@ -154,16 +154,16 @@ func (a App) PutChange(ctx context.Context, f Fence, op billing.Operation, c bil
 		if err := tx.exec(ctx, setOpChange, 1, op.ID, c.ID); err != nil {
 			return err
 		}
-		return tx.putOp(ctx, op)
+		return tx.putOperation(ctx, op)
 	})
 }
 
-// ApplyCheckout takes the change of a hosted checkout to where its session stands.
-// A live subscription that it would replace shows it as waiting.
-func (a App) ApplyCheckout(ctx context.Context, f Fence, change ids.ID, said billing.ProviderSession, now int64, end *Completion) (c billing.Change, err error) {
+// ApplyCheckout applies the state of a hosted checkout session to its change. A live
+// subscription that it would replace shows the change as pending.
+func (a App) ApplyCheckout(ctx context.Context, f Fence, change ids.ID, remote billing.ProviderSession, now int64, end *Completion) (c billing.Change, err error) {
 	var identity string
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
 		if identity, err = find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change); err != nil {
@@ -176,22 +176,22 @@ func (a App) ApplyCheckout(ctx context.Context, f Fence, change ids.ID, said bil
 		if c, err = find(ctx, tx, selectChange, readChange, ErrUnknown, change); err != nil {
 			return err
 		}
-		c = c.After(said)
-		if err := tx.keepChanges(ctx, []billing.Change{c}); err != nil {
+		c = c.After(remote)
+		if err := tx.writeChanges(ctx, []billing.Change{c}); err != nil {
 			return err
 		}
-		if err := tx.showAwaiting(ctx, &locked[0], c.Replaces, now); err != nil {
+		if err := tx.showPendingChange(ctx, &locked[0], c.Replaces, now); err != nil {
 			return err
 		}
-		return tx.close(ctx, end)
+		return tx.complete(ctx, end)
 	})
 	a.walletChanged(identity)
 	return c, err
 }
 
-// showAwaiting has a subscription show the change that would replace it, if one
-// waits to be paid.
-func (tx appTx) showAwaiting(ctx context.Context, w *wallet, subscription ids.ID, now int64) error {
+// showPendingChange updates a live subscription with the pending change that would
+// replace it.
+func (tx appTx) showPendingChange(ctx context.Context, w *wallet, subscription ids.ID, now int64) error {
 	if subscription.IsZero() {
 		return nil
 	}
@@ -203,10 +203,10 @@ func (tx appTx) showAwaiting(ctx context.Context, w *wallet, subscription ids.ID
 	if err != nil {
 		return err
 	}
-	return tx.keepSubscription(ctx, w, s.Awaiting(changes, now))
+	return tx.writeSubscription(ctx, w, s.Awaiting(changes, now))
 }
 
-// IdentityOfChange finds out who asked for a change.
+// IdentityOfChange returns the identity that requested a change.
 func (a App) IdentityOfChange(ctx context.Context, change ids.ID) (string, error) {
 	return findOne(ctx, a, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change)
 }

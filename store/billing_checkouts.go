@@ -24,7 +24,7 @@ type Checkout struct {
 	ID          ids.ID
 	Kind        CheckoutKind
 	Identity    string
-	SessionID   string // empty until the provider has made it
+	SessionID   string // empty until the provider has created it
 	State       string // of the change, or the top-up's status
 	URL         string
 	ExpiresAt   int64
@@ -61,8 +61,7 @@ var (
 	selectCheckoutByID = declare("select checkout by id", changeCheckouts+` AND c.id = $2
 		UNION ALL`+topUpCheckouts+` AND t.id = $2`)
 
-	// Each half is cut before the two are put together: a page never costs more than
-	// two.
+	// Each half is limited before the union: a page never costs more than two.
 	listCheckouts = declare("list checkouts", `
 		(`+changeCheckouts+` AND c.id < $2 AND ($3::text IS NULL OR $3 = 'subscription') AND ($4::text IS NULL OR c.state = $4)
 		ORDER BY c.id DESC LIMIT $5)
@@ -71,7 +70,7 @@ var (
 		ORDER BY t.id DESC LIMIT $5)
 		ORDER BY id DESC LIMIT $5`)
 
-	// An identity's are found by its wallet, however many there are of others.
+	// An identity's checkouts are found by the wallet's index.
 	listCheckoutsOfWallet = declare("list checkouts of wallet", `
 		(`+changeCheckouts+` AND c.wallet_id = $6 AND c.id < $2 AND ($3::text IS NULL OR $3 = 'subscription') AND ($4::text IS NULL OR c.state = $4)
 		ORDER BY c.id DESC LIMIT $5)
@@ -91,17 +90,17 @@ func readCheckout(row pgx.CollectableRow) (c Checkout, err error) {
 	return c, err
 }
 
-// CheckoutBySession finds the page by the provider's name for it.
+// CheckoutBySession finds a checkout by the provider's session id.
 func (a App) CheckoutBySession(ctx context.Context, sessionID string) (Checkout, error) {
 	return findOne(ctx, a, selectCheckoutBySession, readCheckout, ErrUnknown, sessionID)
 }
 
-// CheckoutByID finds the page by the id that the caller was given.
+// CheckoutByID finds a checkout by our id.
 func (a App) CheckoutByID(ctx context.Context, id ids.ID) (Checkout, error) {
 	return findOne(ctx, a, selectCheckoutByID, readCheckout, ErrUnknown, id)
 }
 
-// CheckoutPage asks for hosted pages; what is empty is not asked for.
+// CheckoutPage filters checkouts; an empty field does not filter.
 type CheckoutPage struct {
 	Page
 	Identity string
@@ -109,11 +108,11 @@ type CheckoutPage struct {
 	State    string
 }
 
-// Checkouts lists hosted pages, newest first, and reports whether there are more.
+// Checkouts lists checkouts, newest first, and reports whether there are more.
 func (a App) Checkouts(ctx context.Context, p CheckoutPage) (list []Checkout, more bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		// The planner takes the policies for filters that hardly a row passes, and would look
-		// up and sort all checkouts for the page.
+		// The planner underestimates how many rows pass the policies and would sort all
+		// checkouts for one page.
 		if _, err := tx.conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: checkouts: %w", err)
 		}

@@ -118,7 +118,7 @@ func opOf(kind billing.OperationKind, key string) billing.Operation {
 // paid is what the provider says of a subscription once an invoice for a month of
 // the plan is paid.
 func paid(providerID string, plan billing.Plan, invoices ...string) billing.ProviderSubscription {
-	said := billing.ProviderSubscription{ID: providerID, Status: billing.ProviderActive, PriceID: priceOf(plan.Key), Period: aMonth}
+	remote := billing.ProviderSubscription{ID: providerID, Status: billing.ProviderActive, PriceID: priceOf(plan.Key), Period: aMonth}
 	for i, id := range invoices {
 		period := aMonth
 		reason := billing.ReasonCreate
@@ -126,14 +126,14 @@ func paid(providerID string, plan billing.Plan, invoices ...string) billing.Prov
 			period = billing.Month.Containing(moment, period.End)
 			reason = billing.ReasonCycle
 		}
-		said.Period = period
-		said.Invoices = append(said.Invoices, billing.ProviderInvoice{
+		remote.Period = period
+		remote.Invoices = append(remote.Invoices, billing.ProviderInvoice{
 			ID: id, Status: billing.InvoicePaid, Reason: reason, CreatedAt: period.Start, AmountPaid: plan.AmountCents, Currency: plan.Currency,
 			IntentID: "pi_" + id, ChargeID: "ch_" + id,
 			Lines: []billing.ProviderLine{{Subscription: true, PriceID: priceOf(plan.Key), AmountCents: plan.AmountCents, Period: period}},
 		})
 	}
-	return said
+	return remote
 }
 
 // subscribe has the identity buy the plan and pay for a month.
@@ -143,10 +143,10 @@ func (s storefront) subscribe(tb testing.TB, identity, providerID string) billin
 	return s.hear(tb, identity, change.ID, paid(providerID, s.plan, "in_"+providerID))
 }
 
-func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, said billing.ProviderSubscription) billing.Projection {
+func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, remote billing.ProviderSubscription) billing.Projection {
 	tb.Helper()
 	p, err := s.ApplySubscription(tb.Context(), store.ProviderReport{
-		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: said, Bought: bought, Now: moment,
+		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: remote, Bought: bought, Now: moment,
 	})
 	noError(tb, err)
 	return p
@@ -177,10 +177,10 @@ func sessionOf(t billing.TopUp) billing.ProviderSession {
 func (s storefront) buy(tb testing.TB, identity string) (billing.TopUp, billing.ProviderSession) {
 	tb.Helper()
 	t := s.topUp(tb, identity)
-	said := sessionOf(t)
-	_, err := s.ApplyTopUp(tb.Context(), s.lease(tb, "identity:"+identity), t.ID, said, moment, nil)
+	remote := sessionOf(t)
+	_, err := s.ApplyTopUp(tb.Context(), s.lease(tb, "identity:"+identity), t.ID, remote, moment, nil)
 	noError(tb, err)
-	return t, said
+	return t, remote
 }
 
 // balance is what the identity holds of tokens, and what it owes.

@@ -27,13 +27,13 @@ var (
 		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::integer[], $6::numeric[]) AS t (credit_id, position, amount)
 		WHERE s.app_id = $1`)
 
-	// What a subscription has to know before the provider is heard: its own payments,
-	// and whatever the wallet was given for nothing.
+	// A subscription's own payments and the wallet's free grants: the input of a
+	// projection.
 	selectPayments = declare("select payments", `
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 AND (free OR subscription_id = $3)`)
 
-	// When the subscription was paid for that took the place of this one.
+	// When the subscription that replaced this one was first paid.
 	selectReplacedFrom = declare("select replaced from", `
 		SELECT coalesce(min(p.period_start), 0)
 		FROM subscription_changes c
@@ -66,7 +66,7 @@ var (
 		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3 AND credit_id = $4`)
 )
 
-// storedPayment is a payment with the wallet that it went to.
+// storedPayment is a payment with its wallet.
 type storedPayment struct {
 	billing.Payment
 	walletID ids.ID
@@ -84,7 +84,7 @@ func readPayment(row pgx.CollectableRow) (storedPayment, error) {
 	return p, err
 }
 
-// payments reads what is known of payments, with the credits that they brought.
+// payments reads payments with the credits that they granted.
 func (tx appTx) payments(ctx context.Context, s statement, args ...any) ([]storedPayment, error) {
 	list, err := collect(ctx, tx, s, readPayment, args...)
 	if err != nil || len(list) == 0 {
@@ -119,11 +119,11 @@ func plainPayments(list []storedPayment) (payments []billing.Payment) {
 	return payments
 }
 
-// settle credits payments to a locked wallet, in order, and has what was collected
-// for each looked at: a refund may have been reported before its payment was known.
-// One whose source is known has been credited: the insert finds that out, before
-// anything else is done. The caller ends the transaction with a hint.
-func (tx appTx) settle(ctx context.Context, w *wallet, s settlement, payments []billing.Payment, now int64) error {
+// creditPayments credits payments to a locked wallet, in order, and enqueues a refresh
+// of each charge: a refund may have been reported before its payment was known. The
+// insert skips a payment whose source was already credited. The caller ends the
+// transaction with scheduleWake.
+func (tx appTx) creditPayments(ctx context.Context, w *wallet, s settlement, payments []billing.Payment, now int64) error {
 	for _, p := range payments {
 		made, err := tx.execAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.scope.OrgID, w.ID, orNull(s.subscription), p.AmountCents, p.Currency,
 			orNull(p.IntentID), orNull(p.ChargeID), orNull(p.PlanID), orNull(p.Period.Start), orNull(p.Period.End), p.Free, now)
@@ -133,10 +133,10 @@ func (tx appTx) settle(ctx context.Context, w *wallet, s settlement, payments []
 		if made == 0 {
 			continue
 		}
-		if p, err = tx.fitting(ctx, w, p, now); err != nil {
+		if p, err = tx.dropOverflow(ctx, w, p, now); err != nil {
 			return err
 		}
-		if err := tx.receive(ctx, w, p, now); err != nil {
+		if err := tx.postCredits(ctx, w, p, now); err != nil {
 			return err
 		}
 		if p.ChargeID == "" {
@@ -155,10 +155,10 @@ type settlement struct {
 	connection   ids.ID // zero where nothing was collected
 }
 
-// fitting leaves out the credits that the wallet has no room for, and raises an
-// alert. An error instead would be retried for as long as the wallet is full, and
-// block every later report about the subscription.
-func (tx appTx) fitting(ctx context.Context, w *wallet, p billing.Payment, now int64) (billing.Payment, error) {
+// dropOverflow leaves out credits that would overflow the balance and raises an alert.
+// An error instead would be retried for as long as the balance is full and block every
+// later report about the subscription.
+func (tx appTx) dropOverflow(ctx context.Context, w *wallet, p billing.Payment, now int64) (billing.Payment, error) {
 	if len(p.Credits) == 0 {
 		return p, nil
 	}
@@ -171,11 +171,11 @@ func (tx appTx) fitting(ctx context.Context, w *wallet, p billing.Payment, now i
 		return p, nil
 	}
 	p.Credits = fits
-	return p, tx.raise(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now)
+	return p, tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now)
 }
 
-// receive posts what a payment brings.
-func (tx appTx) receive(ctx context.Context, w *wallet, p billing.Payment, now int64) error {
+// postCredits posts the credits of a payment.
+func (tx appTx) postCredits(ctx context.Context, w *wallet, p billing.Payment, now int64) error {
 	var credits []ids.ID
 	var positions []int32
 	var amounts []amount
@@ -198,28 +198,28 @@ func (tx appTx) receive(ctx context.Context, w *wallet, p billing.Payment, now i
 	return nil
 }
 
-// ApplyCharge takes credits back as far as the provider says that a charge's money
-// went back, or gives them again. What it says is compared with what was taken
-// already, so it may be said any number of times and in any order.
-func (a App) ApplyCharge(ctx context.Context, f Fence, said billing.ProviderCharge, now int64) error {
+// ApplyCharge claws back credits for the refunded and disputed part of a charge, or
+// returns them. The total at the provider is compared with what was clawed back
+// already, so it is idempotent and reports may come in any order.
+func (a App) ApplyCharge(ctx context.Context, f Fence, remote billing.ProviderCharge, now int64) error {
 	var identity string
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
 		var err error
-		if identity, err = tx.identityOfCharge(ctx, said.ID, said.IntentID); err != nil {
+		if identity, err = tx.identityOfCharge(ctx, remote.ID, remote.IntentID); err != nil {
 			return err
 		}
 		locked, err := tx.lockWallets(ctx, identity)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		payments, err := tx.payments(ctx, selectPaymentOfCharge, orNull(said.ID), orNull(said.IntentID))
+		payments, err := tx.payments(ctx, selectPaymentOfCharge, orNull(remote.ID), orNull(remote.IntentID))
 		if err != nil || len(payments) == 0 {
 			return err
 		}
-		return tx.reverse(ctx, &locked[0], payments[0].Payment, said.Reversed(), now)
+		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote.Reversed(), now)
 	})
 	a.walletChanged(identity)
 	return err
@@ -234,18 +234,18 @@ func (tx appTx) reverse(ctx context.Context, w *wallet, p billing.Payment, r bil
 		return err
 	}
 	for _, credited := range p.Credits {
-		if err := tx.takeBack(ctx, w, p, credited, movements, now); err != nil {
+		if err := tx.clawBack(ctx, w, p, credited, movements, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeBack posts the movements of one credit of a payment, and keeps how much of it
-// is taken back since. What would pass 19 digits is left out with an alert: it stays
-// open, and the next report about the charge tries it again. Each movement starts
-// from what was booked, not from what the one before was to reach.
-func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
+// clawBack posts the movements of one credit of a payment and stores how much is clawed
+// back. What would exceed 19 digits is left out with an alert: the next report about
+// the charge tries it again. Each movement starts from what was posted, not from what
+// the one before should have reached.
+func (tx appTx) clawBack(ctx context.Context, w *wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
 	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
 	taken := p.TakenBackOf(credit.ID)
 	for _, m := range movements {
@@ -259,7 +259,7 @@ func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, cred
 		delta := m.From(taken)
 		after, moved, alert := bounded(before, delta)
 		if moved < delta.Amount {
-			if err := tx.raise(ctx, w.ID, []billing.Alert{{Kind: alert, ObjectID: p.Source.ID}}, now); err != nil {
+			if err := tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: alert, ObjectID: p.Source.ID}}, now); err != nil {
 				return err
 			}
 		}
@@ -281,8 +281,8 @@ func (tx appTx) takeBack(ctx context.Context, w *wallet, p billing.Payment, cred
 	return tx.exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credit.ID, amount(taken))
 }
 
-// bounded moves as much of a balance as 19 digits allow, with the alert for what
-// they do not allow.
+// bounded moves as much of a balance as 19 digits allow, and returns the alert for the
+// rest.
 func bounded(b metering.Balance, d metering.Delta) (after metering.Balance, moved metering.Amount, alert billing.AlertKind) {
 	if d.Out {
 		after, moved = b.TakeBackUpTo(d.Amount)
@@ -292,7 +292,7 @@ func bounded(b metering.Balance, d metering.Delta) (after metering.Balance, move
 	return after, moved, billing.BalanceFull
 }
 
-// IdentityOfCharge finds out whose payment a charge is.
+// IdentityOfCharge returns the identity whose payment a charge is.
 func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (identity string, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		identity, err = tx.identityOfCharge(ctx, chargeID, intentID)

@@ -15,8 +15,8 @@ var (
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND id = $2`)
 
-	// Its terms are about to be frozen. Were the plan to let go of a feature at this
-	// moment, then the feature's price could change before the frozen terms hold it.
+	// The plan's terms are about to be frozen. If the plan dropped a feature now, the
+	// feature's price could change before the frozen terms reference it.
 	holdPlan = declare("hold plan", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2 FOR SHARE`)
@@ -51,27 +51,26 @@ func (a App) PlanByID(ctx context.Context, id ids.ID) (billing.Plan, error) {
 	return findOne(ctx, a, selectPlanByID, readPlan, fault.New(fault.PlanNotFound), id)
 }
 
-// SyncedPlan is what the provider now has of a plan.
+// SyncedPlan is a plan's state at the provider.
 type SyncedPlan struct {
 	PlanID     ids.ID
-	Began      billing.Sync // as the plan stood when the work began
+	Began      billing.Sync // the plan's state when the job began
 	Connection ids.ID
 	ProductID  string
 	PriceID    string
 	Terms      billing.Terms // that the price sells
 }
 
-// PlanSynced notes what the provider has of a plan. The price is kept with the
-// terms that it sells, and those before it are taken off sale once no page can sell
-// them any more. What an account has that was replaced meanwhile is of no use: the
-// plan stays as it is.
+// PlanSynced stores a plan's product and price at the provider. The price is stored
+// with its terms, and earlier prices are archived once no open checkout can sell them.
+// The result of an account that was replaced meanwhile is discarded.
 func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64) (p billing.Plan, err error) {
 	terms, err := freezeTerms(done.Terms)
 	if err != nil {
 		return p, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
 		if p, err = find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), done.PlanID); err != nil {
@@ -82,7 +81,7 @@ func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64
 			return err
 		}
 		p = p.Synced(done.Began, done.ProductID, done.PriceID)
-		if err := tx.keepSync(ctx, p); err != nil {
+		if err := tx.writeSync(ctx, p); err != nil {
 			return err
 		}
 		number := done.Began.PriceNumber
@@ -99,30 +98,30 @@ func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64
 				return err
 			}
 		}
-		return tx.hint(ctx)
+		return tx.scheduleWake(ctx)
 	})
 	return p, err
 }
 
-// PlanRefused notes why the provider does not have the plan.
+// PlanRefused stores why the provider rejected the plan.
 func (a App) PlanRefused(ctx context.Context, f Fence, plan ids.ID, began billing.Sync, reason string) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
 		p, err := find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), plan)
 		if err != nil {
 			return err
 		}
-		return tx.keepSync(ctx, p.SyncRefused(began, cutText(reason, maxWorkError)))
+		return tx.writeSync(ctx, p.SyncRefused(began, cutText(reason, maxJobError)))
 	})
 }
 
-func (tx appTx) keepSync(ctx context.Context, p billing.Plan) error {
+func (tx appTx) writeSync(ctx context.Context, p billing.Plan) error {
 	return tx.exec(ctx, updatePlanSync, 1, p.ID, p.Sync.Status, orNull(p.Sync.Error), orNull(p.Sync.ProductID), orNull(p.Sync.PriceID))
 }
 
-// PriceArchived notes that a price is off sale.
+// PriceArchived marks a price as archived.
 func (a App) PriceArchived(ctx context.Context, priceID string, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		_, err := tx.execAny(ctx, archivePrice, priceID, now)
@@ -130,7 +129,7 @@ func (a App) PriceArchived(ctx context.Context, priceID string, now int64) error
 	})
 }
 
-// syncPlan asks that the provider be told of a plan, when it has to be.
+// syncPlan enqueues the sync of a plan that is pending.
 func (tx appTx) syncPlan(ctx context.Context, p billing.Plan) error {
 	if p.Sync.Status != billing.SyncPending {
 		return nil
@@ -138,20 +137,19 @@ func (tx appTx) syncPlan(ctx context.Context, p billing.Plan) error {
 	if err := tx.enqueue(ctx, Job{Kind: JobPlan, Object: p.ID.String()}); err != nil {
 		return err
 	}
-	return tx.hint(ctx)
+	return tx.scheduleWake(ctx)
 }
 
-// pricesNamed are the terms of the prices that the provider speaks of, as far as
-// they are ours.
-func (tx appTx) pricesNamed(ctx context.Context, said billing.ProviderSubscription) (map[string]billing.Terms, error) {
-	named := []string{said.PriceID}
-	if said.Pending != nil {
-		named = append(named, said.Pending.PriceID)
+// pricesNamed returns the terms of our prices that the provider's subscription names.
+func (tx appTx) pricesNamed(ctx context.Context, remote billing.ProviderSubscription) (map[string]billing.Terms, error) {
+	named := []string{remote.PriceID}
+	if remote.Pending != nil {
+		named = append(named, remote.Pending.PriceID)
 	}
-	if said.Next != nil {
-		named = append(named, said.Next.PriceID)
+	if remote.Next != nil {
+		named = append(named, remote.Next.PriceID)
 	}
-	for _, invoice := range said.Invoices {
+	for _, invoice := range remote.Invoices {
 		for _, line := range invoice.Lines {
 			named = append(named, line.PriceID)
 		}

@@ -19,7 +19,8 @@ const subscriptionColumns = `
 const fromSubscriptions = `
 	FROM subscriptions s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id`
 
-// liveStatuses is spelt as in the index that holds a wallet to one of them.
+// liveStatuses is spelled as in the unique index that allows one live subscription per
+// wallet.
 const liveStatuses = `('active', 'trialing', 'past_due', 'unpaid', 'paused')`
 
 var touchWallet = declare("touch wallet", `
@@ -77,8 +78,8 @@ func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
 	return s, err
 }
 
-// Subscription reads the identity's subscription: the live one, or else one whose
-// first payment is still being confirmed.
+// Subscription reads the identity's subscription: the live one, or else an incomplete
+// one.
 func (a App) Subscription(ctx context.Context, identity string) (s billing.Subscription, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		s, err = tx.subscription(ctx, identity)
@@ -95,12 +96,12 @@ func (tx appTx) subscription(ctx context.Context, identity string) (billing.Subs
 	return s, err
 }
 
-// liveSubscription is the identity's, or nil.
+// liveSubscription is the identity's live subscription, or nil.
 func (tx appTx) liveSubscription(ctx context.Context, identity string) (*billing.Subscription, error) {
 	return optionalRow(find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity))
 }
 
-// optionalRow turns what is not known into nothing.
+// optionalRow turns ErrUnknown into nil.
 func optionalRow[T any](value T, err error) (*T, error) {
 	if errors.Is(err, ErrUnknown) {
 		return nil, nil
@@ -111,13 +112,12 @@ func optionalRow[T any](value T, err error) (*T, error) {
 	return &value, nil
 }
 
-// keepSubscription writes a subscription of a locked wallet: billing's columns and
-// the engine's, the features that it holds fast, and when a free one turns. The
-// wallet's version moves, so the next use, on whichever node, is decided by it.
+// writeSubscription stores a subscription of a locked wallet: the billing columns, the
+// engine's columns, the references to its features and the renewal of a free one. It
+// increments the wallet's version, so that every node decides the next request by it.
 //
-// The one that it replaces has to be written before it: a wallet has one that is
-// live.
-func (tx appTx) keepSubscription(ctx context.Context, w *wallet, s billing.Subscription) error {
+// A replaced subscription has to be written first: a wallet has one live subscription.
+func (tx appTx) writeSubscription(ctx context.Context, w *wallet, s billing.Subscription) error {
 	lists, sale, err := encodeSale(s.Terms)
 	if err != nil {
 		return err
@@ -138,16 +138,15 @@ func (tx appTx) keepSubscription(ctx context.Context, w *wallet, s billing.Subsc
 	if err := tx.exec(ctx, touchWallet, 1, w.ID); err != nil {
 		return err
 	}
-	if err := tx.planTurn(ctx, s); err != nil {
+	if err := tx.scheduleRenewal(ctx, s); err != nil {
 		return err
 	}
-	return tx.refer(ctx, s.ID, promised(s)...)
+	return tx.refer(ctx, s.ID, promisedTerms(s)...)
 }
 
-// promised are the terms that a subscription has, and those that it is to have: they
-// were frozen when they were asked for, so what they name keeps its price from then
-// on.
-func promised(s billing.Subscription) (terms []metering.Terms) {
+// promisedTerms are the current, scheduled and pending terms of a subscription. They
+// were frozen when requested, so the features that they name keep their prices.
+func promisedTerms(s billing.Subscription) (terms []metering.Terms) {
 	if s.Ended() || s.Extra {
 		return nil
 	}
@@ -161,23 +160,23 @@ func promised(s billing.Subscription) (terms []metering.Terms) {
 	return terms
 }
 
-// planTurn asks for a free subscription to be turned at the end of its period. The
-// row is written anew: the period may have been put off.
-func (tx appTx) planTurn(ctx context.Context, s billing.Subscription) error {
+// scheduleRenewal enqueues the renewal of a free subscription at the end of its period.
+// The job is replaced, since the period's end may have moved.
+func (tx appTx) scheduleRenewal(ctx context.Context, s billing.Subscription) error {
 	if !s.Local() {
 		return nil
 	}
-	if err := tx.dropWork(ctx, JobFree, s.ID.String()); err != nil || s.Ended() {
+	if err := tx.deleteJob(ctx, JobFree, s.ID.String()); err != nil || s.Ended() {
 		return err
 	}
 	return tx.enqueue(ctx, Job{Kind: JobFree, Object: s.ID.String(), DueAt: s.Period.End})
 }
 
-// RenewFree takes a free subscription that runs here one step closer to the period
-// of now, with the credits of each period on the way.
+// RenewFree advances a free subscription one step towards the current period, with the
+// credits of each period on the way.
 func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now int64) (s billing.Subscription, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
 		if s, err = find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
@@ -188,7 +187,7 @@ func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now in
 			return err
 		}
 		w := &locked[0]
-		// Read again, now that nobody else writes it.
+		// Read again under the wallet's lock.
 		if s, err = find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
 			return err
 		}
@@ -201,13 +200,13 @@ func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now in
 		}
 		var settled []billing.Payment
 		s, settled = billing.RenewFree(s, plainPayments(known), now)
-		if err := tx.keepSubscription(ctx, w, s); err != nil {
+		if err := tx.writeSubscription(ctx, w, s); err != nil {
 			return err
 		}
-		if err := tx.settle(ctx, w, settlement{subscription: s.ID}, settled, now); err != nil {
+		if err := tx.creditPayments(ctx, w, settlement{subscription: s.ID}, settled, now); err != nil {
 			return err
 		}
-		return tx.hint(ctx)
+		return tx.scheduleWake(ctx)
 	})
 	a.walletChanged(s.Identity)
 	return s, err

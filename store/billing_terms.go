@@ -8,8 +8,8 @@ import (
 	"purser/metering"
 )
 
-// storedSale is what terms say beyond the lists that the engine reads. The names are
-// for ever, as those of storedTerms are.
+// storedSale are the parts of terms that the engine does not read. The JSON names are
+// permanent, like those of storedTerms.
 type storedSale struct {
 	PlanID        string        `json:"planId"`
 	PlanKey       string        `json:"planKey"`
@@ -21,13 +21,13 @@ type storedSale struct {
 	Grants        []storedGrant `json:"grants,omitempty"`
 }
 
-// frozenTerms are terms as a whole, where the engine does not read them.
+// frozenTerms are complete terms, stored where the engine does not read them.
 type frozenTerms struct {
 	Lists json.RawMessage `json:"lists"`
 	Sale  json.RawMessage `json:"sale"`
 }
 
-// encodeSale gives the two parts of terms: the engine's lists, and the sale.
+// encodeSale encodes the two parts of terms: the engine's lists and the sale.
 func encodeSale(t billing.Terms) (lists, sale []byte, err error) {
 	if lists, err = encodeTerms(t.Metering(), nil); err != nil {
 		return nil, nil, err
@@ -43,8 +43,7 @@ func encodeSale(t billing.Terms) (lists, sale []byte, err error) {
 	return lists, sale, err
 }
 
-// decodeSale undoes encodeSale. A subscription that nothing was sold for, such as
-// one from before there were sales, has none.
+// decodeSale undoes encodeSale. A subscription from before sales were stored has none.
 func decodeSale(lists, sale []byte) (t billing.Terms, err error) {
 	engine, _, err := decodeTerms(lists)
 	if err != nil {
@@ -90,7 +89,7 @@ func thawTerms(text []byte) (billing.Terms, error) {
 	return decodeSale(frozen.Lists, frozen.Sale)
 }
 
-// waitingChange is a scheduled or a pending change as a subscription's row has it.
+// waitingChange is a scheduled or pending change as stored in a subscription's row.
 type waitingChange struct {
 	Terms       json.RawMessage `json:"terms"`
 	EffectiveAt int64           `json:"effectiveAt,omitempty"`

@@ -37,11 +37,11 @@ func TestHearSubscription(t *testing.T) {
 		s := newStorefront(t, db)
 		max := s.newPlan(t, "max", 9900, 5_000)
 		first := s.subscribe(t, "ann", "sub_1").Subscription
-		said := paid("sub_1", s.plan, "in_sub_1")
-		said.CancelAtPeriodEnd = true
-		said.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
-		said.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
-		projected := s.hear(t, "ann", ids.ID{}, said).Subscription
+		remote := paid("sub_1", s.plan, "in_sub_1")
+		remote.CancelAtPeriodEnd = true
+		remote.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
+		remote.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
+		projected := s.hear(t, "ann", ids.ID{}, remote).Subscription
 		stored, err := s.Subscription(t.Context(), "ann")
 		noError(t, err)
 		if !reflect.DeepEqual(stored, projected) || stored.ID != first.ID {

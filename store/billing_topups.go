@@ -29,8 +29,8 @@ var (
 		SELECT`+topUpColumns+fromTopUps+`
 		WHERE t.app_id = $1 AND t.id = $2`)
 
-	// A page that was never opened holds nobody up. Should the provider have made it all
-	// the same, then its payment counts.
+	// A top-up whose session was never created does not block another. If the provider
+	// created it nevertheless, its payment still counts.
 	dropTopUp = declare("drop top-up", `
 		UPDATE topups SET status = 'failed' WHERE app_id = $1 AND id = $2 AND status = 'open' AND session_id IS NULL`)
 
@@ -52,19 +52,19 @@ func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopU
 		t.ConnectionID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
 }
 
-// ApplyTopUp takes a purchase of credits to where its session stands, and credits
-// it once when it was paid.
-func (a App) ApplyTopUp(ctx context.Context, f Fence, topUp ids.ID, said billing.ProviderSession, now int64, end *Completion) (t billing.TopUp, err error) {
+// ApplyTopUp applies the state of a checkout session to its top-up, and credits it once
+// when it is paid.
+func (a App) ApplyTopUp(ctx context.Context, f Fence, topUp ids.ID, remote billing.ProviderSession, now int64, end *Completion) (t billing.TopUp, err error) {
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.hold(ctx, f); err != nil {
+			if err := tx.verifyFence(ctx, f); err != nil {
 				return err
 			}
-			t, err = tx.hearTopUp(ctx, topUp, said, now)
+			t, err = tx.applyTopUp(ctx, topUp, remote, now)
 			if err != nil {
 				return err
 			}
-			return tx.close(ctx, end)
+			return tx.complete(ctx, end)
 		})
 		if !errors.Is(err, errCommitUnknown) {
 			break
@@ -74,7 +74,7 @@ func (a App) ApplyTopUp(ctx context.Context, f Fence, topUp ids.ID, said billing
 	return t, err
 }
 
-func (tx appTx) hearTopUp(ctx context.Context, id ids.ID, said billing.ProviderSession, now int64) (billing.TopUp, error) {
+func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.ProviderSession, now int64) (billing.TopUp, error) {
 	t, err := find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
 	if err != nil {
 		return t, err
@@ -84,16 +84,16 @@ func (tx appTx) hearTopUp(ctx context.Context, id ids.ID, said billing.ProviderS
 		return t, err
 	}
 	w := &locked[0]
-	// Read again, now that nobody else writes it.
+	// Read again under the wallet's lock.
 	if t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
 		return t, err
 	}
-	t, settled, alerts := t.Settle(said)
+	t, settled, alerts := t.Settle(remote)
 	if err := tx.exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}
-	if err := tx.settle(ctx, w, settlement{connection: t.ConnectionID}, settled, now); err != nil {
+	if err := tx.creditPayments(ctx, w, settlement{connection: t.ConnectionID}, settled, now); err != nil {
 		return t, err
 	}
-	return t, tx.raise(ctx, w.ID, alerts, now)
+	return t, tx.raiseAlerts(ctx, w.ID, alerts, now)
 }

@@ -41,10 +41,10 @@ func TestTopUps(t *testing.T) {
 	t.Run("of another amount are set aside, with an alert", func(t *testing.T) {
 		s := newStorefront(t, db)
 		topUp := s.topUp(t, "ann")
-		said := sessionOf(topUp)
-		said.AmountTotal--
+		remote := sessionOf(topUp)
+		remote.AmountTotal--
 		for range 2 {
-			kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, said, moment, nil)
+			kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, remote, moment, nil)
 			if err != nil || kept.Status != billing.TopUpSetAside {
 				t.Errorf("%+v, %v", kept, err)
 			}
@@ -65,13 +65,13 @@ func TestTopUps(t *testing.T) {
 	t.Run("wait while the money is on its way", func(t *testing.T) {
 		s := newStorefront(t, db)
 		topUp := s.topUp(t, "ann")
-		said := sessionOf(topUp)
-		said.Paid = false
-		kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, said, moment, nil)
+		remote := sessionOf(topUp)
+		remote.Paid = false
+		kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, remote, moment, nil)
 		if err != nil || kept.Status != billing.TopUpProcessing {
 			t.Errorf("%+v, %v", kept, err)
 		}
-		found, err := s.CheckoutBySession(t.Context(), said.ID)
+		found, err := s.CheckoutBySession(t.Context(), remote.ID)
 		if err != nil || found.ID != topUp.ID || found.Kind != store.TopUpCheckout || found.State != "processing" || found.CreditKey != "tokens" ||
 			found.Amount != 100 || found.AmountCents != 3000 {
 			t.Errorf("%+v, %v", found, err)
@@ -136,9 +136,9 @@ func TestRefundsAndDisputes(t *testing.T) {
 		}
 		return charge
 	}
-	hear := func(t *testing.T, s storefront, said billing.ProviderSession, charge billing.ProviderCharge) {
+	hear := func(t *testing.T, s storefront, remote billing.ProviderSession, charge billing.ProviderCharge) {
 		t.Helper()
-		charge.ID, charge.IntentID = said.ChargeID, said.IntentID
+		charge.ID, charge.IntentID = remote.ChargeID, remote.IntentID
 		noError(t, s.ApplyCharge(t.Context(), s.lease(t, "identity:ann"), charge, moment))
 	}
 
@@ -146,10 +146,10 @@ func TestRefundsAndDisputes(t *testing.T) {
 		reports := []billing.ProviderCharge{refund(), refund(1000), refund(1000, 500), refund(1000, 500)}
 		for seed := range uint64(6) {
 			s := newStorefront(t, db)
-			_, said := s.buy(t, "ann")
+			_, remote := s.buy(t, "ann")
 			order := rand.New(rand.NewPCG(seed, 1)).Perm(len(reports))
 			for _, i := range append(order, len(reports)-1) {
-				hear(t, s, said, reports[i])
+				hear(t, s, remote, reports[i])
 			}
 			if held, owed := s.balance(t, "ann", s.credit); held != 50 || owed != 0 {
 				t.Errorf("order %v: %d held, %d owed", order, held, owed)
@@ -159,15 +159,15 @@ func TestRefundsAndDisputes(t *testing.T) {
 
 	t.Run("in one report take back what they are to, as far as a debt goes", func(t *testing.T) {
 		s := newStorefront(t, db)
-		_, said := s.buy(t, "ann")
-		hear(t, s, said, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 1000, Status: "needs_response", Movements: 1}}})
+		_, remote := s.buy(t, "ann")
+		hear(t, s, remote, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 1000, Status: "needs_response", Movements: 1}}})
 		// What was spent, and owed for other payments, before the next report.
 		_, err := connect(t, storetest.URL(t)).Exec(t.Context(),
 			`UPDATE balances SET amount_nanocredits = 0, debt_nanocredits = 9999999999999999999 WHERE app_id = $1`, s.application.ID)
 		noError(t, err)
 		both := refund(2000)
 		both.Disputes = []billing.ProviderDispute{{AmountCents: 1000, Status: "won", Movements: 2}}
-		hear(t, s, said, both)
+		hear(t, s, remote, both)
 		if held, owed := s.balance(t, "ann", s.credit); held != 0 || owed != metering.MaxAmount {
 			t.Errorf("%d held, %d owed", held, owed)
 		}
@@ -175,7 +175,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 
 	t.Run("of what is spent become debt, which is paid first", func(t *testing.T) {
 		s := newStorefront(t, db)
-		_, said := s.buy(t, "ann")
+		_, remote := s.buy(t, "ann")
 		usage := openUsage(t, db)
 		key, _ := s.newKey(t, "setup")
 		h := household{tenant: s.tenant, key: key}
@@ -184,7 +184,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		d, err := usage.Track(use)
 		noError(t, err)
 		noError(t, d.Err())
-		hear(t, s, said, refund(3000))
+		hear(t, s, remote, refund(3000))
 		if held, owed := s.balance(t, "ann", s.credit); held != 0 || owed != 98 {
 			t.Errorf("%d held, %d owed", held, owed)
 		}
@@ -197,7 +197,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		if held, owed := s.balance(t, "ann", s.credit); held != 2 || owed != 0 {
 			t.Errorf("%d held, %d owed", held, owed)
 		}
-		hear(t, s, said, billing.ProviderCharge{Refunds: []billing.ProviderRefund{{AmountCents: 3000, Status: "failed"}}})
+		hear(t, s, remote, billing.ProviderCharge{Refunds: []billing.ProviderRefund{{AmountCents: 3000, Status: "failed"}}})
 		if held, owed := s.balance(t, "ann", s.credit); held != 102 || owed != 0 {
 			t.Errorf("after the refund failed: %d held, %d owed", held, owed)
 		}
@@ -205,11 +205,11 @@ func TestRefundsAndDisputes(t *testing.T) {
 
 	t.Run("are written as what they are, with their payment", func(t *testing.T) {
 		s := newStorefront(t, db)
-		_, said := s.buy(t, "ann")
-		hear(t, s, said, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 3000, Status: "needs_response", Movements: 1}}})
+		_, remote := s.buy(t, "ann")
+		hear(t, s, remote, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 3000, Status: "needs_response", Movements: 1}}})
 		entries := texts(t, connect(t, storetest.URL(t)),
 			`SELECT kind || ' ' || delta_nanocredits || ' ' || source_kind || ' ' || source_id FROM journal WHERE app_id = $1 ORDER BY seq`, s.application.ID)
-		if len(entries) != 2 || entries[0] != "top-up 100 session "+said.ID || entries[1] != "dispute -100 session "+said.ID {
+		if len(entries) != 2 || entries[0] != "top-up 100 session "+remote.ID || entries[1] != "dispute -100 session "+remote.ID {
 			t.Errorf("%q", entries)
 		}
 		payments, err := s.Payments(t.Context(), "ann", 10)

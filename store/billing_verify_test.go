@@ -30,10 +30,10 @@ func TestVerifyPairsPaymentsWithTheJournal(t *testing.T) {
 			db := openStore(t, url)
 			s := newStorefront(t, db)
 			s.subscribe(t, "ann", "sub_ann")
-			_, said := s.buy(t, "ann")
+			_, remote := s.buy(t, "ann")
 			s.deposit(t, depositOf("eve", "tokens", 1, "eve's"))
 			noError(t, s.ApplyCharge(t.Context(), s.lease(t, "identity:ann"), billing.ProviderCharge{
-				ID: said.ChargeID, Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 1000, Status: "succeeded"}},
+				ID: remote.ChargeID, Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 1000, Status: "succeeded"}},
 			}, moment))
 			exec(t, connect(t, url), spoiling)
 			for _, since := range []time.Time{{}, time.Now().Add(-time.Hour)} {

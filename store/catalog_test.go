@@ -84,13 +84,13 @@ func TestFeatures(t *testing.T) {
 	t.Parallel()
 	app := newTenant(t, storetest.Open(t))
 	credit, other := app.newCredit(t, "tokens"), app.newCredit(t, "minutes")
-	wished := featureOf("messages", "tokens")
-	wished.Cost, wished.QuantityPerUnit = metering.MaxAmount, metering.MaxQuantity
-	wished.Deduplication = metering.DeduplicateWeek
-	feature := app.newFeature(t, wished)
+	requested := featureOf("messages", "tokens")
+	requested.Cost, requested.QuantityPerUnit = metering.MaxAmount, metering.MaxQuantity
+	requested.Deduplication = metering.DeduplicateWeek
+	feature := app.newFeature(t, requested)
 
 	t.Run("are read as they were made, with their credit", func(t *testing.T) {
-		want := wished
+		want := requested
 		want.CreditID = credit.ID
 		if feature != want {
 			t.Errorf("made was %+v", feature)

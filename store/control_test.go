@@ -21,9 +21,9 @@ func TestOrganizations(t *testing.T) {
 		t.Parallel()
 		name := uniqueName("acme")
 		slugs := together(t, 8, func(int) (string, error) {
-			wished, err := tenancy.NewOrganization(ids.New(), name, moment)
+			requested, err := tenancy.NewOrganization(ids.New(), name, moment)
 			noError(t, err)
-			org, err := db.Directory().CreateOrganization(t.Context(), wished)
+			org, err := db.Directory().CreateOrganization(t.Context(), requested)
 			return org.Slug, err
 		})
 		var want []string
@@ -49,9 +49,9 @@ func TestOrganizations(t *testing.T) {
 		if org := newOrganization(t, db, "Acme"); org.Slug != fmt.Sprintf("acme-%d", store.MaxSlugs) {
 			t.Errorf("the last one is %s", org.Slug)
 		}
-		wished, err := tenancy.NewOrganization(ids.New(), "Acme", moment)
+		requested, err := tenancy.NewOrganization(ids.New(), "Acme", moment)
 		noError(t, err)
-		if org, err := db.Directory().CreateOrganization(t.Context(), wished); err == nil {
+		if org, err := db.Directory().CreateOrganization(t.Context(), requested); err == nil {
 			t.Errorf("there is another: %s", org.Slug)
 		}
 	})
@@ -74,9 +74,9 @@ func TestApplications(t *testing.T) {
 	door := db.Org(org.ID)
 	create := func(t *testing.T, name string) tenancy.Application {
 		t.Helper()
-		wished, err := tenancy.NewApplication(ids.New(), org, name, false, moment)
+		requested, err := tenancy.NewApplication(ids.New(), org, name, false, moment)
 		noError(t, err)
-		app, err := door.CreateApplication(t.Context(), wished)
+		app, err := door.CreateApplication(t.Context(), requested)
 		noError(t, err)
 		return app
 	}
@@ -103,9 +103,9 @@ func TestApplications(t *testing.T) {
 	t.Run("change their name and address, and nothing else", func(t *testing.T) {
 		changed, err := first.Change("Talk", "https://talk.example")
 		noError(t, err)
-		wished := changed
-		wished.Slug, wished.Live, wished.CreatedAt = "stolen", true, 0
-		noError(t, door.UpdateApplication(t.Context(), wished))
+		requested := changed
+		requested.Slug, requested.Live, requested.CreatedAt = "stolen", true, 0
+		noError(t, door.UpdateApplication(t.Context(), requested))
 		if got, err := door.Application(t.Context(), first.ID); err != nil || got != changed {
 			t.Errorf("got %+v, %v, want %+v", got, err, changed)
 		}

@@ -54,11 +54,11 @@ func readDeposit(row pgx.CollectableRow) (d Deposit, err error) {
 
 // Deposit adds credits to the identity's wallet, made when it is missing. A
 // repeated idempotency key gives the first deposit back, whatever else it says.
-func (a App) Deposit(ctx context.Context, wished Deposit) (d Deposit, duplicate bool, err error) {
+func (a App) Deposit(ctx context.Context, requested Deposit) (d Deposit, duplicate bool, err error) {
 	walletID := ids.New()
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			d, duplicate, err = tx.deposit(ctx, walletID, wished)
+			d, duplicate, err = tx.deposit(ctx, walletID, requested)
 			return err
 		})
 		// The key was taken between the look and the insert, or the reply to COMMIT
@@ -67,37 +67,37 @@ func (a App) Deposit(ctx context.Context, wished Deposit) (d Deposit, duplicate 
 			break
 		}
 	}
-	a.walletChanged(wished.Identity)
+	a.walletChanged(requested.Identity)
 	return d, duplicate, err
 }
 
-func (tx appTx) deposit(ctx context.Context, walletID ids.ID, wished Deposit) (d Deposit, duplicate bool, err error) {
-	earlier, err := collect(ctx, tx, selectDepositByKey, readDeposit, wished.IdempotencyKey)
+func (tx appTx) deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d Deposit, duplicate bool, err error) {
+	earlier, err := collect(ctx, tx, selectDepositByKey, readDeposit, requested.IdempotencyKey)
 	if err != nil {
 		return d, false, err
 	}
 	if len(earlier) == 1 {
-		return earlier[0], earlier[0].ID != wished.ID, nil
+		return earlier[0], earlier[0].ID != requested.ID, nil
 	}
-	credit, err := tx.credit(ctx, wished.CreditKey)
+	credit, err := tx.credit(ctx, requested.CreditKey)
 	if err != nil {
 		return d, false, err
 	}
-	w, err := tx.lockOrMakeWallet(ctx, walletID, wished.Identity, wished.CreatedAt)
+	w, err := tx.lockOrMakeWallet(ctx, walletID, requested.Identity, requested.CreatedAt)
 	if err != nil {
 		return d, false, err
 	}
 	entry, err := tx.post(ctx, &w, posting{
-		id: wished.ID, kind: metering.EntryDeposit, credit: credit, delta: metering.Delta{Amount: wished.Amount},
-		idempotencyKey: wished.IdempotencyKey, now: wished.CreatedAt,
-		change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(wished.Amount) },
+		id: requested.ID, kind: metering.EntryDeposit, credit: credit, delta: metering.Delta{Amount: requested.Amount},
+		idempotencyKey: requested.IdempotencyKey, now: requested.CreatedAt,
+		change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(requested.Amount) },
 	})
 	if err != nil {
 		return d, false, err
 	}
-	wished.Seq = entry.Seq
-	return wished, false, tx.audit(ctx, "deposit.create", wished.Identity, nil, audit.Fields{
-		"deposit": wished.ID.Format(ids.Deposit), "creditKey": wished.CreditKey, "amountNanocredits": wished.Amount.String(),
+	requested.Seq = entry.Seq
+	return requested, false, tx.audit(ctx, "deposit.create", requested.Identity, nil, audit.Fields{
+		"deposit": requested.ID.Format(ids.Deposit), "creditKey": requested.CreditKey, "amountNanocredits": requested.Amount.String(),
 	})
 }
 

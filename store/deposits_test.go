@@ -26,9 +26,9 @@ func TestDeposit(t *testing.T) {
 		originals := 0
 		results := together(t, 60, func(i int) (r result, err error) {
 			// The first one counts, whatever the others say beside the key.
-			wished := depositOf(numbered("wallet", i%3), "tokens", metering.Amount(100+i), "once")
-			r.Deposit, r.duplicate, err = app.Deposit(t.Context(), wished)
-			if !r.duplicate && r.ID != wished.ID {
+			requested := depositOf(numbered("wallet", i%3), "tokens", metering.Amount(100+i), "once")
+			r.Deposit, r.duplicate, err = app.Deposit(t.Context(), requested)
+			if !r.duplicate && r.ID != requested.ID {
 				t.Errorf("another's deposit %v is said to be new", r.Deposit)
 			}
 			return r, err

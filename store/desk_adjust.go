@@ -31,33 +31,33 @@ var insertAdjustment = declare("insert adjustment", `
 // Adjust corrects a balance: the entry, its reason and the audit log's row are one
 // transaction. What is taken must be there: a debt is only ever made by a payment
 // that was taken back. The second of two with one id changes nothing.
-func (a App) Adjust(ctx context.Context, wished Adjustment) (err error) {
-	if wished.Delta.Amount == 0 {
+func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
+	if requested.Delta.Amount == 0 {
 		return fault.Newf(fault.InvalidRequest, "The amount must be greater than zero.")
 	}
-	if wished.Reason == "" {
+	if requested.Reason == "" {
 		return fault.Newf(fault.InvalidRequest, "Enter a reason for the adjustment.")
 	}
 	var identity string
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		identity, err = tx.adjust(ctx, wished)
+		identity, err = tx.adjust(ctx, requested)
 		return err
 	})
 	if identity != "" {
 		a.walletChanged(identity)
 	}
 	if sqlState(err) == uniqueViolation || errors.Is(err, errCommitUnknown) {
-		return a.adjusted(ctx, wished.ID, err)
+		return a.adjusted(ctx, requested.ID, err)
 	}
 	return err
 }
 
-func (tx appTx) adjust(ctx context.Context, wished Adjustment) (identity string, err error) {
-	row, err := find(ctx, tx, selectWalletByID, readWallet, fault.New(fault.WalletNotFound), wished.WalletID)
+func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity string, err error) {
+	row, err := find(ctx, tx, selectWalletByID, readWallet, fault.New(fault.WalletNotFound), requested.WalletID)
 	if err != nil {
 		return "", err
 	}
-	credit, err := tx.credit(ctx, wished.CreditKey)
+	credit, err := tx.credit(ctx, requested.CreditKey)
 	if err != nil {
 		return "", err
 	}
@@ -66,33 +66,33 @@ func (tx appTx) adjust(ctx context.Context, wished Adjustment) (identity string,
 		return "", err
 	}
 	entry, err := tx.post(ctx, &locked[0], posting{
-		id: wished.ID, kind: metering.EntryAdjustment, credit: credit, delta: wished.Delta, now: wished.Now,
-		change: wished.change,
+		id: requested.ID, kind: metering.EntryAdjustment, credit: credit, delta: requested.Delta, now: requested.Now,
+		change: requested.change,
 	})
 	if err != nil {
 		return row.Identity, err
 	}
-	if err := tx.exec(ctx, insertAdjustment, 1, wished.ID, tx.scope.OrgID, wished.Reason, wished.By); err != nil {
+	if err := tx.exec(ctx, insertAdjustment, 1, requested.ID, tx.scope.OrgID, requested.Reason, requested.By); err != nil {
 		return row.Identity, err
 	}
-	signed := wished.Delta.Amount.Credits()
-	if wished.Delta.Out {
+	signed := requested.Delta.Amount.Credits()
+	if requested.Delta.Out {
 		signed = "-" + signed
 	}
-	return row.Identity, tx.audit(ctx, "balance.adjust", wished.WalletID.Format(ids.Wallet), nil, audit.Fields{
+	return row.Identity, tx.audit(ctx, "balance.adjust", requested.WalletID.Format(ids.Wallet), nil, audit.Fields{
 		"credit":      credit.Key,
 		"change":      signed,
 		"balance":     entry.BalanceAfter.Credits(),
-		"reason":      wished.Reason,
-		"transaction": wished.ID.Format(ids.Transaction),
+		"reason":      requested.Reason,
+		"transaction": requested.ID.Format(ids.Transaction),
 	})
 }
 
-func (wished Adjustment) change(b metering.Balance) (metering.Balance, error) {
-	if !wished.Delta.Out {
-		return b.Receive(wished.Delta.Amount)
+func (requested Adjustment) change(b metering.Balance) (metering.Balance, error) {
+	if !requested.Delta.Out {
+		return b.Receive(requested.Delta.Amount)
 	}
-	after, ok := b.Spend(wished.Delta.Amount)
+	after, ok := b.Spend(requested.Delta.Amount)
 	if !ok {
 		return b, fault.Newf(fault.InsufficientBalance, "The balance is %s. You can't remove more than that.", b.Amount.Credits())
 	}

@@ -106,9 +106,9 @@ var deskCalls = []call[store.App]{
 		return a.SubscriptionsOf(ctx, h.walletID)
 	}},
 	{"Adjust", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		wished := h.adjustment()
-		wished.ID = ids.New()
-		return nil, a.Adjust(ctx, wished)
+		requested := h.adjustment()
+		requested.ID = ids.New()
+		return nil, a.Adjust(ctx, requested)
 	}},
 	{"Overview", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.Overview(ctx, moment, 30)

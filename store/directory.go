@@ -185,7 +185,7 @@ func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scop
 // ScopesWithJobs lists applications that have billing work by now, the longest
 // waiting first, at most so many. It says nothing about the work.
 func (d Directory) ScopesWithJobs(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
-	return d.due(ctx, billingHint, realNow, most)
+	return d.due(ctx, billingWake, realNow, most)
 }
 
 // FailingJobs counts the billing jobs of all applications that fail, of each up to
@@ -194,7 +194,7 @@ func (d Directory) ScopesWithJobs(ctx context.Context, realNow int64, most int) 
 func (d Directory) FailingJobs(ctx context.Context) (number, since int64, err error) {
 	err = d.store.pool.QueryRow(ctx, `
 		SELECT coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint
-		FROM work_hints WHERE kind = $1`, billingHint).Scan(&number, &since)
+		FROM work_hints WHERE kind = $1`, billingWake).Scan(&number, &since)
 	if err != nil {
 		return 0, 0, fmt.Errorf("store: failing jobs: %w", err)
 	}

@@ -10,35 +10,34 @@ import (
 	"purser/ids"
 )
 
-// ConnectionMode is what is at the other end.
+// ConnectionMode is the kind of provider.
 type ConnectionMode string
 
-// An application is paid through an account at Stripe, or through the sandbox that
-// lives in the server.
+// An application is paid through a Stripe account or the built-in sandbox.
 const (
 	StripeConnection  ConnectionMode = "stripe"
 	SandboxConnection ConnectionMode = "sandbox"
 )
 
-// SealedSecret is a secret that only the vault can read.
+// SealedSecret is an encrypted secret.
 type SealedSecret struct {
 	Sealed []byte
-	Until  int64 // when it ends; zero for never
+	Until  int64 // when it expires; zero for never
 }
 
 // Connection is an application's account at the payment provider. Its secrets are
-// sealed before they come here.
+// encrypted before they get here.
 type Connection struct {
 	ID                  ids.ID
 	Mode                ConnectionMode
-	Live                bool // whether it is about real money
+	Live                bool // whether it moves real money
 	AccountID           string
-	SealedKey           []byte // empty when it can be made again
+	SealedKey           []byte // empty when it can be derived again
 	KeyLastFour         string
 	EndpointID          string         // of the webhooks
-	Secrets             []SealedSecret // of the webhooks, the current one first
-	EventsAfter         int64          // up to where the provider's list of events was read
-	PortalConfiguration string         // empty until it was made
+	Secrets             []SealedSecret // webhook signing secrets, the current one first
+	EventsAfter         int64          // cursor into the provider's list of events
+	PortalConfiguration string         // empty until it is created
 	CreatedAt           int64
 	ChangedAt           int64
 	ReplacedAt          int64 // zero for the current one
@@ -61,7 +60,8 @@ var (
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL FOR NO KEY UPDATE`)
 
-	// Until the transaction ends, nobody puts another in its place: lockConnection waits.
+	// Keeps the connection from being replaced until the transaction ends:
+	// lockConnection waits.
 	holdConnection = declare("hold connection", `
 		SELECT id FROM provider_connections WHERE app_id = $1 AND id = $2 AND replaced_at IS NULL FOR SHARE`)
 
@@ -93,7 +93,7 @@ var (
 		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
 		WHERE app_id = $1`)
 
-	// A payment is at the account of what was sold: a subscription or a top-up.
+	// A payment is at the account of its subscription or top-up.
 	selectConnectionOf = declare("select connection of object", `
 		SELECT s.connection_id FROM subscriptions s WHERE s.app_id = $1 AND s.provider_id = $2
 		UNION ALL
@@ -130,7 +130,7 @@ func readConnection(row pgx.CollectableRow) (Connection, error) {
 	return c, err
 }
 
-// columns of the secrets.
+// secrets are the columns of the webhook secrets.
 func (c Connection) secrets() (sealed [][]byte, until []int64) {
 	sealed, until = [][]byte{}, []int64{}
 	for _, s := range c.Secrets {
@@ -139,7 +139,7 @@ func (c Connection) secrets() (sealed [][]byte, until []int64) {
 	return sealed, until
 }
 
-// Connection reads the account by which the application is paid.
+// Connection reads the application's current account.
 func (a App) Connection(ctx context.Context) (c Connection, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		c, err = tx.connection(ctx)
@@ -152,25 +152,24 @@ func (tx appTx) connection(ctx context.Context) (Connection, error) {
 	return find(ctx, tx, selectConnection, readConnection, fault.New(fault.PaymentsNotConfigured))
 }
 
-// ConnectionByID reads an account, also one that was replaced: its webhooks may
-// still be on their way.
+// ConnectionByID reads an account, also a replaced one: its webhooks may still arrive.
 func (a App) ConnectionByID(ctx context.Context, id ids.ID) (Connection, error) {
 	return findOne(ctx, a, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
 }
 
-// ConnectionOf finds the account that has what the provider calls by this name: a
-// subscription, a top-up's page or a charge that we know.
+// ConnectionOf finds the account of a known subscription, top-up session or charge by
+// its provider id.
 func (a App) ConnectionOf(ctx context.Context, object string) (ids.ID, error) {
 	return findOne(ctx, a, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
 }
 
-// SubscriptionsAt counts those at an account that have not ended.
+// SubscriptionsAt counts the subscriptions at an account that have not ended.
 func (a App) SubscriptionsAt(ctx context.Context, connection ids.ID) (int, error) {
 	return findOne(ctx, a, countSubscriptionsAt, pgx.RowTo[int], errNoAppState, connection)
 }
 
-// holdConnection keeps the account that something is to be sold at from being
-// replaced before that is stored. Zero stands for none.
+// holdConnection locks an account against replacement while something is sold at it.
+// Zero means no account.
 func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
 	if id.IsZero() {
 		return nil
@@ -180,19 +179,19 @@ func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
 	return err
 }
 
-// PutConnection changes the current account when the id is its own, and otherwise
-// puts another in its place: then nothing may hang on the one before, and the new
-// one has to hear of every plan. The sandbox is not replaced by itself: of two
-// nodes that connect to it, both get the first one's connection.
-func (a App) PutConnection(ctx context.Context, wished Connection, now int64) (c Connection, err error) {
+// PutConnection updates the current account when the id matches, and otherwise replaces
+// it: then nothing may depend on the previous one, and every plan is synced to the new
+// one. The sandbox does not replace itself: two nodes that connect it at once both get
+// the first connection.
+func (a App) PutConnection(ctx context.Context, requested Connection, now int64) (c Connection, err error) {
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if c, err = tx.putConnection(ctx, wished, now); err != nil {
+			if c, err = tx.putConnection(ctx, requested, now); err != nil {
 				return err
 			}
 			return tx.audit(ctx, "provider.connect", c.AccountID, nil, factsOfConnection(c))
 		})
-		// Somebody else's is the current one now, or the reply to COMMIT was lost.
+		// Another connection became current, or the reply to COMMIT was lost.
 		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
 			break
 		}
@@ -200,16 +199,16 @@ func (a App) PutConnection(ctx context.Context, wished Connection, now int64) (c
 	return c, err
 }
 
-func (tx appTx) putConnection(ctx context.Context, wished Connection, now int64) (Connection, error) {
+func (tx appTx) putConnection(ctx context.Context, requested Connection, now int64) (Connection, error) {
 	current, err := find(ctx, tx, lockConnection, readConnection, ErrUnknown)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return tx.insertConnection(ctx, wished, now)
+		return tx.insertConnection(ctx, requested, now)
 	case err != nil:
 		return current, err
-	case current.ID == wished.ID:
-		return tx.updateConnection(ctx, current, wished, now)
-	case current.Mode == SandboxConnection && wished.Mode == SandboxConnection:
+	case current.ID == requested.ID:
+		return tx.updateConnection(ctx, current, requested, now)
+	case current.Mode == SandboxConnection && requested.Mode == SandboxConnection:
 		return current, nil
 	}
 	dependents, err := tx.usesOfConnection(ctx, current.ID)
@@ -222,7 +221,7 @@ func (tx appTx) putConnection(ctx context.Context, wished Connection, now int64)
 	if err := tx.exec(ctx, retireConnection, 1, current.ID, now); err != nil {
 		return current, err
 	}
-	return tx.insertConnection(ctx, wished, now)
+	return tx.insertConnection(ctx, requested, now)
 }
 
 func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (Connection, error) {
@@ -241,7 +240,7 @@ func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (
 	if _, err := tx.execAny(ctx, enqueuePlans, now, ids.New()); err != nil {
 		return c, err
 	}
-	return c, tx.hurry(ctx, now)
+	return c, tx.retryFailedNow(ctx, now)
 }
 
 func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now int64) (Connection, error) {
@@ -251,18 +250,18 @@ func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now
 		secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.ChangedAt); err != nil {
 		return c, err
 	}
-	return c, tx.hurry(ctx, now)
+	return c, tx.retryFailedNow(ctx, now)
 }
 
-// hurry has what failed tried again now.
-func (tx appTx) hurry(ctx context.Context, now int64) error {
-	if _, err := tx.execAny(ctx, hurryWork, now); err != nil {
+// retryFailedNow makes failed jobs due now.
+func (tx appTx) retryFailedNow(ctx context.Context, now int64) error {
+	if _, err := tx.execAny(ctx, retryFailedJobs, now); err != nil {
 		return err
 	}
-	return tx.hint(ctx)
+	return tx.scheduleWake(ctx)
 }
 
-// SetEventsAfter notes up to where the provider's list of events was read.
+// SetEventsAfter stores the cursor into the provider's list of events.
 func (a App) SetEventsAfter(ctx context.Context, connection ids.ID, at int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		_, err := tx.execAny(ctx, setEventsAfter, connection, at)
@@ -270,7 +269,7 @@ func (a App) SetEventsAfter(ctx context.Context, connection ids.ID, at int64) er
 	})
 }
 
-// SetPortalConfiguration notes what the provider calls the portal that was set up.
+// SetPortalConfiguration stores the provider's id of the customer portal configuration.
 func (a App) SetPortalConfiguration(ctx context.Context, connection ids.ID, id string) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		_, err := tx.execAny(ctx, setPortalConfiguration, connection, id)

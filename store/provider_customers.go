@@ -23,7 +23,7 @@ var (
 		DELETE FROM provider_customers WHERE app_id = $1 AND connection_id = $2 AND provider_id = $3`)
 )
 
-// Customer is what the provider calls the identity, or ErrUnknown.
+// Customer returns the provider's customer id of the identity, or ErrUnknown.
 func (a App) Customer(ctx context.Context, connection ids.ID, identity string) (customerID string, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		customerID, err = tx.customer(ctx, connection, identity)
@@ -36,8 +36,8 @@ func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string
 	return find(ctx, tx, selectCustomer, pgx.RowTo[string], ErrUnknown, connection, identity)
 }
 
-// KeepCustomer notes what the provider calls the identity, and gives what was noted
-// first: of two that were made at once, one is used from then on.
+// KeepCustomer stores the provider's customer id of the identity and returns the stored
+// one: of two created at once, the first is used.
 func (a App) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
 	walletID := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
@@ -54,7 +54,7 @@ func (a App) KeepCustomer(ctx context.Context, connection ids.ID, identity, cust
 	return kept, err
 }
 
-// ForgetCustomer is for one that was deleted at the provider.
+// ForgetCustomer removes a customer that was deleted at the provider.
 func (a App) ForgetCustomer(ctx context.Context, connection ids.ID, customerID string) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		_, err := tx.execAny(ctx, deleteCustomer, connection, customerID)

@@ -8,7 +8,7 @@ import (
 	"purser/ids"
 )
 
-// An account that left and came back may have been replaced more than once.
+// An account may have been connected and replaced more than once.
 var lockFormerConnections = declare("lock former connections", `
 	SELECT`+connectionColumns+`
 	FROM provider_connections WHERE app_id = $1 AND account_id = $2 AND mode = 'stripe' AND replaced_at IS NOT NULL
@@ -27,10 +27,10 @@ func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {
 	return find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], errNoAppState, id)
 }
 
-// RenewFormer gives an account at Stripe that was replaced another key, and has
-// tried again what failed with the one before. The current account stays as it is.
-// Seal puts the key into each of the account's connections; when Postgres asks for
-// another try, it is asked again. An account that was never replaced is ErrUnknown.
+// RenewFormer gives a replaced Stripe account a new key and retries its failed jobs.
+// The current account is not changed. Seal encrypts the key into each of the account's
+// connections, and runs again when the transaction is retried. An account that was
+// never replaced is ErrUnknown.
 func (a App) RenewFormer(ctx context.Context, accountID string, seal func(*Connection) error, now int64) (c Connection, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		former, err := collect(ctx, tx, lockFormerConnections, readConnection, accountID)

@@ -11,23 +11,23 @@ import (
 	"purser/ids"
 )
 
-// ErrFenced says that a lease has gone to somebody else since it was taken, so that
-// whatever its holder found out may be old. Nothing was stored.
-var ErrFenced = errors.New("store: the lease has gone to somebody else")
+// ErrFenced means that another holder has taken the lease, so the caller's data may be
+// stale. Nothing was stored.
+var ErrFenced = errors.New("store: the lease was taken by another holder")
 
-// ErrUnknown says that there is no such thing of the provider here.
-var ErrUnknown = errors.New("store: this is not known here")
+// ErrUnknown means that no such provider object is stored.
+var ErrUnknown = errors.New("store: unknown provider object")
 
-// Fence is proof of having held a lease at its number. A later holder has a higher
-// one.
+// Fence is a fencing token: it proves that a lease was held under this number. Later
+// holders have higher numbers.
 type Fence struct {
 	Name   string
 	Number int64
 }
 
 var (
-	// The first number of a lease is the time, and each holder's is one more. So one
-	// that was let go of and is made anew goes on above all numbers that it ever had.
+	// The first number of a lease is the time, and each holder's is one more. So a
+	// lease that was pruned and created again continues above all its earlier numbers.
 	takeLease = declare("take lease", `
 		INSERT INTO leases (app_id, org_id, name, holder, held_until, fence) VALUES ($1, $2, $3, $4, $6, $5)
 		ON CONFLICT (app_id, name) DO UPDATE
@@ -39,7 +39,7 @@ var (
 		UPDATE leases SET held_until = $4
 		WHERE app_id = $1 AND name = $2 AND fence = $3 AND holder <> '00000000-0000-0000-0000-000000000000'`)
 
-	// Nobody holds it then, whatever the clock says: it may go back.
+	// The zero holder frees the lease whatever the clock says: it may go back.
 	releaseLease = declare("release lease", `
 		UPDATE leases SET held_until = $4, holder = '00000000-0000-0000-0000-000000000000' WHERE app_id = $1 AND name = $2 AND fence = $3 AND held_until > $4`)
 
@@ -47,13 +47,13 @@ var (
 		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)
 )
 
-// Lease takes a lease that is free, has expired, or already belongs to the holder,
-// for a time. It reports whether the holder has it now. The database's clock alone
-// says when a lease has expired: those of two nodes may be hours apart.
+// Lease takes a lease that is free, expired or already held by the holder, and reports
+// whether the holder has it. Expiry goes by the database's clock alone: the clocks of
+// two nodes may be hours apart.
 //
 // A row that stays locked, or a transaction that Postgres rolled back in favour of
-// another, means that the lease is not free, and is no error. Lease makes one
-// attempt: callers that wait for a lease poll it.
+// another, means that the lease is not free, and is no error. Lease makes one attempt:
+// callers that wait for a lease poll it.
 func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (Fence, bool, error) {
 	var taken []int64
 	err := a.attempt(ctx, func(ctx context.Context, tx appTx) error {
@@ -73,9 +73,8 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 	return Fence{Name: name, Number: taken[0]}, true, nil
 }
 
-// RenewLease makes a lease last for the length from now on, under the same number. It
-// reports whether the lease is still held: one that has run out is, until another
-// holder takes it.
+// RenewLease extends a lease under the same number and reports whether it is still
+// held. An expired lease is held until another holder takes it.
 func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (held bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		now, err := tx.clock(ctx)
@@ -89,7 +88,7 @@ func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (hel
 	return held, err
 }
 
-// Release gives a lease back. One that has gone to somebody else stays theirs.
+// Release frees a lease, unless another holder has taken it.
 func (a App) Release(ctx context.Context, f Fence) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		now, err := tx.clock(ctx)
@@ -101,8 +100,8 @@ func (a App) Release(ctx context.Context, f Fence) error {
 	})
 }
 
-// clock reads the database's clock. It is asked by itself: a statement that several
-// shards may run has to be given its times.
+// clock reads the database's clock in a statement of its own: a statement that may run
+// on several shards gets times as parameters.
 func (tx appTx) clock(ctx context.Context) (now int64, err error) {
 	if err := tx.conn.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`).Scan(&now); err != nil {
 		return 0, fmt.Errorf("store: the database's clock: %w", err)
@@ -110,9 +109,9 @@ func (tx appTx) clock(ctx context.Context) (now int64, err error) {
 	return now, nil
 }
 
-// hold refuses a fence that is not the lease's latest. Until the transaction ends,
-// nobody else gets the lease.
-func (tx appTx) hold(ctx context.Context, f Fence) error {
+// verifyFence fails unless the fence is the lease's latest, and keeps the lease from
+// being taken until the transaction ends.
+func (tx appTx) verifyFence(ctx context.Context, f Fence) error {
 	_, err := find(ctx, tx, checkFence, pgx.RowTo[int64], ErrFenced, f.Name, f.Number)
 	return err
 }

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// webhookLife is how long a webhook is known again: the provider sends one for
-	// some days, and lists its events for 30. What a webhook that is older than this
-	// would wake is harmless, since each payment is credited once and for ever.
+	// webhookLife is how long webhook ids are kept for deduplication: Stripe retries
+	// for some days and lists events for 30. An older webhook is harmless, since a
+	// payment is never credited twice.
 	webhookLife = 90 * 24 * time.Hour
-	// leaseLife is how long a lease stays after it was last held. A holder who is
-	// slower than this still stores nothing: the next one's number is higher.
+	// leaseLife is how long a lease row is kept after it was last held. A slower holder
+	// still stores nothing: the next number is higher.
 	leaseLife = 7 * 24 * time.Hour
 )
 
@@ -25,8 +25,8 @@ var (
 			SELECT l.name FROM leases l WHERE l.app_id = $1 AND l.held_until < $2 LIMIT $3)`)
 )
 
-// Prune lets go of what nobody needs any more, at most so much of each kind. It
-// reports whether there may be more.
+// Prune deletes expired rows, at most the given number of each kind, and reports
+// whether there may be more.
 func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		now, err := tx.clock(ctx)

@@ -15,11 +15,10 @@ var (
 		UPDATE provider_connections SET api_key = $3, webhook_secrets = $4, webhook_secrets_until = $5 WHERE app_id = $1 AND id = $2`)
 )
 
-// ResealConnections hands every account that the application ever had to seal, which
-// may seal its secrets anew and says whether it did, and counts those. They are
-// locked meanwhile, so that no secret that somebody enters at this moment is
-// overwritten by the one before. When Postgres asks for another try, seal is asked
-// again.
+// ResealConnections passes every account that the application ever had to seal, which
+// may encrypt its secrets again and reports whether it did, and counts those. The rows
+// are locked, so that a secret entered meanwhile is not overwritten. Seal runs again
+// when the transaction is retried.
 func (a App) ResealConnections(ctx context.Context, seal func(*Connection) (changed bool)) (changed int, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		changed = 0

@@ -8,10 +8,10 @@ import (
 	"purser/ids"
 )
 
-// WebhookEvent is a webhook that came. It only wakes somebody up, so what it says
-// is not kept.
+// WebhookEvent is a received webhook. It only triggers a refresh, so its payload is not
+// stored.
 type WebhookEvent struct {
-	ID         string // the provider's
+	ID         string // the provider's event id
 	Type       string
 	Object     string
 	APIVersion string
@@ -32,10 +32,10 @@ var (
 		WHERE NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.app_id = $1 AND e.connection_id = $2 AND e.event_id = t.event_id)`)
 )
 
-// ReceiveEvent notes a webhook and asks for the work that follows from it, in one
-// transaction. It reports whether the webhook is new; the work is asked for in
-// either case, since it is the same work.
-func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, work []Job) (first bool, err error) {
+// ReceiveEvent stores a webhook and enqueues its jobs in one transaction. It reports
+// whether the webhook is new; the jobs are enqueued in either case, because they are
+// idempotent.
+func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, jobs []Job) (first bool, err error) {
 	id := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		made, err := tx.execAny(ctx, insertWebhook, connection, e.ID, id, a.scope.OrgID, e.Type, e.Object, e.APIVersion, e.Live, e.Outcome, e.ReceivedAt)
@@ -43,18 +43,18 @@ func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent
 			return err
 		}
 		first = made == 1
-		if len(work) == 0 {
+		if len(jobs) == 0 {
 			return nil
 		}
-		if err := tx.enqueue(ctx, work...); err != nil {
+		if err := tx.enqueue(ctx, jobs...); err != nil {
 			return err
 		}
-		return tx.hint(ctx)
+		return tx.scheduleWake(ctx)
 	})
 	return first, err
 }
 
-// UnseenEvents are those of the provider's events that no webhook has brought.
+// UnseenEvents returns the provider's events that no webhook has delivered.
 func (a App) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) ([]string, error) {
 	return listAll(ctx, a, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
 }

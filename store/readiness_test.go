@@ -24,13 +24,13 @@ func TestReadinessIsProvenByAWrite(t *testing.T) {
 	}
 	becomes := func(t *testing.T, n node, reason string) {
 		t.Helper()
-		said := ""
+		remote := ""
 		soon(t, "the node says: "+reason, func() bool {
 			err := n.usage.Ready(t.Context())
 			if err != nil {
-				said = store.Reason(err)
+				remote = store.Reason(err)
 			}
-			return err != nil && strings.Contains(said, reason)
+			return err != nil && strings.Contains(remote, reason)
 		})
 	}
 	open := func(t *testing.T, url string) node { return openNode(t, url, store.EngineOptions{}) }

@@ -83,7 +83,7 @@ func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Wa
 		if err != nil || !moved {
 			return err
 		}
-		return tx.hint(ctx) // what waits for the application's time waits less
+		return tx.scheduleWake(ctx) // what waits for the application's time waits less
 	})
 }
 
@@ -146,7 +146,7 @@ func (tx appTx) storeWorld(ctx context.Context, c Change) (moved bool, err error
 	}
 	batch.Queue(updateWorld.sql, tx.args([]any{c.Head})...)
 	clock := batch.Queue(setClock.sql, tx.args([]any{c.ClockOffset})...)
-	batch.Queue(setHint.sql, tx.args([]any{sandboxHint, orNull(c.WakeAt)})...)
+	batch.Queue(setNextDue.sql, tx.args([]any{sandboxWake, orNull(c.WakeAt)})...)
 	results := tx.conn.SendBatch(ctx, batch)
 	for _, queued := range batch.QueuedQueries {
 		tag, err := results.Exec()
@@ -205,7 +205,7 @@ func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 // Due lists applications whose accounts have something to do by now, the longest
 // waiting first, at most so many.
 func (w SandboxAccounts) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
-	scopes, err := w.store.Directory().due(ctx, sandboxHint, at, most)
+	scopes, err := w.store.Directory().due(ctx, sandboxWake, at, most)
 	if err != nil {
 		return nil, err
 	}

@@ -33,18 +33,18 @@ type tenant struct {
 func newTenant(tb testing.TB, db *store.Store) tenant {
 	tb.Helper()
 	org := newOrganization(tb, db, "Tenant")
-	wished, err := tenancy.NewApplication(ids.New(), org, "Chat", true, moment)
+	requested, err := tenancy.NewApplication(ids.New(), org, "Chat", true, moment)
 	noError(tb, err)
-	application, err := db.Org(org.ID).CreateApplication(tb.Context(), wished)
+	application, err := db.Org(org.ID).CreateApplication(tb.Context(), requested)
 	noError(tb, err)
 	return tenant{App: db.App(application.Scope()), db: db, org: org, application: application}
 }
 
 func newOrganization(tb testing.TB, db *store.Store, name string) tenancy.Organization {
 	tb.Helper()
-	wished, err := tenancy.NewOrganization(ids.New(), name, moment)
+	requested, err := tenancy.NewOrganization(ids.New(), name, moment)
 	noError(tb, err)
-	org, err := db.Directory().CreateOrganization(tb.Context(), wished)
+	org, err := db.Directory().CreateOrganization(tb.Context(), requested)
 	noError(tb, err)
 	return org
 }
@@ -85,9 +85,9 @@ func featureOf(key, creditKey string) metering.Feature {
 	}
 }
 
-func (a tenant) newFeature(tb testing.TB, wished metering.Feature) metering.Feature {
+func (a tenant) newFeature(tb testing.TB, requested metering.Feature) metering.Feature {
 	tb.Helper()
-	feature, err := a.CreateFeature(tb.Context(), wished)
+	feature, err := a.CreateFeature(tb.Context(), requested)
 	noError(tb, err)
 	return feature
 }
@@ -99,9 +99,9 @@ func depositOf(identity, creditKey string, amount metering.Amount, idempotencyKe
 	}
 }
 
-func (a tenant) deposit(tb testing.TB, wished store.Deposit) store.Deposit {
+func (a tenant) deposit(tb testing.TB, requested store.Deposit) store.Deposit {
 	tb.Helper()
-	made, _, err := a.Deposit(tb.Context(), wished)
+	made, _, err := a.Deposit(tb.Context(), requested)
 	noError(tb, err)
 	return made
 }

@@ -112,16 +112,16 @@ func TestDepositSurvivesACutConnection(t *testing.T) {
 	for i := range deposits {
 		for _, f := range []faultproxy.Fault{faultproxy.BeforeCommit, faultproxy.AfterCommit} {
 			proxy.Plan(once(f))
-			wished := depositOf("ann", "tokens", metering.Amount(i), freshID())
-			made, duplicate, err := cut.Deposit(t.Context(), wished)
-			if err != nil || duplicate || made.ID != wished.ID || made.Amount != wished.Amount {
+			requested := depositOf("ann", "tokens", metering.Amount(i), freshID())
+			made, duplicate, err := cut.Deposit(t.Context(), requested)
+			if err != nil || duplicate || made.ID != requested.ID || made.Amount != requested.Amount {
 				t.Errorf("cut %s: deposit %v, duplicate %t, %v", f, made, duplicate, err)
 			}
-			sum += wished.Amount
+			sum += requested.Amount
 
 			proxy.Plan(nil)
-			again, duplicate, err := cut.Deposit(t.Context(), depositOf("ann", "tokens", 1, *wished.IdempotencyKey))
-			if err != nil || !duplicate || again.ID != wished.ID || again.Amount != wished.Amount {
+			again, duplicate, err := cut.Deposit(t.Context(), depositOf("ann", "tokens", 1, *requested.IdempotencyKey))
+			if err != nil || !duplicate || again.ID != requested.ID || again.Amount != requested.Amount {
 				t.Errorf("cut %s: the repeat gives %v, duplicate %t, %v", f, again, duplicate, err)
 			}
 		}
@@ -133,17 +133,17 @@ func TestDepositSurvivesACutConnection(t *testing.T) {
 	// Inside a row the caller may get no answer, and sends the same again.
 	for i := range deposits {
 		proxy.Plan(once(faultproxy.MidRow))
-		wished := depositOf("ann", "tokens", metering.Amount(i), freshID())
-		sum += wished.Amount
-		made, _, err := cut.Deposit(t.Context(), wished)
+		requested := depositOf("ann", "tokens", metering.Amount(i), freshID())
+		sum += requested.Amount
+		made, _, err := cut.Deposit(t.Context(), requested)
 		for sends := 1; err != nil && sends < 3; sends++ {
 			var refused *fault.Fault
 			if errors.As(err, &refused) {
 				t.Errorf("a cut connection is answered as %s", refused.Code)
 			}
-			made, _, err = cut.Deposit(t.Context(), wished)
+			made, _, err = cut.Deposit(t.Context(), requested)
 		}
-		if err != nil || made.ID != wished.ID {
+		if err != nil || made.ID != requested.ID {
 			t.Errorf("a deposit sent again is %v, %v", made, err)
 		}
 	}

@@ -52,8 +52,8 @@ func TestNodesNeverWaitForEachOther(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(100+i)))
 			for range 2 * rounds {
 				s := shops[random.IntN(len(shops))]
-				wished := depositOf(numbered("wallet", random.IntN(wallets)), "tokens", 1, freshID())
-				if _, _, err := s.on(n).Deposit(t.Context(), wished); err != nil {
+				requested := depositOf(numbered("wallet", random.IntN(wallets)), "tokens", 1, freshID())
+				if _, _, err := s.on(n).Deposit(t.Context(), requested); err != nil {
 					t.Error(err)
 				}
 			}

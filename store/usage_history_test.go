@@ -32,9 +32,9 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 		nodes = append(nodes, openNode(t, url, store.EngineOptions{Now: now.Load}))
 	}
 	conn := connect(t, url)
-	said := make(map[string]int)
+	remote := make(map[string]int)
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHistory(rt, t, nodes, &now, said)
+		h := newHistory(rt, t, nodes, &now, remote)
 		rt.Repeat(map[string]func(*rapid.T){
 			"use":          h.use,
 			"use again":    h.use,
@@ -56,11 +56,11 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
 		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range",
 	} {
-		if said[answer] == 0 {
+		if remote[answer] == 0 {
 			t.Errorf("no history came to %s", answer)
 		}
 	}
-	t.Logf("answers: %v, wrong by memory: %d and %d", said, nodes[0].usage.Conflicts(), nodes[1].usage.Conflicts())
+	t.Logf("answers: %v, wrong by memory: %d and %d", remote, nodes[0].usage.Conflicts(), nodes[1].usage.Conflicts())
 }
 
 // history is an application on two nodes, beside the model of it.
@@ -99,8 +99,8 @@ var (
 	someQuantity = rapid.OneOf(rapid.Int64Range(1, 9), rapid.SampledFrom([]int64{1, 2, metering.MaxQuantity}))
 )
 
-func newHistory(rt *rapid.T, t *testing.T, nodes []node, now *atomic.Int64, said map[string]int) *history {
-	h := &history{shop: shop{nodes: nodes, tenant: newTenant(t, nodes[0].db)}, t: t, model: newModel(), now: now, said: said}
+func newHistory(rt *rapid.T, t *testing.T, nodes []node, now *atomic.Int64, remote map[string]int) *history {
+	h := &history{shop: shop{nodes: nodes, tenant: newTenant(t, nodes[0].db)}, t: t, model: newModel(), now: now, said: remote}
 	h.key, _ = h.newKey(t, keys.Ingestion)
 	h.setTime(anyMoment.Draw(rt, "start"))
 	for _, key := range []string{"tokens", "minutes"} {
@@ -206,13 +206,13 @@ func (h *history) compare(rt *rapid.T, use store.Usage, d metering.Decision, err
 	if err != nil {
 		rt.Fatalf("%q: %v", use.EventID, err)
 	}
-	said := answer(want, nil)
-	h.said[said]++
+	remote := answer(want, nil)
+	h.said[remote]++
 	got := answer(d, nil)
-	if got != said || d.Event.Charge.Amount != want.Event.Charge.Amount || d.Event.Period != want.Event.Period ||
+	if got != remote || d.Event.Charge.Amount != want.Event.Charge.Amount || d.Event.Period != want.Event.Period ||
 		d.Event.DeduplicatedFrom != want.Event.DeduplicatedFrom || d.Event.TransactionID != want.Event.TransactionID {
 		rt.Fatalf("%q of %s: the node says %s %s %v, the model %s %s %v",
-			use.EventID, use.Identity, got, d.Event.Charge.Amount, d.Event.Period, said, want.Event.Charge.Amount, want.Event.Period)
+			use.EventID, use.Identity, got, d.Event.Charge.Amount, d.Event.Period, remote, want.Event.Charge.Amount, want.Event.Period)
 	}
 	if d.Verdict != metering.Duplicate && d.Allowance != want.Allowance {
 		rt.Fatalf("%q of %s: the node has the allowance %+v, the model %+v", use.EventID, use.Identity, d.Allowance, want.Allowance)
@@ -222,25 +222,25 @@ func (h *history) compare(rt *rapid.T, use store.Usage, d metering.Decision, err
 func (h *history) deposit(rt *rapid.T) {
 	identity := anyIdentity.Draw(rt, "identity")
 	w := h.model.wallet(identity)
-	wished := depositOf(identity, rapid.SampledFrom([]string{"tokens", "minutes"}).Draw(rt, "credit"), someAmount.Draw(rt, "amount"), freshID())
-	credit, err := h.Credit(h.t.Context(), wished.CreditKey)
+	requested := depositOf(identity, rapid.SampledFrom([]string{"tokens", "minutes"}).Draw(rt, "credit"), someAmount.Draw(rt, "amount"), freshID())
+	credit, err := h.Credit(h.t.Context(), requested.CreditKey)
 	noError(h.t, err)
 	if len(w.deposits) > 0 && rapid.IntRange(0, 3).Draw(rt, "again") == 0 {
 		earlier := rapid.SampledFrom(w.deposits).Draw(rt, "deposit")
-		wished.IdempotencyKey = &earlier.key
+		requested.IdempotencyKey = &earlier.key
 	}
-	_, duplicate, err := h.on(h.nodes[anyNode.Draw(rt, "node")]).Deposit(h.t.Context(), wished)
-	known := slices.ContainsFunc(w.deposits, func(d modelDeposit) bool { return d.key == *wished.IdempotencyKey })
-	_, fits := h.model.balance(identity, credit.ID).Add(wished.Amount)
+	_, duplicate, err := h.on(h.nodes[anyNode.Draw(rt, "node")]).Deposit(h.t.Context(), requested)
+	known := slices.ContainsFunc(w.deposits, func(d modelDeposit) bool { return d.key == *requested.IdempotencyKey })
+	_, fits := h.model.balance(identity, credit.ID).Add(requested.Amount)
 	switch {
 	case known && (err != nil || !duplicate):
 		rt.Fatalf("a deposit sent again: duplicate %t, %v", duplicate, err)
 	case !known && fits && (err != nil || duplicate):
-		rt.Fatalf("a deposit of %s: duplicate %t, %v", wished.Amount, duplicate, err)
+		rt.Fatalf("a deposit of %s: duplicate %t, %v", requested.Amount, duplicate, err)
 	case !known && !fits && !fault.Is(err, fault.BalanceOverflow):
-		rt.Fatalf("a deposit of %s to %s: %v", wished.Amount, h.model.balance(identity, credit.ID), err)
+		rt.Fatalf("a deposit of %s to %s: %v", requested.Amount, h.model.balance(identity, credit.ID), err)
 	case !known && fits:
-		w.deposits = append(w.deposits, modelDeposit{credit.ID, *wished.IdempotencyKey, wished.Amount})
+		w.deposits = append(w.deposits, modelDeposit{credit.ID, *requested.IdempotencyKey, requested.Amount})
 	}
 }
 

@@ -63,7 +63,7 @@ func TestWalletIsLinearizable(t *testing.T) {
 // linearHistories runs and judges so many at once, each on a wallet of its own.
 func linearHistories(t *testing.T, s shop, seed uint64, histories int) {
 	t.Helper()
-	said := make(map[string]int)
+	remote := make(map[string]int)
 	var mu sync.Mutex
 	atOnce(histories, func(i int) {
 		r := newRecorder(s, numbered("wallet", i))
@@ -74,10 +74,10 @@ func linearHistories(t *testing.T, s shop, seed uint64, histories int) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, op := range r.history {
-			said[op.Input.(linearInput).kind+" "+op.Output.(linearOutput).said]++
+			remote[op.Input.(linearInput).kind+" "+op.Output.(linearOutput).said]++
 		}
 	})
-	t.Logf("answers: %v", said)
+	t.Logf("answers: %v", remote)
 }
 
 // linearInput is one operation. Its number stands for the transaction or the
@@ -182,9 +182,9 @@ func (r *recorder) do(t *testing.T, in linearInput, id ids.ID, n node) (out line
 			out = linearOutput{said: answer(d, nil), balance: int64(d.Before.Amount)}
 		}
 	case "deposit":
-		wished := depositOf(r.identity, "tokens", metering.Amount(in.amount), fmt.Sprint(r.identity, " deposit ", in.slot))
-		wished.ID = id
-		made, duplicate, err := r.on(n).Deposit(t.Context(), wished)
+		requested := depositOf(r.identity, "tokens", metering.Amount(in.amount), fmt.Sprint(r.identity, " deposit ", in.slot))
+		requested.ID = id
+		made, duplicate, err := r.on(n).Deposit(t.Context(), requested)
 		if err == nil {
 			out = linearOutput{said: map[bool]string{false: "made", true: "duplicate"}[duplicate], by: r.numberOf(made.ID), amount: int64(made.Amount)}
 		}
@@ -232,11 +232,11 @@ func (r *recorder) step(s linearState, in linearInput) (linearState, linearOutpu
 		s.events[in.slot] = in.number
 		return s, linearOutput{said: "accepted", by: in.number, amount: in.amount}
 	case "check":
-		said := "accepted"
+		remote := "accepted"
 		if in.amount > s.balance {
-			said = "insufficient_balance"
+			remote = "insufficient_balance"
 		}
-		return s, linearOutput{said: said, balance: s.balance}
+		return s, linearOutput{said: remote, balance: s.balance}
 	case "deposit":
 		if by := s.deposits[in.slot]; by != 0 {
 			return s, first(by)

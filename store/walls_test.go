@@ -152,9 +152,9 @@ var orgCalls = []call[store.Org]{
 		return o.Organization(ctx)
 	}},
 	{"CreateApplication", "its organization", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
-		wished := h.application
-		wished.ID = ids.New()
-		return o.CreateApplication(ctx, wished)
+		requested := h.application
+		requested.ID = ids.New()
+		return o.CreateApplication(ctx, requested)
 	}},
 	{"Application", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
 		return o.Application(ctx, h.application.ID)
@@ -163,9 +163,9 @@ var orgCalls = []call[store.Org]{
 		return o.Applications(ctx)
 	}},
 	{"UpdateApplication", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
-		wished := h.application
-		wished.Name = "Changed"
-		return nil, o.UpdateApplication(ctx, wished)
+		requested := h.application
+		requested.Name = "Changed"
+		return nil, o.UpdateApplication(ctx, requested)
 	}},
 	{"Members", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
 		return o.Members(ctx)

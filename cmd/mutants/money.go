@@ -185,7 +185,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a void that is not asked for again after a debit has failed",
-		changes: []change{once("store/billing_ops.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
+		changes: []change{once("store/billing_operations.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
 		pkg:     "./billing/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
 	},
 	{
@@ -235,7 +235,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a price that is archived while a page sells it",
-		changes: []change{once("store/billing_work.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
+		changes: []change{once("store/billing_jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
 		pkg:     "./billing/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
 	},
 }

@@ -11,20 +11,21 @@ import (
 	"purser/ids"
 )
 
-// ProviderReport is what the provider says of a subscription, with what follows for us
-// beside the subscription itself.
+// ProviderReport is the state of a subscription at the provider, with what to store
+// beside it.
 type ProviderReport struct {
 	Fence Fence
-	// Connection is the account that says it.
+	// Connection is the account that the subscription is at.
 	Connection ids.ID
 	Remote     billing.ProviderSubscription
 	// Bought is the change that the provider's object names as its origin; zero for
-	// none. It tells whose the subscription is when it is heard of for the first time.
+	// none. It identifies the customer when the subscription is reported for the first
+	// time.
 	Bought ids.ID
 	Now    int64
-	// Close is the conversation that this ends; its answer is the subscription.
+	// Close is the operation that this completes; its answer is the subscription.
 	Close *billing.Operation
-	// Watch says when to look at the subscription again; zero for not by itself.
+	// Watch returns when to refresh the subscription; zero for no scheduled refresh.
 	Watch func(billing.Subscription) int64
 }
 
@@ -38,25 +39,24 @@ var (
 		WHERE s.app_id = $1 AND s.id = $2`)
 )
 
-// ApplySubscription takes a subscription to where the provider's word puts it: the
-// subscription, the one that it replaces, its changes, the credits of what was
-// paid, what has to be asked of the provider and what a person should see are
-// stored together or not at all. It may be said again any number of times.
+// ApplySubscription applies the provider's state of a subscription. The subscription,
+// the one that it replaces, its changes, the credits of its payments, follow-up
+// operations and alerts are stored in one transaction. It is idempotent.
 func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing.Projection, err error) {
 	fresh := ids.New()
 	var identity string
 	for range maxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.hold(ctx, h.Fence); err != nil {
+			if err := tx.verifyFence(ctx, h.Fence); err != nil {
 				return err
 			}
-			if identity, err = tx.identityOfHearing(ctx, h); err != nil {
+			if identity, err = tx.identityOfReport(ctx, h); err != nil {
 				return err
 			}
-			p, err = tx.hear(ctx, identity, fresh, h)
+			p, err = tx.applyReport(ctx, identity, fresh, h)
 			return err
 		})
-		// Without a reply to COMMIT the word is simply heard once more.
+		// It is idempotent, so a lost reply to COMMIT is simply retried.
 		if !errors.Is(err, errCommitUnknown) {
 			break
 		}
@@ -65,7 +65,7 @@ func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing
 	return p, err
 }
 
-func (tx appTx) identityOfHearing(ctx context.Context, h ProviderReport) (string, error) {
+func (tx appTx) identityOfReport(ctx context.Context, h ProviderReport) (string, error) {
 	identity, err := find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
 	if errors.Is(err, ErrUnknown) {
 		return find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
@@ -73,23 +73,23 @@ func (tx appTx) identityOfHearing(ctx context.Context, h ProviderReport) (string
 	return identity, err
 }
 
-func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h ProviderReport) (p billing.Projection, err error) {
+func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, h ProviderReport) (p billing.Projection, err error) {
 	locked, err := tx.lockWallets(ctx, identity)
 	if err != nil {
 		return p, err
 	}
 	w := &locked[0]
-	known, bought, err := tx.known(ctx, w, fresh, h)
+	known, bought, err := tx.loadCurrent(ctx, w, fresh, h)
 	if err != nil {
 		return p, err
 	}
 	p = billing.Project(known, h.Remote, h.Now)
-	if err := tx.keepProjection(ctx, w, p, bought, h.Now); err != nil {
+	if err := tx.writeProjection(ctx, w, p, bought, h.Now); err != nil {
 		return p, err
 	}
-	for _, c := range p.Changes { // a purchase that came to nothing replaces nothing
+	for _, c := range p.Changes { // a dropped purchase no longer replaces a subscription
 		if c.State == billing.ChangeDropped {
-			if err := tx.showAwaiting(ctx, w, c.Replaces, h.Now); err != nil {
+			if err := tx.showPendingChange(ctx, w, c.Replaces, h.Now); err != nil {
 				return p, err
 			}
 		}
@@ -102,17 +102,17 @@ func (tx appTx) hear(ctx context.Context, identity string, fresh ids.ID, h Provi
 		}
 	}
 	if h.Close == nil {
-		return p, tx.hint(ctx)
+		return p, tx.scheduleWake(ctx)
 	}
 	done := *h.Close
 	done.State = billing.OperationDone
-	return p, tx.close(ctx, &Completion{Operation: done, Answer: &p.Subscription})
+	return p, tx.complete(ctx, &Completion{Operation: done, Answer: &p.Subscription})
 }
 
-// known loads what the provider's word is compared with. A subscription that is
-// heard of for the first time begins here, on the terms of the change that bought
-// it, which is given too.
-func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
+// loadCurrent loads the stored state that the provider's is compared with. A
+// subscription that is reported for the first time starts from the terms of the change
+// that bought it, which is returned too.
+func (tx appTx) loadCurrent(ctx context.Context, w *wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
 	stored, err := optionalRow(find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Remote.ID))
 	if err != nil {
 		return k, nil, err
@@ -148,38 +148,38 @@ func (tx appTx) known(ctx context.Context, w *wallet, fresh ids.ID, h ProviderRe
 			return k, nil, err
 		}
 	}
-	rival, err := tx.liveSubscription(ctx, w.Identity)
-	if rival != nil && rival.ID != k.Subscription.ID {
-		k.Conflicting = rival
+	conflicting, err := tx.liveSubscription(ctx, w.Identity)
+	if conflicting != nil && conflicting.ID != k.Subscription.ID {
+		k.Conflicting = conflicting
 	}
 	return k, bought, err
 }
 
-// keepProjection writes everything that follows from the provider's word.
-func (tx appTx) keepProjection(ctx context.Context, w *wallet, p billing.Projection, bought *billing.Change, now int64) error {
+// writeProjection stores everything that follows from the provider's state.
+func (tx appTx) writeProjection(ctx context.Context, w *wallet, p billing.Projection, bought *billing.Change, now int64) error {
 	if p.Replaced != nil {
-		if err := tx.keepSubscription(ctx, w, *p.Replaced); err != nil {
+		if err := tx.writeSubscription(ctx, w, *p.Replaced); err != nil {
 			return err
 		}
 	}
-	if err := tx.keepSubscription(ctx, w, p.Subscription); err != nil {
+	if err := tx.writeSubscription(ctx, w, p.Subscription); err != nil {
 		return err
 	}
-	if err := tx.keepChanges(ctx, withBought(p.Changes, bought)); err != nil {
+	if err := tx.writeChanges(ctx, withBought(p.Changes, bought)); err != nil {
 		return err
 	}
-	if err := tx.settle(ctx, w, settlement{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
+	if err := tx.creditPayments(ctx, w, settlement{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
 		return err
 	}
-	if err := tx.ask(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {
+	if err := tx.enqueueActions(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {
 		return err
 	}
-	return tx.raise(ctx, w.ID, p.Alerts, now)
+	return tx.raiseAlerts(ctx, w.ID, p.Alerts, now)
 }
 
-// withBought adds the change that bought a new subscription to those that moved: it
-// now names what it bought, however far it has come. The others are left alone:
-// somebody may have changed their mind a thousand times.
+// withBought adds the change that bought a new subscription to the changed ones,
+// because it now names the subscription. The other changes are not rewritten: there may
+// be thousands.
 func withBought(moved []billing.Change, bought *billing.Change) []billing.Change {
 	if bought == nil || slices.ContainsFunc(moved, func(c billing.Change) bool { return c.ID == bought.ID }) {
 		return moved
@@ -187,12 +187,13 @@ func withBought(moved []billing.Change, bought *billing.Change) []billing.Change
 	return append(slices.Clip(moved), *bought)
 }
 
-// IdentityOfSubscription finds out whose the provider's subscription is.
+// IdentityOfSubscription returns the identity of a provider's subscription.
 func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (string, error) {
 	return findOne(ctx, a, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
 }
 
-// IdentityOfFree finds out whose a free subscription that runs here is.
+// IdentityOfFree returns the identity of a free subscription, which has no provider
+// object.
 func (a App) IdentityOfFree(ctx context.Context, subscription ids.ID) (string, error) {
 	return findOne(ctx, a, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
 }

@@ -11,32 +11,31 @@ import (
 	"purser/ids"
 )
 
-// opPatience is how long a conversation may go on before somebody looks whether it
-// was left behind.
-const opPatience = 60_000
+// operationRecoveryDelay is how long an operation may run before a job checks whether
+// it was abandoned, in milliseconds.
+const operationRecoveryDelay = 60_000
 
-// OperationRecord is a conversation as it is kept: what it is to say, how far it has come,
-// and what its caller was told.
+// OperationRecord is a stored operation: its parameters, its progress and its response.
 type OperationRecord struct {
 	billing.Operation
 	Identity string                // empty for a plan's
-	ChangeID ids.ID                // the change, or the top-up, that it asks for; zero for none
+	ChangeID ids.ID                // the change or top-up that it requests; zero for none
 	Answer   *billing.Subscription // the first answer; nil for none
 	Result   map[string]string     // the first answer of a checkout
 	Error    string                // why it failed
 }
 
-// Completion ends a conversation.
+// Completion finishes an operation.
 type Completion struct {
 	Operation  billing.Operation // done, or failed
 	Result     map[string]string
 	Answer     *billing.Subscription
 	Error      string
-	DropChange ids.ID // no longer wanted; zero for none
-	// Subscription is a free one that runs here, as it then is; nil for none.
+	DropChange ids.ID // change or top-up to drop; zero for none
+	// Subscription is a free one to store; nil for none.
 	Subscription *billing.Subscription
-	Alerts       []billing.Alert // what a person has to do instead
-	Now          int64           // when they were raised
+	Alerts       []billing.Alert // what a person has to do
+	Now          int64           // when the alerts were raised
 }
 
 const opColumns = `
@@ -69,8 +68,8 @@ var (
 		SELECT`+opColumns+fromOps+`
 		WHERE o.app_id = $1 AND o.id = $2`)
 
-	// Those about the identity's subscription that were begun after this one. An op
-	// from before they were numbered is older than all that are.
+	// Operations on the identity's subscription that began after this one. An operation
+	// without a fence predates all that have one.
 	countLaterOps = declare("count later ops", `
 		SELECT count(*)
 		FROM provider_ops o JOIN provider_ops l ON l.app_id = $1 AND l.wallet_id = o.wallet_id
@@ -118,34 +117,34 @@ func readOp(row pgx.CollectableRow) (OperationRecord, error) {
 	return o, err
 }
 
-// Operation reads a conversation by its caller's idempotency key.
+// Operation reads an operation by its idempotency key.
 func (a App) Operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (o OperationRecord, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		o, err = tx.op(ctx, kind, idempotencyKey)
+		o, err = tx.operation(ctx, kind, idempotencyKey)
 		return err
 	})
 	return o, err
 }
 
-func (tx appTx) op(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (OperationRecord, error) {
+func (tx appTx) operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (OperationRecord, error) {
 	return find(ctx, tx, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
 }
 
-// OperationByID reads a conversation.
+// OperationByID reads an operation.
 func (a App) OperationByID(ctx context.Context, id ids.ID) (o OperationRecord, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		o, err = tx.opByID(ctx, id)
+		o, err = tx.operationByID(ctx, id)
 		return err
 	})
 	return o, err
 }
 
-func (tx appTx) opByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
+func (tx appTx) operationByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
 	return find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
 }
 
-// Overtaken reports whether something else was asked of the identity's subscription
-// since the conversation began, and may have been done.
+// Overtaken reports whether a later operation on the identity's subscription began and
+// may have been executed.
 func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		later, err := find(ctx, tx, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
@@ -155,19 +154,18 @@ func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err erro
 	return overtaken, err
 }
 
-// PutOperation notes how far a conversation has come, before its next call is sent. One
-// that failed is thereby taken up again, as its caller may; one that is done stays
-// as it is.
+// PutOperation stores an operation's progress before its next provider call. It resumes
+// a failed operation; a finished one is not changed.
 func (a App) PutOperation(ctx context.Context, f Fence, op billing.Operation) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		return tx.putOp(ctx, op)
+		return tx.putOperation(ctx, op)
 	})
 }
 
-func (tx appTx) putOp(ctx context.Context, op billing.Operation) error {
+func (tx appTx) putOperation(ctx context.Context, op billing.Operation) error {
 	parameters, err := encodeMap(op.Parameters)
 	if err != nil {
 		return err
@@ -176,26 +174,25 @@ func (tx appTx) putOp(ctx context.Context, op billing.Operation) error {
 	return err
 }
 
-// CompleteOperation ends a conversation.
+// CompleteOperation finishes an operation.
 func (a App) CompleteOperation(ctx context.Context, f Fence, c Completion) error {
 	if c.Subscription != nil {
 		defer a.walletChanged(c.Subscription.Identity)
 	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.hold(ctx, f); err != nil {
+		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		return tx.close(ctx, &c)
+		return tx.complete(ctx, &c)
 	})
 }
 
-// close ends a conversation, if one is to end, and the transaction's work on the
-// queue.
-func (tx appTx) close(ctx context.Context, c *Completion) error {
+// complete finishes an operation, if there is one, and schedules the next wake.
+func (tx appTx) complete(ctx context.Context, c *Completion) error {
 	if c == nil {
-		return tx.hint(ctx)
+		return tx.scheduleWake(ctx)
 	}
-	if err := tx.keepFree(ctx, c.Subscription); err != nil {
+	if err := tx.writeFreeSubscription(ctx, c.Subscription); err != nil {
 		return err
 	}
 	answer, err := encodeAnswer(c.Answer)
@@ -206,7 +203,7 @@ func (tx appTx) close(ctx context.Context, c *Completion) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.execAny(ctx, closeOp, c.Operation.ID, c.Operation.State, c.Operation.Step, c.Operation.Attempt, answer, result, orNull(cutText(c.Error, maxWorkError))); err != nil {
+	if _, err := tx.execAny(ctx, closeOp, c.Operation.ID, c.Operation.State, c.Operation.Step, c.Operation.Attempt, answer, result, orNull(cutText(c.Error, maxJobError))); err != nil {
 		return err
 	}
 	if !c.DropChange.IsZero() {
@@ -217,17 +214,17 @@ func (tx appTx) close(ctx context.Context, c *Completion) error {
 			return err
 		}
 	}
-	if err := tx.raiseFor(ctx, c); err != nil {
+	if err := tx.raiseOperationAlerts(ctx, c); err != nil {
 		return err
 	}
-	if err := tx.dropWork(ctx, JobOperation, c.Operation.ID.String()); err != nil {
+	if err := tx.deleteJob(ctx, JobOperation, c.Operation.ID.String()); err != nil {
 		return err
 	}
-	return tx.hint(ctx)
+	return tx.scheduleWake(ctx)
 }
 
-// raiseFor raises the alerts of a conversation, about the wallet that it was about.
-func (tx appTx) raiseFor(ctx context.Context, c *Completion) error {
+// raiseOperationAlerts raises the alerts of an operation about its wallet.
+func (tx appTx) raiseOperationAlerts(ctx context.Context, c *Completion) error {
 	if len(c.Alerts) == 0 {
 		return nil
 	}
@@ -235,11 +232,11 @@ func (tx appTx) raiseFor(ctx context.Context, c *Completion) error {
 	if err != nil {
 		return err
 	}
-	return tx.raise(ctx, orZero(walletID), c.Alerts, c.Now)
+	return tx.raiseAlerts(ctx, orZero(walletID), c.Alerts, c.Now)
 }
 
-// keepFree writes a free subscription that a conversation was about.
-func (tx appTx) keepFree(ctx context.Context, s *billing.Subscription) error {
+// writeFreeSubscription stores the free subscription of an operation.
+func (tx appTx) writeFreeSubscription(ctx context.Context, s *billing.Subscription) error {
 	if s == nil {
 		return nil
 	}
@@ -250,13 +247,13 @@ func (tx appTx) keepFree(ctx context.Context, s *billing.Subscription) error {
 	if len(locked) == 0 || !s.Local() {
 		return ErrUnknown
 	}
-	return tx.keepSubscription(ctx, &locked[0], *s)
+	return tx.writeSubscription(ctx, &locked[0], *s)
 }
 
-// ask makes conversations of what a projection wants of the account. What was
-// asked for before is not asked for again, but for a void that ended with the renewal
-// still open: a debit was under way, and may have failed since.
-func (tx appTx) ask(ctx context.Context, walletID, connection ids.ID, actions []billing.Action, now int64) error {
+// enqueueActions creates operations for the actions of a projection, each once. A void
+// that finished with the renewal still open is repeated: a debit was in progress and
+// may have failed since.
+func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID, actions []billing.Action, now int64) error {
 	for _, action := range actions {
 		step := billing.StepEnd
 		switch action.Kind {
