@@ -11,7 +11,7 @@ import (
 
 // The limits that are tested at the limit and one past it.
 const (
-	RingSize      = ringSize
+	RingSize      = requestRingSize
 	KeptFailures  = keptFailures
 	KeptSuccesses = keptSuccesses
 	SketchExact   = sketchExact
@@ -29,7 +29,7 @@ func NewSketch() Sketch { return Sketch{newSketch()} }
 func (s Sketch) Add(id ids.ID) { s.sketch.add(id) }
 
 // Join takes in all that another has seen.
-func (s Sketch) Join(other Sketch) { s.sketch.join(other.sketch) }
+func (s Sketch) Join(other Sketch) { s.sketch.merge(other.sketch) }
 
 // Count is how many there were, and whether that is exact.
 func (s Sketch) Count() (int64, bool) { return s.sketch.count() }

@@ -74,7 +74,7 @@ func (tx appTx) post(ctx context.Context, w *wallet, p posting) (metering.Entry,
 		orNull(p.source.Kind), orNull(p.source.ID)); err != nil {
 		return e, err
 	}
-	if err := tx.noteDebt(ctx, w.ID, before, after); err != nil {
+	if err := tx.updateDebtors(ctx, w.ID, before, after); err != nil {
 		return e, err
 	}
 	*tx.posted = append(*tx.posted, e)

@@ -58,7 +58,7 @@ type Store struct {
 	bun         *bun.DB
 	keyAddrs    *lru.Cache[[32]byte, KeyAddress]
 	usageCaches sync.Map // of every Engine that is open on it
-	figures     *figures
+	stats       *nodeStats
 
 	keepFailures time.Duration
 	sandboxConns chan struct{} // one place for each connection that the sandbox uses
@@ -113,7 +113,7 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 		clock:    clock,
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(pool), pgdialect.New()),
 		keyAddrs: addrs,
-		figures:  newFigures(),
+		stats:    newNodeStats(),
 
 		keepFailures: cmp.Or(o.KeepFailures, DefaultKeepFailures),
 		sandboxConns: make(chan struct{}, sandboxConns),

@@ -81,7 +81,7 @@ func (a App) attempt(ctx context.Context, work func(context.Context, appTx) erro
 	if err := commit(ctx, conn); err != nil {
 		return err
 	}
-	a.store.figures.noteEntries(a.scope, posted)
+	a.store.stats.recordEntries(a.scope, posted)
 	return nil
 }
 

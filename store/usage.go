@@ -180,7 +180,7 @@ func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error
 		return metering.Decision{}, p.err
 	}
 	if !p.byMember {
-		u.store.figures.noteUse(p.Scope, &p.decision, l == u.checks)
+		u.store.stats.recordUsage(p.Scope, &p.decision, l == u.checks)
 	}
 	return p.decision, nil
 }

@@ -36,22 +36,22 @@ func newSketch() *sketch { return &sketch{hashes: make(map[uint64]struct{})} }
 
 // add takes an id in.
 func (s *sketch) add(id ids.ID) {
-	s.take(mix(binary.BigEndian.Uint64(id[:8]) ^ mix(binary.BigEndian.Uint64(id[8:]))))
+	s.addHash(mix(binary.BigEndian.Uint64(id[:8]) ^ mix(binary.BigEndian.Uint64(id[8:]))))
 }
 
-func (s *sketch) take(hash uint64) {
+func (s *sketch) addHash(hash uint64) {
 	if s.registers != nil {
 		s.register(hash)
 		return
 	}
 	s.hashes[hash] = struct{}{}
 	if len(s.hashes) > sketchExact {
-		s.loosen()
+		s.toRegisters()
 	}
 }
 
-// loosen gives up being exact.
-func (s *sketch) loosen() {
+// toRegisters gives up being exact.
+func (s *sketch) toRegisters() {
 	s.registers = make([]byte, sketchRegisters)
 	for hash := range s.hashes {
 		s.register(hash)
@@ -67,16 +67,16 @@ func (s *sketch) register(hash uint64) {
 	}
 }
 
-// join takes in all that another sketch has seen.
-func (s *sketch) join(other *sketch) {
+// merge takes in all that another sketch has seen.
+func (s *sketch) merge(other *sketch) {
 	if other.registers == nil {
 		for hash := range other.hashes {
-			s.take(hash)
+			s.addHash(hash)
 		}
 		return
 	}
 	if s.registers == nil {
-		s.loosen()
+		s.toRegisters()
 	}
 	for i, run := range other.registers {
 		s.registers[i] = max(s.registers[i], run)

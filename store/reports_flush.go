@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// What a node has counted waits so long before it is written down.
-	figuresPause = 5 * time.Second
-	// A write-down that takes longer than this is given up, and tried again later.
-	figuresTimeout = 10 * time.Second
+	// How often a node flushes its stats.
+	flushInterval = 5 * time.Second
+	// A flush that takes longer is aborted and retried later.
+	flushTimeout = 10 * time.Second
 )
 
 var (
@@ -78,20 +78,20 @@ var (
 		UPDATE active_days SET sketch = $3 WHERE app_id = $1 AND day = $2`)
 )
 
-// KeepStats writes down every few seconds what this node has counted, until stop
-// is called, which writes down the rest.
+// KeepStats flushes this node's stats every few seconds until stop is called, which
+// flushes the rest.
 func (s *Store) KeepStats(log *slog.Logger) (stop func()) {
 	done := make(chan struct{})
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		tick := time.NewTicker(figuresPause)
+		tick := time.NewTicker(flushInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				s.writeFigures(log)
+				s.flushStats(log)
 			case <-done:
-				s.writeFigures(log)
+				s.flushStats(log)
 				return
 			}
 		}
@@ -102,24 +102,24 @@ func (s *Store) KeepStats(log *slog.Logger) (stop func()) {
 	}
 }
 
-func (s *Store) writeFigures(log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
+func (s *Store) flushStats(log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := s.WriteStats(ctx); err != nil {
-		log.Warn("figures not written", "cause", err)
+		log.Warn("stats flush failed", "cause", err)
 	}
 }
 
-// WriteStats writes down what this node has counted, of every application. Counters
-// that cannot be written stay counted; failed requests are dropped.
+// WriteStats flushes this node's stats of every application. Counters that cannot be
+// written are kept; failed requests are dropped.
 func (s *Store) WriteStats(ctx context.Context) error {
 	var failed error
-	for _, app := range s.figures.counted() {
-		counted := s.figures.take(app)
+	for _, app := range s.stats.pendingApps() {
+		counted := s.stats.drain(app)
 		if counted == nil {
-			continue // somebody looks at its figures, and has written them down
+			continue // flushed by a page meanwhile
 		}
-		if err := s.App(counted.scope).addFigures(ctx, counted); err != nil {
+		if err := s.App(counted.scope).writeStats(ctx, counted); err != nil {
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil {
 				break
@@ -129,38 +129,38 @@ func (s *Store) WriteStats(ctx context.Context) error {
 	return failed
 }
 
-// catchUp writes down what this node has counted of the application, so that who
-// looks at a page of it sees what they have just done. Failed requests that cannot be
-// stored do not fail the page.
-func (a App) catchUp(ctx context.Context) error {
-	counted := a.store.figures.take(a.scope.AppID)
+// flushStats flushes this node's stats of the application, so that a page shows the
+// reader's own latest requests. Failed requests that cannot be stored do not fail the
+// page.
+func (a App) flushStats(ctx context.Context) error {
+	counted := a.store.stats.drain(a.scope.AppID)
 	if counted == nil {
 		return nil
 	}
-	if err := a.addFigures(ctx, counted); err != nil && !errors.Is(err, errFailuresDropped) {
+	if err := a.writeStats(ctx, counted); err != nil && !errors.Is(err, errFailuresDropped) {
 		return err
 	}
 	return nil
 }
 
-// errFailuresDropped is an error of the list of failed requests, which is lost then.
+// errFailuresDropped means that failed requests could not be stored and are lost.
 var errFailuresDropped = errors.New("store: failed requests dropped")
 
-// addFigures writes the failed requests in a transaction of their own: a row that cannot
-// be stored must not keep the counters from being written.
-func (a App) addFigures(ctx context.Context, counted *appFigures) error {
+// writeStats writes the failed requests in a transaction of their own: a row that
+// cannot be stored must not block the counters.
+func (a App) writeStats(ctx context.Context, counted *appStats) error {
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.addCounts(ctx, counted); err != nil {
+		if err := tx.writeCounts(ctx, counted); err != nil {
 			return err
 		}
-		if err := tx.addActive(ctx, counted); err != nil {
+		if err := tx.writeActive(ctx, counted); err != nil {
 			return err
 		}
-		return tx.addRequests(ctx, counted.requests)
+		return tx.writeRequests(ctx, counted.requests)
 	})
 	if err != nil {
-		if !errors.Is(err, errCommitUnknown) { // rather too few than twice
-			a.store.figures.giveBack(counted)
+		if !errors.Is(err, errCommitUnknown) { // undercount rather than count twice
+			a.store.stats.restore(counted)
 		}
 		return err
 	}
@@ -168,7 +168,7 @@ func (a App) addFigures(ctx context.Context, counted *appFigures) error {
 		return nil
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		return tx.addFailures(ctx, counted.failed, a.store.oldestFailure())
+		return tx.writeFailures(ctx, counted.failed, a.store.oldestFailure())
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFailuresDropped, err)
@@ -176,11 +176,11 @@ func (a App) addFigures(ctx context.Context, counted *appFigures) error {
 	return nil
 }
 
-// addCounts adds in the order of the rows' keys: nodes that add to the same rows
-// take turns and never wait for each other in a circle.
-func (tx appTx) addCounts(ctx context.Context, counted *appFigures) error {
+// writeCounts writes in the order of the rows' keys, so that nodes which update the
+// same rows cannot deadlock.
+func (tx appTx) writeCounts(ctx context.Context, counted *appStats) error {
 	usage := newColumns(6)
-	for _, key := range sortedKeys(counted.uses, func(a, b useDay) int {
+	for _, key := range sortedKeys(counted.uses, func(a, b usageDay) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), bytes.Compare(a.feature[:], b.feature[:]), bytes.Compare(a.credit[:], b.credit[:]))
 	}) {
 		c := counted.uses[key]
@@ -198,7 +198,7 @@ func (tx appTx) addCounts(ctx context.Context, counted *appFigures) error {
 		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.kind, b.kind), bytes.Compare(a.credit[:], b.credit[:]))
 	}) {
 		c := counted.entries[key]
-		entries.add(key.day, string(key.kind), key.credit, c.entries, c.came.String(), c.taken.String())
+		entries.add(key.day, string(key.kind), key.credit, c.entries, c.credited.String(), c.debited.String())
 	}
 	hours := newColumns(7)
 	for _, hour := range sortedKeys(counted.hours, cmp.Compare) {
@@ -216,7 +216,7 @@ func (tx appTx) addCounts(ctx context.Context, counted *appFigures) error {
 	return nil
 }
 
-func (tx appTx) addActive(ctx context.Context, counted *appFigures) error {
+func (tx appTx) writeActive(ctx context.Context, counted *appStats) error {
 	for _, day := range sortedKeys(counted.active, cmp.Compare) {
 		if _, err := tx.execAny(ctx, ensureActive, day); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (tx appTx) addActive(ctx context.Context, counted *appFigures) error {
 		if err != nil {
 			return err
 		}
-		all.join(counted.active[day])
+		all.merge(counted.active[day])
 		if text := all.encode(); !bytes.Equal(text, stored) {
 			if err := tx.exec(ctx, setActive, 1, day, text); err != nil {
 				return err
@@ -250,7 +250,7 @@ func optionalID(id ids.ID) *ids.ID {
 	return &id
 }
 
-// columns are rows on their way to unnest, turned on their side.
+// columns are rows transposed for unnest.
 type columns [][]any
 
 func newColumns(n int) columns { return make(columns, n) }
@@ -261,7 +261,7 @@ func (c columns) add(row ...any) {
 	}
 }
 
-// exec runs a statement that takes a row in for each of the columns' rows.
+// exec runs a statement that inserts one row for each row of the columns.
 func (c columns) exec(ctx context.Context, tx appTx, s statement, before ...any) error {
 	if len(c[0]) == 0 {
 		return nil

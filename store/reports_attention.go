@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	// A key that expires within so long is worth a word.
+	// Keys that expire within this time are listed.
 	expirySoonMillis = 14 * dayMillis
-	// What there may be very much of is counted up to here.
+	// The limit of the counts.
 	countedUpTo = 100
-	// So many plans and keys are named.
+	// How many plans and keys are listed.
 	namedUpTo = 5
 )
 
-// Attention is what somebody should look at.
+// Attention lists what needs a person's attention.
 type Attention struct {
 	SyncErrors []PlanInError
 	Expiring   []KeyExpiring
 	InDebt     int // balances, at most 101
 	OnHold     int // subscriptions, at most 101
 	Alerts     int // of payments, at most 101
-	Jobs       int // that fail again and again or were stopped, at most 101
+	Jobs       int // failing or stopped, at most 101
 }
 
 // CountedUpTo is the number from which on Attention says only "more".
 const CountedUpTo = countedUpTo
 
-// PlanInError is a plan that the payment provider refused.
+// PlanInError is a plan that the payment provider rejected.
 type PlanInError struct {
 	Key, Name, Error string
 }
 
-// KeyExpiring is a key that will soon stop to work.
+// KeyExpiring is a key that expires soon.
 type KeyExpiring struct {
 	ID        ids.ID
 	Name      string
 	ExpiresAt int64
 }
 
-// DayStats are the last 24 hours in short.
+// DayStats are the totals of the last 24 hours.
 type DayStats struct {
 	Uses       int64
 	Denials    int64
@@ -81,7 +81,7 @@ var (
 		GROUP BY s.app_id`)
 )
 
-// Attention reads what somebody should look at. Keys expire by the server's clock.
+// Attention reads what needs attention. Keys expire by the server's clock.
 func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if n.SyncErrors, err = collect(ctx, tx, listPlansInError, pgx.RowToStructByPos[PlanInError], namedUpTo); err != nil {
@@ -102,7 +102,7 @@ func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) 
 // clock, which is the one that is given; uses are dated by the application's, which
 // may be ahead of it.
 func (a App) DayStats(ctx context.Context, now int64) (f DayStats, err error) {
-	if err := a.catchUp(ctx); err != nil {
+	if err := a.flushStats(ctx); err != nil {
 		return f, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {

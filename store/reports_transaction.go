@@ -9,8 +9,8 @@ import (
 	"purser/ids"
 )
 
-// Transaction is one change of a balance, with all that explains it: an event, or
-// an entry of any other kind.
+// Transaction is one change of a balance with its explanation: an event, or an entry of
+// another kind.
 type Transaction struct {
 	Event    *EventFound
 	Entry    *JournalLine // without its wallet's charges
@@ -29,7 +29,7 @@ var selectEntry = declare("select journal entry", `
 	LEFT JOIN adjustments a ON a.app_id = $1 AND a.entry_id = j.id
 	WHERE j.app_id = $1 AND j.id = $2`)
 
-// Transaction finds a change of a balance by its id, whatever its kind.
+// Transaction finds a balance change by its id.
 func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		entries, err := collect(ctx, tx, selectEntry, readEntryTransaction, id)
@@ -47,21 +47,23 @@ func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err err
 	return t, err
 }
 
-// readEntryTransaction reads an entry as readJournalLine does, and what comes
-// behind it.
+// readEntryTransaction reads an entry as readJournalLine does, and the columns after
+// it.
 func readEntryTransaction(row pgx.CollectableRow) (t Transaction, err error) {
 	var by *ids.ID
-	line, err := readJournalLine(behind{row, []any{&t.WalletID, &t.Identity, &by}})
+	line, err := readJournalLine(extendedRow{row, []any{&t.WalletID, &t.Identity, &by}})
 	line.WalletID = t.WalletID
 	t.Entry, t.ByUserID = &line, orZero(by)
 	return t, err
 }
 
-// behind is a row with more columns than its reader knows.
-type behind struct {
+// extendedRow is a row with more columns than its reader scans.
+type extendedRow struct {
 	pgx.CollectableRow
 	rest []any
 }
 
-// Scan reads the columns that the reader knows, and the others.
-func (b behind) Scan(into ...any) error { return b.CollectableRow.Scan(append(into, b.rest...)...) }
+// Scan reads the reader's columns, then the others.
+func (b extendedRow) Scan(into ...any) error {
+	return b.CollectableRow.Scan(append(into, b.rest...)...)
+}

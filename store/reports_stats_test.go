@@ -121,10 +121,10 @@ func TestOverview(t *testing.T) {
 	})
 
 	t.Run("counts the last hours", func(t *testing.T) {
-		figures, err := s.DayStats(t.Context(), today)
+		stats, err := s.DayStats(t.Context(), today)
 		noError(t, err)
-		if figures.Uses != 4 || figures.Denials != 2 {
-			t.Errorf("got %+v", figures)
+		if stats.Uses != 4 || stats.Denials != 2 {
+			t.Errorf("got %+v", stats)
 		}
 	})
 }
@@ -170,9 +170,9 @@ func TestFigures(t *testing.T) {
 		stop := stopping.KeepStats(slog.New(slog.DiscardHandler))
 		s.track(t, "nobody", 1)
 		stop()
-		figures, err := db.App(s.application.Scope()).DayStats(t.Context(), moment)
-		if err != nil || figures.Denials != 1 {
-			t.Errorf("another node sees %+v, %v", figures, err)
+		stats, err := db.App(s.application.Scope()).DayStats(t.Context(), moment)
+		if err != nil || stats.Denials != 1 {
+			t.Errorf("another node sees %+v, %v", stats, err)
 		}
 	})
 
@@ -252,9 +252,9 @@ func TestRecentRequests(t *testing.T) {
 		if len(list) != 2+store.KeptFailures+store.KeptSuccesses {
 			t.Errorf("%d are kept", len(list))
 		}
-		figures, err := s.DayStats(t.Context(), moment)
-		if err != nil || figures.Requests != 2+store.KeptFailures+5+store.KeptSuccesses+5 || figures.Failures != 1+store.KeptFailures+5 {
-			t.Errorf("%+v are counted, %v", figures, err)
+		stats, err := s.DayStats(t.Context(), moment)
+		if err != nil || stats.Requests != 2+store.KeptFailures+5+store.KeptSuccesses+5 || stats.Failures != 1+store.KeptFailures+5 {
+			t.Errorf("%+v are counted, %v", stats, err)
 		}
 	})
 

@@ -10,11 +10,11 @@ import (
 	"purser/tenancy/audit"
 )
 
-// MaxReason is how long the reason of an adjustment may be, in characters.
+// MaxReason is the maximum length of an adjustment's reason, in characters.
 const MaxReason = 500
 
-// Adjustment is a correction of a balance by hand. Its id is made with the form, so
-// that a form that is sent twice corrects once.
+// Adjustment is a manual correction of a balance. Its id is created with the form, so
+// that a form sent twice corrects once.
 type Adjustment struct {
 	ID        ids.ID
 	WalletID  ids.ID
@@ -28,9 +28,9 @@ type Adjustment struct {
 var insertAdjustment = declare("insert adjustment", `
 	INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id) VALUES ($1, $2, $3, $4, $5)`)
 
-// Adjust corrects a balance: the entry, its reason and the audit log's row are one
-// transaction. What is taken must be there: a debt is only ever made by a payment
-// that was taken back. The second of two with one id changes nothing.
+// Adjust corrects a balance: the entry, its reason and the audit row are one
+// transaction. It cannot take more than the balance: only a reversed payment creates
+// debt. A second adjustment with the same id changes nothing.
 func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 	if requested.Delta.Amount == 0 {
 		return fault.Newf(fault.InvalidRequest, "The amount must be greater than zero.")
@@ -99,8 +99,8 @@ func (requested Adjustment) change(b metering.Balance) (metering.Balance, error)
 	return after, nil
 }
 
-// adjusted looks whether an adjustment is there, after an error that may have come
-// behind it.
+// adjusted checks whether an adjustment was committed, after an error that may have
+// come after the commit.
 func (a App) adjusted(ctx context.Context, id ids.ID, cause error) error {
 	t, err := a.Transaction(ctx, id)
 	if err == nil && t.Entry != nil && t.Entry.Kind == metering.EntryAdjustment {

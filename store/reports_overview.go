@@ -13,19 +13,19 @@ import (
 
 const dayMillis = 24 * hourMillis
 
-// MaxOverviewDays is the longest stretch that an overview compares.
+// MaxOverviewDays is the longest period of an overview.
 const MaxOverviewDays = 90
 
-// Overview is what happened in an application in so many days, today among them,
-// against as many before. It is read from the figures alone: some hundred rows,
-// however many wallets and events there are.
+// Overview is the application's activity in a number of days including today, compared
+// with as many before. It is read from the daily stats alone: some hundred rows for any
+// number of wallets and events.
 type Overview struct {
 	Since   int64 // the first millisecond of the first day
 	Days    []OverviewDay
 	Now     Stats
 	Before  Stats
-	Reasons []DenialReason // of this stretch, the most frequent first
-	Top     []FeatureStats // of this stretch, the most used first
+	Reasons []DenialReason // of this period, the most frequent first
+	Top     []FeatureStats // of this period, the most used first
 }
 
 // OverviewDay is one bar of the chart.
@@ -35,12 +35,12 @@ type OverviewDay struct {
 	Denied int64
 }
 
-// Stats are the sums of a stretch of days.
+// Stats are the sums of a period.
 type Stats struct {
 	Uses        int64 // accepted or deduplicated
 	Denied      int64 // uses and checks
 	Active      int64 // different wallets
-	ActiveExact bool  // otherwise it is right to about two in a hundred
+	ActiveExact bool  // otherwise within about 2 %
 	Charged     []CreditTotal
 	Deposited   []CreditTotal // deposits, grants and top-ups
 }
@@ -72,7 +72,7 @@ var (
 		WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
 		GROUP BY u.day, u.credit_id, c.key ORDER BY c.key, u.day`)
 
-	// Sorted by bytes: by a language it takes several times as long.
+	// Bytewise collation: a language's takes several times as long.
 	sumDenials = declare("sum denials by day", `
 		SELECT d.day, d.reason COLLATE "C", sum(d.uses + d.checks)::bigint
 		FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
@@ -87,8 +87,8 @@ var (
 	selectActive = declare("select active days", `
 		SELECT day, sketch FROM active_days WHERE app_id = $1 AND day >= $2 AND day < $3`)
 
-	// Summed up and cut before the features are looked up: the planner takes the rows
-	// for few, and would go through all of them once for each feature.
+	// Aggregated and limited before the features are joined: the planner underestimates
+	// the rows and would scan all of them once for each feature.
 	topFeatures = declare("top features", `
 		SELECT f.key, t.uses, t.denied
 		FROM (
@@ -108,18 +108,18 @@ var (
 // topLength is how many features an overview names.
 const topLength = 8
 
-// Overview reads the last so many days, by the application's clock.
+// Overview reads the last days, by the application's clock.
 func (a App) Overview(ctx context.Context, now int64, days int) (o Overview, err error) {
 	days = max(1, min(days, MaxOverviewDays))
-	if err := a.catchUp(ctx); err != nil {
+	if err := a.flushStats(ctx); err != nil {
 		return o, err
 	}
 	today := metering.DayOf(now).Start
 	r := overviewReader{end: today + dayMillis, since: today - int64(days-1)*dayMillis}
 	r.before = r.since - int64(days)*dayMillis
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		// The planner takes the policies for filters that hardly a row passes, and would
-		// sort the ten thousand rows that do to sum them up, which takes twice as long.
+		// The planner underestimates how many rows pass the policies and would sort ten
+		// thousand rows to aggregate them, which takes twice as long.
 		if _, err := tx.conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: overview: %w", err)
 		}
@@ -132,7 +132,7 @@ func (a App) Overview(ctx context.Context, now int64, days int) (o Overview, err
 	return r.Overview, err
 }
 
-// overviewReader sorts the rows of two stretches into one overview.
+// overviewReader collects the rows of both periods.
 type overviewReader struct {
 	Overview
 	before, since, end int64
@@ -149,8 +149,8 @@ func (r *overviewReader) read(ctx context.Context, tx appTx) error {
 	return err
 }
 
-// of is the stretch that a day belongs to, and its bar if it has one.
-func (r *overviewReader) of(day int64) (*Stats, *OverviewDay) {
+// period returns the period of a day, and the day's bar if it has one.
+func (r *overviewReader) period(day int64) (*Stats, *OverviewDay) {
 	if day < r.since {
 		return &r.Before, &OverviewDay{}
 	}
@@ -160,10 +160,10 @@ func (r *overviewReader) of(day int64) (*Stats, *OverviewDay) {
 func (r *overviewReader) readUses(ctx context.Context, tx appTx) error {
 	rows, err := collect(ctx, tx, sumUses, readCreditDay, r.before, r.end)
 	for _, row := range rows {
-		figures, bar := r.of(row.day)
-		figures.Uses += row.count
+		stats, bar := r.period(row.day)
+		stats.Uses += row.count
 		bar.Uses += row.count
-		figures.Charged = addTotal(figures.Charged, row.CreditTotal)
+		stats.Charged = addTotal(stats.Charged, row.CreditTotal)
 	}
 	return err
 }
@@ -171,8 +171,8 @@ func (r *overviewReader) readUses(ctx context.Context, tx appTx) error {
 func (r *overviewReader) readDeposits(ctx context.Context, tx appTx) error {
 	rows, err := collect(ctx, tx, sumDeposits, readCreditDay, r.before, r.end)
 	for _, row := range rows {
-		figures, _ := r.of(row.day)
-		figures.Deposited = addTotal(figures.Deposited, row.CreditTotal)
+		stats, _ := r.period(row.day)
+		stats.Deposited = addTotal(stats.Deposited, row.CreditTotal)
 	}
 	return err
 }
@@ -182,10 +182,10 @@ func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
 		var day, count int64
 		var reason fault.Code
 		err := row.Scan(&day, &reason, &count)
-		figures, bar := r.of(day)
-		figures.Denied += count
+		stats, bar := r.period(day)
+		stats.Denied += count
 		bar.Denied += count
-		if figures == &r.Now {
+		if stats == &r.Now {
 			r.Reasons = addReason(r.Reasons, reason, count)
 		}
 		return struct{}{}, err
@@ -206,9 +206,9 @@ func (r *overviewReader) readActive(ctx context.Context, tx appTx) error {
 			return struct{}{}, err
 		}
 		if day < r.since {
-			before.join(seen)
+			before.merge(seen)
 		} else {
-			now.join(seen)
+			now.merge(seen)
 		}
 		return struct{}{}, nil
 	}, r.before, r.end)
@@ -246,7 +246,7 @@ func addTotal(list []CreditTotal, t CreditTotal) []CreditTotal {
 	return append(list, t)
 }
 
-// addReason keeps the list in order as it grows; there are three reasons.
+// addReason keeps the list sorted; there are three reasons.
 func addReason(list []DenialReason, code fault.Code, count int64) []DenialReason {
 	at := -1
 	for i := range list {

@@ -11,7 +11,7 @@ import (
 	"purser/metering"
 )
 
-// WalletFilter is which wallets somebody wants to see.
+// WalletFilter selects wallets of a list.
 type WalletFilter string
 
 // The filters of wallets.
@@ -22,9 +22,8 @@ const (
 	WalletsOfPlan WalletFilter = "plan" // whose live subscription is to one plan
 )
 
-// WalletQuery asks for wallets, newest first. With an identity it asks for those
-// that begin with it, in the order of identities, whatever the filter: the one that
-// is called exactly so comes first.
+// WalletQuery filters wallets, newest first. An identity selects those with that
+// prefix, ordered by identity, whatever the filter: the exact match comes first.
 type WalletQuery struct {
 	Identity string
 	After    string // the identity behind which the page starts
@@ -75,7 +74,7 @@ var (
 		FROM wallets WHERE app_id = $1 AND id = $2`)
 )
 
-// FindWallets answers a query, and reports whether there are more.
+// FindWallets lists wallets and reports whether there are more.
 func (a App) FindWallets(ctx context.Context, q WalletQuery) (list []WalletFound, more bool, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		rows, err := tx.queryWallets(ctx, q)
@@ -96,8 +95,8 @@ func (a App) FindWallets(ctx context.Context, q WalletQuery) (list []WalletFound
 func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]wallet, error) {
 	switch {
 	case q.Identity != "":
-		// Text is sorted by its bytes, so whatever begins with the words lies between
-		// them and them with the last character behind.
+		// Text is sorted bytewise, so every identity with the prefix lies between the
+		// prefix and the prefix followed by the last character.
 		return collect(ctx, tx, searchWallets, readWallet, q.Identity, q.Identity+string(utf8.MaxRune), q.After, q.oneMore())
 	case q.Filter == WalletsInDebt:
 		return collect(ctx, tx, listDebtors, readWallet, q.before(), q.oneMore())
@@ -110,8 +109,7 @@ func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]wallet, erro
 	}
 }
 
-// WalletByID reads a wallet with its balances and its subscription, as of one
-// moment.
+// WalletByID reads a wallet with its balances and subscription in one snapshot.
 func (a App) WalletByID(ctx context.Context, id ids.ID) (w WalletFound, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		row, err := find(ctx, tx, selectWalletByID, readWallet, fault.New(fault.WalletNotFound), id)

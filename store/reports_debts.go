@@ -16,9 +16,9 @@ var (
 		DELETE FROM debtors WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
 )
 
-// noteDebt keeps the list of debtors true: it is part of every change of a balance
-// that can begin or end a debt, which a charge cannot.
-func (tx appTx) noteDebt(ctx context.Context, walletID ids.ID, before, after metering.Balance) (err error) {
+// updateDebtors maintains the list of debtors. It runs with every balance change that
+// can begin or end a debt, which a charge cannot.
+func (tx appTx) updateDebtors(ctx context.Context, walletID ids.ID, before, after metering.Balance) (err error) {
 	switch {
 	case before.Debt == 0 && after.Debt > 0:
 		_, err = tx.execAny(ctx, insertDebtor, walletID, after.CreditID, tx.scope.OrgID)

@@ -12,7 +12,7 @@ import (
 	"purser/metering"
 )
 
-// EventFound is an event with the names of all that it refers to.
+// EventFound is an event with the names of what it refers to.
 type EventFound struct {
 	metering.Event
 	Seq         int64
@@ -25,14 +25,13 @@ type EventFound struct {
 	KeyName     string
 }
 
-// EventQuery asks for events, newest first. One with an event id asks for that one,
-// whatever else it says. One with a wallet pages by the number of the wallet's
-// entries; any other by transactions.
+// EventQuery filters events, newest first. An event id selects that event alone. A
+// wallet's events are paged by sequence number, all others by transaction id.
 type EventQuery struct {
 	EventID    string
 	WalletID   ids.ID
-	BeforeSeq  int64  // 0 for the newest of the wallet
-	FeatureKey string // all when empty; not for a wallet's
+	BeforeSeq  int64  // 0 for the newest
+	FeatureKey string // all when empty; ignored for a wallet
 	Page
 }
 
@@ -47,10 +46,9 @@ const storedEventColumns = `
 	allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage, basis_points,
 	amount_nanocredits, balance_after, debt_after, quoted_nanocredits, deduplicated_from, entity_id, price_number`
 
-// What an event refers to is looked up for the page, and never for what is passed
-// over: one row by its key each. The planner takes the policies for filters that
-// hardly a row passes, and joined freely it would go through all events of the page
-// once for each price.
+// References are looked up by key for the page's rows only. The planner underestimates
+// how many rows pass the policies, and with plain joins it would scan all events of the
+// page once for each price.
 const eventFoundJoins = `
 	CROSS JOIN LATERAL (SELECT identity FROM wallets WHERE app_id = $1 AND id = e.wallet_id LIMIT 1) w
 	CROSS JOIN LATERAL (
@@ -90,21 +88,19 @@ var (
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.tx_id = $2`)
 
-	// A feature remembers that it was used, so those of one that never was need not
-	// be looked for.
+	// An unused feature is marked as such, so its events need no scan.
 	selectPriceNumbers = declare("select prices of a feature", `
 		SELECT p.number, f.deduplication_locked FROM features f JOIN prices p ON p.app_id = $1 AND p.feature_id = f.id
 		WHERE f.app_id = $1 AND f.key = $2`)
 )
 
-// Events answers a query, and gives the page behind it, or nil when there is none.
+// Events lists events and returns the next page, or nil at the end.
 //
-// There is no index by application and time, which every use would have to pay for.
-// Transactions are found through summaries of the table's blocks, so the list looks
-// at a short time first, and at longer ones before it. A list that has passed over
-// very many events ends with what was found so far, and goes on from there.
+// There is no index by application and time, which every event would have to pay for. A
+// BRIN index finds transactions, so the list scans a short window first, then longer
+// ones before it. A list that has skipped very many events returns a partial page.
 func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *Page, err error) {
-	if err := a.catchUp(ctx); err != nil {
+	if err := a.flushStats(ctx); err != nil {
 		return nil, nil, err
 	}
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
@@ -133,7 +129,7 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 		}
 		return list, next, err
 	case q.FeatureKey == "":
-		return tx.eventsBackward(ctx, q, nil)
+		return tx.eventsNewestFirst(ctx, q, nil)
 	}
 	prices, err := collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], q.FeatureKey)
 	if err != nil {
@@ -149,27 +145,26 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 	for i, p := range prices {
 		numbers[i] = p.Number
 	}
-	return tx.eventsBackward(ctx, q, numbers)
+	return tx.eventsNewestFirst(ctx, q, numbers)
 }
 
-// eventsBackward lists events of these prices, or all when there are none given, from
-// the newest on.
-func (tx appTx) eventsBackward(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *Page, err error) {
-	// With the values at hand, the planner knows whether blocks or the application's
-	// own index are the shorter way.
+// eventsNewestFirst lists events of these prices, or all events for nil, newest first.
+func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *Page, err error) {
+	// A custom plan chooses between the BRIN index and the application's own index by
+	// the values.
 	if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 		return nil, nil, fmt.Errorf("store: events: %w", err)
 	}
-	places, next, err := tx.placesBackward(ctx, q, prices)
-	if err != nil || len(places) == 0 {
+	positions, next, err := tx.eventPositions(ctx, q, prices)
+	if err != nil || len(positions) == 0 {
 		return nil, next, err
 	}
-	// There is one way to the rows themselves, and five tables to plan it for.
+	// The rows have one sensible plan over five tables, so it is cached.
 	if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = auto"); err != nil {
 		return nil, nil, fmt.Errorf("store: events: %w", err)
 	}
-	wallets, seqs := make([]ids.ID, len(places)), make([]int64, len(places))
-	for i, p := range places {
+	wallets, seqs := make([]ids.ID, len(positions)), make([]int64, len(positions))
+	for i, p := range positions {
 		wallets[i], seqs[i] = p.WalletID, p.Seq
 	}
 	list, err = collect(ctx, tx, listEventsAt, readEventFound, wallets, seqs)
@@ -215,7 +210,7 @@ func readEventFound(row pgx.CollectableRow) (e EventFound, err error) {
 		e.Charge.Billable -= e.Allowance.Covered
 	}
 	if e.Charge.PricingMode == metering.Callback {
-		e.Quoted = &e.Charge.Amount // what a callback asked for is only kept when it differs
+		e.Quoted = &e.Charge.Amount // a callback's amount is stored only when it differs
 		if quoted != nil {
 			asked := metering.Amount(*quoted)
 			e.Quoted = &asked

@@ -14,32 +14,31 @@ import (
 
 const (
 	hourMillis = 3_600_000
-	// Of one application's requests between two writings, so many failures and so
-	// many of the others are kept one by one. All of them are counted.
+	// Per application and flush, this many failures and this many successes are stored
+	// individually. All are counted.
 	keptFailures  = 100
 	keptSuccesses = 20
-	// So many applications' figures are held while the database does not take them;
-	// those of further ones are lost. Within one, what is counted is bounded by its
-	// catalog.
+	// The stats of this many applications are held while the database is down; those of
+	// further ones are lost. Within one application the size is bounded by its catalog.
 	maxCountedApps = 20_000
 )
 
-// figures is what this node has counted since it last wrote it down: a few hundred
-// nanoseconds a use, and no statement in its transaction. The books do not rest on
-// it, and it does not rest on them.
-type figures struct {
+// nodeStats are the counters of this node since its last flush: a few hundred
+// nanoseconds per event, and no statement in its transaction. Balances never depend on
+// them.
+type nodeStats struct {
 	mu   sync.Mutex
-	apps map[ids.ID]*appFigures
+	apps map[ids.ID]*appStats
 
-	minute int64            // that kept is about
+	minute int64            // of kept, since 1970
 	kept   map[failures]int // failures in the minute
 }
 
-type appFigures struct {
+type appStats struct {
 	scope    tenancy.Scope
-	uses     map[useDay]*usesOfDay
-	denials  map[denialDay]*denialsOfDay
-	entries  map[entryDay]*entriesOfDay
+	uses     map[usageDay]*usageTotals
+	denials  map[denialDay]*denialTotals
+	entries  map[entryDay]*entryTotals
 	active   map[int64]*sketch
 	hours    map[int64]*hourActivity
 	requests []Request
@@ -48,11 +47,11 @@ type appFigures struct {
 }
 
 type (
-	useDay struct {
+	usageDay struct {
 		day             int64
 		feature, credit ids.ID
 	}
-	usesOfDay struct {
+	usageTotals struct {
 		accepted, deduplicated int64
 		charged                metering.Total
 	}
@@ -61,15 +60,15 @@ type (
 		feature ids.ID
 		reason  fault.Code
 	}
-	denialsOfDay struct{ uses, checks int64 }
+	denialTotals struct{ uses, checks int64 }
 	entryDay     struct {
 		day    int64
 		kind   metering.EntryKind
 		credit ids.ID
 	}
-	entriesOfDay struct {
-		entries     int64
-		came, taken metering.Total
+	entryTotals struct {
+		entries           int64
+		credited, debited metering.Total
 	}
 	hourActivity struct {
 		uses, denials, requests, failures int64
@@ -77,36 +76,35 @@ type (
 	}
 )
 
-func newFigures() *figures {
-	return &figures{apps: make(map[ids.ID]*appFigures), kept: make(map[failures]int)}
+func newNodeStats() *nodeStats {
+	return &nodeStats{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int)}
 }
 
-func newAppFigures(scope tenancy.Scope) *appFigures {
-	return &appFigures{
+func newAppStats(scope tenancy.Scope) *appStats {
+	return &appStats{
 		scope:   scope,
-		uses:    make(map[useDay]*usesOfDay),
-		denials: make(map[denialDay]*denialsOfDay),
-		entries: make(map[entryDay]*entriesOfDay),
+		uses:    make(map[usageDay]*usageTotals),
+		denials: make(map[denialDay]*denialTotals),
+		entries: make(map[entryDay]*entryTotals),
 		active:  make(map[int64]*sketch),
 		hours:   make(map[int64]*hourActivity),
 	}
 }
 
-// of finds the application's figures, nil when there is no room for more. The lock
-// must be held.
-func (f *figures) of(scope tenancy.Scope) *appFigures {
+// forApp returns the application's stats, or nil when there is no room. The lock must
+// be held.
+func (f *nodeStats) forApp(scope tenancy.Scope) *appStats {
 	app := f.apps[scope.AppID]
 	if app == nil && len(f.apps) < maxCountedApps {
-		app = newAppFigures(scope)
+		app = newAppStats(scope)
 		f.apps[scope.AppID] = app
 	}
 	return app
 }
 
-// noteUse counts a decision that was given. A repeat is no second use, not even one
-// of our own after a lost reply; and a use that was sent wrongly is a failed request
-// but no denial.
-func (f *figures) noteUse(scope tenancy.Scope, d *metering.Decision, check bool) {
+// recordUsage counts a decision. A duplicate is not counted, not even one of our own
+// after a lost reply; an invalid request is a failed request but no denial.
+func (f *nodeStats) recordUsage(scope tenancy.Scope, d *metering.Decision, check bool) {
 	denied := d.Verdict == metering.Refused
 	used := !check && d.New
 	if !denied && !used {
@@ -114,7 +112,7 @@ func (f *figures) noteUse(scope tenancy.Scope, d *metering.Decision, check bool)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	app := f.of(scope)
+	app := f.forApp(scope)
 	if app == nil {
 		return
 	}
@@ -132,8 +130,8 @@ func (f *figures) noteUse(scope tenancy.Scope, d *metering.Decision, check bool)
 		return
 	}
 	hour.uses++
-	hour.span(e.TransactionID)
-	usage := counter(app.uses, useDay{day, e.FeatureID, e.CreditID})
+	hour.extend(e.TransactionID)
+	usage := counter(app.uses, usageDay{day, e.FeatureID, e.CreditID})
 	if d.Verdict == metering.Accepted {
 		usage.accepted++
 	} else {
@@ -146,14 +144,14 @@ func (f *figures) noteUse(scope tenancy.Scope, d *metering.Decision, check bool)
 	app.active[day].add(e.WalletID)
 }
 
-// noteEntries counts what a transaction has written into the journal.
-func (f *figures) noteEntries(scope tenancy.Scope, list []metering.Entry) {
+// recordEntries counts the journal entries of a transaction.
+func (f *nodeStats) recordEntries(scope tenancy.Scope, list []metering.Entry) {
 	if len(list) == 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	app := f.of(scope)
+	app := f.forApp(scope)
 	if app == nil {
 		return
 	}
@@ -161,20 +159,20 @@ func (f *figures) noteEntries(scope tenancy.Scope, list []metering.Entry) {
 		entries := counter(app.entries, entryDay{metering.DayOf(e.CreatedAt).Start, e.Kind, e.CreditID})
 		entries.entries++
 		if e.Delta.Out {
-			entries.taken = entries.taken.Plus(e.Delta.Amount)
+			entries.debited = entries.debited.Plus(e.Delta.Amount)
 		} else {
-			entries.came = entries.came.Plus(e.Delta.Amount)
+			entries.credited = entries.credited.Plus(e.Delta.Amount)
 		}
 	}
 }
 
-// RecordRequest counts a request to an application and keeps it for the list of
-// recent ones: every failure, within reason, and some of the rest.
+// RecordRequest counts a request and samples it for the list of recent ones: every
+// failure up to a limit, and some successes.
 func (s *Store) RecordRequest(scope tenancy.Scope, r Request) {
-	f := s.figures
+	f := s.stats
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	app := f.of(scope)
+	app := f.forApp(scope)
 	if app == nil {
 		return
 	}
@@ -182,8 +180,8 @@ func (s *Store) RecordRequest(scope tenancy.Scope, r Request) {
 	hour.requests++
 	if r.Failed() {
 		hour.failures++
-		if r.Authenticated && f.keepsFailure(scope.AppID, r.Code, r.At) {
-			r.Identity, r.Feature = readable(r.Identity), readable(r.Feature)
+		if r.Authenticated && f.admitsFailure(scope.AppID, r.Code, r.At) {
+			r.Identity, r.Feature = storableName(r.Identity), storableName(r.Feature)
 			app.failed = append(app.failed, r)
 		}
 		if app.failures < keptFailures {
@@ -198,22 +196,21 @@ func (s *Store) RecordRequest(scope tenancy.Scope, r Request) {
 // maxNamed is the longest identity that a valid request names, 200 characters, in bytes.
 const maxNamed = 4 * 200
 
-// readable is what a refused request named, as far as Postgres can store it: the name
-// was not checked before the request was refused.
-func readable(name string) string {
+// storableName makes a name of a rejected request storable: it was not validated.
+func storableName(name string) string {
 	name = name[:min(len(name), maxNamed)]
 	return strings.ReplaceAll(strings.ToValidUTF8(name, "\ufffd"), "\x00", "\ufffd")
 }
 
-// failures are those of an application, with one code or, without a code, all of them.
+// failures is the key of a failure count: one code, or all for an empty code.
 type failures struct {
 	app  ids.ID
 	code fault.Code
 }
 
-// keepsFailure counts a failure against what an application may add in a minute. Some of
-// each code are kept beside a flood of another. The lock must be held.
-func (f *figures) keepsFailure(app ids.ID, code fault.Code, at int64) bool {
+// admitsFailure counts a failure against the application's limit per minute. Some of
+// each code are admitted beside a flood of another. The lock must be held.
+func (f *nodeStats) admitsFailure(app ids.ID, code fault.Code, at int64) bool {
 	if minute := at / time.Minute.Milliseconds(); minute != f.minute {
 		f.minute = minute
 		clear(f.kept)
@@ -226,7 +223,7 @@ func (f *figures) keepsFailure(app ids.ID, code fault.Code, at int64) bool {
 	return f.kept[all] <= failuresPerMinute || f.kept[same] <= failuresPerCode
 }
 
-// counter finds a counter, made when it is missing.
+// counter returns a counter and creates it when it is missing.
 func counter[K comparable, V any](m map[K]*V, key K) *V {
 	c := m[key]
 	if c == nil {
@@ -236,8 +233,8 @@ func counter[K comparable, V any](m map[K]*V, key K) *V {
 	return c
 }
 
-// span stretches the hour's transactions to one more.
-func (h *hourActivity) span(id ids.ID) {
+// extend widens the hour's range of transactions.
+func (h *hourActivity) extend(id ids.ID) {
 	if id.IsZero() {
 		return
 	}
@@ -249,13 +246,13 @@ func (h *hourActivity) span(id ids.ID) {
 	}
 }
 
-// hourOf is the first millisecond of a moment's hour.
+// hourOf is the first millisecond of the hour.
 func hourOf(ms int64) int64 {
 	return metering.DayOf(ms).Start + (ms-metering.DayOf(ms).Start)/hourMillis*hourMillis
 }
 
-// take gives all that was counted of an application and begins anew.
-func (f *figures) take(app ids.ID) *appFigures {
+// drain removes and returns the stats of an application.
+func (f *nodeStats) drain(app ids.ID) *appStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	counted := f.apps[app]
@@ -263,8 +260,8 @@ func (f *figures) take(app ids.ID) *appFigures {
 	return counted
 }
 
-// counted lists the applications that there is something to write down of.
-func (f *figures) counted() (list []ids.ID) {
+// pendingApps lists the applications with stats to flush.
+func (f *nodeStats) pendingApps() (list []ids.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for app := range f.apps {
@@ -273,11 +270,11 @@ func (f *figures) counted() (list []ids.ID) {
 	return list
 }
 
-// giveBack puts figures that could not be written down to those of since.
-func (f *figures) giveBack(old *appFigures) {
+// restore adds stats that could not be written to the current ones.
+func (f *nodeStats) restore(old *appStats) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	app := f.of(old.scope)
+	app := f.forApp(old.scope)
 	if app == nil {
 		return
 	}
@@ -291,21 +288,21 @@ func (f *figures) giveBack(old *appFigures) {
 	}
 	for key, o := range old.entries {
 		c := counter(app.entries, key)
-		c.entries, c.came, c.taken = c.entries+o.entries, c.came.Join(o.came), c.taken.Join(o.taken)
+		c.entries, c.credited, c.debited = c.entries+o.entries, c.credited.Join(o.credited), c.debited.Join(o.debited)
 	}
 	for key, o := range old.hours {
 		c := counter(app.hours, key)
 		c.uses, c.denials, c.requests, c.failures = c.uses+o.uses, c.denials+o.denials, c.requests+o.requests, c.failures+o.failures
-		c.span(o.oldest)
-		c.span(o.newest)
+		c.extend(o.oldest)
+		c.extend(o.newest)
 	}
 	for day, o := range old.active {
 		if app.active[day] == nil {
 			app.active[day] = newSketch()
 		}
-		app.active[day].join(o)
+		app.active[day].merge(o)
 	}
-	if len(app.requests) == 0 { // the newer ones tell more
+	if len(app.requests) == 0 { // newer ones are more useful
 		app.requests, app.failures = old.requests, old.failures
 	}
 	if len(app.failed)+len(old.failed) <= heldFailures {

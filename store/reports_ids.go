@@ -7,11 +7,10 @@ import (
 	"purser/ids"
 )
 
-// Ids begin with the moment in which they were made, so a stretch of time is a
-// stretch of ids. That moment is the real one; an application's clock may be ahead
-// of it, and is never behind.
+// Ids begin with their creation time, so a time range is a range of ids. It is the real
+// time; an application's clock may be ahead of it, and is never behind.
 
-// idAt is the lowest id that can have been made at the moment or later.
+// idAt is the lowest id that can have been created at that time or later.
 func idAt(ms int64) (id ids.ID) {
 	if ms <= 0 {
 		return id
@@ -22,15 +21,15 @@ func idAt(ms int64) (id ids.ID) {
 	return id
 }
 
-// momentOf is when an id was made.
-func momentOf(id ids.ID) int64 {
+// timeOfID is when an id was created.
+func timeOfID(id ids.ID) int64 {
 	var whole [8]byte
 	copy(whole[2:], id[:6])
 	return int64(binary.BigEndian.Uint64(whole[:]))
 }
 
-// laterID is the id that follows next.
-func laterID(id ids.ID) ids.ID {
+// nextID is the id that follows.
+func nextID(id ids.ID) ids.ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]++; id[i] != 0 {
 			break

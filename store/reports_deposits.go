@@ -124,7 +124,7 @@ func (tx appTx) depositFilter(ctx context.Context, q DepositQuery) (kinds []stri
 
 func readDepositFound(row pgx.CollectableRow) (d DepositFound, err error) {
 	var sourceKind, sourceID *string
-	d.Deposit, err = readDeposit(behind{row, []any{&d.Kind, &d.WalletID, &sourceKind, &sourceID}})
+	d.Deposit, err = readDeposit(extendedRow{row, []any{&d.Kind, &d.WalletID, &sourceKind, &sourceID}})
 	d.SourceKind, d.SourceID = orZero(sourceKind), orZero(sourceID)
 	return d, err
 }

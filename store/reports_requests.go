@@ -11,50 +11,51 @@ import (
 	"purser/keys"
 )
 
-// ringSize is how many requests of an application are kept.
-const ringSize = 2_000
+// requestRingSize is how many recent requests of an application are kept.
+const requestRingSize = 2_000
 
 const (
-	// DefaultKeepFailures is how long failed requests are kept when nothing else is set.
+	// DefaultKeepFailures is the default retention of failed requests.
 	DefaultKeepFailures = 30 * 24 * time.Hour
-	// failuresPerMinute is how many failures of an application one node keeps in a minute.
-	// All are counted. They bound the table at 860,000 rows in 30 days, as long as there
-	// are few codes: failuresPerCode of each are kept in any case.
+	// failuresPerMinute is how many failures of an application one node stores per
+	// minute. All are counted. This bounds the table at 860,000 rows in 30 days, as
+	// long as there are few codes: failuresPerCode of each are stored in any case.
 	failuresPerMinute = 20
 	failuresPerCode   = 2
-	// heldFailures is how many of an application a node holds while the database does not
-	// take them: an hour's.
+	// heldFailures is how many failures of an application a node buffers while the
+	// database is down: an hour's.
 	heldFailures = 60 * failuresPerMinute
-	// prunedFailures is how many that are too old go when new ones are written.
+	// prunedFailures is how many expired failures are deleted with each write.
 	prunedFailures = 500
 )
 
-// Request is what is kept of a request to the API: its route and not its path. Of what
-// it carried, a failure keeps the identity and the feature.
+// Request is the stored part of an API request: its route, not its path. A failure also
+// keeps the identity and the feature.
 type Request struct {
 	ID         ids.ID
 	At         int64
 	Method     string
 	Route      string
 	Status     int
-	Code       fault.Code // why it failed; empty when it did not
+	Code       fault.Code // error code; empty for a success
 	TookMicros int64
 	KeyID      ids.ID
-	KeyName    string // when it is read
+	KeyName    string // set by reads
 	KeyMasked  string
 
 	// Of a failure only.
 	Identity string
 	Feature  string
-	// Authenticated requests alone are kept for long: a stranger cannot add to them.
+	// Only authenticated failures are stored for long, so that clients without a key
+	// cannot fill the table.
 	Authenticated bool
 }
 
-// Failed reports whether the request was answered with an error.
+// Failed reports whether the response was an error.
 func (r Request) Failed() bool { return r.Status >= 400 }
 
 var (
-	turnRing = declare("turn request ring", `
+	advanceRing = declare("turn request ring", `
 		INSERT INTO request_rings (app_id, org_id, written)
 		SELECT s.app_id, s.org_id, $2 FROM app_state s WHERE s.app_id = $1
 		ON CONFLICT (app_id) DO UPDATE SET written = request_rings.written + excluded.written
@@ -88,7 +89,7 @@ var (
 		WHERE r.app_id = $1 AND r.id < $2 AND r.id >= $3
 		ORDER BY r.id DESC LIMIT $4`)
 
-	// All of the ring is read: it is small, and has no order of its own.
+	// The whole ring is read: it is small and unordered.
 	listRequests = declare("list requests", `
 		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), '', ''
 		FROM recent_requests r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
@@ -96,18 +97,18 @@ var (
 		ORDER BY r.id DESC LIMIT $3`)
 )
 
-// addRequests writes requests over the oldest of the ring.
-func (tx appTx) addRequests(ctx context.Context, list []Request) error {
+// writeRequests overwrites the oldest requests of the ring.
+func (tx appTx) writeRequests(ctx context.Context, list []Request) error {
 	if len(list) == 0 {
 		return nil
 	}
-	written, err := find(ctx, tx, turnRing, pgx.RowTo[int64], errNoAppState, len(list))
+	written, err := find(ctx, tx, advanceRing, pgx.RowTo[int64], errNoAppState, len(list))
 	if err != nil {
 		return err
 	}
 	rows := newColumns(9)
 	for i, r := range list {
-		slot := int32((written - int64(len(list)) + int64(i)) % ringSize)
+		slot := int32((written - int64(len(list)) + int64(i)) % requestRingSize)
 		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID)
 	}
 	return rows.exec(ctx, tx, putRequests)
@@ -121,8 +122,8 @@ func (r Request) code() *string {
 	return (*string)(&r.Code)
 }
 
-// addFailures keeps failed requests, and removes some that are too old.
-func (tx appTx) addFailures(ctx context.Context, list []Request, oldest ids.ID) error {
+// writeFailures stores failed requests and deletes some expired ones.
+func (tx appTx) writeFailures(ctx context.Context, list []Request, oldest ids.ID) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -141,18 +142,18 @@ func (tx appTx) addFailures(ctx context.Context, list []Request, oldest ids.ID) 
 	return err
 }
 
-// oldestFailure is the lowest id of a failure that is not too old.
+// oldestFailure is the lowest id within the retention of failures.
 func (s *Store) oldestFailure() ids.ID {
 	return idAt(s.clock.Now() - s.keepFailures.Milliseconds())
 }
 
-// KeepsFailures is how long failed requests are kept.
+// KeepsFailures is the retention of failed requests.
 func (s *Store) KeepsFailures() time.Duration { return s.keepFailures }
 
-// Requests lists the application's recent requests, newest first, or all that failed in
-// the time that failures are kept, and reports whether there are more.
+// Requests lists the application's recent requests, newest first, or all failures
+// within their retention, and reports whether there are more.
 func (a App) Requests(ctx context.Context, failed bool, p Page) (list []Request, more bool, err error) {
-	if err := a.catchUp(ctx); err != nil {
+	if err := a.flushStats(ctx); err != nil {
 		return nil, false, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
