@@ -66,7 +66,7 @@ func factsOfPlan(p billing.Plan) audit.Fields {
 	}
 }
 
-func factsOfConnection(c Connection) audit.Fields {
+func connectionFields(c Connection) audit.Fields {
 	return audit.Fields{
 		"provider": string(c.Mode),
 		"account":  c.AccountID,

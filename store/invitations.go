@@ -32,7 +32,7 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) err
 	if i.OrgID != o.id {
 		return fault.New(fault.PathNotFound)
 	}
-	return o.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return o.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		by, err := o.holdMember(ctx, tx, i.InvitedBy)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) err
 		}
 		return o.auditPeople(ctx, tx, audit.Action{
 			Action: "invitation.create", Target: i.ID.Format(ids.Invitation),
-			After: accessFacts(i.Access, audit.Fields{"for": i.Note}),
+			After: accessFields(i.Access, audit.Fields{"for": i.Note}),
 		})
 	})
 }
@@ -98,7 +98,7 @@ func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
 // WithdrawInvitation closes an invitation that nobody has accepted, if whoever acts
 // could have sent it: an admin does not stop an owner from coming.
 func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error {
-	return o.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return o.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		by, err := o.holdMember(ctx, tx, o.by.UserID)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 		}
 		return o.auditPeople(ctx, tx, audit.Action{
 			Action: "invitation.withdraw", Target: id.Format(ids.Invitation),
-			Before: accessFacts(open.Access, audit.Fields{"for": open.Note}),
+			Before: accessFields(open.Access, audit.Fields{"for": open.Note}),
 		})
 	})
 }
@@ -157,7 +157,7 @@ type Acceptance struct {
 // AcceptInvitation makes a member of whoever holds the link, once. Of two at the
 // same moment one is too late.
 func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (i Invitation, err error) {
-	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if j.Encoded != "" {
 			if err := insertAccount(ctx, pgxTx{tx.Conn()}, j.User, j.Encoded); err != nil {
 				return err
@@ -188,7 +188,7 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		}
 		return appendAudit(ctx, pgxTx{tx.Conn()}, i.OrgID, j.By, audit.Action{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),
-			After: accessFacts(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
+			After: accessFields(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
 		})
 	})
 	return i, err

@@ -189,7 +189,7 @@ func (a App) PutConnection(ctx context.Context, requested Connection, now int64)
 			if c, err = tx.putConnection(ctx, requested, now); err != nil {
 				return err
 			}
-			return tx.audit(ctx, "provider.connect", c.AccountID, nil, factsOfConnection(c))
+			return tx.audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
 		})
 		// Another connection became current, or the reply to COMMIT was lost.
 		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {

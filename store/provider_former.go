@@ -49,7 +49,7 @@ func (a App) RenewFormer(ctx context.Context, accountID string, seal func(*Conne
 				return err
 			}
 		}
-		return tx.audit(ctx, "provider.connect", c.AccountID, nil, factsOfConnection(c))
+		return tx.audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
 	})
 	return c, err
 }

@@ -54,7 +54,7 @@ const (
 
 // OpenSession keeps a new session.
 func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte) error {
-	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
 		if err != nil {
 			return fmt.Errorf("store: sweep sessions: %w", err)
@@ -144,7 +144,7 @@ func (p User) EndSession(ctx context.Context, id ids.ID) error {
 
 // EndOtherSessions ends all of the person's sessions but the one of the token.
 func (p User) EndOtherSessions(ctx context.Context, token string) error {
-	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return endSessions(ctx, tx, p.id, token)
 	})
 }

@@ -12,42 +12,42 @@ import (
 	"purser/tenancy"
 )
 
-// Auth has what is asked before it is known who is there: a session by its
-// token, an account by its address, an invitation by its link.
+// Auth has the lookups before a user is known: a session by its token, an account by
+// its email address, an invitation by its link.
 type Auth struct {
 	store *Store
 }
 
-// Auth is where people come in.
+// Auth returns the unauthenticated lookups.
 func (s *Store) Auth() Auth { return Auth{store: s} }
 
-// User reads and writes what is one person's own.
+// User reads and writes one user's own rows.
 type User struct {
 	store *Store
 	id    ids.ID
 }
 
-// User is the door to the rows of one person.
+// User returns the rows of one user.
 func (s *Store) User(id ids.ID) User { return User{store: s, id: id} }
 
-// people runs work in one transaction on the rows of people.
-func (s *Store) people(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
+// inUserTx runs work in one transaction on the tables of users.
+func (s *Store) inUserTx(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 }
 
-// PageContext is what a person sees around the page that they are on.
+// PageContext is the user, organization and applications around a dashboard page.
 type PageContext struct {
 	User          tenancy.User
-	HasFactor     bool                   // they have an authenticator
-	MustChange    bool                   // their password is temporary
-	Organizations []tenancy.Organization // all that they are a member of, by name
-	Org           tenancy.Organization   // the one that was asked for
+	HasFactor     bool                   // the user has an authenticator
+	MustChange    bool                   // the password is temporary
+	Organizations []tenancy.Organization // the user's memberships, by name
+	Org           tenancy.Organization   // the requested one
 	Member        tenancy.Member
-	Applications  []tenancy.Application // of that one, by name
+	Applications  []tenancy.Application // of Org, by name
 }
 
-// PageContext reads a person's surroundings, in the organization of the slug or in none.
-// An organization that they are not a member of does not exist for them.
+// PageContext reads the context of a page in the organization of the slug, or in none.
+// An organization that the user is not a member of is not found.
 func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, err error) {
 	if err := p.readAccount(ctx, &s); err != nil {
 		return s, err
@@ -87,7 +87,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 	return s, err
 }
 
-// readAccount reads the person's account and how it is protected.
+// readAccount reads the user's account and how it is protected.
 func (p User) readAccount(ctx context.Context, s *PageContext) error {
 	err := p.store.pool.QueryRow(ctx, `
 		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL
@@ -103,7 +103,7 @@ func (p User) readAccount(ctx context.Context, s *PageContext) error {
 	return nil
 }
 
-// Profile reads the person's account.
+// Profile reads the user's account.
 func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 	err = p.store.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
 		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
@@ -116,7 +116,7 @@ func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 	return u, nil
 }
 
-// Rename gives the person another name.
+// Rename changes the user's name.
 func (p User) Rename(ctx context.Context, name string) error {
 	if _, err := p.store.pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
 		return fmt.Errorf("store: rename user: %w", err)

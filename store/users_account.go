@@ -14,20 +14,20 @@ import (
 	"purser/tenancy/credential"
 )
 
-// Account is what a sign-in is checked against.
+// Account is what a sign-in is verified against.
 type Account struct {
 	UserID         ids.ID
 	Encoded        string // the password's hash
-	ChangedAt      int64  // when the password was
-	TemporaryUntil int64  // when a password from the command line ends; zero for a chosen one
-	HasFactor      bool   // a code is asked for as well
+	ChangedAt      int64  // when the password was changed
+	TemporaryUntil int64  // expiry of a password set by the command line; zero for a chosen one
+	HasFactor      bool   // a second factor is required
 }
 
 // Expired reports a password from the command line that was not replaced in time.
 func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >= a.TemporaryUntil }
 
-// Account finds an account by its address. One without a password does not exist
-// here: nobody can sign in to it.
+// Account finds an account by its email address. One without a password is not found,
+// since it cannot sign in.
 func (e Auth) Account(ctx context.Context, email string) (a Account, err error) {
 	err = e.store.pool.QueryRow(ctx, `
 		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
@@ -42,22 +42,22 @@ func (e Auth) Account(ctx context.Context, email string) (a Account, err error) 
 	return a, nil
 }
 
-// How many old counts a new attempt sweeps away.
+// How many expired counts each attempt deletes.
 const sweptAttempts = 100
 
-// Attempt is what was decided about an attempt.
+// Attempt is the decision about a sign-in attempt.
 type Attempt struct {
-	Wait time.Duration // until it may be made; zero when it was counted and may be made now
+	Wait time.Duration // until it is allowed; zero when it was counted and is allowed now
 	// ReachedLimit marks the one attempt that makes the address reach AddressLimit.
 	ReachedLimit bool
 }
 
-// Attempt counts an attempt before it is made, or says how long it has to wait. It
-// counts as failed until ForgetAttempts: several at once cannot slip through
-// between the look and the count. Address is the count of the address in this window, or
-// zero for an attempt that is counted by its subject alone.
+// Attempt counts an attempt before it is made, or returns how long it has to wait. It
+// counts as failed until ForgetAttempts, so concurrent attempts cannot bypass the
+// limit. Address is the count of the address in this window, or zero for an attempt
+// that is counted by its subject alone.
 func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
-	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		decided = Attempt{}
 		old := now - credential.ForgottenAfter.Milliseconds()
 		_, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN (
@@ -102,8 +102,8 @@ func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now
 	return decided, err
 }
 
-// lockAttempts reads a count for the rest of the transaction. It is made where it is
-// missing: a row that is not there cannot be locked.
+// lockAttempts reads and locks a count. It creates a missing one: a row that does not
+// exist cannot be locked.
 func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now int64) (was credential.Attempts, err error) {
 	_, err = tx.Exec(ctx, `INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 0, $2) ON CONFLICT (subject) DO NOTHING`, subject[:], now)
 	if err != nil {
@@ -116,9 +116,9 @@ func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now i
 	return was, nil
 }
 
-// ForgetAttempts is for an attempt that has succeeded. It removes the count of the
-// subject. Of the address it takes back this attempt only: the others were made from
-// other networks, perhaps by an attacker.
+// ForgetAttempts records a successful attempt. It deletes the count of the subject and
+// subtracts this attempt from the address: the others came from other networks, perhaps
+// from an attacker.
 func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
 	if _, err := e.store.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
 		return fmt.Errorf("store: forget attempts: %w", err)
@@ -132,12 +132,12 @@ func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Ha
 	return nil
 }
 
-// ChangePassword keeps another password, and ends the sessions in all other
-// browsers: one of them may be why it is changed. Was is the hash that the current
-// password was checked against, empty for none: a password that was replaced since, such
-// as by an operator's reset, is a RevisionConflict.
+// ChangePassword stores a new password and ends the sessions in all other browsers: one
+// of them may be the reason for the change. Was is the hash that the current password
+// was verified against, empty for none: a password that was replaced since, such as by
+// an operator's reset, is a RevisionConflict.
 func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor) error {
-	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var current string
 		err := tx.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id).Scan(&current)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -156,14 +156,14 @@ func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by
 	})
 }
 
-// auditOwn records what a person did to their own account in the log of each of their
-// organizations, whose owners rely on it.
+// auditOwn records a user's action on their own account in the audit log of each of
+// their organizations, whose owners rely on it.
 func (p User) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action string, after audit.Fields) error {
-	return auditEverywhere(ctx, tx, p.id, by, audit.Action{Action: action, Target: p.id.Format(ids.User), After: after})
+	return auditAllOrganizations(ctx, tx, p.id, by, audit.Action{Action: action, Target: p.id.Format(ids.User), After: after})
 }
 
-// RehashPassword keeps a costlier hash of the same password, unless the password
-// was changed in the meantime.
+// RehashPassword stores a costlier hash of the same password, unless the password has
+// changed meanwhile.
 func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
 	_, err := p.store.pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
 	if err != nil {
@@ -172,7 +172,7 @@ func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
 	return nil
 }
 
-// putPassword keeps a password, for good or until the given moment.
+// putPassword stores a password, permanent or until the given time.
 func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, now, temporaryUntil int64) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO passwords (user_id, encoded, changed_at, temporary_until) VALUES ($1, $2, $3, nullif($4::bigint, 0))

@@ -13,14 +13,14 @@ import (
 	"purser/tenancy/audit"
 )
 
-// Members lists the organization's people, the first to join first.
+// Members lists the organization's members, the first to join first.
 func (o Org) Members(ctx context.Context) (list []tenancy.Member, err error) {
 	return o.members(ctx, o.store.bun, "")
 }
 
-// ChangeMember gives a member another access, if whoever acts may do that.
+// ChangeMember changes a member's access, if the acting member may do that.
 func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access) error {
-	return o.onMember(ctx, user, func(ctx context.Context, tx bun.Tx, held heldMembers) error {
+	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx bun.Tx, held lockedMembers) error {
 		if err := held.by.CheckChange(held.target, given, held.owners); err != nil {
 			return err
 		}
@@ -32,20 +32,20 @@ func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access
 		if err != nil {
 			return fmt.Errorf("store: update member: %w", err)
 		}
-		if err := o.endTrust(ctx, tx, user); err != nil {
+		if err := o.revokeAccess(ctx, tx, user); err != nil {
 			return err
 		}
 		return o.audit(ctx, tx, audit.Action{
 			Action: "member.change", Target: user.Format(ids.User),
-			Before: accessFacts(held.target.Access, nil), After: accessFacts(given, nil),
+			Before: accessFields(held.target.Access, nil), After: accessFields(given, nil),
 		})
 	})
 }
 
-// RemoveMember takes a member out, if whoever acts may do that. Who acts on
-// themselves leaves.
+// RemoveMember removes a member, if the acting member may do that. Members may remove
+// themselves.
 func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
-	return o.onMember(ctx, user, func(ctx context.Context, tx bun.Tx, held heldMembers) error {
+	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx bun.Tx, held lockedMembers) error {
 		if err := held.by.CheckRemove(held.target, held.owners); err != nil {
 			return err
 		}
@@ -54,19 +54,18 @@ func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
 		if err != nil {
 			return fmt.Errorf("store: delete member: %w", err)
 		}
-		if err := o.endTrust(ctx, tx, user); err != nil {
+		if err := o.revokeAccess(ctx, tx, user); err != nil {
 			return err
 		}
 		return o.audit(ctx, tx, audit.Action{
-			Action: "member.remove", Target: user.Format(ids.User), Before: accessFacts(held.target.Access, nil),
+			Action: "member.remove", Target: user.Format(ids.User), Before: accessFields(held.target.Access, nil),
 		})
 	})
 }
 
-// endTrust ends what a person was let in with before their access changed: their
-// sessions, except when they changed it themselves, and the invitations that they
-// could send.
-func (o Org) endTrust(ctx context.Context, tx bun.Tx, user ids.ID) error {
+// revokeAccess ends a user's sessions, unless they changed their own access, and the
+// invitations that they sent: both predate the change.
+func (o Org) revokeAccess(ctx context.Context, tx bun.Tx, user ids.ID) error {
 	if o.by.UserID != user {
 		if _, err := tx.Tx.ExecContext(ctx, `DELETE FROM sessions WHERE user_id = $1`, uuidOf(user)); err != nil {
 			return fmt.Errorf("store: end sessions: %w", err)
@@ -81,8 +80,8 @@ func (o Org) endTrust(ctx context.Context, tx bun.Tx, user ids.ID) error {
 	return nil
 }
 
-// accessFacts tells what an access opens, beside other facts.
-func accessFacts(a tenancy.Access, facts audit.Fields) audit.Fields {
+// accessFields adds an access to the fields of an audit row.
+func accessFields(a tenancy.Access, facts audit.Fields) audit.Fields {
 	told := audit.Fields{"role": string(a.Role)}
 	if a.Role == tenancy.Custom {
 		told["permissions"] = a.Custom.String()
@@ -93,17 +92,17 @@ func accessFacts(a tenancy.Access, facts audit.Fields) audit.Fields {
 	return told
 }
 
-// MemberProfile is a member and the account behind it.
+// MemberProfile is a member with their account.
 type MemberProfile struct {
 	tenancy.Member
 	Name      string
 	Email     string
 	HasFactor bool
-	SeenAt    int64  // in a session that is open; zero when there is none
+	SeenAt    int64  // in an open session; zero for none
 	InvitedAs string // whom the invitation was for, in the inviter's words
 }
 
-// Roster lists the organization's people with their names, the first to join first.
+// Roster lists the organization's members with their names, the first to join first.
 func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
 	rows, err := o.store.pool.Query(ctx, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
@@ -128,24 +127,24 @@ func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
 	return list, nil
 }
 
-// heldMembers are the people of one act, as they stand while nobody else changes
-// any member of the organization.
-type heldMembers struct {
-	by     tenancy.Member // whoever acts
+// lockedMembers are the members of one operation, while every member of the
+// organization is locked.
+type lockedMembers struct {
+	by     tenancy.Member // the acting member
 	target tenancy.Member
 	owners int
 }
 
-// onMember holds every member of the organization still, so that the owners that it
-// counts are the owners there will be, and whoever acts still has the role that they
-// act by. Somebody who is no member any more finds nobody.
-func (o Org) onMember(ctx context.Context, user ids.ID, act func(context.Context, bun.Tx, heldMembers) error) error {
+// withLockedMembers locks every member of the organization, so that the count of owners
+// cannot change and the acting member still has the role they act by. A user who is no
+// longer a member gets not found.
+func (o Org) withLockedMembers(ctx context.Context, user ids.ID, act func(context.Context, bun.Tx, lockedMembers) error) error {
 	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
 		all, err := o.members(ctx, tx, "UPDATE")
 		if err != nil {
 			return err
 		}
-		var held heldMembers
+		var held lockedMembers
 		for _, m := range all {
 			if m.Role == tenancy.Owner {
 				held.owners++

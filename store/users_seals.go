@@ -17,8 +17,8 @@ type sealedSeed struct {
 	Sealed []byte
 }
 
-// ResealSeeds hands the seed of every authenticator to seal, which gives it sealed
-// anew, or nothing when it can stay. One that was replaced meanwhile stays as it is.
+// ResealSeeds passes the seed of every authenticator to seal, which returns it
+// encrypted again, or nil to keep it. A seed that was replaced meanwhile is kept.
 func (d Directory) ResealSeeds(ctx context.Context, seal func(user ids.ID, sealed []byte) (again []byte)) error {
 	var last ids.ID
 	for {

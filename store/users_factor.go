@@ -12,14 +12,14 @@ import (
 	"purser/tenancy/credential"
 )
 
-// Factor is a person's authenticator.
+// Factor is a user's authenticator.
 type Factor struct {
 	SealedSeed []byte
 	LastStep   int64
 	CodesLeft  int // recovery codes
 }
 
-// Factor reads the person's authenticator.
+// Factor reads the user's authenticator.
 func (p User) Factor(ctx context.Context) (f Factor, err error) {
 	err = p.store.pool.QueryRow(ctx, `
 		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
@@ -33,10 +33,10 @@ func (p User) Factor(ctx context.Context) (f Factor, err error) {
 	return f, nil
 }
 
-// AddFactor keeps an authenticator whose first code was typed in, with its recovery
+// AddFactor stores an authenticator whose first code was verified, with its recovery
 // codes, and ends the sessions that were opened without it.
 func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor) error {
-	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, by.At, f.LastStep)
@@ -56,9 +56,9 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 	})
 }
 
-// ReplaceRecoveryCodes makes new codes the only ones.
+// ReplaceRecoveryCodes replaces all recovery codes.
 func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor) error {
-	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func (p User) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credentia
 	return nil
 }
 
-// UseStep spends the code of a step. It reports false when that step, or a later
-// one, was spent already.
+// UseStep spends the code of a time step. It returns false when that step or a later
+// one was spent already.
 func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
 	tag, err := p.store.pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
 	return tag.RowsAffected() == 1, nil
 }
 
-// UseRecoveryCode spends a code. It reports false for one that is not there.
+// UseRecoveryCode spends a recovery code. It returns false for an unknown one.
 func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
 	tag, err := p.store.pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
 	if err != nil {
@@ -99,10 +99,10 @@ func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent 
 	return tag.RowsAffected() == 1, nil
 }
 
-// RemoveFactor takes the authenticator and its recovery codes away, and ends the
-// sessions in all other browsers.
+// RemoveFactor deletes the authenticator and its recovery codes, and ends the sessions
+// in all other browsers.
 func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor) error {
-	return p.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
 		}

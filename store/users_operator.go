@@ -15,16 +15,16 @@ import (
 	"purser/tenancy/credential"
 )
 
-// What whoever runs the installation does for people who cannot help themselves.
-// It is in the audit log of every organization that it touches.
+// Operator commands for users who are locked out. Each is in the audit log of every
+// organization that it touches.
 
-// noToken is no session's, so none is left out.
+// noToken belongs to no session, so no session is spared.
 const noToken = ""
 
-// ResetLasts is how long a password from the command line works.
+// ResetLasts is how long a password from the command line is valid.
 const ResetLasts = 24 * time.Hour
 
-// Reset is a temporary password for an account whose owner cannot sign in.
+// Reset is a temporary password for a user who cannot sign in.
 type Reset struct {
 	Email         string
 	Encoded       string // the hash of the password
@@ -32,10 +32,10 @@ type Reset struct {
 	By            audit.Actor
 }
 
-// ResetPassword gives an account a password that its owner has to replace within a day,
-// ends all of its sessions, and forgets the attempts at the one before.
+// ResetPassword sets a password that the user has to replace within a day, ends all
+// sessions and deletes the counted attempts at the previous one.
 func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
-	return e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, r.Email)
 		if err != nil {
 			return err
@@ -53,17 +53,17 @@ func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
 		if err := endSessions(ctx, tx, user, noToken); err != nil {
 			return err
 		}
-		// Attempts at the password are counted for each password.
+		// Attempts are counted for each password.
 		code := credential.CodeSubject(user.Format(ids.User), "")
 		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, code[:]); err != nil {
 			return fmt.Errorf("store: forget attempts: %w", err)
 		}
-		return auditEverywhere(ctx, tx, user, r.By, audit.Action{Action: "member.reset", Target: user.Format(ids.User), After: told})
+		return auditAllOrganizations(ctx, tx, user, r.By, audit.Action{Action: "member.reset", Target: user.Format(ids.User), After: told})
 	})
 }
 
-// lockAccount finds a person by address. Two who reset one account come one after
-// the other.
+// lockAccount finds and locks a user by email address, so that concurrent resets run
+// one after the other.
 func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err error) {
 	err = tx.QueryRow(ctx, `SELECT id FROM users WHERE email = $1 FOR NO KEY UPDATE`, email).Scan(&user)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -75,9 +75,9 @@ func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err
 	return user, nil
 }
 
-// auditEverywhere writes the deed into the log of each organization of a person,
-// in one order, so that two of them never wait for each other.
-func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
+// auditAllOrganizations writes the action into the log of each of the user's
+// organizations, in one order, so that two of them cannot deadlock.
+func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
 	rows, err := tx.Query(ctx, `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
 	if err != nil {
 		return fmt.Errorf("store: organizations of a user: %w", err)
@@ -94,11 +94,12 @@ func auditEverywhere(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor
 	return nil
 }
 
-// MakeOwner makes the person with the address an owner of the organization, whether they
-// were a member or not, and ends their sessions. It is how one that the command line has
-// made after the setup gets its first. An owner stays one, and made is false.
+// MakeOwner makes the user with the address an owner of the organization, whether they
+// were a member or not, and ends their sessions. An organization created by the command
+// line after the setup gets its first owner this way. An owner stays one, and made is
+// false.
 func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (made bool, err error) {
-	err = e.store.people(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, email)
 		if err != nil {
 			return err

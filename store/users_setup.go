@@ -15,8 +15,7 @@ import (
 	"purser/tenancy/credential"
 )
 
-// OfferSetup keeps the hash of a setup link, and reports whether it is of use: it
-// is not once there is an account.
+// OfferSetup stores the hash of a setup link. It returns false once an account exists.
 func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
 	tag, err := e.store.pool.Exec(ctx, `
 		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
@@ -26,7 +25,7 @@ func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (
 	return tag.RowsAffected() == 1, nil
 }
 
-// SetupIsOpen reports whether a setup link leads anywhere.
+// SetupIsOpen reports whether a setup link is valid.
 func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool, err error) {
 	err = e.store.pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
@@ -36,7 +35,7 @@ func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool,
 	return open, nil
 }
 
-// IsSetUp reports whether there is an account, and so no setup any more.
+// IsSetUp reports whether an account exists, which ends the setup.
 func (e Auth) IsSetUp(ctx context.Context) (founded bool, err error) {
 	if err := e.store.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
 		return false, fmt.Errorf("store: look for accounts: %w", err)
@@ -44,7 +43,8 @@ func (e Auth) IsSetUp(ctx context.Context) (founded bool, err error) {
 	return founded, nil
 }
 
-// Bootstrap is what the first person brings along.
+// Bootstrap is the input of the setup: the first user with an organization and an
+// application.
 type Bootstrap struct {
 	User    tenancy.User
 	Encoded string // the password's hash
@@ -53,13 +53,13 @@ type Bootstrap struct {
 	By      audit.Actor
 }
 
-// CreateFirstAccount makes the first account, its organization and its first application, and
-// closes every setup link. Two at once make one. Organizations that the command
-// line has made before have no members, so they become the founder's: whoever
-// holds the link runs the installation.
+// CreateFirstAccount creates the first account, its organization and its first
+// application, and closes every setup link. Two at once create one. Organizations that
+// the command line created before have no members and become the first user's: the
+// holder of the link runs the installation.
 func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bootstrap) (Bootstrap, error) {
 	err := e.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
-		// Nobody else makes an account until this one is there or not.
+		// Blocks other account creations until this transaction ends.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("store: lock users: %w", err)
 		}
@@ -78,13 +78,14 @@ func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bo
 		if err := insertAccount(ctx, bunTx{tx}, f.User, f.Encoded); err != nil {
 			return err
 		}
-		return f.settle(ctx, tx)
+		return f.assignOrganizations(ctx, tx)
 	})
 	return f, err
 }
 
-// settle gives the founder their organizations, the one they named among them.
-func (f *Bootstrap) settle(ctx context.Context, tx bun.Tx) error {
+// assignOrganizations gives the first user their organizations, including the named
+// one.
+func (f *Bootstrap) assignOrganizations(ctx context.Context, tx bun.Tx) error {
 	var orphans []organizationRow
 	err := tx.NewSelect().Model(&orphans).Where("NOT EXISTS (SELECT FROM members m WHERE m.org_id = o.id)").OrderExpr("o.id").Scan(ctx)
 	if err != nil {
@@ -97,7 +98,7 @@ func (f *Bootstrap) settle(ctx context.Context, tx bun.Tx) error {
 			f.Org, owned = org, true
 			continue
 		}
-		if err := f.own(ctx, tx, org); err != nil {
+		if err := f.addOwner(ctx, tx, org); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func (f *Bootstrap) settle(ctx context.Context, tx bun.Tx) error {
 			return err
 		}
 	}
-	if err := f.own(ctx, tx, f.Org); err != nil {
+	if err := f.addOwner(ctx, tx, f.Org); err != nil {
 		return err
 	}
 	f.App.OrgID = f.Org.ID
@@ -127,15 +128,15 @@ func (f *Bootstrap) settle(ctx context.Context, tx bun.Tx) error {
 	return appendAudit(ctx, bunTx{tx}, f.Org.ID, f.By, applicationCreated(f.App))
 }
 
-func (f *Bootstrap) own(ctx context.Context, tx bun.Tx, org tenancy.Organization) error {
+func (f *Bootstrap) addOwner(ctx context.Context, tx bun.Tx, org tenancy.Organization) error {
 	row := rowOfMember(tenancy.Member{OrgID: org.ID, UserID: f.User.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: f.User.CreatedAt})
 	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 		return fmt.Errorf("store: insert owner: %w", err)
 	}
-	return appendAudit(ctx, bunTx{tx}, org.ID, f.By, organizationFounded(org, f.User.ID))
+	return appendAudit(ctx, bunTx{tx}, org.ID, f.By, organizationCreated(org, f.User.ID))
 }
 
-// CreateOrganization makes an organization that the person owns.
+// CreateOrganization creates an organization that the user owns.
 func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
 	err := p.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
 		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
@@ -145,16 +146,16 @@ func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, 
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 			return fmt.Errorf("store: insert owner: %w", err)
 		}
-		return appendAudit(ctx, bunTx{tx}, org.ID, by, organizationFounded(org, p.id))
+		return appendAudit(ctx, bunTx{tx}, org.ID, by, organizationCreated(org, p.id))
 	})
 	return org, err
 }
 
-func organizationFounded(org tenancy.Organization, owner ids.ID) audit.Action {
+func organizationCreated(org tenancy.Organization, owner ids.ID) audit.Action {
 	return audit.Action{Action: "organization.create", Target: org.ID.Format(ids.Organization), After: audit.Fields{"name": org.Name, "owner": owner.Format(ids.User)}}
 }
 
-// insertAccount keeps a person and their password, unless the address is taken.
+// insertAccount stores a user and their password, unless the address is taken.
 func insertAccount(ctx context.Context, tx anyTx, u tenancy.User, encoded string) error {
 	var made string
 	err := tx.scan(ctx, `
