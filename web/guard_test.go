@@ -28,7 +28,7 @@ func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
 		"a membership outside an organization": get("/o", anyMember, nil),
 		"an organization open to anyone":       get("/o/{org}/keys", anyone, nil),
 		"an organization open to any account":  get("/o/{org}", signedIn, nil),
-		"a password asked of nobody":           fresh(get("/docs", anyone, nil)),
+		"a password asked of nobody":           reauth(get("/docs", anyone, nil)),
 	} {
 		if r.check() == nil {
 			t.Errorf("%s is taken", name)
@@ -41,7 +41,7 @@ func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
 
 func TestAForeignPageGainsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	fields := url.Values{"name": {"Taken over"}}
 	unchanged := func(t *testing.T) {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestAForeignPageGainsNothing(t *testing.T) {
 
 func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	foreign := r.newOrganization(t, "Foreign")
 	theirs := r.newApplication(t, foreign, "Secret plans", false)
 	owner := r.join(t, tenancy.Owner)
