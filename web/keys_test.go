@@ -143,7 +143,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 	})
 }
 
-func TestNobodyGivesWhatTheyLack(t *testing.T) {
+func TestMembersGrantOnlyWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	forged := func(b *browser, preset keys.Preset, permissions ...string) seen {

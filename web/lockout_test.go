@@ -29,7 +29,7 @@ func (b *browser) at(address string) *browser {
 	return b
 }
 
-func TestGuessesOfStrangersKeepNoOwnerOut(t *testing.T) {
+func TestForeignGuessesNeverLockTheOwnerOut(t *testing.T) {
 	t.Parallel()
 	r, clock := newProxyHarness(t)
 	owner := r.join(t, tenancy.Owner)

@@ -229,9 +229,9 @@ func TestMembers(t *testing.T) {
 
 	t.Run("of another organization are not there", func(t *testing.T) {
 		other := newHarness(t)
-		stranger := other.join(t, tenancy.Owner)
+		otherTenant := other.join(t, tenancy.Owner)
 		for _, got := range []seen{
-			owner.get(t, path(stranger)), owner.post(t, path(stranger), url.Values{"role": {"support"}}), owner.post(t, path(stranger)+"/remove", nil),
+			owner.get(t, path(otherTenant)), owner.post(t, path(otherTenant), url.Values{"role": {"support"}}), owner.post(t, path(otherTenant)+"/remove", nil),
 			owner.get(t, r.orgPath("members", "usr_nonsense")),
 		} {
 			if got.status != http.StatusNotFound {

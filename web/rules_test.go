@@ -219,9 +219,9 @@ func TestRefusedAccessIsLogged(t *testing.T) {
 	r := newHarness(t)
 	var log bytes.Buffer
 	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
-	support, stranger := r.join(t, tenancy.Support), newHarness(t).org
+	support, otherTenant := r.join(t, tenancy.Support), newHarness(t).org
 	support.get(t, r.orgPath("members"))
-	support.get(t, "/o/"+stranger.Slug+"/members")
+	support.get(t, "/o/"+otherTenant.Slug+"/members")
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 {
 		t.Fatalf("the log is %s", log.String())

@@ -40,8 +40,8 @@ func TestSessions(t *testing.T) {
 		}
 		_, rest, _ := strings.Cut(page.body, "/account/sessions/ses_")
 		id, _, _ := strings.Cut(rest, "/end")
-		stranger := r.join(t, tenancy.Owner)
-		if got := stranger.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusNotFound {
+		otherUser := r.join(t, tenancy.Owner)
+		if got := otherUser.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusNotFound {
 			t.Errorf("somebody else ends it: %d", got.status)
 		}
 		inside(t, there, true)

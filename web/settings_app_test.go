@@ -22,8 +22,8 @@ import (
 	"purser/views/page"
 )
 
-// newTill is a cashier that reaches no provider.
-func newTill(t *testing.T) *cashier.Cashier {
+// newTestCashier is a cashier that reaches no provider.
+func newTestCashier(t *testing.T) *cashier.Cashier {
 	t.Helper()
 	sealing, err := vault.New(rand.Reader, bytes.Repeat([]byte{7}, 32))
 	noError(t, err)
@@ -111,7 +111,7 @@ func TestTheDangerZone(t *testing.T) {
 
 func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 	t.Parallel()
-	options := Options{Store: storetest.Open(t), Cashier: newTill(t), Sandbox: func(app ids.ID) page.SandboxAPI {
+	options := Options{Store: storetest.Open(t), Cashier: newTestCashier(t), Sandbox: func(app ids.ID) page.SandboxAPI {
 		return page.SandboxAPI{URL: "http://127.0.0.1:8081", Key: "sk_test_of_" + app.String(), Version: "2024-06-20"}
 	}}
 	r := newHarnessOn(t, options)
@@ -135,7 +135,7 @@ func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 
 func TestThePaymentProvider(t *testing.T) {
 	t.Parallel()
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t)})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t)})
 	b := r.join(t, tenancy.Admin)
 	path := r.appPath("settings")
 
@@ -178,7 +178,7 @@ func TestThePaymentProvider(t *testing.T) {
 
 func TestRetryingASync(t *testing.T) {
 	t.Parallel()
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t)})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t)})
 	b := r.join(t, tenancy.Developer)
 	r.newCredit(t, "tokens")
 	r.newFeature(t, "messages", "tokens")

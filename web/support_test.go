@@ -321,7 +321,7 @@ func TestAdjustPage(t *testing.T) {
 	})
 }
 
-func TestDeskLists(t *testing.T) {
+func TestSupportLists(t *testing.T) {
 	t.Parallel()
 	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)

@@ -5,7 +5,7 @@ var accountMutants = []mutant{
 	{
 		name:    "strangers who guess lock an owner out",
 		changes: []change{once("web/login.go", "\t\tfrom = siteOf(req.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
-		pkg:     "./web", tests: "TestGuessesOfStrangersKeepNoOwnerOut",
+		pkg:     "./web", tests: "TestForeignGuessesNeverLockTheOwnerOut",
 	},
 	{
 		name:    "a known browser is known for every account",
