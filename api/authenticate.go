@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// cachedKeys is how many keys a node keeps as they were when last read.
+	// cachedKeys is the capacity of the key cache of one node.
 	cachedKeys = 10_000
-	// refusedFor is how long, in milliseconds, a key that was refused is refused from
-	// memory: one that floods costs one read a second. No refused key works again.
-	refusedFor = 1000
+	// refusalTTL is how long, in milliseconds, a refused key is refused from the cache:
+	// a flood with one costs one read a second. A refused key never becomes valid again.
+	refusalTTL = 1000
 )
 
-// cachedKey is a key as it was when last read. Only operations that have the key
-// compared again inside their transaction may be served by it.
+// cachedKey is a key as last read from the database. Only operations whose transaction
+// compares the key again may use it.
 type cachedKey struct {
 	keys.APIKey
 	readAt int64
@@ -30,8 +30,8 @@ type cachedKey struct {
 
 type keyCache = lru.Cache[keyName, cachedKey]
 
-// address finds the application by the key that the request carries.
-func (s *Server) address(c *call, r *http.Request) error {
+// resolveKey finds the application of the request's key.
+func (s *Server) resolveKey(c *call, r *http.Request) error {
 	secret, err := keys.Parse(bearer(r.Header))
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Server) address(c *call, r *http.Request) error {
 	hash := secret.Hash()
 	address, known := s.store.Directory().KnownKey(hash)
 	if !known {
-		if address, err = s.lookup.address(c.ctx, hash, s.networkOf(r)); err != nil {
+		if address, err = s.lookup.resolve(c.ctx, hash, s.networkOf(r)); err != nil {
 			return err
 		}
 	}
@@ -47,10 +47,10 @@ func (s *Server) address(c *call, r *http.Request) error {
 	return nil
 }
 
-// authenticate reads the key, so that one revoked a moment ago, on any node, is
-// refused. A refusal is repeated from memory for a moment.
+// authenticate reads the key from the database, so a key revoked on any node is refused
+// at once. A refusal is repeated from the cache for refusalTTL.
 func (s *Server) authenticate(c *call) (err error) {
-	if cached, known := s.keys.Get(c.keyName()); known && c.now-cached.readAt < refusedFor && cached.readAt <= c.now {
+	if cached, known := s.keys.Get(c.keyName()); known && c.now-cached.readAt < refusalTTL && cached.readAt <= c.now {
 		if err := cached.Usable(c.now); err != nil {
 			return err
 		}
@@ -66,10 +66,10 @@ func (s *Server) authenticate(c *call) (err error) {
 	return c.key.Permissions.Require(c.route.permission)
 }
 
-// audited is the application for changes that are recorded in its organization's audit
-// log, with the key as the actor. Usage is not: each event is an entry of its own.
+// audited returns the application with the key as the audit actor. Usage is not audited:
+// each event is a row of its own.
 func (s *Server) audited(c *call) store.App {
-	by := audit.Actor{Name: audit.Keys + c.key.Name + " (" + c.keyID.Format(ids.APIKey) + ")", RequestID: c.id, At: c.now - c.ahead}
+	by := audit.Actor{Name: audit.Keys + c.key.Name + " (" + c.keyID.Format(ids.APIKey) + ")", RequestID: c.id, At: c.now - c.clockOffset}
 	if network := s.networkOf(c.request); network.IsValid() {
 		by.Address = network.String()
 	}
@@ -78,8 +78,8 @@ func (s *Server) audited(c *call) store.App {
 
 func (c *call) keyName() keyName { return keyName{c.scope.AppID, c.keyID} }
 
-// Authorize finds the application of a request outside of this interface that
-// comes with a key of it, one that works and has the permission.
+// Authorize authenticates a request outside /v1 by its API key, which must be usable and
+// have the permission.
 func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tenancy.Scope, error) {
 	if err := s.store.Clock().Trust(r.Context()); err != nil {
 		return tenancy.Scope{}, err
@@ -87,7 +87,7 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 	ctx, cancel := detach(r.Context(), requestTimeout)
 	defer cancel()
 	c := &call{ctx: ctx, route: route{permission: permission}, now: s.now()}
-	if err := s.address(c, r); err != nil {
+	if err := s.resolveKey(c, r); err != nil {
 		return tenancy.Scope{}, err
 	}
 	if err := s.limits.take(c.keyName(), nil); err != nil {
@@ -96,22 +96,22 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 	return c.scope, s.authenticate(c)
 }
 
-// presume goes by the key as it was when last read, for an operation whose
-// transaction will compare it. Whatever would be refused is read anew; so is a
-// key whose last use is due to be noted.
-func (s *Server) presume(c *call) error {
+// authenticateCached accepts the cached key for an operation whose transaction compares
+// it. A key that would be refused, or whose last use is due to be recorded, is read from
+// the database.
+func (s *Server) authenticateCached(c *call) error {
 	key, known := s.keys.Get(c.keyName())
 	if !known || key.Usable(c.now) != nil || !key.Permissions.Has(c.route.permission) || keys.TouchDue(key.LastUsedAt, c.now) {
 		return s.authenticate(c)
 	}
-	c.key, c.presumed = key.APIKey, true
+	c.key, c.fromCache = key.APIKey, true
 	return nil
 }
 
-// confirm makes sure of a presumed key before a request is refused for anything
-// else: a revoked key is not told what is wrong with its body.
-func (s *Server) confirm(c *call, refusal error) error {
-	if !c.presumed {
+// reauthenticate reads a cached key before the request is refused for another reason: a
+// revoked key must not learn what is wrong with its body.
+func (s *Server) reauthenticate(c *call, refusal error) error {
+	if !c.fromCache {
 		return refusal
 	}
 	if err := s.authenticate(c); err != nil {
@@ -120,8 +120,8 @@ func (s *Server) confirm(c *call, refusal error) error {
 	return refusal
 }
 
-// bearer is the key of the Authorization header, or nothing. Of two headers nobody
-// can say which one was meant.
+// bearer returns the key of the Authorization header, or "". Two headers are ambiguous,
+// so neither is used.
 func bearer(header http.Header) string {
 	headers := header["Authorization"]
 	if len(headers) != 1 {

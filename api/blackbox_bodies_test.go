@@ -106,9 +106,9 @@ func TestAuthorizationHeader(t *testing.T) {
 		}
 	})
 	t.Run("is not looked for in the query or the body", func(t *testing.T) {
-		nobody := tn.in(t).with("")
-		nobody.get("/v1/credits?key=" + tn.key).refused("missing_api_key")
-		nobody.post("/v1/wallets", fields{"identity": newHolder(), "apiKey": tn.key}).refused("missing_api_key")
+		anonymous := tn.in(t).with("")
+		anonymous.get("/v1/credits?key=" + tn.key).refused("missing_api_key")
+		anonymous.post("/v1/wallets", fields{"identity": newHolder(), "apiKey": tn.key}).refused("missing_api_key")
 	})
 }
 

@@ -120,9 +120,9 @@ func badMembers(b bodied) (all []badRequest) {
 		delete(short, name)
 		add("without "+name, short)
 	}
-	for _, stranger := range []string{"appId", "orgId", "app_id", "stranger", "id ", "toString", "createdAt", "revision", "😀"} {
-		add("with "+stranger, merged(b.sample(), fields{stranger: "x"}))
-		add("with "+stranger+" null", merged(b.sample(), fields{stranger: nil}))
+	for _, unknown := range []string{"appId", "orgId", "app_id", "stranger", "id ", "toString", "createdAt", "revision", "😀"} {
+		add("with "+unknown, merged(b.sample(), fields{unknown: "x"}))
+		add("with "+unknown+" null", merged(b.sample(), fields{unknown: nil}))
 	}
 	for name, value := range b.sample() {
 		add("with "+name+" in upper case", renamed(b.sample(), name, strings.ToUpper(name)))

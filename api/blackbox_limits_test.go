@@ -214,8 +214,8 @@ func TestABodyThatArrivesSlowlyTakesNoTimeOfTheRequest(t *testing.T) {
 	bad.finish(t, fields{"id": newName(), "identity": identity}).refused("invalid_request")
 }
 
-// TestAStrangersBodyIsNotWaitedFor sends no byte of the body that it announces.
-func TestAStrangersBodyIsNotWaitedFor(t *testing.T) {
+// TestUnauthenticatedBodiesAreNotWaitedFor sends no byte of the body that it announces.
+func TestUnauthenticatedBodiesAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	node := sharedNode(t)
 	for target, status := range map[string]int{

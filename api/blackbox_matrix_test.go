@@ -182,11 +182,11 @@ func (r *matrixRow) ask(t *testing.T, op api.Operation, s sample) {
 	t.Helper()
 	var answers []answer
 	for i, target := range r.targets {
-		wished := s.other
+		requested := s.other
 		if i == 0 {
-			wished = s.own
+			requested = s.own
 		}
-		want := r.kind.expected(op, wished)
+		want := r.kind.expected(op, requested)
 		got := r.send(s.request(r.own, target))
 		r.cells++
 		// A refusal may repeat the caller's own words; beyond them it must not differ.

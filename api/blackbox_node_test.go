@@ -23,7 +23,7 @@ type node struct {
 	server  *api.Server
 	store   *store.Store
 	usage   *store.Engine
-	till    *till
+	till    *testCashier
 	handler http.Handler
 	host    string
 	http    *http.Client
@@ -107,7 +107,7 @@ func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*n
 		n.usage = usage
 	}
 	var err error
-	if n.till, err = newTill(s, c); err != nil {
+	if n.till, err = newTestCashier(s, c); err != nil {
 		return nil, err
 	}
 	o.Store, o.Usage, o.Cashier, o.Log, o.Now, o.CursorKey = s, n.usage, n.till.Cashier, newLog(), c.now, cursorKey

@@ -158,9 +158,9 @@ func TestWalkSeesEachItemOnceWhileOthersAreAdded(t *testing.T) {
 
 func TestCursorOpensOnlyWhereItWasMade(t *testing.T) {
 	t.Parallel()
-	tn, stranger := newTenant(t), newTenant(t)
+	tn, otherTenant := newTenant(t), newTenant(t)
 	cursors := map[string]string{}
-	for _, caller := range []*tenant{tn, stranger} {
+	for _, caller := range []*tenant{tn, otherTenant} {
 		caller.credit("gold")
 		for _, l := range listers {
 			l.add(caller)
@@ -175,7 +175,7 @@ func TestCursorOpensOnlyWhereItWasMade(t *testing.T) {
 			c, own := tn.in(t), cursors[l.name]
 			c.get(l.path + "cursor=" + own).is(200)
 			c.get(l.path + "limit=1&cursor=" + own).is(200)
-			stranger.in(t).get(l.path + "cursor=" + own).refused("invalid_request")
+			otherTenant.in(t).get(l.path + "cursor=" + own).refused("invalid_request")
 			for other, cursor := range cursors {
 				if other != l.name {
 					c.get(l.path + "cursor=" + cursor).refused("invalid_request")

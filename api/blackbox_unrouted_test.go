@@ -33,11 +33,11 @@ var knownPaths = map[string]string{
 func TestUnroutedPaths(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
-	anybody := tn.with("")
+	anonymous := tn.with("")
 	t.Run("an unknown path is a 404 for everybody, by whatever method", func(t *testing.T) {
 		for _, target := range unknownPaths {
 			for _, method := range []string{"GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"} {
-				for _, c := range []client{tn.in(t), anybody.in(t)} {
+				for _, c := range []client{tn.in(t), anonymous.in(t)} {
 					c.send(request{method: method, target: target}).refused("not_found")
 				}
 			}
@@ -46,7 +46,7 @@ func TestUnroutedPaths(t *testing.T) {
 	t.Run("a path that is known takes its methods and names them", func(t *testing.T) {
 		for target, allowed := range knownPaths {
 			for _, method := range []string{"GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "BREW"} {
-				got := anybody.in(t).send(request{method: method, target: target})
+				got := anonymous.in(t).send(request{method: method, target: target})
 				if strings.Contains(allowed, method) {
 					if got.status == 405 || got.status == 404 {
 						t.Errorf("%s: %d", got, got.status)

@@ -5,21 +5,21 @@ import (
 )
 
 const (
-	// maxBodies is how many bytes of bodies may be under way at once outside of /v1,
-	// where bodies are read before it is known who sends them. In /v1 the key comes
-	// first, and requests in flight are bounded.
+	// maxBodies is how many bytes of request bodies may be in flight outside /v1, where
+	// the body is read before the sender is authenticated. In /v1 the key comes first
+	// and requests in flight are bounded.
 	maxBodies = 32 << 20
-	// unknownBody counts for a body that does not say how long it is.
+	// unknownBody is the weight of a body without Content-Length.
 	unknownBody = 64 << 10
-	// largestBody is the most that a handler reads here.
+	// largestBody is the largest body that a handler outside /v1 reads.
 	largestBody = 256 << 10
-	// smallestBody counts for any body: a short one that is sent slowly holds a
-	// connection as well.
+	// smallestBody is the least weight of a body: a short body that is sent slowly holds
+	// a connection too.
 	smallestBody = 16 << 10
 )
 
-// bodyBytes is the bound for a number of bodies; 0 is the default. One network may
-// have half of it, and that fits the largest body.
+// bodyBytes converts a number of bodies into the bound in bytes; 0 is the default. One
+// network may use half of it, and half fits the largest body.
 func bodyBytes(bodies int) int64 {
 	if bodies == 0 {
 		return maxBodies
@@ -27,12 +27,12 @@ func bodyBytes(bodies int) int64 {
 	return max(2*largestBody, min(int64(bodies)*smallestBody, maxBodies))
 }
 
-// limitBodies refuses bodies beyond the bound, before they are read. Networks
-// share it, so one that sends its bodies slowly does not stop the others.
+// limitBodies refuses bodies beyond the bound before they are read. The bound is shared
+// among networks, so one that sends slowly does not block the others.
 func (s *Server) limitBodies(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		r := ec.Request()
-		if r.ContentLength == 0 || forPrograms(r.URL.Path) {
+		if r.ContentLength == 0 || isAPIPath(r.URL.Path) {
 			return next(ec)
 		}
 		weight := int64(unknownBody)

@@ -202,9 +202,9 @@ func TestReadBodyBounds(t *testing.T) {
 					t.Errorf("%s is not in the table", p.name)
 				}
 			}
-			for _, stranger := range []string{"orgId", "appId", "x", ""} {
-				_, err := op.readBody(nil, []byte(withField(body, stranger, "1")))
-				if want := fmt.Sprintf("The body has an unknown field %q.", stranger); !says(err, want) {
+			for _, unknown := range []string{"orgId", "appId", "x", ""} {
+				_, err := op.readBody(nil, []byte(withField(body, unknown, "1")))
+				if want := fmt.Sprintf("The body has an unknown field %q.", unknown); !says(err, want) {
 					t.Errorf("%s: %v", want, err)
 				}
 			}

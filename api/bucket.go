@@ -7,30 +7,29 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// bucketsKept is how many buckets of one kind a node keeps. One that falls out
-// was not used for long, so it was full anyway.
+// bucketsKept is the capacity of one set of buckets. An evicted bucket has not been used
+// for long, so it was full.
 const bucketsKept = 10_000
 
-// buckets limits a rate for each key, with one token bucket a key.
+// buckets is a rate limiter with one token bucket per key.
 type buckets[K comparable] struct {
-	interval time.Duration // in which one token comes back
+	interval time.Duration // to refill one token
 	burst    int64         // tokens in a full bucket
 	now      func() time.Duration
 	kept     *lru.Cache[K, *bucket]
 }
 
-// bucket is a token bucket as one number (GCRA): the time at which it will be
-// full again.
+// bucket is a token bucket as one number (GCRA): the time at which it is full.
 type bucket struct{ fullAt atomic.Int64 }
 
-// level is what a bucket holds after a request took its token, or was refused.
+// level is the state of a bucket after a request.
 type level struct {
 	left   int64         // whole tokens
 	full   time.Duration // until the bucket is full
 	refuse time.Duration // until there is a token, for a request that got none
 }
 
-// newBuckets needs a clock that never goes back.
+// newBuckets requires a monotonic clock.
 func newBuckets[K comparable](interval time.Duration, burst int64, now func() time.Duration) *buckets[K] {
 	kept, err := lru.New[K, *bucket](bucketsKept)
 	if err != nil {
@@ -39,13 +38,13 @@ func newBuckets[K comparable](interval time.Duration, burst int64, now func() ti
 	return &buckets[K]{interval: interval, burst: burst, now: now, kept: kept}
 }
 
-// take takes a token of the key's bucket.
+// take removes a token from the key's bucket.
 func (b *buckets[K]) take(key K) level {
 	own, found := b.kept.Get(key)
 	if !found {
 		fresh := &bucket{}
 		if own, found, _ = b.kept.PeekOrAdd(key, fresh); !found {
-			own = fresh // of two first requests at once, one bucket wins
+			own = fresh // of two concurrent first requests, one adds the bucket
 		}
 	}
 	now := b.now()
@@ -62,13 +61,13 @@ func (b *buckets[K]) take(key K) level {
 	}
 }
 
-// isEmpty reports whether a request would get no token now.
+// isEmpty reports whether the key has no token left.
 func (b *buckets[K]) isEmpty(key K) bool {
 	own, found := b.kept.Get(key)
 	return found && time.Duration(own.fullAt.Load())-b.now() > time.Duration(b.burst-1)*b.interval
 }
 
-// sinceStart is the time since the process started, by a clock that never goes back.
+// sinceStart is the time since the process started, on the monotonic clock.
 func sinceStart() time.Duration { return time.Since(started) }
 
 var started = time.Now()

@@ -18,32 +18,32 @@ import (
 	"purser/tenancy"
 )
 
-// call is one request on its way: what is known of it so far.
+// call is the state of one request.
 type call struct {
-	ctx      context.Context
-	id       ids.ID // of the request
-	route    route
-	request  *http.Request
-	keyID    ids.ID
-	key      keys.APIKey
-	presumed bool          // the key is as it was a moment ago
-	admitted bool          // the key works, whatever it may do
-	scope    tenancy.Scope // the key's, and nothing else's
-	path     map[string]string
-	query    input
-	body     input
-	now      int64 // by the application's clock
-	ahead    int64 // of the server's
+	ctx           context.Context
+	id            ids.ID // of the request
+	route         route
+	request       *http.Request
+	keyID         ids.ID
+	key           keys.APIKey
+	fromCache     bool          // the key was read from the cache
+	authenticated bool          // the key is usable, with or without the permission
+	scope         tenancy.Scope // of the key
+	path          map[string]string
+	query         input
+	body          input
+	now           int64 // on the application's clock
+	clockOffset   int64 // of the application's clock from the server's
 }
 
-// serve takes a request through the gates, in the order in which it is refused,
-// and then to its handler.
+// serve runs the checks of a request in the documented order of refusals, then its
+// handler.
 func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		request := ec.Request()
 		ctx, cancel := detach(request.Context(), r.timeout())
 		defer cancel()
-		c := &call{ctx: ctx, route: r, request: request, id: requestOf(ec)}
+		c := &call{ctx: ctx, route: r, request: request, id: requestIDOf(ec)}
 		ec.Set(callKey, c)
 		var err error
 		if c.path, err = pathParameters(ec); err != nil {
@@ -53,10 +53,10 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		c.now = s.now()
-		if err := s.address(c, request); err != nil {
+		if err := s.resolveKey(c, request); err != nil {
 			return err
 		}
-		// Before anything that costs database work.
+		// Before any database work.
 		if err := s.limits.take(c.keyName(), ec.Response().Header()); err != nil {
 			s.SlowDown(request.Context())
 			return err
@@ -65,7 +65,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		defer s.inFlight.leave(c.scope.AppID, 1)
-		out, err := s.answer(c, op, request)
+		out, err := s.dispatch(c, op, request)
 		if err != nil {
 			return err
 		}
@@ -73,16 +73,15 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 	}
 }
 
-// detach gives a request a deadline of its own. A caller that hangs up does not
-// cancel its queries: pgx closes the connection of a cancelled query, so callers
-// that hang up could use up the pool.
+// detach gives a request its own deadline. A client that disconnects does not cancel its
+// queries: pgx closes the connection of a cancelled query, so disconnects could exhaust
+// the pool.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// extend moves the deadline by the time that the body took to arrive: a slow sender
-// must not look like a slow database. It is bounded, so that no request outlasts
-// maxRequest.
+// extend moves the deadline by the time that the body took to arrive, so that a slow
+// sender does not look like a slow database. No request exceeds maxRequest.
 func (c *call) extend(took time.Duration) context.CancelFunc {
 	deadline, _ := c.ctx.Deadline()
 	var cancel context.CancelFunc
@@ -90,16 +89,16 @@ func (c *call) extend(took time.Duration) context.CancelFunc {
 	return cancel
 }
 
-// SlowDown delays a refusal. A client that repeats refused requests at once would
-// otherwise keep the server busy with refusing them.
+// SlowDown delays a refusal: a client that repeats refused requests without a pause
+// would keep the server busy.
 func (s *Server) SlowDown(ctx context.Context) {
 	defer s.delayed.Add(-1)
 	waiting := s.delayed.Add(1)
 	if waiting > maxDelayed {
 		return
 	}
-	// Not all of them at once: they would also come back at once.
-	delay := refusalDelayBeside(waiting)
+	// Jitter: refusals sent together would be retried together.
+	delay := refusalDelayAt(waiting)
 	timer := time.NewTimer(delay/2 + rand.N(delay))
 	defer timer.Stop()
 	select {
@@ -108,13 +107,12 @@ func (s *Server) SlowDown(ctx context.Context) {
 	}
 }
 
-// refusalDelayBeside is the mean delay of a refusal while this number of them wait. It
-// grows with the flood, and stays below the second that Retry-After asks for.
-func refusalDelayBeside(waiting int64) time.Duration {
+// refusalDelayAt is the mean delay of a refusal while this many wait. It grows with
+// their number and stays below the second that Retry-After gives.
+func refusalDelayAt(waiting int64) time.Duration {
 	return min(refusalDelay+refusalDelay*time.Duration(waiting)/refusalsPerDelay, maxRefusalDelay)
 }
 
-// timeout is how long a request of the route may take.
 func (r route) timeout() time.Duration {
 	if r.batched {
 		return batchedTimeout
@@ -122,13 +120,13 @@ func (r route) timeout() time.Duration {
 	return requestTimeout
 }
 
-func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) {
+func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error) {
 	admit := s.authenticate
 	if c.route.batched {
-		admit = s.presume
+		admit = s.authenticateCached
 	}
 	err := admit(c)
-	c.admitted = err == nil || fault.Is(err, fault.PermissionDenied)
+	c.authenticated = err == nil || fault.Is(err, fault.PermissionDenied)
 	if err != nil {
 		return reply{}, err
 	}
@@ -139,27 +137,27 @@ func (s *Server) answer(c *call, op *operation, r *http.Request) (reply, error) 
 		defer cancel()
 	}
 	if err != nil {
-		return reply{}, s.confirm(c, err)
+		return reply{}, s.reauthenticate(c, err)
 	}
-	if err := s.keepTime(c); err != nil {
+	if err := s.applyClockOffset(c); err != nil {
 		return reply{}, err
 	}
 	return c.route.handle(c)
 }
 
-// keepTime puts what is about to be written on the application's own clock, which
-// is ahead where somebody moved its sandbox in time, and there only: nothing live
-// has one. Uses are dated in their own transaction.
-func (s *Server) keepTime(c *call) error {
+// applyClockOffset moves the time of a write to the application's clock, which differs
+// only for test applications whose sandbox clock was advanced. Usage gets its time in
+// its own transaction.
+func (s *Server) applyClockOffset(c *call) error {
 	if c.route.method == http.MethodGet || c.route.batched || c.key.Live {
 		return nil
 	}
-	ahead, err := s.store.App(c.scope).ClockOffset(c.ctx)
-	c.now, c.ahead = c.now+ahead, ahead
+	offset, err := s.store.App(c.scope).ClockOffset(c.ctx)
+	c.now, c.clockOffset = c.now+offset, offset
 	return err
 }
 
-// read takes in what the request says, checked against the document.
+// read parses the path, query and body and validates them against the document.
 func (c *call) read(op *operation, r *http.Request) (err error) {
 	if err = op.checkPath(c.path); err != nil {
 		return err
@@ -189,7 +187,8 @@ func checkMedia(header http.Header) error {
 	return nil
 }
 
-// readBody reads at most the limit and one byte, by which a longer body shows.
+// readBody reads at most maxBody and one byte: the extra byte shows that the body is
+// longer.
 func readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, fault.New(fault.BodyTooLarge)
@@ -204,11 +203,10 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// routeByEscapedPath makes echo match the path as it was sent. Go decodes it as
-// well, but only keeps the original when it has to: a handler could not tell
-// whether a '%' is still to be decoded, and a second decoding is another wallet.
-// What Go keeps is not encoded anew: beside a character that was sent raw, a %2F
-// would become a slash.
+// routeByEscapedPath makes echo match the path as it was sent. Go keeps the original
+// only when it differs from its own encoding, so a handler could not tell whether a '%'
+// is still encoded, and decoding twice would address another wallet. A RawPath that Go
+// kept is not encoded again: a %2F beside an unescaped character would become a slash.
 func routeByEscapedPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		target := ec.Request().URL
@@ -219,7 +217,7 @@ func routeByEscapedPath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// pathParameters decodes each parameter of the path, this once.
+// pathParameters decodes each path parameter exactly once.
 func pathParameters(ec echo.Context) (map[string]string, error) {
 	params := make(map[string]string, len(ec.ParamNames()))
 	for i, name := range ec.ParamNames() {
@@ -236,7 +234,7 @@ func pathParameters(ec echo.Context) (map[string]string, error) {
 	return params, nil
 }
 
-// echoPath writes {name} as echo does.
+// echoPath converts {name} to echo's :name.
 func echoPath(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

@@ -6,7 +6,7 @@ import (
 	"purser/ids"
 )
 
-// checkoutReply is a page where somebody pays.
+// checkoutReply is a hosted checkout page.
 type checkoutReply struct {
 	ID  string `json:"id"`
 	URL string `json:"url"`

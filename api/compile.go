@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// compiler turns the schemas of the document into the form that requests are
-// checked with. A keyword that it does not know is an error, so that nothing in
-// the document is silently not enforced.
+// compiler compiles the document's schemas into request validators. An unknown keyword
+// is an error, so that nothing in the document is silently not enforced.
 type compiler struct {
-	root     input              // the document, in which references point
-	compiled map[string]*schema // by reference; nil while under way
+	root     input              // the document, for resolving references
+	compiled map[string]*schema // by reference; nil while being compiled
 	errs     []error
 }
 
@@ -23,15 +22,15 @@ func newCompiler(root input) *compiler {
 	return &compiler{root: root, compiled: map[string]*schema{}}
 }
 
-// fail collects what is wrong with the document, to report all of it at once.
+// fail collects an error of the document, so that all are reported together.
 func (c *compiler) fail(at, format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
 }
 
 func (c *compiler) err() error { return errors.Join(c.errs...) }
 
-// schema compiles a node. After a failure the result is still a schema, of no
-// use but to go on looking for more failures.
+// schema compiles a node. After a failure it still returns a schema, only to find
+// further failures.
 func (c *compiler) schema(node input, at string) *schema {
 	s := &schema{
 		maxItems:  math.MaxInt,
@@ -47,13 +46,13 @@ func (c *compiler) schema(node input, at string) *schema {
 	for _, keyword := range slices.Sorted(maps.Keys(node)) {
 		c.keyword(s, node, keyword, at)
 	}
-	c.settle(s, at)
+	c.finish(s, at)
 	return s
 }
 
-// reference starts from a copy of what is referred to. Only annotations may stand
-// beside it: anything else would have to be checked twice, and generators of clients
-// overlook it, or take a default for a field that is always there.
+// reference starts from a copy of the referenced schema. Only annotations are allowed
+// beside $ref: other keywords would be validated twice, and client generators ignore
+// them or apply a default to a field that is always present.
 func (c *compiler) reference(node input, at string) *schema {
 	for keyword := range node {
 		if !slices.Contains([]string{"$ref", "description"}, keyword) {
@@ -75,7 +74,7 @@ func (c *compiler) reference(node input, at string) *schema {
 	return &s
 }
 
-// resolve gives what a node refers to, or the node itself.
+// resolve returns the referenced node, or the node itself.
 func (c *compiler) resolve(node input, at string) input {
 	if !node.Has("$ref") {
 		return node
@@ -144,8 +143,8 @@ func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 	}
 }
 
-// settle checks what needs all keywords at once.
-func (c *compiler) settle(s *schema, at string) {
+// finish checks constraints between keywords.
+func (c *compiler) finish(s *schema, at string) {
 	if (s.types == 0) == (s.oneOf == nil) {
 		c.fail(at, "there is neither a type nor oneOf, or both")
 	}
@@ -166,7 +165,7 @@ func (c *compiler) settle(s *schema, at string) {
 		if v := s.check(s.fallback); v != nil {
 			c.fail(at, "the default is not valid: it %s", v.broken)
 		}
-		// One default value serves all requests, so it must be one that nobody can change.
+		// All requests share one default value, so it must be immutable.
 		if list, isList := s.fallback.([]any); isList && len(list) > 0 || kindOf(s.fallback) == kindObject {
 			c.fail(at, "the default is neither a scalar nor an empty array")
 		}
@@ -198,8 +197,8 @@ func (c *compiler) types(value any, at string) (set kinds) {
 	return set
 }
 
-// properties puts the required ones first, in the order of the document, so that
-// the first violation is the one that a reader of the document expects.
+// properties puts the required ones first, in document order, so that the first
+// violation is the one that a reader of the document expects.
 func (c *compiler) properties(node input, at string) []property {
 	nodes := expect[input](c, node, "properties", at)
 	required := c.texts(node, "required", at)
@@ -227,7 +226,7 @@ func (c *compiler) pattern(node input, at string) *regexp.Regexp {
 
 func (c *compiler) format(s *schema, node input, at string) {
 	switch format := c.text(node, "format", at); format {
-	case "int64": // what every integer is read as
+	case "int64": // every integer is read as int64
 	case "uri", "web-address": // the latter with braces, which the library takes for both
 		s.uri = true
 		if !node.Has("pattern") {
@@ -238,8 +237,7 @@ func (c *compiler) format(s *schema, node input, at string) {
 	}
 }
 
-// expect reads a member of a node of the document. A member that is missing or
-// of another type is a failure.
+// expect reads a member of a node. A missing member or another type is a failure.
 func expect[T any](c *compiler, node input, name, at string) (value T) {
 	value, ok := node[name].(T)
 	if !ok {
@@ -252,7 +250,7 @@ func (c *compiler) text(node input, name, at string) string {
 	return expect[string](c, node, name, at)
 }
 
-// texts reads an array of strings; it may be left out.
+// texts reads an optional array of strings.
 func (c *compiler) texts(node input, name, at string) (all []string) {
 	for i, value := range c.items(node, name, at) {
 		each, ok := value.(string)
@@ -264,7 +262,7 @@ func (c *compiler) texts(node input, name, at string) (all []string) {
 	return all
 }
 
-// objects reads an array of objects; it may be left out.
+// objects reads an optional array of objects.
 func (c *compiler) objects(node input, name, at string) (all []input) {
 	for i, value := range c.items(node, name, at) {
 		each, ok := value.(input)

@@ -9,8 +9,9 @@ import (
 	"purser/fault"
 )
 
-// cursors seals positions in lists. A cursor is a position and a MAC over it, the
-// operation, the application and the filter: it opens only where it was made.
+// cursors encodes list positions. A cursor is a position and a MAC over it, the
+// operation, the application and the filter: it is valid only for the list it was issued
+// for.
 type cursors struct {
 	key []byte
 }
@@ -22,10 +23,10 @@ func (s cursors) seal(c *call, filter string, position []byte) *string {
 	return &text
 }
 
-// open gives the position back, which must have the size of the list's.
+// open verifies a cursor and returns its position, which must have the given size.
 func (s cursors) open(c *call, filter, text string, size int) ([]byte, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	// The library reads over line breaks; a cursor has one spelling.
+	// base64 ignores line breaks; a cursor has exactly one encoding.
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(sealed) != size+cursorMAC || !hmac.Equal(sealed[size:], s.mac(c, filter, sealed[:size])) {
 		return nil, fault.Newf(fault.InvalidRequest, "Invalid cursor. Start again without it.")
 	}

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// maxBody is the size of the largest body; one byte more is 413.
+	// maxBody is the size of the largest body; a larger one is a 413.
 	maxBody = 16 << 10
 
-	// maxDepth is how deep objects and arrays may nest. The contract needs three
-	// levels; 16 KiB of '[' would otherwise be a stack of sixteen thousand.
+	// maxDepth bounds the nesting of objects and arrays. The API needs three levels; 16
+	// KiB of '[' would otherwise be a stack of sixteen thousand.
 	maxDepth = 16
 )
 
@@ -66,8 +66,8 @@ func decodeJSON(text []byte) (any, error) {
 var (
 	decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(new(bytes.Buffer)) }}
 
-	// decodeObject refuses a name that it has already seen; the library would
-	// keep a second set of names for the same answer.
+	// decodeObject refuses a name that it has already seen; the library's
+	// own check would keep a second set of names.
 	duplicatesAreOurs = jsontext.AllowDuplicateNames(true)
 )
 

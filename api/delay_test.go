@@ -16,7 +16,7 @@ func TestRefusalsWaitLongerTheMoreOfThemWait(t *testing.T) {
 		{4 * refusalsPerDelay, maxRefusalDelay, maxRefusalDelay},
 		{maxDelayed, maxRefusalDelay, maxRefusalDelay},
 	} {
-		if got := refusalDelayBeside(c.waiting); got < c.least || got > c.most {
+		if got := refusalDelayAt(c.waiting); got < c.least || got > c.most {
 			t.Errorf("beside %d the mean delay is %s", c.waiting, got)
 		}
 	}

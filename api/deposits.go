@@ -51,20 +51,20 @@ func (s *Server) createDeposit(c *call) (reply, error) {
 // listDeposits pages by the deposit's number within its wallet. The cursor is
 // bound to the filter, so that it cannot continue another list.
 func (s *Server) listDeposits(c *call) (reply, error) {
-	wished := store.DepositPage{
+	requested := store.DepositPage{
 		Identity:  c.query.Text("identity"),
 		CreditKey: c.query.Text("creditKey"),
 		Limit:     int(c.query.Int("limit")),
 	}
-	filter := wished.Identity + "\x00" + wished.CreditKey
+	filter := requested.Identity + "\x00" + requested.CreditKey
 	if c.query.Has("cursor") {
 		position, err := s.cursors.open(c, filter, c.query.Text("cursor"), 8)
 		if err != nil {
 			return reply{}, err
 		}
-		wished.Before = int64(binary.BigEndian.Uint64(position))
+		requested.Before = int64(binary.BigEndian.Uint64(position))
 	}
-	list, more, err := s.store.App(c.scope).Deposits(c.ctx, wished)
+	list, more, err := s.store.App(c.scope).Deposits(c.ctx, requested)
 	if err != nil {
 		return reply{}, err
 	}

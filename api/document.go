@@ -16,7 +16,7 @@ import (
 //go:embed openapi.yaml
 var openapiYAML []byte
 
-// document is openapi.yaml, ready to serve and to check requests with.
+// document is openapi.yaml, compiled for serving and for validating requests.
 type document struct {
 	json       []byte
 	gzip       []byte // the same, compressed
@@ -29,24 +29,24 @@ type operation struct {
 	id         string
 	method     string
 	path       string  // with its parameters in braces, as in /v1/credits/{key}
-	permission string  // empty when no key is needed
+	permission string  // empty if no key is required
 	params     *schema // of the path
 	query      *schema
-	body       *schema // nil when there is none
+	body       *schema // nil if the operation has none
 	// idempotency is the schema of the header Idempotency-Key, for operations that take it.
 	idempotency *schema
 	responses   map[int]*response
 	errors      []string // the codes of its refusals
 }
 
-// response is what an operation may answer with a status.
+// response is one documented response of an operation.
 type response struct {
-	headers *schema // those that are documented; others may come too
+	headers *schema // the documented ones; others may be present
 	body    *schema
 }
 
-// loadDocument reads and compiles the document. It is called once, at the start;
-// an error is a mistake in openapi.yaml.
+// loadDocument compiles the document. It is called once at startup; an error is a
+// mistake in openapi.yaml.
 func loadDocument(baseURL string) (*document, error) {
 	encoded, root, err := parseDocument(baseURL)
 	if err != nil {
@@ -68,15 +68,13 @@ func loadDocument(baseURL string) (*document, error) {
 	return doc, nil
 }
 
-// Document gives the OpenAPI document as it is served, for whoever shows it to
-// people.
+// Document returns the OpenAPI document as it is served.
 func Document() ([]byte, error) {
 	encoded, _, err := parseDocument("")
 	return encoded, err
 }
 
-// operation finds an operation by its method and its path as the document
-// writes it, or gives nil.
+// operation finds an operation by its method and its path template, or returns nil.
 func (d *document) operation(method, path string) *operation {
 	for _, op := range d.operations {
 		if op.method == method && op.path == path {
@@ -86,8 +84,8 @@ func (d *document) operation(method, path string) *operation {
 	return nil
 }
 
-// parseDocument gives the document, expanded for the server's address, as compact
-// JSON and as a tree.
+// parseDocument returns the document, expanded for the base URL, as compact JSON and as
+// a tree.
 func parseDocument(baseURL string) ([]byte, input, error) {
 	encoded, err := yaml.YAMLToJSON(openapiYAML)
 	if err != nil {
@@ -129,7 +127,7 @@ func (c *compiler) operation(method, path string, node input) *operation {
 	}
 	at := op.id
 	op.errors = c.texts(node, "x-errors", at)
-	// Anything else beside the methods, such as shared parameters, is not read.
+	// Other members of a path, such as shared parameters, are not supported.
 	if !slices.Contains([]string{"get", "post", "patch"}, method) {
 		c.fail(at, "%s is not read", method)
 	}
@@ -158,8 +156,9 @@ func (c *compiler) operation(method, path string, node input) *operation {
 	return op
 }
 
-// parameters makes one closed object of the path's parameters, and one of the
-// query's, so that they are checked as a body is. Of headers it knows one.
+// parameters builds one closed object schema for the path parameters and one for the
+// query, so that they are validated like a body. The only supported header is
+// Idempotency-Key.
 func (c *compiler) parameters(node input, at string) (path, query, idempotency *schema) {
 	path = &schema{types: kindObject, member: "parameter"}
 	query = &schema{types: kindObject, member: "parameter"}
@@ -180,8 +179,8 @@ func (c *compiler) parameters(node input, at string) (path, query, idempotency *
 			c.fail(at, "a parameter in %s is not read", place)
 		}
 	}
-	c.settle(path, at)
-	c.settle(query, at)
+	c.finish(path, at)
+	c.finish(query, at)
 	return path, query, idempotency
 }
 
@@ -206,7 +205,7 @@ func (c *compiler) response(node input, at string) *response {
 	return &response{headers: headers, body: c.content(node, at)}
 }
 
-// content compiles the one media type that there is.
+// content compiles the schema of the only media type.
 func (c *compiler) content(node input, at string) *schema {
 	content := expect[input](c, node, "content", at)
 	media := expect[input](c, content, "application/json", at)

@@ -16,10 +16,10 @@ import (
 	"purser/fault"
 )
 
-// expandDocument writes into the document what has its source elsewhere: the
-// server's address, and the codes of the catalogue. x-errors of a response are the
-// codes of all operations that refer to it; x-errors of an operation are its own.
-// Each code becomes an example of the response with its status.
+// expandDocument adds the server's URL and the error codes of the catalogue to the
+// document. x-errors of a response lists the codes of all operations that refer to it;
+// x-errors of an operation lists its own. Each code becomes an example of the response
+// with its status.
 func expandDocument(encoded []byte, root input, baseURL string) ([]byte, error) {
 	e := expansion{root: root, replaced: map[jsontext.Pointer]any{}, used: map[string]bool{"MethodNotAllowed": true, "NotFound": true}} // of paths without an operation
 	if baseURL != "" {
@@ -117,7 +117,7 @@ func (e *expansion) fail(at jsontext.Pointer, format string, args ...any) {
 	e.errs = append(e.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
 }
 
-// withExamples is an error response with an example for each code.
+// withExamples returns an error response with one example per code.
 func withExamples(response input, codes []fault.Code) input {
 	examples := map[fault.Code]any{}
 	for _, code := range codes {
@@ -131,8 +131,8 @@ func withExamples(response input, codes []fault.Code) input {
 	return expanded
 }
 
-// replaceValues copies a JSON text in its order, with other values for some members
-// of its objects.
+// replaceValues copies a JSON text, keeping its order, and replaces the values of some
+// members.
 func replaceValues(encoded []byte, replaced map[jsontext.Pointer]any) ([]byte, error) {
 	var out bytes.Buffer
 	from, to := jsontext.NewDecoder(bytes.NewReader(encoded)), jsontext.NewEncoder(&out)

@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// getOpenapi serves the document to programs and to pages of any origin.
+// getOpenapi serves the document, to pages of any origin too.
 func (s *Server) getOpenapi(ec echo.Context) error {
 	asked, header := ec.Request().Header, ec.Response().Header()
 	header.Set("ETag", s.document.etag)

@@ -18,16 +18,16 @@ type errorReply struct {
 	Message string     `json:"message"`
 }
 
-// handleError is the one renderer of errors.
+// handleError renders all errors.
 func (s *Server) handleError(err error, ec echo.Context) {
 	if ec.Response().Committed {
 		return
 	}
-	f := s.explain(err, ec)
+	f := s.publicFault(err, ec)
 	code := f.Kind().Status()
 	header := ec.Response().Header()
-	if ec.Request().ContentLength != 0 && (f.Kind() == fault.Unauthorized || fromStranger(ec, err)) {
-		header[echo.HeaderConnection] = closeConnection // net/http would wait for the body
+	if ec.Request().ContentLength != 0 && (f.Kind() == fault.Unauthorized || isUnauthenticated(ec, err)) {
+		header[echo.HeaderConnection] = closeConnection // net/http would otherwise wait for the body
 	}
 	switch f.Kind() {
 	case fault.Limited:
@@ -37,7 +37,7 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	case fault.NotAllowed:
 		header.Set("Allow", strings.TrimPrefix(header.Get("Allow"), "OPTIONS, "))
 	}
-	if !forPrograms(ec.Request().URL.Path) && s.errorPage != nil {
+	if !isAPIPath(ec.Request().URL.Path) && s.errorPage != nil {
 		err = s.errorPage(ec, code, requestID(ec))
 	} else {
 		err = writeJSON(ec, code, errorReply{f.Code, f.Message})
@@ -47,9 +47,9 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	}
 }
 
-// fromStranger reports a refusal before it was known who calls: no key was found, or
-// nothing is served at the path.
-func fromStranger(ec echo.Context, err error) bool {
+// isUnauthenticated reports a refusal before the client was known: no key was found, or
+// the path has no route.
+func isUnauthenticated(ec echo.Context, err error) bool {
 	if errors.Is(err, echo.ErrNotFound) || errors.Is(err, echo.ErrMethodNotAllowed) {
 		return true
 	}
@@ -57,9 +57,9 @@ func fromStranger(ec echo.Context, err error) bool {
 	return routed && c.keyID.IsZero()
 }
 
-// explain turns any error into what may be said of it. What is not a fault is
-// ours: its cause goes to the log and stays there.
-func (s *Server) explain(err error, ec echo.Context) *fault.Fault {
+// publicFault converts an error into one that may be shown. An error that is not a fault
+// is internal: its cause is logged and not sent.
+func (s *Server) publicFault(err error, ec echo.Context) *fault.Fault {
 	var f *fault.Fault
 	switch {
 	case errors.As(err, &f):
@@ -71,24 +71,23 @@ func (s *Server) explain(err error, ec echo.Context) *fault.Fault {
 		f = fault.New(fault.InternalError)
 		s.log.Error("request failed", "request", requestID(ec), "cause", err)
 	}
-	note(ec, f.Code)
+	setFault(ec, f.Code)
 	return f
 }
 
-// forPrograms knows the interface also where a caller has written its address a
-// little wrong: such a caller reads JSON too.
-func forPrograms(path string) bool { return programPath.MatchString(path) }
+// isAPIPath also matches slightly misspelt API paths: their clients expect JSON too.
+func isAPIPath(path string) bool { return apiPath.MatchString(path) }
 
-var programPath = regexp.MustCompile(`^/+[vV][0-9]+(/|$)`)
+var apiPath = regexp.MustCompile(`^/+[vV][0-9]+(/|$)`)
 
-// refuseMethods answers a method that a path does not take. Echo would answer
-// OPTIONS with a success, though the interface is not for browsers; and it takes
-// a longer path for a known one, because a parameter at the end swallows the rest.
+// refuseMethods answers 405. Echo would answer OPTIONS with success, though the API is
+// not for browsers, and would match a longer path to a route whose last parameter
+// accepts slashes.
 func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		allowed, known := ec.Get(echo.ContextKeyHeaderAllow).(string)
 		path := ec.Request().URL.RawPath
-		if known && forPrograms(path) && (strings.Count(path, "/") != strings.Count(ec.Path(), "/") || strings.Contains(path, "//")) {
+		if known && isAPIPath(path) && (strings.Count(path, "/") != strings.Count(ec.Path(), "/") || strings.Contains(path, "//")) {
 			return echo.ErrNotFound
 		}
 		if known && ec.Request().Method == http.MethodOptions {

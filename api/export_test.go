@@ -137,7 +137,7 @@ func (s *Server) Gates() http.Handler {
 		r.handle = func(*call) (reply, error) { return created(eventReply{Status: "accepted"}), nil }
 		e := echo.New()
 		e.HTTPErrorHandler = s.handleError
-		e.Pre(s.observe, routeByEscapedPath)
+		e.Pre(s.instrument, routeByEscapedPath)
 		e.Use(refuseMethods)
 		e.Add(r.method, echoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
 		return e

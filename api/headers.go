@@ -8,19 +8,19 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Values that replies share: a slice for each reply would be an allocation. Pages
-// for people replace the policy by their own.
+// Header values shared by all responses, to save an allocation each. Dashboard pages
+// replace the content security policy.
 var (
 	closeConnection = []string{"close"}
 	noSniff         = []string{"nosniff"}
 	noContent       = []string{"default-src 'none'; frame-ancestors 'none'"}
 	noReferrer      = []string{"no-referrer"}
-	// One year, the least that browsers' preload lists take.
+	// One year, the minimum for browsers' preload lists.
 	strictTransport = []string{"max-age=31536000; includeSubDomains"}
 )
 
-// setHeaders puts the security headers on every reply of the server, and asks
-// clients to leave while it drains.
+// setHeaders sets the security headers of every response, and Connection: close while
+// the server drains.
 func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		header := ec.Response().Header()
@@ -37,8 +37,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// traceID is the trace of a W3C traceparent header, or empty when the header is not
-// one. Later versions may add fields at its end.
+// traceID is the trace id of a W3C traceparent header, or "" if it is malformed. Later
+// versions may append fields.
 func traceID(header http.Header) string {
 	values := header["Traceparent"]
 	if len(values) != 1 {

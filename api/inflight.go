@@ -6,41 +6,40 @@ import (
 	"purser/fault"
 )
 
-// inFlight bounds what is under way at once, and shares it: each owner may have
-// as much as is still free. So one owner gets half of the limit, two a third each,
-// and what floods leave free lets every other owner in. Beyond that a request is
-// refused before anything was done with it: a longer queue would only make every
-// answer late.
+// inFlight bounds concurrent work and shares it among owners: each may hold as much as
+// is still free. One owner gets half of the limit, two get a third each, and the rest
+// stays free for others. Beyond that a request is refused before any work: a longer
+// queue would only delay every response.
 type inFlight[K comparable] struct {
 	limit int64
 
 	mu     sync.Mutex
-	taken  int64
+	used   int64
 	owners map[K]int64
 }
 
-// newInFlight makes one with a limit for all together.
+// newInFlight returns one with a limit for all owners together.
 func newInFlight[K comparable](limit int64) *inFlight[K] {
 	return &inFlight[K]{limit: limit, owners: make(map[K]int64)}
 }
 
-// enter takes a weight for an owner, until leave gives it back.
+// enter acquires a weight for an owner; leave releases it.
 func (f *inFlight[K]) enter(owner K, weight int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if own := f.owners[owner]; own+weight > f.limit-f.taken {
+	if own := f.owners[owner]; own+weight > f.limit-f.used {
 		return fault.New(fault.Overloaded)
 	}
-	f.taken += weight
+	f.used += weight
 	f.owners[owner] += weight
 	return nil
 }
 
-// leave gives a weight back.
+// leave releases a weight.
 func (f *inFlight[K]) leave(owner K, weight int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.taken -= weight
+	f.used -= weight
 	if f.owners[owner] -= weight; f.owners[owner] == 0 {
 		delete(f.owners, owner)
 	}

@@ -2,10 +2,9 @@ package api
 
 import "purser/metering"
 
-// input is what a request says, checked against the document: a JSON object, or
-// the parameters of a path or a query, with the defaults filled in. A field that
-// the caller left out and that has no default reads as the zero value; Has tells
-// the two apart.
+// input is validated request data: a JSON object, or the parameters of a path or query,
+// with defaults filled in. An absent field without a default reads as the zero value;
+// Has distinguishes the two.
 type input map[string]any
 
 // Has reports whether the field was given or has a default.
@@ -64,8 +63,8 @@ func optional[T any](in input, name string, read func(string) T) *T {
 	return &value
 }
 
-// field panics when the field holds another type: the schema has been checked by
-// then, so the handler asks for something that the document does not say.
+// field panics if the field has another type: the schema was validated, so the handler
+// disagrees with the document.
 func field[T any](in input, name string) (value T) {
 	if given := in[name]; given != nil {
 		value = given.(T)

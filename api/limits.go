@@ -11,12 +11,12 @@ import (
 	"purser/ids"
 )
 
-// keyName names a key in a node's memory. Ids of keys are unique within their
-// application only.
+// keyName identifies a key in the caches of a node: key ids are unique only within their
+// application.
 type keyName struct{ app, key ids.ID }
 
-// keyLimits bounds the requests a second of each key. It is asked before the key
-// is read, so a refusal costs no database work.
+// keyLimits limits the request rate of each key. It runs before the key is read, so a
+// refusal costs no database work.
 type keyLimits struct {
 	buckets *buckets[keyName] // nil for no limit
 	policy  []string
@@ -35,28 +35,27 @@ func newKeyLimits(perSecond float64, now func() time.Duration) *keyLimits {
 	}
 }
 
-// take takes a token of the key and says in the reply's header what is left, as
-// the IETF's draft on RateLimit headers has it.
+// take removes a token and sets the RateLimit headers of the IETF draft.
 func (l *keyLimits) take(key keyName, header http.Header) error {
 	if l.buckets == nil {
 		return nil
 	}
-	is := l.buckets.take(key)
+	level := l.buckets.take(key)
 	if header != nil {
 		text := append(make([]byte, 0, 32), `"key";r=`...)
-		text = strconv.AppendInt(text, is.left, 10)
+		text = strconv.AppendInt(text, level.left, 10)
 		text = append(text, ";t="...)
-		text = strconv.AppendInt(text, int64(math.Ceil(is.full.Seconds())), 10)
+		text = strconv.AppendInt(text, int64(math.Ceil(level.full.Seconds())), 10)
 		header["Ratelimit-Policy"], header["Ratelimit"] = l.policy, []string{string(text)}
 	}
-	if is.refuse > 0 {
-		return &waitError{fault.New(fault.RateLimited), is.refuse}
+	if level.refuse > 0 {
+		return &waitError{fault.New(fault.RateLimited), level.refuse}
 	}
 	return nil
 }
 
-// LimitSandbox takes a token of the application's sandbox key: it has the rate of one
-// API key, and a bucket of its own. It gives how long to wait when there was no token.
+// LimitSandbox removes a token from the bucket of the application's sandbox key, which
+// has the rate of one API key. It returns how long to wait, or 0 if there was a token.
 func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
 	var w *waitError
 	if errors.As(s.limits.take(keyName{app: app}, header), &w) {
@@ -65,7 +64,7 @@ func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
 	return 0
 }
 
-// waitError is a refusal that knows when to come back.
+// waitError is a refusal with a Retry-After.
 type waitError struct {
 	*fault.Fault
 	wait time.Duration
@@ -73,7 +72,7 @@ type waitError struct {
 
 func (w *waitError) Unwrap() error { return w.Fault }
 
-// retryAfter is how many whole seconds to wait, at least one.
+// retryAfter is the Retry-After of a refusal in whole seconds, at least one.
 func retryAfter(err error) int {
 	var w *waitError
 	if errors.As(err, &w) {

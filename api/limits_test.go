@@ -117,8 +117,8 @@ func TestInFlightLeavesRoomForOneMore(t *testing.T) {
 				admitted = f.enter(owner, 1) == nil || admitted
 			}
 		}
-		if f.taken > limit {
-			t.Fatalf("%d of %d are taken", f.taken, limit)
+		if f.used > limit {
+			t.Fatalf("%d of %d are taken", f.used, limit)
 		}
 		if owners < limit/2 && f.enter(owners, 1) != nil {
 			t.Fatalf("%d owners shut another out of %d", owners, limit)
@@ -130,8 +130,8 @@ func TestInFlightLeavesRoomForOneMore(t *testing.T) {
 	}
 	f.leave("one", 5)
 	f.leave("two", 2)
-	if f.taken != 0 || len(f.owners) != 0 {
-		t.Errorf("%d is taken by %d after all left", f.taken, len(f.owners))
+	if f.used != 0 || len(f.owners) != 0 {
+		t.Errorf("%d is taken by %d after all left", f.used, len(f.owners))
 	}
 }
 
@@ -151,7 +151,7 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 	network := netip.MustParsePrefix("192.0.2.0/24")
 	unknown := keys.Hash{1}
 	for range 100 {
-		if _, err := l.address(t.Context(), unknown, network); !fault.Is(err, fault.InvalidAPIKey) {
+		if _, err := l.resolve(t.Context(), unknown, network); !fault.Is(err, fault.InvalidAPIKey) {
 			t.Fatalf("an unknown key is %v", err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 	}
 	now += time.Second
 	for range 100 {
-		_, _ = l.address(t.Context(), unknown, network)
+		_, _ = l.resolve(t.Context(), unknown, network)
 	}
 	if asked != unknownBurst+1 {
 		t.Errorf("a second later it was asked %d times in all", asked)
@@ -168,9 +168,9 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 
 	t.Run("a key that was asked for before it was stored works at once", func(t *testing.T) {
 		early := keys.Hash{2}
-		_, _ = l.address(t.Context(), early, network)
+		_, _ = l.resolve(t.Context(), early, network)
 		stored[early] = true
-		if _, err := l.address(t.Context(), early, network); err != nil {
+		if _, err := l.resolve(t.Context(), early, network); err != nil {
 			t.Errorf("it is %v", err)
 		}
 	})
@@ -183,7 +183,7 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 		}, sinceStart)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.address(gone, keys.Hash{3}, network); err != nil {
+		if _, err := l.resolve(gone, keys.Hash{3}, network); err != nil {
 			t.Errorf("it is %v", err)
 		}
 	})
@@ -198,7 +198,7 @@ func TestGuessesWaitInAQueueOfTheirOwn(t *testing.T) {
 		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
 	}, func() time.Duration { return 0 })
 	for i := range guessBurst {
-		if _, err := l.address(t.Context(), keys.Hash{byte(i)}, guessing); !fault.Is(err, fault.InvalidAPIKey) {
+		if _, err := l.resolve(t.Context(), keys.Hash{byte(i)}, guessing); !fault.Is(err, fault.InvalidAPIKey) {
 			t.Fatalf("guess %d is %v", i, err)
 		}
 	}
@@ -212,18 +212,18 @@ func TestGuessesWaitInAQueueOfTheirOwn(t *testing.T) {
 			}
 		})
 	}
-	for l.slow.present.Load() < guessesAtOnce+guessesWaiting {
+	for l.slow.admitted.Load() < guessesAtOnce+guessesWaiting {
 		runtime.Gosched()
 	}
-	if _, err := l.address(t.Context(), keys.Hash{1, 1}, guessing); !fault.Is(err, fault.Overloaded) {
+	if _, err := l.resolve(t.Context(), keys.Hash{1, 1}, guessing); !fault.Is(err, fault.Overloaded) {
 		t.Errorf("one guess too many is %v", err)
 	}
-	if _, err := l.address(t.Context(), keys.Hash{1, 1}, honest); !fault.Is(err, fault.InvalidAPIKey) {
+	if _, err := l.resolve(t.Context(), keys.Hash{1, 1}, honest); !fault.Is(err, fault.InvalidAPIKey) {
 		t.Errorf("the key of another network is %v", err)
 	}
 	leave()
 	waiting.Wait()
-	if _, err := l.address(t.Context(), keys.Hash{1, 2}, guessing); !fault.Is(err, fault.InvalidAPIKey) {
+	if _, err := l.resolve(t.Context(), keys.Hash{1, 2}, guessing); !fault.Is(err, fault.InvalidAPIKey) {
 		t.Errorf("after the others have left it is %v", err)
 	}
 }
@@ -264,8 +264,8 @@ func TestBodiesBeforeAuthenticationAreBounded(t *testing.T) {
 			}
 		})
 	})
-	if s.bodies.taken != 0 {
-		t.Errorf("%d bytes are still taken", s.bodies.taken)
+	if s.bodies.used != 0 {
+		t.Errorf("%d bytes are still taken", s.bodies.used)
 	}
 }
 

@@ -12,24 +12,25 @@ import (
 )
 
 const (
-	// lookupTimeout is a lookup's own: a caller that hangs up must not cancel it,
-	// because pgx closes the connection of a cancelled query.
+	// lookupTimeout is the deadline of one lookup. A client that disconnects must not
+	// cancel it: pgx closes the connection of a cancelled query.
 	lookupTimeout = 5 * time.Second
-	// An unknown key is looked up at this rate; beyond it, it is refused from memory.
-	// More than once, so that a key that was tried before it was stored works at once.
+	// The rate at which one unknown key is looked up; beyond it, it is refused from
+	// memory. The burst is above one so that a key tried just before it was stored works
+	// at once.
 	unknownInterval = time.Second
 	unknownBurst    = 5
-	// A network that sends more unknown keys than this waits in a queue of its own.
+	// A network that sends more unknown keys than this uses the slow queue.
 	guessInterval = 50 * time.Millisecond
 	guessBurst    = 100
-	// Lookups at once and lookups waiting, in the queue of networks that send unknown
-	// keys and in the queue of all others.
+	// Concurrent and queued lookups, of the usual queue and of the slow queue for
+	// networks that send unknown keys.
 	lookupsAtOnce, lookupsWaiting = 4, 1024
 	guessesAtOnce, guessesWaiting = 1, 64
 )
 
-// keyLookup finds the application of keys that a node does not know yet, at a
-// bounded cost to the database.
+// keyLookup resolves keys that are not in the node's directory, at a bounded database
+// cost.
 type keyLookup struct {
 	find    func(context.Context, keys.Hash) (store.KeyAddress, error)
 	unknown *buckets[keys.Hash]
@@ -48,7 +49,7 @@ func newKeyLookup(find func(context.Context, keys.Hash) (store.KeyAddress, error
 	}
 }
 
-func (l *keyLookup) address(ctx context.Context, hash keys.Hash, network netip.Prefix) (store.KeyAddress, error) {
+func (l *keyLookup) resolve(ctx context.Context, hash keys.Hash, network netip.Prefix) (store.KeyAddress, error) {
 	if l.unknown.isEmpty(hash) {
 		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
 	}
@@ -70,11 +71,11 @@ func (l *keyLookup) address(ctx context.Context, hash keys.Hash, network netip.P
 	return address, err
 }
 
-// lookupQueue lets some lookups run and some wait, and refuses the others.
+// lookupQueue bounds concurrent and queued lookups and refuses the rest.
 type lookupQueue struct {
-	running chan struct{}
-	present atomic.Int64 // running or waiting
-	limit   int64
+	running  chan struct{}
+	admitted atomic.Int64 // running or waiting
+	limit    int64
 }
 
 func newLookupQueue(atOnce, waiting int) *lookupQueue {
@@ -82,20 +83,20 @@ func newLookupQueue(atOnce, waiting int) *lookupQueue {
 }
 
 func (l *lookupQueue) enter(ctx context.Context) error {
-	if l.present.Add(1) > l.limit {
-		l.present.Add(-1)
+	if l.admitted.Add(1) > l.limit {
+		l.admitted.Add(-1)
 		return fault.New(fault.Overloaded)
 	}
 	select {
 	case l.running <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		l.present.Add(-1)
+		l.admitted.Add(-1)
 		return fault.New(fault.Overloaded)
 	}
 }
 
 func (l *lookupQueue) leave() {
 	<-l.running
-	l.present.Add(-1)
+	l.admitted.Add(-1)
 }

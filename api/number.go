@@ -2,8 +2,7 @@ package api
 
 import "math"
 
-// number is a JSON number that no int64 holds. It keeps what is needed to say
-// why it is refused.
+// number is a JSON number outside int64, with what the error message needs.
 type number struct {
 	whole    bool // an integer, but past the ends of int64
 	negative bool

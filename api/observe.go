@@ -15,7 +15,7 @@ import (
 	"purser/ids"
 )
 
-// What travels with a request in echo's context.
+// Keys of echo's request context.
 const (
 	idKey    = "id"
 	callKey  = "call"
@@ -26,60 +26,60 @@ const requestIDHeader = "X-Request-Id"
 
 func requestID(ec echo.Context) string { return ec.Response().Header().Get(requestIDHeader) }
 
-// requestOf is the request's id as a number. A use's transaction takes it over, so
-// that one leads to the other.
-func requestOf(ec echo.Context) ids.ID {
+// requestIDOf is the request's id. The transaction of a usage event has the same id, so
+// each can be found by the other.
+func requestIDOf(ec echo.Context) ids.ID {
 	id, _ := ec.Get(idKey).(ids.ID)
 	return id
 }
 
-// note remembers for the log how the request was refused.
-func note(ec echo.Context, code fault.Code) { ec.Set(faultKey, code) }
+// setFault stores the refusal's code for the log line.
+func setFault(ec echo.Context, code fault.Code) { ec.Set(faultKey, code) }
 
-// observe gives every request an id, turns a panic into an error, and writes one
-// line about it. The line has the route and never the path, whose identities may
-// be people's addresses, and nothing of the headers or the body.
-func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+// instrument gives every request an id, recovers panics, records metrics and writes one
+// log line. The line has the route and never the path, whose identities may be email
+// addresses, and no headers or body.
+func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		started := time.Now()
 		id := ids.New()
 		ec.Set(idKey, id)
 		ec.Response().Header().Set(requestIDHeader, id.Format(ids.Request))
-		err := s.sheltered(next, ec)
-		if err != nil && !hungUp(ec, err) {
+		err := s.recoverPanic(next, ec)
+		if err != nil && !clientClosed(ec, err) {
 			s.handleError(err, ec)
 		}
-		if hungUp(ec, err) {
+		if clientClosed(ec, err) {
 			if !ec.Response().Committed {
 				ec.Response().WriteHeader(statusClientClosed)
 			}
 			ec.Response().Status = statusClientClosed
 		}
 		took := time.Since(started)
-		// The caller has the answer before the books about it are kept.
+		// Send the response before recording it.
 		_ = http.NewResponseController(ec.Response()).Flush()
-		s.tell(ec.Request().Method, ec.Path(), ec.Response().Status, took)
+		s.observe(ec.Request().Method, ec.Path(), ec.Response().Status, took)
 		s.logRequest(ec, took)
-		s.remember(ec, took)
+		s.recordRequest(ec, took)
 		return nil
 	}
 }
 
-// statusClientClosed is the status, known from nginx, of a request whose client
-// closed the connection before the answer.
+// statusClientClosed is nginx's status for a client that disconnected before the
+// response.
 const statusClientClosed = 499
 
 var errPanic = errors.New("panic")
 
-// hungUp reports an error that only says that the client has closed the connection.
-// Work with a deadline of its own is not cancelled by that: when it fails, the cause
-// is ours, whether the client still waits or not.
-func hungUp(ec echo.Context, err error) bool {
+// clientClosed reports an error caused only by the client's disconnect. Work with its
+// own deadline is not cancelled by that: its failures are server errors whether the
+// client still waits or not.
+func clientClosed(ec echo.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(ec.Request().Context().Err(), context.Canceled)
 }
 
-// sheltered turns a panic into an error, so that one request cannot end the others.
-func (s *Server) sheltered(next echo.HandlerFunc, ec echo.Context) (err error) {
+// recoverPanic turns a panic into an error, so that one request cannot end the others.
+func (s *Server) recoverPanic(next echo.HandlerFunc, ec echo.Context) (err error) {
 	defer func() {
 		cause := recover()
 		if cause == http.ErrAbortHandler {

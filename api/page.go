@@ -5,23 +5,23 @@ import (
 	"purser/store"
 )
 
-// page is one page of a list; a null cursor says that it is the last.
+// page is one page of a list; the last has a null cursor.
 type page[T any] struct {
 	Data   []T     `json:"data"`
 	Cursor *string `json:"cursor"`
 }
 
-// pageOf reads which page of a list by id the query asks for.
+// pageOf reads the page parameters of a list sorted by id.
 func (s *Server) pageOf(c *call) (store.Page, error) {
-	wished := store.Page{Limit: int(c.query.Int("limit"))}
+	requested := store.Page{Limit: int(c.query.Int("limit"))}
 	if c.query.Has("cursor") {
-		position, err := s.cursors.open(c, "", c.query.Text("cursor"), len(wished.Before))
+		position, err := s.cursors.open(c, "", c.query.Text("cursor"), len(requested.Before))
 		if err != nil {
 			return store.Page{}, err
 		}
-		copy(wished.Before[:], position)
+		copy(requested.Before[:], position)
 	}
-	return wished, nil
+	return requested, nil
 }
 
 func showPage[T, R any](s *Server, c *call, list []T, more bool, show func(T) R, id func(T) ids.ID) page[R] {

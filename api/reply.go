@@ -2,7 +2,7 @@ package api
 
 import "net/http"
 
-// reply is a success: a status and what to say.
+// reply is a successful response.
 type reply struct {
 	status int
 	body   any

@@ -6,16 +6,16 @@ import (
 	"purser/tenancy"
 )
 
-// route is one operation. A test holds the table against the document.
+// route is one operation. A test compares the table with the document.
 type route struct {
 	method     string
-	path       string // as the document writes it, {name} for a parameter
+	path       string // with {name} for a parameter, as in the document
 	permission tenancy.Permission
 	handle     func(*call) (reply, error)
-	batched    bool // its transaction compares the key, so it need not be read before
+	batched    bool // its transaction compares the key, so a cached key is enough
 }
 
-// routes is the whole surface of keyed operations.
+// routes lists all operations that require a key.
 func (s *Server) routes() []route {
 	return []route{
 		get("/v1/application", tenancy.CreditsRead, s.getApplication),

@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// How long one request may take, waiting for the database included.
+	// requestTimeout bounds one request, waiting for the database included.
 	requestTimeout = 15 * time.Second
-	// How long an event or a check may take: authentication, queue and transaction
+	// batchedTimeout bounds an event or a check: authentication, queue and transaction
 	// together.
 	batchedTimeout = 10 * time.Second
 	readyTimeout   = 3 * time.Second
-	// maxRequest is how long a request may take in all, with a body that arrives
-	// slowly. A server that stops waits that long.
+	// maxRequest bounds a request with a slow body. Shutdown waits that long.
 	maxRequest = 20 * time.Second
-	// slowBody is how long a body may take before the deadline is moved by it.
+	// slowBody is how long a body may take before the deadline is extended.
 	slowBody = 100 * time.Millisecond
-	// refusalDelay is how long a request over its key's rate waits for its refusal, on
-	// average: as long again for every refusalsPerDelay that wait, up to maxRefusalDelay.
-	// maxDelayed is how many may wait: others are refused at once.
+	// refusalDelay is the mean delay of a rate-limited response. It grows by itself for
+	// every refusalsPerDelay waiting, up to maxRefusalDelay. At most maxDelayed wait;
+	// others are refused at once.
 	refusalDelay       = 400 * time.Millisecond
 	maxRefusalDelay    = time.Second
 	refusalsPerDelay   = 128
@@ -37,41 +36,40 @@ const (
 	defaultMaxInFlight = 4096
 )
 
-// Options are what a server needs to know. All but the first three have defaults.
+// Options configures a Server. All but the first three fields have defaults.
 type Options struct {
 	Store   *store.Store
 	Usage   *store.Engine
 	Cashier *cashier.Cashier
 	Log     *slog.Logger
-	// Now is the clock, in milliseconds since 1970; the database's when nil.
+	// Now is the clock, in milliseconds since 1970; the database's if nil.
 	Now func() int64
-	// CursorKey seals cursors. Nodes on one database share it.
+	// CursorKey authenticates cursors. Nodes on one database share it.
 	CursorKey []byte
-	// RateLimit is how many requests a second one key may make, with a burst of
-	// twice as many. Zero is no limit.
+	// RateLimit is the requests per second of one key, with a burst of twice that. Zero
+	// means no limit.
 	RateLimit float64
-	// MaxInFlight is how many requests may be under way at once; 4096 when zero.
+	// MaxInFlight is the limit of concurrent requests; 4096 if zero.
 	MaxInFlight int
-	// MaxBodies is how many requests outside of /v1 may have a body under way at once:
-	// fewer than connections, so that bodies that never arrive leave some to others.
-	// At most 2048, which it is when zero.
+	// MaxBodies is how many requests outside /v1 may have a body in flight: fewer than
+	// connections, so that bodies that never arrive leave some free. At most 2048, the
+	// default.
 	MaxBodies int
-	// BaseURL is the public address, for the served document; "/" when empty.
+	// BaseURL is the public URL in the served document; "/" if empty.
 	BaseURL string
-	// HTTPS reports that callers reach the server over TLS, which a proxy may end.
+	// HTTPS reports that clients connect over TLS, possibly terminated by a proxy.
 	HTTPS bool
-	// NetworkOf is where a request comes from. All come from one network when nil.
+	// NetworkOf returns the client network of a request. If nil, all share one.
 	NetworkOf func(*http.Request) netip.Prefix
-	// Observe is told of every request, by its route and never by its path.
+	// Observe is called for every request, with its route and never its path.
 	Observe func(method, route string, status int, took time.Duration)
-	// LogsRequest decides by its status whether a request gets a log line; all do when
-	// it is nil.
+	// LogsRequest decides by status whether a request gets a log line; if nil, all do.
 	LogsRequest func(status int) bool
-	// ErrorPage answers errors outside /v1, where people look.
+	// ErrorPage renders errors outside /v1 as HTML.
 	ErrorPage func(c echo.Context, status int, requestID string) error
 }
 
-// Server is the /v1 interface.
+// Server serves the /v1 API.
 type Server struct {
 	store     *store.Store
 	usage     *store.Engine
@@ -86,16 +84,16 @@ type Server struct {
 	limits    *keyLimits
 	inFlight  *inFlight[ids.ID]
 	bodies    *inFlight[netip.Prefix]
-	tell      func(method, route string, status int, took time.Duration)
+	observe   func(method, route string, status int, took time.Duration)
 	errorPage func(c echo.Context, status int, requestID string) error
 	https     bool
 	draining  atomic.Bool
-	delayed   atomic.Int64 // refusals that are waiting to be sent
+	delayed   atomic.Int64 // refusals waiting in SlowDown
 
 	logsRequest func(status int) bool
 }
 
-// New reads the document and prepares the server.
+// New compiles the OpenAPI document and creates the server.
 func New(o Options) (*Server, error) {
 	doc, err := loadDocument(o.BaseURL)
 	if err != nil {
@@ -137,7 +135,7 @@ func New(o Options) (*Server, error) {
 		limits:    newKeyLimits(o.RateLimit, sinceStart),
 		inFlight:  newInFlight[ids.ID](int64(o.MaxInFlight)),
 		bodies:    newInFlight[netip.Prefix](bodyBytes(o.MaxBodies)),
-		tell:      o.Observe,
+		observe:   o.Observe,
 		errorPage: o.ErrorPage,
 		https:     o.HTTPS,
 
@@ -145,16 +143,15 @@ func New(o Options) (*Server, error) {
 	}, nil
 }
 
-// NetworkOf is the network that a request comes from.
+// NetworkOf is the client network of a request.
 func (s *Server) NetworkOf(r *http.Request) netip.Prefix { return s.networkOf(r) }
 
-// Echo makes the one app that serves the interface, and on which the pages for
-// people are mounted beside it.
+// Echo returns the app that serves the API, on which the dashboard is mounted too.
 func (s *Server) Echo() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.handleError
-	e.Pre(s.observe, s.setHeaders, s.limitBodies, routeByEscapedPath)
+	e.Pre(s.instrument, s.setHeaders, s.limitBodies, routeByEscapedPath)
 	e.Use(refuseMethods)
 	e.Match(methodsOf(http.MethodGet), "/healthz", s.healthz)
 	e.Match(methodsOf(http.MethodGet), "/readyz", s.readyz)
@@ -165,7 +162,7 @@ func (s *Server) Echo() *echo.Echo {
 	return e
 }
 
-// methodsOf adds HEAD to GET: net/http leaves the body out.
+// methodsOf adds HEAD to GET: net/http omits the body.
 func methodsOf(method string) []string {
 	if method == http.MethodGet {
 		return []string{method, http.MethodHead}
@@ -177,8 +174,8 @@ func (s *Server) healthz(ec echo.Context) error {
 	return ec.String(http.StatusOK, "ok\n")
 }
 
-// StartDrain makes /readyz answer 503, and asks clients to open their next
-// connection elsewhere. Requests are served as before.
+// StartDrain makes /readyz answer 503 and closes keep-alive connections after their next
+// response. Requests are served as before.
 func (s *Server) StartDrain() { s.draining.Store(true) }
 
 func (s *Server) readyz(ec echo.Context) error {
@@ -189,7 +186,7 @@ func (s *Server) readyz(ec echo.Context) error {
 	defer cancel()
 	ready := s.store.Ready
 	if s.usage != nil {
-		ready = s.usage.Ready // which logs why not
+		ready = s.usage.Ready // logs the reason too
 	}
 	if err := ready(ctx); err != nil {
 		return ec.String(http.StatusServiceUnavailable, "not ready: "+store.Reason(err)+"\n")

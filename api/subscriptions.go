@@ -37,7 +37,7 @@ type pendingReply struct {
 	PaymentURL string `json:"paymentUrl,omitzero"`
 }
 
-// showSubscription shows the terms in force: those of a change come with it.
+// showSubscription shows the current terms; a scheduled change brings its own.
 func showSubscription(s billing.Subscription) subscriptionReply {
 	shown := subscriptionReply{
 		ID:                 s.ID.Format(ids.Subscription),
@@ -62,8 +62,8 @@ func showSubscription(s billing.Subscription) subscriptionReply {
 	return shown
 }
 
-// getSubscription answers null where others say not found: not to have a plan is
-// an answer to the question, and the contract's.
+// getSubscription returns null instead of 404 for an identity without a plan, as the API
+// documents.
 func (s *Server) getSubscription(c *call) (reply, error) {
 	subscription, err := s.cashier.Subscription(c.ctx, c.scope, c.path["identity"])
 	var none *fault.Fault

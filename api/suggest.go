@@ -10,7 +10,7 @@ import (
 // maxEcho is how many characters of the caller's own text a message repeats.
 const maxEcho = 40
 
-// quote repeats text of the caller: short, printable, in quotation marks.
+// quote shortens the caller's text for a message, printable and in quotation marks.
 func quote(text string) string {
 	kept := strings.Builder{}
 	n := 0
@@ -28,8 +28,8 @@ func quote(text string) string {
 	return strconv.QuoteToGraphic(kept.String())
 }
 
-// suggestion asks for the property that a misspelt name most likely meant, among
-// those that the object does not have already. It is empty when none is near.
+// suggestion returns a "did you mean" for a misspelt property, among those absent from
+// the object, or "".
 func (s *schema) suggestion(name string, object input) string {
 	if len(name) > maxEcho {
 		return ""
@@ -49,13 +49,13 @@ func (s *schema) suggestion(name string, object input) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// plain forgets how words are joined: credit_key and CreditKey are creditKey.
+// plain ignores how words are joined: credit_key and CreditKey are creditKey.
 func plain(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 }
 
-// distance counts the letters that were changed, left out, added or swapped with
-// their neighbour between a and b.
+// distance is the number of letters changed, removed, added or swapped with the next one
+// between a and b.
 func distance(a, b string) int {
 	row := func() []int { return make([]int, len(b)+1) }
 	before, last, this := row(), row(), row()

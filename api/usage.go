@@ -28,7 +28,7 @@ type limitReply struct {
 }
 
 func (s *Server) checkUsage(c *call) (reply, error) {
-	d, err := s.usage.Check(c.use())
+	d, err := s.usage.Check(c.usage())
 	if err == nil && d.Verdict == metering.Unprocessable {
 		err = d.Err()
 	}
@@ -62,7 +62,7 @@ type eventReply struct {
 }
 
 func (s *Server) trackUsage(c *call) (reply, error) {
-	use := c.use()
+	use := c.usage()
 	use.EventID = c.body.Text("id")
 	use.TransactionID = c.id
 	d, err := s.usage.Track(use)
@@ -87,8 +87,8 @@ func (s *Server) trackUsage(c *call) (reply, error) {
 	return ok(shown), nil
 }
 
-// use is what both operations have in common.
-func (c *call) use() store.Usage {
+// usage reads the fields that both operations share.
+func (c *call) usage() store.Usage {
 	deadline, _ := c.ctx.Deadline()
 	return store.Usage{
 		Deadline:   deadline,

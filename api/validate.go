@@ -12,8 +12,8 @@ import (
 	"purser/fault"
 )
 
-// readBody gives the fields of a JSON body, checked, with their defaults. Hand it
-// what was read of a body up to one byte past maxBody: that byte makes it a 413.
+// readBody validates a JSON body and fills in defaults. The body must have been read up
+// to one byte past maxBody: that byte makes it a 413.
 func (op *operation) readBody(header http.Header, body []byte) (input, error) {
 	object, err := decodeBody(body)
 	if err != nil {
@@ -37,8 +37,8 @@ const (
 	idempotencyField  = "idempotencyKey"
 )
 
-// readIdempotencyKey puts the header into the body's field. A request that gives
-// two different keys is refused: a retry could then be carried out twice.
+// readIdempotencyKey copies the header into the body's field. Two different keys are
+// refused: a retry could then be executed twice.
 func (op *operation) readIdempotencyKey(header http.Header, object input) error {
 	values := header[idempotencyHeader]
 	if len(values) == 0 {
@@ -61,8 +61,8 @@ func (op *operation) readIdempotencyKey(header http.Header, object input) error 
 	return nil
 }
 
-// readQuery gives the parameters of a raw query, checked, with their defaults.
-// It takes the raw form because the parsed one has lost what was malformed.
+// readQuery validates the query parameters and fills in defaults. It parses the raw
+// query because url.Values drops malformed pairs.
 func (op *operation) readQuery(raw string) (input, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -91,7 +91,7 @@ func (op *operation) readQuery(raw string) (input, error) {
 	return given, nil
 }
 
-// checkPath checks the parameters of the path, which come decoded, once.
+// checkPath validates the decoded path parameters.
 func (op *operation) checkPath(params map[string]string) error {
 	given := make(input, len(params))
 	for _, name := range slices.Sorted(maps.Keys(params)) {
@@ -111,8 +111,8 @@ func (op *operation) checkPath(params map[string]string) error {
 	return nil
 }
 
-// read turns the text of a parameter into a value of its type. An integer has
-// one spelling here: digits, no sign but a minus, no leading zero.
+// read converts the text of a parameter. An integer has one spelling: digits, an
+// optional minus, no leading zero.
 func (s *schema) read(text string) (any, *violation) {
 	if !utf8.ValidString(text) {
 		return nil, broken("must be valid UTF-8")
@@ -130,8 +130,8 @@ func (s *schema) read(text string) (any, *violation) {
 	return parseNumber([]byte(text)), nil
 }
 
-// fault says the violation in one sentence. The subject stands for the whole,
-// where no path names a part.
+// fault formats the violation as a sentence. The subject is used where the path is
+// empty.
 func (v *violation) fault(subject string) *fault.Fault {
 	if v.path != "" {
 		subject = v.path

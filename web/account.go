@@ -13,22 +13,22 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) account(v *visit) (answer, error) {
-	view, err := v.accountPage(page.Draft{Values: map[string]string{"name": v.user.Name}}, page.Draft{})
+func (s *Site) account(req *request) (response, error) {
+	view, err := req.accountPage(page.Draft{Values: map[string]string{"name": req.user.Name}}, page.Draft{})
 	return show(view), err
 }
 
-func (v *visit) accountPage(rename, password page.Draft) (templ.Component, error) {
-	sessions, current, err := v.person().Sessions(v.context, v.bearer.token, v.site.now())
+func (req *request) accountPage(rename, password page.Draft) (templ.Component, error) {
+	sessions, current, err := req.userStore().Sessions(req.context, req.bearer.token, req.site.now())
 	if err != nil {
 		return nil, err
 	}
-	factor, err := v.person().Factor(v.context)
+	factor, err := req.userStore().Factor(req.context)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return nil, err
 	}
 	a := page.Account{
-		Frame: v.frame("Your account", ""), Rename: rename, Password: password,
+		Frame: req.frame("Your account", ""), Rename: rename, Password: password,
 		HasFactor: err == nil, CodesLeft: factor.CodesLeft,
 	}
 	for _, session := range sessions {
@@ -40,42 +40,42 @@ func (v *visit) accountPage(rename, password page.Draft) (templ.Component, error
 	return page.AccountPage(a), nil
 }
 
-func (s *Site) renameAccount(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) renameAccount(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	name, err := tenancy.ParseName(f.text("name"))
 	if err := f.check("name", err); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !f.ok() {
-		view, err := v.accountPage(f.draft("name"), page.Draft{})
+		view, err := req.accountPage(f.draft("name"), page.Draft{})
 		return invalid(view), err
 	}
-	if err := v.person().Rename(v.context, name); err != nil {
-		return answer{}, err
+	if err := req.userStore().Rename(req.context, name); err != nil {
+		return response{}, err
 	}
-	return v.done("/account", "Name saved.")
+	return req.done("/account", "Name saved.")
 }
 
-// passwordPage is where a temporary password leads, and nowhere else.
-func (s *Site) passwordPage(v *visit) (answer, error) {
-	return show(v.passwordForm(page.Draft{})), nil
+// passwordPage is the only page that a session with a temporary password may open.
+func (s *Site) passwordPage(req *request) (response, error) {
+	return show(req.passwordForm(page.Draft{})), nil
 }
 
-func (v *visit) passwordForm(d page.Draft) templ.Component {
-	return page.PasswordPage(page.Password{Draft: d, Frame: v.frame("Password", ""), Temporary: v.mustChange})
+func (req *request) passwordForm(d page.Draft) templ.Component {
+	return page.PasswordPage(page.Password{Draft: d, Frame: req.frame("Password", ""), Temporary: req.mustChange})
 }
 
-// changePassword asks for the old one, so it needs no fresh sign-in.
-func (s *Site) changePassword(v *visit) (answer, error) {
-	f, err := v.form()
+// changePassword requires the current password, so it needs no reauthentication.
+func (s *Site) changePassword(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := f.check("password", v.checkChoice(f.raw("password"), v.user)); err != nil {
-		return answer{}, err
+	if err := f.check("password", req.checkChoice(f.raw("password"), req.user)); err != nil {
+		return response{}, err
 	}
 	if f.ok() && f.raw("password") == f.raw("current") {
 		f.fail("password", "This is your current password. Choose a different one.")
@@ -83,75 +83,75 @@ func (s *Site) changePassword(v *visit) (answer, error) {
 	var account store.Account
 	if f.ok() {
 		var right bool
-		account, right, err = v.confirmPassword(f.raw("current"))
+		account, right, err = req.confirmPassword(f.raw("current"))
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if !right {
 			f.fail("current", "Wrong password.")
 		}
 	}
-	if !f.ok() && v.mustChange {
-		return invalid(v.passwordForm(f.draft())), nil
+	if !f.ok() && req.mustChange {
+		return invalid(req.passwordForm(f.draft())), nil
 	}
 	if !f.ok() {
-		view, err := v.accountPage(page.Draft{Values: map[string]string{"name": v.user.Name}}, f.draft())
+		view, err := req.accountPage(page.Draft{Values: map[string]string{"name": req.user.Name}}, f.draft())
 		return invalid(view), err
 	}
-	encoded, err := s.passwords.hash(v.context, f.raw("password"), true)
+	encoded, err := s.passwords.hash(req.context, f.raw("password"), true)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	// Before the session has a new token: a reset may have ended it, and it must stay ended.
-	if err := v.person().ChangePassword(v.context, account.Encoded, encoded, v.bearer.token, v.actor()); err != nil {
-		return answer{}, err
+	// Before the session token is renewed: a session ended by a reset must stay ended.
+	if err := req.userStore().ChangePassword(req.context, account.Encoded, encoded, req.bearer.token, req.actor()); err != nil {
+		return response{}, err
 	}
-	if err := s.sessions.RenewToken(v.context); err != nil {
-		return answer{}, err
+	if err := s.sessions.RenewToken(req.context); err != nil {
+		return response{}, err
 	}
-	v.prove()
-	v.logAccount("password changed", v.user.ID)
-	if v.mustChange {
-		return v.done("/o", "Password changed.")
+	req.markReauthenticated()
+	req.logAccount("password changed", req.user.ID)
+	if req.mustChange {
+		return req.done("/o", "Password changed.")
 	}
-	return v.done("/account", "Password changed. You are signed out everywhere else.")
+	return req.done("/account", "Password changed. You are signed out everywhere else.")
 }
 
-func (s *Site) endSession(v *visit) (answer, error) {
-	id, err := v.id("session", ids.Session)
+func (s *Site) endSession(req *request) (response, error) {
+	id, err := req.id("session", ids.Session)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.person().EndSession(v.context, id); err != nil {
-		return answer{}, err
+	if err := req.userStore().EndSession(req.context, id); err != nil {
+		return response{}, err
 	}
-	return v.done("/account", "Session ended.")
+	return req.done("/account", "Session ended.")
 }
 
-func (s *Site) endOtherSessions(v *visit) (answer, error) {
-	if err := v.person().EndOtherSessions(v.context, v.bearer.token); err != nil {
-		return answer{}, err
+func (s *Site) endOtherSessions(req *request) (response, error) {
+	if err := req.userStore().EndOtherSessions(req.context, req.bearer.token); err != nil {
+		return response{}, err
 	}
-	return v.done("/account", "All other sessions ended.")
+	return req.done("/account", "All other sessions ended.")
 }
 
-// factorSetup shows a seed, and seals it into the form.
-func (v *visit) factorSetup(d page.Draft, seed credential.Seed, next string) (templ.Component, error) {
-	sealed, err := v.site.vault.Seal(seedPlace(v.user.ID), seed)
+// factorSetup shows a seed and seals it into the form.
+func (req *request) factorSetup(d page.Draft, seed credential.Seed, next string) (templ.Component, error) {
+	sealed, err := req.site.vault.Seal(seedPlace(req.user.ID), seed)
 	if err != nil {
 		return nil, err
 	}
-	address := seed.Address("Purser", v.user.Email)
+	address := seed.Address("Purser", req.user.Email)
 	picture, err := drawQR(address)
 	if err != nil {
 		return nil, err
 	}
 	setup := page.FactorSetup{
-		Draft: d, Frame: v.frame("Authenticator", ""), Seed: seed.Text(), Address: address, Picture: picture,
+		Draft: d, Frame: req.frame("Authenticator", ""), Seed: seed.Text(), Address: address, Picture: picture,
 		Sealed: base64.StdEncoding.EncodeToString(sealed), Next: next,
 	}
-	for _, org := range v.orgs {
-		if v.needsFactor(org) {
+	for _, org := range req.orgs {
+		if req.needsFactor(org) {
 			setup.RequiredBy = append(setup.RequiredBy, org.Name)
 		}
 	}

@@ -20,7 +20,7 @@ func (b *browser) withFactor(t *testing.T) (recovery []string) {
 	form := b.get(t, "/account/factor")
 	seed := seedIn(t, form.body)
 	got := b.post(t, "/account/factor", url.Values{
-		"seed": {hidden(form.body, "seed")}, "code": {seed.Code(b.rig.site.now() / 1000 / 30)},
+		"seed": {hidden(form.body, "seed")}, "code": {seed.Code(b.harness.site.now() / 1000 / 30)},
 	})
 	if got.status != http.StatusOK {
 		t.Fatalf("status %d", got.status)
@@ -33,13 +33,13 @@ func (b *browser) withFactor(t *testing.T) (recovery []string) {
 // A thief has the cookie of an owner, and an account of their own.
 func TestStolenSessionStaysStale(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	thief := r.join(t, tenancy.Support)
 	thief.withPassword(t)
 	thief.signIn(t)
 	thief.withFactor(t)
 	owner := r.join(t, tenancy.Owner)
-	clock.advance(freshFor + time.Minute)
+	clock.advance(reauthWithin + time.Minute)
 	if got := owner.get(t, r.appPath("keys", "new")); !strings.HasPrefix(got.location, "/confirm") {
 		t.Fatalf("status %d, %s", got.status, got.location)
 	}
@@ -58,7 +58,7 @@ func TestStolenSessionStaysStale(t *testing.T) {
 // Postgres takes neither a zero byte nor what is not UTF-8, wherever it is typed.
 func TestTextThatIsNone(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	owner := d.join(t, tenancy.Owner)
 	d.deposit(t, "ann", 10)
 	for _, bad := range []string{"a\x00b", "a\xffb"} {
@@ -101,7 +101,7 @@ func TestTextThatIsNone(t *testing.T) {
 
 func TestOverviewNamesOnlyWhatOneMaySee(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	admin, support := r.join(t, tenancy.Admin), r.join(t, tenancy.Support)
 	key, _, err := keys.New(keys.Spec{
 		ID: ids.New(), App: r.app, Name: "Checkout server", Preset: keys.Ingestion, ExpiresAt: r.site.now() + 7*dayInMilliseconds,
@@ -119,7 +119,7 @@ func TestOverviewNamesOnlyWhatOneMaySee(t *testing.T) {
 // Each tab of a wallet has its own permission, and all of them show balances.
 func TestBalancesNeedTheirPermission(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	d.deposit(t, "ann", 10)
 	for part, p := range map[string]tenancy.Permission{
 		"usage": tenancy.JournalRead, "deposits": tenancy.DepositsRead, "subscription": tenancy.SubscriptionsRead, "adjust": tenancy.BalancesAdjust,

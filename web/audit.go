@@ -15,47 +15,46 @@ import (
 
 const (
 	auditPageSize = 50
-	// The most that one file takes: more than people can read, and little enough to
-	// be made in memory.
+	// The most entries of one export: little enough to be built in memory.
 	maxAuditExport = 10_000
 )
 
-// auditNouns are what entries are about: the beginnings of their actions.
+// auditNouns are the prefixes of actions that the page can filter by.
 var auditNouns = []string{
 	"account", "alert", "application", "balance", "credit", "deposit", "feature", "invitation", "job", "key", "member", "organization", "plan", "provider", "settings", "subscription", "wallet",
 }
 
-// auditKeys is how the page's filter says: every API key. What a query holds is trimmed.
+// auditKeys is the filter value for all API keys.
 const auditKeys = "keys"
 
-func (v *visit) auditFilter() store.AuditPage {
-	p := store.AuditPage{Actor: v.query("actor")}
+func (req *request) auditFilter() store.AuditPage {
+	p := store.AuditPage{Actor: req.query("actor")}
 	if p.Actor == auditKeys {
 		p.Actor = audit.Keys
 	}
-	if noun := v.query("action"); slices.Contains(auditNouns, noun) {
+	if noun := req.query("action"); slices.Contains(auditNouns, noun) {
 		p.Action = noun + "."
 	}
-	if number, err := strconv.ParseInt(v.query("before"), 10, 64); err == nil && number > 0 {
+	if number, err := strconv.ParseInt(req.query("before"), 10, 64); err == nil && number > 0 {
 		p.Before = number
 	}
 	return p
 }
 
-func (s *Site) auditLog(v *visit) (answer, error) {
-	p := v.auditFilter()
+func (s *Site) auditLog(req *request) (response, error) {
+	p := req.auditFilter()
 	p.Limit = auditPageSize
-	entries, more, err := v.organization().AuditLog(v.context, p)
+	entries, more, err := req.organization().AuditLog(req.context, p)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	roster, err := v.organization().Roster(v.context)
+	roster, err := req.organization().Roster(req.context)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	path, filter := v.orgPath("audit"), url.Values{}
+	path, filter := req.orgPath("audit"), url.Values{}
 	view := page.AuditLog{
-		Frame: v.frame("Audit log", "audit"), Path: path, Action: v.query("action"), Actor: v.query("actor"),
+		Frame: req.frame("Audit log", "audit"), Path: path, Action: req.query("action"), Actor: req.query("actor"),
 		Actors: []component.Option{{Value: "", Text: "Everyone"}, {Value: auditKeys, Text: "API keys"}}, Actions: []component.Option{{Value: "", Text: "Everything"}},
 	}
 	for _, member := range roster {
@@ -65,16 +64,16 @@ func (s *Site) auditLog(v *visit) (answer, error) {
 		view.Actions = append(view.Actions, component.Option{Value: noun, Text: noun})
 	}
 	for _, name := range []string{"action", "actor"} {
-		if value := v.query(name); value != "" {
+		if value := req.query(name); value != "" {
 			filter.Set(name, value)
 		}
 	}
-	view.Export = v.orgPath("audit.csv") + "?" + filter.Encode()
+	view.Export = req.orgPath("audit.csv") + "?" + filter.Encode()
 	if p.Before > 0 {
 		view.Pages.Newer = path + "?" + filter.Encode()
 	}
 	for _, e := range entries {
-		view.Entries = append(view.Entries, v.auditEntry(e))
+		view.Entries = append(view.Entries, req.auditEntry(e))
 	}
 	if more {
 		filter.Set("before", strconv.FormatInt(entries[len(entries)-1].Number, 10))
@@ -83,8 +82,8 @@ func (s *Site) auditLog(v *visit) (answer, error) {
 	return show(page.AuditLogPage(view)), nil
 }
 
-func (v *visit) auditEntry(e audit.Entry) page.AuditEntry {
-	entry := page.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: v.nameOf(e.AppID)}
+func (req *request) auditEntry(e audit.Entry) page.AuditEntry {
+	entry := page.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: req.nameOf(e.AppID)}
 	before, after := e.Fields()
 	names := map[string]bool{}
 	for name := range before {
@@ -107,8 +106,8 @@ func (v *visit) auditEntry(e audit.Entry) page.AuditEntry {
 	return entry
 }
 
-func (v *visit) nameOf(app ids.ID) string {
-	for _, a := range v.apps {
+func (req *request) nameOf(app ids.ID) string {
+	for _, a := range req.apps {
 		if a.ID == app {
 			return a.Name
 		}
@@ -116,12 +115,12 @@ func (v *visit) nameOf(app ids.ID) string {
 	return ""
 }
 
-func (s *Site) auditExport(v *visit) (answer, error) {
-	p := v.auditFilter()
+func (s *Site) auditExport(req *request) (response, error) {
+	p := req.auditFilter()
 	p.Limit = maxAuditExport
-	entries, _, err := v.organization().AuditLog(v.context, p)
+	entries, _, err := req.organization().AuditLog(req.context, p)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	var rows [][]string
 	for _, e := range entries {
@@ -131,8 +130,8 @@ func (s *Site) auditExport(v *visit) (answer, error) {
 		}
 		rows = append(rows, []string{
 			strconv.FormatInt(e.Number, 10), time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z"), e.Name, e.Address, request,
-			e.Action, e.Target, v.nameOf(e.AppID), e.Before, e.After,
+			e.Action, e.Target, req.nameOf(e.AppID), e.Before, e.After,
 		})
 	}
-	return csvFile(v.org.Slug+"-audit.csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil
+	return csvFile(req.org.Slug+"-audit.csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil
 }

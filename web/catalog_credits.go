@@ -13,89 +13,89 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) credits(v *visit) (answer, error) {
-	part, err := v.page(ids.Credit)
+func (s *Site) credits(req *request) (response, error) {
+	part, err := req.page(ids.Credit)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list, more, err := v.tenant().Credits(v.context, part)
+	list, more, err := req.tenant().Credits(req.context, part)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.Credits(page.CreditList{
-		Frame: v.frame("Credits", "credits"), Base: v.appPath("credits"), Credits: list, MayEdit: v.may(tenancy.CreditsWrite),
-		Pages: pages(v.appPath("credits"), ids.Credit, part, list, more, func(c metering.Credit) ids.ID { return c.ID }),
+		Frame: req.frame("Credits", "credits"), Base: req.appPath("credits"), Credits: list, MayEdit: req.may(tenancy.CreditsWrite),
+		Pages: pages(req.appPath("credits"), ids.Credit, part, list, more, func(c metering.Credit) ids.ID { return c.ID }),
 	})), nil
 }
 
-func (s *Site) newCredit(v *visit) (answer, error) {
-	return show(v.creditForm(page.CreditForm{New: true})), nil
+func (s *Site) newCredit(req *request) (response, error) {
+	return show(req.creditForm(page.CreditForm{New: true})), nil
 }
 
-func (s *Site) createCredit(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) createCredit(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	credit := metering.NewCredit(ids.New(), f.catalogKey("key"), f.catalogName("name"), f.catalogUnit("unit"), v.site.now())
+	credit := metering.NewCredit(ids.New(), f.catalogKey("key"), f.catalogName("name"), f.catalogUnit("unit"), req.site.now())
 	if f.ok() {
-		if err := f.check("key", v.tenant().CreateCredit(v.context, credit)); err != nil {
-			return answer{}, err
+		if err := f.check("key", req.tenant().CreateCredit(req.context, credit)); err != nil {
+			return response{}, err
 		}
 	}
 	if !f.ok() {
 		form := page.CreditForm{New: true, Key: f.text("key"), Name: f.text("name"), Unit: f.text("unit")}
 		form.Problems = f.problems
-		return invalid(v.creditForm(form)), nil
+		return invalid(req.creditForm(form)), nil
 	}
-	return v.done(v.appPath("credits"), "Credit "+credit.Key+" created.")
+	return req.done(req.appPath("credits"), "Credit "+credit.Key+" created.")
 }
 
-func (s *Site) editCredit(v *visit) (answer, error) {
-	credit, err := v.credit()
+func (s *Site) editCredit(req *request) (response, error) {
+	credit, err := req.credit()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	return show(v.creditForm(creditValues(credit))), nil
+	return show(req.creditForm(creditValues(credit))), nil
 }
 
-func (s *Site) updateCredit(v *visit) (answer, error) {
-	stored, err := v.credit()
+func (s *Site) updateCredit(req *request) (response, error) {
+	stored, err := req.credit()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	revision, err := f.revision()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	patch := metering.CreditPatch{ExpectedRevision: &revision, Name: new(f.catalogName("name")), Unit: new(f.catalogUnit("unit"))}
 	typed := page.CreditForm{Stored: stored, Key: stored.Key, Name: f.text("name"), Unit: f.text("unit"), Revision: f.raw("revision")}
 	if f.ok() {
-		_, err := v.tenant().UpdateCredit(v.context, stored.Key, patch)
+		_, err := req.tenant().UpdateCredit(req.context, stored.Key, patch)
 		if fault.Is(err, fault.RevisionConflict) {
-			return v.creditConflict(typed)
+			return req.creditConflict(typed)
 		}
 		if err := f.check("", err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	if !f.ok() {
 		typed.Problems = f.problems
-		return invalid(v.creditForm(typed)), nil
+		return invalid(req.creditForm(typed)), nil
 	}
-	return v.done(v.appPath("credits"), "Credit "+stored.Key+" saved.")
+	return req.done(req.appPath("credits"), "Credit "+stored.Key+" saved.")
 }
 
-// creditConflict shows one's own values beside those that were stored meanwhile,
-// and offers them for the revision that is now current.
-func (v *visit) creditConflict(yours page.CreditForm) (answer, error) {
-	credit, err := v.credit()
+// creditConflict shows the submitted values beside those stored in the meantime, with
+// the current revision.
+func (req *request) creditConflict(yours page.CreditForm) (response, error) {
+	credit, err := req.credit()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	theirs := creditValues(credit)
 	yours.Stored, yours.Revision = credit, theirs.Revision
@@ -103,26 +103,26 @@ func (v *visit) creditConflict(yours page.CreditForm) (answer, error) {
 		{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 		{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
 	}}
-	return conflict(v.creditForm(yours)), nil
+	return conflict(req.creditForm(yours)), nil
 }
 
-func (v *visit) credit() (metering.Credit, error) {
-	key, err := v.catalogKey()
+func (req *request) credit() (metering.Credit, error) {
+	key, err := req.catalogKey()
 	if err != nil {
 		return metering.Credit{}, err
 	}
-	return v.tenant().Credit(v.context, key)
+	return req.tenant().Credit(req.context, key)
 }
 
 func creditValues(c metering.Credit) page.CreditForm {
 	return page.CreditForm{Stored: c, Key: c.Key, Name: c.Name, Unit: c.Unit, Revision: strconv.FormatInt(c.Revision, 10)}
 }
 
-func (v *visit) creditForm(form page.CreditForm) templ.Component {
+func (req *request) creditForm(form page.CreditForm) templ.Component {
 	title := form.Stored.Name
 	if form.New {
 		title = "New credit"
 	}
-	form.Frame, form.Base, form.ReadOnly = v.frame(title, "credits"), v.appPath("credits"), !v.may(tenancy.CreditsWrite)
+	form.Frame, form.Base, form.ReadOnly = req.frame(title, "credits"), req.appPath("credits"), !req.may(tenancy.CreditsWrite)
 	return page.Credit(form)
 }

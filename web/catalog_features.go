@@ -15,32 +15,32 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) features(v *visit) (answer, error) {
-	part, err := v.page(ids.Feature)
+func (s *Site) features(req *request) (response, error) {
+	part, err := req.page(ids.Feature)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list, more, err := v.tenant().Features(v.context, part)
+	list, more, err := req.tenant().Features(req.context, part)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.Features(page.FeatureList{
-		Frame: v.frame("Features", "features"), Base: v.appPath("features"), Features: list, MayEdit: v.may(tenancy.FeaturesWrite),
-		Pages: pages(v.appPath("features"), ids.Feature, part, list, more, func(f metering.Feature) ids.ID { return f.ID }),
+		Frame: req.frame("Features", "features"), Base: req.appPath("features"), Features: list, MayEdit: req.may(tenancy.FeaturesWrite),
+		Pages: pages(req.appPath("features"), ids.Feature, part, list, more, func(f metering.Feature) ids.ID { return f.ID }),
 	})), nil
 }
 
-func (s *Site) newFeature(v *visit) (answer, error) {
-	view, err := v.featureForm(page.FeatureForm{New: true, Values: page.FeatureValues{
+func (s *Site) newFeature(req *request) (response, error) {
+	view, err := req.featureForm(page.FeatureForm{New: true, Values: page.FeatureValues{
 		QuantityPerUnit: "1", PricingMode: string(metering.Fixed), Deduplication: string(metering.DeduplicateNone),
 	}})
 	return show(view), err
 }
 
-func (s *Site) createFeature(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) createFeature(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	feature := metering.Feature{
 		ID:              ids.New(),
@@ -53,42 +53,42 @@ func (s *Site) createFeature(v *visit) (answer, error) {
 		QuantityPerUnit: f.quantity("quantity"),
 		Deduplication:   f.deduplication("deduplication"),
 		Revision:        1,
-		CreatedAt:       v.site.now(),
+		CreatedAt:       req.site.now(),
 	}
 	if f.ok() {
-		_, err := v.tenant().CreateFeature(v.context, feature)
+		_, err := req.tenant().CreateFeature(req.context, feature)
 		if err := f.checkFeature("key", err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	if !f.ok() {
-		view, err := v.featureForm(page.FeatureForm{New: true, Values: typedFeature(f), Answered: page.Answered{Problems: f.problems}})
+		view, err := req.featureForm(page.FeatureForm{New: true, Values: typedFeature(f), Answered: page.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
-	return v.done(v.appPath("features"), "Feature "+feature.Key+" created.")
+	return req.done(req.appPath("features"), "Feature "+feature.Key+" created.")
 }
 
-func (s *Site) editFeature(v *visit) (answer, error) {
-	stored, err := v.feature()
+func (s *Site) editFeature(req *request) (response, error) {
+	stored, err := req.feature()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	view, err := v.featureForm(page.FeatureForm{Stored: stored, Values: featureValues(stored)})
+	view, err := req.featureForm(page.FeatureForm{Stored: stored, Values: featureValues(stored)})
 	return show(view), err
 }
 
-func (s *Site) updateFeature(v *visit) (answer, error) {
-	stored, err := v.feature()
+func (s *Site) updateFeature(req *request) (response, error) {
+	stored, err := req.feature()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	revision, err := f.revision()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	patch := metering.FeaturePatch{
 		ExpectedRevision: &revision,
@@ -101,27 +101,27 @@ func (s *Site) updateFeature(v *visit) (answer, error) {
 		Deduplication:    changed(f, "deduplication", f.deduplication),
 	}
 	if f.ok() {
-		_, err := v.tenant().UpdateFeature(v.context, stored.Key, patch, v.site.now())
+		_, err := req.tenant().UpdateFeature(req.context, stored.Key, patch, req.site.now())
 		if fault.Is(err, fault.RevisionConflict) {
-			return v.featureConflict(f)
+			return req.featureConflict(f)
 		}
 		if err := f.checkFeature("", err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	if !f.ok() {
-		// Read again: the refusal may be of a lock that came after the first look.
-		if stored, err = v.feature(); err != nil {
-			return answer{}, err
+		// Read again: the feature may have been locked after the first read.
+		if stored, err = req.feature(); err != nil {
+			return response{}, err
 		}
-		view, err := v.featureForm(page.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: page.Answered{Problems: f.problems}})
+		view, err := req.featureForm(page.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: page.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
-	return v.done(v.appPath("features"), "Feature "+stored.Key+" saved.")
+	return req.done(req.appPath("features"), "Feature "+stored.Key+" saved.")
 }
 
-// checkFeature notes what the store says about a feature. A credit that is gone is
-// the form's problem, not a missing page.
+// checkFeature adds the store's refusal to the form. A deleted credit is a validation
+// error, not a 404.
 func (f *form) checkFeature(field string, err error) error {
 	switch {
 	case fault.Is(err, fault.CreditNotFound):
@@ -135,15 +135,15 @@ func (f *form) checkFeature(field string, err error) error {
 	return f.check(field, err)
 }
 
-func (v *visit) featureConflict(f *form) (answer, error) {
-	stored, err := v.feature()
+func (req *request) featureConflict(f *form) (response, error) {
+	stored, err := req.feature()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	theirs := featureValues(stored)
 	yours := asLocked(typedFeature(f), stored)
 	yours.Revision = theirs.Revision
-	view, err := v.featureForm(page.FeatureForm{Stored: stored, Values: yours, Answered: page.Answered{Clash: &component.Clash{
+	view, err := req.featureForm(page.FeatureForm{Stored: stored, Values: yours, Answered: page.Answered{Clash: &component.Clash{
 		Rows: []component.Difference{
 			{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 			{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
@@ -157,12 +157,12 @@ func (v *visit) featureConflict(f *form) (answer, error) {
 	return conflict(view), err
 }
 
-func (v *visit) feature() (metering.Feature, error) {
-	key, err := v.catalogKey()
+func (req *request) feature() (metering.Feature, error) {
+	key, err := req.catalogKey()
 	if err != nil {
 		return metering.Feature{}, err
 	}
-	return v.tenant().Feature(v.context, key)
+	return req.tenant().Feature(req.context, key)
 }
 
 func (f *form) creditKey(field string) string {
@@ -199,8 +199,8 @@ func featureValues(f metering.Feature) page.FeatureValues {
 	}
 }
 
-// asLocked puts the stored values where nothing can be changed: browsers do not
-// send what is disabled, and what somebody typed before the lock has no effect.
+// asLocked restores the stored values of locked fields: browsers do not send disabled
+// fields, and values typed before the lock have no effect.
 func asLocked(values page.FeatureValues, stored metering.Feature) page.FeatureValues {
 	is := featureValues(stored)
 	values.Key = is.Key
@@ -213,8 +213,8 @@ func asLocked(values page.FeatureValues, stored metering.Feature) page.FeatureVa
 	return values
 }
 
-func (v *visit) featureForm(form page.FeatureForm) (templ.Component, error) {
-	options, err := v.creditOptions()
+func (req *request) featureForm(form page.FeatureForm) (templ.Component, error) {
+	options, err := req.creditOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -222,21 +222,21 @@ func (v *visit) featureForm(form page.FeatureForm) (templ.Component, error) {
 	if !form.New {
 		title, form.Values = form.Stored.Name, asLocked(form.Values, form.Stored)
 	}
-	if key := form.Values.CreditKey; key != "" && !offers(options, key) {
+	if key := form.Values.CreditKey; key != "" && !hasOption(options, key) {
 		options = append(options, component.Option{Value: key, Text: key})
 	}
-	form.Frame, form.Options = v.frame(title, "features"), options
-	form.Base, form.Credits, form.ReadOnly = v.appPath("features"), v.appPath("credits"), !v.may(tenancy.FeaturesWrite)
+	form.Frame, form.Options = req.frame(title, "features"), options
+	form.Base, form.Credits, form.ReadOnly = req.appPath("features"), req.appPath("credits"), !req.may(tenancy.FeaturesWrite)
 	return page.Feature(form), nil
 }
 
-func offers(options []component.Option, value string) bool {
+func hasOption(options []component.Option, value string) bool {
 	return slices.ContainsFunc(options, func(o component.Option) bool { return o.Value == value })
 }
 
-// creditOptions is what a feature can be priced in, and a plan can grant.
-func (v *visit) creditOptions() ([]component.Option, error) {
-	credits, _, err := v.tenant().Credits(v.context, store.Page{Limit: maxOptions})
+// creditOptions lists the credits that a feature or a grant can use.
+func (req *request) creditOptions() ([]component.Option, error) {
+	credits, _, err := req.tenant().Credits(req.context, store.Page{Limit: maxOptions})
 	var options []component.Option
 	for _, c := range credits {
 		options = append(options, component.Option{Value: c.Key, Text: c.Name + " (" + c.Key + ")"})

@@ -13,9 +13,9 @@ import (
 	"purser/views/page"
 )
 
-// What the catalog's fields take is what the API takes, in the words of a form.
+// Catalog fields have the same limits as in the API.
 
-// maxCount is the largest whole number that every JSON reader keeps exact.
+// maxCount is the largest integer that every JSON parser keeps exact.
 const maxCount = 1<<53 - 1
 
 var keyPattern = regexp.MustCompile(`\A[a-z0-9][a-z0-9_-]*\z`)
@@ -24,10 +24,10 @@ func isCatalogKey(text string) bool {
 	return len(text) <= page.MaxKeyLength && keyPattern.MatchString(text)
 }
 
-// catalogKey is the part of the path that names a credit, a feature or a plan.
-// What cannot be a key is not asked for: Postgres refuses some texts outright.
-func (v *visit) catalogKey() (string, error) {
-	key, err := v.param("key")
+// catalogKey is the path parameter of a credit, feature or plan. An invalid key is not
+// queried: Postgres refuses some strings.
+func (req *request) catalogKey() (string, error) {
+	key, err := req.param("key")
 	if err == nil && !isCatalogKey(key) {
 		err = fault.New(fault.PathNotFound)
 	}
@@ -46,7 +46,7 @@ func (f *form) catalogName(field string) string { return f.line(field, "name", p
 
 func (f *form) catalogUnit(field string) string { return f.line(field, "unit", page.MaxUnitLength) }
 
-// line is a text of one line. Lengths count characters, as the API does.
+// line is a single-line text. Lengths count characters, as in the API.
 func (f *form) line(field, noun string, limit int) string {
 	text := f.text(field)
 	switch {
@@ -60,7 +60,7 @@ func (f *form) line(field, noun string, limit int) string {
 	return text
 }
 
-// credits is an amount that was typed in credits.
+// credits parses an amount in credits.
 func (f *form) credits(field string) metering.Amount {
 	amount, ok := metering.ParseCredits(f.text(field))
 	if !ok {
@@ -69,7 +69,7 @@ func (f *form) credits(field string) metering.Amount {
 	return amount
 }
 
-// count is a whole number, at least the least.
+// count parses a whole number with a minimum.
 func (f *form) count(field string, least int64) int64 {
 	n, err := strconv.ParseInt(f.text(field), 10, 64)
 	if err != nil || n < least || n > maxCount || strings.HasPrefix(f.text(field), "+") {
@@ -78,8 +78,7 @@ func (f *form) count(field string, least int64) int64 {
 	return n
 }
 
-// choice is one of several values. The form offers only these, so anything else
-// was not chosen in it.
+// choice parses one of the offered values.
 func choice[T ~string](f *form, field string, offered ...T) T {
 	chosen := T(f.text(field))
 	for _, value := range offered {
@@ -91,7 +90,7 @@ func choice[T ~string](f *form, field string, offered ...T) T {
 	return chosen
 }
 
-// revision is the one that the form's values are of.
+// revision is the revision that the form was opened with.
 func (f *form) revision() (int64, error) {
 	n, err := strconv.ParseInt(f.raw("revision"), 10, 64)
 	if err != nil || n < 1 {
@@ -100,8 +99,8 @@ func (f *form) revision() (int64, error) {
 	return n, nil
 }
 
-// changed is a pointer to the value of a field that the form has; of a locked one,
-// which browsers do not send, it is nil: no change is wished.
+// changed returns the value of a submitted field, or nil for a locked one, which
+// browsers do not send: nil leaves it unchanged.
 func changed[T any](f *form, field string, read func(string) T) *T {
 	if !f.isSet(field) {
 		return nil

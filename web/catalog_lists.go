@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// catalogPage is how many rows a list of the catalog shows at once.
-	catalogPage = 50
-	// maxOptions is how many credits or features a form offers to choose from. What
-	// is beyond can still be typed.
+	// catalogPageSize is the page size of catalog lists.
+	catalogPageSize = 50
+	// maxOptions is how many credits or features a form lists. Others can still be
+	// typed.
 	maxOptions = 1000
 )
 
-// page is the part of a list that the address asks for.
-func (v *visit) page(prefix string) (store.Page, error) {
-	p := store.Page{Limit: catalogPage}
-	if cursor := v.query("before"); cursor != "" {
+// page reads the list position from the query.
+func (req *request) page(prefix string) (store.Page, error) {
+	p := store.Page{Limit: catalogPageSize}
+	if cursor := req.query("before"); cursor != "" {
 		before, err := ids.Parse(prefix, cursor)
 		if err != nil {
 			return p, fault.New(fault.PathNotFound)
@@ -30,15 +30,15 @@ func (v *visit) page(prefix string) (store.Page, error) {
 	return p, nil
 }
 
-// pages leads along a list. Rows are found by what they are older than, so Newer
-// leads to the newest.
+// pages builds the links of a list. Cursors only point to older rows, so Newer links to
+// the first page.
 func pages[T any](base, prefix string, p store.Page, list []T, more bool, id func(T) ids.ID) component.Pages {
-	var around component.Pages
+	var loaded component.Pages
 	if !p.Before.IsZero() {
-		around.Newer = base
+		loaded.Newer = base
 	}
 	if more {
-		around.Older = base + "?" + url.Values{"before": {id(list[len(list)-1]).Format(prefix)}}.Encode()
+		loaded.Older = base + "?" + url.Values{"before": {id(list[len(list)-1]).Format(prefix)}}.Encode()
 	}
-	return around
+	return loaded
 }

@@ -11,14 +11,14 @@ import (
 	"purser/views/page"
 )
 
-// maxPlanRows is how many rows each list of a plan can have.
+// maxPlanRows is the most rows of each list of a plan.
 const maxPlanRows = 100
 
 var currencyPattern = regexp.MustCompile(`\A[a-z]{3}\z`)
 
-// readPlan judges the form and writes what it says into the draft. Problems are
-// noted at their fields; only a failure of ours comes back.
-func (v *visit) readPlan(f *form, typed page.PlanValues, draft *billing.PlanDraft) error {
+// readPlan parses the form into the draft. Validation errors are added to the form; only
+// internal errors are returned.
+func (req *request) readPlan(f *form, typed page.PlanValues, draft *billing.PlanDraft) error {
 	draft.Name = f.catalogName("name")
 	draft.Interval = choice(f, "interval", billing.Month, billing.Year)
 	draft.TopupsEnabled, draft.Active = typed.TopupsEnabled, typed.Active
@@ -31,7 +31,7 @@ func (v *visit) readPlan(f *form, typed page.PlanValues, draft *billing.PlanDraf
 	draft.Limits = readLimits(f, typed.Limits)
 	draft.Grants = readGrants(f, typed.Grants)
 	draft.Multipliers = readMultipliers(f, typed.Multipliers)
-	return v.findNamed(f, typed)
+	return req.checkReferences(f, typed)
 }
 
 func (f *form) money(field, currency string) int64 {
@@ -47,7 +47,7 @@ func (f *form) money(field, currency string) int64 {
 func readLimits(f *form, rows []page.LimitRow) (limits []metering.Limit) {
 	list := rowReader{form: f, list: "limits", keyField: "feature"}
 	for i, row := range rows {
-		if row == spareLimit || !list.takes(i, row.Feature) {
+		if row == spareLimit || !list.accepts(i, row.Feature) {
 			continue
 		}
 		limits = append(limits, metering.Limit{
@@ -63,7 +63,7 @@ func readLimits(f *form, rows []page.LimitRow) (limits []metering.Limit) {
 func readGrants(f *form, rows []page.GrantRow) (grants []billing.Grant) {
 	list := rowReader{form: f, list: "grants", keyField: "credit"}
 	for i, row := range rows {
-		if row == spareGrant || !list.takes(i, row.Credit) {
+		if row == spareGrant || !list.accepts(i, row.Credit) {
 			continue
 		}
 		grants = append(grants, billing.Grant{CreditKey: row.Credit, Amount: f.credits(page.RowField("grants", i, "amount"))})
@@ -74,7 +74,7 @@ func readGrants(f *form, rows []page.GrantRow) (grants []billing.Grant) {
 func readMultipliers(f *form, rows []page.MultiplierRow) (multipliers []metering.Multiplier) {
 	list := rowReader{form: f, list: "multipliers", keyField: "feature"}
 	for i, row := range rows {
-		if row == spareMultiplier || !list.takes(i, row.Feature) {
+		if row == spareMultiplier || !list.accepts(i, row.Feature) {
 			continue
 		}
 		multipliers = append(multipliers, metering.Multiplier{
@@ -84,7 +84,7 @@ func readMultipliers(f *form, rows []page.MultiplierRow) (multipliers []metering
 	return multipliers
 }
 
-// percent is a share of the list price, in basis points.
+// percent parses a percentage of the list price into basis points.
 func (f *form) percent(field string) int64 {
 	points, ok := metering.ParseDecimal(f.text(field), percentPlaces)
 	if !ok || points > uint64(metering.MaxBasisPoints) {
@@ -93,8 +93,7 @@ func (f *form) percent(field string) int64 {
 	return int64(points)
 }
 
-// rowReader goes through the rows of one list, and sees that they name different
-// things and are not too many.
+// rowReader checks that the rows of one list are distinct and not too many.
 type rowReader struct {
 	form     *form
 	list     string
@@ -102,8 +101,8 @@ type rowReader struct {
 	seen     map[string]bool
 }
 
-// takes reports whether the row names something that no row before it does.
-func (r *rowReader) takes(row int, key string) bool {
+// accepts reports whether the row names something that no earlier row names.
+func (r *rowReader) accepts(row int, key string) bool {
 	field := page.RowField(r.list, row, r.keyField)
 	switch {
 	case key == "":
@@ -126,41 +125,41 @@ func (r *rowReader) takes(row int, key string) bool {
 	return true
 }
 
-// findNamed looks up what the rows name, so that a typing mistake shows at its row.
-// The store looks again when it saves.
-func (v *visit) findNamed(f *form, typed page.PlanValues) error {
-	features, err := v.featureOptions()
+// checkReferences looks up the features and credits of the rows, so that a typo is shown
+// at its row. The store checks again when it saves.
+func (req *request) checkReferences(f *form, typed page.PlanValues) error {
+	features, err := req.featureOptions()
 	if err != nil {
 		return err
 	}
-	credits, err := v.creditOptions()
+	credits, err := req.creditOptions()
 	if err != nil {
 		return err
 	}
 	for i, row := range typed.Limits {
-		if err := v.findFeature(f, page.RowField("limits", i, "feature"), row.Feature, features); err != nil {
+		if err := req.findFeature(f, page.RowField("limits", i, "feature"), row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Multipliers {
-		if err := v.findFeature(f, page.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
+		if err := req.findFeature(f, page.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Grants {
-		if err := v.findCredit(f, page.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
+		if err := req.findCredit(f, page.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findFeature asks for one feature only when it is not among those that are known.
-func (v *visit) findFeature(f *form, field, key string, known []component.Option) error {
-	if key == "" || f.problem(field) != "" || offers(known, key) {
+// findFeature reads a feature that is not among the listed options.
+func (req *request) findFeature(f *form, field, key string, known []component.Option) error {
+	if key == "" || f.problem(field) != "" || hasOption(known, key) {
 		return nil
 	}
-	_, err := v.tenant().Feature(v.context, key)
+	_, err := req.tenant().Feature(req.context, key)
 	if fault.Is(err, fault.FeatureNotFound) {
 		f.fail(field, fmt.Sprintf("No feature has the key %q.", key))
 		return nil
@@ -168,11 +167,11 @@ func (v *visit) findFeature(f *form, field, key string, known []component.Option
 	return err
 }
 
-func (v *visit) findCredit(f *form, field, key string, known []component.Option) error {
-	if key == "" || f.problem(field) != "" || offers(known, key) {
+func (req *request) findCredit(f *form, field, key string, known []component.Option) error {
+	if key == "" || f.problem(field) != "" || hasOption(known, key) {
 		return nil
 	}
-	_, err := v.tenant().Credit(v.context, key)
+	_, err := req.tenant().Credit(req.context, key)
 	if fault.Is(err, fault.CreditNotFound) {
 		f.fail(field, fmt.Sprintf("No credit has the key %q.", key))
 		return nil

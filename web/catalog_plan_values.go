@@ -10,10 +10,10 @@ import (
 	"purser/views/page"
 )
 
-// A plan's form is fields and three lists of rows. Here it is as typed, there as a
-// plan; what turns one into the other, and judges it, is readPlan.
+// A plan's form has fields and three lists of rows. This file handles the submitted text;
+// readPlan parses and validates it.
 
-// typedPlan is the form as it was typed.
+// typedPlan is the form as submitted.
 func typedPlan(f *form) page.PlanValues {
 	row := func(list string, i int, field string) string { return f.text(page.RowField(list, i, field)) }
 	values := page.PlanValues{
@@ -37,10 +37,10 @@ func typedPlan(f *form) page.PlanValues {
 	return values
 }
 
-// percentPlaces are those of a basis point in percent.
+// percentPlaces is the number of decimals of a basis point in percent.
 const percentPlaces = 2
 
-// planValues is a stored plan as the form shows it.
+// planValues formats a stored plan for the form.
 func planValues(p billing.Plan) page.PlanValues {
 	values := page.PlanValues{
 		Key: p.Key, Name: p.Name, Amount: p.Decimal(), Currency: p.Currency, Interval: string(p.Interval),
@@ -68,7 +68,7 @@ var (
 	spareMultiplier = page.MultiplierRow{}
 )
 
-// withSpareRows ends each list with a row to fill in.
+// withSpareRows appends an empty row to each list.
 func withSpareRows(values page.PlanValues) page.PlanValues {
 	values.Limits = append(values.Limits, spareLimit)
 	values.Grants = append(values.Grants, spareGrant)
@@ -76,8 +76,8 @@ func withSpareRows(values page.PlanValues) page.PlanValues {
 	return values
 }
 
-// rowsChanged adds or takes away a row when the button for that was pressed. Such
-// a form is shown again and not judged yet.
+// rowsChanged adds or removes a row if that button was pressed. The form is then shown
+// again without validation.
 func rowsChanged(f *form, values *page.PlanValues) bool {
 	act, target, _ := strings.Cut(f.text("do"), ".")
 	list, number, _ := strings.Cut(target, ".")
@@ -104,8 +104,8 @@ func rowsChanged(f *form, values *page.PlanValues) bool {
 	return true
 }
 
-// withRow is the list without a row, or with a spare one when none is named. It
-// stops at what a plan can hold.
+// withRow removes a row, or appends an empty one if remove is negative, up to
+// maxPlanRows.
 func withRow[T any](rows []T, remove int, spare T) []T {
 	switch {
 	case remove < 0 && len(rows) < maxPlanRows:
@@ -116,27 +116,27 @@ func withRow[T any](rows []T, remove int, spare T) []T {
 	return rows
 }
 
-// planDifferences compares a form with what was stored meanwhile.
+// planDifferences compares the submitted form with the plan stored in the meantime.
 func planDifferences(yours, theirs page.PlanValues) []component.Difference {
 	difference := func(label string, of func(page.PlanValues) string) component.Difference {
 		return component.Difference{Label: label, Yours: of(yours), Theirs: of(theirs)}
 	}
 	return []component.Difference{
-		difference("Name", func(v page.PlanValues) string { return v.Name }),
-		difference("Price", func(v page.PlanValues) string { return v.Amount + " " + v.Currency }),
-		difference("Billing interval", func(v page.PlanValues) string { return v.Interval }),
-		difference("Active", func(v page.PlanValues) string { return yesOrNo(v.Active) }),
-		difference("Allow top-ups", func(v page.PlanValues) string { return yesOrNo(v.TopupsEnabled) }),
-		difference("Included", func(v page.PlanValues) string {
-			return rowTexts(v.Limits, func(r page.LimitRow) (key, text string) {
+		difference("Name", func(req page.PlanValues) string { return req.Name }),
+		difference("Price", func(req page.PlanValues) string { return req.Amount + " " + req.Currency }),
+		difference("Billing interval", func(req page.PlanValues) string { return req.Interval }),
+		difference("Active", func(req page.PlanValues) string { return yesOrNo(req.Active) }),
+		difference("Allow top-ups", func(req page.PlanValues) string { return yesOrNo(req.TopupsEnabled) }),
+		difference("Included", func(req page.PlanValues) string {
+			return rowTexts(req.Limits, func(r page.LimitRow) (key, text string) {
 				return r.Feature, r.Limit + " per " + r.Period + ", then " + r.Overage
 			})
 		}),
-		difference("Credits", func(v page.PlanValues) string {
-			return rowTexts(v.Grants, func(r page.GrantRow) (key, text string) { return r.Credit, r.Amount })
+		difference("Credits", func(req page.PlanValues) string {
+			return rowTexts(req.Grants, func(r page.GrantRow) (key, text string) { return r.Credit, r.Amount })
 		}),
-		difference("Price overrides", func(v page.PlanValues) string {
-			return rowTexts(v.Multipliers, func(r page.MultiplierRow) (key, text string) { return r.Feature, r.Percent + " %" })
+		difference("Price overrides", func(req page.PlanValues) string {
+			return rowTexts(req.Multipliers, func(r page.MultiplierRow) (key, text string) { return r.Feature, r.Percent + " %" })
 		}),
 	}
 }

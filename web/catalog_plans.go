@@ -12,107 +12,107 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) plans(v *visit) (answer, error) {
-	part, err := v.page(ids.Plan)
+func (s *Site) plans(req *request) (response, error) {
+	part, err := req.page(ids.Plan)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list, more, err := v.tenant().Plans(v.context, part)
+	list, more, err := req.tenant().Plans(req.context, part)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.Plans(page.PlanList{
-		Frame: v.frame("Plans", "plans"), Base: v.appPath("plans"), Plans: list, MayEdit: v.may(tenancy.PlansWrite),
-		Pages: pages(v.appPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
+		Frame: req.frame("Plans", "plans"), Base: req.appPath("plans"), Plans: list, MayEdit: req.may(tenancy.PlansWrite),
+		Pages: pages(req.appPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
 	})), nil
 }
 
-func (s *Site) newPlan(v *visit) (answer, error) {
-	view, err := v.planForm(page.PlanForm{New: true, Values: withSpareRows(page.PlanValues{
+func (s *Site) newPlan(req *request) (response, error) {
+	view, err := req.planForm(page.PlanForm{New: true, Values: withSpareRows(page.PlanValues{
 		Currency: "usd", Interval: string(billing.Month), Active: true, TopupsEnabled: true,
 	})})
 	return show(view), err
 }
 
-func (s *Site) createPlan(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) createPlan(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	typed := typedPlan(f)
 	if rowsChanged(f, &typed) {
-		view, err := v.planForm(page.PlanForm{New: true, Values: typed})
+		view, err := req.planForm(page.PlanForm{New: true, Values: typed})
 		return show(view), err
 	}
 	draft := billing.PlanDraft{Key: f.catalogKey("key")}
-	if err := v.readPlan(f, typed, &draft); err != nil {
-		return answer{}, err
+	if err := req.readPlan(f, typed, &draft); err != nil {
+		return response{}, err
 	}
 	if f.ok() {
-		_, err := v.tenant().CreatePlan(v.context, draft, func(catalog billing.Catalog) (billing.Plan, error) {
-			return billing.NewPlan(ids.New(), draft, catalog, v.site.now())
+		_, err := req.tenant().CreatePlan(req.context, draft, func(catalog billing.Catalog) (billing.Plan, error) {
+			return billing.NewPlan(ids.New(), draft, catalog, req.site.now())
 		})
 		if err := f.checkPlan("key", err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		v.wakeCashier()
+		req.notifyCashier()
 	}
 	if !f.ok() {
-		view, err := v.planForm(page.PlanForm{New: true, Values: typed, Answered: page.Answered{Problems: f.problems}})
+		view, err := req.planForm(page.PlanForm{New: true, Values: typed, Answered: page.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
-	return v.done(v.appPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
+	return req.done(req.appPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
 }
 
-func (s *Site) editPlan(v *visit) (answer, error) {
-	stored, err := v.plan()
+func (s *Site) editPlan(req *request) (response, error) {
+	stored, err := req.plan()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	view, err := v.planForm(page.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
+	view, err := req.planForm(page.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
 	return show(view), err
 }
 
-// viewPlan is the plan for who only wants to know it.
-func (s *Site) viewPlan(v *visit) (answer, error) {
-	stored, err := v.plan()
+// viewPlan is the read-only page of a plan.
+func (s *Site) viewPlan(req *request) (response, error) {
+	stored, err := req.plan()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	view := page.PlanView{
-		Frame: v.frame(stored.Name, "plans"), Base: v.appPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
+		Frame: req.frame(stored.Name, "plans"), Base: req.appPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
 	}
-	if v.may(tenancy.PlansWrite) {
-		view.Edit = v.appPath("plans", stored.Key, "edit")
+	if req.may(tenancy.PlansWrite) {
+		view.Edit = req.appPath("plans", stored.Key, "edit")
 	}
 	return show(page.PlanViewPage(view)), nil
 }
 
-func (s *Site) updatePlan(v *visit) (answer, error) {
-	stored, err := v.plan()
+func (s *Site) updatePlan(req *request) (response, error) {
+	stored, err := req.plan()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	revision, err := f.revision()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	typed := typedPlan(f)
 	typed.Key = stored.Key
 	if rowsChanged(f, &typed) {
-		view, err := v.planForm(page.PlanForm{Stored: stored, Values: typed})
+		view, err := req.planForm(page.PlanForm{Stored: stored, Values: typed})
 		return show(view), err
 	}
 	var draft billing.PlanDraft
-	if err := v.readPlan(f, typed, &draft); err != nil {
-		return answer{}, err
+	if err := req.readPlan(f, typed, &draft); err != nil {
+		return response{}, err
 	}
 	if f.ok() {
-		_, err := v.tenant().UpdatePlan(v.context, stored.Key, billing.PlanPatch{
+		_, err := req.tenant().UpdatePlan(req.context, stored.Key, billing.PlanPatch{
 			ExpectedRevision: &revision,
 			Name:             &draft.Name,
 			AmountCents:      &draft.AmountCents,
@@ -125,23 +125,22 @@ func (s *Site) updatePlan(v *visit) (answer, error) {
 			Active:           &draft.Active,
 		})
 		if fault.Is(err, fault.RevisionConflict) {
-			return v.planConflict(typed)
+			return req.planConflict(typed)
 		}
 		if err := f.checkPlan("", err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		v.wakeCashier()
+		req.notifyCashier()
 	}
 	if !f.ok() {
-		view, err := v.planForm(page.PlanForm{Stored: stored, Values: typed, Answered: page.Answered{Problems: f.problems}})
+		view, err := req.planForm(page.PlanForm{Stored: stored, Values: typed, Answered: page.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
-	return v.done(v.appPath("plans"), "Plan "+stored.Key+" saved.")
+	return req.done(req.appPath("plans"), "Plan "+stored.Key+" saved.")
 }
 
-// checkPlan notes what the store says about a plan at the part that it is about. A
-// feature or a credit that went away meanwhile is the form's problem, not a
-// missing page.
+// checkPlan adds the store's refusal to the field it concerns. A feature or credit
+// deleted in the meantime is a validation error, not a 404.
 func (f *form) checkPlan(field string, err error) error {
 	switch {
 	case fault.Is(err, fault.AmountTooSmall), fault.Is(err, fault.AmountNotChargeable):
@@ -155,48 +154,48 @@ func (f *form) checkPlan(field string, err error) error {
 	return f.check(field, err)
 }
 
-func (v *visit) planConflict(yours page.PlanValues) (answer, error) {
-	stored, err := v.plan()
+func (req *request) planConflict(yours page.PlanValues) (response, error) {
+	stored, err := req.plan()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	theirs := planValues(stored)
 	yours.Revision = theirs.Revision
-	view, err := v.planForm(page.PlanForm{Stored: stored, Values: yours, Answered: page.Answered{Clash: &component.Clash{
+	view, err := req.planForm(page.PlanForm{Stored: stored, Values: yours, Answered: page.Answered{Clash: &component.Clash{
 		Rows: planDifferences(yours, theirs),
 	}}})
 	return conflict(view), err
 }
 
-func (v *visit) plan() (billing.Plan, error) {
-	key, err := v.catalogKey()
+func (req *request) plan() (billing.Plan, error) {
+	key, err := req.catalogKey()
 	if err != nil {
 		return billing.Plan{}, err
 	}
-	return v.tenant().Plan(v.context, key)
+	return req.tenant().Plan(req.context, key)
 }
 
-func (v *visit) planForm(form page.PlanForm) (templ.Component, error) {
+func (req *request) planForm(form page.PlanForm) (templ.Component, error) {
 	var err error
-	if form.Credits, err = v.creditOptions(); err != nil {
+	if form.Credits, err = req.creditOptions(); err != nil {
 		return nil, err
 	}
-	if form.Features, err = v.featureOptions(); err != nil {
+	if form.Features, err = req.featureOptions(); err != nil {
 		return nil, err
 	}
 	title := "New plan"
 	if !form.New {
 		title = form.Stored.Name
 	}
-	form.Frame, form.Base = v.frame(title, "plans"), v.appPath("plans")
-	form.ReadOnly = !v.may(tenancy.PlansWrite)
-	form.MayRetry = !form.ReadOnly && v.site.cashier != nil
+	form.Frame, form.Base = req.frame(title, "plans"), req.appPath("plans")
+	form.ReadOnly = !req.may(tenancy.PlansWrite)
+	form.MayRetry = !form.ReadOnly && req.site.cashier != nil
 	return page.Plan(form), nil
 }
 
-// featureOptions is what a plan can name.
-func (v *visit) featureOptions() ([]component.Option, error) {
-	features, _, err := v.tenant().Features(v.context, store.Page{Limit: maxOptions})
+// featureOptions lists the features that a plan can name.
+func (req *request) featureOptions() ([]component.Option, error) {
+	features, _, err := req.tenant().Features(req.context, store.Page{Limit: maxOptions})
 	var options []component.Option
 	for _, f := range features {
 		options = append(options, component.Option{Value: f.Key, Text: f.Name})

@@ -14,7 +14,7 @@ import (
 	"purser/tenancy"
 )
 
-func (r *rig) plan(t *testing.T, key string) billing.Plan {
+func (r *harness) plan(t *testing.T, key string) billing.Plan {
 	t.Helper()
 	plan, err := r.db.App(r.app.Scope()).Plan(t.Context(), key)
 	noError(t, err)
@@ -22,7 +22,7 @@ func (r *rig) plan(t *testing.T, key string) billing.Plan {
 }
 
 // newPlan includes ten of a feature.
-func (r *rig) newPlan(t *testing.T, key, featureKey string) billing.Plan {
+func (r *harness) newPlan(t *testing.T, key, featureKey string) billing.Plan {
 	t.Helper()
 	draft := billing.PlanDraft{
 		Key: key, Name: "Pro", Price: billing.Price{AmountCents: 2900, Currency: "usd", Interval: billing.Month}, TopupsEnabled: true, Active: true,
@@ -58,7 +58,7 @@ func planFields(change url.Values) url.Values {
 
 func TestPlanPages(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Developer)
 	r.newCredit(t, "tokens")
 	r.newFeature(t, "messages", "tokens")
@@ -170,7 +170,7 @@ func TestPlanPages(t *testing.T) {
 
 func TestPlanRowsWorkWithoutAScript(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Developer)
 	form := r.appPath("plans", "new")
 	rows := func(body string) int { return strings.Count(body, `.feature" value=`) }

@@ -16,19 +16,19 @@ import (
 // hostile is a name that would run if a page let it.
 const hostile = `<script>alert("1")</script>'" & <b>`
 
-func (r *rig) credit(t *testing.T, key string) metering.Credit {
+func (r *harness) credit(t *testing.T, key string) metering.Credit {
 	t.Helper()
 	credit, err := r.db.App(r.app.Scope()).Credit(t.Context(), key)
 	noError(t, err)
 	return credit
 }
 
-func (r *rig) newCredit(t *testing.T, key string) {
+func (r *harness) newCredit(t *testing.T, key string) {
 	t.Helper()
 	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.NewCredit(ids.New(), key, "Tokens", "token", r.site.now())))
 }
 
-func (r *rig) feature(t *testing.T, key string) metering.Feature {
+func (r *harness) feature(t *testing.T, key string) metering.Feature {
 	t.Helper()
 	feature, err := r.db.App(r.app.Scope()).Feature(t.Context(), key)
 	noError(t, err)
@@ -36,7 +36,7 @@ func (r *rig) feature(t *testing.T, key string) metering.Feature {
 }
 
 // newFeature is one that costs a quarter of a credit.
-func (r *rig) newFeature(t *testing.T, key, creditKey string) metering.Feature {
+func (r *harness) newFeature(t *testing.T, key, creditKey string) metering.Feature {
 	t.Helper()
 	feature, err := r.db.App(r.app.Scope()).CreateFeature(t.Context(), metering.Feature{
 		ID: ids.New(), Key: key, Name: "Messages", Unit: "message", CreditKey: creditKey, Cost: metering.PerCredit / 4, QuantityPerUnit: 1,
@@ -57,7 +57,7 @@ func wantTexts(t *testing.T, body string, texts ...string) {
 
 func TestCreditPages(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Developer)
 
 	t.Run("make a credit and list it, with its name as text", func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCreditPages(t *testing.T) {
 		if strings.Contains(list, "<script>alert") {
 			t.Error("the name is markup")
 		}
-		if action, target, _ := r.lastDeed(t); action != "credit.create" || target != "tokens" {
+		if action, target, _ := r.lastAction(t); action != "credit.create" || target != "tokens" {
 			t.Errorf("the log says %s of %s", action, target)
 		}
 	})
@@ -124,7 +124,7 @@ func TestCreditPages(t *testing.T) {
 
 func TestTwoTabsEditOneCredit(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Developer)
 	r.newCredit(t, "tokens")
 	path := r.appPath("credits", "tokens", "edit")
@@ -181,7 +181,7 @@ func featureFields(change url.Values) url.Values {
 
 func TestFeaturePages(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Developer)
 	r.newCredit(t, "tokens")
 

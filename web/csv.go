@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// csvFile answers with a table for a spreadsheet.
-func csvFile(name string, header []string, rows [][]string) answer {
+// csvFile responds with a CSV attachment.
+func csvFile(name string, header []string, rows [][]string) response {
 	var body bytes.Buffer
 	w := csv.NewWriter(&body)
 	// Writing into memory does not fail.
@@ -17,7 +17,7 @@ func csvFile(name string, header []string, rows [][]string) answer {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = harmlessCell(cell)
+			cells[i] = escapeFormula(cell)
 		}
 		_ = w.Write(cells)
 	}
@@ -25,17 +25,17 @@ func csvFile(name string, header []string, rows [][]string) answer {
 	return download(name, "text/csv; charset=utf-8", body.Bytes())
 }
 
-// formulaBegins are the characters that make a formula; the wide ones do so in
-// spreadsheets of East Asia.
-const formulaBegins = "=+-@\t\r\n＝＋－＠"
+// formulaPrefixes start a formula in spreadsheets; the full-width ones do in East Asian
+// versions.
+const formulaPrefixes = "=+-@\t\r\n＝＋－＠"
 
-// harmlessCell keeps a spreadsheet from running what somebody typed: it takes a
-// cell that begins so for a formula. A plain negative number is left alone.
-func harmlessCell(cell string) string {
-	// Where a comma is part of numbers, files are cut at semicolons, and quotes do not help.
+// escapeFormula prevents CSV injection: spreadsheets run cells that start with these
+// characters as formulas. A plain negative number is unchanged.
+func escapeFormula(cell string) string {
+	// Locales with a decimal comma split fields at semicolons, even within quotes.
 	cell = inner.ReplaceAllString(cell, "$1'$2")
 	first, _ := utf8.DecodeRuneInString(cell)
-	if cell == "" || !strings.ContainsRune(formulaBegins, first) || isNumber(cell) {
+	if cell == "" || !strings.ContainsRune(formulaPrefixes, first) || isNumber(cell) {
 		return cell
 	}
 	return "'" + cell

@@ -9,23 +9,23 @@ import (
 	"purser/tenancy/vault"
 )
 
-// deviceLasts is how long a browser is known after a sign-in.
-const deviceLasts = 365 * 24 * time.Hour
+// deviceTTL is how long a browser stays a known device after a sign-in.
+const deviceTTL = 365 * 24 * time.Hour
 
 // A device is a browser in which an account has signed in completely. Its attempts are
-// counted apart from those of strangers, so that guesses from elsewhere never keep the
+// counted apart from those of other clients, so that guesses from elsewhere never lock the
 // account's owner out. The cookie proves nothing else: it opens no session and takes the
 // place of no password or code.
 
-// deviceCookieName is the session cookie's name with an ending.
+// deviceCookieName is the session cookie's name with a suffix.
 func (s *Site) deviceCookieName() string { return s.sessions.Cookie.Name + "-device" }
 
 func devicePlace(user ids.ID) vault.Place { return vault.Place{Purpose: "device", Row: user} }
 
-// deviceOf is the id of this browser if the user has signed in with it before, and empty
-// otherwise. The cookie is sealed for one user: it counts for no other account.
-func (v *visit) deviceOf(user ids.ID) string {
-	cookie, err := v.request().Cookie(v.site.deviceCookieName())
+// deviceOf is the device id of this browser for the user, or "". The cookie is sealed
+// for one user and is not valid for another account.
+func (req *request) deviceOf(user ids.ID) string {
+	cookie, err := req.http().Cookie(req.site.deviceCookieName())
 	if err != nil || user.IsZero() {
 		return ""
 	}
@@ -33,35 +33,35 @@ func (v *visit) deviceOf(user ids.ID) string {
 	if err != nil {
 		return ""
 	}
-	id, err := v.site.vault.Open(devicePlace(user), sealed)
+	id, err := req.site.vault.Open(devicePlace(user), sealed)
 	if err != nil {
 		return ""
 	}
 	return string(id)
 }
 
-// signInHere signs in and makes this browser known, so that later attempts from it are
-// counted apart.
-func (v *visit) signInHere(user ids.ID) error {
-	if err := v.signIn(user); err != nil {
+// signInOnDevice signs in and makes this browser a known device, whose attempts are
+// counted separately.
+func (req *request) signInOnDevice(user ids.ID) error {
+	if err := req.signIn(user); err != nil {
 		return err
 	}
-	return v.rememberDevice(user)
+	return req.rememberDevice(user)
 }
 
-// rememberDevice makes this browser a device of the user.
-func (v *visit) rememberDevice(user ids.ID) error {
-	id := v.deviceOf(user)
+// rememberDevice sets the device cookie for the user.
+func (req *request) rememberDevice(user ids.ID) error {
+	id := req.deviceOf(user)
 	if id == "" {
 		id = ids.New().String()
 	}
-	sealed, err := v.site.vault.Seal(devicePlace(user), []byte(id))
+	sealed, err := req.site.vault.Seal(devicePlace(user), []byte(id))
 	if err != nil {
 		return err
 	}
-	v.echo.SetCookie(&http.Cookie{
-		Name: v.site.deviceCookieName(), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/",
-		MaxAge: int(deviceLasts / time.Second), HttpOnly: true, Secure: v.site.https, SameSite: http.SameSiteLaxMode,
+	req.echo.SetCookie(&http.Cookie{
+		Name: req.site.deviceCookieName(), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/",
+		MaxAge: int(deviceTTL / time.Second), HttpOnly: true, Secure: req.site.https, SameSite: http.SameSiteLaxMode,
 	})
 	return nil
 }

@@ -1,14 +1,12 @@
-// Package web is the site for people: the pages beside the API.
+// Package web serves the dashboard and the documentation.
 //
-// What it is: route tables that say who may come, handlers that turn a visit into
-// the struct of a view, sessions, and the headers that keep a browser safe with
-// the result.
+// What it is: route tables with the access each route requires, handlers that turn a
+// request into the struct of a view, sessions, and security headers.
 //
-// What always holds: every reply of this package carries the security headers;
-// a page is rendered whole and the session is kept before the first byte is sent,
-// so a failing view or a failing session becomes an error page and never half a
-// page; no page is stored by a cache; what is not one's own answers like what is
-// not there; nothing changes by a form that was not on a page of the same session.
+// What always holds: every response has the security headers; a page is rendered whole
+// and the session is saved before the first byte is sent, so a failure becomes an
+// error page and never half a page; no page is cached; another tenant's objects give
+// the same 404 as missing ones; a form is accepted only from a page of the same session.
 //
-// What it is not: the API. Paths under /v1 answer programs, in JSON, elsewhere.
+// What it is not: the API. Package api serves paths under /v1.
 package web

@@ -14,36 +14,36 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) docsHome(v *visit) (answer, error) {
-	frame, err := v.docsFrame("Documentation", "home")
+func (s *Site) docsHome(req *request) (response, error) {
+	frame, err := req.docsFrame("Documentation", "home")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	guides, err := docs.Guides()
 	return show(page.DocsHomePage(page.DocsHome{Frame: frame, Guides: guides})), err
 }
 
-// docsGuide shows a guide; with .md after its name, the guide as it is written.
-func (s *Site) docsGuide(v *visit) (answer, error) {
-	name, err := v.param("guide")
+// docsGuide renders a guide; with the suffix .md it returns the source.
+func (s *Site) docsGuide(req *request) (response, error) {
+	name, err := req.param("guide")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	slug, asText := strings.CutSuffix(name, ".md")
 	guides, err := docs.Guides()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	at := slices.IndexFunc(guides, func(g docs.Guide) bool { return g.Slug == slug })
 	if at < 0 {
-		return answer{}, fault.New(fault.PathNotFound)
+		return response{}, fault.New(fault.PathNotFound)
 	}
 	if asText {
 		return text("text/markdown; charset=utf-8", guides[at].Markdown), nil
 	}
-	frame, err := v.docsFrame(guides[at].Title, slug)
+	frame, err := req.docsFrame(guides[at].Title, slug)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	frame.Nav = append(frame.Nav, onThisPage(guides[at]))
 	guide := page.DocsGuide{Frame: frame, Guide: guides[at]}
@@ -56,9 +56,9 @@ func (s *Site) docsGuide(v *visit) (answer, error) {
 	return show(page.DocsGuidePage(guide)), nil
 }
 
-// docsFrame is the sidebar of the documentation, and for who is signed in the way
-// back.
-func (v *visit) docsFrame(title, current string) (layout.DocsFrame, error) {
+// docsFrame is the sidebar of the documentation, with a link back to the dashboard for
+// signed-in users.
+func (req *request) docsFrame(title, current string) (layout.DocsFrame, error) {
 	guides, err := docs.Guides()
 	if err != nil {
 		return layout.DocsFrame{}, err
@@ -72,7 +72,7 @@ func (v *visit) docsFrame(title, current string) (layout.DocsFrame, error) {
 		{Key: "error-codes", Label: "Error codes", Href: "/docs/errors"},
 	}}
 	door := layout.NavItem{Key: "login", Label: "Sign in", Href: "/login"}
-	if v.isSignedIn() {
+	if req.isSignedIn() {
 		door = layout.NavItem{Key: "organizations", Label: "Your organizations", Href: "/o"}
 	}
 	start := layout.NavGroup{Items: []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}, door}}
@@ -87,11 +87,11 @@ func onThisPage(guide docs.Guide) layout.NavGroup {
 	return group
 }
 
-// llms is the list of pages for language models, as llmstxt.org proposes it.
-func (s *Site) llms(*visit) (answer, error) {
+// llms lists the pages for language models, as llmstxt.org proposes.
+func (s *Site) llms(*request) (response, error) {
 	guides, err := docs.Guides()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	var list strings.Builder
 	fmt.Fprintf(&list, "# Purser\n\n> Prepaid usage credits, metered and billed: check whether a customer can pay for usage, charge it once, explain every balance.\n\n")
@@ -104,11 +104,11 @@ func (s *Site) llms(*visit) (answer, error) {
 	return text("text/plain; charset=utf-8", list.String()), nil
 }
 
-// llmsFull is all guides after each other, and what each error code means.
-func (s *Site) llmsFull(*visit) (answer, error) {
+// llmsFull concatenates all guides and the error codes.
+func (s *Site) llmsFull(*request) (response, error) {
 	guides, err := docs.Guides()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	var all strings.Builder
 	for _, guide := range guides {
@@ -122,7 +122,7 @@ func (s *Site) llmsFull(*visit) (answer, error) {
 	return text("text/plain; charset=utf-8", all.String()), nil
 }
 
-// text answers with plain characters.
-func text(contentType, body string) answer {
-	return answer{status: http.StatusOK, body: []byte(body)}.with(echo.HeaderContentType, contentType)
+// text responds with plain text.
+func text(contentType, body string) response {
+	return response{status: http.StatusOK, body: []byte(body)}.with(echo.HeaderContentType, contentType)
 }

@@ -10,35 +10,35 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) docsReference(v *visit) (answer, error) {
+func (s *Site) docsReference(req *request) (response, error) {
 	reference, err := s.reference()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	frame, err := v.docsFrame("API reference", "reference")
+	frame, err := req.docsFrame("API reference", "reference")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	frame.Nav = append(frame.Nav, referenceGroups(reference))
 	return show(page.DocsReferencePage(page.DocsReference{Frame: frame, Reference: reference})), nil
 }
 
-func (s *Site) docsGroup(v *visit) (answer, error) {
-	slug, err := v.param("group")
+func (s *Site) docsGroup(req *request) (response, error) {
+	slug, err := req.param("group")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	reference, err := s.reference()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	group, found := reference.FindGroup(slug)
 	if !found {
-		return answer{}, fault.New(fault.PathNotFound)
+		return response{}, fault.New(fault.PathNotFound)
 	}
-	frame, err := v.docsFrame(group.Name, referencePrefix+group.Slug)
+	frame, err := req.docsFrame(group.Name, referencePrefix+group.Slug)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	operations := layout.NavGroup{Title: "On this page"}
 	for _, op := range group.Operations {
@@ -64,10 +64,10 @@ func docsStatus(kind fault.Kind) page.DocsStatus {
 	return page.DocsStatus{Status: status, Text: http.StatusText(status)}
 }
 
-func (s *Site) docsErrors(v *visit) (answer, error) {
-	frame, err := v.docsFrame("Error codes", "error-codes")
+func (s *Site) docsErrors(req *request) (response, error) {
+	frame, err := req.docsFrame("Error codes", "error-codes")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	var statuses []page.DocsStatus
 	for _, code := range fault.Codes() {
@@ -84,18 +84,18 @@ func (s *Site) docsErrors(v *visit) (answer, error) {
 	return show(page.DocsErrorsPage(page.DocsErrors{Frame: frame, Statuses: statuses})), nil
 }
 
-func (s *Site) docsError(v *visit) (answer, error) {
-	name, err := v.param("code")
+func (s *Site) docsError(req *request) (response, error) {
+	name, err := req.param("code")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	code := fault.Code(name)
 	if !fault.Known(code) {
-		return answer{}, fault.New(fault.PathNotFound)
+		return response{}, fault.New(fault.PathNotFound)
 	}
-	frame, err := v.docsFrame(name, "error-codes")
+	frame, err := req.docsFrame(name, "error-codes")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	f := fault.New(code)
 	return show(page.DocsErrorPage(page.DocsError{Frame: frame, Fault: f, Status: docsStatus(f.Kind())})), nil

@@ -14,17 +14,17 @@ import (
 	"purser/tenancy"
 )
 
-// newDocsRig is a site that knows the document of the API.
-func newDocsRig(t *testing.T) *rig {
+// newDocsHarness is a site that knows the document of the API.
+func newDocsHarness(t *testing.T) *harness {
 	t.Helper()
 	document, err := os.ReadFile("../api/openapi.yaml")
 	noError(t, err)
-	return newRigOn(t, Options{Store: storetest.Open(t), BaseURL: "https://purser.example", Document: document})
+	return newHarnessOn(t, Options{Store: storetest.Open(t), BaseURL: "https://purser.example", Document: document})
 }
 
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	r := newDocsRig(t)
+	r := newDocsHarness(t)
 	guest := r.browser()
 
 	t.Run("shows every guide to everybody", func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestDocs(t *testing.T) {
 
 func TestDocsReference(t *testing.T) {
 	t.Parallel()
-	r := newDocsRig(t)
+	r := newDocsHarness(t)
 	guest := r.browser()
 	reference, err := r.site.reference()
 	noError(t, err)
@@ -121,7 +121,7 @@ func TestDocsReference(t *testing.T) {
 
 func TestLLMs(t *testing.T) {
 	t.Parallel()
-	guest := newDocsRig(t).browser()
+	guest := newDocsHarness(t).browser()
 	list := guest.get(t, "/llms.txt")
 	if list.status != http.StatusOK || !strings.HasPrefix(list.body, "# Purser\n\n> ") {
 		t.Fatalf("%d: %.100s", list.status, list.body)
@@ -145,7 +145,7 @@ func TestLLMs(t *testing.T) {
 // TestDocsLinks follows every link from /docs and below it, fragments included.
 func TestDocsLinks(t *testing.T) {
 	t.Parallel()
-	r := newDocsRig(t)
+	r := newDocsHarness(t)
 	guest := r.browser()
 	link := regexp.MustCompile(`\s(?:href|src)="([^"]+)"`)
 	anchor := regexp.MustCompile(`\sid="([^"]+)"`)

@@ -11,21 +11,20 @@ import (
 	"purser/views/page"
 )
 
-// RenderError answers a person with a page in place of the one that failed. The
-// composition root calls it from echo's error handler for paths outside /v1;
-// the cause stays in the log, where the request id finds it.
+// RenderError renders an error page. The composition root calls it from echo's error
+// handler for paths outside /v1; the cause is only logged, with the request id.
 func (s *Site) RenderError(c echo.Context, status int, requestID string) error {
 	s.setHeaders(c)
-	failure := explain(status)
+	failure := failureOf(status)
 	failure.RequestID = requestID
-	reply, err := answer{status: failure.Status, view: page.Error(failure)}.render(c.Request().Context(), "")
+	reply, err := response{status: failure.Status, view: page.Error(failure)}.render(c.Request().Context(), "")
 	if err != nil {
 		return err
 	}
 	return reply.send(c)
 }
 
-// statusOf is what each kind of refusal is to a person.
+// statusOf maps a kind of fault to the status of its page.
 var statusOf = map[fault.Kind]int{
 	fault.Invalid:       http.StatusUnprocessableEntity,
 	fault.Forbidden:     http.StatusForbidden,
@@ -36,33 +35,34 @@ var statusOf = map[fault.Kind]int{
 	fault.Limited:       http.StatusTooManyRequests,
 }
 
-// explain answers a refusal with a page. What was not found is told in one way,
-// whoever's it is. An error that is no refusal comes back: it is ours.
-func (v *visit) explain(err error) (answer, error) {
+// errorResponse renders a fault as a page. Every 404 looks the same, whether the object
+// exists in another tenant or not. An error that is not a fault is internal and is
+// returned.
+func (req *request) errorResponse(err error) (response, error) {
 	var refusal *fault.Fault
 	if !errors.As(err, &refusal) {
-		return answer{}, err
+		return response{}, err
 	}
 	status, known := statusOf[refusal.Kind()]
 	if !known {
-		return answer{}, err
+		return response{}, err
 	}
-	failure := explain(status)
-	failure.RequestID = v.requestID()
+	failure := failureOf(status)
+	failure.RequestID = req.requestID()
 	if status != http.StatusNotFound {
 		failure.Advice = refusal.Message
 	}
-	reply := answer{status: status, view: page.Error(failure)}
+	reply := response{status: status, view: page.Error(failure)}
 	if status == http.StatusTooManyRequests {
-		later := waiting{seconds: 1}
+		later := waitError{seconds: 1}
 		errors.As(err, &later)
 		reply = reply.with("Retry-After", strconv.FormatInt(later.seconds, 10))
 	}
 	return reply, nil
 }
 
-// explain says what happened and what to do now.
-func explain(status int) page.Failure {
+// failureOf is the title and advice for a status.
+func failureOf(status int) page.Failure {
 	switch status {
 	case http.StatusNotFound:
 		return page.Failure{

@@ -50,12 +50,12 @@ func TestRenderError(t *testing.T) {
 
 	t.Run("gives every failure its own status, a title and an advice", func(t *testing.T) {
 		for _, status := range []int{400, 403, 404, 405, 413, 429, 500, 502, 503} {
-			failure := explain(status)
+			failure := failureOf(status)
 			if failure.Status != status || failure.Title == "" || !strings.HasSuffix(failure.Advice, ".") {
 				t.Errorf("%d is explained as %+v", status, failure)
 			}
 		}
-		if got := explain(http.StatusOK).Status; got != http.StatusInternalServerError {
+		if got := failureOf(http.StatusOK).Status; got != http.StatusInternalServerError {
 			t.Errorf("a failure without a failing status answers %d", got)
 		}
 	})

@@ -15,117 +15,117 @@ import (
 
 const wrongCode = "Wrong or already used code. Wait for the next one and try again."
 
-// checkCode counts the attempt, then takes a code of the authenticator or a
-// recovery code. Either works once.
-func (v *visit) checkCode(p proof, code string) (right bool, err error) {
-	if err := v.attempt(p); err != nil {
+// checkCode counts the attempt, then checks a TOTP or recovery code. Each is accepted
+// once.
+func (req *request) checkCode(p proof, code string) (right bool, err error) {
+	if err := req.attempt(p); err != nil {
 		return false, err
 	}
-	person := v.site.store.User(p.user)
-	factor, err := person.Factor(v.context)
+	person := req.site.store.User(p.user)
+	factor, err := person.Factor(req.context)
 	if err != nil {
 		return false, err
 	}
 	if recovery := credential.ParseRecoveryCode(code); recovery != "" {
-		// For this the seed need not be readable: such a code is for when all else is lost.
-		if right, err = person.UseRecoveryCode(v.context, recovery.Hash()); right {
-			v.logAccount("recovery code used", p.user)
+		// A recovery code must work even if the seed cannot be unsealed.
+		if right, err = person.UseRecoveryCode(req.context, recovery.Hash()); right {
+			req.logAccount("recovery code used", p.user)
 		}
 	} else {
-		right, err = v.checkStep(person, p.user, factor, code)
+		right, err = req.checkStep(person, p.user, factor, code)
 	}
 	if err != nil {
 		return false, err
 	}
 	if !right {
-		v.refused(p, "wrong code")
+		req.logRefusal(p, "wrong code")
 		return false, nil
 	}
-	return true, v.succeeded(p)
+	return true, req.clearAttempts(p)
 }
 
-func (v *visit) checkStep(person store.User, user ids.ID, factor store.Factor, code string) (right bool, err error) {
-	seed, err := v.site.vault.Open(seedPlace(user), factor.SealedSeed)
+func (req *request) checkStep(person store.User, user ids.ID, factor store.Factor, code string) (right bool, err error) {
+	seed, err := req.site.vault.Open(seedPlace(user), factor.SealedSeed)
 	if err != nil {
 		return false, err
 	}
-	step, found := credential.Seed(seed).Step(code, factor.LastStep, v.site.now())
+	step, found := credential.Seed(seed).Step(code, factor.LastStep, req.site.now())
 	if !found {
 		return false, nil
 	}
-	return person.UseStep(v.context, step)
+	return person.UseStep(req.context, step)
 }
 
 func seedPlace(user ids.ID) vault.Place { return vault.SeedOf(user) }
 
-// factorPage shows a new seed. It is kept nowhere yet: the form carries it back,
-// sealed for this person.
-func (s *Site) factorPage(v *visit) (answer, error) {
+// factorPage shows a new seed. It is not stored yet: the form returns it, sealed for
+// this user.
+func (s *Site) factorPage(req *request) (response, error) {
 	seed, err := credential.NewSeed(rand.Reader)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	view, err := v.factorSetup(page.Draft{}, seed, localPath(v.query("next")))
+	view, err := req.factorSetup(page.Draft{}, seed, localPath(req.query("next")))
 	return show(view), err
 }
 
-func (s *Site) addFactor(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) addFactor(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	sealed, err := base64.StdEncoding.DecodeString(f.raw("seed"))
 	if err != nil {
-		return answer{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Start again from your account.")
+		return response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Start again from your account.")
 	}
-	seed, err := s.vault.Open(seedPlace(v.user.ID), sealed)
+	seed, err := s.vault.Open(seedPlace(req.user.ID), sealed)
 	if err != nil {
-		return answer{}, fault.Newf(fault.InvalidRequest, "This form has expired. Start again from your account.")
+		return response{}, fault.Newf(fault.InvalidRequest, "This form has expired. Start again from your account.")
 	}
 	step, found := credential.Seed(seed).Step(f.text("code"), 0, s.now())
 	if !found {
 		f.fail("code", "Wrong code. Check that your device's clock is right, then enter the current code.")
-		view, err := v.factorSetup(f.draft(), seed, localPath(f.raw("next")))
+		view, err := req.factorSetup(f.draft(), seed, localPath(f.raw("next")))
 		return invalid(view), err
 	}
-	// The form may be older than the key that is in use by now.
-	if sealed, err = s.vault.Seal(seedPlace(v.user.ID), seed); err != nil {
-		return answer{}, err
+	// The form may have been sealed with the previous key.
+	if sealed, err = s.vault.Seal(seedPlace(req.user.ID), seed); err != nil {
+		return response{}, err
 	}
 	codes, hashes, err := newRecoveryCodes()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	err = v.person().AddFactor(v.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, v.bearer.token, v.actor())
+	err = req.userStore().AddFactor(req.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.bearer.token, req.actor())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	v.logAccount("authenticator added", v.user.ID)
-	return v.showRecoveryCodes(codes, localPath(f.raw("next")))
+	req.logAccount("authenticator added", req.user.ID)
+	return req.showRecoveryCodes(codes, localPath(f.raw("next")))
 }
 
-// replaceCodes makes new recovery codes; the old ones end.
-func (s *Site) replaceCodes(v *visit) (answer, error) {
-	if _, err := v.person().Factor(v.context); err != nil {
-		return answer{}, err
+// replaceCodes creates new recovery codes and invalidates the old ones.
+func (s *Site) replaceCodes(req *request) (response, error) {
+	if _, err := req.userStore().Factor(req.context); err != nil {
+		return response{}, err
 	}
 	codes, hashes, err := newRecoveryCodes()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.person().ReplaceRecoveryCodes(v.context, hashes, v.actor()); err != nil {
-		return answer{}, err
+	if err := req.userStore().ReplaceRecoveryCodes(req.context, hashes, req.actor()); err != nil {
+		return response{}, err
 	}
-	v.logAccount("recovery codes replaced", v.user.ID)
-	return v.showRecoveryCodes(codes, "/")
+	req.logAccount("recovery codes replaced", req.user.ID)
+	return req.showRecoveryCodes(codes, "/")
 }
 
-func (s *Site) removeFactor(v *visit) (answer, error) {
-	if err := v.person().RemoveFactor(v.context, v.bearer.token, v.actor()); err != nil {
-		return answer{}, err
+func (s *Site) removeFactor(req *request) (response, error) {
+	if err := req.userStore().RemoveFactor(req.context, req.bearer.token, req.actor()); err != nil {
+		return response{}, err
 	}
-	v.logAccount("authenticator removed", v.user.ID)
-	return v.done("/account", "Two-factor is off.")
+	req.logAccount("authenticator removed", req.user.ID)
+	return req.done("/account", "Two-factor is off.")
 }
 
 func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err error) {
@@ -136,9 +136,9 @@ func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err
 	return codes, hashes, err
 }
 
-// showRecoveryCodes answers with the codes themselves: after a redirect somebody
-// would have to keep them.
-func (v *visit) showRecoveryCodes(codes []credential.Token, next string) (answer, error) {
+// showRecoveryCodes responds with the codes directly: a redirect would require storing
+// them.
+func (req *request) showRecoveryCodes(codes []credential.Token, next string) (response, error) {
 	if next == "/" {
 		next = "/account"
 	}
@@ -146,5 +146,5 @@ func (v *visit) showRecoveryCodes(codes []credential.Token, next string) (answer
 	for _, code := range codes {
 		lines = append(lines, string(code))
 	}
-	return show(page.RecoveryCodesPage(page.RecoveryCodes{Frame: v.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next})), nil
+	return show(page.RecoveryCodesPage(page.RecoveryCodes{Frame: req.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next})), nil
 }

@@ -34,7 +34,7 @@ func seedIn(t *testing.T, body string) credential.Seed {
 
 func TestAuthenticator(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	b := r.join(t, tenancy.Support)
 	b.withPassword(t)
 	b.signIn(t)
@@ -148,7 +148,7 @@ func TestAuthenticator(t *testing.T) {
 	})
 	t.Run("is asked for in time", func(t *testing.T) {
 		half := halfway(t)
-		clock.advance(codeWithin + time.Second)
+		clock.advance(codeTimeout + time.Second)
 		if got := try(t, half, code(seed)); got.location != "/login" {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}
@@ -156,7 +156,7 @@ func TestAuthenticator(t *testing.T) {
 	t.Run("is asked for again where it matters, and turned off", func(t *testing.T) {
 		clock.advance(time.Hour)
 		b.signIn(t)
-		clock.advance(freshFor + time.Second)
+		clock.advance(reauthWithin + time.Second)
 		if got := b.post(t, "/account/factor/remove", nil); !strings.HasPrefix(got.location, "/confirm") {
 			t.Fatalf("it leads to %s", got.location)
 		}

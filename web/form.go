@@ -13,22 +13,22 @@ import (
 	"purser/views/page"
 )
 
-// Limits of a form: no page has one that comes near them.
+// Limits of a form, far above what any page sends.
 const (
 	maxFormBytes  = 64 << 10
 	maxFormFields = 1000
 )
 
-// form is what a person sent: the values as typed, and what is wrong with them.
+// form is a submitted form and its validation errors.
 type form struct {
 	values   url.Values
-	problems []component.Problem // in the order in which they were found
+	problems []component.Problem // in the order of detection
 }
 
-// form reads the body of a POST.
-func (v *visit) form() (*form, error) {
-	r := v.request()
-	r.Body = http.MaxBytesReader(v.echo.Response(), r.Body, maxFormBytes)
+// form parses the body of a POST.
+func (req *request) form() (*form, error) {
+	r := req.http()
+	r.Body = http.MaxBytesReader(req.echo.Response(), r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
@@ -40,37 +40,39 @@ func (v *visit) form() (*form, error) {
 		return nil, fault.Newf(fault.BodyTooLarge, "The form is too large.")
 	}
 	for _, values := range r.PostForm {
-		if slices.ContainsFunc(values, isNoText) {
+		if slices.ContainsFunc(values, isInvalidText) {
 			return nil, fault.Newf(fault.InvalidRequest, "The form contains invalid characters. Go back and try again.")
 		}
 	}
 	return &form{values: r.PostForm}, nil
 }
 
-// isNoText reports whether Postgres would refuse it as text.
-func isNoText(typed string) bool { return !utf8.ValidString(typed) || strings.ContainsRune(typed, 0) }
+// isInvalidText reports whether Postgres would refuse the text.
+func isInvalidText(typed string) bool {
+	return !utf8.ValidString(typed) || strings.ContainsRune(typed, 0)
+}
 
-// raw is a value exactly as typed: for passwords.
+// raw is the untrimmed value, for passwords.
 func (f *form) raw(field string) string { return f.values.Get(field) }
 
-// text is a value without the space around it.
+// text is the trimmed value.
 func (f *form) text(field string) string { return strings.TrimSpace(f.values.Get(field)) }
 
-// list is every value of a field: the checked ones of a list of boxes.
+// list is every value of a field, such as the checked boxes of a group.
 func (f *form) list(field string) []string { return f.values[field] }
 
 // isSet reports whether a box was checked or a button pressed.
 func (f *form) isSet(field string) bool { return f.values.Has(field) }
 
-// fail notes what is wrong with a field, or with the form as a whole when the field
-// is empty. Of several findings on one field the first counts.
+// fail adds a validation error to a field, or to the whole form if the field is empty.
+// Only the first error of a field is kept.
 func (f *form) fail(field, message string) {
 	if f.problem(field) == "" {
 		f.problems = append(f.problems, component.Problem{Field: field, Message: message})
 	}
 }
 
-// problem is what is wrong with a field, or empty.
+// problem is the validation error of a field, or "".
 func (f *form) problem(field string) string {
 	for _, p := range f.problems {
 		if p.Field == field {
@@ -80,8 +82,8 @@ func (f *form) problem(field string) string {
 	return ""
 }
 
-// check notes a refusal of a field's value. What is no refusal is ours, and comes
-// back.
+// check adds a fault to the field as a validation error. Other errors are internal and
+// are returned.
 func (f *form) check(field string, err error) error {
 	var refusal *fault.Fault
 	if !errors.As(err, &refusal) {
@@ -95,11 +97,11 @@ func (f *form) check(field string, err error) error {
 	return nil
 }
 
-// ok reports whether nothing is wrong.
+// ok reports whether the form has no validation errors.
 func (f *form) ok() bool { return len(f.problems) == 0 }
 
-// draft is the form for the view that shows it again, with the values of these
-// fields. A password is never among them.
+// draft returns the values of these fields for showing the form again. It never includes
+// a password.
 func (f *form) draft(fields ...string) page.Draft {
 	d := page.Draft{Values: map[string]string{}, Problems: f.problems}
 	for _, field := range fields {

@@ -6,37 +6,37 @@ import (
 	"purser/views/layout"
 )
 
-// frame is what surrounds a page: who is there, where they are, and where they
-// may go. It takes the flash, so a page builds it once.
-func (v *visit) frame(title, current string) layout.Frame {
+// frame is the page's header and navigation. It consumes the flash message, so a page
+// builds it once.
+func (req *request) frame(title, current string) layout.Frame {
 	f := layout.Frame{
 		Title:   title,
-		Person:  layout.Person{Name: v.user.Name, Email: v.user.Email},
+		Person:  layout.Person{Name: req.user.Name, Email: req.user.Email},
 		Current: current,
-		Flash:   component.Message{Text: v.takeFlash()},
+		Flash:   component.Message{Text: req.takeFlash()},
 	}
-	for _, org := range v.orgs {
+	for _, org := range req.orgs {
 		f.Orgs = append(f.Orgs, layout.Place{Name: org.Name, Href: pathOf([]string{"o", org.Slug})})
 	}
-	if v.org.ID.IsZero() {
+	if req.org.ID.IsZero() {
 		return f
 	}
-	f.Org = layout.Place{Name: v.org.Name, Href: v.orgPath()}
-	for _, app := range v.apps {
-		f.Apps = append(f.Apps, v.place(app))
+	f.Org = layout.Place{Name: req.org.Name, Href: req.orgPath()}
+	for _, app := range req.apps {
+		f.Apps = append(f.Apps, req.place(app))
 	}
-	if v.app.ID.IsZero() {
-		f.Nav = layout.OrgNav(f.Org.Href, v.member.Permissions())
+	if req.app.ID.IsZero() {
+		f.Nav = layout.OrgNav(f.Org.Href, req.member.Permissions())
 		return f
 	}
-	f.App = v.place(v.app)
-	if v.ahead > 0 {
-		f.Clock = layout.Clock{At: v.now(), Ahead: v.ahead}
+	f.App = req.place(req.app)
+	if req.clockOffset > 0 {
+		f.Clock = layout.Clock{At: req.now(), Ahead: req.clockOffset}
 	}
-	f.Nav = layout.AppNav(f.App.Href, v.member.Permissions())
+	f.Nav = layout.AppNav(f.App.Href, req.member.Permissions())
 	return f
 }
 
-func (v *visit) place(app tenancy.Application) layout.Application {
-	return layout.Application{Place: layout.Place{Name: app.Name, Href: v.orgPath("a", app.Slug)}, Live: app.Live}
+func (req *request) place(app tenancy.Application) layout.Application {
+	return layout.Application{Place: layout.Place{Name: app.Name, Href: req.orgPath("a", app.Slug)}, Live: app.Live}
 }

@@ -12,16 +12,16 @@ import (
 )
 
 // moveClock sets a test application's clock ahead, as its sandbox does.
-func (r *rig) moveClock(t *testing.T, app tenancy.Application, ahead time.Duration) {
+func (r *harness) moveClock(t *testing.T, app tenancy.Application, offset time.Duration) {
 	t.Helper()
 	noError(t, r.db.SandboxAccounts().Update(t.Context(), app.ID, persist.Want{}, func(persist.Session) (persist.Change, error) {
-		return persist.Change{Head: []byte("{}"), ClockOffset: ahead.Milliseconds()}, nil
+		return persist.Change{Head: []byte("{}"), ClockOffset: offset.Milliseconds()}, nil
 	}))
 }
 
 func TestAMovedClock(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Owner)
 	pages := []string{r.appPath(), r.appPath("wallets"), r.appPath("plans"), r.appPath("keys"), r.appPath("settings"), r.appPath("quickstart")}
 
@@ -33,14 +33,14 @@ func TestAMovedClock(t *testing.T) {
 		}
 	})
 
-	const ahead = 400 * 24 * time.Hour
-	r.moveClock(t, r.app, ahead)
+	const offset = 400 * 24 * time.Hour
+	r.moveClock(t, r.app, offset)
 	t.Run("stands above every page of the application", func(t *testing.T) {
 		for _, path := range pages {
 			body := b.get(t, path).body
 			_, strip, _ := strings.Cut(body, `class="test-strip"`)
 			strip, _, _ = strings.Cut(strip, "</aside>")
-			day := component.DayText(r.site.now() + ahead.Milliseconds())
+			day := component.DayText(r.site.now() + offset.Milliseconds())
 			if !strings.Contains(strip, "Sandbox time:") || !strings.Contains(strip, "+400 days") || !strings.Contains(strip, day) {
 				t.Errorf("%s says %s", path, strip)
 			}
@@ -52,12 +52,12 @@ func TestAMovedClock(t *testing.T) {
 		}
 	})
 	t.Run("gives the days of the overview their year", func(t *testing.T) {
-		v := &visit{site: r.site, ahead: ahead.Milliseconds()}
+		req := &request{site: r.site, clockOffset: offset.Milliseconds()}
 		label := func(day int64) string {
 			o := store.Overview{Days: []store.OverviewDay{{Day: day}}}
-			return v.chart(o, "uses", "Uses", "uses", func(d store.OverviewDay) int64 { return d.Uses }).Bars[0].Label
+			return req.chart(o, "uses", "Uses", "uses", func(d store.OverviewDay) int64 { return d.Uses }).Bars[0].Label
 		}
-		if got, want := label(v.now()), component.DayText(v.now()); got != want {
+		if got, want := label(req.now()), component.DayText(req.now()); got != want {
 			t.Errorf("a day of another year is %s, not %s", got, want)
 		}
 		if got, want := label(r.site.now()), component.DayText(r.site.now()); got+want[len(want)-5:] != want {

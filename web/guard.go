@@ -16,85 +16,85 @@ import (
 	"purser/tenancy"
 )
 
-// pageTimeout is how long a request may take unless the options say otherwise: less
-// than the server waits for its response to be read.
+// pageTimeout is the default deadline of a request: shorter than the server's write
+// timeout.
 const pageTimeout = 15 * time.Second
 
-// serve answers one route. The session is kept before anything is sent, so when
-// its store fails nothing gets out but the failure.
+// serve handles one route. The session is saved before anything is sent, so a failing
+// session store sends only the error.
 func (s *Site) serve(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Response().Header().Get(echo.HeaderXRequestID) == "" {
 			c.Response().Header().Set(echo.HeaderXRequestID, ids.New().Format(ids.Request))
 		}
-		// A caller that hangs up does not cancel its queries: pgx would close their
-		// connections, and anonymous pages are enough to use up the pool.
+		// A client that disconnects does not cancel its queries: pgx would close their
+		// connections, and anonymous pages alone could exhaust the pool.
 		caller := c.Request()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), s.timeout)
 		defer cancel()
 		c.SetRequest(caller.WithContext(ctx))
-		defer c.SetRequest(caller) // for the error page, and to see that the caller hung up
-		v := &visit{site: s, echo: c}
-		if err := v.loadSession(c.Request()); err != nil {
+		defer c.SetRequest(caller) // for the error page, and to detect that the client disconnected
+		req := &request{site: s, echo: c}
+		if err := req.loadSession(c.Request()); err != nil {
 			return err
 		}
-		c.SetRequest(c.Request().WithContext(v.context))
-		reply, err := v.answer(r)
+		c.SetRequest(c.Request().WithContext(req.context))
+		reply, err := req.respond(r)
 		if err != nil {
-			if reply, err = v.explain(err); err != nil {
+			if reply, err = req.errorResponse(err); err != nil {
 				return err
 			}
 		}
-		// The whole page before the first byte, and before the session, whose flash it takes.
-		if reply, err = reply.render(v.context, v.formToken()); err != nil {
+		// Render the whole page before the first byte, and before the session is saved: it consumes the flash.
+		if reply, err = reply.render(req.context, req.formToken()); err != nil {
 			return err
 		}
-		if err := v.keepSession(); err != nil {
+		if err := req.saveSession(); err != nil {
 			return err
 		}
 		return reply.send(c)
 	}
 }
 
-// answer lets the visitor through to the handler, or says why not. The order
-// matters: a foreign page is refused before anybody's session is looked at, and an
-// organization that is not one's own before what one may do in it.
-func (v *visit) answer(r route) (answer, error) {
-	if err := v.site.crossOrigin.Check(v.request()); err != nil {
-		v.site.log.Warn("request of another site refused", "request", v.requestID(), "address", v.bearer.address, "route", r.method+" "+r.path)
-		return answer{}, fault.Newf(fault.PermissionDenied, "This request came from another site and was blocked.")
+// respond checks access and calls the handler. The order matters: a cross-origin request
+// is refused before the session is used, and another tenant's organization before the
+// permission is checked.
+func (req *request) respond(r route) (response, error) {
+	if err := req.site.crossOrigin.Check(req.http()); err != nil {
+		req.site.log.Warn("request of another site refused", "request", req.requestID(), "address", req.bearer.address, "route", r.method+" "+r.path)
+		return response{}, fault.Newf(fault.PermissionDenied, "This request came from another site and was blocked.")
 	}
-	if v.isSignedIn() || r.method != http.MethodGet {
-		if err := v.site.store.Clock().Trust(v.context); err != nil {
-			return answer{}, err
+	if req.isSignedIn() || r.method != http.MethodGet {
+		if err := req.site.store.Clock().Trust(req.context); err != nil {
+			return response{}, err
 		}
 	}
-	if err := v.identify(r); err != nil {
+	if err := req.identify(r); err != nil {
 		switch {
 		case errors.Is(err, errNotSignedIn):
-			return v.toLogin(), nil
+			return req.toLogin(), nil
 		case errors.Is(err, errNeedsFactor):
-			return v.lead("/account/factor"), nil
+			return req.redirectVia("/account/factor"), nil
 		case fault.Is(err, fault.PermissionDenied):
-			v.logAccount("access refused", v.user.ID, "route", r.method+" "+r.path, "needs", r.need.String(), "organization", v.org.ID.Format(ids.Organization))
+			req.logAccount("access refused", req.user.ID, "route", r.method+" "+r.path, "needs", r.requires.String(), "organization", req.org.ID.Format(ids.Organization))
 		case fault.Is(err, fault.PathNotFound):
-			// An organization or application that is not there, or not this user's.
-			v.logAccount("access refused", v.bearer.userID, "route", r.method+" "+r.path, "needs", anyMember.String())
+			// An organization or application that does not exist or is another tenant's.
+			req.logAccount("access refused", req.bearer.userID, "route", r.method+" "+r.path, "needs", anyMember.String())
 		}
-		return answer{}, err
+		return response{}, err
 	}
-	if v.mustChange && !r.temporary && (r.need != anyone || r.method != http.MethodGet) {
-		return v.lead("/account/password"), nil
+	if req.mustChange && !r.temporary && (r.requires != anyone || r.method != http.MethodGet) {
+		return req.redirectVia("/account/password"), nil
 	}
-	if v.isSignedIn() && r.method != http.MethodGet {
-		if err := v.checkFormToken(); err != nil {
-			return answer{}, err
+	if req.isSignedIn() && r.method != http.MethodGet {
+		if err := req.checkFormToken(); err != nil {
+			return response{}, err
 		}
 	}
-	if r.fresh && !v.isFresh() {
-		return v.toConfirm(), nil
+	if r.reauth && !req.isReauthenticated() {
+		return req.toConfirm(), nil
 	}
-	return r.handle(v)
+	return r.handle(req)
 }
 
 var (
@@ -102,101 +102,101 @@ var (
 	errNeedsFactor = errors.New("web: the organization requires an authenticator")
 )
 
-// needsFactor reports whether the user has to set up an authenticator before they may act
-// in the organization.
-func (v *visit) needsFactor(org tenancy.Organization) bool {
-	return !v.hasFactor && (org.RequiresFactor || v.site.requireFactor)
+// needsFactor reports whether the user must set up an authenticator before acting in the
+// organization.
+func (req *request) needsFactor(org tenancy.Organization) bool {
+	return !req.hasFactor && (org.RequiresFactor || req.site.requireFactor)
 }
 
-// identify finds who is there and where they are, and refuses who may not be.
-func (v *visit) identify(r route) error {
-	if v.bearer.userID.IsZero() {
-		if r.need == anyone {
+// identify loads the user, the organization and the application, and checks the route's
+// requirement.
+func (req *request) identify(r route) error {
+	if req.bearer.userID.IsZero() {
+		if r.requires == anyone {
 			return nil
 		}
 		return errNotSignedIn
 	}
-	inOrg := strings.HasPrefix(r.path, orgNeeded)
+	inOrg := strings.HasPrefix(r.path, orgPrefix)
 	slug := ""
 	if inOrg {
-		slug = v.echo.Param("org")
+		slug = req.echo.Param("org")
 	}
-	around, err := v.site.store.User(v.bearer.userID).PageContext(v.context, slug)
+	loaded, err := req.site.store.User(req.bearer.userID).PageContext(req.context, slug)
 	if err != nil {
 		return err
 	}
-	v.user, v.orgs, v.hasFactor, v.mustChange = around.User, around.Organizations, around.HasFactor, around.MustChange
-	v.org, v.member, v.apps = around.Org, around.Member, around.Applications
+	req.user, req.orgs, req.hasFactor, req.mustChange = loaded.User, loaded.Organizations, loaded.HasFactor, loaded.MustChange
+	req.org, req.member, req.apps = loaded.Org, loaded.Member, loaded.Applications
 	if !inOrg {
 		return nil
 	}
-	if v.needsFactor(v.org) {
+	if req.needsFactor(req.org) {
 		return errNeedsFactor
 	}
-	if strings.HasPrefix(r.path, appNeeded) {
-		if err := v.findApplication(v.echo.Param("app")); err != nil {
+	if strings.HasPrefix(r.path, appPrefix) {
+		if err := req.findApplication(req.echo.Param("app")); err != nil {
 			return err
 		}
 	}
-	if p, byPermission := r.need.(tenancy.Permission); byPermission {
-		return v.member.Permissions().Require(p)
+	if p, byPermission := r.requires.(tenancy.Permission); byPermission {
+		return req.member.Permissions().Require(p)
 	}
 	return nil
 }
 
-func (v *visit) findApplication(slug string) error {
-	for _, app := range v.apps {
+func (req *request) findApplication(slug string) error {
+	for _, app := range req.apps {
 		if app.Slug != slug {
 			continue
 		}
-		v.app = app
+		req.app = app
 		if app.Live { // its clock is the server's
 			return nil
 		}
-		ahead, err := v.site.store.App(app.Scope()).ClockOffset(v.context)
-		v.ahead = ahead
+		offset, err := req.site.store.App(app.Scope()).ClockOffset(req.context)
+		req.clockOffset = offset
 		return err
 	}
 	return fault.New(fault.PathNotFound)
 }
 
-// checkFormToken refuses a form that was not on a page of this session. Browsers
-// say where a request comes from, and the guard above asks them; this is for those
-// that do not.
-func (v *visit) checkFormToken() error {
-	f, err := v.form()
+// checkFormToken refuses a form that was not rendered in this session. The cross-origin
+// check covers browsers that send Sec-Fetch-Site or Origin; this covers the others.
+func (req *request) checkFormToken() error {
+	f, err := req.form()
 	if err != nil {
 		return err
 	}
-	want := v.formToken()
+	want := req.formToken()
 	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(formTokenField)), []byte(want)) != 1 {
-		v.logAccount("form without its session's token refused", v.user.ID)
+		req.logAccount("form without its session's token refused", req.user.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")
 	}
 	return nil
 }
 
-// toLogin leads to the sign-in and back to the page that was asked for.
-func (v *visit) toLogin() answer { return v.lead("/login") }
+// toLogin redirects to the sign-in and back.
+func (req *request) toLogin() response { return req.redirectVia("/login") }
 
-// toConfirm leads to the page that asks for the password again.
-func (v *visit) toConfirm() answer { return v.lead("/confirm") }
+// toConfirm redirects to the password confirmation and back.
+func (req *request) toConfirm() response { return req.redirectVia("/confirm") }
 
-// lead sends the visitor to a page that comes first. A part of a page cannot show
-// it, so htmx is told to load it whole.
-func (v *visit) lead(first string) answer {
-	target := first + "?" + url.Values{"next": {v.returnPath()}}.Encode()
-	if v.isHTMX() {
-		return answer{status: http.StatusUnauthorized}.with("HX-Redirect", target)
+// redirectVia redirects to a page that must be completed first. For an htmx request it
+// sets HX-Redirect, so that the whole page is loaded.
+func (req *request) redirectVia(first string) response {
+	target := first + "?" + url.Values{"next": {req.returnPath()}}.Encode()
+	if req.isHTMX() {
+		return response{status: http.StatusUnauthorized}.with("HX-Redirect", target)
 	}
 	return redirect(target)
 }
 
-// returnPath is where to go on afterwards: the page itself, or for a form the page
-// that it was on.
-func (v *visit) returnPath() string {
-	r := v.request()
-	if r.Method == http.MethodGet && !v.isHTMX() {
+// returnPath is where to continue afterwards: this page, or for a form the page that it
+// was on.
+func (req *request) returnPath() string {
+	r := req.http()
+	if r.Method == http.MethodGet && !req.isHTMX() {
 		return localPath(r.URL.RequestURI())
 	}
 	from, err := url.Parse(r.Referer())
@@ -206,8 +206,8 @@ func (v *visit) returnPath() string {
 	return localPath(from.RequestURI())
 }
 
-// localPath is the path when it leads nowhere but to this server. Browsers read
-// //host and /\host as another server's address.
+// localPath returns the path if it stays on this server, else "/". Browsers treat //host
+// and /\host as another host.
 func localPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(path, "/") ||

@@ -28,7 +28,7 @@ func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
 		"a membership outside an organization": get("/o", anyMember, nil),
 		"an organization open to anyone":       get("/o/{org}/keys", anyone, nil),
 		"an organization open to any account":  get("/o/{org}", signedIn, nil),
-		"a password asked of nobody":           fresh(get("/docs", anyone, nil)),
+		"a password asked of nobody":           reauth(get("/docs", anyone, nil)),
 	} {
 		if r.check() == nil {
 			t.Errorf("%s is taken", name)
@@ -41,7 +41,7 @@ func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
 
 func TestAForeignPageGainsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	fields := url.Values{"name": {"Taken over"}}
 	unchanged := func(t *testing.T) {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestAForeignPageGainsNothing(t *testing.T) {
 
 func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	foreign := r.newOrganization(t, "Foreign")
 	theirs := r.newApplication(t, foreign, "Secret plans", false)
 	owner := r.join(t, tenancy.Owner)
@@ -113,18 +113,18 @@ func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 		}
 	}
 	t.Run("and who is not signed in is led to the sign-in everywhere", func(t *testing.T) {
-		nobody := r.browser()
+		anonymous := r.browser()
 		for _, path := range []string{"/o/" + foreign.Slug, "/o/no-such-organization", r.orgPath("members"), "/account"} {
-			got := nobody.get(t, path)
+			got := anonymous.get(t, path)
 			if want := "/login?next=" + url.QueryEscape(path); got.status != http.StatusSeeOther || got.location != want {
 				t.Errorf("%s answers %d, %s", path, got.status, got.location)
 			}
 		}
 	})
 	t.Run("and a part of a page is told to load the sign-in whole", func(t *testing.T) {
-		nobody := r.browser()
-		nobody.header.Set("HX-Request", "true")
-		got := nobody.get(t, r.orgPath("audit"))
+		anonymous := r.browser()
+		anonymous.header.Set("HX-Request", "true")
+		got := anonymous.get(t, r.orgPath("audit"))
 		if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("HX-Redirect"), "/login?") {
 			t.Errorf("status %d, %q", got.status, got.header.Get("HX-Redirect"))
 		}

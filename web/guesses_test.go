@@ -17,7 +17,7 @@ import (
 
 // guessFrom counts one wrong guess from each of the networks 10.x.y.0, without the cost
 // of a hash.
-func (r *rig) guessFrom(t *testing.T, email string, networks int) {
+func (r *harness) guessFrom(t *testing.T, email string, networks int) {
 	t.Helper()
 	account, err := r.db.Auth().Account(t.Context(), email)
 	noError(t, err)
@@ -34,7 +34,7 @@ func (r *rig) guessFrom(t *testing.T, email string, networks int) {
 
 func TestGuessesFromAThousandNetworksKeepNoOwnerOut(t *testing.T) {
 	t.Parallel()
-	r, clock := newProxyRig(t)
+	r, clock := newProxyHarness(t)
 	owner := r.join(t, tenancy.Owner)
 	owner.withPassword(t)
 	email := owner.user.Email
@@ -74,7 +74,7 @@ func TestGuessesFromAThousandNetworksKeepNoOwnerOut(t *testing.T) {
 
 func TestManyFailedAttemptsMakeNetworksWaitLonger(t *testing.T) {
 	t.Parallel()
-	r, clock := newProxyRig(t)
+	r, clock := newProxyHarness(t)
 	var log bytes.Buffer
 	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
 	owner := r.join(t, tenancy.Owner)
@@ -120,7 +120,7 @@ func TestManyFailedAttemptsMakeNetworksWaitLonger(t *testing.T) {
 
 func TestGuessesFromOneIPv6SiteAreCountedTogether(t *testing.T) {
 	t.Parallel()
-	r, _ := newProxyRig(t)
+	r, _ := newProxyHarness(t)
 	owner := r.join(t, tenancy.Owner)
 	owner.withPassword(t)
 	for i := range 6 {
@@ -139,7 +139,7 @@ func TestGuessesFromOneIPv6SiteAreCountedTogether(t *testing.T) {
 
 func TestAFullQueueCountsNoAttempt(t *testing.T) {
 	t.Parallel()
-	r, _ := newClockRig(t)
+	r, _ := newClockHarness(t)
 	owner := r.join(t, tenancy.Owner)
 	owner.withPassword(t)
 	queue := r.site.passwords.queue

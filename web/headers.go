@@ -6,16 +6,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Nothing inline, nothing from elsewhere. The two foreign form targets are
-// where a hosted checkout and a billing portal live: browsers apply form-action
-// also to the redirect that follows a form.
+// No inline or external resources. The two external form targets are the hosted checkout
+// and the billing portal: browsers apply form-action to the redirect after a form too.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; frame-ancestors 'none'; base-uri 'none'"
 
-// One year, the least that browsers' preload lists take.
+// One year, the minimum for browsers' preload lists.
 const strictTransportSecurity = "max-age=31536000; includeSubDomains"
 
-// protect puts the security headers on whatever the handler answers.
+// protect sets the security headers of every response.
 func (s *Site) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		s.setHeaders(c)
@@ -34,8 +33,8 @@ func (s *Site) setHeaders(c echo.Context) {
 	}
 }
 
-// overHTTPS believes the configuration and the connection, never a forwarded
-// header, which anybody can send.
+// overHTTPS trusts the configuration and the connection, never a forwarded header, which
+// any client can send.
 func (s *Site) overHTTPS(r *http.Request) bool {
 	return s.https || r.TLS != nil
 }

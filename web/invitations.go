@@ -13,141 +13,141 @@ import (
 	"purser/views/page"
 )
 
-// invitationLasts is how long a link that nobody opens stays good.
-const invitationLasts = 7 * 24 * time.Hour
+// invitationTTL is how long an invitation link is valid.
+const invitationTTL = 7 * 24 * time.Hour
 
-func (s *Site) invitePage(v *visit) (answer, error) {
-	return show(page.InvitePage(v.inviteForm(v.accessForm(page.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
+func (s *Site) invitePage(req *request) (response, error) {
+	return show(page.InvitePage(req.inviteForm(req.accessForm(page.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
 }
 
-func (v *visit) inviteForm(access page.AccessForm) page.Invite {
-	return page.Invite{AccessForm: access, Frame: v.frame("Invite", "members"), Action: v.orgPath("members", "invite"), Back: v.orgPath("members")}
+func (req *request) inviteForm(access page.AccessForm) page.Invite {
+	return page.Invite{AccessForm: access, Frame: req.frame("Invite", "members"), Action: req.orgPath("members", "invite"), Back: req.orgPath("members")}
 }
 
-// invite makes a link and shows it in its own reply: it is kept nowhere.
-func (s *Site) invite(v *visit) (answer, error) {
-	f, err := v.form()
+// invite creates a link and shows it once: only its hash is stored.
+func (s *Site) invite(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	note, err := tenancy.ParseName(f.text("note"))
 	if err := f.check("note", err); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	given, err := f.access()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if f.ok() {
-		if err := f.check("role", v.member.CheckInvite(given)); err != nil {
-			return answer{}, err
+		if err := f.check("role", req.member.CheckInvite(given)); err != nil {
+			return response{}, err
 		}
 	}
 	if !f.ok() {
-		return invalid(page.InvitePage(v.inviteForm(v.accessForm(f.draft("note"), given)))), nil
+		return invalid(page.InvitePage(req.inviteForm(req.accessForm(f.draft("note"), given)))), nil
 	}
 	link, err := credential.NewLink(rand.Reader)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	i := store.Invitation{
-		ID: ids.New(), OrgID: v.org.ID, Note: note, Access: given, InvitedBy: v.user.ID,
-		CreatedAt: s.now(), ExpiresAt: s.now() + invitationLasts.Milliseconds(),
+		ID: ids.New(), OrgID: req.org.ID, Note: note, Access: given, InvitedBy: req.user.ID,
+		CreatedAt: s.now(), ExpiresAt: s.now() + invitationTTL.Milliseconds(),
 	}
-	if err := v.organization().Invite(v.context, i, link.Hash()); err != nil {
-		return answer{}, err
+	if err := req.organization().Invite(req.context, i, link.Hash()); err != nil {
+		return response{}, err
 	}
 	return show(page.InvitationMadePage(page.InvitationMade{
-		Frame: v.frame("Invitation", "members"), Note: note, ExpiresAt: i.ExpiresAt,
-		Link: s.server.Address + invitationPath(link), Done: v.orgPath("members"),
+		Frame: req.frame("Invitation", "members"), Note: note, ExpiresAt: i.ExpiresAt,
+		Link: s.server.Address + invitationPath(link), Done: req.orgPath("members"),
 	})), nil
 }
 
-func (s *Site) withdrawInvitation(v *visit) (answer, error) {
-	id, err := v.id("invitation", ids.Invitation)
+func (s *Site) withdrawInvitation(req *request) (response, error) {
+	id, err := req.id("invitation", ids.Invitation)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.organization().WithdrawInvitation(v.context, id, s.now()); err != nil {
-		return answer{}, err
+	if err := req.organization().WithdrawInvitation(req.context, id, s.now()); err != nil {
+		return response{}, err
 	}
-	return v.done(v.orgPath("members"), "Invitation revoked.")
+	return req.done(req.orgPath("members"), "Invitation revoked.")
 }
 
 func invitationPath(link credential.Token) string { return pathOf([]string{"invite", string(link)}) }
 
-func (s *Site) invitedPage(v *visit) (answer, error) {
-	invited, _, err := v.invited(page.Draft{})
+func (s *Site) invitedPage(req *request) (response, error) {
+	invited, _, err := req.invited(page.Draft{})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.InvitedPage(invited)), nil
 }
 
-// invited is the page of the link in the path, while it can be accepted.
-func (v *visit) invited(d page.Draft) (invited page.Invited, link credential.Token, err error) {
-	text, err := v.param("token")
+// invited is the page of the link in the path, if it can still be accepted.
+func (req *request) invited(d page.Draft) (invited page.Invited, link credential.Token, err error) {
+	text, err := req.param("token")
 	if err != nil {
 		return invited, "", err
 	}
 	link = credential.Token(text)
-	i, org, err := v.site.store.Auth().Invitation(v.context, link.Hash(), v.site.now())
+	i, org, err := req.site.store.Auth().Invitation(req.context, link.Hash(), req.site.now())
 	if err != nil {
 		return invited, "", err
 	}
 	path := invitationPath(link)
 	return page.Invited{
-		Draft: d, Action: path, Organization: org.Name, Role: page.RoleName(i.Role), SignedInAs: v.user.Email,
+		Draft: d, Action: path, Organization: org.Name, Role: page.RoleName(i.Role), SignedInAs: req.user.Email,
 		LoginHref: "/login?" + url.Values{"next": {path}}.Encode(),
 	}, link, nil
 }
 
-// accept makes a member of who is signed in, or of a new account.
-func (s *Site) accept(v *visit) (answer, error) {
-	invited, link, err := v.invited(page.Draft{})
+// accept adds the signed-in user, or a new account, as a member.
+func (s *Site) accept(req *request) (response, error) {
+	invited, link, err := req.invited(page.Draft{})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	joining := store.Acceptance{User: v.user}
-	if !v.isSignedIn() {
-		if joining.User, err = v.newUser(f, invited.Organization); err != nil {
-			return answer{}, err
+	joining := store.Acceptance{User: req.user}
+	if !req.isSignedIn() {
+		if joining.User, err = req.newUser(f, invited.Organization); err != nil {
+			return response{}, err
 		}
 		if f.ok() {
-			if joining.Encoded, err = s.passwords.hash(v.context, f.raw("password"), false); err != nil {
-				return answer{}, err
+			if joining.Encoded, err = s.passwords.hash(req.context, f.raw("password"), false); err != nil {
+				return response{}, err
 			}
 		}
 	}
-	joining.By = v.actorFor(joining.User)
+	joining.By = req.actorFor(joining.User)
 	var i store.Invitation
 	if f.ok() {
-		i, err = s.store.Auth().AcceptInvitation(v.context, link.Hash(), joining)
+		i, err = s.store.Auth().AcceptInvitation(req.context, link.Hash(), joining)
 		field := ""
-		if !v.isSignedIn() && fault.Is(err, fault.AlreadyExists) {
+		if !req.isSignedIn() && fault.Is(err, fault.AlreadyExists) {
 			field = "email"
 		}
 		if err := f.check(field, err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	if !f.ok() {
 		invited.Draft = f.draft("name", "email")
 		return invalid(page.InvitedPage(invited)), nil
 	}
-	if !v.isSignedIn() {
-		if err := v.signInHere(joining.User.ID); err != nil {
-			return answer{}, err
+	if !req.isSignedIn() {
+		if err := req.signInOnDevice(joining.User.ID); err != nil {
+			return response{}, err
 		}
-		v.logAccount("account created", joining.User.ID, "by", "invitation")
+		req.logAccount("account created", joining.User.ID, "by", "invitation")
 	}
-	org, err := s.store.Org(i.OrgID).Organization(v.context)
+	org, err := s.store.Org(i.OrgID).Organization(req.context)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	return v.done(pathOf([]string{"o", org.Slug}), "You joined "+org.Name+".")
+	return req.done(pathOf([]string{"o", org.Slug}), "You joined "+org.Name+".")
 }

@@ -9,69 +9,68 @@ import (
 	"purser/views/page"
 )
 
-// rotateKey makes the replacement and shows its secret, as createKey does. A key
-// is replaced once, so a form that is sent again makes nothing.
-func (s *Site) rotateKey(v *visit) (answer, error) {
-	old, err := v.key()
+// rotateKey creates the replacement and shows its secret, as createKey does. A key is
+// rotated once, so a resubmitted form creates nothing.
+func (s *Site) rotateKey(req *request) (response, error) {
+	old, err := req.key()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	overlap := choice(f, "overlap", keys.Overlaps()...)
 	if !f.ok() {
-		detail, err := v.keyDetail(old)
+		detail, err := req.keyDetail(old)
 		detail.Problems = f.problems
 		return invalid(page.APIKey(detail)), err
 	}
-	rotation := keys.Rotation{ID: ids.New(), By: v.user.ID, Overlap: overlap}
-	rotated, err := v.tenant().RotateKey(v.context, old.ID, func(old keys.APIKey) (keys.Rotated, error) {
-		return keys.Rotate(old, rotation, v.member.Permissions(), v.site.now(), rand.Reader)
+	rotation := keys.Rotation{ID: ids.New(), By: req.user.ID, Overlap: overlap}
+	rotated, err := req.tenant().RotateKey(req.context, old.ID, func(old keys.APIKey) (keys.Rotated, error) {
+		return keys.Rotate(old, rotation, req.member.Permissions(), req.site.now(), rand.Reader)
 	})
 	if fault.Is(err, fault.APIKeyNotRotatable) {
-		return v.notRotatable(old.ID, err)
+		return req.notRotatable(old.ID, err)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.NewSecret(page.KeySecret{
-		Frame: v.frame(rotated.New.Name, "keys"), Base: v.appPath("keys"), Key: rotated.New, Secret: rotated.Secret,
+		Frame: req.frame(rotated.New.Name, "keys"), Base: req.appPath("keys"), Key: rotated.New, Secret: rotated.Secret,
 		Old: &rotated.Old, Overlap: overlap != keys.NoOverlap,
 	})), nil
 }
 
-// notRotatable leads to the replacement, when that is why.
-func (v *visit) notRotatable(id ids.ID, refusal error) (answer, error) {
-	old, err := v.tenant().Key(v.context, id)
+// notRotatable redirects to the existing replacement if that is the reason.
+func (req *request) notRotatable(id ids.ID, refusal error) (response, error) {
+	old, err := req.tenant().Key(req.context, id)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !old.ReplacedBy.IsZero() {
-		return v.alreadyCreated(old.ReplacedBy)
+		return req.alreadyCreated(old.ReplacedBy)
 	}
-	return answer{}, refusal
+	return response{}, refusal
 }
 
-// revokeKey stops a key. In a live application its name has to be typed: some
-// server may depend on it.
-func (s *Site) revokeKey(v *visit) (answer, error) {
-	key, err := v.key()
+// revokeKey revokes a key. A live key's name must be typed: a server may depend on it.
+func (s *Site) revokeKey(req *request) (response, error) {
+	key, err := req.key()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if v.app.Live && f.text("confirm") != key.Name {
-		detail, err := v.keyDetail(key)
+	if req.app.Live && f.text("confirm") != key.Name {
+		detail, err := req.keyDetail(key)
 		detail.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return invalid(page.APIKey(detail)), err
 	}
-	if _, err := v.tenant().RevokeKey(v.context, key.ID, v.site.now()); err != nil {
-		return answer{}, err
+	if _, err := req.tenant().RevokeKey(req.context, key.ID, req.site.now()); err != nil {
+		return response{}, err
 	}
-	return v.done(v.appPath("keys"), "Key "+key.Masked()+" revoked.")
+	return req.done(req.appPath("keys"), "Key "+key.Masked()+" revoked.")
 }

@@ -13,79 +13,78 @@ import (
 
 const dayInMilliseconds = 24 * 60 * 60 * 1000
 
-// newKey offers the preset that the link asks for, when the member may give it.
-func (s *Site) newKey(v *visit) (answer, error) {
-	preset, err := keys.ParsePreset(v.query("preset"))
-	if err != nil || !preset.Permissions().Minus(v.member.Permissions()).IsEmpty() {
+// newKey offers the preset of the link, if the member may grant it.
+func (s *Site) newKey(req *request) (response, error) {
+	preset, err := keys.ParsePreset(req.query("preset"))
+	if err != nil || !preset.Permissions().Minus(req.member.Permissions()).IsEmpty() {
 		preset = keys.Ingestion
 	}
-	return show(page.NewAPIKey(v.keyForm(ids.New(), v.query("from"), page.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
+	return show(page.NewAPIKey(req.keyForm(ids.New(), req.query("from"), page.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
 }
 
-// cameFrom is the page to go back to, named by a word and never by an address. It is
-// empty for who came from the list of keys.
-func (v *visit) cameFrom(word string) string {
+// cameFrom is the page to return to, given as a keyword and never as a URL; "" for the
+// list of keys.
+func (req *request) cameFrom(word string) string {
 	if word != fromQuickstart {
 		return ""
 	}
-	return v.appPath("quickstart")
+	return req.appPath("quickstart")
 }
 
-// keyIDFor is the id of the key that a form creates. The form brings a number of
-// its own, so that a form that is sent again finds its key; mixed with the
-// application, it lets no browser choose the id of another application's key.
+// keyIDFor derives the id of the key that a form creates. The form carries an id, so
+// that a resubmitted form finds its key; mixed with the application's id, a browser
+// cannot choose the id of another application's key.
 func keyIDFor(app, form ids.ID) ids.ID {
 	sum := sha256.Sum256(append(app[:], form[:]...))
-	id := form // its first bytes are the time, by which keys are listed
+	id := form // its first bytes are the time, by which keys are sorted
 	id[7] = sum[0]
 	copy(id[9:], sum[1:])
 	return id
 }
 
-// createKey makes the key and shows its secret in this very reply, the only one
-// that ever holds it. A form that is sent again finds the key made, and shows no
-// secret.
-func (s *Site) createKey(v *visit) (answer, error) {
-	f, err := v.form()
+// createKey creates the key and shows its secret in this response, the only one that
+// contains it. A resubmitted form finds the existing key and shows no secret.
+func (s *Site) createKey(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	number, err := ids.Parse(ids.APIKey, f.raw("id"))
 	if err != nil || number.IsZero() {
-		return answer{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
+		return response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
 	}
-	id := keyIDFor(v.app.ID, number)
-	spec, err := v.keySpec(f, id)
+	id := keyIDFor(req.app.ID, number)
+	spec, err := req.keySpec(f, id)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !f.ok() {
-		form := v.keyForm(number, f.text("from"), page.KeyValues{
+		form := req.keyForm(number, f.text("from"), page.KeyValues{
 			Name: f.text("name"), Preset: f.text("preset"), Permissions: f.list("permissions"), Lifetime: f.text("lifetime"),
 		})
 		form.Problems = f.problems
 		return invalid(page.NewAPIKey(form)), nil
 	}
-	key, secret, err := keys.New(spec, v.member.Permissions(), v.site.now(), rand.Reader)
+	key, secret, err := keys.New(spec, req.member.Permissions(), req.site.now(), rand.Reader)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	err = v.tenant().CreateKey(v.context, key)
+	err = req.tenant().CreateKey(req.context, key)
 	if fault.Is(err, fault.AlreadyExists) {
-		return v.alreadyCreated(id)
+		return req.alreadyCreated(id)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.NewSecret(page.KeySecret{
-		Frame: v.frame(key.Name, "keys"), Base: v.appPath("keys"), Key: key, Secret: secret, Back: v.cameFrom(f.text("from")),
+		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key, Secret: secret, Back: req.cameFrom(f.text("from")),
 	})), nil
 }
 
-// keySpec reads the form. Boxes that were ticked before another preset was chosen
-// count for nothing.
-func (v *visit) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
-	spec = keys.Spec{ID: id, App: v.app, CreatedBy: v.user.ID}
+// keySpec parses the form. Permissions checked before another preset was chosen are
+// ignored.
+func (req *request) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
+	spec = keys.Spec{ID: id, App: req.app, CreatedBy: req.user.ID}
 	spec.Name, err = tenancy.ParseName(f.text("name"))
 	if err := f.check("name", err); err != nil {
 		return spec, err
@@ -107,25 +106,25 @@ func (v *visit) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
 		values = append(values, l.Value)
 	}
 	if days := lifetimes[choice(f, "lifetime", values...)]; days > 0 {
-		spec.ExpiresAt = v.site.now() + days*dayInMilliseconds
+		spec.ExpiresAt = req.site.now() + days*dayInMilliseconds
 	}
 	return spec, nil
 }
 
-func (v *visit) keyForm(id ids.ID, from string, values page.KeyValues) page.KeyForm {
+func (req *request) keyForm(id ids.ID, from string, values page.KeyValues) page.KeyForm {
 	return page.KeyForm{
-		Frame: v.frame("New API key", "keys"), Base: v.appPath("keys"), ID: id.Format(ids.APIKey),
-		Maker: v.member.Permissions(), Values: values, From: from, Back: v.cameFrom(from),
+		Frame: req.frame("New API key", "keys"), Base: req.appPath("keys"), ID: id.Format(ids.APIKey),
+		Maker: req.member.Permissions(), Values: values, From: from, Back: req.cameFrom(from),
 	}
 }
 
-// alreadyCreated answers a form that was sent again.
-func (v *visit) alreadyCreated(id ids.ID) (answer, error) {
-	key, err := v.tenant().Key(v.context, id)
+// alreadyCreated responds to a resubmitted form.
+func (req *request) alreadyCreated(id ids.ID) (response, error) {
+	key, err := req.tenant().Key(req.context, id)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return conflict(page.AlreadyCreated(page.KeyMadeBefore{
-		Frame: v.frame(key.Name, "keys"), Base: v.appPath("keys"), Key: key,
+		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key,
 	})), nil
 }

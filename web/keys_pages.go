@@ -8,75 +8,74 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) keys(v *visit) (answer, error) {
-	part, err := v.page(ids.APIKey)
+func (s *Site) keys(req *request) (response, error) {
+	part, err := req.page(ids.APIKey)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list, more, err := v.tenant().Keys(v.context, part)
+	list, more, err := req.tenant().Keys(req.context, part)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	rows, err := v.keyRows(list)
+	rows, err := req.keyRows(list)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.APIKeys(page.KeyList{
-		Frame: v.frame("API keys", "keys"), Base: v.appPath("keys"), Now: v.site.now(), Keys: rows, MayEdit: v.may(tenancy.KeysWrite),
-		Pages: pages(v.appPath("keys"), ids.APIKey, part, list, more, func(k keys.APIKey) ids.ID { return k.ID }),
+		Frame: req.frame("API keys", "keys"), Base: req.appPath("keys"), Now: req.site.now(), Keys: rows, MayEdit: req.may(tenancy.KeysWrite),
+		Pages: pages(req.appPath("keys"), ids.APIKey, part, list, more, func(k keys.APIKey) ids.ID { return k.ID }),
 	})), nil
 }
 
-func (s *Site) key(v *visit) (answer, error) {
-	k, err := v.key()
+func (s *Site) key(req *request) (response, error) {
+	k, err := req.key()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	detail, err := v.keyDetail(k)
+	detail, err := req.keyDetail(k)
 	return show(page.APIKey(detail)), err
 }
 
-// key is the key that the path names.
-func (v *visit) key() (keys.APIKey, error) {
-	id, err := v.id("key", ids.APIKey)
+// key is the key of the path.
+func (req *request) key() (keys.APIKey, error) {
+	id, err := req.id("key", ids.APIKey)
 	if err != nil {
 		return keys.APIKey{}, err
 	}
-	return v.tenant().Key(v.context, id)
+	return req.tenant().Key(req.context, id)
 }
 
-func (v *visit) keyDetail(k keys.APIKey) (page.KeyDetail, error) {
-	rows, err := v.keyRows([]keys.APIKey{k})
+func (req *request) keyDetail(k keys.APIKey) (page.KeyDetail, error) {
+	rows, err := req.keyRows([]keys.APIKey{k})
 	if err != nil {
 		return page.KeyDetail{}, err
 	}
 	return page.KeyDetail{
-		Frame: v.frame(k.Name, "keys"), Base: v.appPath("keys"), Now: v.site.now(), Key: rows[0],
-		MayEdit: v.may(tenancy.KeysWrite), Live: v.app.Live,
-		Lacks: k.Permissions.Minus(v.member.Permissions()).String(),
+		Frame: req.frame(k.Name, "keys"), Base: req.appPath("keys"), Now: req.site.now(), Key: rows[0],
+		MayEdit: req.may(tenancy.KeysWrite), Live: req.app.Live,
+		Lacks: k.Permissions.Minus(req.member.Permissions()).String(),
 	}, nil
 }
 
-// keyRows adds what other records know of the keys: who made them, and whether a
-// replaced one is used on.
-func (v *visit) keyRows(list []keys.APIKey) ([]page.KeyRow, error) {
-	creators := map[ids.ID]string{{}: ""} // the command line has no name
+// keyRows adds the creators, and whether a rotated key is still in use.
+func (req *request) keyRows(list []keys.APIKey) ([]page.KeyRow, error) {
+	creators := map[ids.ID]string{{}: ""} // keys created on the command line have no creator
 	replacedAt := map[ids.ID]int64{}
 	for _, k := range list {
 		replacedAt[k.ID] = k.CreatedAt
 	}
 	rows := make([]page.KeyRow, len(list))
 	for i, k := range list {
-		if err := v.findCreator(creators, k.CreatedBy); err != nil {
+		if err := req.findCreator(creators, k.CreatedBy); err != nil {
 			return nil, err
 		}
 		rows[i] = page.KeyRow{APIKey: k, Creator: creators[k.CreatedBy]}
-		if k.ReplacedBy.IsZero() || k.Usable(v.site.now()) != nil {
+		if k.ReplacedBy.IsZero() || k.Usable(req.site.now()) != nil {
 			continue
 		}
-		// Most replacements stand on the same page, for they are newer.
+		// Most replacements are on the same page, because they are newer.
 		if _, found := replacedAt[k.ReplacedBy]; !found {
-			next, err := v.tenant().Key(v.context, k.ReplacedBy)
+			next, err := req.tenant().Key(req.context, k.ReplacedBy)
 			if err != nil {
 				return nil, err
 			}
@@ -87,12 +86,12 @@ func (v *visit) keyRows(list []keys.APIKey) ([]page.KeyRow, error) {
 	return rows, nil
 }
 
-// findCreator looks a person up once. One whose account is gone has no name.
-func (v *visit) findCreator(found map[ids.ID]string, id ids.ID) error {
+// findCreator reads a user's name once. A deleted account has no name.
+func (req *request) findCreator(found map[ids.ID]string, id ids.ID) error {
 	if _, asked := found[id]; asked {
 		return nil
 	}
-	user, err := v.site.store.User(id).Profile(v.context)
+	user, err := req.site.store.User(id).Profile(req.context)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return err
 	}

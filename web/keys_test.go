@@ -26,7 +26,7 @@ var (
 // keyFields fills the form of a new key in, with the id that the page brings.
 func keyFields(t *testing.T, b *browser, preset keys.Preset, permissions ...string) url.Values {
 	t.Helper()
-	opened := b.get(t, b.rig.appPath("keys", "new"))
+	opened := b.get(t, b.harness.appPath("keys", "new"))
 	match := keyIDField.FindStringSubmatch(opened.body)
 	if opened.status != http.StatusOK || match == nil {
 		t.Fatalf("the form answers %d, and has an id: %t", opened.status, match != nil)
@@ -37,16 +37,16 @@ func keyFields(t *testing.T, b *browser, preset keys.Preset, permissions ...stri
 // makeKey makes a key by hand, and gives it with its secret.
 func makeKey(t *testing.T, b *browser, preset keys.Preset, permissions ...string) (keys.APIKey, string) {
 	t.Helper()
-	reply := b.post(t, b.rig.appPath("keys", "new"), keyFields(t, b, preset, permissions...))
+	reply := b.post(t, b.harness.appPath("keys", "new"), keyFields(t, b, preset, permissions...))
 	secret := secretText.FindString(reply.body)
 	if reply.status != http.StatusOK || secret == "" {
 		t.Fatalf("status %d, a secret: %t", reply.status, secret != "")
 	}
-	return b.rig.keyOf(t, secret), secret
+	return b.harness.keyOf(t, secret), secret
 }
 
 // keyOf is the key that a secret opens.
-func (r *rig) keyOf(t *testing.T, text string) keys.APIKey {
+func (r *harness) keyOf(t *testing.T, text string) keys.APIKey {
 	t.Helper()
 	secret, err := keys.Parse(text)
 	noError(t, err)
@@ -57,15 +57,15 @@ func (r *rig) keyOf(t *testing.T, text string) keys.APIKey {
 	return key
 }
 
-func (r *rig) keys(t *testing.T) []keys.APIKey {
+func (r *harness) keys(t *testing.T) []keys.APIKey {
 	t.Helper()
 	list, _, err := r.db.App(r.app.Scope()).Keys(t.Context(), store.Page{Limit: 100})
 	noError(t, err)
 	return list
 }
 
-// lastDeed is the newest line of the organization's audit log.
-func (r *rig) lastDeed(t *testing.T) (action, target, text string) {
+// lastAction is the newest line of the organization's audit log.
+func (r *harness) lastAction(t *testing.T) (action, target, text string) {
 	t.Helper()
 	list, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 1})
 	noError(t, err)
@@ -78,7 +78,7 @@ func (r *rig) lastDeed(t *testing.T) (action, target, text string) {
 func TestASecretIsShownOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	r := newRigOn(t, Options{Store: storetest.Open(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	b := r.join(t, tenancy.Admin)
 	fields := keyFields(t, b, keys.Ingestion)
 	made := b.post(t, r.appPath("keys", "new"), fields)
@@ -136,16 +136,16 @@ func TestASecretIsShownOnce(t *testing.T) {
 	})
 
 	t.Run("and the log of deeds tells of it without it", func(t *testing.T) {
-		action, target, text := r.lastDeed(t)
+		action, target, text := r.lastAction(t)
 		if action != "key.create" || target != r.createdBy(t, fields) || strings.Contains(text, secret) || !strings.Contains(text, "Billing worker") {
 			t.Errorf("%s of %s: %s", action, target, text)
 		}
 	})
 }
 
-func TestNobodyGivesWhatTheyLack(t *testing.T) {
+func TestMembersGrantOnlyWhatTheyHold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	forged := func(b *browser, preset keys.Preset, permissions ...string) seen {
 		return b.post(t, r.appPath("keys", "new"), url.Values{
 			"id": {ids.New().Format(ids.APIKey)}, "name": {"Forged"}, "preset": {string(preset)}, "permissions": permissions, "lifetime": {"none"},
@@ -209,7 +209,7 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 
 func TestTheFormOfANewKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Admin)
 
 	t.Run("comes back with what was typed, and says what is wrong", func(t *testing.T) {
@@ -253,9 +253,9 @@ func TestTheFormOfANewKey(t *testing.T) {
 	})
 
 	t.Run("asks for the password again when it was typed long ago", func(t *testing.T) {
-		slow := newRig(t)
+		slow := newHarness(t)
 		late := slow.join(t, tenancy.Owner)
-		slow.site.now = func() int64 { return time.Now().Add(freshFor + time.Second).UnixMilli() }
+		slow.site.now = func() int64 { return time.Now().Add(reauthWithin + time.Second).UnixMilli() }
 		for _, reply := range []seen{
 			late.get(t, slow.appPath("keys", "new")),
 			late.post(t, slow.appPath("keys", "new"), url.Values{"id": {ids.New().Format(ids.APIKey)}, "name": {"A"}, "preset": {"setup"}, "lifetime": {"none"}}),
@@ -272,7 +272,7 @@ func TestTheFormOfANewKey(t *testing.T) {
 
 func TestRotatingAKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Admin)
 	old, oldSecret := makeKey(t, b, keys.Ingestion)
 	path := r.appPath("keys", old.ID.Format(ids.APIKey))
@@ -313,7 +313,7 @@ func TestRotatingAKey(t *testing.T) {
 	})
 
 	t.Run("is told in the audit log", func(t *testing.T) {
-		if action, target, text := r.lastDeed(t); action != "key.rotate" || target != old.ID.Format(ids.APIKey) || strings.Contains(text, secret) {
+		if action, target, text := r.lastAction(t); action != "key.rotate" || target != old.ID.Format(ids.APIKey) || strings.Contains(text, secret) {
 			t.Errorf("%s of %s: %s", action, target, text)
 		}
 	})
@@ -329,7 +329,7 @@ func TestRotatingAKey(t *testing.T) {
 
 func TestRevokingAKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Admin)
 
 	t.Run("stops it", func(t *testing.T) {
@@ -340,13 +340,13 @@ func TestRevokingAKey(t *testing.T) {
 		}
 		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), key.ID, r.site.now())
 		wantFault(t, err, fault.RevokedAPIKey)
-		if action, target, _ := r.lastDeed(t); action != "key.revoke" || target != key.ID.Format(ids.APIKey) {
+		if action, target, _ := r.lastAction(t); action != "key.revoke" || target != key.ID.Format(ids.APIKey) {
 			t.Errorf("the log says %s of %s", action, target)
 		}
 	})
 
 	t.Run("asks for its name in a live application", func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.app = r.newApplication(t, r.org, "Shop", true)
 		b := r.join(t, tenancy.Admin)
 		key, _ := makeKey(t, b, keys.Ingestion)
@@ -366,7 +366,7 @@ func TestRevokingAKey(t *testing.T) {
 	})
 
 	t.Run("does not reach another application's key", func(t *testing.T) {
-		elsewhere := newRig(t)
+		elsewhere := newHarness(t)
 		theirs, _ := makeKey(t, elsewhere.join(t, tenancy.Admin), keys.Ingestion)
 		id := theirs.ID.Format(ids.APIKey)
 		for _, reply := range []seen{
@@ -385,7 +385,7 @@ func TestRevokingAKey(t *testing.T) {
 }
 
 // createdBy is the id of the key that a form creates.
-func (r *rig) createdBy(t *testing.T, form url.Values) string {
+func (r *harness) createdBy(t *testing.T, form url.Values) string {
 	t.Helper()
 	number, err := ids.Parse(ids.APIKey, form.Get("id"))
 	noError(t, err)

@@ -15,10 +15,10 @@ import (
 	"purser/tenancy/credential"
 )
 
-// newProxyRig is a clock rig whose callers say in a header where they come from.
-func newProxyRig(t *testing.T) (*rig, *clock) {
+// newProxyHarness is a clock harness whose callers say in a header where they come from.
+func newProxyHarness(t *testing.T) (*harness, *clock) {
 	t.Helper()
-	r, c := newClockRig(t)
+	r, c := newClockHarness(t)
 	r.site.proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return r, c
 }
@@ -29,9 +29,9 @@ func (b *browser) at(address string) *browser {
 	return b
 }
 
-func TestGuessesOfStrangersKeepNoOwnerOut(t *testing.T) {
+func TestForeignGuessesNeverLockTheOwnerOut(t *testing.T) {
 	t.Parallel()
-	r, clock := newProxyRig(t)
+	r, clock := newProxyHarness(t)
 	owner := r.join(t, tenancy.Owner)
 	owner.withPassword(t)
 	home := r.browser().at("192.0.2.10")
@@ -80,7 +80,7 @@ func TestGuessesOfStrangersKeepNoOwnerOut(t *testing.T) {
 
 func TestKnownBrowsersAreCountedToo(t *testing.T) {
 	t.Parallel()
-	r, clock := newProxyRig(t)
+	r, clock := newProxyHarness(t)
 	ann, bob := r.join(t, tenancy.Support), r.join(t, tenancy.Support)
 	ann.withPassword(t)
 	bob.withPassword(t)
@@ -167,7 +167,7 @@ func TestKnownBrowsersAreCountedToo(t *testing.T) {
 
 func TestRefusedSignInsSayWhoseAccount(t *testing.T) {
 	t.Parallel()
-	r, _ := newClockRig(t)
+	r, _ := newClockHarness(t)
 	var log bytes.Buffer
 	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
 	b := r.join(t, tenancy.Support)

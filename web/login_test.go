@@ -26,9 +26,9 @@ type clock struct{ ms atomic.Int64 }
 func (c *clock) now() int64              { return c.ms.Load() }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// newClockRig is a rig whose clock stands. It has a database of its own: what is
+// newClockHarness is a harness whose clock stands. It has a database of its own: what is
 // too old by its clock is still good elsewhere.
-func newClockRig(t *testing.T) (*rig, *clock) {
+func newClockHarness(t *testing.T) (*harness, *clock) {
 	t.Helper()
 	c := &clock{}
 	c.ms.Store(time.Now().UnixMilli())
@@ -36,7 +36,7 @@ func newClockRig(t *testing.T) (*rig, *clock) {
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	return newRigAt(t, url, Options{Store: db, Now: c.now, NewOrganizations: true}), c
+	return newHarnessAt(t, url, Options{Store: db, Now: c.now, NewOrganizations: true}), c
 }
 
 // withPassword gives the browser's user a password, once hashed for all tests.
@@ -44,11 +44,11 @@ func (b *browser) withPassword(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.rig.db.User(b.user.ID).ChangePassword(t.Context(), "", encoded, "", b.actor()))
+	noError(t, b.harness.db.User(b.user.ID).ChangePassword(t.Context(), "", encoded, "", b.actor()))
 }
 
 func (b *browser) actor() audit.Actor {
-	return audit.Actor{UserID: b.user.ID, Name: b.user.Email, At: b.rig.site.now()}
+	return audit.Actor{UserID: b.user.ID, Name: b.user.Email, At: b.harness.site.now()}
 }
 
 var hashedOnce = sync.OnceValues(func() (string, error) { return credential.HashPassword(password, rand.Reader) })
@@ -60,7 +60,7 @@ func (b *browser) login(t *testing.T, email, typed string) seen {
 
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	r, _ := newClockRig(t)
+	r, _ := newClockHarness(t)
 	member := r.join(t, tenancy.Support)
 	member.withPassword(t)
 
@@ -168,7 +168,7 @@ func TestSignIn(t *testing.T) {
 
 func TestSignInIsThrottled(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	member := r.join(t, tenancy.Support)
 	member.withPassword(t)
 

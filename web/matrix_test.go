@@ -20,10 +20,10 @@ func expected(r route, role tenancy.Role, own bool) func(seen) bool {
 		return s.status < http.StatusInternalServerError && !strings.HasPrefix(s.location, "/login?next=") &&
 			!strings.Contains(s.body, "This requires the permission")
 	}
-	inOrg := strings.HasPrefix(r.path, orgNeeded)
+	inOrg := strings.HasPrefix(r.path, orgPrefix)
 	switch {
 	case role == "": // nobody is signed in
-		if r.need == anyone {
+		if r.requires == anyone {
 			return inside
 		}
 		return func(s seen) bool {
@@ -32,7 +32,7 @@ func expected(r route, role tenancy.Role, own bool) func(seen) bool {
 	case inOrg && !own:
 		return refused(http.StatusNotFound)
 	}
-	if p, byPermission := r.need.(tenancy.Permission); byPermission && !role.Permissions().Has(p) {
+	if p, byPermission := r.requires.(tenancy.Permission); byPermission && !role.Permissions().Has(p) {
 		return func(s seen) bool {
 			return s.status == http.StatusForbidden && strings.Contains(s.body, "This requires the permission "+p.String())
 		}
@@ -44,14 +44,14 @@ func expected(r route, role tenancy.Role, own bool) func(seen) bool {
 // belong to and in another. A new row is tried from its first day on.
 func TestEveryRouteKeepsItsDoor(t *testing.T) {
 	t.Parallel()
-	r, foreign := newRig(t), newRig(t)
+	r, foreign := newHarness(t), newHarness(t)
 	roles := []tenancy.Role{"", tenancy.Owner, tenancy.Admin, tenancy.Developer, tenancy.Support}
 	visitors := map[tenancy.Role]*browser{"": r.browser()}
 	cells := 0
 	for _, row := range r.site.routes() {
 		for _, role := range roles {
 			for _, own := range []bool{true, false} {
-				if !own && !strings.HasPrefix(row.path, orgNeeded) {
+				if !own && !strings.HasPrefix(row.path, orgPrefix) {
 					continue
 				}
 				cells++
@@ -62,14 +62,14 @@ func TestEveryRouteKeepsItsDoor(t *testing.T) {
 				if !own {
 					path = fill(row.path, foreign)
 				}
-				if own && role != "" && row.method == http.MethodPost && row.need != anyone {
+				if own && role != "" && row.method == http.MethodPost && row.requires != anyone {
 					if got := b.do(t, row.method, path, nil); got.status != http.StatusForbidden && got.status != http.StatusNotFound {
 						t.Errorf("%s %s takes a form of %s without a token: %d", row.method, row.path, role, got.status)
 					}
 				}
 				got := b.do(t, row.method, path, map[string][]string{formTokenField: {b.formToken}})
 				if !expected(row, role, own)(got) {
-					t.Errorf("%s %s (needs %s) answers %d %s to %q, own %t", row.method, row.path, row.need, got.status, got.location, role, own)
+					t.Errorf("%s %s (needs %s) answers %d %s to %q, own %t", row.method, row.path, row.requires, got.status, got.location, role, own)
 				}
 				if own && role != "" && row.method == http.MethodPost {
 					visitors[role] = nil // who may have left, or signed out
@@ -87,10 +87,10 @@ func TestEveryRouteKeepsItsDoor(t *testing.T) {
 // that need it.
 func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	only, allBut := map[tenancy.Permission]*browser{}, map[tenancy.Permission]*browser{}
 	for _, row := range r.site.routes() {
-		p, byPermission := row.need.(tenancy.Permission)
+		p, byPermission := row.requires.(tenancy.Permission)
 		if !byPermission {
 			continue
 		}
@@ -108,13 +108,13 @@ func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
 }
 
 // tryRow asks for a row with a form that says nothing.
-func (b *browser) tryRow(t *testing.T, row route, at *rig) seen {
+func (b *browser) tryRow(t *testing.T, row route, at *harness) seen {
 	t.Helper()
 	return b.do(t, row.method, fill(row.path, at), map[string][]string{formTokenField: {b.formToken}})
 }
 
 // fill puts the place's own names, and ids that lead nowhere, into a path.
-func fill(path string, place *rig) string {
+func fill(path string, place *harness) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
 		name, isParameter := strings.CutPrefix(part, "{")

@@ -8,46 +8,46 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) members(v *visit) (answer, error) {
-	roster, err := v.organization().Roster(v.context)
+func (s *Site) members(req *request) (response, error) {
+	roster, err := req.organization().Roster(req.context)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	open, err := v.organization().Invitations(v.context, s.now())
+	open, err := req.organization().Invitations(req.context, s.now())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	m := page.Members{Frame: v.frame("Members", "members"), LeaveAction: v.orgPath("leave")}
-	if v.may(tenancy.MembersWrite) {
-		m.InviteHref = v.orgPath("members", "invite")
+	m := page.Members{Frame: req.frame("Members", "members"), LeaveAction: req.orgPath("leave")}
+	if req.may(tenancy.MembersWrite) {
+		m.InviteHref = req.orgPath("members", "invite")
 	}
 	for _, p := range roster {
 		row := page.MemberRow{
 			Name: p.Name, Email: p.Email, Role: page.RoleName(p.Role), HasFactor: p.HasFactor,
-			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == v.user.ID, InvitedAs: p.InvitedAs,
+			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == req.user.ID, InvitedAs: p.InvitedAs,
 		}
-		if v.member.CheckManage(p.Member) == nil {
-			row.Href = v.orgPath("members", p.UserID.Format(ids.User))
+		if req.member.CheckManage(p.Member) == nil {
+			row.Href = req.orgPath("members", p.UserID.Format(ids.User))
 		}
 		m.People = append(m.People, row)
 	}
 	for _, i := range open {
 		row := page.InvitationRow{Note: i.Note, Role: page.RoleName(i.Role), ExpiresAt: i.ExpiresAt}
-		if v.member.CheckWithdraw(i.Access) == nil {
-			row.Withdraw = v.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw")
+		if req.member.CheckWithdraw(i.Access) == nil {
+			row.Withdraw = req.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw")
 		}
 		m.Invitations = append(m.Invitations, row)
 	}
 	return show(page.MembersPage(m)), nil
 }
 
-// memberInPerson finds the member of the path.
-func (v *visit) memberInPerson() (found store.MemberProfile, err error) {
-	id, err := v.id("user", ids.User)
+// pathMember is the member of the path.
+func (req *request) pathMember() (found store.MemberProfile, err error) {
+	id, err := req.id("user", ids.User)
 	if err != nil {
 		return found, err
 	}
-	roster, err := v.organization().Roster(v.context)
+	roster, err := req.organization().Roster(req.context)
 	if err != nil {
 		return found, err
 	}
@@ -59,35 +59,35 @@ func (v *visit) memberInPerson() (found store.MemberProfile, err error) {
 	return found, fault.New(fault.PathNotFound)
 }
 
-func (s *Site) memberPage(v *visit) (answer, error) {
-	p, err := v.memberInPerson()
+func (s *Site) memberPage(req *request) (response, error) {
+	p, err := req.pathMember()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.member.CheckManage(p.Member); err != nil {
-		return answer{}, err // a form that could only be refused
+	if err := req.member.CheckManage(p.Member); err != nil {
+		return response{}, err // the form could only be refused
 	}
-	return show(page.MemberEditPage(v.memberEdit(p, v.accessForm(page.Draft{}, p.Access)))), nil
+	return show(page.MemberEditPage(req.memberEdit(p, req.accessForm(page.Draft{}, p.Access)))), nil
 }
 
-func (v *visit) memberEdit(p store.MemberProfile, access page.AccessForm) page.MemberEdit {
-	self := v.orgPath("members", p.UserID.Format(ids.User))
+func (req *request) memberEdit(p store.MemberProfile, access page.AccessForm) page.MemberEdit {
+	self := req.orgPath("members", p.UserID.Format(ids.User))
 	return page.MemberEdit{
-		AccessForm: access, Frame: v.frame(p.Name, "members"), Name: p.Name, Email: p.Email,
-		Action: self, RemoveAction: self + "/remove", Back: v.orgPath("members"),
+		AccessForm: access, Frame: req.frame(p.Name, "members"), Name: p.Name, Email: p.Email,
+		Action: self, RemoveAction: self + "/remove", Back: req.orgPath("members"),
 	}
 }
 
-// accessForm offers what the person could give.
-func (v *visit) accessForm(d page.Draft, chosen tenancy.Access) page.AccessForm {
+// accessForm offers the roles and permissions that the member may grant.
+func (req *request) accessForm(d page.Draft, chosen tenancy.Access) page.AccessForm {
 	return page.AccessForm{
 		Draft: d, Role: string(chosen.Role), Chosen: chosen.Custom,
-		Holds: v.member.Permissions(), IsOwner: v.member.Role == tenancy.Owner,
+		Holds: req.member.Permissions(), IsOwner: req.member.Role == tenancy.Owner,
 	}
 }
 
-// access reads the role and the permissions that were chosen. Boxes that were
-// ticked beside another role do not count.
+// access reads the chosen role and permissions. Permissions checked for another role are
+// ignored.
 func (f *form) access() (tenancy.Access, error) {
 	var custom []string
 	if f.text("role") == string(tenancy.Custom) {
@@ -97,47 +97,47 @@ func (f *form) access() (tenancy.Access, error) {
 	return access, f.check("role", err)
 }
 
-func (s *Site) changeMember(v *visit) (answer, error) {
-	p, err := v.memberInPerson()
+func (s *Site) changeMember(req *request) (response, error) {
+	p, err := req.pathMember()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	given, err := f.access()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if f.ok() {
-		if err := f.check("role", v.organization().ChangeMember(v.context, p.UserID, given)); err != nil {
-			return answer{}, err
+		if err := f.check("role", req.organization().ChangeMember(req.context, p.UserID, given)); err != nil {
+			return response{}, err
 		}
 	}
 	if !f.ok() {
-		return invalid(page.MemberEditPage(v.memberEdit(p, v.accessForm(f.draft(), given)))), nil
+		return invalid(page.MemberEditPage(req.memberEdit(p, req.accessForm(f.draft(), given)))), nil
 	}
-	return v.done(v.orgPath("members"), p.Name+" is now "+page.RoleName(given.Role)+".")
+	return req.done(req.orgPath("members"), p.Name+" is now "+page.RoleName(given.Role)+".")
 }
 
-func (s *Site) removeMember(v *visit) (answer, error) {
-	p, err := v.memberInPerson()
+func (s *Site) removeMember(req *request) (response, error) {
+	p, err := req.pathMember()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.organization().RemoveMember(v.context, p.UserID); err != nil {
-		return answer{}, err
+	if err := req.organization().RemoveMember(req.context, p.UserID); err != nil {
+		return response{}, err
 	}
-	if p.UserID == v.user.ID {
-		return v.done("/o", "You left "+v.org.Name+".")
+	if p.UserID == req.user.ID {
+		return req.done("/o", "You left "+req.org.Name+".")
 	}
-	return v.done(v.orgPath("members"), p.Name+" removed.")
+	return req.done(req.orgPath("members"), p.Name+" removed.")
 }
 
-func (s *Site) leave(v *visit) (answer, error) {
-	if err := v.organization().RemoveMember(v.context, v.user.ID); err != nil {
-		return answer{}, err
+func (s *Site) leave(req *request) (response, error) {
+	if err := req.organization().RemoveMember(req.context, req.user.ID); err != nil {
+		return response{}, err
 	}
-	return v.done("/o", "You left "+v.org.Name+".")
+	return req.done("/o", "You left "+req.org.Name+".")
 }

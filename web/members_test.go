@@ -24,7 +24,7 @@ func invitedPath(t *testing.T, got seen) string {
 
 func TestInvitations(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	owner := r.join(t, tenancy.Owner)
 	invite := func(t *testing.T, by *browser, fields url.Values) seen {
 		t.Helper()
@@ -160,7 +160,7 @@ func TestInvitations(t *testing.T) {
 			t.Errorf("the sender was demoted, and the link answers %d", got.status)
 		}
 		late := invitedPath(t, invite(t, owner, url.Values{"note": {"late"}, "role": {"support"}}))
-		clock.advance(invitationLasts)
+		clock.advance(invitationTTL)
 		if got := r.browser().get(t, late); got.status != http.StatusNotFound {
 			t.Errorf("an old one answers %d", got.status)
 		}
@@ -169,14 +169,14 @@ func TestInvitations(t *testing.T) {
 
 func TestMembers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	owner, developer := r.join(t, tenancy.Owner), r.join(t, tenancy.Developer)
 	path := func(b *browser) string { return r.orgPath("members", b.user.ID.Format(ids.User)) }
 	role := func(t *testing.T, b *browser) tenancy.Role {
 		t.Helper()
-		around, err := r.db.User(b.user.ID).PageContext(t.Context(), r.org.Slug)
+		loaded, err := r.db.User(b.user.ID).PageContext(t.Context(), r.org.Slug)
 		noError(t, err)
-		return around.Member.Role
+		return loaded.Member.Role
 	}
 
 	t.Run("are signed out when their role changes", func(t *testing.T) {
@@ -228,10 +228,10 @@ func TestMembers(t *testing.T) {
 	})
 
 	t.Run("of another organization are not there", func(t *testing.T) {
-		other := newRig(t)
-		stranger := other.join(t, tenancy.Owner)
+		other := newHarness(t)
+		otherTenant := other.join(t, tenancy.Owner)
 		for _, got := range []seen{
-			owner.get(t, path(stranger)), owner.post(t, path(stranger), url.Values{"role": {"support"}}), owner.post(t, path(stranger)+"/remove", nil),
+			owner.get(t, path(otherTenant)), owner.post(t, path(otherTenant), url.Values{"role": {"support"}}), owner.post(t, path(otherTenant)+"/remove", nil),
 			owner.get(t, r.orgPath("members", "usr_nonsense")),
 		} {
 			if got.status != http.StatusNotFound {
@@ -258,7 +258,7 @@ func TestMembers(t *testing.T) {
 
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	owner := r.join(t, tenancy.Owner)
 	for _, name := range []string{"One", "=cmd()", "<b>Three</b>"} {
 		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {name}}); got.status != http.StatusSeeOther {
@@ -293,9 +293,9 @@ func TestAuditLog(t *testing.T) {
 		}
 	})
 	t.Run("is whole", func(t *testing.T) {
-		v, err := r.db.Org(r.org.ID).VerifyAudit(t.Context())
-		if err != nil || len(v.Differences) > 0 || v.Head.Number != 4 {
-			t.Errorf("%+v, %v", v, err)
+		verification, err := r.db.Org(r.org.ID).VerifyAudit(t.Context())
+		if err != nil || len(verification.Differences) > 0 || verification.Head.Number != 4 {
+			t.Errorf("%+v, %v", verification, err)
 		}
 	})
 	t.Run("goes over several pages", func(t *testing.T) {

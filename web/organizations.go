@@ -10,62 +10,63 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) organizations(v *visit) (answer, error) {
-	return show(page.OrganizationsPage(page.Organizations{Frame: v.frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
+func (s *Site) organizations(req *request) (response, error) {
+	return show(page.OrganizationsPage(page.Organizations{Frame: req.frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
 }
 
-// mayCreateOrganizations refuses a server on which only the operator creates them.
-func (s *Site) mayCreateOrganizations(v *visit) error {
+// mayCreateOrganizations refuses on a server where only the operator creates
+// organizations.
+func (s *Site) mayCreateOrganizations(req *request) error {
 	if s.newOrganizations {
 		return nil
 	}
-	v.logAccount("access refused", v.user.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
+	req.logAccount("access refused", req.user.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
 	return fault.Newf(fault.PermissionDenied, "Only the operator of this server can create organizations.")
 }
 
-func (s *Site) newOrganizationPage(v *visit) (answer, error) {
-	if err := s.mayCreateOrganizations(v); err != nil {
-		return answer{}, err
+func (s *Site) newOrganizationPage(req *request) (response, error) {
+	if err := s.mayCreateOrganizations(req); err != nil {
+		return response{}, err
 	}
-	return show(page.OrganizationNewPage(page.OrganizationNew{Frame: v.frame("New organization", "")})), nil
+	return show(page.OrganizationNewPage(page.OrganizationNew{Frame: req.frame("New organization", "")})), nil
 }
 
-func (s *Site) createOrganization(v *visit) (answer, error) {
-	if err := s.mayCreateOrganizations(v); err != nil {
-		return answer{}, err
+func (s *Site) createOrganization(req *request) (response, error) {
+	if err := s.mayCreateOrganizations(req); err != nil {
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	org, err := tenancy.NewOrganization(ids.New(), f.text("name"), s.now())
 	if err := f.check("name", err); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(page.OrganizationNewPage(page.OrganizationNew{Draft: f.draft("name"), Frame: v.frame("New organization", "")})), nil
+		return invalid(page.OrganizationNewPage(page.OrganizationNew{Draft: f.draft("name"), Frame: req.frame("New organization", "")})), nil
 	}
-	if org, err = v.person().CreateOrganization(v.context, org, v.actor()); err != nil {
-		return answer{}, err
+	if org, err = req.userStore().CreateOrganization(req.context, org, req.actor()); err != nil {
+		return response{}, err
 	}
-	return v.done(pathOf([]string{"o", org.Slug}), "Organization created.")
+	return req.done(pathOf([]string{"o", org.Slug}), "Organization created.")
 }
 
-func (s *Site) organizationPage(v *visit) (answer, error) {
-	o := page.Organization{Frame: v.frame(v.org.Name, "applications"), SuggestFactor: v.ownsLiveWithoutFactor()}
-	if v.may(tenancy.AppsWrite) {
-		o.NewHref = v.orgPath("a", "new")
+func (s *Site) organizationPage(req *request) (response, error) {
+	o := page.Organization{Frame: req.frame(req.org.Name, "applications"), SuggestFactor: req.ownsLiveWithoutFactor()}
+	if req.may(tenancy.AppsWrite) {
+		o.NewHref = req.orgPath("a", "new")
 	}
-	for _, app := range v.apps {
-		card := page.ApplicationCard{Application: v.place(app)}
-		if v.may(tenancy.WalletsRead) {
+	for _, app := range req.apps {
+		card := page.ApplicationCard{Application: req.place(app)}
+		if req.may(tenancy.WalletsRead) {
 			tenant := s.store.App(app.Scope())
-			day, err := tenant.DayStats(v.context, s.now())
+			day, err := tenant.DayStats(req.context, s.now())
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
-			if card.Ahead, err = tenant.ClockOffset(v.context); err != nil {
-				return answer{}, err
+			if card.Ahead, err = tenant.ClockOffset(req.context); err != nil {
+				return response{}, err
 			}
 			card.Uses, card.Denials, card.SyncErrors = component.CountText(uint64(day.Uses)), component.CountText(uint64(day.Denials)), component.CountText(uint64(day.SyncErrors))
 		}
@@ -74,84 +75,84 @@ func (s *Site) organizationPage(v *visit) (answer, error) {
 	return show(page.OrganizationPage(o)), nil
 }
 
-func (s *Site) newApplicationPage(v *visit) (answer, error) {
-	return show(page.ApplicationNewPage(page.ApplicationNew{Frame: v.frame("New application", "applications"), Action: v.orgPath("a", "new")})), nil
+func (s *Site) newApplicationPage(req *request) (response, error) {
+	return show(page.ApplicationNewPage(page.ApplicationNew{Frame: req.frame("New application", "applications"), Action: req.orgPath("a", "new")})), nil
 }
 
-func (s *Site) createApplication(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) createApplication(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	mode := f.text("mode")
 	if mode != "live" && mode != "development" {
 		f.fail("mode", "Select an environment.")
 	}
-	app, err := tenancy.NewApplication(ids.New(), v.org, f.text("name"), mode == "live", s.now())
+	app, err := tenancy.NewApplication(ids.New(), req.org, f.text("name"), mode == "live", s.now())
 	if err := f.check("name", err); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !f.ok() {
 		return invalid(page.ApplicationNewPage(page.ApplicationNew{
-			Draft: f.draft("name", "mode"), Frame: v.frame("New application", "applications"), Action: v.orgPath("a", "new"),
+			Draft: f.draft("name", "mode"), Frame: req.frame("New application", "applications"), Action: req.orgPath("a", "new"),
 		})), nil
 	}
-	if app, err = v.organization().CreateApplication(v.context, app); err != nil {
-		return answer{}, err
+	if app, err = req.organization().CreateApplication(req.context, app); err != nil {
+		return response{}, err
 	}
-	return v.done(v.orgPath("a", app.Slug, "quickstart"), "Application created.")
+	return req.done(req.orgPath("a", app.Slug, "quickstart"), "Application created.")
 }
 
-func (s *Site) organizationSettingsPage(v *visit) (answer, error) {
-	return show(page.OrganizationSettingsPage(v.organizationSettings(page.Draft{Values: map[string]string{"name": v.org.Name}}))), nil
+func (s *Site) organizationSettingsPage(req *request) (response, error) {
+	return show(page.OrganizationSettingsPage(req.organizationSettings(page.Draft{Values: map[string]string{"name": req.org.Name}}))), nil
 }
 
-func (v *visit) organizationSettings(d page.Draft) page.OrganizationSettings {
+func (req *request) organizationSettings(d page.Draft) page.OrganizationSettings {
 	return page.OrganizationSettings{
-		Draft: d, Frame: v.frame("Settings", "organization"), Action: v.orgPath("settings"), Slug: v.org.Slug, ID: v.org.ID.Format(ids.Organization),
-		FactorAction: v.orgPath("settings", "second-factor"), RequiresFactor: v.org.RequiresFactor, RequiredHere: v.site.requireFactor, HasFactor: v.hasFactor,
+		Draft: d, Frame: req.frame("Settings", "organization"), Action: req.orgPath("settings"), Slug: req.org.Slug, ID: req.org.ID.Format(ids.Organization),
+		FactorAction: req.orgPath("settings", "second-factor"), RequiresFactor: req.org.RequiresFactor, RequiredHere: req.site.requireFactor, HasFactor: req.hasFactor,
 	}
 }
 
-// ownsLiveWithoutFactor reports an owner whose password alone opens a live application.
-func (v *visit) ownsLiveWithoutFactor() bool {
-	return !v.hasFactor && v.member.Role == tenancy.Owner && slices.ContainsFunc(v.apps, func(a tenancy.Application) bool { return a.Live })
+// ownsLiveWithoutFactor reports an owner of a live application without an authenticator.
+func (req *request) ownsLiveWithoutFactor() bool {
+	return !req.hasFactor && req.member.Role == tenancy.Owner && slices.ContainsFunc(req.apps, func(a tenancy.Application) bool { return a.Live })
 }
 
-// setFactorRequirement turns the requirement on or off. Only a member with an authenticator
-// turns it on, so that the organization keeps one who can turn it off.
-func (s *Site) setFactorRequirement(v *visit) (answer, error) {
-	f, err := v.form()
+// setFactorRequirement turns the requirement on or off. Only a member with an
+// authenticator may turn it on, so that at least one member can turn it off.
+func (s *Site) setFactorRequirement(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	required := f.text("required") == "yes"
-	if required && !v.hasFactor {
-		return v.lead("/account/factor"), nil
+	if required && !req.hasFactor {
+		return req.redirectVia("/account/factor"), nil
 	}
-	if err := v.organization().RequireFactor(v.context, required); err != nil {
-		return answer{}, err
+	if err := req.organization().RequireFactor(req.context, required); err != nil {
+		return response{}, err
 	}
 	if required {
-		return v.done(v.orgPath("settings"), "Two-factor is now required for members.")
+		return req.done(req.orgPath("settings"), "Two-factor is now required for members.")
 	}
-	return v.done(v.orgPath("settings"), "Two-factor is now optional for members.")
+	return req.done(req.orgPath("settings"), "Two-factor is now optional for members.")
 }
 
-func (s *Site) renameOrganization(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) renameOrganization(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	renamed, err := v.org.Rename(f.text("name"))
+	renamed, err := req.org.Rename(f.text("name"))
 	if err := f.check("name", err); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(page.OrganizationSettingsPage(v.organizationSettings(f.draft("name")))), nil
+		return invalid(page.OrganizationSettingsPage(req.organizationSettings(f.draft("name")))), nil
 	}
-	if err := v.organization().Rename(v.context, renamed.Name); err != nil {
-		return answer{}, err
+	if err := req.organization().Rename(req.context, renamed.Name); err != nil {
+		return response{}, err
 	}
-	return v.done(v.orgPath("settings"), "Name saved.")
+	return req.done(req.orgPath("settings"), "Name saved.")
 }

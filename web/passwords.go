@@ -8,16 +8,16 @@ import (
 	"purser/tenancy/credential"
 )
 
-// A check takes 46 MiB and a core for tens of milliseconds, so only some run at a
-// time and some wait. The others are refused with 429 before anything was done. Known
-// devices and sessions wait in a queue that strangers cannot fill.
+// A check takes 46 MiB and a core for tens of milliseconds, so few run at once and some
+// wait. The rest get a 429 before any work. Known devices and sessions have their own
+// queue, which other clients cannot fill.
 const (
 	checkingAtOnce  = 2
 	checkingInQueue = 32
 	knownInQueue    = 16
 )
 
-// passwords hashes and checks, at a bounded cost.
+// passwords hashes and checks passwords at a bounded cost.
 type passwords struct {
 	running chan struct{}
 	queue   chan struct{}
@@ -31,7 +31,7 @@ func newPasswords() *passwords {
 	}
 }
 
-// enter waits for a turn, or refuses when too many wait already.
+// enter waits for a slot, or refuses if too many wait.
 func (p *passwords) enter(ctx context.Context, known bool) (leave func(), err error) {
 	queue := p.queue
 	if known {
@@ -55,7 +55,6 @@ func tooManyChecks() error {
 	return fault.Newf(fault.Overloaded, "Too many sign-in attempts. Try again in a few seconds.")
 }
 
-// hash makes what is kept of a password.
 func (p *passwords) hash(ctx context.Context, password string, known bool) (string, error) {
 	leave, err := p.enter(ctx, known)
 	if err != nil {

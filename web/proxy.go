@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// clientAddress is where a request comes from: the address of the connection, or
-// what a proxy of ours has written down. Each proxy adds the address it was called
-// from at the end, and whatever the caller wrote stands before that. So the list is
-// read from its end, as far as the proxies are ours.
+// clientAddress is the client's address: that of the connection, or the one that a
+// trusted proxy forwarded. Each proxy appends the address it was called from, and the
+// client may have written anything before that, so the list is read from its end for as
+// long as the proxies are trusted.
 func (s *Site) clientAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *Site) clientAddress(r *http.Request) string {
 		return host
 	}
 	if len(r.Header["X-Forwarded-For"]) > 0 && !s.isProxy(nearest) {
-		s.noteForwarded(nearest)
+		s.warnForwarded(nearest)
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && s.isProxy(nearest); i-- {
@@ -34,10 +34,10 @@ func (s *Site) clientAddress(r *http.Request) string {
 	return nearest.String()
 }
 
-// noteForwarded says once that a forwarded address was ignored: a proxy that is not
-// declared makes all of its clients one network, with one limit. Anyone can send the
-// header, so a public sender does not use up the line about a private one.
-func (s *Site) noteForwarded(sender netip.Addr) {
+// warnForwarded logs once that a forwarded address was ignored: all clients of an
+// undeclared proxy share one network and one limit. Anyone can send the header, so
+// public and private senders are logged separately.
+func (s *Site) warnForwarded(sender netip.Addr) {
 	once := &s.forwardedPublic
 	if sender.IsPrivate() || sender.IsLoopback() {
 		once = &s.forwardedPrivate
@@ -47,7 +47,7 @@ func (s *Site) noteForwarded(sender netip.Addr) {
 	})
 }
 
-// isProxy reports whether what the address forwards is believed.
+// isProxy reports whether the address is a trusted proxy.
 func (s *Site) isProxy(address netip.Addr) bool {
 	for _, network := range s.proxies {
 		if network.Contains(address) {
@@ -57,7 +57,7 @@ func (s *Site) isProxy(address netip.Addr) bool {
 	return false
 }
 
-// readAddress reads an address in its one spelling. Some proxies add the port.
+// readAddress parses an address in canonical form. Some proxies add the port.
 func readAddress(text string) (netip.Addr, error) {
 	text = strings.TrimSpace(text)
 	address, err := netip.ParseAddr(text)

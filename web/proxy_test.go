@@ -72,10 +72,10 @@ func TestAnUndeclaredProxyIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// The rig's server is called from 127.0.0.1.
+// The harness's server is called from 127.0.0.1.
 func TestThrottleByNetwork(t *testing.T) {
 	t.Parallel()
-	guess := func(t *testing.T, r *rig, forwarded func(i int) string) (refused int) {
+	guess := func(t *testing.T, r *harness, forwarded func(i int) string) (refused int) {
 		t.Helper()
 		for i := range attemptsPerMinute + 1 {
 			b := r.browser()
@@ -91,14 +91,14 @@ func TestThrottleByNetwork(t *testing.T) {
 
 	t.Run("is not passed by a header that anybody can write", func(t *testing.T) {
 		t.Parallel()
-		r, _ := newClockRig(t)
+		r, _ := newClockHarness(t)
 		if refused := guess(t, r, elsewhere); refused != 1 {
 			t.Errorf("%d attempts are refused", refused)
 		}
 	})
 	t.Run("tells callers apart that come through our proxy", func(t *testing.T) {
 		t.Parallel()
-		r := newRigOn(t, Options{Store: storetest.Open(t), NewOrganizations: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		r := newHarnessOn(t, Options{Store: storetest.Open(t), NewOrganizations: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 		if refused := guess(t, r, elsewhere); refused != 0 {
 			t.Errorf("%d attempts are refused", refused)
 		}

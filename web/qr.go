@@ -9,8 +9,7 @@ import (
 	"purser/views/page"
 )
 
-// drawQR draws a text as a QR code: one path for the dark modules, a run of them in a
-// line at a time.
+// drawQR draws a QR code as one path of horizontal runs of dark modules.
 func drawQR(text string) (page.QR, error) {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {

@@ -13,61 +13,62 @@ import (
 )
 
 const (
-	// What the snippets name when the application has nothing of its own to name.
+	// Names in the snippets if the application has none of its own.
 	sampleIdentity = "user-42"
 	sampleCredit   = "tokens"
 	sampleFeature  = "chat"
 
-	// How many features are looked through for one that a snippet can use, and how
-	// many refused requests are shown.
+	// How many features are searched for one that a snippet can use, and how many
+	// refused requests are shown.
 	quickstartFeatures = 25
 	quickstartFailures = 5
 )
 
-// quickstart is asked for again every few seconds while it waits for an event, so
-// it reads little.
-func (s *Site) quickstart(v *visit) (answer, error) {
-	progress, err := v.tenant().Progress(v.context, v.site.now())
+// quickstart is polled every few seconds while it waits for an event, so it reads
+// little.
+func (s *Site) quickstart(req *request) (response, error) {
+	progress, err := req.tenant().Progress(req.context, req.site.now())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	q := page.Quickstart{
-		Path:      v.appPath("quickstart"),
-		Steps:     v.firstSteps(progress),
+		Path:      req.appPath("quickstart"),
+		Steps:     req.firstSteps(progress),
 		Languages: docs.Languages,
-		Language:  docs.FindLanguage(v.query("language")),
+		Language:  docs.FindLanguage(req.query("language")),
 		Done:      progress.IsUsed,
-		Events:    v.appPath("events"),
+		Events:    req.appPath("events"),
 	}
-	call, hasFeature, err := v.firstCall(progress)
+	call, hasFeature, err := req.firstCall(progress)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	q.Call = call
 	if !progress.IsUsed {
 		q.Missing = missing(call, progress.HasCredit, hasFeature)
-		if q.Failures, err = v.failures(); err != nil {
-			return answer{}, err
+		if q.Failures, err = req.failures(); err != nil {
+			return response{}, err
 		}
 	}
 	if q.Snippet, err = q.Language.Snippet(call); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	q.Frame = v.frame("Quickstart", "quickstart")
+	q.Frame = req.frame("Quickstart", "quickstart")
 	return show(page.QuickstartPage(q)), nil
 }
 
-// firstSteps are ticked by what is there. A link leads only to where the member may go.
-func (v *visit) firstSteps(p store.Progress) []component.Step {
+// firstSteps are the setup steps and their state. Steps link only to pages that the
+// member may open.
+func (req *request) firstSteps(p store.Progress) []component.Step {
 	to := func(needed tenancy.Permission, parts ...string) string {
-		if v.may(needed) {
-			return v.appPath(parts...)
+		if req.may(needed) {
+			return req.appPath(parts...)
 		}
 		return ""
 	}
 	return []component.Step{
-		// After a first event the key that did the setting up may well be gone.
-		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: v.firstKey(),
+		// After the first event the setup key may have been revoked.
+		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: req.firstKey(),
 			Hint: "Use the preset “Setup and ingestion”. The secret is shown once."},
 		{Text: "Create a credit", Done: p.HasCredit, Href: to(tenancy.CreditsWrite, "credits"),
 			Hint: "The unit you bill in: tokens, minutes, messages."},
@@ -78,24 +79,23 @@ func (v *visit) firstSteps(p store.Progress) []component.Step {
 	}
 }
 
-// fromQuickstart says to the form of a key where its maker came from, and so where
-// to go on.
+// fromQuickstart makes the key form return to the quickstart.
 const fromQuickstart = "quickstart"
 
-// firstKey is the form of a key that may do all the steps, or empty for who may
-// make none.
-func (v *visit) firstKey() string {
-	if !v.may(tenancy.KeysWrite) {
+// firstKey is the URL of the form for a key that may do all steps, or "" without the
+// permission.
+func (req *request) firstKey() string {
+	if !req.may(tenancy.KeysWrite) {
 		return ""
 	}
-	return v.appPath("keys", "new") + "?" + url.Values{"preset": {string(keys.Setup)}, "from": {fromQuickstart}}.Encode()
+	return req.appPath("keys", "new") + "?" + url.Values{"preset": {string(keys.Setup)}, "from": {fromQuickstart}}.Encode()
 }
 
-// firstCall names what the application has, or samples. A feature is taken when it
-// can be used with nothing but its name.
-func (v *visit) firstCall(p store.Progress) (call docs.Call, hasFeature bool, err error) {
-	call = docs.Call{Address: v.site.server.Address, Identity: sampleIdentity, Credit: sampleCredit, Feature: sampleFeature}
-	features, _, err := v.tenant().Features(v.context, store.Page{Limit: quickstartFeatures})
+// firstCall names an existing credit and feature, or samples. A feature qualifies if it
+// can be used by its name alone.
+func (req *request) firstCall(p store.Progress) (call docs.Call, hasFeature bool, err error) {
+	call = docs.Call{Address: req.site.server.Address, Identity: sampleIdentity, Credit: sampleCredit, Feature: sampleFeature}
+	features, _, err := req.tenant().Features(req.context, store.Page{Limit: quickstartFeatures})
 	for _, f := range features {
 		if f.PricingMode == metering.Fixed && f.Deduplication == metering.DeduplicateNone {
 			call.Credit, call.Feature = f.CreditKey, f.Key
@@ -105,14 +105,14 @@ func (v *visit) firstCall(p store.Progress) (call docs.Call, hasFeature bool, er
 	if err != nil || !p.HasCredit {
 		return call, false, err
 	}
-	credits, _, err := v.tenant().Credits(v.context, store.Page{Limit: 1})
+	credits, _, err := req.tenant().Credits(req.context, store.Page{Limit: 1})
 	for _, c := range credits {
 		call.Credit = c.Key
 	}
 	return call, false, err
 }
 
-// missing is what to run, in order, before the first use can be paid for.
+// missing lists the commands to run, in order, before the first event can be charged.
 func missing(call docs.Call, hasCredit, hasFeature bool) []component.CommandLine {
 	var commands []component.CommandLine
 	if !hasCredit {
@@ -124,12 +124,12 @@ func missing(call docs.Call, hasCredit, hasFeature bool) []component.CommandLine
 	return append(commands, component.CommandLine{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()})
 }
 
-// failures are the latest requests that were refused, for who may see requests.
-func (v *visit) failures() ([]page.FailedCall, error) {
-	if !v.may(tenancy.RequestsRead) {
+// failures are the latest refused requests, for members who may read requests.
+func (req *request) failures() ([]page.FailedCall, error) {
+	if !req.may(tenancy.RequestsRead) {
 		return nil, nil
 	}
-	requests, _, err := v.tenant().Requests(v.context, true, store.Page{Limit: quickstartFailures})
+	requests, _, err := req.tenant().Requests(req.context, true, store.Page{Limit: quickstartFailures})
 	if err != nil {
 		return nil, err
 	}

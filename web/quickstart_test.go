@@ -23,7 +23,7 @@ func ticks(page seen) int { return strings.Count(page.body, "Done:") }
 
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
-	r := newDocsRig(t)
+	r := newDocsHarness(t)
 	b := r.join(t, tenancy.Developer)
 	app := r.db.App(r.app.Scope())
 	path := r.appPath("quickstart")
@@ -116,7 +116,7 @@ func TestQuickstart(t *testing.T) {
 
 func TestQuickstartLeadsToAKeyThatFits(t *testing.T) {
 	t.Parallel()
-	r := newDocsRig(t)
+	r := newDocsHarness(t)
 	b := r.join(t, tenancy.Admin)
 	form := r.appPath("keys", "new") + "?from=quickstart&preset=setup"
 	preset := func(key, page string) bool {
@@ -179,7 +179,7 @@ func keyForm(preset, from string) url.Values {
 }
 
 // useOnce makes a key, a funded wallet and an accepted use.
-func (r *rig) useOnce(t *testing.T, feature, credit string) {
+func (r *harness) useOnce(t *testing.T, feature, credit string) {
 	t.Helper()
 	app := r.db.App(r.app.Scope())
 	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: r.app, Name: "Server", Preset: keys.Ingestion}, tenancy.AllPermissions(), r.site.now(), rand.Reader)

@@ -10,69 +10,70 @@ import (
 	"purser/tenancy"
 )
 
-// route is one row of a route table: what is asked, who may, and what answers.
+// route is one row of a route table: method, path, requirement and handler.
 type route struct {
-	method string
-	path   string // {name} for a parameter; {org} and {app} are found before the handler runs
-	need   need
-	handle func(*visit) (answer, error)
-	fresh  bool // asks for the password again, unless it was given some minutes ago
-	// temporary is open to a session that was opened with a temporary password.
+	method   string
+	path     string // with {name} for a parameter; {org} and {app} are loaded before the handler runs
+	requires requirement
+	handle   func(*request) (response, error)
+	reauth   bool // requires the password again unless it was entered recently
+	// temporary allows a session with a temporary password.
 	temporary bool
 }
 
-// need is what a visitor must have: a tenancy.Permission in the path's
-// organization, or one of the doors below.
-type need fmt.Stringer
+// requirement is what a route requires: a tenancy.Permission in the path's organization,
+// or an access level.
+type requirement fmt.Stringer
 
-// door is a need that is no permission.
-type door string
+// access is a requirement that is not a permission.
+type access string
 
 const (
-	anyone    door = "anyone"           // signed in or not
-	signedIn  door = "a session"        // whoever has an account
-	anyMember door = "a membership"     // of the path's organization, whatever the role
-	orgNeeded      = "/o/{org}"         // the beginning of paths in an organization
-	appNeeded      = "/o/{org}/a/{app}" // the beginning of paths in an application
+	anyone    access = "anyone"           // signed in or not
+	signedIn  access = "a session"        // any user
+	anyMember access = "a membership"     // in the path's organization, with any role
+	orgPrefix        = "/o/{org}"         // prefix of paths in an organization
+	appPrefix        = "/o/{org}/a/{app}" // prefix of paths in an application
 )
 
-func (d door) String() string { return string(d) }
+func (d access) String() string { return string(d) }
 
-func get(path string, need need, handle func(*visit) (answer, error)) route {
-	return route{method: http.MethodGet, path: path, need: need, handle: handle}
+func get(path string, requires requirement, handle func(*request) (response, error)) route {
+	return route{method: http.MethodGet, path: path, requires: requires, handle: handle}
 }
 
-func post(path string, need need, handle func(*visit) (answer, error)) route {
-	return route{method: http.MethodPost, path: path, need: need, handle: handle}
+func post(path string, requires requirement, handle func(*request) (response, error)) route {
+	return route{method: http.MethodPost, path: path, requires: requires, handle: handle}
 }
 
-// fresh is a route to something that a stolen session must not reach.
-func fresh(r route) route {
-	r.fresh = true
+// reauth marks a route that a stolen session must not reach: it requires a recent
+// password.
+func reauth(r route) route {
+	r.reauth = true
 	return r
 }
 
-// whileTemporary is a route that a temporary password leads to. Beside these it opens
-// only pages that anyone may read.
+// whileTemporary marks a route that a session with a temporary password may use.
+// Otherwise such a session sees only public pages.
 func whileTemporary(r route) route {
 	r.temporary = true
 	return r
 }
 
-// check refuses a row that would open more than it says.
+// check refuses a row whose requirement does not fit its path.
 func (r route) check() error {
-	_, byPermission := r.need.(tenancy.Permission)
-	inOrg := r.path == orgNeeded || strings.HasPrefix(r.path, orgNeeded+"/")
+	_, byPermission := r.requires.(tenancy.Permission)
+	inOrg := r.path == orgPrefix || strings.HasPrefix(r.path, orgPrefix+"/")
 	switch {
-	case (byPermission || r.need == anyMember) != inOrg:
-		return fmt.Errorf("web: %s %s needs %s, which its path does not fit", r.method, r.path, r.need)
-	case r.fresh && r.need == anyone:
-		return fmt.Errorf("web: %s %s asks nobody for a password", r.method, r.path)
+	case (byPermission || r.requires == anyMember) != inOrg:
+		return fmt.Errorf("web: %s %s needs %s, which its path does not fit", r.method, r.path, r.requires)
+	case r.reauth && r.requires == anyone:
+		return fmt.Errorf("web: %s %s requires a password of anonymous users", r.method, r.path)
 	}
 	return nil
 }
 
-// mount adds a table to the app. GET answers HEAD as well.
+// mount registers a table. GET routes serve HEAD too.
 func (s *Site) mount(e *echo.Echo, table []route) {
 	for _, r := range table {
 		if err := r.check(); err != nil {
@@ -86,7 +87,7 @@ func (s *Site) mount(e *echo.Echo, table []route) {
 	}
 }
 
-// echoPath writes {name} as echo does.
+// echoPath converts {name} to echo's :name.
 func echoPath(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

@@ -2,13 +2,13 @@ package web
 
 import "slices"
 
-// routes is the whole surface for people. Each group of pages keeps its own table.
+// routes is the complete route table of the site, by group of pages.
 func (s *Site) routes() []route {
 	return slices.Concat(
-		s.peopleRoutes(),
-		s.deskRoutes(),
+		s.accountRoutes(),
+		s.supportRoutes(),
 		s.catalogRoutes(),
 		s.docsRoutes(),
-		s.workshopRoutes(),
+		s.devRoutes(),
 	)
 }

@@ -2,10 +2,10 @@ package web
 
 import "purser/tenancy"
 
-// catalogRoutes is the table of the pages of the catalog, the keys and the
-// settings. A thing is edited one level below its key, for "new" can be a key too.
+// catalogRoutes are the pages of the catalog, keys and settings. Objects are edited
+// below their key, because "new" is a valid key too.
 func (s *Site) catalogRoutes() []route {
-	const app = appNeeded
+	const app = appPrefix
 	return []route{
 		get(app+"/credits", tenancy.CreditsRead, s.credits),
 		get(app+"/credits/new", tenancy.CreditsWrite, s.newCredit),
@@ -28,15 +28,15 @@ func (s *Site) catalogRoutes() []route {
 		post(app+"/plans/{key}/sync", tenancy.PlansWrite, s.retrySync),
 
 		get(app+"/keys", tenancy.KeysRead, s.keys),
-		fresh(get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
-		fresh(post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
+		reauth(get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
+		reauth(post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
 		get(app+"/keys/{key}", tenancy.KeysRead, s.key),
-		fresh(post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
+		reauth(post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
 		post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey),
 
 		get(app+"/settings", tenancy.SettingsWrite, s.settings),
 		post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
-		fresh(post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
+		reauth(post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
 		post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys),
 	}
 }

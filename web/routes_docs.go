@@ -2,7 +2,7 @@ package web
 
 import "purser/tenancy"
 
-// docsRoutes is the table of the guides and the quickstart.
+// docsRoutes are the guides, the reference and the quickstart.
 func (s *Site) docsRoutes() []route {
 	return []route{
 		get("/docs", anyone, s.docsHome),

@@ -20,12 +20,12 @@ func (b *browser) reset(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.rig.db.Auth().ResetPassword(t.Context(), store.Reset{Email: b.user.Email, Encoded: encoded, By: store.CommandLine(b.rig.site.now())}))
+	noError(t, b.harness.db.Auth().ResetPassword(t.Context(), store.Reset{Email: b.user.Email, Encoded: encoded, By: store.CommandLine(b.harness.site.now())}))
 }
 
 func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	member := r.join(t, tenancy.Owner)
 	member.reset(t)
 	b := r.browser()
@@ -80,7 +80,7 @@ func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {
 
 func TestOrganizationRequiresASecondFactor(t *testing.T) {
 	t.Parallel()
-	r, _ := newClockRig(t)
+	r, _ := newClockHarness(t)
 	owner, member := r.join(t, tenancy.Owner), r.join(t, tenancy.Admin)
 	setting := r.orgPath("settings", "second-factor")
 	require := url.Values{"required": {"yes"}}
@@ -131,14 +131,14 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 		}
 	})
 	t.Run("holds in every organization when the operator says so", func(t *testing.T) {
-		strict := newRigOn(t, Options{Store: storetest.Open(t), RequireFactor: true})
+		strict := newHarnessOn(t, Options{Store: storetest.Open(t), RequireFactor: true})
 		b := strict.join(t, tenancy.Owner)
 		if got := b.get(t, strict.orgPath()); !strings.HasPrefix(got.location, "/account/factor") {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}
 	})
 	t.Run("is suggested to owners of live applications", func(t *testing.T) {
-		plain := newRig(t)
+		plain := newHarness(t)
 		owner, support := plain.join(t, tenancy.Owner), plain.join(t, tenancy.Support)
 		const suggestion = "Protect your live applications"
 		if got := owner.get(t, plain.orgPath()); strings.Contains(got.body, suggestion) {
@@ -156,7 +156,7 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 
 func TestNewOrganizationsAreTheOperatorsUnlessTurnedOn(t *testing.T) {
 	t.Parallel()
-	r := newRigOn(t, Options{Store: storetest.Open(t)})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t)})
 	owner := r.join(t, tenancy.Owner)
 	if got := owner.get(t, "/o/new"); got.status != http.StatusForbidden {
 		t.Errorf("the form: status %d", got.status)
@@ -172,7 +172,7 @@ func TestNewOrganizationsAreTheOperatorsUnlessTurnedOn(t *testing.T) {
 
 func TestAccountChangesAreAudited(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	b := r.join(t, tenancy.Support)
 	b.withPassword(t)
 	b.signIn(t)
@@ -199,7 +199,7 @@ func TestAccountChangesAreAudited(t *testing.T) {
 
 func TestPasswordsAreNotMadeOfNamesAround(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	org := r.newOrganization(t, "Northwind Books")
 	b := r.browser()
 	b.user = r.newUser(t)
@@ -216,12 +216,12 @@ func TestPasswordsAreNotMadeOfNamesAround(t *testing.T) {
 
 func TestRefusedAccessIsLogged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	var log bytes.Buffer
 	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
-	support, stranger := r.join(t, tenancy.Support), newRig(t).org
+	support, otherTenant := r.join(t, tenancy.Support), newHarness(t).org
 	support.get(t, r.orgPath("members"))
-	support.get(t, "/o/"+stranger.Slug+"/members")
+	support.get(t, "/o/"+otherTenant.Slug+"/members")
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 {
 		t.Fatalf("the log is %s", log.String())

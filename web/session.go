@@ -16,33 +16,32 @@ import (
 const (
 	idleSession     = 8 * time.Hour
 	absoluteSession = 7 * 24 * time.Hour
-	// How long after the password was typed it need not be typed again.
-	freshFor = 10 * time.Minute
-	// Longer than any browser's name for itself.
+	// reauthWithin is how long an entered password counts as recent.
+	reauthWithin = 10 * time.Minute
+	// maxAgentLength is longer than any real User-Agent.
 	maxAgentLength = 300
 )
 
-// What a session holds, by name.
+// Keys of the session's content.
 const (
 	sessionUser      = "user"
-	sessionProvenAt  = "proven" // when the password was last typed
+	sessionReauthAt  = "proven" // when the password was last entered
 	sessionFormToken = "form"
 	sessionFlash     = "flash"
-	sessionAwaiting  = "awaiting" // who has given the password and still owes a code
+	sessionAwaiting  = "awaiting" // the user whose password was right and whose code is missing
 )
 
 const formTokenField = "form_token"
 
-// The cookie's name. Browsers take the prefix to mean: only over https, only from
-// this very host. Over plain http they would refuse it.
+// Cookie names. Browsers accept the __Host- prefix only over https and for this exact
+// host, so plain http uses another name.
 const (
 	cookieName      = "purser"
 	cookieNameHTTPS = "__Host-purser"
 )
 
-// plainCookieName has the port of the server in it. Browsers send cookies to every
-// port of a host, so two servers on a developer's machine would sign each other's
-// people out.
+// plainCookieName contains the server's port. Browsers send cookies to every port of a
+// host, so two servers on one machine would otherwise overwrite each other's sessions.
 func plainCookieName(address string) string {
 	if at, err := url.Parse(address); err == nil && at.Port() != "" {
 		return cookieName + "-" + at.Port()
@@ -50,9 +49,9 @@ func plainCookieName(address string) string {
 	return cookieName
 }
 
-func newSessions(entrance store.Auth, address string, https bool, now func() int64) *scs.SessionManager {
+func newSessions(auth store.Auth, address string, https bool, now func() int64) *scs.SessionManager {
 	m := scs.New()
-	m.Store = sessionStore{entrance: entrance, now: now}
+	m.Store = sessionStore{entrance: auth, now: now}
 	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
 	m.Cookie.Name = plainCookieName(address)
 	if https {
@@ -62,20 +61,20 @@ func newSessions(entrance store.Auth, address string, https bool, now func() int
 	return m
 }
 
-// bearer is what the store is told of a session besides its content. It travels in
-// the context, past the library in between.
+// bearer is what the session store needs beside the content. It is passed in the
+// context, because scs calls the store.
 type bearer struct {
 	userID  ids.ID
 	address string
 	agent   string
-	token   string // of the cookie, when it led to a session
-	changed bool   // the content was, in this request
-	kept    bool   // there is something to tell the browser
+	token   string // of the cookie, if it has a session
+	changed bool   // the content was changed in this request
+	saved   bool   // the session was saved, so the cookie is set
 }
 
 type bearerKey struct{}
 
-// sessionStore keeps sessions in Postgres.
+// sessionStore stores sessions in Postgres.
 type sessionStore struct {
 	entrance store.Auth
 	now      func() int64
@@ -87,24 +86,24 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 	return s.entrance.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
 }
 
-// CommitCtx keeps a session. Only one that began in this request is inserted: what
-// was ended while the request ran stays ended. A request that changed nothing
-// writes no content, so that it does not undo what another one wrote meanwhile.
+// CommitCtx saves a session. Only a session that began in this request is inserted: one
+// that was ended meanwhile stays ended. A request that changed nothing does not write
+// the content, so it cannot overwrite a concurrent change.
 func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byte, expiry time.Time) error {
 	b := ctx.Value(bearerKey{}).(*bearer)
 	now := s.now()
-	// The library counts by the machine's clock; what is left is kept by the site's.
+	// scs uses the machine's clock: convert the remaining time to the site's.
 	expires := now + time.Until(expiry).Milliseconds()
 	kept := store.Session{UserID: b.userID, SeenAt: now, ExpiresAt: expires, Address: b.address, Agent: b.agent}
 	var err error
 	switch {
 	case token != b.token:
-		kept.ID, kept.CreatedAt, b.kept = ids.New(), now, true
+		kept.ID, kept.CreatedAt, b.saved = ids.New(), now, true
 		err = s.entrance.OpenSession(ctx, token, kept, content)
 	case b.changed:
-		b.kept, err = s.entrance.ContinueSession(ctx, token, kept, content)
+		b.saved, err = s.entrance.ContinueSession(ctx, token, kept, content)
 	default:
-		b.kept, err = s.entrance.TouchSession(ctx, token, kept)
+		b.saved, err = s.entrance.TouchSession(ctx, token, kept)
 	}
 	return err
 }
@@ -114,110 +113,111 @@ func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
 	return s.entrance.CloseSession(ctx, token)
 }
 
-// Find, Commit and Delete are for stores that know no context; the library
-// calls them only where the three above are missing.
+// Find implements scs.Store. scs prefers the context variants, so Find, Commit and Delete
+// are not called.
 func (s sessionStore) Find(token string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), token)
 }
 
-// Commit is as Find.
+// Commit implements scs.Store.
 func (s sessionStore) Commit(token string, content []byte, expiry time.Time) error {
 	return s.CommitCtx(context.WithValue(context.Background(), bearerKey{}, &bearer{}), token, content, expiry)
 }
 
-// Delete is as Find.
+// Delete implements scs.Store.
 func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// loadSession finds the session of the request's cookie, or begins an empty one,
-// which is kept only once something is put into it.
-func (v *visit) loadSession(r *http.Request) error {
+// loadSession loads the session of the cookie, or starts an empty one, which is saved
+// only once it has content.
+func (req *request) loadSession(r *http.Request) error {
 	token := ""
-	if cookie, err := r.Cookie(v.site.sessions.Cookie.Name); err == nil {
+	if cookie, err := r.Cookie(req.site.sessions.Cookie.Name); err == nil {
 		token = cookie.Value
 	}
-	v.bearer = &bearer{address: v.site.clientAddress(r), agent: shorten(r.UserAgent(), maxAgentLength)}
-	ctx := context.WithValue(r.Context(), bearerKey{}, v.bearer)
-	ctx, err := v.site.sessions.Load(ctx, token)
+	req.bearer = &bearer{address: req.site.clientAddress(r), agent: shorten(r.UserAgent(), maxAgentLength)}
+	ctx := context.WithValue(r.Context(), bearerKey{}, req.bearer)
+	ctx, err := req.site.sessions.Load(ctx, token)
 	if err != nil {
 		return err
 	}
-	v.context = ctx
-	v.bearer.token = v.site.sessions.Token(ctx)
-	if id, err := ids.Parse(ids.User, v.site.sessions.GetString(ctx, sessionUser)); err == nil {
-		v.bearer.userID = id
+	req.context = ctx
+	req.bearer.token = req.site.sessions.Token(ctx)
+	if id, err := ids.Parse(ids.User, req.site.sessions.GetString(ctx, sessionUser)); err == nil {
+		req.bearer.userID = id
 	}
 	return nil
 }
 
-// keepSession writes the session and its cookie. A session that another request
-// has ended or renewed meanwhile leaves the cookie alone: it is the other's now.
-func (v *visit) keepSession() error {
-	m, w := v.site.sessions, v.echo.Response()
-	switch m.Status(v.context) {
+// saveSession writes the session and its cookie. If another request ended or renewed the
+// session meanwhile, the cookie is left unchanged.
+func (req *request) saveSession() error {
+	m, w := req.site.sessions, req.echo.Response()
+	switch m.Status(req.context) {
 	case scs.Modified:
-		token, expiry, err := m.Commit(v.context)
+		token, expiry, err := m.Commit(req.context)
 		if err != nil {
 			return err
 		}
-		if v.bearer.kept {
-			m.WriteSessionCookie(v.context, w, token, expiry)
+		if req.bearer.saved {
+			m.WriteSessionCookie(req.context, w, token, expiry)
 		}
 	case scs.Destroyed:
-		m.WriteSessionCookie(v.context, w, "", time.Time{})
+		m.WriteSessionCookie(req.context, w, "", time.Time{})
 	}
 	return nil
 }
 
-// forgetSession begins anew under another token: whoever planted the old one, or
-// was signed in with it, has nothing.
-func (v *visit) forgetSession() error {
-	v.bearer.userID = ids.ID{}
-	if err := v.site.sessions.Clear(v.context); err != nil {
+// resetSession clears the session and renews its token, against session fixation.
+func (req *request) resetSession() error {
+	req.bearer.userID = ids.ID{}
+	if err := req.site.sessions.Clear(req.context); err != nil {
 		return err
 	}
-	return v.site.sessions.RenewToken(v.context)
+	return req.site.sessions.RenewToken(req.context)
 }
 
-// signIn makes this browser the user's.
-func (v *visit) signIn(user ids.ID) error {
-	if err := v.forgetSession(); err != nil {
+// signIn starts a session of the user.
+func (req *request) signIn(user ids.ID) error {
+	if err := req.resetSession(); err != nil {
 		return err
 	}
-	v.bearer.userID = user
-	v.put(sessionUser, user.Format(ids.User))
-	v.put(sessionFormToken, rand.Text())
-	v.prove()
+	req.bearer.userID = user
+	req.put(sessionUser, user.Format(ids.User))
+	req.put(sessionFormToken, rand.Text())
+	req.markReauthenticated()
 	return nil
 }
 
 // put writes into the session.
-func (v *visit) put(name string, value any) {
-	v.bearer.changed = true
-	v.site.sessions.Put(v.context, name, value)
+func (req *request) put(name string, value any) {
+	req.bearer.changed = true
+	req.site.sessions.Put(req.context, name, value)
 }
 
-// prove notes that the password was typed just now.
-func (v *visit) prove() { v.put(sessionProvenAt, v.site.now()) }
+// markReauthenticated records that the password was entered now.
+func (req *request) markReauthenticated() { req.put(sessionReauthAt, req.site.now()) }
 
-// isFresh reports whether the password was typed some minutes ago.
-func (v *visit) isFresh() bool {
-	age := v.site.now() - v.site.sessions.GetInt64(v.context, sessionProvenAt)
-	return age >= 0 && age <= freshFor.Milliseconds()
+// isReauthenticated reports whether the password was entered recently.
+func (req *request) isReauthenticated() bool {
+	age := req.site.now() - req.site.sessions.GetInt64(req.context, sessionReauthAt)
+	return age >= 0 && age <= reauthWithin.Milliseconds()
 }
 
 // signOut ends the session.
-func (v *visit) signOut() error {
-	v.bearer.userID = ids.ID{}
-	return v.site.sessions.Destroy(v.context)
+func (req *request) signOut() error {
+	req.bearer.userID = ids.ID{}
+	return req.site.sessions.Destroy(req.context)
 }
 
-// flash says something on the next page, once.
-func (v *visit) flash(message string) { v.put(sessionFlash, message) }
+// flash shows a message once, on the next page.
+func (req *request) flash(message string) { req.put(sessionFlash, message) }
 
-func (v *visit) takeFlash() string {
-	message := v.site.sessions.PopString(v.context, sessionFlash)
-	v.bearer.changed = v.bearer.changed || message != ""
+func (req *request) takeFlash() string {
+	message := req.site.sessions.PopString(req.context, sessionFlash)
+	req.bearer.changed = req.bearer.changed || message != ""
 	return message
 }
 
-func (v *visit) formToken() string { return v.site.sessions.GetString(v.context, sessionFormToken) }
+func (req *request) formToken() string {
+	return req.site.sessions.GetString(req.context, sessionFormToken)
+}

@@ -17,7 +17,7 @@ import (
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	r, clock := newClockRig(t)
+	r, clock := newClockHarness(t)
 	inside := func(t *testing.T, b *browser, want bool) {
 		t.Helper()
 		got := b.get(t, "/account")
@@ -40,8 +40,8 @@ func TestSessions(t *testing.T) {
 		}
 		_, rest, _ := strings.Cut(page.body, "/account/sessions/ses_")
 		id, _, _ := strings.Cut(rest, "/end")
-		stranger := r.join(t, tenancy.Owner)
-		if got := stranger.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusNotFound {
+		otherUser := r.join(t, tenancy.Owner)
+		if got := otherUser.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusNotFound {
 			t.Errorf("somebody else ends it: %d", got.status)
 		}
 		inside(t, there, true)
@@ -86,14 +86,14 @@ func TestSessions(t *testing.T) {
 
 	t.Run("end when a request that has begun before is still under way", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
-		v := &visit{site: r.site}
+		req := &request{site: r.site}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
 		noError(t, err)
 		request.AddCookie(b.cookies[cookieName])
-		noError(t, v.loadSession(request))
+		noError(t, req.loadSession(request))
 		noError(t, r.db.User(b.user.ID).EndOtherSessions(t.Context(), ""))
-		v.flash("something to write")
-		_, _, err = r.site.sessions.Commit(v.context)
+		req.flash("something to write")
+		_, _, err = r.site.sessions.Commit(req.context)
 		noError(t, err)
 		inside(t, b, false)
 	})
@@ -101,16 +101,16 @@ func TestSessions(t *testing.T) {
 	t.Run("are not spoilt by a request that was under way when they were renewed", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
 		clock.advance(time.Hour)
-		v := &visit{site: r.site}
+		req := &request{site: r.site}
 		recorder := httptest.NewRecorder()
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
-		v.echo = echo.New().NewContext(request, recorder)
+		req.echo = echo.New().NewContext(request, recorder)
 		request.AddCookie(b.cookies[cookieName])
-		noError(t, v.loadSession(request))
+		noError(t, req.loadSession(request))
 		b.withPassword(t)
 		b.signIn(t) // as another tab does
-		v.flash("something to write")
-		noError(t, v.keepSession())
+		req.flash("something to write")
+		noError(t, req.saveSession())
 		if got := recorder.Header().Get(echo.HeaderSetCookie); got != "" {
 			t.Errorf("the browser is told to go back to %s", got)
 		}
@@ -120,13 +120,13 @@ func TestSessions(t *testing.T) {
 	t.Run("keep what another request wrote meanwhile", func(t *testing.T) {
 		b := r.join(t, tenancy.Owner)
 		clock.advance(time.Hour)
-		slow := &visit{site: r.site}
+		slow := &request{site: r.site}
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
 		slow.echo = echo.New().NewContext(request, httptest.NewRecorder())
 		request.AddCookie(b.cookies[cookieName])
 		noError(t, slow.loadSession(request))
 		b.post(t, "/account/name", url.Values{"name": {"Ann Other"}})
-		noError(t, slow.keepSession())
+		noError(t, slow.saveSession())
 		if got := b.get(t, "/account"); !strings.Contains(got.body, "Name saved.") {
 			t.Error("the message is lost")
 		}
@@ -156,7 +156,7 @@ func TestSessions(t *testing.T) {
 		if got := b.get(t, r.orgPath("members", "invite")); got.status != http.StatusOK {
 			t.Fatalf("status %d", got.status)
 		}
-		clock.advance(freshFor + time.Second)
+		clock.advance(reauthWithin + time.Second)
 		got := b.get(t, r.orgPath("members", "invite"))
 		if want := "/confirm?next=" + url.QueryEscape(r.orgPath("members", "invite")); got.location != want {
 			t.Fatalf("it leads to %s, want %s", got.location, want)
@@ -189,7 +189,7 @@ func TestSessionsFailClosed(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{})
 	noError(t, err)
-	r := newRigOn(t, Options{Store: db})
+	r := newHarnessOn(t, Options{Store: db})
 	b := r.join(t, tenancy.Owner)
 	db.Close()
 	for _, path := range []string{"/o", "/login", "/", r.orgPath("members")} {

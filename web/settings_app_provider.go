@@ -8,85 +8,85 @@ import (
 	"purser/views/page"
 )
 
-// provider is what may be shown of the application's payment account.
-func (v *visit) provider() (page.Provider, error) {
-	if v.site.cashier == nil {
+// provider is the public part of the application's payment account.
+func (req *request) provider() (page.Provider, error) {
+	if req.site.cashier == nil {
 		return page.Provider{}, nil
 	}
-	connected, err := v.site.cashier.Connection(v.context, v.scope())
-	off := v.site.sandboxOff && !v.app.Live
+	connected, err := req.site.cashier.Connection(req.context, req.scope())
+	off := req.site.sandboxOff && !req.app.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
-		// An application in development gets the sandbox once it needs an account.
-		return page.Provider{Known: true, Sandbox: !v.app.Live && !off, SandboxOff: off, Address: v.site.server.Address, API: v.sandboxAPI()}, nil
+		// A test application is connected to the sandbox on first use.
+		return page.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: req.sandboxAPI()}, nil
 	}
 	if connected.Mode == store.SandboxConnection && off {
-		return page.Provider{Known: true, SandboxOff: true, Address: v.site.server.Address}, err
+		return page.Provider{Known: true, SandboxOff: true, Address: req.site.server.Address}, err
 	}
 	return page.Provider{
-		API:   v.sandboxAPI(),
-		Known: true, Address: v.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
+		API:   req.sandboxAPI(),
+		Known: true, Address: req.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
 }
 
-// sandboxAPI is how a program reaches the application's account in the sandbox, for
-// those who may connect an account of their own: the key can do as much.
-func (v *visit) sandboxAPI() page.SandboxAPI {
-	if v.site.sandbox == nil || v.site.sandboxOff || v.app.Live || !v.may(tenancy.SettingsWrite) {
+// sandboxAPI is the API access to the application's sandbox account, for members who may
+// connect an account: the key allows as much.
+func (req *request) sandboxAPI() page.SandboxAPI {
+	if req.site.sandbox == nil || req.site.sandboxOff || req.app.Live || !req.may(tenancy.SettingsWrite) {
 		return page.SandboxAPI{}
 	}
-	return v.site.sandbox(v.app.ID)
+	return req.site.sandbox(req.app.ID)
 }
 
-// connectProvider makes an account at Stripe the application's own. What was typed
-// is not sent back with a refusal: it is a secret, also when it is a wrong one.
-func (s *Site) connectProvider(v *visit) (answer, error) {
+// connectProvider connects the application's Stripe account. The submitted key is not
+// sent back with an error: even a wrong one is a secret.
+func (s *Site) connectProvider(req *request) (response, error) {
 	if s.cashier == nil {
-		return answer{}, fault.New(fault.PathNotFound)
+		return response{}, fault.New(fault.PathNotFound)
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	said := "Stripe connected. Syncing plans."
-	account := cashier.Account{APIKey: f.text("api_key"), WebhookSecret: f.text("webhook_secret"), By: v.actor()}
+	message := "Stripe connected. Syncing plans."
+	account := cashier.Account{APIKey: f.text("api_key"), WebhookSecret: f.text("webhook_secret"), By: req.actor()}
 	if account.APIKey == "" {
 		f.fail("api_key", "Enter the account's secret key.")
-	} else if connected, err := s.cashier.Connect(v.context, v.scope(), account); connected.Former {
-		said = "Key of the previous account " + connected.AccountID + " updated. The connected account is unchanged."
+	} else if connected, err := s.cashier.Connect(req.context, req.scope(), account); connected.Former {
+		message = "Key of the previous account " + connected.AccountID + " updated. The connected account is unchanged."
 	} else if err != nil {
 		if err := f.check("api_key", err); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	if !f.ok() {
-		view, err := v.settingsPage(page.AppSettings{
-			Name: v.app.Name, DeploymentURL: v.app.DeploymentURL, Answered: page.Answered{Problems: f.problems},
+		view, err := req.settingsPage(page.AppSettings{
+			Name: req.app.Name, DeploymentURL: req.app.DeploymentURL, Answered: page.Answered{Problems: f.problems},
 		})
 		return invalid(page.Settings(view)), err
 	}
-	return v.done(v.appPath("settings"), said)
+	return req.done(req.appPath("settings"), message)
 }
 
-// retrySync has the provider told of a plan once more.
-func (s *Site) retrySync(v *visit) (answer, error) {
-	plan, err := v.plan()
+// retrySync syncs a plan with the provider again.
+func (s *Site) retrySync(req *request) (response, error) {
+	plan, err := req.plan()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if s.cashier == nil {
-		return answer{}, fault.New(fault.PaymentsNotConfigured)
+		return response{}, fault.New(fault.PaymentsNotConfigured)
 	}
-	if err := s.cashier.RetrySync(v.context, v.scope(), plan.Key); err != nil {
-		return answer{}, err
+	if err := s.cashier.RetrySync(req.context, req.scope(), plan.Key); err != nil {
+		return response{}, err
 	}
-	return v.done(v.appPath("plans", plan.Key, "edit"), "Retrying sync with the payment provider.")
+	return req.done(req.appPath("plans", plan.Key, "edit"), "Retrying sync with the payment provider.")
 }
 
-// wakeCashier has the plan that was just saved told to the provider at once, and
-// not with the next round.
-func (v *visit) wakeCashier() {
-	if v.site.cashier != nil {
-		v.site.cashier.Wake(v.scope())
+// notifyCashier starts the sync of a saved plan now instead of with the next periodic
+// run.
+func (req *request) notifyCashier() {
+	if req.site.cashier != nil {
+		req.site.cashier.Wake(req.scope())
 	}
 }

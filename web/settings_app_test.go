@@ -22,24 +22,24 @@ import (
 	"purser/views/page"
 )
 
-// newTill is a cashier that reaches no provider.
-func newTill(t *testing.T) *cashier.Cashier {
+// newTestCashier is a cashier that reaches no provider.
+func newTestCashier(t *testing.T) *cashier.Cashier {
 	t.Helper()
 	sealing, err := vault.New(rand.Reader, bytes.Repeat([]byte{7}, 32))
 	noError(t, err)
-	till, err := cashier.New(cashier.Options{
+	payments, err := cashier.New(cashier.Options{
 		Store: storetest.Open(t), Vault: sealing, BaseURL: "https://purser.example", Log: slog.New(slog.DiscardHandler),
 		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
 			return cashier.Sandbox{}, nil
 		},
 	})
 	noError(t, err)
-	return till
+	return payments
 }
 
 func TestApplicationSettings(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	b := r.join(t, tenancy.Admin)
 	path := r.appPath("settings")
 
@@ -53,7 +53,7 @@ func TestApplicationSettings(t *testing.T) {
 		if app.Name != hostile || app.DeploymentURL != "https://chat.example" || app.Slug != r.app.Slug {
 			t.Errorf("it is %+v", app)
 		}
-		if action, target, _ := r.lastDeed(t); action != "application.update" || target != r.app.ID.Format(ids.Application) {
+		if action, target, _ := r.lastAction(t); action != "application.update" || target != r.app.ID.Format(ids.Application) {
 			t.Errorf("the log says %s of %s", action, target)
 		}
 		if body := b.get(t, path).body; strings.Contains(body, "<script>alert") {
@@ -86,7 +86,7 @@ func TestApplicationSettings(t *testing.T) {
 
 func TestTheDangerZone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	r.app = r.newApplication(t, r.org, "Shop", true)
 	b := r.join(t, tenancy.Admin)
 	makeKey(t, b, keys.Ingestion)
@@ -103,7 +103,7 @@ func TestTheDangerZone(t *testing.T) {
 		reply := b.post(t, path, url.Values{"confirm": {"Shop"}})
 		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), r.keys(t)[0].ID, r.site.now())
 		wantFault(t, err, fault.RevokedAPIKey)
-		if action, _, _ := r.lastDeed(t); reply.status != http.StatusSeeOther || action != "key.revoke-all" {
+		if action, _, _ := r.lastAction(t); reply.status != http.StatusSeeOther || action != "key.revoke-all" {
 			t.Errorf("status %d, the log says %s", reply.status, action)
 		}
 	})
@@ -111,10 +111,10 @@ func TestTheDangerZone(t *testing.T) {
 
 func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 	t.Parallel()
-	options := Options{Store: storetest.Open(t), Cashier: newTill(t), Sandbox: func(app ids.ID) page.SandboxAPI {
+	options := Options{Store: storetest.Open(t), Cashier: newTestCashier(t), Sandbox: func(app ids.ID) page.SandboxAPI {
 		return page.SandboxAPI{URL: "http://127.0.0.1:8081", Key: "sk_test_of_" + app.String(), Version: "2024-06-20"}
 	}}
-	r := newRigOn(t, options)
+	r := newHarnessOn(t, options)
 	key := "sk_test_of_" + r.app.ID.String()
 	wantTexts(t, r.join(t, tenancy.Admin).get(t, r.appPath("settings")).body, "http://127.0.0.1:8081", key, "2024-06-20", `data-copy="sandbox-key"`)
 	if strings.Contains(r.join(t, tenancy.Support).get(t, r.appPath("settings")).body, key) {
@@ -125,7 +125,7 @@ func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 		t.Error("a live application shows one")
 	}
 	options.SandboxOff = true
-	off := newRigOn(t, options)
+	off := newHarnessOn(t, options)
 	body := off.join(t, tenancy.Admin).get(t, off.appPath("settings")).body
 	wantTexts(t, body, "turned off on this server")
 	if strings.Contains(body, "sk_test_of_") {
@@ -135,7 +135,7 @@ func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 
 func TestThePaymentProvider(t *testing.T) {
 	t.Parallel()
-	r := newRigOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t)})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t)})
 	b := r.join(t, tenancy.Admin)
 	path := r.appPath("settings")
 
@@ -178,7 +178,7 @@ func TestThePaymentProvider(t *testing.T) {
 
 func TestRetryingASync(t *testing.T) {
 	t.Parallel()
-	r := newRigOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t)})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t)})
 	b := r.join(t, tenancy.Developer)
 	r.newCredit(t, "tokens")
 	r.newFeature(t, "messages", "tokens")

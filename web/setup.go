@@ -16,9 +16,9 @@ import (
 	"purser/views/page"
 )
 
-// OfferSetup makes the link through which the first account is made. It is empty
-// once there is one. The link itself is kept nowhere: each start makes another,
-// and all of them work until one was used.
+// OfferSetup creates a link for creating the first account, or returns "" once there is
+// one. Only its hash is stored: each start creates another link, and all are valid until
+// one is used.
 func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
 	link, err := credential.NewLink(rand.Reader)
 	if err != nil {
@@ -31,14 +31,14 @@ func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
 	return fmt.Sprintf("%s/setup/%s", s.server.Address, link), nil
 }
 
-// setupLink is the link of the path, while it leads anywhere.
-func (v *visit) setupLink() (link credential.Token, err error) {
-	text, err := v.param("token")
+// setupLink is the link of the path, if it is valid.
+func (req *request) setupLink() (link credential.Token, err error) {
+	text, err := req.param("token")
 	if err != nil {
 		return "", err
 	}
 	link = credential.Token(text)
-	open, err := v.site.store.Auth().SetupIsOpen(v.context, link.Hash())
+	open, err := req.site.store.Auth().SetupIsOpen(req.context, link.Hash())
 	if err != nil {
 		return "", err
 	}
@@ -48,94 +48,93 @@ func (v *visit) setupLink() (link credential.Token, err error) {
 	return link, nil
 }
 
-// errSetupClosed is a setup link that leads nowhere.
+// errSetupClosed is an invalid or used setup link.
 var errSetupClosed = fault.New(fault.PathNotFound)
 
-// setupClosed says why a link leads nowhere. It tells every link the same: a guessed
-// one learns no more than what the sign-in page shows to anybody.
-func (v *visit) setupClosed() (answer, error) {
-	founded, err := v.site.isFounded(v.context)
+// setupClosed explains why a link is invalid. Every link gets the same page: a guessed
+// one learns no more than the sign-in page shows.
+func (req *request) setupClosed() (response, error) {
+	setUp, err := req.site.isSetUp(req.context)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	failure := page.Failure{
-		Status: http.StatusNotFound, Title: "Invalid setup link", RequestID: v.requestID(),
+		Status: http.StatusNotFound, Title: "Invalid setup link", RequestID: req.requestID(),
 		Advice: "Copy the full link from the terminal where Purser started. Restart the server to print a new one.",
 	}
-	if founded {
+	if setUp {
 		failure.Title = "Purser is already set up"
 		failure.Advice = "Setup links work once. Sign in, or ask an owner for an invitation."
 		failure.Lead, failure.Href = "Sign in", "/login"
 	}
-	return answer{status: failure.Status, view: page.Error(failure)}, nil
+	return response{status: failure.Status, view: page.Error(failure)}, nil
 }
 
-// isFounded reports whether there is an account. Once there is, that is remembered:
-// anybody can ask for the pages that want to know.
-func (s *Site) isFounded(ctx context.Context) (bool, error) {
-	if s.founded.Load() {
+// isSetUp reports whether there is an account. True is cached: anonymous pages call it.
+func (s *Site) isSetUp(ctx context.Context) (bool, error) {
+	if s.setUp.Load() {
 		return true, nil
 	}
-	founded, err := s.store.Auth().IsSetUp(ctx)
-	if founded {
-		s.founded.Store(true)
+	setUp, err := s.store.Auth().IsSetUp(ctx)
+	if setUp {
+		s.setUp.Store(true)
 	}
-	return founded, err
+	return setUp, err
 }
 
-func (s *Site) setupPage(v *visit) (answer, error) {
-	link, err := v.setupLink()
+func (s *Site) setupPage(req *request) (response, error) {
+	link, err := req.setupLink()
 	if errors.Is(err, errSetupClosed) {
-		return v.setupClosed()
+		return req.setupClosed()
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(page.SetupPage(page.Setup{Action: setupPath(link)})), nil
 }
 
 func setupPath(link credential.Token) string { return pathOf([]string{"setup", string(link)}) }
 
-func (s *Site) setup(v *visit) (answer, error) {
-	link, err := v.setupLink()
+func (s *Site) setup(req *request) (response, error) {
+	link, err := req.setupLink()
 	if errors.Is(err, errSetupClosed) {
-		return v.setupClosed()
+		return req.setupClosed()
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	founding, err := s.founding(f, v)
+	bootstrap, err := s.readBootstrap(f, req)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !f.ok() {
 		return invalid(page.SetupPage(page.Setup{Draft: f.draft("name", "email", "organization", "application"), Action: setupPath(link)})), nil
 	}
-	if founding.Encoded, err = s.passwords.hash(v.context, f.raw("password"), false); err != nil {
-		return answer{}, err
+	if bootstrap.Encoded, err = s.passwords.hash(req.context, f.raw("password"), false); err != nil {
+		return response{}, err
 	}
-	founding, err = s.store.Auth().CreateFirstAccount(v.context, link.Hash(), founding)
+	bootstrap, err = s.store.Auth().CreateFirstAccount(req.context, link.Hash(), bootstrap)
 	if fault.Is(err, fault.PathNotFound) {
-		return v.setupClosed() // somebody else was faster
+		return req.setupClosed() // another request used the link first
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.signInHere(founding.User.ID); err != nil {
-		return answer{}, err
+	if err := req.signInOnDevice(bootstrap.User.ID); err != nil {
+		return response{}, err
 	}
-	v.logAccount("account created", founding.User.ID, "by", "setup link")
-	return v.done(pathOf([]string{"o", founding.Org.Slug, "a", founding.App.Slug, "quickstart"}), "Welcome. Your organization and first application are ready.")
+	req.logAccount("account created", bootstrap.User.ID, "by", "setup link")
+	return req.done(pathOf([]string{"o", bootstrap.Org.Slug, "a", bootstrap.App.Slug, "quickstart"}), "Welcome. Your organization and first application are ready.")
 }
 
-// founding reads the form into the nouns, and notes what is wrong with it.
-func (s *Site) founding(f *form, v *visit) (found store.Bootstrap, err error) {
+// readBootstrap parses the form.
+func (s *Site) readBootstrap(f *form, req *request) (found store.Bootstrap, err error) {
 	now := s.now()
-	found.User, err = v.newUser(f, f.text("organization"), f.text("application"))
+	found.User, err = req.newUser(f, f.text("organization"), f.text("application"))
 	if err != nil {
 		return found, err
 	}
@@ -147,14 +146,14 @@ func (s *Site) founding(f *form, v *visit) (found store.Bootstrap, err error) {
 	if err := f.check("application", err); err != nil {
 		return found, err
 	}
-	found.By = v.actorFor(found.User)
+	found.By = req.actorFor(found.User)
 	return found, nil
 }
 
-// newUser reads the fields of an account that is about to be made, in an organization
-// whose names its password must not be made of.
-func (v *visit) newUser(f *form, names ...string) (u tenancy.User, err error) {
-	u = tenancy.User{ID: ids.New(), CreatedAt: v.site.now()}
+// newUser reads the fields of a new account. The password must not contain the given
+// names.
+func (req *request) newUser(f *form, names ...string) (u tenancy.User, err error) {
+	u = tenancy.User{ID: ids.New(), CreatedAt: req.site.now()}
 	u.Name, err = tenancy.ParseName(f.text("name"))
 	if err := f.check("name", err); err != nil {
 		return u, err
@@ -163,22 +162,22 @@ func (v *visit) newUser(f *form, names ...string) (u tenancy.User, err error) {
 	if err := f.check("email", err); err != nil {
 		return u, err
 	}
-	err = v.checkChoice(f.raw("password"), u, names...)
+	err = req.checkChoice(f.raw("password"), u, names...)
 	return u, f.check("password", err)
 }
 
-// actorFor is the actor of a request that makes the very account it acts for.
-func (v *visit) actorFor(u tenancy.User) audit.Actor {
-	by := v.actor()
+// actorFor is the audit actor of a request that creates its own account.
+func (req *request) actorFor(u tenancy.User) audit.Actor {
+	by := req.actor()
 	by.UserID, by.Name = u.ID, u.Email
 	return by
 }
 
-// checkChoice refuses a password that is easily guessed by people who know the user, their
-// organizations or this server.
-func (v *visit) checkChoice(password string, u tenancy.User, names ...string) error {
-	names = append(names, u.Email, u.Name, v.site.server.Address)
-	for _, org := range v.orgs {
+// checkChoice refuses a password that can be guessed from the user, their organizations
+// or this server.
+func (req *request) checkChoice(password string, u tenancy.User, names ...string) error {
+	names = append(names, u.Email, u.Name, req.site.server.Address)
+	for _, org := range req.orgs {
 		names = append(names, org.Name)
 	}
 	return credential.CheckChoice(password, names...)

@@ -15,16 +15,16 @@ import (
 )
 
 // newFirstRun is a site on a database without any account.
-func newFirstRun(t *testing.T) *rig {
+func newFirstRun(t *testing.T) *harness {
 	t.Helper()
 	url := storetest.FreshURL(t)
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	return newRigAt(t, url, Options{Store: db, BaseURL: "http://purser.example"})
+	return newHarnessAt(t, url, Options{Store: db, BaseURL: "http://purser.example"})
 }
 
-func (r *rig) offer(t *testing.T) string {
+func (r *harness) offer(t *testing.T) string {
 	t.Helper()
 	link, err := r.site.OfferSetup(t.Context())
 	noError(t, err)
@@ -92,7 +92,7 @@ func TestSetup(t *testing.T) {
 		if page.status != http.StatusOK || !strings.Contains(page.body, "Bolt") {
 			t.Errorf("the founder does not see the organization: %d", page.status)
 		}
-		// The rig's organization was made past any account, as the command line does.
+		// The harness's organization was made past any account, as the command line does.
 		if !strings.Contains(page.body, r.org.Name) {
 			t.Error("an organization without members became nobody's")
 		}
@@ -142,14 +142,14 @@ func TestSetupMakesOneFounderOfMany(t *testing.T) {
 	for range 6 {
 		links = append(links, r.offer(t))
 	}
-	var founded atomic.Int32
+	var setUp atomic.Int32
 	var wait sync.WaitGroup
 	for _, link := range links {
 		wait.Go(func() {
 			fields := url.Values{"name": {"Ann"}, "email": {ids.New().String() + "@example.com"}, "password": {password}, "organization": {"Bolt"}, "application": {"Chat"}}
 			switch got := r.browser().post(t, link, fields); got.status {
 			case http.StatusSeeOther:
-				founded.Add(1)
+				setUp.Add(1)
 			case http.StatusNotFound:
 			default:
 				t.Errorf("status %d", got.status)
@@ -157,8 +157,8 @@ func TestSetupMakesOneFounderOfMany(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if founded.Load() != 1 {
-		t.Errorf("there are %d founders", founded.Load())
+	if setUp.Load() != 1 {
+		t.Errorf("there are %d founders", setUp.Load())
 	}
 }
 

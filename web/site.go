@@ -22,40 +22,39 @@ import (
 	"purser/views/page"
 )
 
-// Options is what the site says of the server that it is part of, and what it
-// works with.
+// Options configures a Site.
 type Options struct {
-	BaseURL string // the public address, such as "http://127.0.0.1:8080"
+	BaseURL string // the public URL, such as "http://127.0.0.1:8080"
 	Version string
-	Program string // how people call the command here; "purser" when empty
-	// Document is the OpenAPI document that the server serves, for the reference.
+	Program string // the name of the command in instructions; "purser" if empty
+	// Document is the served OpenAPI document, for the reference.
 	Document []byte
 	Store    *store.Store
-	// Usage answers why a use is denied. Without it nobody can ask.
+	// Usage answers the check page. Without it the page fails.
 	Usage *store.Engine
 	Log   *slog.Logger
-	// Now is the clock, in milliseconds since 1970; the database's when nil.
+	// Now is the clock, in milliseconds since 1970; the database's if nil.
 	Now func() int64
 	// Vault seals the seeds of authenticators.
 	Vault *vault.Vault
-	// Cashier talks to the payment providers. Nil for a server that takes no payments.
+	// Cashier calls the payment providers. Nil for a server without payments.
 	Cashier *cashier.Cashier
 	// NewOrganizations lets everyone with an account create organizations.
 	NewOrganizations bool
-	// RequireFactor lets members act only with an authenticator, in every organization.
+	// RequireFactor requires an authenticator of every member, in all organizations.
 	RequireFactor bool
-	// Sandbox is how a program reaches an application's account in the payments sandbox;
-	// nil shows nothing of it.
+	// Sandbox returns the API access to an application's sandbox account; if nil, it is
+	// not shown.
 	Sandbox func(app ids.ID) page.SandboxAPI
-	// SandboxOff says that this server has no payments sandbox.
+	// SandboxOff reports that this server has no payments sandbox.
 	SandboxOff bool
-	// TrustedProxies are the networks of those who may say for whom they call.
+	// TrustedProxies are networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// Timeout is how long one request may take; 15 seconds when zero.
+	// Timeout is the deadline of a request; 15 seconds if zero.
 	Timeout time.Duration
 }
 
-// Site answers people.
+// Site serves the dashboard and the documentation.
 type Site struct {
 	server      page.Server
 	https       bool
@@ -70,22 +69,22 @@ type Site struct {
 	passwords   *passwords
 	networks    *networks
 	proxies     []netip.Prefix
-	// Each says once that a sender's X-Forwarded-For is ignored.
+	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
 
 	alarm   alarm
-	founded atomic.Bool // there is an account
+	setUp   atomic.Bool // there is an account
 	vault   *vault.Vault
 	cashier *cashier.Cashier
 	sandbox func(app ids.ID) page.SandboxAPI
-	exports chan struct{} // one for each file that is being made
+	exports chan struct{} // slots of concurrent exports
 
 	sandboxOff       bool
 	newOrganizations bool
 	requireFactor    bool
 }
 
-// New makes the site. It opens nothing and needs no closing.
+// New creates the site. It needs no closing.
 func New(options Options) *Site {
 	s := &Site{
 		server: page.Server{
@@ -126,23 +125,23 @@ func New(options Options) *Site {
 	return s
 }
 
-// Register mounts the whole surface of the site.
+// Register mounts all routes of the site.
 func (s *Site) Register(e *echo.Echo) {
 	s.mount(e, s.routes())
 	e.Match([]string{http.MethodGet, http.MethodHead}, static.Prefix+"*", echo.WrapHandler(static.Handler()), s.protect)
 }
 
-// welcome leads who is signed in to their organizations, and tells everybody else
-// what this is.
-func (s *Site) welcome(v *visit) (answer, error) {
-	if v.isSignedIn() {
+// welcome redirects signed-in users to their organizations and shows others the start
+// page.
+func (s *Site) welcome(req *request) (response, error) {
+	if req.isSignedIn() {
 		return redirect("/o"), nil
 	}
-	founded, err := s.isFounded(v.context)
-	return show(page.Welcome(page.Start{Server: s.server, NotSetUp: !founded})), err
+	setUp, err := s.isSetUp(req.context)
+	return show(page.Welcome(page.Start{Server: s.server, NotSetUp: !setUp})), err
 }
 
 // gallery shows every component in all its states.
-func (s *Site) gallery(v *visit) (answer, error) {
-	return show(page.Gallery(page.GallerySample{Query: v.query("q"), Live: v.query("live") != ""})), nil
+func (s *Site) gallery(req *request) (response, error) {
+	return show(page.Gallery(page.GallerySample{Query: req.query("q"), Live: req.query("live") != ""})), nil
 }

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// Connections are looked up before a webhook's body is read. Anyone can ask for
-	// one, so few run at once: the database connections are for others too.
+	// lookupsAtOnce bounds lookups of connections, which run before a webhook's body is
+	// read. Anyone can cause one, and other requests need the database connections.
 	lookupsAtOnce = 4
 	// lookupsOfNetwork is how many of one network run at once, or wait to run before
 	// those of others.
 	lookupsOfNetwork = 2
-	// lookupsPresent is how many of one network may run or wait; others are refused.
+	// lookupsPresent is how many of one network may run or wait; more are refused.
 	lookupsPresent = 128
 )
 
-// webhookLookups bounds the lookups of connections, for all networks together and
-// for each of them. Networks take turns: one that floods waits for itself.
+// webhookLookups bounds concurrent lookups of connections, in total and per network.
+// Networks take turns: one that floods delays only itself.
 type webhookLookups struct {
 	running chan struct{}
 
@@ -29,15 +29,15 @@ type webhookLookups struct {
 }
 
 type networkLookups struct {
-	running chan struct{}
-	present int // running or waiting
+	running  chan struct{}
+	admitted int // running or waiting
 }
 
 func newWebhookLookups() *webhookLookups {
 	return &webhookLookups{running: make(chan struct{}, lookupsAtOnce), networks: make(map[netip.Prefix]*networkLookups)}
 }
 
-// enter waits for a turn of the network, until the context ends.
+// enter waits for a slot until the context ends.
 func (l *webhookLookups) enter(ctx context.Context, network netip.Prefix) (leave func(), err error) {
 	own := l.join(network)
 	if own == nil {
@@ -61,7 +61,7 @@ func (l *webhookLookups) enter(ctx context.Context, network netip.Prefix) (leave
 	}, nil
 }
 
-// join counts a lookup of the network, or returns nil when it has too many.
+// join counts a lookup of the network, or returns nil if it has too many.
 func (l *webhookLookups) join(network netip.Prefix) *networkLookups {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,17 +70,17 @@ func (l *webhookLookups) join(network netip.Prefix) *networkLookups {
 		own = &networkLookups{running: make(chan struct{}, lookupsOfNetwork)}
 		l.networks[network] = own
 	}
-	if own.present == lookupsPresent {
+	if own.admitted == lookupsPresent {
 		return nil
 	}
-	own.present++
+	own.admitted++
 	return own
 }
 
 func (l *webhookLookups) leave(network netip.Prefix, own *networkLookups) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if own.present--; own.present == 0 {
+	if own.admitted--; own.admitted == 0 {
 		delete(l.networks, network)
 	}
 }

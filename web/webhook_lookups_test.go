@@ -33,7 +33,7 @@ func TestWebhookLookupsAreBoundedByNetwork(t *testing.T) {
 	}
 	for { // until all of them wait
 		l.mu.Lock()
-		present := l.networks[flood].present
+		present := l.networks[flood].admitted
 		l.mu.Unlock()
 		if present == lookupsPresent {
 			break
@@ -59,7 +59,7 @@ func TestWebhookLookupsAreBoundedByNetwork(t *testing.T) {
 
 func TestAWebhookOverTheLimitIsSentAgain(t *testing.T) {
 	t.Parallel()
-	if status, said := received(fault.New(fault.Overloaded)); status != http.StatusTooManyRequests || said == "" {
-		t.Errorf("%d %q", status, said)
+	if status, message := webhookStatus(fault.New(fault.Overloaded)); status != http.StatusTooManyRequests || message == "" {
+		t.Errorf("%d %q", status, message)
 	}
 }

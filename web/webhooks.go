@@ -15,42 +15,42 @@ import (
 	"purser/fault"
 )
 
-// WebhookPath is where a payment provider reports what happened at a connection.
+// WebhookPath is the endpoint for a provider's webhooks of one connection.
 const WebhookPath = "/webhooks/stripe/:connection"
 
-// webhookTime is how long taking one in may take: less than any provider waits.
-const webhookTime = 10 * time.Second
+// webhookTimeout bounds storing one webhook: less than any provider waits.
+const webhookTimeout = 10 * time.Second
 
-// ReceiveWebhooks takes the reports of payment providers in. They come from
-// programs with a proof of their own, so nothing of the site stands before it: no
-// session, no form token. What the status says decides whether it is sent again.
-func ReceiveWebhooks(till *cashier.Cashier, networkOf func(*http.Request) netip.Prefix, log *slog.Logger) echo.HandlerFunc {
+// ReceiveWebhooks stores webhooks of payment providers. They are authenticated by their
+// signature, so no session or form token is checked. The status decides whether the
+// provider retries.
+func ReceiveWebhooks(payments *cashier.Cashier, networkOf func(*http.Request) netip.Prefix, log *slog.Logger) echo.HandlerFunc {
 	lookups := newWebhookLookups()
 	return func(c echo.Context) error {
-		if err := lookUp(c, lookups, networkOf, till); err != nil {
+		if err := checkConnection(c, lookups, networkOf, payments); err != nil {
 			c.Response().Header().Set(echo.HeaderConnection, "close") // the body stays unread
-			return answerWebhook(c, log, err)
+			return respondWebhook(c, log, err)
 		}
-		// The bytes as they came: the signature is over them.
+		// The raw bytes: they are what is signed.
 		body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, cashier.MaxWebhook))
 		if err != nil {
-			return c.String(unreadable(err), "The body is incomplete or larger than 256 KiB.\n")
+			return c.String(bodyErrorStatus(err), "The body is incomplete or larger than 256 KiB.\n")
 		}
-		// A body that arrives slowly takes nothing of the time to store it.
+		// The deadline starts after the body arrived.
 		ctx, cancel := webhookContext(c)
 		defer cancel()
-		return answerWebhook(c, log, till.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body))
+		return respondWebhook(c, log, payments.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body))
 	}
 }
 
-// webhookContext is not cancelled by a sender that hangs up: that would close a
-// pooled database connection.
+// webhookContext is not cancelled when the sender disconnects: that would close a pooled
+// database connection.
 func webhookContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), webhookTime)
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), webhookTimeout)
 }
 
-// lookUp refuses a connection that does not exist.
-func lookUp(c echo.Context, lookups *webhookLookups, networkOf func(*http.Request) netip.Prefix, till *cashier.Cashier) error {
+// checkConnection refuses a connection that does not exist.
+func checkConnection(c echo.Context, lookups *webhookLookups, networkOf func(*http.Request) netip.Prefix, payments *cashier.Cashier) error {
 	ctx, cancel := webhookContext(c)
 	defer cancel()
 	leave, err := lookups.enter(ctx, networkOf(c.Request()))
@@ -58,21 +58,21 @@ func lookUp(c echo.Context, lookups *webhookLookups, networkOf func(*http.Reques
 		return err
 	}
 	defer leave()
-	return till.HasConnection(ctx, c.Param("connection"))
+	return payments.HasConnection(ctx, c.Param("connection"))
 }
 
-func answerWebhook(c echo.Context, log *slog.Logger, err error) error {
-	status, said := received(err)
+func respondWebhook(c echo.Context, log *slog.Logger, err error) error {
+	status, message := webhookStatus(err)
 	if status == http.StatusTooManyRequests {
 		c.Response().Header().Set(echo.HeaderRetryAfter, "1")
 	}
 	if status == http.StatusInternalServerError {
 		log.Error("webhook not stored", "request", c.Response().Header().Get(echo.HeaderXRequestID), "cause", err)
 	}
-	return c.String(status, said)
+	return c.String(status, message)
 }
 
-func unreadable(err error) int {
+func bodyErrorStatus(err error) int {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return http.StatusRequestEntityTooLarge
@@ -80,8 +80,8 @@ func unreadable(err error) int {
 	return http.StatusBadRequest
 }
 
-// received is what the provider is told, for the people who look at its log.
-func received(err error) (status int, said string) {
+// webhookStatus is the response, for people who read the provider's log.
+func webhookStatus(err error) (status int, message string) {
 	var refusal *fault.Fault
 	switch {
 	case err == nil:

@@ -38,7 +38,7 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	t.Helper()
 	sealing, err := vault.New(rand.Reader, []byte(strings.Repeat("s", vault.MinSecret)))
 	noError(t, err)
-	till, err := cashier.New(cashier.Options{
+	payments, err := cashier.New(cashier.Options{
 		Store: db, Vault: sealing, BaseURL: "http://purser.test", Log: slog.New(slog.DiscardHandler),
 		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
 			return cashier.Sandbox{URL: "http://sandbox.invalid", Key: "sk_test_none", WebhookSecrets: secrets}, nil
@@ -55,7 +55,7 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	kept, err := db.App(app.Scope()).PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox"}, now)
 	noError(t, err)
 	e := echo.New()
-	e.POST(WebhookPath, ReceiveWebhooks(till, (&Site{}).NetworkOf, slog.New(slog.DiscardHandler)))
+	e.POST(WebhookPath, ReceiveWebhooks(payments, (&Site{}).NetworkOf, slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}

@@ -4,8 +4,8 @@ package main
 var accountMutants = []mutant{
 	{
 		name:    "strangers who guess lock an owner out",
-		changes: []change{once("web/login.go", "\t\tfrom = siteOf(v.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
-		pkg:     "./web", tests: "TestGuessesOfStrangersKeepNoOwnerOut",
+		changes: []change{once("web/login.go", "\t\tfrom = siteOf(req.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
+		pkg:     "./web", tests: "TestForeignGuessesNeverLockTheOwnerOut",
 	},
 	{
 		name:    "a known browser is known for every account",
@@ -14,7 +14,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "codes are guessed from many networks",
-		changes: []change{once("web/login.go", "credential.CodeSubject(user.Format(ids.User), device)", "credential.CodeSubject(user.Format(ids.User), v.bearer.address)")},
+		changes: []change{once("web/login.go", "credential.CodeSubject(user.Format(ids.User), device)", "credential.CodeSubject(user.Format(ids.User), req.bearer.address)")},
 		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
 	},
 	{
@@ -39,12 +39,12 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "a check that found the queue full is counted",
-		changes: []change{once("web/login.go", "\tleave, err := v.site.passwords.enter(v.context, p.known)\n", "\tif err := v.countAttempt(p); err != nil {\n\t\treturn false, false, err\n\t}\n\tleave, err := v.site.passwords.enter(v.context, p.known)\n")},
+		changes: []change{once("web/login.go", "\tleave, err := req.site.passwords.enter(req.context, p.known)\n", "\tif err := req.countAttempt(p); err != nil {\n\t\treturn false, false, err\n\t}\n\tleave, err := req.site.passwords.enter(req.context, p.known)\n")},
 		pkg:     "./web", tests: "TestAFullQueueCountsNoAttempt",
 	},
 	{
 		name:    "a temporary password opens everything",
-		changes: []change{once("web/guard.go", "\tif v.mustChange && !r.temporary &&", "\tif false &&")},
+		changes: []change{once("web/guard.go", "\tif req.mustChange && !r.temporary &&", "\tif false &&")},
 		pkg:     "./web", tests: "TestTemporaryPasswordOnlyOpensItsChange",
 	},
 	{
@@ -54,7 +54,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "members act without the factor that their organization requires",
-		changes: []change{once("web/guard.go", "\tif v.needsFactor(v.org) {\n", "\tif false {\n")},
+		changes: []change{once("web/guard.go", "\tif req.needsFactor(req.org) {\n", "\tif false {\n")},
 		pkg:     "./web", tests: "TestOrganizationRequiresASecondFactor",
 	},
 	{

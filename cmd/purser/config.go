@@ -17,39 +17,39 @@ import (
 	"purser/store"
 )
 
-// config is every setting, read once. The environment gives it, flags override it.
+// config holds every setting. Flags override the environment.
 type config struct {
 	addr        string
 	data        string
 	databaseURL string
 	baseURL     string
 	metricsAddr string
-	// sandboxAddr serves the sandbox's Stripe API at its root; empty for nowhere.
+	// sandboxAddr serves the sandbox's Stripe API at its root; empty for none.
 	sandboxAddr string
 	sandboxOff  bool
-	// databaseConns is how many database connections this node opens at most.
+	// databaseConns is the connection pool size of this node.
 	databaseConns int
 	rateLimit     float64
 	// drain is how long SIGTERM leaves the listener open while /readyz answers 503.
 	drain time.Duration
-	// memoryLimit is of the process in bytes; 0 for none.
+	// memoryLimit bounds the process, in bytes; 0 for no limit.
 	memoryLimit    int64
 	maxConnections int
 	secretKey      string
-	// previousKey still opens what was sealed before the key was changed.
+	// previousKey opens secrets sealed before the key was changed.
 	previousKey string
-	// trustedProxies may say for whom they call.
+	// trustedProxies are networks whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
 	logLevel       slog.Level
-	// Lines a second in the log, for requests that succeed and that are refused.
+	// Log lines per second for successful and for refused requests.
 	logSuccesses, logRefusals int64
 	// newOrganizations lets everyone with an account create organizations.
 	newOrganizations bool
-	// requireFactor lets members act only with an authenticator.
+	// requireFactor requires an authenticator of every member.
 	requireFactor bool
-	// keepFailures is how long failed requests stay listed.
+	// keepFailures is the retention of failed requests.
 	keepFailures time.Duration
-	// verifyNew and verifyAll are between two verifications; zero for none.
+	// verifyNew and verifyAll are the intervals of verifications; zero for none.
 	verifyNew, verifyAll, verifyLimit time.Duration
 }
 
@@ -57,7 +57,7 @@ const (
 	defaultRateLimit = 1000
 	defaultDrain     = 5 * time.Second
 	maxDrain         = 10 * time.Minute
-	// Beside the hot path, a few connections are for requests and background jobs.
+	// Some connections are reserved for other requests and background jobs.
 	defaultDatabaseConns = store.DefaultConns + store.UsageConns
 	minDatabaseConns     = store.UsageConns + 3
 	maxDatabaseConns     = 1000
@@ -68,8 +68,8 @@ const (
 	defaultVerifyLimit = time.Hour
 )
 
-// settings maps each variable to where it goes. Another one that starts with
-// PURSER_ is a mistake, and is named.
+// settings maps each variable to its field. An unknown variable with the prefix PURSER_
+// is an error.
 var settings = map[string]func(*config, string) error{
 	"DATABASE_URL":        func(c *config, v string) error { c.databaseURL = v; return nil },
 	"PURSER_DB_CONNS":     (*config).setDatabaseConns,
@@ -99,12 +99,11 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_VERIFY_LIMIT": func(c *config, v string) error { return setInterval(&c.verifyLimit, v, time.Second) },
 }
 
-// callersNames are what the guides have callers of the API set, often in the
-// shell that runs this program.
-var callersNames = []string{"PURSER_KEY", "PURSER_URL"}
+// clientVariables are set by the guides for API clients, often in the shell that runs
+// this program.
+var clientVariables = []string{"PURSER_KEY", "PURSER_URL"}
 
-// readConfig reads the environment. Values are never repeated in errors: they may
-// be secrets.
+// readConfig reads the environment. Errors never contain values: they may be secrets.
 func readConfig(environ []string) (config, error) {
 	c := config{
 		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, databaseConns: defaultDatabaseConns,
@@ -118,7 +117,7 @@ func readConfig(environ []string) (config, error) {
 		name, value, _ := strings.Cut(pair, "=")
 		set, known := settings[name]
 		if !known {
-			if strings.HasPrefix(name, "PURSER_") && !slices.Contains(callersNames, name) {
+			if strings.HasPrefix(name, "PURSER_") && !slices.Contains(clientVariables, name) {
 				problems = append(problems, fmt.Errorf("unknown setting %s: see 'purser help'", name))
 			}
 			continue
@@ -142,7 +141,7 @@ func (c *config) setBaseURL(value string) error {
 	return nil
 }
 
-// setHostPort reads an address to listen on.
+// setHostPort parses a listen address.
 func setHostPort(to *string, value string) error {
 	if _, port, err := net.SplitHostPort(value); err != nil || port == "" {
 		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090")
@@ -193,8 +192,8 @@ func (c *config) setDatabaseConns(value string) error {
 	return nil
 }
 
-// setTrustedProxies reads addresses and networks. A network of everybody is refused:
-// then callers could write where they come from themselves.
+// setTrustedProxies parses addresses and networks. A network that contains all addresses
+// is refused: any client could then forge its own.
 func (c *config) setTrustedProxies(value string) error {
 	for text := range strings.SplitSeq(value, ",") {
 		text = strings.TrimSpace(text)
@@ -210,8 +209,8 @@ func (c *config) setTrustedProxies(value string) error {
 	return nil
 }
 
-// proxyHint says that a proxy is in front and not declared. The server has no TLS of
-// its own, so behind a public https address there is always one.
+// proxyHint warns about a proxy that is not declared. The server does not terminate TLS,
+// so a public https URL implies a proxy.
 func (c *config) proxyHint() string {
 	if !strings.HasPrefix(c.baseURL, "https://") || len(c.trustedProxies) > 0 {
 		return ""
@@ -219,7 +218,7 @@ func (c *config) proxyHint() string {
 	return "PURSER_TRUSTED_PROXY is not set: all clients behind the proxy count as one network and share its limits"
 }
 
-// setInterval reads a time such as 90m.
+// setInterval parses a duration such as 90m.
 func setInterval(d *time.Duration, value string, least time.Duration) error {
 	parsed, err := time.ParseDuration(value)
 	if err != nil || parsed < least {
@@ -229,7 +228,7 @@ func setInterval(d *time.Duration, value string, least time.Duration) error {
 	return nil
 }
 
-// setSwitch reads one of two words.
+// setSwitch parses one of two words.
 func setSwitch(to *bool, value, on, off string) error {
 	if value != on && value != off {
 		return fmt.Errorf("must be %s or %s", on, off)
@@ -250,9 +249,9 @@ func setKey(key *string, value string) error {
 	return nil
 }
 
-// parse reads a command's flags into the config and refuses what is left over.
+// parse reads a command's flags and refuses extra arguments.
 func (c *config) parse(flags *flag.FlagSet, args []string) error {
-	flags.SetOutput(io.Discard) // the error says it shorter
+	flags.SetOutput(io.Discard) // the returned error is shorter
 	flags.StringVar(&c.data, "data", c.data, "folder of the embedded database (PURSER_DATA)")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):

@@ -21,22 +21,22 @@ import (
 	"purser/web"
 )
 
-// spareFiles is how many file descriptors are left to the database, the log and
-// what the runtime opens.
+// spareFiles is how many file descriptors are reserved for the database, the log and the
+// runtime.
 const spareFiles = 256
 
-// scanPause is how long a network without an idle connection is not searched for one
-// again: searching looks at every connection.
+// scanPause is how long a network without an idle connection is not scanned again: a
+// scan visits every connection.
 const scanPause = 100 * time.Millisecond
 
-// connections is a listener with a bound on open connections. At the bound it
-// closes those that have waited longest for a request, before and between
-// requests; while every connection has a request under way, a new one waits.
+// connections is a listener with a limit on open connections. At the limit it closes
+// those that have been idle longest; while every connection serves a request, a new one
+// waits.
 //
-// One network may have as many connections as are free, so half of them, two
-// networks a third each, and a network that holds its connections leaves room for
-// others. Beyond that idle ones of networks that have more are closed, else its own, or
-// the new one when there is none. Proxies that are trusted are exempt: they call for many networks.
+// One network may hold as many connections as are free: alone half of them, two networks
+// a third each. Beyond that, idle connections of networks that hold more are closed, else
+// the network's own, else the new one. Trusted proxies are exempt: they forward for many
+// networks.
 type connections struct {
 	net.Listener
 	limit   int
@@ -48,27 +48,27 @@ type connections struct {
 	peers   map[netip.Prefix]*peer
 	closed  bool
 	warned  int64         // when a refusal was last logged
-	changed chan struct{} // tells a waiting Accept that a connection closed or became idle
+	changed chan struct{} // wakes a waiting Accept when a connection closed or became idle
 	waiting atomic.Bool
 }
 
-// peer is what one network has open.
+// peer counts the open connections of one network.
 type peer struct {
 	open int
-	// busyUntil is when it is searched for idle connections again.
-	busyUntil int64
+	// scanAfter is when the network is scanned for idle connections again.
+	scanAfter int64
 }
 
-// connection is one of them.
+// connection is an accepted connection.
 type connection struct {
 	net.Conn
 	owner *connections
-	// network is where it comes from; nil for a trusted proxy.
+	// network is the client's network; nil for a trusted proxy.
 	network *netip.Prefix
-	// idleSince is since when no request is under way, in nanoseconds since the
-	// process started; 0 while there is one.
+	// idleSince is when the last request ended, in nanoseconds since the process
+	// started; 0 while a request is served.
 	idleSince atomic.Int64
-	// serving reports that a handler has the request: what is written is its reply.
+	// serving reports that a handler runs, so writes are its response.
 	serving atomic.Bool
 }
 
@@ -88,7 +88,7 @@ var processStarted = time.Now()
 
 func sinceStart() int64 { return max(1, int64(time.Since(processStarted))) }
 
-// Accept is net.Listener's.
+// Accept implements net.Listener.
 func (l *connections) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -106,12 +106,12 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// admit waits for room.
+// admit waits until there is a free connection.
 func (l *connections) admit(c *connection) {
 	if l.add(c) {
 		return
 	}
-	// Said before the next attempt, so that no close in between goes unnoticed.
+	// Set before the next attempt, so that a close in between is not missed.
 	l.waiting.Store(true)
 	defer l.waiting.Store(false)
 	for !l.add(c) {
@@ -121,8 +121,8 @@ func (l *connections) admit(c *connection) {
 	}
 }
 
-// add reports whether there was room. A closed listener takes the connection too:
-// the server closes it.
+// add reports whether the connection is below the limit. A closed listener accepts it
+// too: the server closes it.
 func (l *connections) add(c *connection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +141,7 @@ func (l *connections) add(c *connection) bool {
 	return true
 }
 
-// remove forgets a connection that is closed.
+// remove removes a closed connection.
 func (l *connections) remove(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,9 +159,9 @@ func (l *connections) remove(c *connection) {
 	}
 }
 
-// networkOf is the network of the other end, or nil for a trusted proxy.
+// networkOf is the network of the remote address, or nil for a trusted proxy.
 func (l *connections) networkOf(remote net.Addr) *netip.Prefix {
-	var network netip.Prefix // what cannot be read counts as one network
+	var network netip.Prefix // invalid addresses share one network
 	if tcp, ok := remote.(*net.TCPAddr); ok {
 		address := tcp.AddrPort().Addr().Unmap().WithZone("")
 		for _, proxy := range l.proxies {
@@ -174,7 +174,7 @@ func (l *connections) networkOf(remote net.Addr) *netip.Prefix {
 	return &network
 }
 
-// isOverShare reports that the network has no connection left to open.
+// isOverShare reports that the network may not open another connection.
 func (l *connections) isOverShare(c *connection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,17 +185,17 @@ func (l *connections) isOverShare(c *connection) bool {
 	return own != nil && own.open >= l.limit-len(l.open)
 }
 
-// refusalsLoggedEvery is how often refused connections are logged, of all networks
-// together.
+// refusalsLoggedEvery is the interval of log lines about refused connections, for all
+// networks together.
 const refusalsLoggedEvery = time.Second
 
-// closeIdleOf makes room for a connection: among those of networks that have more than
-// its own, else among its own.
+// closeIdleOf frees a connection: of networks that hold more than this one, else of its
+// own.
 func (l *connections) closeIdleOf(c *connection) bool {
 	l.mu.Lock()
 	own := l.peers[*c.network]
 	now := sinceStart()
-	busy := own != nil && now < own.busyUntil
+	busy := own != nil && now < own.scanAfter
 	l.mu.Unlock()
 	if busy {
 		return false
@@ -210,7 +210,7 @@ func (l *connections) closeIdleOf(c *connection) bool {
 	}
 	l.mu.Lock()
 	if own := l.peers[*c.network]; own != nil {
-		own.busyUntil = now + int64(scanPause)
+		own.scanAfter = now + int64(scanPause)
 	}
 	warns := l.warned == 0 || now-l.warned >= int64(refusalsLoggedEvery)
 	if warns {
@@ -223,8 +223,8 @@ func (l *connections) closeIdleOf(c *connection) bool {
 	return false
 }
 
-// closeIdle closes the hundredth part of the connections that is idle longest, of those
-// that match, and reports whether there was one. It calls match with the lock held.
+// closeIdle closes the longest idle hundredth of the connections that match, and reports
+// whether there was one. It calls match with the lock held.
 func (l *connections) closeIdle(match func(*connection) bool) bool {
 	type idle struct {
 		*connection
@@ -262,7 +262,7 @@ func (l *connections) notify() {
 	}
 }
 
-// Close is net.Listener's.
+// Close implements net.Listener.
 func (l *connections) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -271,7 +271,7 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// bind has the server report what its connections do.
+// bind tracks the state of the server's connections.
 func (l *connections) bind(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, c)
@@ -301,19 +301,19 @@ func (l *connections) bind(server *http.Server) {
 
 type connectionKey struct{}
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (c *connection) Close() error {
 	c.owner.remove(c)
 	c.owner.notify()
 	return c.Conn.Close()
 }
 
-// Write is net.Conn's. net/http answers a request that it cannot parse in plain
-// text, before any handler sees it: such a reply becomes one of ours.
+// Write implements net.Conn. net/http answers a request that it cannot parse in plain
+// text, before any handler runs: Write replaces that by a JSON error.
 func (c *connection) Write(text []byte) (int, error) {
 	if !c.serving.Load() {
-		if status, refused := refusedByServer(text); refused {
-			if _, err := c.Conn.Write(c.explain(status)); err != nil {
+		if status, refused := parseOwnReply(text); refused {
+			if _, err := c.Conn.Write(c.errorReply(status)); err != nil {
 				return 0, err
 			}
 			return len(text), nil
@@ -322,8 +322,8 @@ func (c *connection) Write(text []byte) (int, error) {
 	return c.Conn.Write(text)
 }
 
-// refusedByServer reads the status of a reply of net/http's own.
-func refusedByServer(text []byte) (status int, refused bool) {
+// parseOwnReply reads the status of a response that net/http wrote itself.
+func parseOwnReply(text []byte) (status int, refused bool) {
 	rest, found := bytes.CutPrefix(text, []byte("HTTP/1.1 "))
 	if !found || len(rest) < 3 || !bytes.Contains(rest, []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")) {
 		return 0, false
@@ -332,7 +332,7 @@ func refusedByServer(text []byte) (status int, refused bool) {
 	return status, err == nil && status >= http.StatusBadRequest
 }
 
-func (c *connection) explain(status int) []byte {
+func (c *connection) errorReply(status int) []byte {
 	id := ids.New().Format(ids.Request)
 	c.owner.log.Info("request not parsed", "request", id, "status", status)
 	body := fmt.Sprintf(`{"error":%q,"message":%q}`, fault.InvalidRequest, "The request is not valid HTTP: "+http.StatusText(status)+".")

@@ -13,17 +13,17 @@ import (
 	"purser/store/embedded"
 )
 
-// databaseName is the embedded cluster's own database.
+// databaseName is the database of the embedded cluster.
 const databaseName = "postgres"
 
-// database is a migrated store, and the embedded server below it, if any.
+// database is a migrated store and, if embedded, its Postgres server.
 type database struct {
 	*store.Store
 	address string
 	server  *embedded.Server
 }
 
-// openDatabase finds the database, brings its schema up to date and opens it.
+// openDatabase starts or connects to Postgres, migrates the schema and opens the store.
 func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database, err error) {
 	db := &database{}
 	defer func() {
@@ -48,8 +48,8 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database,
 	return db, nil
 }
 
-// close ends the connections first, then the server. It takes the time it needs:
-// by now nobody waits for it.
+// close closes the connections, then stops the embedded server. It has no deadline: no
+// request depends on it any more.
 func (db *database) close() error {
 	if db.Store != nil {
 		db.Store.Close()

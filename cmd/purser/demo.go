@@ -10,19 +10,19 @@ import (
 	"purser/store"
 )
 
-// seedDemo fills an empty database, through an API of its own: one that limits
-// nobody and logs nothing, as these requests are not the server's.
+// seedDemo fills an empty database through its own API server, without rate limits or
+// logs: these requests are not the server's.
 func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Engine, payments *payments, out io.Writer) error {
 	server, err := api.New(api.Options{Store: db, Usage: usage, Cashier: payments.cashier})
 	if err != nil {
 		return err
 	}
 	app := server.Echo()
-	payments.mount(app, server) // until the server's own is mounted
+	payments.mount(app, server) // until the real server mounts it
 	made, err := demo.Seed(ctx, demo.Options{
 		Store:     db,
 		BaseURL:   c.baseURL,
-		Transport: payments.within(app),
+		Transport: payments.transport(app),
 		Now:       db.Clock().Now,
 		Begin: func() {
 			fmt.Fprintln(out, "Creating demo data for five weeks. This takes a few seconds…")
@@ -35,7 +35,7 @@ func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Engin
 	return nil
 }
 
-// welcome says how to sign in to the demo.
+// welcome prints how to sign in to the demo.
 func welcome(out io.Writer, baseURL string, w demo.Welcome) {
 	fmt.Fprintf(out, "The demo is at %s%s. Sign in as one of these users:\n\n", baseURL, w.Path)
 	for _, p := range w.People {

@@ -1,12 +1,11 @@
 // Command purser is the service and its tools, in one binary.
 //
-// What it is: the composition root. It reads the settings, finds or starts the
-// database, wires the rooms together and stops them in order.
+// What it is: the composition root. It reads the settings, connects to or starts the
+// database, wires the packages together and stops them in order.
 //
-// What always holds: a setting that is unknown or malformed stops the start with
-// a sentence that names it; on SIGTERM and SIGINT requests under way are
-// finished before anything is taken from under them.
+// What always holds: an unknown or malformed setting fails the start with an error that
+// names it; on SIGTERM and SIGINT, requests in flight finish before their dependencies
+// are closed.
 //
-// What it is not: a place for behaviour. Whatever could be tested elsewhere is
-// elsewhere.
+// What it is not: a place for domain logic.
 package main

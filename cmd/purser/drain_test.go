@@ -216,12 +216,12 @@ func TestSignals(t *testing.T) {
 			t.Fatalf("the cause is %v", context.Cause(ctx))
 		}
 		select {
-		case <-cause.hurry:
+		case <-cause.skipDrain:
 			t.Error("the drain ended with the first signal")
 		default:
 		}
 		send(syscall.SIGINT)
-		<-cause.hurry
+		<-cause.skipDrain
 		<-done // from now on a signal ends the process
 	})
 	t.Run("SIGINT stops without a drain, and a second signal ends the process", func(t *testing.T) {

@@ -9,16 +9,15 @@ import (
 	"runtime/debug"
 )
 
-// inProcess is a transport whose requests a handler of this process answers,
-// wherever their address points: the server reaches itself also when its public
-// address belongs to a proxy, or cannot be reached from here.
+// inProcess is an http.RoundTripper that calls a handler of this process, whatever the
+// host: the server can call itself even if its public URL belongs to a proxy or cannot
+// be reached from here.
 type inProcess struct{ handler http.Handler }
 
-// errDropped is what a caller sees when the handler ends the connection.
+// errDropped is returned if the handler aborts the connection.
 var errDropped = errors.New("the connection was dropped")
 
-// RoundTrip is http.RoundTripper's. The answer is complete before it is given, so
-// it is for short ones.
+// RoundTrip implements http.RoundTripper. The response is buffered, so it must be short.
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := r.Clone(r.Context())
 	asked.RequestURI, asked.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
@@ -28,7 +27,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if asked.Body == nil {
 		asked.Body = http.NoBody
 	}
-	w := &answerWriter{header: http.Header{}}
+	w := &responseRecorder{header: http.Header{}}
 	done := make(chan error, 1)
 	go func() {
 		defer asked.Body.Close()
@@ -45,8 +44,8 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// serve turns a panic into an error, as a network would: this is not the
-// goroutine of a connection, so it would end the process.
+// serve turns a panic into an error: this is not a connection's goroutine, so the panic
+// would end the process.
 func (p inProcess) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch cause := recover(); cause {
@@ -61,31 +60,31 @@ func (p inProcess) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// answerWriter keeps what a handler writes.
-type answerWriter struct {
+// responseRecorder buffers a handler's response.
+type responseRecorder struct {
 	header http.Header
-	sent   http.Header // as it was when the status was written
+	sent   http.Header // a copy from when the status was written
 	status int
 	body   bytes.Buffer
 }
 
-func (w *answerWriter) Header() http.Header { return w.header }
+func (w *responseRecorder) Header() http.Header { return w.header }
 
-func (w *answerWriter) WriteHeader(status int) {
+func (w *responseRecorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status, w.sent = status, w.header.Clone()
 	}
 }
 
-func (w *answerWriter) Write(text []byte) (int, error) {
+func (w *responseRecorder) Write(text []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.body.Write(text)
 }
 
-// Flush is http.Flusher's. There is nobody to be flushed to.
-func (w *answerWriter) Flush() {}
+// Flush implements http.Flusher; the response is buffered anyway.
+func (w *responseRecorder) Flush() {}
 
-func (w *answerWriter) response(r *http.Request) *http.Response {
+func (w *responseRecorder) response(r *http.Request) *http.Response {
 	w.WriteHeader(http.StatusOK)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,

@@ -18,8 +18,8 @@ import (
 	"purser/tenancy"
 )
 
-// keyOrder is what 'purser keys create' was asked for.
-type keyOrder struct {
+// keyRequest holds the flags of 'purser keys create'.
+type keyRequest struct {
 	org     orgFlags
 	app     string
 	live    bool
@@ -29,14 +29,14 @@ type keyOrder struct {
 	json    bool
 }
 
-// createKey makes a key for automation. Whoever runs it owns the installation,
-// so it may grant everything.
+// createKey creates an API key. It may grant any permission: its user has access to the
+// whole installation.
 func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {
 		return err
 	}
-	var order keyOrder
+	var order keyRequest
 	flags := flag.NewFlagSet("keys create", flag.ContinueOnError)
 	order.org.define(flags)
 	flags.StringVar(&order.app, "app", "", "name of the application")
@@ -86,11 +86,11 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	return reportMissingMembers(ctx, db.Store, key.Scope.OrgID, stderr)
 }
 
-// sameNameListed is how many organizations with the name of a new one are listed.
+// sameNameListed is how many organizations with the same name are listed.
 const sameNameListed = 10
 
 // reportNewOrganization prints that the organization was created, and the ids of others
-// with its name: a script that expects one of these would use an empty organization.
+// with the same name: a script that expects one of them would use an empty organization.
 func reportNewOrganization(ctx context.Context, db *store.Store, org tenancy.Organization, stderr io.Writer) error {
 	named, err := db.Directory().OrganizationsNamed(ctx, org.Name, sameNameListed+1)
 	if err != nil {
@@ -109,8 +109,8 @@ func reportNewOrganization(ctx context.Context, db *store.Store, org tenancy.Org
 	return err
 }
 
-// reportMissingMembers tells that no page shows the organization yet. It is not given to
-// anybody by itself: an installation may hold organizations of several owners.
+// reportMissingMembers prints that the organization has no member yet. None is added
+// automatically: an installation may hold organizations of several owners.
 func reportMissingMembers(ctx context.Context, db *store.Store, id ids.ID, stderr io.Writer) error {
 	members, err := db.Org(id).Members(ctx)
 	if err != nil || len(members) > 0 {
@@ -125,8 +125,8 @@ func reportMissingMembers(ctx context.Context, db *store.Store, id ids.ID, stder
 	return err
 }
 
-// spec checks the order before any database is touched.
-func (o keyOrder) spec(now int64) (keys.Spec, tenancy.Organization, error) {
+// spec validates the flags before the database is opened.
+func (o keyRequest) spec(now int64) (keys.Spec, tenancy.Organization, error) {
 	if o.org == (orgFlags{}) || o.app == "" || o.preset == "" {
 		return keys.Spec{}, tenancy.Organization{}, errors.New("keys create needs --org (or --org-slug), --app and --preset")
 	}
@@ -156,8 +156,8 @@ func (o keyOrder) spec(now int64) (keys.Spec, tenancy.Organization, error) {
 	return spec, org, nil
 }
 
-// print shows the secret, this once.
-func (o keyOrder) print(out io.Writer, key keys.APIKey, secret keys.Secret) error {
+// print shows the secret, which is not stored.
+func (o keyRequest) print(out io.Writer, key keys.APIKey, secret keys.Secret) error {
 	if o.json {
 		return json.NewEncoder(out).Encode(map[string]string{
 			"orgId":  key.Scope.OrgID.Format(ids.Organization),

@@ -11,12 +11,12 @@ import (
 
 const (
 	logBuffer = 64 << 10
-	// How old a line may be before it is written.
+	// logDelay is how long a line may be buffered.
 	logDelay = 200 * time.Millisecond
 )
 
-// logWriter gathers lines, so that a request does not cost a system call for its
-// line. Warnings and errors are written at once.
+// logWriter buffers lines, so that a request does not cost a system call. Warnings and
+// errors are flushed at once.
 type logWriter struct {
 	mu       sync.Mutex
 	out      *bufio.Writer
@@ -32,7 +32,7 @@ func newLogWriter(out io.Writer, level slog.Level, requests *requestLog) *logWri
 		out: bufio.NewWriterSize(out, logBuffer), requests: requests, repeats: newRepeats(time.Now),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	w.log = slog.New(collapse{Handler: promptly{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), w}, repeats: w.repeats})
+	w.log = slog.New(collapse{Handler: flushOnWarning{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), w}, repeats: w.repeats})
 	go w.tick()
 	return w
 }
@@ -56,7 +56,7 @@ func (w *logWriter) tick() {
 	}
 }
 
-// Write takes one line.
+// Write buffers one line.
 func (w *logWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 func (w *logWriter) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.out.Flush() // a log that cannot be written cannot say so
+	_ = w.out.Flush() // a failing log cannot be reported
 }
 
 func (w *logWriter) close() {
@@ -74,13 +74,13 @@ func (w *logWriter) close() {
 	<-w.done
 }
 
-// promptly is a handler that does not keep bad news waiting.
-type promptly struct {
+// flushOnWarning is a handler that flushes after warnings and errors.
+type flushOnWarning struct {
 	slog.Handler
 	writer *logWriter
 }
 
-func (p promptly) Handle(ctx context.Context, r slog.Record) error {
+func (p flushOnWarning) Handle(ctx context.Context, r slog.Record) error {
 	err := p.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
 		p.writer.flush()
@@ -88,10 +88,10 @@ func (p promptly) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-func (p promptly) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return promptly{p.Handler.WithAttrs(attrs), p.writer}
+func (p flushOnWarning) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return flushOnWarning{p.Handler.WithAttrs(attrs), p.writer}
 }
 
-func (p promptly) WithGroup(name string) slog.Handler {
-	return promptly{p.Handler.WithGroup(name), p.writer}
+func (p flushOnWarning) WithGroup(name string) slog.Handler {
+	return flushOnWarning{p.Handler.WithGroup(name), p.writer}
 }

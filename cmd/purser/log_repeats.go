@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// repeatInterval is how often a warning or error that goes on is written.
+	// repeatInterval is how often a repeated warning or error is written.
 	repeatInterval = 30 * time.Second
-	// maxRepeats bounds the different lines that are told apart in one interval. Past
-	// it, lines with the same message share one entry, whatever their attributes say.
+	// maxRepeats bounds the distinct lines of one interval. Beyond it, lines with the
+	// same message share one entry, whatever their attributes.
 	maxRepeats = 1000
 )
 
-// repeats collapses warnings and errors of one cause: the first is written at once,
-// then one line for each interval, with the number of lines it stands for.
+// repeats collapses warnings and errors with the same cause: the first is written at
+// once, then one line per interval with the number of repetitions.
 type repeats struct {
 	mu   sync.Mutex
 	now  func() time.Time
@@ -39,7 +39,7 @@ func newRepeats(now func() time.Time) *repeats {
 	return &repeats{now: now, seen: map[string]*repeated{}}
 }
 
-// isFirst counts a record, and reports whether it is to be written.
+// isFirst counts a record and reports whether to write it.
 func (r *repeats) isFirst(key, message string, record slog.Record, to slog.Handler) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *repeats) isFirst(key, message string, record slog.Record, to slog.Handl
 	}
 	e := r.seen[key]
 	if e == nil {
-		if len(r.seen) < 2*maxRepeats { // beyond that, messages themselves differ: each is written
+		if len(r.seen) < 2*maxRepeats { // beyond that the messages differ, and each is written
 			r.seen[key] = &repeated{since: r.now(), to: to}
 		}
 		return true
@@ -58,8 +58,8 @@ func (r *repeats) isFirst(key, message string, record slog.Record, to slog.Handl
 	return false
 }
 
-// report writes what was counted in intervals that are over at now, or, at the zero
-// time, in all of them.
+// report writes the counts of intervals that ended by now, or all of them if now is the
+// zero time.
 func (r *repeats) report(now time.Time) {
 	r.mu.Lock()
 	var due []repeated
@@ -77,7 +77,7 @@ func (r *repeats) report(now time.Time) {
 	r.mu.Unlock()
 	for _, e := range due {
 		e.last.AddAttrs(slog.Int("repeated", e.count))
-		_ = e.to.Handle(context.Background(), e.last) // a log that cannot be written cannot say so
+		_ = e.to.Handle(context.Background(), e.last) // a failing log cannot be reported
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *repeats) report(now time.Time) {
 type collapse struct {
 	slog.Handler
 	repeats *repeats
-	bound   string // the attributes of the logger itself
+	bound   string // attributes bound to the logger
 }
 
 func (c collapse) Handle(ctx context.Context, r slog.Record) error {
@@ -112,8 +112,8 @@ func (c collapse) Handle(ctx context.Context, r slog.Record) error {
 	return c.Handler.Handle(ctx, r)
 }
 
-// cancelled reports a record whose cause is a cancelled context: a client that
-// closed its connection, or a server that stops. Neither is an error of ours.
+// cancelled reports a record whose cause is a cancelled context: a client disconnected
+// or the server stops. Neither is a server error.
 func cancelled(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, is := a.Value.Any().(error)
@@ -123,9 +123,9 @@ func cancelled(r slog.Record) (found bool) {
 	return found
 }
 
-// causeKey is what an attribute says about the cause. Ids and measurements differ in
-// every line and do not count; of an error's text, words with digits do not: they are
-// ports, ids and addresses.
+// causeKey identifies the cause of an attribute. Ids and measurements differ in every
+// line and are ignored, and so are words with digits in error texts: ports, ids and
+// addresses.
 func causeKey(a slog.Attr) string {
 	switch a.Key {
 	case "request", "trace", "key", "ms":
@@ -148,7 +148,7 @@ func causeKey(a slog.Attr) string {
 
 var wordsWithDigits = regexp.MustCompile(`[A-Za-z_-]*[0-9][0-9A-Za-z_-]*`)
 
-// WithAttrs is slog.Handler's.
+// WithAttrs implements slog.Handler.
 func (c collapse) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		c.bound += causeKey(a)
@@ -157,7 +157,7 @@ func (c collapse) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return c
 }
 
-// WithGroup is slog.Handler's.
+// WithGroup implements slog.Handler.
 func (c collapse) WithGroup(name string) slog.Handler {
 	c.bound += " " + name + "."
 	c.Handler = c.Handler.WithGroup(name)

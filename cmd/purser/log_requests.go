@@ -10,23 +10,24 @@ import (
 )
 
 const (
-	// defaultRequestLines is how many requests a second are logged. A newcomer sees
-	// each of theirs; a busy server writes less than half a gigabyte a day.
+	// defaultRequestLines is how many requests per second are logged: every request
+	// during a trial, and less than half a gigabyte a day on a busy server.
 	defaultRequestLines = 10
 	maxRequestLines     = 1_000_000
-	// skippedInterval is how often the number of requests without a line is logged.
+	// skippedInterval is how often the number of requests that were not logged is
+	// logged.
 	skippedInterval = time.Minute
 )
 
-// requestLog decides which requests get a line. Those that fail with 500 or more
-// always do, and are collapsed like every other error.
+// requestLog decides which requests are logged. Server errors always are, and are
+// collapsed like other errors.
 type requestLog struct {
 	successes, refusals requestClass
 	reported            time.Time
 }
 
-// requestClass is a number of lines a second, for successes or for refusals, so
-// that neither hides the other.
+// requestClass limits the lines per second of successes or of refusals, so that neither
+// hides the other.
 type requestClass struct {
 	limit   int64 // lines a second
 	second  atomic.Int64
@@ -34,7 +35,7 @@ type requestClass struct {
 	skipped atomic.Int64
 }
 
-// parseRequestLog reads PURSER_LOG_REQUESTS.
+// parseRequestLog parses PURSER_LOG_REQUESTS.
 func parseRequestLog(value string) (successes, refusals int64, err error) {
 	switch value {
 	case "all":
@@ -57,7 +58,7 @@ func newRequestLog(successes, refusals int64) *requestLog {
 	return l
 }
 
-// admits reports whether a request with the status gets a line.
+// admits reports whether a request with this status is logged.
 func (l *requestLog) admits(status int, now time.Time) bool {
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -87,8 +88,8 @@ func (c *requestClass) admits(now time.Time) bool {
 	return false
 }
 
-// report logs how many requests had no line, once in an interval; at the zero time,
-// at once. It is called by one goroutine.
+// report logs how many requests were not logged, once per interval, or at once if now is
+// the zero time. Only one goroutine may call it.
 func (l *requestLog) report(now time.Time, log *slog.Logger) {
 	if l.reported.IsZero() {
 		l.reported = now

@@ -77,7 +77,7 @@ Environment variables:
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		limitMemory(os.Environ()) // of this process, so not where tests run a server
+		limitMemory(os.Environ()) // process-wide, so not in run, which tests call
 	}
 	err := run(notifyStop(context.Background()), os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	switch {
@@ -91,7 +91,7 @@ func main() {
 	}
 }
 
-// run is the whole program, with the world passed in. Its error is one line.
+// run is the whole program with its environment as parameters. Its error is one line.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	if err := runCommand(ctx, args, environ, stdout, stderr); err != nil {
 		return oneLine{err}
@@ -99,8 +99,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return nil
 }
 
-// oneLine is an error whose text has no line breaks, as log collectors and service
-// managers need it. Joined errors are separated by semicolons.
+// oneLine is an error without line breaks, for log collectors and service managers.
+// Joined errors are separated by semicolons.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string {

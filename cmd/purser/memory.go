@@ -15,9 +15,8 @@ const (
 	defaultMaxConnections = 10_000
 )
 
-// limitMemory bounds what the Go runtime takes, so that the process stays within
-// the setting: an eighth is left to what the runtime does not count, such as the
-// program itself. GOMEMLIMIT, where it is set, decides instead.
+// limitMemory sets the Go memory limit to seven eighths of the setting: the rest is for
+// memory that the runtime does not count. GOMEMLIMIT takes precedence.
 func limitMemory(environ []string) {
 	c, err := readConfig(environ)
 	if err != nil || c.memoryLimit == 0 || os.Getenv("GOMEMLIMIT") != "" {

@@ -16,8 +16,8 @@ import (
 	"purser/store"
 )
 
-// metrics is what a node tells Prometheus. Labels are routes and statuses, never
-// an application, a key or an identity.
+// metrics are the Prometheus metrics of a node. Labels are routes and statuses, never an
+// application, key or identity.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
@@ -36,8 +36,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// observe notes a request. Methods are the caller's words, so unknown ones share a
-// label.
+// observe records a request. Unknown methods share a label, because clients choose them.
 func (m *metrics) observe(method, route string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodPut, http.MethodDelete, http.MethodOptions:
@@ -47,8 +46,8 @@ func (m *metrics) observe(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// watch adds what the hot path counts.
-func (m *metrics) watch(u *store.Engine) {
+// registerUsage adds the counters of the usage engine.
+func (m *metrics) registerUsage(u *store.Engine) {
 	counter := func(name, help string, read func(store.EngineStats) int64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
 			func() float64 { return float64(read(u.Stats())) }))
@@ -71,12 +70,12 @@ func (m *metrics) watch(u *store.Engine) {
 		func() float64 { return float64(u.Stats().Waiting) }))
 }
 
-// jobsTime bounds the read behind the metrics of jobs.
-const jobsTime = 5 * time.Second
+// jobsTimeout bounds the query behind the job metrics.
+const jobsTimeout = 5 * time.Second
 
-// watchJobs adds the billing jobs that fail. They are those of all applications, so
-// every node shows the same. While the database does not answer, they are not shown.
-func (m *metrics) watchJobs(db *store.Store) {
+// registerJobs adds the failing billing jobs of all applications, so every node reports
+// the same. They are absent while the database is down.
+func (m *metrics) registerJobs(db *store.Store) {
 	m.registry.MustRegister(jobsCollector{
 		db: db,
 		number: prometheus.NewDesc("purser_jobs_failing",
@@ -86,21 +85,21 @@ func (m *metrics) watchJobs(db *store.Store) {
 	})
 }
 
-// jobsCollector reads both metrics at once.
+// jobsCollector reads both metrics with one query.
 type jobsCollector struct {
 	db            *store.Store
 	number, since *prometheus.Desc
 }
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (c jobsCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.number
 	to <- c.since
 }
 
-// Collect reads them.
+// Collect implements prometheus.Collector.
 func (c jobsCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), jobsTime)
+	ctx, cancel := context.WithTimeout(context.Background(), jobsTimeout)
 	defer cancel()
 	number, since, err := c.db.Directory().FailingJobs(ctx)
 	if err != nil {
@@ -110,7 +109,7 @@ func (c jobsCollector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(c.since, prometheus.GaugeValue, float64(since)/1000)
 }
 
-// serve answers /metrics on an address of its own, until stop is called.
+// serve serves /metrics on its own address until stop is called.
 func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil

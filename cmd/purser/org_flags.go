@@ -11,8 +11,8 @@ import (
 	"purser/tenancy"
 )
 
-// orgFlags name an organization. A slug has a flag of its own: members choose the names
-// that slugs are made of, so a slug must not pass for a name that the command line gave.
+// orgFlags identify an organization. A slug has its own flag: members choose the names
+// that slugs derive from, so a slug must not be taken for a name.
 type orgFlags struct {
 	org  string
 	slug string
@@ -23,7 +23,7 @@ func (o *orgFlags) define(flags *flag.FlagSet) {
 	flags.StringVar(&o.slug, "org-slug", "", "slug of the organization, as in its URLs")
 }
 
-// ref reads the flags.
+// ref parses the flags.
 func (o orgFlags) ref() (store.OrgRef, error) {
 	switch {
 	case o.org != "" && o.slug != "":

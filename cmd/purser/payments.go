@@ -25,8 +25,8 @@ import (
 	"purser/web"
 )
 
-// payments is the cashier, and the sandbox that is the payment provider of
-// applications without an account of their own.
+// payments is the cashier and the sandbox, the payment provider of applications without
+// their own account.
 type payments struct {
 	cashier *cashier.Cashier
 	sandbox *sandbox.Server
@@ -35,7 +35,7 @@ type payments struct {
 	apiURL  string // of the sandbox's Stripe API
 	log     *slog.Logger
 
-	// Both come with mount: the cashier is part of what is mounted.
+	// Both are set by mount.
 	api    *api.Server
 	server http.Handler
 }
@@ -45,7 +45,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 	options := cashier.Options{Store: db, Vault: seals, BaseURL: c.baseURL, Log: log}
 	if !c.sandboxOff {
 		options.Sandbox = p.connect
-		options.SandboxTransport = p.within(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Internal().ServeHTTP(w, r) }))
+		options.SandboxTransport = p.transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Internal().ServeHTTP(w, r) }))
 	}
 	if p.cashier, err = cashier.New(options); err != nil || c.sandboxOff {
 		return p, err
@@ -55,7 +55,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 		BaseURL:   c.baseURL,
 		Secret:    secret.derive(sandboxKeys),
 		Admits:    p.admits,
-		Seller:    p.seller,
+		Seller:    p.sellerName,
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
 		Settle:    p.cashier.DrainAll,
@@ -67,23 +67,23 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, l
 	return p, nil
 }
 
-// mount adds what providers and payers see. None of it is the API's or the
-// dashboard's: it has its own limits and proofs.
+// mount adds the webhook and sandbox routes. They have their own limits and
+// authentication, apart from the API and the dashboard.
 func (p *payments) mount(app *echo.Echo, server *api.Server) {
 	p.api, p.server = server, app
 	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, server.NetworkOf, p.log))
 	if p.sandbox == nil {
 		return
 	}
-	app.Any(sandbox.Prefix+"*", echo.WrapHandler(detached(p.sandbox.Handler())))
+	app.Any(sandbox.Prefix+"*", echo.WrapHandler(withTimeout(p.sandbox.Handler())))
 }
 
 // sandboxTimeout is how long a request to the sandbox may take.
 const sandboxTimeout = 15 * time.Second
 
-// detached serves requests with a deadline of their own. A caller that hangs up does
-// not cancel its queries: pgx closes the connection of a cancelled query.
-func detached(next http.Handler) http.Handler {
+// withTimeout gives requests their own deadline. A client that disconnects does not
+// cancel its queries: pgx closes the connection of a cancelled query.
+func withTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sandboxTimeout)
 		defer cancel()
@@ -91,8 +91,7 @@ func detached(next http.Handler) http.Handler {
 	})
 }
 
-// run lets time pass in the sandbox and works off what the cashier has to do,
-// until the context ends.
+// run advances the sandbox and runs the cashier's jobs until the context ends.
 func (p *payments) run(ctx context.Context) error {
 	loops, ctx := errgroup.WithContext(ctx)
 	if p.sandbox != nil {
@@ -105,14 +104,14 @@ func (p *payments) run(ctx context.Context) error {
 	return nil
 }
 
-// connect makes an application a client of its sandbox.
+// connect creates the connection of an application to its sandbox account.
 func (p *payments) connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (cashier.Sandbox, error) {
 	made, err := p.sandbox.Connect(ctx, app, webhookURL, types)
 	return cashier.Sandbox(made), err
 }
 
-// admits reports whether an application pays through the sandbox. It is so until
-// an account is connected, and never for a live one.
+// admits reports whether an application uses the sandbox: until an account is connected,
+// and never in live mode.
 func (p *payments) admits(ctx context.Context, app ids.ID) (bool, error) {
 	scope, err := p.store.Directory().ScopeOf(ctx, app)
 	if fault.Is(err, fault.PathNotFound) {
@@ -132,8 +131,8 @@ func (p *payments) admits(ctx context.Context, app ids.ID) (bool, error) {
 	return connection.Mode == store.SandboxConnection, err
 }
 
-// seller is the name of an application, which payers see.
-func (p *payments) seller(ctx context.Context, app ids.ID) (string, error) {
+// sellerName is the application's name on payment pages.
+func (p *payments) sellerName(ctx context.Context, app ids.ID) (string, error) {
 	scope, err := p.store.Directory().ScopeOf(ctx, app)
 	if err != nil {
 		return "", err
@@ -142,15 +141,15 @@ func (p *payments) seller(ctx context.Context, app ids.ID) (string, error) {
 	return application.Name, err
 }
 
-// authorize finds whose sandbox a request may steer.
+// authorize returns the application whose sandbox a request may control.
 func (p *payments) authorize(r *http.Request) (ids.ID, error) {
 	scope, err := p.api.Authorize(r, tenancy.SubscriptionsWrite)
 	return scope.AppID, err
 }
 
-// deliver brings a webhook of the sandbox to this server's own ingress. One for an
-// address that this server had before counts as accepted: the application has an endpoint
-// at the current address too, and retries would delay its payments.
+// deliver sends a sandbox webhook to this server's own endpoint. One for a former base
+// URL counts as delivered: the application has an endpoint at the current URL too, and
+// retries would delay its payments.
 func (p *payments) deliver(ctx context.Context, address string, header http.Header, body []byte) error {
 	if !strings.HasPrefix(address, p.baseURL+"/webhooks/") {
 		p.log.Warn("sandbox webhook to a former address of this server dropped", "url", address)
@@ -161,7 +160,7 @@ func (p *payments) deliver(ctx context.Context, address string, header http.Head
 		return err
 	}
 	request.Header = header
-	answer, err := p.within(p.server).RoundTrip(request)
+	answer, err := p.transport(p.server).RoundTrip(request)
 	if err != nil {
 		return err
 	}
@@ -171,9 +170,9 @@ func (p *payments) deliver(ctx context.Context, address string, header http.Head
 	return nil
 }
 
-// within is a transport to a handler of this server. What a proxy in front would
-// take off the path is taken off here.
-func (p *payments) within(handler http.Handler) http.RoundTripper {
+// transport calls a handler of this server. It strips the path prefix that a proxy in
+// front would strip.
+func (p *payments) transport(handler http.Handler) http.RoundTripper {
 	if public, err := url.Parse(p.baseURL); err == nil {
 		handler = http.StripPrefix(strings.TrimSuffix(public.Path, "/"), handler)
 	}

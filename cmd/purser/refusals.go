@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// listenError says why an address cannot be listened on, and what to do.
+// listenError explains why an address cannot be listened on and how to fix it.
 func listenError(setting, addr string, err error) error {
 	var name *net.DNSError
 	switch {
@@ -25,7 +25,7 @@ func listenError(setting, addr string, err error) error {
 	return fmt.Errorf("%s: can't listen on %s (%w): use HOST:PORT with a port from 1 to 65535", setting, addr, err)
 }
 
-// folderError says why the data folder cannot be used, and what to do.
+// folderError explains why the data folder cannot be used and how to fix it.
 func folderError(folder string, err error) error {
 	var path *fs.PathError
 	cause := err

@@ -11,9 +11,9 @@ import (
 	"purser/tenancy/vault"
 )
 
-// rotation seals what the key before has sealed with the current one, so that the
-// key before can be taken away. Each row is changed by itself and only when it has
-// to be: whatever stops the server, the next start goes on.
+// rotation reseals secrets sealed with the previous key, so that the previous key can be
+// removed. Each row is updated on its own and only if needed, so an interrupted rotation
+// continues at the next start.
 type rotation struct {
 	store   *store.Store
 	cashier *cashier.Cashier
@@ -22,14 +22,14 @@ type rotation struct {
 }
 
 const (
-	rotationPause = time.Minute // between two tries when the database did not answer
-	// A form that was opened before, or a server that still has only the key before, may
-	// seal something with that key after everything was sealed anew.
+	rotationPause = time.Minute // between retries after a database error
+	// A form opened earlier, or a node that has only the previous key, may seal with the
+	// previous key after a rotation, so it is repeated.
 	rotationEvery = time.Hour
 )
 
-// keep has everything sealed anew for as long as the key before is given.
-func (r rotation) keep(ctx context.Context) error {
+// runPeriodically rotates until the context ends.
+func (r rotation) runPeriodically(ctx context.Context) error {
 	for {
 		if err := r.run(ctx); err != nil {
 			return err
@@ -42,13 +42,13 @@ func (r rotation) keep(ctx context.Context) error {
 	}
 }
 
-// run goes on until a pass finds nothing more to do, or the context ends.
+// run repeats passes until one finds nothing to reseal, or the context ends.
 func (r rotation) run(ctx context.Context) error {
-	var done resealed
+	var done resealCounts
 	for {
 		pass, err := r.reseal(ctx)
 		if err == nil && pass.seeds+pass.accounts == 0 {
-			err = keepOnlyCurrent(ctx, r.store, r.seals)
+			err = recordCurrentKey(ctx, r.store, r.seals)
 		}
 		done.seeds, done.accounts = done.seeds+pass.seeds, done.accounts+pass.accounts
 		switch {
@@ -61,7 +61,7 @@ func (r rotation) run(ctx context.Context) error {
 		case err == nil:
 			continue
 		}
-		r.log.Warn("sealing stored secrets with PURSER_SECRET_KEY was interrupted, and is tried again", "cause", err)
+		r.log.Warn("sealing stored secrets with PURSER_SECRET_KEY interrupted, will retry", "cause", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -70,10 +70,10 @@ func (r rotation) run(ctx context.Context) error {
 	}
 }
 
-// resealed is what a pass has sealed, and what no key opens.
-type resealed struct{ seeds, accounts, lost int }
+// resealCounts counts what a pass resealed and what no key opens.
+type resealCounts struct{ seeds, accounts, lost int }
 
-func (r rotation) reseal(ctx context.Context) (pass resealed, err error) {
+func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 	err = r.store.Directory().ResealSeeds(ctx, func(user ids.ID, sealed []byte) []byte {
 		again, changed, err := r.seals.Rewrap(vault.SeedOf(user), sealed)
 		switch {

@@ -17,10 +17,11 @@ import (
 	"purser/views/page"
 )
 
-// sandboxKeys names the part of the secret that the sandbox's keys are made from.
+// sandboxKeys is the purpose of the derived key for sandbox API keys.
 const sandboxKeys = "sandbox keys"
 
-// listenSandbox opens the address of the sandbox's Stripe API, or nothing.
+// listenSandbox opens the listener of the sandbox's Stripe API, or returns nil if it is
+// off.
 func listenSandbox(c config) (net.Listener, error) {
 	if c.sandboxAddr == "" || c.sandboxOff {
 		return nil, nil
@@ -32,15 +33,15 @@ func listenSandbox(c config) (net.Listener, error) {
 	return listener, nil
 }
 
-// serveStripe serves the sandbox's Stripe API at the root of an address of its own.
+// serveStripe serves the sandbox's Stripe API at the root of its own address.
 func (p *payments) serveStripe(listener *connections, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return serveUntilDone(ctx, listener, detached(p.sandbox.StripeHandler()), drain{}, log)
+		return serveUntilDone(ctx, listener, withTimeout(p.sandbox.StripeHandler()), drain{}, log)
 	}
 }
 
-// sandboxURL is the address that Stripe's clients are given. An address that listens on
-// every network is shown with the host that people use for the server.
+// sandboxURL is the base URL for Stripe clients. A wildcard listen address is shown with
+// the server's public host.
 func sandboxURL(c config) string {
 	if c.sandboxAddr == "" {
 		return c.baseURL + sandbox.StripePath
@@ -58,13 +59,13 @@ func sandboxURL(c config) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// sandboxAPI is how a program reaches an application's account in the sandbox.
+// sandboxAPI is the API access to an application's sandbox account.
 func (p *payments) sandboxAPI(app ids.ID) page.SandboxAPI {
 	return page.SandboxAPI{URL: p.apiURL, Key: p.sandbox.Key(app), Version: sandbox.APIVersion}
 }
 
-// printSandboxKey shows what a Stripe client needs. The key follows from the
-// installation's secret, so it can be shown again at any time.
+// printSandboxKey prints what a Stripe client needs. The key is derived from the
+// installation's secret, so it can be printed again.
 func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {

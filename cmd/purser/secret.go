@@ -13,7 +13,7 @@ import (
 	"purser/tenancy/vault"
 )
 
-// secret is the installation's key, from which every purpose gets its own.
+// secret is the installation's key, from which a key per purpose is derived.
 type secret string
 
 const (
@@ -21,9 +21,9 @@ const (
 	derivedKey = 32
 )
 
-// loadSecret takes the secret from the settings or from the data folder, where
-// the first start leaves one. Nodes that share a database must share it, so with
-// a database of one's own it has to be set.
+// loadSecret reads the secret from the settings or from the data folder, where the first
+// start creates it. Nodes on one database must share it, so with an external database it
+// must be set.
 func loadSecret(c config) (secret, error) {
 	if c.secretKey != "" {
 		return secret(c.secretKey), nil
@@ -34,7 +34,7 @@ func loadSecret(c config) (secret, error) {
 	path := filepath.Join(c.data, secretFile)
 	kept, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		kept, err = keepNewSecret(path)
+		kept, err = createSecret(path)
 	}
 	if err != nil {
 		return "", folderError(c.data, err)
@@ -45,9 +45,9 @@ func loadSecret(c config) (secret, error) {
 	return secret(kept), nil
 }
 
-// keepNewSecret writes a secret that is whole from the first moment. Of two
-// processes that start at once, both use the one that was there first.
-func keepNewSecret(path string) ([]byte, error) {
+// createSecret writes a new secret atomically. Of two processes that start at once, both
+// use the one written first.
+func createSecret(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func keepNewSecret(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// vault seals with the secret, and opens what it or the one before has sealed.
+// vault seals with the secret, and opens with it or the previous one.
 func (s secret) vault(previous string) (*vault.Vault, error) {
 	if previous == "" {
 		return vault.New(rand.Reader, []byte(s))
@@ -74,11 +74,11 @@ func (s secret) vault(previous string) (*vault.Vault, error) {
 	return vault.New(rand.Reader, []byte(s), []byte(previous))
 }
 
-// derive makes the key for one purpose.
+// derive returns the key for one purpose.
 func (s secret) derive(purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, []byte(s), nil, "purser "+purpose, derivedKey)
 	if err != nil {
-		panic(err) // only for sizes that no purpose asks for
+		panic(err) // only for sizes beyond HKDF's limit
 	}
 	return key
 }

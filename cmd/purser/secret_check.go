@@ -13,7 +13,7 @@ import (
 	"purser/tenancy/vault"
 )
 
-// secretSource names where the key comes from, for errors.
+// secretSource names the setting or file of the key, for errors.
 func secretSource(c config) string {
 	if c.secretKey != "" {
 		return "PURSER_SECRET_KEY"
@@ -21,7 +21,7 @@ func secretSource(c config) string {
 	return filepath.Join(c.data, secretFile)
 }
 
-// secretIsMissing reports an embedded installation whose key is still to be made.
+// secretIsMissing reports an embedded installation without a key.
 func secretIsMissing(c config) bool {
 	if c.secretKey != "" || c.databaseURL != "" {
 		return false
@@ -30,9 +30,8 @@ func secretIsMissing(c config) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// checkSecret refuses keys other than those that the database was used with. A
-// database that does not know its key yet takes this one, unless it holds secrets
-// and none of them is sealed with it.
+// checkSecret refuses keys that the database was not used with. A database without a
+// recorded key records this one, unless it holds secrets and none is sealed with it.
 func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Vault) error {
 	recorded, err := db.Directory().SecretKeys(ctx)
 	if err != nil {
@@ -47,7 +46,7 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 		foreign = readable == 0 && unreadable > 0
 	}
 	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
-		unknown := unrecognized(seals, recorded)
+		unknown := unknownKeys(seals, recorded)
 		switch {
 		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
 			return store.KeyDecision{}, fmt.Errorf("%s is not the key that encrypted the secrets in this database: use the previous key (from the time of the backup), or discard those secrets with 'purser migrate --adopt-secret-key'", secretSource(c))
@@ -58,18 +57,18 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 	})
 }
 
-// adoptSecret makes the current key the only one that the database knows, and says
-// how many secrets it cannot open.
+// adoptSecret records the current key as the only one, and returns how many secrets it
+// cannot open.
 func adoptSecret(ctx context.Context, db *store.Store, seals *vault.Vault) (lost int, err error) {
-	if err := keepOnlyCurrent(ctx, db, seals); err != nil {
+	if err := recordCurrentKey(ctx, db, seals); err != nil {
 		return 0, err
 	}
 	_, lost, err = countSealed(ctx, db, seals, false)
 	return lost, err
 }
 
-// keepOnlyCurrent records that nothing is sealed with another key any more.
-func keepOnlyCurrent(ctx context.Context, db *store.Store, seals *vault.Vault) error {
+// recordCurrentKey records that no secret is sealed with another key.
+func recordCurrentKey(ctx context.Context, db *store.Store, seals *vault.Vault) error {
 	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
 		current := seals.CheckValue()
 		others := slices.DeleteFunc(recorded, func(check []byte) bool { return slices.Equal(check, current) })
@@ -77,7 +76,7 @@ func keepOnlyCurrent(ctx context.Context, db *store.Store, seals *vault.Vault) e
 	})
 }
 
-func unrecognized(seals *vault.Vault, recorded [][]byte) (unknown [][]byte) {
+func unknownKeys(seals *vault.Vault, recorded [][]byte) (unknown [][]byte) {
 	for _, check := range recorded {
 		if !seals.Recognizes(check) {
 			unknown = append(unknown, check)
@@ -86,8 +85,8 @@ func unrecognized(seals *vault.Vault, recorded [][]byte) (unknown [][]byte) {
 	return unknown
 }
 
-// countSealed counts the stored secrets that the keys open and do not open. With
-// enough, the first that opens is enough.
+// countSealed counts the stored secrets that the keys open and do not open. With enough,
+// it stops at the first that opens.
 func countSealed(ctx context.Context, db *store.Store, seals *vault.Vault, enough bool) (readable, unreadable int, err error) {
 	err = db.Directory().SealedValues(ctx, func(sealed []byte) bool {
 		if !seals.CanOpen(sealed) {

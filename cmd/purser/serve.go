@@ -22,8 +22,8 @@ import (
 	"purser/web"
 )
 
-// How long a client may take to send a request and to read the response, and how long
-// a page may take. Only tests change them: a busy machine takes longer.
+// Timeouts for reading a request, writing a response and rendering a page. Variables only
+// for tests on a busy machine.
 var (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
@@ -34,12 +34,12 @@ var (
 const (
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 32 << 10
-	// The heap is small and most of it is short-lived: collecting it a fourth as
-	// often costs some megabytes and saves a tenth of the processor.
+	// The heap is small and short-lived: collecting it a fourth as often costs some
+	// megabytes and saves a tenth of the CPU.
 	gcPercent = 400
-	// How long requests under way have to finish once the listener is closed: more
-	// than any of them may take. With the default drain it is less than the 30 s
-	// after which orchestrators kill.
+	// How long requests in flight have to finish once the listener is closed: longer
+	// than any may take. With the default drain it stays below the 30 s after which
+	// orchestrators kill the process.
 	shutdownTimeout = 20 * time.Second
 )
 
@@ -68,7 +68,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// Before the database: a taken address is found at once.
+	// Before the database: an address in use fails at once.
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
 		return listenError("--addr (PURSER_ADDR)", c.addr, err)
@@ -94,16 +94,16 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	if err := checkSecret(ctx, c, db.Store, seals); err != nil {
-		if madeSecret { // a wrong key left behind would look like the one to keep
+		if madeSecret { // a wrong key left in the folder would look valid
 			err = errors.Join(err, os.Remove(secretSource(c)))
 		}
 		return err
 	}
-	room, err := db.Connections(ctx)
+	capacity, err := db.Connections(ctx)
 	if err != nil {
 		return err
 	}
-	if shortage := room.Shortage(); shortage != "" {
+	if shortage := capacity.Shortage(); shortage != "" {
 		log.Warn(shortage)
 	}
 	if hint := c.proxyHint(); hint != "" {
@@ -116,11 +116,11 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	defer usage.Close() // before the connections that others use, after the last request
+	defer usage.Close() // after the last request, before the pool is closed
 	defer db.KeepStats(log)()
 	meters := newMetrics()
-	meters.watch(usage)
-	meters.watchJobs(db.Store)
+	meters.registerUsage(usage)
+	meters.registerJobs(db.Store)
 	stopMetrics, err := meters.serve(c.metricsAddr, log)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	if stripeListener != nil {
-		c.sandboxAddr = stripeListener.Addr().String() // a port 0 is known by now
+		c.sandboxAddr = stripeListener.Addr().String() // resolves port 0
 	}
 	payments, err := newPayments(c, db.Store, seals, secret, log)
 	if err != nil {
@@ -154,18 +154,18 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: db.Clock().Time,
 		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(meters.registry), log: log,
 	}
-	loops := []func(context.Context) error{payments.run, verifications.keep}
+	loops := []func(context.Context) error{payments.run, verifications.runPeriodically}
 	if stripeListener != nil {
 		loops = append(loops, payments.serveStripe(limitConnections(stripeListener, c.maxConnections, c.trustedProxies, log), log))
 	}
 	if c.previousKey != "" {
-		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.keep)
+		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.runPeriodically)
 	}
 	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, server.StartDrain}, loops, log)
 }
 
-// serveWith serves while the loops run. They end after the last request, which may
-// still need them, and the server ends when one fails.
+// serveWith serves while the loops run. They stop after the last request, which may need
+// them, and the server stops if one fails.
 func serveWith(ctx context.Context, listener *connections, app http.Handler, d drain, loops []func(context.Context) error, log *slog.Logger) error {
 	group, serving := errgroup.WithContext(ctx)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -179,7 +179,7 @@ func serveWith(ctx context.Context, listener *connections, app http.Handler, d d
 	return group.Wait()
 }
 
-// newApp mounts the interface and the pages on one echo app.
+// newApp mounts the API and the dashboard on one echo app.
 func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *api.Server, error) {
 	server, err := api.New(api.Options{
 		Store:   db.Store,
@@ -207,14 +207,14 @@ func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret
 	return app, server, nil
 }
 
-// drain is the time between SIGTERM and the end of the listener, in which load
-// balancers notice that the node is no longer ready.
+// drain is the period between SIGTERM and closing the listener, in which load balancers
+// notice that the node is not ready.
 type drain struct {
 	period time.Duration
-	start  func() // makes the node say that it is not ready
+	start  func() // makes /readyz fail
 }
 
-// wait serves on for the period when SIGTERM ended the context.
+// wait continues serving for the period if SIGTERM ended the context.
 func (d drain) wait(ctx context.Context, log *slog.Logger) {
 	var cause *terminated
 	if d.period == 0 || !errors.As(context.Cause(ctx), &cause) {
@@ -224,12 +224,12 @@ func (d drain) wait(ctx context.Context, log *slog.Logger) {
 	d.start()
 	select {
 	case <-time.After(d.period):
-	case <-cause.hurry:
+	case <-cause.skipDrain:
 	}
 }
 
-// serveUntilDone answers requests until the context ends and the drain is over,
-// then finishes those that are under way.
+// serveUntilDone serves until the context ends and the drain is over, then finishes the
+// requests in flight.
 func serveUntilDone(ctx context.Context, listener *connections, app http.Handler, d drain, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           app,

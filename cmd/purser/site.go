@@ -12,7 +12,7 @@ import (
 	"purser/web"
 )
 
-// newSite makes the pages for people.
+// newSite creates the dashboard.
 func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, document []byte, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
 		BaseURL:  c.baseURL,

@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// terminated is the cause of a context that SIGTERM ended: an orchestrator stops
-// this node and needs a moment to route requests elsewhere.
+// terminated is the cause of a context ended by SIGTERM: an orchestrator stops this node
+// and needs time to route requests elsewhere.
 type terminated struct {
-	hurry <-chan struct{} // closed when the drain is to end early
+	skipDrain <-chan struct{} // closed to end the drain early
 }
 
 func (*terminated) Error() string { return "terminated" }
 
-// errInterrupted is the cause of a context that SIGINT ended: a person at a
-// terminal waits, and no load balancer does.
+// errInterrupted is the cause of a context ended by SIGINT: a person at a terminal
+// waits, and there is no load balancer.
 var errInterrupted = errors.New("interrupted")
 
-// notifyStop returns a context that the first signal ends. Each further signal
-// skips a stage: it ends the drain, then the process.
+// notifyStop returns a context that the first signal cancels. Each further signal skips
+// a stage: it ends the drain, then the process.
 func notifyStop(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

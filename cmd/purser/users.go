@@ -15,14 +15,14 @@ import (
 	"purser/tenancy/credential"
 )
 
-// resetPassword gives an account a temporary password, which only lets its owner choose
-// another. No mail is sent: an operator who can run this could read the database, and
-// hands the password over in person.
+// resetPassword sets a temporary password, which only allows choosing another. No email
+// is sent: an operator who can run this could read the database, and hands the password
+// over in person.
 func resetPassword(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	var withoutFactor bool
 	flags := flag.NewFlagSet("users reset", flag.ContinueOnError)
 	flags.BoolVar(&withoutFactor, "without-authenticator", false, "turn the authenticator off as well")
-	return forPerson(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
+	return withUser(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
 		password := rand.Text()
 		encoded, err := credential.HashPassword(password, rand.Reader)
 		if err != nil {
@@ -38,12 +38,12 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 	})
 }
 
-// makeOwner puts an organization into somebody's hands.
+// makeOwner makes a user an owner of an organization.
 func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	var org orgFlags
 	flags := flag.NewFlagSet("users own", flag.ContinueOnError)
 	org.define(flags)
-	return forPerson(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
+	return withUser(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
 		if org == (orgFlags{}) {
 			return errors.New("users own needs --org or --org-slug")
 		}
@@ -63,8 +63,8 @@ func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	})
 }
 
-// forPerson reads whom a command is about, and does the work on the database.
-func forPerson(ctx context.Context, flags *flag.FlagSet, args, environ []string, stderr io.Writer, work func(db *database, email string, now int64) error) (err error) {
+// withUser parses the email of a command and runs it on the database.
+func withUser(ctx context.Context, flags *flag.FlagSet, args, environ []string, stderr io.Writer, work func(db *database, email string, now int64) error) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"purser/views/component"
 )
 
-// verify recomputes applications from their journals and lists what differs.
+// verify recomputes applications from their journals and lists differences.
 func verify(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {
@@ -81,13 +81,13 @@ var (
 	errUnfinished = errors.New("the database canceled some checks, which took longer than their limit")
 )
 
-// books is what all applications add up to.
-type books struct {
+// totals are summed over all applications.
+type totals struct {
 	applications, wallets, entries, differences, unfinished int64
 }
 
-func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions, out io.Writer) (books, error) {
-	var all books
+func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions, out io.Writer) (totals, error) {
+	var all totals
 	scopes, err := s.Directory().Scopes(ctx)
 	if err != nil {
 		return all, err
@@ -120,9 +120,9 @@ func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions,
 	return all, nil
 }
 
-// printInstallation prints what belongs to no application. Where an audit log ends,
-// kept in another place, shows even a log that was rewritten whole.
-func printInstallation(ctx context.Context, s *store.Store, all *books, out io.Writer) error {
+// printInstallation prints what belongs to no application. The head of an audit log,
+// kept elsewhere, detects even a log that was rewritten completely.
+func printInstallation(ctx context.Context, s *store.Store, all *totals, out io.Writer) error {
 	found, err := verifyInstallation(ctx, s)
 	if err != nil {
 		return err

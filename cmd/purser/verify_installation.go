@@ -8,17 +8,17 @@ import (
 	"purser/store"
 )
 
-// installation is what verifying everything beside the applications has found.
+// installation is the result of verifying everything outside applications.
 type installation struct {
 	differences []string
-	ends        []string // where the audit log of each organization ends
-	// straysChecked is whether rows of applications that do not exist were looked for:
-	// that needs a role that row-level security does not bind.
+	ends        []string // the head of each organization's audit log
+	// straysChecked reports whether rows of nonexistent applications were searched: that
+	// requires a role that bypasses row-level security.
 	straysChecked bool
 }
 
-// verifyInstallation looks for rows of applications that do not exist, and follows
-// the audit log of every organization.
+// verifyInstallation searches for rows of nonexistent applications and verifies every
+// audit log.
 func verifyInstallation(ctx context.Context, s *store.Store) (found installation, err error) {
 	strays, checked, err := s.Directory().StrayApplications(ctx)
 	if err != nil {

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// verifyTick is how often a node looks whether a verification is due.
+	// verifyTick is how often a node checks for due verifications.
 	verifyTick = time.Minute
-	// verifyAtOnce is how many verifications run at once on a node. Each takes a
-	// connection now and then, and rests most of the time.
+	// verifyAtOnce is how many verifications run at once on a node. Each uses a
+	// connection briefly and pauses most of the time.
 	verifyAtOnce = 4
-	// verifyPause is waited after each batch of entries, so that a verification leaves
-	// most of a busy database's time to requests.
+	// verifyPause follows each batch of entries, so that a verification leaves most of a
+	// busy database's time to requests.
 	verifyPause = 50 * time.Millisecond
 )
 
-// verifier verifies applications on a schedule: a few at a time on a node, and each on
-// one node at a time.
+// verifier runs verifications on a schedule: a few at a time on a node, and each on one
+// node at a time.
 type verifier struct {
 	store    *store.Store
-	new, all time.Duration // between two verifications of each kind; zero for never
+	new, all time.Duration // intervals of each kind; zero for never
 	limit    time.Duration // of one verification
 	pause    time.Duration
 	now      func() time.Time
-	slots    chan struct{} // one for each verification that may run at once on this node
+	slots    chan struct{} // concurrent verifications on this node
 	meters   verifyMetrics
 	log      *slog.Logger
 }
 
-// keep verifies what is due until the context ends. The first look is one tick after
-// the start: a server that comes and goes does not verify each time.
-func (v verifier) keep(ctx context.Context) error {
+// runPeriodically starts due verifications until the context ends. The first check is
+// one tick after the start, so that short-lived servers do not verify each time.
+func (v verifier) runPeriodically(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ticks := time.NewTicker(verifyTick)
@@ -56,8 +56,8 @@ func (v verifier) keep(ctx context.Context) error {
 	}
 }
 
-// start begins every verification that is due. A large application takes one slot
-// and does not hold up the others.
+// start starts every due verification. A large application takes one slot and does not
+// delay the others.
 func (v verifier) start(ctx context.Context, running *sync.WaitGroup) {
 	due, err := v.due(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (v verifier) failed(ctx context.Context, err error) {
 	}
 }
 
-// every is the time between two verifications of a kind.
+// every is the interval of a kind.
 func (v verifier) every(kind store.VerifyKind) time.Duration {
 	if kind == store.VerifyAll {
 		return v.all
@@ -105,8 +105,8 @@ func (v verifier) every(kind store.VerifyKind) time.Duration {
 	return v.new
 }
 
-// dueVerifications are the verifications of an application that are due, in order: a
-// full one seals what the other would read.
+// dueVerifications are the due verifications of an application, in order: a full one
+// seals what the other would read.
 type dueVerifications struct {
 	scope tenancy.Scope
 	kinds []store.VerifyKind
@@ -135,7 +135,7 @@ func (v verifier) due(ctx context.Context) (list []dueVerifications, err error) 
 	return list, nil
 }
 
-// verifyDue claims a verification and runs it, unless another node was faster.
+// verifyDue claims a verification and runs it, unless another node claimed it.
 func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind store.VerifyKind) error {
 	claimedAt := v.now().UnixMilli()
 	claimed, err := v.store.App(scope).ClaimVerification(ctx, kind, claimedAt, v.every(kind), v.limit)
@@ -145,8 +145,8 @@ func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind store
 	return v.verify(ctx, scope, kind, claimedAt)
 }
 
-// verifyInstallation verifies what belongs to no application, as often as
-// applications are verified in full.
+// verifyInstallation verifies what belongs to no application, at the interval of full
+// verifications.
 func (v verifier) verifyInstallation(ctx context.Context) error {
 	if v.all <= 0 {
 		return nil
@@ -178,11 +178,11 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 	return errors.Join(err, v.store.Directory().FinishInstallation(keep, claimedAt, run.RetryAt))
 }
 
-// retryAt is when a verification that was cut off is tried again: before its interval is
-// over, and not at once.
+// retryAt is when an interrupted verification is retried: before its interval is over,
+// but not at once.
 func (v verifier) retryAt() int64 { return v.now().Add(10 * time.Minute).UnixMilli() }
 
-// verify runs one verification and keeps its result, however it ends.
+// verify runs one verification and stores its result, even of a failed one.
 func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.VerifyKind, claimedAt int64) error {
 	app := v.store.App(scope)
 	limited, cancel := context.WithTimeout(ctx, v.limit)
@@ -211,12 +211,12 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.Ve
 	v.meters.observe(run, took)
 	at := []any{"application", scope.AppID.Format(ids.Application), "kind", string(kind)}
 	for _, d := range found.Differences {
-		d.Identity = "" // it is for the page; logs hold none
+		d.Identity = "" // identities are not logged
 		v.log.Error("verification found a difference", append(at, "difference", d.String())...)
 	}
 	v.log.Info("verification finished", append(at, "wallets", run.Wallets, "entries", run.Entries, "differences", run.Differences,
 		"seconds", took.Seconds(), "failure", run.Failure)...)
-	// Also when the server stops: the result is worth a moment.
+	// Store the result even while the server stops.
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	if failure := app.FinishVerification(keep, run); failure != nil {
@@ -228,7 +228,7 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.Ve
 	return err
 }
 
-// verifyMetrics is what verifications tell Prometheus.
+// verifyMetrics are the Prometheus metrics of verifications.
 type verifyMetrics struct {
 	runs        *prometheus.CounterVec
 	differences prometheus.Counter

@@ -13,44 +13,44 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) adjustForm(v *visit) (answer, error) {
-	view, err := v.adjustView(page.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
+func (s *Site) adjustForm(req *request) (response, error) {
+	view, err := req.adjustView(page.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return show(view), nil
 }
 
-func (s *Site) adjust(v *visit) (answer, error) {
-	wallet, err := v.id("id", ids.Wallet)
+func (s *Site) adjust(req *request) (response, error) {
+	wallet, err := req.id("id", ids.Wallet)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	f, err := v.form()
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	wished := f.adjustment()
-	wished.WalletID, wished.By, wished.Now = wallet, v.user.ID, v.now()
+	requested := f.adjustment()
+	requested.WalletID, requested.By, requested.Now = wallet, req.user.ID, req.now()
 	if f.ok() {
-		if err := f.check("amount", v.tenant().Adjust(v.context, wished)); err != nil {
-			return answer{}, err
+		if err := f.check("amount", req.tenant().Adjust(req.context, requested)); err != nil {
+			return response{}, err
 		}
 	}
 	if f.ok() {
-		return v.done(v.walletPath(wallet), adjusted(wished))
+		return req.done(req.walletPath(wallet), adjusted(requested))
 	}
-	view, err := v.adjustView(page.AdjustForm{
+	view, err := req.adjustView(page.AdjustForm{
 		EntryID: f.text("entry"), CreditKey: f.text("credit"), Direction: f.text("direction"),
 		Amount: f.text("amount"), Reason: f.text("reason"), Problems: f.problems,
 	})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return invalid(view), nil
 }
 
-// adjusted says what was done to the balance.
+// adjusted is the confirmation message.
 func adjusted(a store.Adjustment) string {
 	verb := "Added "
 	if a.Delta.Out {
@@ -59,8 +59,8 @@ func adjusted(a store.Adjustment) string {
 	return verb + component.CreditsText(a.Delta.Amount, a.CreditKey) + "."
 }
 
-// adjustment reads what is wished, without whose and by whom.
-func (f *form) adjustment() (wished store.Adjustment) {
+// adjustment parses the form, without the wallet and the actor.
+func (f *form) adjustment() (requested store.Adjustment) {
 	id, err := ids.Parse(ids.Transaction, f.text("entry"))
 	if err != nil {
 		f.fail("", "The form data was invalid. Open the form again.")
@@ -88,13 +88,13 @@ func (f *form) adjustment() (wished store.Adjustment) {
 	}
 }
 
-func (v *visit) adjustView(form page.AdjustForm) (templ.Component, error) {
-	head, _, err := v.walletHead("")
+func (req *request) adjustView(form page.AdjustForm) (templ.Component, error) {
+	head, _, err := req.walletHead("")
 	if err != nil {
 		return nil, err
 	}
 	form.WalletHead = head
-	credits, _, err := v.tenant().Credits(v.context, store.Page{Limit: maxOptions})
+	credits, _, err := req.tenant().Credits(req.context, store.Page{Limit: maxOptions})
 	for _, c := range credits {
 		form.Credits = append(form.Credits, component.Option{Value: c.Key, Text: c.Name})
 	}

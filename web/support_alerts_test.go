@@ -14,7 +14,7 @@ import (
 )
 
 // mispay has the identity pay another sum than the checkout asked for.
-func (d *desk) mispay(t *testing.T, identity string) {
+func (d *supportHarness) mispay(t *testing.T, identity string) {
 	t.Helper()
 	now := d.site.now()
 	connection, err := d.tenant.PutConnection(t.Context(), store.Connection{
@@ -51,7 +51,7 @@ func (d *desk) mispay(t *testing.T, identity string) {
 
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
 	says(t, support.get(t, d.appPath("alerts")), http.StatusOK, "No payment issues")
 	d.mispay(t, hostileIdentity)
@@ -84,7 +84,7 @@ func TestAlerts(t *testing.T) {
 		if got := admin.post(t, resolve, nil); got.location != d.appPath("alerts") {
 			t.Errorf("status %d", got.status)
 		}
-		if action, _, text := d.lastDeed(t); action != "alert.resolve" || !strings.Contains(text, "cs_short") {
+		if action, _, text := d.lastAction(t); action != "alert.resolve" || !strings.Contains(text, "cs_short") {
 			t.Errorf("the log says %s: %s", action, text)
 		}
 		if got := admin.post(t, resolve, nil); got.status != http.StatusNotFound {

@@ -13,8 +13,8 @@ import (
 
 func TestPaymentHold(t *testing.T) {
 	t.Parallel()
-	db, till := storetest.Open(t), newTill(t)
-	r := newRigOn(t, Options{Store: db, Cashier: till, BaseURL: "https://purser.example"})
+	db, payments := storetest.Open(t), newTestCashier(t)
+	r := newHarnessOn(t, Options{Store: db, Cashier: payments, BaseURL: "https://purser.example"})
 	live := r.newApplication(t, r.org, "Shop", true)
 	owe := func(app tenancy.Application) string {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestPaymentHold(t *testing.T) {
 
 func TestSandboxSettingsSayHowToPlay(t *testing.T) {
 	t.Parallel()
-	r := newRigOn(t, Options{Store: storetest.Open(t), Cashier: newTill(t), BaseURL: "https://purser.example"})
+	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t), BaseURL: "https://purser.example"})
 	live := r.newApplication(t, r.org, "Shop", true)
 	b := r.join(t, tenancy.Owner)
 	clock := "https://purser.example/sandbox/apps/" + r.app.ID.Format(ids.Application) + "/clock"

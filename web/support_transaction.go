@@ -10,41 +10,41 @@ import (
 	"purser/views/page"
 )
 
-// transaction answers for every kind of change of a balance. Deposits and requests
-// have the same numbers under other names.
-func (s *Site) transaction(v *visit) (answer, error) {
-	id, err := v.id("id", ids.Transaction)
+// transaction shows any change of a balance. Deposits and requests share its id under
+// other prefixes.
+func (s *Site) transaction(req *request) (response, error) {
+	id, err := req.id("id", ids.Transaction)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	t, err := v.tenant().Transaction(v.context, id)
+	t, err := req.tenant().Transaction(req.context, id)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	view := page.Change{ID: id.Format(ids.Transaction), Identity: t.Identity, WalletHref: v.walletPath(t.WalletID)}
+	view := page.Change{ID: id.Format(ids.Transaction), Identity: t.Identity, WalletHref: req.walletPath(t.WalletID)}
 	var entry metering.Entry
 	if t.Event != nil {
 		entry = t.Event.Entry()
 		entry.Seq, view.CreditKey = t.Event.Seq, t.Event.CreditKey
-		view.Event = v.eventDetails(*t.Event)
+		view.Event = req.eventDetails(*t.Event)
 	} else {
 		entry, view.CreditKey = t.Entry.Entry, t.Entry.CreditKey
 		view.Reason, view.Source = t.Entry.Reason, sourceText(t.Entry.SourceKind, t.Entry.SourceID)
 		if entry.IdempotencyKey != nil {
 			view.IdempotencyKey = *entry.IdempotencyKey
 		}
-		if view.By, err = v.personNamed(t.ByUserID); err != nil {
-			return answer{}, err
+		if view.By, err = req.userName(t.ByUserID); err != nil {
+			return response{}, err
 		}
 	}
 	view.Kind, view.Seq, view.Delta, view.CreatedAt = entry.Kind, entry.Seq, entry.Delta, entry.CreatedAt
 	view.After = metering.Balance{CreditKey: view.CreditKey, Amount: entry.BalanceAfter, Debt: entry.DebtAfter}
 	view.Before = balanceBefore(view.After, entry.Delta)
-	view.Frame = v.frame("Transaction", "wallets")
+	view.Frame = req.frame("Transaction", "wallets")
 	return show(page.Transaction(view)), nil
 }
 
-// balanceBefore undoes a change. Balance and debt together can need one digit more
+// balanceBefore reverses a change. Balance and debt together can need one digit more
 // than either.
 func balanceBefore(after metering.Balance, change metering.Delta) metering.Balance {
 	size := func(a metering.Amount) *big.Int { return new(big.Int).SetUint64(uint64(a)) }
@@ -63,29 +63,29 @@ func balanceBefore(after metering.Balance, change metering.Delta) metering.Balan
 	return b
 }
 
-func (v *visit) eventDetails(e store.EventFound) *page.EventDetails {
+func (req *request) eventDetails(e store.EventFound) *page.EventDetails {
 	details := &page.EventDetails{
 		Event: e.Event, RequestID: e.TransactionID.Format(ids.Request), FeatureKey: e.FeatureKey, FeatureName: e.FeatureName, Unit: e.Unit,
 		KeyName: e.KeyName, KeyID: e.KeyID.Format(ids.APIKey), Derivation: e.Derivation(),
 	}
-	if v.may(tenancy.FeaturesRead) {
-		details.FeatureHref = v.appPath("features", e.FeatureKey, "edit")
+	if req.may(tenancy.FeaturesRead) {
+		details.FeatureHref = req.appPath("features", e.FeatureKey, "edit")
 	}
-	if v.may(tenancy.KeysRead) && e.KeyName != "" {
-		details.KeyHref = v.appPath("keys", details.KeyID)
+	if req.may(tenancy.KeysRead) && e.KeyName != "" {
+		details.KeyHref = req.appPath("keys", details.KeyID)
 	}
 	if !e.DeduplicatedFrom.IsZero() {
-		details.FirstHref, details.FirstID = v.transactionPath(e.DeduplicatedFrom), e.DeduplicatedFrom.Format(ids.Transaction)
+		details.FirstHref, details.FirstID = req.transactionPath(e.DeduplicatedFrom), e.DeduplicatedFrom.Format(ids.Transaction)
 	}
 	return details
 }
 
-// personNamed is the name of somebody in the organization, or the id of who has left.
-func (v *visit) personNamed(user ids.ID) (string, error) {
+// userName is the name of a member, or the id of a former member.
+func (req *request) userName(user ids.ID) (string, error) {
 	if user.IsZero() {
 		return "", nil
 	}
-	roster, err := v.organization().Roster(v.context)
+	roster, err := req.organization().Roster(req.context)
 	for _, member := range roster {
 		if member.UserID == user {
 			return member.Name, nil

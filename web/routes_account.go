@@ -2,16 +2,16 @@ package web
 
 import "purser/tenancy"
 
-// workshopRoutes are pages for whoever builds this: not in a release.
-func (s *Site) workshopRoutes() []route {
+// devRoutes are pages for developing Purser, absent from releases.
+func (s *Site) devRoutes() []route {
 	if s.server.Version != "dev" {
 		return nil
 	}
 	return []route{get("/gallery", anyone, s.gallery)}
 }
 
-// peopleRoutes is the table of what belongs to people and organizations.
-func (s *Site) peopleRoutes() []route {
+// accountRoutes are the pages of users and organizations.
+func (s *Site) accountRoutes() []route {
 	return []route{
 		get("/", anyone, s.welcome),
 
@@ -33,10 +33,10 @@ func (s *Site) peopleRoutes() []route {
 		whileTemporary(post("/account/password", signedIn, s.changePassword)),
 		post("/account/sessions/end", signedIn, s.endOtherSessions),
 		post("/account/sessions/{session}/end", signedIn, s.endSession),
-		fresh(get("/account/factor", signedIn, s.factorPage)),
-		fresh(post("/account/factor", signedIn, s.addFactor)),
-		fresh(post("/account/factor/codes", signedIn, s.replaceCodes)),
-		fresh(post("/account/factor/remove", signedIn, s.removeFactor)),
+		reauth(get("/account/factor", signedIn, s.factorPage)),
+		reauth(post("/account/factor", signedIn, s.addFactor)),
+		reauth(post("/account/factor/codes", signedIn, s.replaceCodes)),
+		reauth(post("/account/factor/remove", signedIn, s.removeFactor)),
 
 		get("/o", signedIn, s.organizations),
 		get("/o/new", signedIn, s.newOrganizationPage),
@@ -46,14 +46,14 @@ func (s *Site) peopleRoutes() []route {
 		post("/o/{org}/a/new", tenancy.AppsWrite, s.createApplication),
 		get("/o/{org}/settings", tenancy.OrganizationWrite, s.organizationSettingsPage),
 		post("/o/{org}/settings", tenancy.OrganizationWrite, s.renameOrganization),
-		fresh(post("/o/{org}/settings/second-factor", tenancy.OrganizationWrite, s.setFactorRequirement)),
+		reauth(post("/o/{org}/settings/second-factor", tenancy.OrganizationWrite, s.setFactorRequirement)),
 
 		get("/o/{org}/members", tenancy.MembersRead, s.members),
-		fresh(get("/o/{org}/members/invite", tenancy.MembersWrite, s.invitePage)),
-		fresh(post("/o/{org}/members/invite", tenancy.MembersWrite, s.invite)),
-		fresh(get("/o/{org}/members/{user}", tenancy.MembersWrite, s.memberPage)),
-		fresh(post("/o/{org}/members/{user}", tenancy.MembersWrite, s.changeMember)),
-		fresh(post("/o/{org}/members/{user}/remove", tenancy.MembersWrite, s.removeMember)),
+		reauth(get("/o/{org}/members/invite", tenancy.MembersWrite, s.invitePage)),
+		reauth(post("/o/{org}/members/invite", tenancy.MembersWrite, s.invite)),
+		reauth(get("/o/{org}/members/{user}", tenancy.MembersWrite, s.memberPage)),
+		reauth(post("/o/{org}/members/{user}", tenancy.MembersWrite, s.changeMember)),
+		reauth(post("/o/{org}/members/{user}/remove", tenancy.MembersWrite, s.removeMember)),
 		post("/o/{org}/invitations/{invitation}/withdraw", tenancy.MembersWrite, s.withdrawInvitation),
 		post("/o/{org}/leave", anyMember, s.leave),
 

@@ -23,21 +23,21 @@ import (
 // hostileIdentity is an identity that would be markup, a formula and a path.
 const hostileIdentity = `=<script>alert(1)</script>/../"'&`
 
-// desk is a rig whose application has something for support to look at.
-type desk struct {
-	*rig
+// supportHarness is a harness whose application has something for support to look at.
+type supportHarness struct {
+	*harness
 	tenant store.App
 	usage  *store.Engine
 	key    keys.APIKey
 }
 
-func newDesk(t *testing.T) *desk {
+func newSupportHarness(t *testing.T) *supportHarness {
 	t.Helper()
 	db := storetest.Open(t)
 	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
-	d := &desk{rig: newRigOn(t, Options{Store: db, Usage: usage}), usage: usage}
+	d := &supportHarness{harness: newHarnessOn(t, Options{Store: db, Usage: usage}), usage: usage}
 	d.tenant = db.App(d.app.Scope())
 	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: d.app, Name: "Server", Preset: keys.Setup}, tenancy.AllPermissions(), d.site.now(), rand.Reader)
 	noError(t, err)
@@ -50,7 +50,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) newFeature(t *testing.T, key string, mode metering.PricingMode, deduplication metering.Deduplication) metering.Feature {
+func (d *supportHarness) newFeature(t *testing.T, key string, mode metering.PricingMode, deduplication metering.Deduplication) metering.Feature {
 	t.Helper()
 	feature, err := d.tenant.CreateFeature(t.Context(), metering.Feature{
 		ID: ids.New(), Key: key, Name: key, Unit: "message", CreditKey: "tokens", Cost: 1_500_000_000, QuantityPerUnit: 1,
@@ -60,7 +60,7 @@ func (d *desk) newFeature(t *testing.T, key string, mode metering.PricingMode, d
 	return feature
 }
 
-func (d *desk) deposit(t *testing.T, identity string, credits metering.Amount) store.Deposit {
+func (d *supportHarness) deposit(t *testing.T, identity string, credits metering.Amount) store.Deposit {
 	t.Helper()
 	key := ids.New().String()
 	made, _, err := d.tenant.Deposit(t.Context(), store.Deposit{
@@ -70,21 +70,21 @@ func (d *desk) deposit(t *testing.T, identity string, credits metering.Amount) s
 	return made
 }
 
-func (d *desk) use(identity, feature string, quantity int64) store.Usage {
+func (d *supportHarness) use(identity, feature string, quantity int64) store.Usage {
 	return store.Usage{
 		Scope: d.app.Scope(), KeyID: d.key.ID, Identity: identity, FeatureKey: feature,
 		Usage: metering.Usage{TransactionID: ids.New(), EventID: ids.New().String(), Quantity: quantity},
 	}
 }
 
-func (d *desk) track(t *testing.T, use store.Usage) metering.Decision {
+func (d *supportHarness) track(t *testing.T, use store.Usage) metering.Decision {
 	t.Helper()
 	decision, err := d.usage.Track(use)
 	noError(t, err)
 	return decision
 }
 
-func (d *desk) walletPath(t *testing.T, identity string, parts ...string) string {
+func (d *supportHarness) walletPath(t *testing.T, identity string, parts ...string) string {
 	t.Helper()
 	w, err := d.tenant.Wallet(t.Context(), identity)
 	noError(t, err)
@@ -113,7 +113,7 @@ func says(t *testing.T, page seen, status int, words ...string) {
 
 func TestWalletPages(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	d.deposit(t, hostileIdentity, 10)
 	charged := d.track(t, d.use(hostileIdentity, "messages", 2))
@@ -145,7 +145,7 @@ func TestWalletPages(t *testing.T) {
 	})
 
 	t.Run("a wallet of another application is not there", func(t *testing.T) {
-		other := newDesk(t)
+		other := newSupportHarness(t)
 		other.deposit(t, "theirs", 1)
 		w, err := other.tenant.Wallet(t.Context(), "theirs")
 		noError(t, err)
@@ -167,7 +167,7 @@ func TestWalletPages(t *testing.T) {
 
 func TestTransactionPage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	deposit := d.deposit(t, "ann", 100)
 	charged := d.track(t, d.use("ann", "messages", 2))
@@ -197,7 +197,7 @@ func TestTransactionPage(t *testing.T) {
 
 func TestCheckPage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	limited := d.newFeature(t, "limited", metering.Fixed, metering.DeduplicateNone)
 	billing := d.newFeature(t, "billing", metering.Fixed, metering.DeduplicateBilling)
@@ -265,7 +265,7 @@ func TestCheckPage(t *testing.T) {
 
 func TestAdjustPage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	d.deposit(t, "ann", 10)
 	path := d.walletPath(t, "ann", "adjust")
 	admin := d.join(t, tenancy.Admin)
@@ -321,9 +321,9 @@ func TestAdjustPage(t *testing.T) {
 	})
 }
 
-func TestDeskLists(t *testing.T) {
+func TestSupportLists(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	d.deposit(t, hostileIdentity, 10)
 	d.track(t, d.use(hostileIdentity, "messages", 1))
@@ -397,7 +397,7 @@ func TestDeskLists(t *testing.T) {
 		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "None yesterday")
 	})
 	t.Run("the overview leads somebody new", func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		says(t, r.join(t, tenancy.Owner).get(t, r.appPath()), http.StatusOK, "Create a credit", "Track your first event", "No features used in this period")
 	})
 }

@@ -22,9 +22,9 @@ import (
 	"purser/tenancy/vault"
 )
 
-// rig is a site over a real Postgres, with an organization and a development
+// harness is a site over a real Postgres, with an organization and a development
 // application of its own.
-type rig struct {
+type harness struct {
 	site   *Site
 	server *httptest.Server
 	db     *store.Store
@@ -36,24 +36,24 @@ type rig struct {
 // rigSecret is what the site seals with.
 var rigSecret = []byte(strings.Repeat("k", vault.MinSecret))
 
-// newRig serves the site as the composition root does.
-func newRig(t *testing.T) *rig {
+// newHarness serves the site as the composition root does.
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	return newRigOn(t, Options{Store: storetest.Open(t), NewOrganizations: true})
+	return newHarnessOn(t, Options{Store: storetest.Open(t), NewOrganizations: true})
 }
 
-// newRigOn is a rig on a store of the process's database.
-func newRigOn(t *testing.T, options Options) *rig {
+// newHarnessOn is a harness on a store of the process's database.
+func newHarnessOn(t *testing.T, options Options) *harness {
 	t.Helper()
-	return newRigAt(t, storetest.URL(t), options)
+	return newHarnessAt(t, storetest.URL(t), options)
 }
 
-func newRigAt(t *testing.T, url string, options Options) *rig {
+func newHarnessAt(t *testing.T, url string, options Options) *harness {
 	t.Helper()
 	seals, err := vault.New(rand.Reader, rigSecret)
 	noError(t, err)
 	options.Vault, options.Timeout = seals, patience // a busy machine takes longer than people wait
-	r := &rig{db: options.Store, url: url, site: New(options)}
+	r := &harness{db: options.Store, url: url, site: New(options)}
 	e := echo.New()
 	r.site.Register(e)
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
@@ -75,14 +75,14 @@ func newRigAt(t *testing.T, url string, options Options) *rig {
 	return r
 }
 
-func (r *rig) newOrganization(t *testing.T, name string) tenancy.Organization {
+func (r *harness) newOrganization(t *testing.T, name string) tenancy.Organization {
 	t.Helper()
 	org, err := tenancy.NewOrganization(ids.New(), name, r.site.now())
 	noError(t, err)
 	return storetest.CreateOrganization(t, r.url, org)
 }
 
-func (r *rig) newApplication(t *testing.T, org tenancy.Organization, name string, live bool) tenancy.Application {
+func (r *harness) newApplication(t *testing.T, org tenancy.Organization, name string, live bool) tenancy.Application {
 	t.Helper()
 	app, err := tenancy.NewApplication(ids.New(), org, name, live, r.site.now())
 	noError(t, err)
@@ -91,17 +91,17 @@ func (r *rig) newApplication(t *testing.T, org tenancy.Organization, name string
 	return app
 }
 
-// orgPath and appPath are addresses in the rig's own organization and application.
-func (r *rig) orgPath(parts ...string) string {
+// orgPath and appPath are addresses in the harness's own organization and application.
+func (r *harness) orgPath(parts ...string) string {
 	return pathOf(append([]string{"o", r.org.Slug}, parts...))
 }
 
-func (r *rig) appPath(parts ...string) string {
+func (r *harness) appPath(parts ...string) string {
 	return pathOf(append([]string{"o", r.org.Slug, "a", r.app.Slug}, parts...))
 }
 
 // newUser makes an account without a password and without memberships.
-func (r *rig) newUser(t *testing.T) tenancy.User {
+func (r *harness) newUser(t *testing.T) tenancy.User {
 	t.Helper()
 	id := ids.New()
 	user, err := tenancy.NewUser(id, id.Format(ids.User)+"@example.com", "Ann Example", r.site.now())
@@ -110,9 +110,9 @@ func (r *rig) newUser(t *testing.T) tenancy.User {
 	return user
 }
 
-// join is a browser in which a new member of the rig's organization is signed in,
+// join is a browser in which a new member of the harness's organization is signed in,
 // just now.
-func (r *rig) join(t *testing.T, role tenancy.Role, custom ...tenancy.Permission) *browser {
+func (r *harness) join(t *testing.T, role tenancy.Role, custom ...tenancy.Permission) *browser {
 	t.Helper()
 	user := r.newUser(t)
 	storetest.AddMember(t, r.url, tenancy.Member{
@@ -127,30 +127,30 @@ func (r *rig) join(t *testing.T, role tenancy.Role, custom ...tenancy.Permission
 
 // browser is one person's, with its cookies. It follows no redirects.
 type browser struct {
-	rig       *rig
+	harness   *harness
 	user      tenancy.User
 	cookies   map[string]*http.Cookie
 	formToken string
 	header    http.Header
 }
 
-func (r *rig) browser() *browser {
-	return &browser{rig: r, cookies: map[string]*http.Cookie{}, header: http.Header{}}
+func (r *harness) browser() *browser {
+	return &browser{harness: r, cookies: map[string]*http.Cookie{}, header: http.Header{}}
 }
 
 // signIn opens a session past the sign-in page.
 func (b *browser) signIn(t *testing.T) {
 	t.Helper()
-	m := b.rig.site.sessions
-	v := &visit{site: b.rig.site, bearer: &bearer{address: "127.0.0.1", agent: "test"}}
-	ctx, err := m.Load(context.WithValue(t.Context(), bearerKey{}, v.bearer), "")
+	m := b.harness.site.sessions
+	req := &request{site: b.harness.site, bearer: &bearer{address: "127.0.0.1", agent: "test"}}
+	ctx, err := m.Load(context.WithValue(t.Context(), bearerKey{}, req.bearer), "")
 	noError(t, err)
-	v.context = ctx
-	noError(t, v.signIn(b.user.ID))
+	req.context = ctx
+	noError(t, req.signIn(b.user.ID))
 	token, _, err := m.Commit(ctx)
 	noError(t, err)
 	b.cookies[m.Cookie.Name] = &http.Cookie{Name: m.Cookie.Name, Value: token}
-	b.formToken = v.formToken()
+	b.formToken = req.formToken()
 }
 
 // seen is a reply, read whole.
@@ -181,7 +181,7 @@ func (b *browser) do(t *testing.T, method, path string, fields url.Values) seen 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, b.rig.server.URL+path, strings.NewReader(fields.Encode()))
+	request, err := http.NewRequestWithContext(ctx, method, b.harness.server.URL+path, strings.NewReader(fields.Encode()))
 	noError(t, err)
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")

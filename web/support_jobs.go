@@ -9,7 +9,7 @@ import (
 // maxJobs is how many failing jobs the page lists.
 const maxJobs = 100
 
-// jobWords say what a job does.
+// jobWords describe the kinds of jobs.
 var jobWords = map[store.JobKind]string{
 	store.JobPlan:         "Sync a plan to the payment provider",
 	store.JobOperation:    "Complete a change, checkout or refund",
@@ -28,17 +28,17 @@ var jobWords = map[store.JobKind]string{
 	store.JobPrune:        "Delete expired data",
 }
 
-func (s *Site) jobs(v *visit) (answer, error) {
-	found, err := v.tenant().FailingJobs(v.context, maxJobs+1)
+func (s *Site) jobs(req *request) (response, error) {
+	found, err := req.tenant().FailingJobs(req.context, maxJobs+1)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	view := page.JobList{Frame: v.frame("Failing jobs", "overview")}
+	view := page.JobList{Frame: req.frame("Failing jobs", "overview")}
 	if view.More = len(found) > maxJobs; view.More {
 		found = found[:maxJobs]
 	}
-	if v.may(tenancy.SubscriptionsWrite) {
-		view.Retry = v.appPath("jobs", "retry")
+	if req.may(tenancy.SubscriptionsWrite) {
+		view.Retry = req.appPath("jobs", "retry")
 	}
 	for _, w := range found {
 		row := page.JobRow{
@@ -52,14 +52,14 @@ func (s *Site) jobs(v *visit) (answer, error) {
 	return show(page.Jobs(view)), nil
 }
 
-func (s *Site) retryJob(v *visit) (answer, error) {
-	f, err := v.form()
+func (s *Site) retryJob(req *request) (response, error) {
+	f, err := req.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.tenant().RetryJobNow(v.context, store.JobKind(f.text("kind")), f.raw("object"), v.now()); err != nil {
-		return answer{}, err
+	if err := req.tenant().RetryJobNow(req.context, store.JobKind(f.text("kind")), f.raw("object"), req.now()); err != nil {
+		return response{}, err
 	}
-	v.wakeCashier()
-	return v.done(v.appPath("jobs"), "Retrying the job.")
+	req.notifyCashier()
+	return req.done(req.appPath("jobs"), "Retrying the job.")
 }

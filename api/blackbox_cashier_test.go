@@ -18,21 +18,21 @@ import (
 	"purser/tenancy/vault"
 )
 
-// till is the cashier of a node, and the sandbox at which its applications pay.
-type till struct {
+// testCashier is the cashier of a node, and the sandbox at which its applications pay.
+type testCashier struct {
 	*cashier.Cashier
 	sandbox *sandbox.Server
 }
 
-// tillSecret is the same for all nodes, as it is in an installation.
-var tillSecret = []byte("a secret for the tills of the nodes of the suite")
+// cashierSecret is the same for all nodes, as it is in an installation.
+var cashierSecret = []byte("a secret for the tills of the nodes of the suite")
 
-func newTill(s *store.Store, c *clock) (*till, error) {
-	secrets, err := vault.New(rand.Reader, tillSecret)
+func newTestCashier(s *store.Store, c *clock) (*testCashier, error) {
+	secrets, err := vault.New(rand.Reader, cashierSecret)
 	if err != nil {
 		return nil, err
 	}
-	t := &till{}
+	t := &testCashier{}
 	now := func() time.Time { return time.UnixMilli(c.now()) }
 	const site = "http://purser.test"
 	t.Cashier, err = cashier.New(cashier.Options{
@@ -47,7 +47,7 @@ func newTill(s *store.Store, c *clock) (*till, error) {
 		return nil, err
 	}
 	t.sandbox = sandbox.New(sandbox.Options{
-		Accounts: s.SandboxAccounts(), BaseURL: site, Secret: tillSecret, Log: newLog(), Now: now,
+		Accounts: s.SandboxAccounts(), BaseURL: site, Secret: cashierSecret, Log: newLog(), Now: now,
 		Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return ids.ID{}, errors.New("nobody steers this sandbox") },
 		Deliver: func(ctx context.Context, address string, header http.Header, body []byte) error {
@@ -59,7 +59,7 @@ func newTill(s *store.Store, c *clock) (*till, error) {
 }
 
 // RoundTrip lets the sandbox answer, without a network.
-func (t *till) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *testCashier) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := r.Clone(r.Context())
 	if asked.Body == nil {
 		asked.Body = http.NoBody

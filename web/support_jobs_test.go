@@ -12,7 +12,7 @@ import (
 
 func TestFailingJobs(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSupportHarness(t)
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
 	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No failing jobs")
 	job := store.Job{Kind: store.JobCharge, Object: "ch_1"}
@@ -53,7 +53,7 @@ func TestFailingJobs(t *testing.T) {
 		if got := admin.post(t, retry, which); got.location != d.appPath("jobs") {
 			t.Errorf("status %d", got.status)
 		}
-		if action, _, text := d.lastDeed(t); action != "job.retry" || !strings.Contains(text, "No such") {
+		if action, _, text := d.lastAction(t); action != "job.retry" || !strings.Contains(text, "No such") {
 			t.Errorf("the log says %s: %s", action, text)
 		}
 		if failing, err := d.tenant.FailingJobs(t.Context(), 10); err != nil || len(failing) != 1 || failing[0].Stopped() {

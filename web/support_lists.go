@@ -12,25 +12,25 @@ import (
 	"purser/views/page"
 )
 
-func (s *Site) events(v *visit) (answer, error) {
-	p, err := v.before(ids.Transaction)
+func (s *Site) events(req *request) (response, error) {
+	p, err := req.before(ids.Transaction)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	options, err := v.featureFilter("All features")
+	options, err := req.featureFilter("All features")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	q := v.eventQuery()
+	q := req.eventQuery()
 	q.Page = p
-	found, next, err := v.tenant().Events(v.context, q)
+	found, next, err := req.tenant().Events(req.context, q)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list := v.listing(v.appPath("events"), "event", "feature")
-	view := page.EventList{Frame: v.frame("Events", "events"), Path: list.path, Export: list.file(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
+	list := req.listing(req.appPath("events"), "event", "feature")
+	view := page.EventList{Frame: req.frame("Events", "events"), Path: list.path, Export: list.file(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
 	for _, e := range found {
-		view.Events = append(view.Events, v.eventRow(e, true))
+		view.Events = append(view.Events, req.eventRow(e, true))
 	}
 	older := ""
 	if next != nil {
@@ -41,14 +41,14 @@ func (s *Site) events(v *visit) (answer, error) {
 	return show(page.Events(view)), nil
 }
 
-func (v *visit) eventQuery() store.EventQuery {
-	return store.EventQuery{EventID: v.query("event"), FeatureKey: v.query("feature")}
+func (req *request) eventQuery() store.EventQuery {
+	return store.EventQuery{EventID: req.query("event"), FeatureKey: req.query("feature")}
 }
 
-// featureFilter lists the features to choose from.
-func (v *visit) featureFilter(none string) ([]component.Option, error) {
+// featureFilter lists the features to filter by.
+func (req *request) featureFilter(none string) ([]component.Option, error) {
 	options := []component.Option{{Value: "", Text: none}}
-	features, _, err := v.tenant().Features(v.context, store.Page{Limit: maxOptions})
+	features, _, err := req.tenant().Features(req.context, store.Page{Limit: maxOptions})
 	for _, f := range features {
 		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
 	}
@@ -64,20 +64,20 @@ var depositKinds = []component.Option{
 
 const dayLayout = "2006-01-02"
 
-// depositQuery reads the filters, and what is wrong with them.
-func (v *visit) depositQuery() (q store.DepositQuery, problems []component.Problem) {
-	q.CreditKey = v.query("credit")
+// depositQuery parses the filters and their validation errors.
+func (req *request) depositQuery() (q store.DepositQuery, problems []component.Problem) {
+	q.CreditKey = req.query("credit")
 	for _, kind := range depositKinds {
-		if kind.Value == v.query("kind") {
+		if kind.Value == req.query("kind") {
 			q.Kind = metering.EntryKind(kind.Value)
 		}
 	}
 	for _, end := range []struct {
 		field string
 		into  *int64
-		days  int // the last day is meant as a whole
+		days  int // to include the whole last day
 	}{{"from", &q.From, 0}, {"to", &q.To, 1}} {
-		text := v.query(end.field)
+		text := req.query(end.field)
 		if text == "" {
 			continue
 		}
@@ -91,22 +91,22 @@ func (v *visit) depositQuery() (q store.DepositQuery, problems []component.Probl
 	return q, problems
 }
 
-func (s *Site) deposits(v *visit) (answer, error) {
-	p, err := v.before(ids.Deposit)
+func (s *Site) deposits(req *request) (response, error) {
+	p, err := req.before(ids.Deposit)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	q, problems := v.depositQuery()
+	q, problems := req.depositQuery()
 	q.Page = p
-	list := v.listing(v.appPath("deposits"), "kind", "credit", "from", "to")
+	list := req.listing(req.appPath("deposits"), "kind", "credit", "from", "to")
 	view := page.DepositList{
-		Frame: v.frame("Deposits", "deposits"), Path: list.path, Export: list.file(),
+		Frame: req.frame("Deposits", "deposits"), Path: list.path, Export: list.file(),
 		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
-		From: v.query("from"), To: v.query("to"), Active: len(list.filter) > 0, Problems: problems,
+		From: req.query("from"), To: req.query("to"), Active: len(list.filter) > 0, Problems: problems,
 	}
-	credits, _, err := v.tenant().Credits(v.context, store.Page{Limit: maxOptions})
+	credits, _, err := req.tenant().Credits(req.context, store.Page{Limit: maxOptions})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	for _, c := range credits {
 		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
@@ -114,18 +114,18 @@ func (s *Site) deposits(v *visit) (answer, error) {
 	if len(problems) > 0 {
 		return invalid(page.Deposits(view)), nil
 	}
-	found, more, err := v.tenant().FindDeposits(v.context, q)
+	found, more, err := req.tenant().FindDeposits(req.context, q)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	for _, d := range found {
-		view.Deposits = append(view.Deposits, v.depositRow(d, true))
+		view.Deposits = append(view.Deposits, req.depositRow(d, true))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Deposit, func(d store.DepositFound) ids.ID { return d.ID }))
 	return show(page.Deposits(view)), nil
 }
 
-// onHold is the filter for a failed payment, whichever of the two states it led to.
+// onHold is the filter for failed payments, in either of the two states.
 const onHold = "hold"
 
 var subscriptionStatuses = []component.Option{
@@ -140,8 +140,8 @@ var subscriptionStatuses = []component.Option{
 	{Value: string(metering.StatusCanceled), Text: "Ended"},
 }
 
-func (v *visit) subscriptionQuery() store.SubscriptionQuery {
-	chosen := v.query("status")
+func (req *request) subscriptionQuery() store.SubscriptionQuery {
+	chosen := req.query("status")
 	q := store.SubscriptionQuery{OnHold: chosen == onHold}
 	for _, status := range subscriptionStatuses {
 		if status.Value == chosen && !q.OnHold {
@@ -151,23 +151,23 @@ func (v *visit) subscriptionQuery() store.SubscriptionQuery {
 	return q
 }
 
-func (s *Site) subscriptions(v *visit) (answer, error) {
-	p, err := v.before(ids.Subscription)
+func (s *Site) subscriptions(req *request) (response, error) {
+	p, err := req.before(ids.Subscription)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	q := v.subscriptionQuery()
+	q := req.subscriptionQuery()
 	q.Page = p
-	found, more, err := v.tenant().FindSubscriptions(v.context, q)
+	found, more, err := req.tenant().FindSubscriptions(req.context, q)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list := v.listing(v.appPath("subscriptions"), "status")
+	list := req.listing(req.appPath("subscriptions"), "status")
 	view := page.SubscriptionList{
-		Frame: v.frame("Subscriptions", "subscriptions"), Path: list.path, Export: list.file(), Status: v.query("status"), Statuses: subscriptionStatuses,
+		Frame: req.frame("Subscriptions", "subscriptions"), Path: list.path, Export: list.file(), Status: req.query("status"), Statuses: subscriptionStatuses,
 	}
 	for _, row := range found {
-		view.Subscriptions = append(view.Subscriptions, v.subscriptionRow(row, true))
+		view.Subscriptions = append(view.Subscriptions, req.subscriptionRow(row, true))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Subscription, func(s store.SubscriptionFound) ids.ID { return s.ID }))
 	return show(page.Subscriptions(view)), nil
@@ -179,36 +179,36 @@ var checkoutKinds = []component.Option{
 	{Value: string(store.TopUpCheckout), Text: "Top-ups"},
 }
 
-func (v *visit) checkoutQuery() store.CheckoutPage {
-	q := store.CheckoutPage{Identity: v.query("identity")}
+func (req *request) checkoutQuery() store.CheckoutPage {
+	q := store.CheckoutPage{Identity: req.query("identity")}
 	for _, kind := range checkoutKinds {
-		if kind.Value == v.query("kind") {
+		if kind.Value == req.query("kind") {
 			q.Kind = store.CheckoutKind(kind.Value)
 		}
 	}
 	return q
 }
 
-func (s *Site) checkouts(v *visit) (answer, error) {
-	p, err := v.before(ids.Checkout)
+func (s *Site) checkouts(req *request) (response, error) {
+	p, err := req.before(ids.Checkout)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	q := v.checkoutQuery()
+	q := req.checkoutQuery()
 	q.Page = p
-	found, more, err := v.tenant().Checkouts(v.context, q)
+	found, more, err := req.tenant().Checkouts(req.context, q)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list := v.listing(v.appPath("checkouts"), "identity", "kind")
+	list := req.listing(req.appPath("checkouts"), "identity", "kind")
 	view := page.CheckoutList{
-		Frame: v.frame("Checkouts", "checkouts"), Path: list.path, Export: list.file(), Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds,
+		Frame: req.frame("Checkouts", "checkouts"), Path: list.path, Export: list.file(), Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds,
 	}
 	for _, c := range found {
 		row := page.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
 			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
-			WalletHref: v.listing(v.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt,
+			WalletHref: req.listing(req.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt,
 		}
 		if isOpen(c) {
 			row.ExpiresAt = c.ExpiresAt
@@ -240,35 +240,35 @@ func checkoutState(state string) component.Badge {
 	}
 }
 
-func (s *Site) requests(v *visit) (answer, error) {
-	p, err := v.before(ids.Request)
+func (s *Site) requests(req *request) (response, error) {
+	p, err := req.before(ids.Request)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	failed := v.query("show") == "failed"
-	found, more, err := v.tenant().Requests(v.context, failed, p)
+	failed := req.query("show") == "failed"
+	found, more, err := req.tenant().Requests(req.context, failed, p)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	day, err := v.tenant().DayStats(v.context, v.site.now())
+	day, err := req.tenant().DayStats(req.context, req.site.now())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list := v.listing(v.appPath("requests"), "show")
-	view := page.RequestList{Frame: v.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.KeepsFailures().Hours() / 24)}
+	list := req.listing(req.appPath("requests"), "show")
+	view := page.RequestList{Frame: req.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.KeepsFailures().Hours() / 24)}
 	for _, r := range found {
 		row := page.RequestRow{
 			ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
 			CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked,
 		}
 		if r.Identity != "" {
-			row.Identity, row.Feature, row.WalletHref = r.Identity, r.Feature, v.listing(v.appPath("wallets")).at("q", r.Identity)
+			row.Identity, row.Feature, row.WalletHref = r.Identity, r.Feature, req.listing(req.appPath("wallets")).at("q", r.Identity)
 		}
-		if v.may(tenancy.KeysRead) {
-			row.KeyHref = v.appPath("keys", r.KeyID.Format(ids.APIKey))
+		if req.may(tenancy.KeysRead) {
+			row.KeyHref = req.appPath("keys", r.KeyID.Format(ids.APIKey))
 		}
-		if r.Route == "/v1/events" && !r.Failed() && v.may(tenancy.JournalRead) {
-			row.TxnHref = v.transactionPath(r.ID)
+		if r.Route == "/v1/events" && !r.Failed() && req.may(tenancy.JournalRead) {
+			row.TxnHref = req.transactionPath(r.ID)
 		}
 		view.Requests = append(view.Requests, row)
 	}
@@ -276,7 +276,7 @@ func (s *Site) requests(v *visit) (answer, error) {
 	return show(page.Requests(view)), nil
 }
 
-// count writes a whole number for people.
+// count formats a whole number.
 func count(n int64) string {
 	if n < 0 {
 		return strconv.FormatInt(n, 10)

@@ -12,30 +12,30 @@ import (
 	"purser/views/page"
 )
 
-// deskPage is how many rows a list of the desk shows at once.
-const deskPage = 50
+// supportPageSize is the page size of support lists.
+const supportPageSize = 50
 
-// listing is a list's address with the filters that are set.
+// listing is the URL of a list with its active filters.
 type listing struct {
 	path   string
 	filter url.Values
 }
 
-// listing keeps the named filters of the query.
-func (v *visit) listing(path string, filters ...string) listing {
+// listing reads the named filters from the query.
+func (req *request) listing(path string, filters ...string) listing {
 	l := listing{path: path, filter: url.Values{}}
 	for _, name := range filters {
-		if value := v.query(name); value != "" {
+		if value := req.query(name); value != "" {
 			l.filter.Set(name, value)
 		}
 	}
 	return l
 }
 
-// file is the address of what the list shows, as a file.
+// file is the URL of the list's CSV export.
 func (l listing) file() string { return listing{l.path + ".csv", l.filter}.at("", "") }
 
-// at is the address with one more value; without one it is the list's beginning.
+// at is the URL with one more parameter, or of the first page if the value is empty.
 func (l listing) at(name, value string) string {
 	query := url.Values{}
 	for filter, values := range l.filter {
@@ -50,7 +50,7 @@ func (l listing) at(name, value string) string {
 	return l.path + "?" + query.Encode()
 }
 
-// pages leads to the beginning, when this is not it, and to what is older.
+// pages links to the first page, unless this is it, and to older rows.
 func (l listing) pages(name string, begun bool, older string) (p component.Pages) {
 	if begun {
 		p.Newer = l.at(name, "")
@@ -61,10 +61,10 @@ func (l listing) pages(name string, begun bool, older string) (p component.Pages
 	return p
 }
 
-// before reads the id behind which the page starts.
-func (v *visit) before(prefix string) (store.Page, error) {
-	p := store.Page{Limit: deskPage}
-	if cursor := v.query("before"); cursor != "" {
+// before reads the id that the page starts after.
+func (req *request) before(prefix string) (store.Page, error) {
+	p := store.Page{Limit: supportPageSize}
+	if cursor := req.query("before"); cursor != "" {
 		id, err := ids.Parse(prefix, cursor)
 		if err != nil {
 			return p, fault.New(fault.PathNotFound)
@@ -74,9 +74,9 @@ func (v *visit) before(prefix string) (store.Page, error) {
 	return p, nil
 }
 
-// beforeSeq reads the number behind which a wallet's page starts.
-func (v *visit) beforeSeq() (int64, error) {
-	cursor := v.query("before")
+// beforeSeq reads the sequence number that a wallet's page starts after.
+func (req *request) beforeSeq() (int64, error) {
+	cursor := req.query("before")
 	if cursor == "" {
 		return 0, nil
 	}
@@ -87,7 +87,7 @@ func (v *visit) beforeSeq() (int64, error) {
 	return seq, nil
 }
 
-// lastID is the cursor behind a list that goes on.
+// lastID is the cursor of the next page, or "".
 func lastID[T any](list []T, more bool, prefix string, id func(T) ids.ID) string {
 	if !more {
 		return ""
@@ -95,41 +95,43 @@ func lastID[T any](list []T, more bool, prefix string, id func(T) ids.ID) string
 	return id(list[len(list)-1]).Format(prefix)
 }
 
-func (v *visit) walletPath(id ids.ID) string { return v.appPath("wallets", id.Format(ids.Wallet)) }
-
-func (v *visit) transactionPath(id ids.ID) string {
-	return v.appPath("transactions", id.Format(ids.Transaction))
+func (req *request) walletPath(id ids.ID) string {
+	return req.appPath("wallets", id.Format(ids.Wallet))
 }
 
-func (v *visit) eventRow(e store.EventFound, whole bool) page.EventRow {
+func (req *request) transactionPath(id ids.ID) string {
+	return req.appPath("transactions", id.Format(ids.Transaction))
+}
+
+func (req *request) eventRow(e store.EventFound, whole bool) page.EventRow {
 	row := page.EventRow{
-		Href: v.transactionPath(e.TransactionID), EventID: e.EventID, FeatureKey: e.FeatureKey, EntityID: e.EntityID,
+		Href: req.transactionPath(e.TransactionID), EventID: e.EventID, FeatureKey: e.FeatureKey, EntityID: e.EntityID,
 		Quantity: e.Quantity, Unit: e.Unit, Amount: e.Charge.Amount, CreditKey: e.CreditKey, OccurredAt: e.OccurredAt, CreatedAt: e.CreatedAt,
 	}
 	if whole {
-		row.Identity, row.WalletHref = e.Identity, v.walletPath(e.WalletID)
+		row.Identity, row.WalletHref = e.Identity, req.walletPath(e.WalletID)
 	}
 	if !e.DeduplicatedFrom.IsZero() {
-		row.FirstHref = v.transactionPath(e.DeduplicatedFrom)
+		row.FirstHref = req.transactionPath(e.DeduplicatedFrom)
 	}
 	return row
 }
 
-func (v *visit) depositRow(d store.DepositFound, whole bool) page.DepositRow {
+func (req *request) depositRow(d store.DepositFound, whole bool) page.DepositRow {
 	row := page.DepositRow{
-		Href: v.transactionPath(d.ID), ID: d.ID.Format(ids.Deposit), Kind: d.Kind, Amount: d.Amount, CreditKey: d.CreditKey,
+		Href: req.transactionPath(d.ID), ID: d.ID.Format(ids.Deposit), Kind: d.Kind, Amount: d.Amount, CreditKey: d.CreditKey,
 		Source: sourceText(d.SourceKind, d.SourceID), CreatedAt: d.CreatedAt,
 	}
 	if d.IdempotencyKey != nil {
 		row.IdempotencyKey = *d.IdempotencyKey
 	}
 	if whole {
-		row.Identity, row.WalletHref = d.Identity, v.walletPath(d.WalletID)
+		row.Identity, row.WalletHref = d.Identity, req.walletPath(d.WalletID)
 	}
 	return row
 }
 
-// sourceText names the payment behind an entry.
+// sourceText names the payment of an entry.
 func sourceText(kind, id string) string {
 	if id == "" {
 		return ""
@@ -137,16 +139,16 @@ func sourceText(kind, id string) string {
 	return kind + " " + id
 }
 
-func (v *visit) subscriptionRow(s store.SubscriptionFound, whole bool) page.SubscriptionRow {
+func (req *request) subscriptionRow(s store.SubscriptionFound, whole bool) page.SubscriptionRow {
 	row := page.SubscriptionRow{
 		ID: s.ID.Format(ids.Subscription), ProviderID: s.ProviderID, PlanName: s.PlanName, Status: s.Status, Period: s.Period,
 		CancelAtPeriodEnd: s.CancelAtPeriodEnd, Downgrade: s.Downgrade, Pending: s.Pending, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
 	}
-	if s.PlanKey != "" && v.may(tenancy.PlansRead) {
-		row.PlanHref = v.appPath("plans", s.PlanKey, "view")
+	if s.PlanKey != "" && req.may(tenancy.PlansRead) {
+		row.PlanHref = req.appPath("plans", s.PlanKey, "view")
 	}
 	if whole {
-		row.Identity, row.WalletHref = s.Identity, v.walletPath(s.WalletID)
+		row.Identity, row.WalletHref = s.Identity, req.walletPath(s.WalletID)
 	}
 	return row
 }

@@ -12,40 +12,40 @@ import (
 	"purser/views/page"
 )
 
-// maxName is how long an identity or an entity may be, in characters.
+// maxName is the most characters of an identity or entity.
 const maxName = 200
 
-// errNoUsage is for a site that was put together without the engine.
+// errNoUsage is returned by a site that was created without the usage engine.
 var errNoUsage = errors.New("web: there is no engine to ask")
 
-// check asks the engine what the API would answer. It is a GET: it changes nothing,
-// and the question can be sent to a colleague.
-func (s *Site) check(v *visit) (answer, error) {
+// check runs the API's check on the engine. It is a GET: it changes nothing, and its URL
+// can be shared.
+func (s *Site) check(req *request) (response, error) {
 	view := page.CheckForm{
-		Path: v.appPath("check"), Identity: v.query("identity"), FeatureKey: v.query("feature"),
-		Quantity: v.query("quantity"), Amount: v.query("amount"), EntityID: v.query("entity"),
+		Path: req.appPath("check"), Identity: req.query("identity"), FeatureKey: req.query("feature"),
+		Quantity: req.query("quantity"), Amount: req.query("amount"), EntityID: req.query("entity"),
 	}
-	features, err := v.featureFilter("Select a feature")
+	features, err := req.featureFilter("Select a feature")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	view.Features = features
 	asked := view.FeatureKey != ""
 	if view.Quantity == "" {
 		view.Quantity = "1"
 	}
-	use, problems := question(view)
+	use, problems := parseCheck(view)
 	if asked && len(problems) == 0 {
-		use.Scope = v.scope()
-		view.Answer, err = v.examine(use)
+		use.Scope = req.scope()
+		view.Answer, err = req.runCheck(use)
 		if fault.Is(err, fault.FeatureNotFound) {
 			problems, err = append(problems, component.Problem{Field: "feature", Message: "Feature not found."}), nil
 		}
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
-	view.Frame = v.frame("Why denied?", "check")
+	view.Frame = req.frame("Why denied?", "check")
 	if asked && len(problems) > 0 {
 		view.Problems = problems
 		return invalid(page.Check(view)), nil
@@ -53,8 +53,8 @@ func (s *Site) check(v *visit) (answer, error) {
 	return show(page.Check(view)), nil
 }
 
-// question reads the use that is asked about, by the API's own bounds.
-func question(form page.CheckForm) (use store.Usage, problems []component.Problem) {
+// parseCheck parses the usage to check, with the API's limits.
+func parseCheck(form page.CheckForm) (use store.Usage, problems []component.Problem) {
 	fail := func(field, message string) {
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
@@ -79,11 +79,11 @@ func question(form page.CheckForm) (use store.Usage, problems []component.Proble
 	return use, problems
 }
 
-func (v *visit) examine(use store.Usage) (*page.CheckAnswer, error) {
-	if v.site.usage == nil {
+func (req *request) runCheck(use store.Usage) (*page.CheckAnswer, error) {
+	if req.site.usage == nil {
 		return nil, errNoUsage
 	}
-	d, err := v.site.usage.Explain(use)
+	d, err := req.site.usage.Explain(use)
 	if err != nil {
 		return nil, err
 	}
@@ -95,24 +95,24 @@ func (v *visit) examine(use store.Usage) (*page.CheckAnswer, error) {
 		a.Title = "Denied: " + fault.New(d.Code).Message
 	}
 	for _, g := range d.Gates() {
-		if g.Gate == metering.GateEventID { // a check has no event
+		if g.Gate == metering.GateEventID { // a check has no event id
 			continue
 		}
-		if g.Gate == metering.GatePrice && g.Outcome != metering.GateFailed { // so rare that it is only shown then
+		if g.Gate == metering.GatePrice && g.Outcome != metering.GateFailed { // only shown if it failed
 			continue
 		}
 		a.Gates = append(a.Gates, gateLine(g, &d))
 	}
-	wallet, err := v.tenant().Wallet(v.context, use.Identity)
+	wallet, err := req.tenant().Wallet(req.context, use.Identity)
 	if err == nil {
-		a.WalletHref = v.walletPath(wallet.ID)
+		a.WalletHref = req.walletPath(wallet.ID)
 	} else if !fault.Is(err, fault.WalletNotFound) {
 		return nil, err
 	}
 	return a, nil
 }
 
-// gateLine says in words what a gate asked, what it compared and what would help.
+// gateLine describes a gate: what it compares, its result and how to fix a failure.
 func gateLine(g metering.GateResult, d *metering.Decision) component.GateLine {
 	line := component.GateLine{Outcome: g.Outcome}
 	amount := func(n uint64) string {

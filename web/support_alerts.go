@@ -8,7 +8,7 @@ import (
 	"purser/views/page"
 )
 
-// alertWords say what an alert is, what has been done already and what is left to do.
+// alertWords describe an alert: what happened, what Purser did and what is left to do.
 var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	billing.UnknownPrice: {
 		"Unknown price on a subscription",
@@ -52,46 +52,46 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	},
 }
 
-func (s *Site) alerts(v *visit) (answer, error) {
-	p, err := v.before(ids.Alert)
+func (s *Site) alerts(req *request) (response, error) {
+	p, err := req.before(ids.Alert)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	all := v.query("show") == "all"
-	found, more, err := v.tenant().Alerts(v.context, p, all)
+	all := req.query("show") == "all"
+	found, more, err := req.tenant().Alerts(req.context, p, all)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list := v.listing(v.appPath("alerts"), "show")
-	view := page.AlertList{Frame: v.frame("Payment issues", "overview"), Path: list.path, All: all}
+	list := req.listing(req.appPath("alerts"), "show")
+	view := page.AlertList{Frame: req.frame("Payment issues", "overview"), Path: list.path, All: all}
 	for _, a := range found {
-		view.Alerts = append(view.Alerts, v.alertRow(a))
+		view.Alerts = append(view.Alerts, req.alertRow(a))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Alert, func(a store.Alert) ids.ID { return a.ID }))
 	return show(page.Alerts(view)), nil
 }
 
-func (v *visit) alertRow(a store.Alert) page.AlertRow {
+func (req *request) alertRow(a store.Alert) page.AlertRow {
 	words := alertWords[a.Kind]
 	row := page.AlertRow{
 		Title: words.title, Advice: words.advice, ObjectID: a.ObjectID, Identity: a.Identity, CreatedAt: a.CreatedAt, ResolvedAt: a.ResolvedAt,
 	}
 	if a.Identity != "" {
-		row.WalletHref = v.listing(v.appPath("wallets")).at("q", a.Identity)
+		row.WalletHref = req.listing(req.appPath("wallets")).at("q", a.Identity)
 	}
-	if a.ResolvedAt == 0 && v.may(tenancy.SubscriptionsWrite) {
-		row.Resolve = v.appPath("alerts", a.ID.Format(ids.Alert), "resolve")
+	if a.ResolvedAt == 0 && req.may(tenancy.SubscriptionsWrite) {
+		row.Resolve = req.appPath("alerts", a.ID.Format(ids.Alert), "resolve")
 	}
 	return row
 }
 
-func (s *Site) resolveAlert(v *visit) (answer, error) {
-	id, err := v.id("id", ids.Alert)
+func (s *Site) resolveAlert(req *request) (response, error) {
+	id, err := req.id("id", ids.Alert)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if err := v.tenant().ResolveAlert(v.context, id, v.now()); err != nil {
-		return answer{}, err
+	if err := req.tenant().ResolveAlert(req.context, id, req.now()); err != nil {
+		return response{}, err
 	}
-	return v.done(v.appPath("alerts"), "Resolved.")
+	return req.done(req.appPath("alerts"), "Resolved.")
 }

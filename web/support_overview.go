@@ -11,8 +11,8 @@ import (
 	"purser/views/page"
 )
 
-// stretches are what an overview can be of. The first is shown when none is chosen.
-var stretches = []struct {
+// periods are the choices of the overview. The first is the default.
+var periods = []struct {
 	key, label, before string
 	days               int
 }{
@@ -21,44 +21,44 @@ var stretches = []struct {
 	{"1", "Today", "yesterday", 1},
 }
 
-func (s *Site) overview(v *visit) (answer, error) {
-	chosen := stretches[0]
-	for _, stretch := range stretches {
-		if stretch.key == v.query("days") {
-			chosen = stretch
+func (s *Site) overview(req *request) (response, error) {
+	chosen := periods[0]
+	for _, period := range periods {
+		if period.key == req.query("days") {
+			chosen = period
 		}
 	}
-	app := v.tenant()
-	o, err := app.Overview(v.context, v.now(), chosen.days)
+	app := req.tenant()
+	o, err := app.Overview(req.context, req.now(), chosen.days)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	attention, err := app.Attention(v.context, v.site.now())
+	attention, err := app.Attention(req.context, req.site.now())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	provider, err := v.provider()
+	provider, err := req.provider()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	progress, err := app.Progress(v.context, v.site.now())
+	progress, err := app.Progress(req.context, req.site.now())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	runs, err := v.verifications()
+	runs, err := req.verifications()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	view := page.Overview{
-		Path: v.appPath(), Tiles: v.tiles(o, chosen.before),
-		Uses:   v.chart(o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
-		Denied: v.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
-		Steps:  v.steps(progress), Attention: append(differing(runs), v.concerns(attention, provider)...), Verified: verified(runs), Used: progress.IsUsed,
-		Quickstart: v.leads(tenancy.WalletsRead, "quickstart"), Events: v.leads(tenancy.JournalRead, "events"), Check: v.leads(tenancy.JournalRead, "check"),
+		Path: req.appPath(), Tiles: req.tiles(o, chosen.before),
+		Uses:   req.chart(o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
+		Denied: req.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
+		Steps:  req.steps(progress), Attention: append(failedVerifications(runs), req.concerns(attention, provider)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
+		Quickstart: req.linkIfPermitted(tenancy.WalletsRead, "quickstart"), Events: req.linkIfPermitted(tenancy.JournalRead, "events"), Check: req.linkIfPermitted(tenancy.JournalRead, "check"),
 	}
-	for _, stretch := range stretches {
+	for _, period := range periods {
 		view.Days = append(view.Days, component.Tab{
-			Label: stretch.label, Href: listing{path: view.Path}.at("days", stretch.key), Current: stretch == chosen,
+			Label: period.label, Href: listing{path: view.Path}.at("days", period.key), Current: period == chosen,
 		})
 	}
 	for _, f := range o.Top {
@@ -67,30 +67,29 @@ func (s *Site) overview(v *visit) (answer, error) {
 	for _, r := range o.Reasons {
 		view.Reasons = append(view.Reasons, page.TopReason{Code: string(r.Code), Href: "/docs/errors/" + string(r.Code), Count: r.Count})
 	}
-	view.Frame = v.frame("Overview", "overview")
+	view.Frame = req.frame("Overview", "overview")
 	return show(page.OverviewPage(view)), nil
 }
 
-// tiles are the figures against the stretch before. Charged and deposited credits
-// have a tile for each credit, for they do not add up.
-func (v *visit) tiles(o store.Overview, before string) (tiles []component.Figure) {
-	tiles = append(tiles, totals("Charged", v.leads(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
+// tiles compare the period with the one before. Charged and deposited amounts have a
+// tile per credit, because credits cannot be summed.
+func (req *request) tiles(o store.Overview, before string) (tiles []component.Figure) {
+	tiles = append(tiles, totals("Charged", req.linkIfPermitted(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
 	tiles = append(tiles,
-		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: v.leads(tenancy.JournalRead, "check")},
+		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: req.linkIfPermitted(tenancy.JournalRead, "check")},
 		component.Figure{
 			Label: "Active wallets", Value: about(o.Now.ActiveExact) + count(o.Now.Active),
-			Before: against(o.Now.Active, o.Before.Active, before), Href: v.leads(tenancy.WalletsRead, "wallets"),
+			Before: against(o.Now.Active, o.Before.Active, before), Href: req.linkIfPermitted(tenancy.WalletsRead, "wallets"),
 		})
-	return append(tiles, totals("Deposits", v.leads(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
+	return append(tiles, totals("Deposits", req.linkIfPermitted(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
 }
 
-// leads is the address of a part of the application, or empty when it is not for the
-// person.
-func (v *visit) leads(needed tenancy.Permission, part string) string {
-	if !v.may(needed) {
+// linkIfPermitted is the URL of a page of the application, or "" without the permission.
+func (req *request) linkIfPermitted(needed tenancy.Permission, part string) string {
+	if !req.may(needed) {
 		return ""
 	}
-	return v.appPath(part)
+	return req.appPath(part)
 }
 
 func about(exact bool) string {
@@ -100,7 +99,7 @@ func about(exact bool) string {
 	return "≈ "
 }
 
-// maxCreditTiles is how many credits have a tile of their own.
+// maxCreditTiles is how many credits get a tile.
 const maxCreditTiles = 3
 
 func totals(label, href string, now, before []store.CreditTotal, words string) (tiles []component.Figure) {
@@ -143,7 +142,7 @@ func againstTotal(now, before metering.Total, words string) string {
 	return compared(number(now), number(before), component.TotalText(before), words)
 }
 
-// compared says how a number stands to the one before, in whole per cent.
+// compared formats the change from the period before, in whole percent.
 func compared(now, before *big.Int, beforeText, words string) string {
 	switch {
 	case before.Sign() == 0 && now.Sign() == 0:
@@ -163,11 +162,10 @@ func compared(now, before *big.Int, beforeText, words string) string {
 	return word + component.DigitsText(percent.String()) + "% from " + beforeText + " " + words
 }
 
-// chart names the year of a day unless it is this one: a clock that was moved may
-// stand in the next.
-func (v *visit) chart(o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
+// chart includes the year of a day in another year: a test clock may be ahead.
+func (req *request) chart(o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
 	series := component.Series{ID: id, Title: title, Unit: unit, StepName: "Day"}
-	thisYear := time.UnixMilli(v.site.now()).UTC().Year()
+	thisYear := time.UnixMilli(req.site.now()).UTC().Year()
 	for _, day := range o.Days {
 		date := time.UnixMilli(day.Day).UTC()
 		label := date.Format("2 Jan")
@@ -181,82 +179,82 @@ func (v *visit) chart(o store.Overview, id, title, unit string, value func(store
 	return series
 }
 
-// steps are those of setting up, until all are done.
-func (v *visit) steps(p store.Progress) []component.Step {
+// steps are the setup steps, until all are done.
+func (req *request) steps(p store.Progress) []component.Step {
 	if p.HasCredit && p.HasFeature && p.IsFunded && p.IsUsed {
 		return nil
 	}
 	return []component.Step{
-		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: v.appPath("credits"), Done: p.HasCredit},
-		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: v.appPath("features"), Done: p.HasFeature},
-		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: v.appPath("keys"), Done: p.HasKey || p.IsUsed},
-		{Text: "Deposit credits", Hint: "The first deposit creates the wallet.", Href: v.appPath("quickstart"), Done: p.IsFunded},
-		{Text: "Track your first event", Href: v.appPath("quickstart"), Done: p.IsUsed},
+		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: req.appPath("credits"), Done: p.HasCredit},
+		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: req.appPath("features"), Done: p.HasFeature},
+		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: req.appPath("keys"), Done: p.HasKey || p.IsUsed},
+		{Text: "Deposit credits", Hint: "The first deposit creates the wallet.", Href: req.appPath("quickstart"), Done: p.IsFunded},
+		{Text: "Track your first event", Href: req.appPath("quickstart"), Done: p.IsUsed},
 	}
 }
 
-// concerns names to each member only what they could open.
-func (v *visit) concerns(a store.Attention, provider page.Provider) (list []page.Concern) {
+// concerns lists only warnings whose page the member may open.
+func (req *request) concerns(a store.Attention, provider page.Provider) (list []page.Concern) {
 	add := func(needed tenancy.Permission, c page.Concern) {
-		if v.may(needed) {
+		if req.may(needed) {
 			list = append(list, c)
 		}
 	}
 	if len(a.SyncErrors) > 0 && provider.IsMissing() {
-		// Nobody was asked, so nobody refused.
+		// The sync was not attempted, so these errors are misleading.
 		add(tenancy.PlansRead, page.Concern{
 			Text: "No payment provider is connected", More: "Connect one to sell plans.", Tone: "danger", Link: "Connect a payment provider",
-			Href: v.leads(tenancy.SettingsWrite, "settings"),
+			Href: req.linkIfPermitted(tenancy.SettingsWrite, "settings"),
 		})
 		a.SyncErrors = nil
 	}
 	for _, plan := range a.SyncErrors {
 		add(tenancy.PlansRead, page.Concern{
-			Text: "Plan \"" + plan.Name + "\" failed to sync with the payment provider", More: component.GistText(plan.Error), Tone: "danger", Link: "Fix plan", Href: v.appPath("plans", plan.Key, "edit"),
+			Text: "Plan \"" + plan.Name + "\" failed to sync with the payment provider", More: component.GistText(plan.Error), Tone: "danger", Link: "Fix plan", Href: req.appPath("plans", plan.Key, "edit"),
 		})
 	}
 	for _, key := range a.Expiring {
 		add(tenancy.KeysRead, page.Concern{
-			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: "Rotate key", Href: v.appPath("keys"),
+			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: "Rotate key", Href: req.appPath("keys"),
 		})
 	}
 	if a.OnHold > 0 {
 		add(tenancy.SubscriptionsRead, page.Concern{
 			Text: upTo(a.OnHold, "subscription is", "subscriptions are") + " on payment hold", Tone: "danger", Link: "View subscriptions",
-			Href: v.listing(v.appPath("subscriptions")).at("status", onHold),
+			Href: req.listing(req.appPath("subscriptions")).at("status", onHold),
 		})
 	}
 	if a.InDebt > 0 {
 		add(tenancy.WalletsRead, page.Concern{
 			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn", Link: "View wallets",
-			Href: v.listing(v.appPath("wallets")).at("show", string(store.WalletsInDebt)),
+			Href: req.listing(req.appPath("wallets")).at("show", string(store.WalletsInDebt)),
 		})
 	}
 	if a.Alerts > 0 {
 		add(tenancy.SubscriptionsRead, page.Concern{
 			Text: upTo(a.Alerts, "payment issue needs", "payment issues need") + " your decision", Tone: "danger", Link: "Review payments",
-			More: "Purser can't resolve these on its own.", Href: v.appPath("alerts"),
+			More: "Purser can't resolve these on its own.", Href: req.appPath("alerts"),
 		})
 	}
 	if a.Jobs > 0 {
 		add(tenancy.SubscriptionsRead, page.Concern{
 			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger", Link: "View jobs",
-			More: "Payments, refunds or plans may be out of date.", Href: v.appPath("jobs"),
+			More: "Payments, refunds or plans may be out of date.", Href: req.appPath("jobs"),
 		})
 	}
 	return list
 }
 
-// verifications are the last ones, for members who may read the journal.
-func (v *visit) verifications() ([]store.VerifyRun, error) {
-	if !v.may(tenancy.JournalRead) {
+// verifications are the latest runs, for members who may read the journal.
+func (req *request) verifications() ([]store.VerifyRun, error) {
+	if !req.may(tenancy.JournalRead) {
 		return nil, nil
 	}
-	return v.tenant().VerifyRuns(v.context)
+	return req.tenant().VerifyRuns(req.context)
 }
 
-// differing names the verifications that found the books to differ, or did not end.
-func differing(runs []store.VerifyRun) (list []page.Concern) {
+// failedVerifications lists runs that found differences or did not finish.
+func failedVerifications(runs []store.VerifyRun) (list []page.Concern) {
 	for _, r := range runs {
 		switch {
 		case r.Differences > 0:
@@ -271,7 +269,7 @@ func differing(runs []store.VerifyRun) (list []page.Concern) {
 	return list
 }
 
-func verified(runs []store.VerifyRun) (list []page.Verified) {
+func verifiedRows(runs []store.VerifyRun) (list []page.Verified) {
 	for _, r := range runs {
 		row := page.Verified{Label: "All entries", FinishedAt: r.FinishedAt, Entries: r.Entries, Result: "No differences", Tone: "ok", Lines: r.Lines}
 		if r.Kind == store.VerifyNew {
@@ -288,7 +286,7 @@ func verified(runs []store.VerifyRun) (list []page.Verified) {
 	return list
 }
 
-// upTo counts as far as the store does.
+// upTo formats a count, which the store caps.
 func upTo(n int, one, many string) string {
 	if n > store.CountedUpTo {
 		return "More than " + component.Counted(store.CountedUpTo, one, many)

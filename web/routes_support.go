@@ -2,8 +2,8 @@ package web
 
 import "purser/tenancy"
 
-// deskRoutes is the table of the pages of the support desk.
-func (s *Site) deskRoutes() []route {
+// supportRoutes are the support pages of an application.
+func (s *Site) supportRoutes() []route {
 	return []route{
 		get("/o/{org}/a/{app}", tenancy.WalletsRead, s.overview),
 

@@ -11,31 +11,31 @@ import (
 
 func TestConcernsAboutPlans(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newHarness(t)
 	member := tenancy.Member{Access: tenancy.Access{Role: tenancy.Owner}}
-	v := &visit{site: r.site, org: r.org, app: r.app, member: member}
-	said := "Invalid currency: xyz. Must be one of: " + strings.Repeat("usd, ", 60)
-	refused := store.Attention{SyncErrors: []store.PlanInError{{Key: "pro", Name: "Pro", Error: said}, {Key: "max", Name: "Max", Error: said}}}
+	req := &request{site: r.site, org: r.org, app: r.app, member: member}
+	message := "Invalid currency: xyz. Must be one of: " + strings.Repeat("usd, ", 60)
+	refused := store.Attention{SyncErrors: []store.PlanInError{{Key: "pro", Name: "Pro", Error: message}, {Key: "max", Name: "Max", Error: message}}}
 
 	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
-		list := v.concerns(refused, page.Provider{Known: true, Stripe: true})
+		list := req.concerns(refused, page.Provider{Known: true, Stripe: true})
 		if len(list) != 2 || list[0].Text != `Plan "Pro" failed to sync with the payment provider` || list[0].More != "Invalid currency: xyz." ||
 			list[0].Href != r.appPath("plans", "pro", "edit") {
 			t.Errorf("they are %+v", list)
 		}
 	})
 	t.Run("say once that no provider is connected", func(t *testing.T) {
-		list := v.concerns(refused, page.Provider{Known: true})
+		list := req.concerns(refused, page.Provider{Known: true})
 		if len(list) != 1 || list[0].Text != "No payment provider is connected" || list[0].Href != r.appPath("settings") {
 			t.Errorf("they are %+v", list)
 		}
-		v := &visit{site: r.site, org: r.org, app: r.app, member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
-		if list := v.concerns(refused, page.Provider{Known: true}); len(list) != 1 || list[0].Href != "" {
+		req := &request{site: r.site, org: r.org, app: r.app, member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
+		if list := req.concerns(refused, page.Provider{Known: true}); len(list) != 1 || list[0].Href != "" {
 			t.Errorf("support is told %+v", list)
 		}
 	})
 	t.Run("say nothing of a provider while no plan needs one", func(t *testing.T) {
-		if list := v.concerns(store.Attention{}, page.Provider{Known: true}); len(list) != 0 {
+		if list := req.concerns(store.Attention{}, page.Provider{Known: true}); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})
@@ -48,23 +48,23 @@ func TestConcernsAboutVerification(t *testing.T) {
 	stopped := store.VerifyRun{Kind: store.VerifyAll, Failure: "it took longer than 1h0m0s"}
 
 	t.Run("name differences first", func(t *testing.T) {
-		list := differing([]store.VerifyRun{sound, differs})
+		list := failedVerifications([]store.VerifyRun{sound, differs})
 		if len(list) != 1 || list[0].Text != "Verification found 2 differences" || list[0].Tone != "danger" {
 			t.Errorf("they are %+v", list)
 		}
-		rows := verified([]store.VerifyRun{sound, differs})
+		rows := verifiedRows([]store.VerifyRun{sound, differs})
 		if rows[0].Result != "No differences" || rows[1].Result != "2 differences" || rows[1].Lines[0] != "what is wrong" {
 			t.Errorf("the rows are %+v", rows)
 		}
 	})
 	t.Run("name a verification that did not finish", func(t *testing.T) {
-		list := differing([]store.VerifyRun{stopped})
+		list := failedVerifications([]store.VerifyRun{stopped})
 		if len(list) != 1 || list[0].More != "Reason: it took longer than 1h0m0s." {
 			t.Errorf("they are %+v", list)
 		}
 	})
 	t.Run("say nothing of a sound one", func(t *testing.T) {
-		if list := differing([]store.VerifyRun{sound}); len(list) != 0 {
+		if list := failedVerifications([]store.VerifyRun{sound}); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})

@@ -1,0 +1,177 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+)
+
+const (
+	// maxExport is the most rows of one file: little enough to be built in memory. Older
+	// rows are left out, and the file's name says so.
+	maxExport = 10_000
+	// exportsAtOnce bounds that memory: a file takes up to 40 MB.
+	exportsAtOnce = 2
+	// Events are read in batches, with a limit on their number: a filter that matches
+	// few events must not scan without end.
+	exportPortion  = 500
+	exportPortions = 40
+)
+
+// export bounds concurrent exports. Others wait until the request's deadline.
+func (s *Site) export(file func(*request) (response, error)) func(*request) (response, error) {
+	return func(req *request) (response, error) {
+		select {
+		case s.exports <- struct{}{}:
+			defer func() { <-s.exports }()
+			return file(req)
+		case <-req.context.Done():
+			return response{}, req.context.Err()
+		}
+	}
+}
+
+// fileName names the content, and whether rows were left out.
+func (req *request) fileName(of string, more bool) string {
+	if more {
+		of += fmt.Sprintf("-newest-%d", maxExport)
+	}
+	return req.app.Slug + "-" + of + ".csv"
+}
+
+// timestamp formats a time for spreadsheets; 0 is empty.
+func timestamp(at int64) string {
+	if at == 0 {
+		return ""
+	}
+	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func (s *Site) depositsExport(req *request) (response, error) {
+	q, problems := req.depositQuery()
+	if len(problems) > 0 {
+		return redirect(req.listing(req.appPath("deposits"), "kind", "credit", "from", "to").at("", "")), nil
+	}
+	q.Limit = maxExport
+	found, more, err := req.tenant().FindDeposits(req.context, q)
+	if err != nil {
+		return response{}, err
+	}
+	var rows [][]string
+	for _, d := range found {
+		key := ""
+		if d.IdempotencyKey != nil {
+			key = *d.IdempotencyKey
+		}
+		rows = append(rows, []string{
+			d.ID.Format(ids.Deposit), timestamp(d.CreatedAt), d.Identity, string(d.Kind), d.CreditKey,
+			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
+		})
+	}
+	return csvFile(req.fileName("deposits", more), []string{
+		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
+	}, rows), nil
+}
+
+func (s *Site) eventsExport(req *request) (response, error) {
+	q := req.eventQuery()
+	q.Limit = exportPortion
+	var rows [][]string
+	more := true
+	for range exportPortions {
+		found, next, err := req.tenant().Events(req.context, q)
+		if err != nil {
+			return response{}, err
+		}
+		for _, e := range found {
+			rows = append(rows, []string{
+				e.TransactionID.Format(ids.Transaction), e.EventID, timestamp(e.CreatedAt), timestamp(e.OccurredAt), e.Identity, e.FeatureKey,
+				strconv.FormatInt(e.Quantity, 10), e.EntityID, strconv.FormatBool(!e.DeduplicatedFrom.IsZero()), e.CreditKey,
+				e.Charge.Amount.Credits(), e.Charge.Amount.String(), e.BalanceAfter.String(), e.KeyName,
+			})
+		}
+		if more = next != nil; !more || len(rows) >= maxExport {
+			break
+		}
+		q.Page = *next
+	}
+	return csvFile(req.fileName("events", more), []string{
+		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
+		"credits", "nanocredits", "nanocredits after", "key",
+	}, rows), nil
+}
+
+func (s *Site) subscriptionsExport(req *request) (response, error) {
+	q := req.subscriptionQuery()
+	q.Limit = maxExport
+	found, more, err := req.tenant().FindSubscriptions(req.context, q)
+	if err != nil {
+		return response{}, err
+	}
+	var rows [][]string
+	for _, f := range found {
+		rows = append(rows, []string{
+			f.ID.Format(ids.Subscription), f.Identity, f.PlanKey, string(f.Status), timestamp(f.Period.Start), timestamp(f.Period.End),
+			strconv.FormatBool(f.CancelAtPeriodEnd), timestamp(f.CreatedAt), timestamp(f.EndedAt), f.ProviderID,
+		})
+	}
+	return csvFile(req.fileName("subscriptions", more), []string{
+		"id", "identity", "plan", "status", "period start", "period end", "ends with its period", "created", "ended", "provider id",
+	}, rows), nil
+}
+
+func (s *Site) checkoutsExport(req *request) (response, error) {
+	q := req.checkoutQuery()
+	q.Limit = maxExport
+	found, more, err := req.tenant().Checkouts(req.context, q)
+	if err != nil {
+		return response{}, err
+	}
+	var rows [][]string
+	for _, c := range found {
+		nanocredits := ""
+		if c.CreditKey != "" {
+			nanocredits = c.Amount.String()
+		}
+		rows = append(rows, []string{
+			c.ID.Format(ids.Checkout), string(c.Kind), c.Identity, c.PlanKey, c.CreditKey, nanocredits, strconv.FormatInt(c.AmountCents, 10), c.Currency,
+			c.State, timestamp(c.CreatedAt), timestamp(c.ExpiresAt), c.SessionID,
+		})
+	}
+	return csvFile(req.fileName("checkouts", more), []string{
+		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id",
+	}, rows), nil
+}
+
+// signedText is the signed change of an entry: balance less debt.
+func signedText(d metering.Delta) string {
+	if d.Out && d.Amount > 0 {
+		return "-" + d.Amount.String()
+	}
+	return d.Amount.String()
+}
+
+func (s *Site) journalExport(req *request) (response, error) {
+	_, w, err := req.walletHead("journal")
+	if err != nil {
+		return response{}, err
+	}
+	lines, _, more, err := req.tenant().Journal(req.context, store.JournalPage{WalletID: w.ID, Limit: maxExport})
+	if err != nil {
+		return response{}, err
+	}
+	var rows [][]string
+	for _, l := range lines {
+		rows = append(rows, []string{
+			strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
+			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID,
+		})
+	}
+	return csvFile(req.fileName("journal", more), []string{
+		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity",
+	}, rows), nil
+}

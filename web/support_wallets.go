@@ -1,0 +1,281 @@
+package web
+
+import (
+	"strconv"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+	"purser/views/page"
+)
+
+// planFilter is the prefix of the filter by plan.
+const planFilter = "plan:"
+
+func (s *Site) wallets(req *request) (response, error) {
+	p, err := req.before(ids.Wallet)
+	if err != nil {
+		return response{}, err
+	}
+	q := store.WalletQuery{Identity: req.query("q"), After: req.query("after"), Page: p}
+	options, err := req.walletFilters(&q)
+	if err != nil {
+		return response{}, err
+	}
+	found, more, err := req.tenant().FindWallets(req.context, q)
+	if err != nil {
+		return response{}, err
+	}
+	list := req.listing(req.appPath("wallets"), "q", "show")
+	view := page.WalletList{
+		Frame: req.frame("Wallets", "wallets"), Path: list.path, Query: q.Identity, Show: req.query("show"), Shows: options,
+	}
+	for _, w := range found {
+		row := page.WalletRow{Href: req.walletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
+		if w.Subscription != nil {
+			subscription := req.subscriptionRow(*w.Subscription, false)
+			row.Subscription = &subscription
+		}
+		view.Wallets = append(view.Wallets, row)
+	}
+	if q.Identity == "" {
+		view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Wallet, func(w store.WalletFound) ids.ID { return w.ID }))
+	} else {
+		view.Pages = list.pages("after", q.After != "", lastIdentity(found, more))
+	}
+	return show(page.Wallets(view)), nil
+}
+
+func lastIdentity(found []store.WalletFound, more bool) string {
+	if !more {
+		return ""
+	}
+	return found[len(found)-1].Identity
+}
+
+// walletFilters reads the active filter and lists the available ones.
+func (req *request) walletFilters(q *store.WalletQuery) ([]component.Option, error) {
+	options := []component.Option{
+		{Value: "", Text: "All wallets"},
+		{Value: string(store.WalletsInDebt), Text: "In debt"},
+		{Value: string(store.WalletsOnHold), Text: "On payment hold"},
+	}
+	chosen := req.query("show")
+	switch chosen {
+	case string(store.WalletsInDebt), string(store.WalletsOnHold):
+		q.Filter = store.WalletFilter(chosen)
+	}
+	if !req.may(tenancy.PlansRead) {
+		return options, nil
+	}
+	plans, _, err := req.tenant().Plans(req.context, store.Page{Limit: maxOptions})
+	for _, plan := range plans {
+		value := planFilter + plan.Key
+		options = append(options, component.Option{Value: value, Text: "On plan " + plan.Name})
+		if chosen == value {
+			q.Filter, q.PlanID = store.WalletsOfPlan, plan.ID
+		}
+	}
+	return options, err
+}
+
+// walletHead reads the header of every wallet tab. It shows balances, so it requires
+// more than the tab's own permission.
+func (req *request) walletHead(tab string) (page.WalletHead, store.WalletFound, error) {
+	id, err := req.id("id", ids.Wallet)
+	if err != nil {
+		return page.WalletHead{}, store.WalletFound{}, err
+	}
+	if err := req.member.Permissions().Require(tenancy.WalletsRead); err != nil {
+		return page.WalletHead{}, store.WalletFound{}, err
+	}
+	w, err := req.tenant().WalletByID(req.context, id)
+	if err != nil {
+		return page.WalletHead{}, w, err
+	}
+	head := page.WalletHead{
+		Frame: req.frame(component.ShortText(w.Identity), "wallets"), List: req.appPath("wallets"), Path: req.walletPath(id), Tab: tab,
+		ID: id.Format(ids.Wallet), Identity: w.Identity, CreatedAt: w.CreatedAt, Balances: w.Balances,
+		BillingPeriod: w.BillingPeriod, Locked: w.BillingPeriodLocked(),
+	}
+	if w.BillingPeriod != nil {
+		head.Current = w.BillingPeriod.Containing(req.now())
+	}
+	if w.Subscription != nil {
+		row := req.subscriptionRow(*w.Subscription, false)
+		head.Subscription = &row
+	}
+	if req.may(tenancy.JournalRead) {
+		head.Check = req.listing(req.appPath("check")).at("identity", w.Identity)
+	}
+	if req.may(tenancy.BalancesAdjust) {
+		head.Adjust = head.Path + "/adjust"
+	}
+	return head, w, nil
+}
+
+func (s *Site) walletJournal(req *request) (response, error) {
+	before, err := req.beforeSeq()
+	if err != nil {
+		return response{}, err
+	}
+	head, w, err := req.walletHead("journal")
+	if err != nil {
+		return response{}, err
+	}
+	lines, proof, more, err := req.tenant().Journal(req.context, store.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
+	if err != nil {
+		return response{}, err
+	}
+	view := page.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv"}
+	credits := map[ids.ID]string{}
+	for _, l := range lines {
+		credits[l.CreditID] = l.CreditKey
+		view.Lines = append(view.Lines, page.JournalRow{
+			Href: req.transactionPath(l.ID), Seq: l.Seq, Kind: l.Kind, About: entryLabel(l), Deduplicated: l.Deduplicated,
+			Delta: l.Delta, BalanceAfter: l.BalanceAfter, DebtAfter: l.DebtAfter, CreditKey: l.CreditKey, CreatedAt: l.CreatedAt,
+		})
+	}
+	for _, r := range proof {
+		proven := page.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}
+		if before == 0 && isSameVersion(w.Wallet, lines) {
+			stored := w.Balance(r.CreditID)
+			proven.Stored = &stored
+		}
+		view.Proofs = append(view.Proofs, proven)
+	}
+	older := ""
+	if more {
+		older = strconv.FormatInt(lines[len(lines)-1].Seq, 10)
+	}
+	view.Pages = listing{path: head.Path}.pages("before", before != 0, older)
+	return show(page.WalletJournalPage(view)), nil
+}
+
+// entryLabel is a short label for an entry.
+func entryLabel(l store.JournalLine) string {
+	switch {
+	case l.Kind == metering.EntryCharge:
+		return l.FeatureKey + " × " + strconv.FormatInt(l.Quantity, 10)
+	case l.Reason != "":
+		return l.Reason
+	case l.SourceID != "":
+		return sourceText(l.SourceKind, l.SourceID)
+	case l.IdempotencyKey != nil:
+		return *l.IdempotencyKey
+	default:
+		return ""
+	}
+}
+
+// isSameVersion reports whether the wallet and its newest entries were read in the same
+// state: usage may have been charged between the two reads, which is no difference.
+func isSameVersion(w metering.Wallet, lines []store.JournalLine) bool {
+	newest := map[ids.ID]bool{}
+	for _, l := range lines {
+		if newest[l.CreditID] {
+			continue
+		}
+		newest[l.CreditID] = true
+		if b := w.Balance(l.CreditID); b.Amount != l.BalanceAfter || b.Debt != l.DebtAfter {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Site) walletUsage(req *request) (response, error) {
+	before, err := req.beforeSeq()
+	if err != nil {
+		return response{}, err
+	}
+	head, w, err := req.walletHead("usage")
+	if err != nil {
+		return response{}, err
+	}
+	events, next, err := req.tenant().Events(req.context, store.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: supportPageSize}})
+	if err != nil {
+		return response{}, err
+	}
+	view := page.WalletUsage{WalletHead: head}
+	for _, e := range events {
+		view.Events = append(view.Events, req.eventRow(e, false))
+	}
+	older := ""
+	if next != nil {
+		older = strconv.FormatInt(events[len(events)-1].Seq, 10)
+	}
+	view.Pages = listing{path: head.Path + "/usage"}.pages("before", before != 0, older)
+	return show(page.WalletUsagePage(view)), nil
+}
+
+func (s *Site) walletDeposits(req *request) (response, error) {
+	before, err := req.beforeSeq()
+	if err != nil {
+		return response{}, err
+	}
+	head, w, err := req.walletHead("deposits")
+	if err != nil {
+		return response{}, err
+	}
+	list, more, err := req.tenant().DepositsOf(req.context, store.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
+	if err != nil {
+		return response{}, err
+	}
+	view := page.WalletDeposits{WalletHead: head}
+	for _, d := range list {
+		view.Deposits = append(view.Deposits, req.depositRow(d, false))
+	}
+	older := ""
+	if more {
+		older = strconv.FormatInt(list[len(list)-1].Seq, 10)
+	}
+	view.Pages = listing{path: head.Path + "/deposits"}.pages("before", before != 0, older)
+	return show(page.WalletDepositsPage(view)), nil
+}
+
+func (s *Site) walletSubscriptions(req *request) (response, error) {
+	head, w, err := req.walletHead("subscription")
+	if err != nil {
+		return response{}, err
+	}
+	list, err := req.tenant().SubscriptionsOf(req.context, w.ID)
+	if err != nil {
+		return response{}, err
+	}
+	view := page.WalletSubscriptions{WalletHead: head, Test: !req.app.Live}
+	if view.Test && s.cashier != nil && req.may(tenancy.SubscriptionsWrite) {
+		view.Portal = head.Path + "/portal"
+	}
+	for _, subscription := range list {
+		view.Subscriptions = append(view.Subscriptions, req.subscriptionRow(subscription, false))
+	}
+	return show(page.WalletSubscriptionsPage(view)), nil
+}
+
+// openPortal redirects to the billing portal of a wallet's identity, in test mode only.
+// In live mode the portal belongs to the customer.
+func (s *Site) openPortal(req *request) (response, error) {
+	if req.app.Live {
+		return response{}, fault.New(fault.PathNotFound)
+	}
+	if s.cashier == nil {
+		return response{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	id, err := req.id("id", ids.Wallet)
+	if err != nil {
+		return response{}, err
+	}
+	w, err := req.tenant().WalletByID(req.context, id)
+	if err != nil {
+		return response{}, err
+	}
+	address, err := s.cashier.Portal(req.context, req.scope(), w.Identity, s.server.Address+req.walletPath(id)+"/subscription")
+	if err != nil {
+		return response{}, err
+	}
+	return redirect(address), nil
+}
