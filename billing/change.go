@@ -59,14 +59,14 @@ const debitTime = int64(14 * 24 * time.Hour / time.Millisecond)
 // After gives the change of a hosted checkout once the provider has said where
 // its session stands. Whether it was paid is told by the subscription that the
 // session made: until then a complete one waits for its debit.
-func (c Change) After(said ProviderSession) Change {
-	c.SessionID, c.ExpiresAt, c.PaymentURL = said.ID, said.ExpiresAt, said.URL
-	if said.Status == SessionComplete && !said.Paid {
-		c.ExpiresAt, c.PaymentURL = said.ExpiresAt+debitTime, ""
+func (c Change) After(remote ProviderSession) Change {
+	c.SessionID, c.ExpiresAt, c.PaymentURL = remote.ID, remote.ExpiresAt, remote.URL
+	if remote.Status == SessionComplete && !remote.Paid {
+		c.ExpiresAt, c.PaymentURL = remote.ExpiresAt+debitTime, ""
 	}
 	switch {
 	case c.State == ChangeApplied:
-	case said.Status == SessionExpired:
+	case remote.Status == SessionExpired:
 		c.State = ChangeDropped
 	default:
 		c.State = ChangePending
@@ -80,15 +80,15 @@ func (c Change) replaces(s Subscription) bool {
 	return c.Kind == Checkout && !c.Replaces.IsZero() && c.Replaces == s.ID
 }
 
-// wouldChange reports whether the subscription may still come to be on other terms,
+// affects reports whether the subscription may still come to be on other terms,
 // or give way to another, by the change.
-func (c Change) wouldChange(s Subscription) bool {
+func (c Change) affects(s Subscription) bool {
 	open := c.State == ChangeRequested || c.State == ChangePending
 	return open && (c.replaces(s) || c.Kind != Checkout && c.SubscriptionID == s.ID)
 }
 
-// later orders changes by when they were asked for.
-func (c Change) later(d Change) bool {
+// requestedAfter orders changes by when they were asked for.
+func (c Change) requestedAfter(d Change) bool {
 	if c.RequestedAt != d.RequestedAt {
 		return c.RequestedAt > d.RequestedAt
 	}
@@ -101,7 +101,7 @@ func (s Subscription) Awaiting(changes []Change, now int64) Subscription {
 	var latest *Change
 	for i := range changes {
 		c := &changes[i]
-		if c.State == ChangePending && c.replaces(s) && now < c.ExpiresAt && (latest == nil || c.later(*latest)) {
+		if c.State == ChangePending && c.replaces(s) && now < c.ExpiresAt && (latest == nil || c.requestedAfter(*latest)) {
 			latest = c
 		}
 	}

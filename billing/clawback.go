@@ -51,12 +51,12 @@ type Movement struct {
 	CreditKey string
 	Kind      metering.EntryKind // refund or dispute
 	Delta     metering.Delta
-	Aim       metering.Amount // how much of the credit is taken back afterwards
+	Target    metering.Amount // how much of the credit is taken back afterwards
 }
 
 // From gives the change that reaches the aim when this much is taken back so far. It
 // differs from Delta when a movement before this one could not be booked in full.
-func (m Movement) From(taken metering.Amount) metering.Delta { return difference(taken, m.Aim) }
+func (m Movement) From(taken metering.Amount) metering.Delta { return difference(taken, m.Target) }
 
 // Reverse takes back of each credit what the reversed money had bought, or gives
 // it again when less is reversed than before. The aim is absolute,
@@ -76,11 +76,11 @@ func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
 	for _, credited := range p.Credits {
 		taken := p.TakenBackOf(credited.CreditID)
 		for _, step := range steps {
-			aim := p.shareOf(credited.Amount, step.total)
-			if aim != taken {
-				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, aim), aim})
+			target := p.shareOf(credited.Amount, step.total)
+			if target != taken {
+				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, target), target})
 			}
-			taken = aim
+			taken = target
 		}
 		if taken > 0 {
 			next.TakenBack = append(next.TakenBack, Grant{credited.CreditID, credited.CreditKey, taken})
@@ -144,9 +144,9 @@ func share(amount metering.Amount, part, whole uint64) metering.Amount {
 
 // difference is what the balance gains or loses when the amount taken back goes
 // from one to the other.
-func difference(taken, aim metering.Amount) metering.Delta {
-	if aim > taken {
-		return metering.Delta{Amount: aim - taken, Out: true}
+func difference(taken, target metering.Amount) metering.Delta {
+	if target > taken {
+		return metering.Delta{Amount: target - taken, Out: true}
 	}
-	return metering.Delta{Amount: taken - aim}
+	return metering.Delta{Amount: taken - target}
 }

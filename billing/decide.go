@@ -17,7 +17,7 @@ type ChangeOrder struct {
 	VoidPending      bool
 	// Stays marks an upgrade to the terms that the subscription has: another plan is
 	// billed already, and is replaced. Their price may be off sale.
-	Stays bool
+	SameTerms bool
 }
 
 // DecideChange says what it means that the identity wants to be on the plan,
@@ -26,11 +26,11 @@ type ChangeOrder struct {
 //
 // A downgrade that is billed cannot be called off. To stay then is to pay for the
 // plan again, which replaces the bill; to ask for the downgrade again changes nothing.
-func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOrder, error) {
+func DecideChange(current *Subscription, target Plan, changes ...Change) (ChangeOrder, error) {
 	if current == nil || current.Ended() {
 		return decideStart(target)
 	}
-	if err := changeable(*current); err != nil {
+	if err := checkChangeable(*current); err != nil {
 		return ChangeOrder{}, err
 	}
 	order := ChangeOrder{
@@ -39,31 +39,31 @@ func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOr
 		VoidPending:      current.Pending != nil,
 	}
 	if target.ID == current.Terms.PlanID {
-		if current.turning() {
-			order.Kind, order.Target, order.Stays = Upgrade, current.Terms, true
+		if current.downgradeBilled() {
+			order.Kind, order.Target, order.SameTerms = Upgrade, current.Terms, true
 			return order, nil
 		}
-		open := slices.ContainsFunc(asked, func(c Change) bool { return c.wouldChange(*current) })
+		open := slices.ContainsFunc(changes, func(c Change) bool { return c.affects(*current) })
 		if !order.ReleaseScheduled && !order.VoidPending && !open {
 			return ChangeOrder{}, fault.New(fault.AlreadyOnPlan)
 		}
 		order.Kind, order.Target = Keep, current.Terms
 		return order, nil
 	}
-	order.Kind = kindOf(*current, target)
-	if err := takeable(target); err != nil {
+	order.Kind = changeKindOf(*current, target)
+	if err := checkActive(target); err != nil {
 		return ChangeOrder{}, err
 	}
 	if target.Currency != current.Terms.Currency {
 		return ChangeOrder{}, fault.New(fault.CurrencyMismatch)
 	}
-	if current.turning() && target.ID == current.Scheduled.Target.PlanID {
+	if current.downgradeBilled() && target.ID == current.Scheduled.Target.PlanID {
 		order.Kind, order.Target = Keep, current.Terms
-		return order, salable(target)
+		return order, checkSynced(target)
 	}
 	// From one free plan to another the provider has no part in it.
-	if stays := current.Local() && target.Free(); !stays {
-		return order, salable(target)
+	if bothFree := current.Local() && target.Free(); !bothFree {
+		return order, checkSynced(target)
 	}
 	return order, nil
 }
@@ -74,18 +74,18 @@ func decideStart(target Plan) (ChangeOrder, error) {
 	if !target.Free() {
 		return ChangeOrder{}, fault.New(fault.SubscriptionNotFound)
 	}
-	return ChangeOrder{Kind: StartFree, Target: target.Terms()}, takeable(target)
+	return ChangeOrder{Kind: StartFree, Target: target.Terms()}, checkActive(target)
 }
 
 // kindOf: an upgrade costs more and does not shorten the interval; everything
 // else waits, because a paid period is never cut short. A free period was not
 // paid, so leaving it for a paid plan is an upgrade in any case. What the
 // provider does not know has no saved card either: it is paid for on a page.
-func kindOf(current Subscription, target Plan) ChangeKind {
+func changeKindOf(current Subscription, target Plan) ChangeKind {
 	was := current.Terms.Price
-	dearer := target.AmountCents > was.AmountCents
+	costsMore := target.AmountCents > was.AmountCents
 	switch {
-	case !dearer, target.Interval.shorterThan(was.Interval) && !was.Free():
+	case !costsMore, target.Interval.shorterThan(was.Interval) && !was.Free():
 		return Downgrade
 	case current.Local():
 		return Checkout
@@ -94,7 +94,7 @@ func kindOf(current Subscription, target Plan) ChangeKind {
 	}
 }
 
-func changeable(current Subscription) error {
+func checkChangeable(current Subscription) error {
 	switch {
 	case current.Status == metering.StatusIncomplete:
 		return fault.Newf(fault.PaymentHold, "The first payment of this subscription is not confirmed yet. Try again once it has succeeded or failed.")
@@ -107,14 +107,14 @@ func changeable(current Subscription) error {
 	}
 }
 
-func takeable(target Plan) error {
+func checkActive(target Plan) error {
 	if !target.Active {
 		return fault.New(fault.PlanInactive)
 	}
 	return nil
 }
 
-func salable(target Plan) error {
+func checkSynced(target Plan) error {
 	if target.Sync.Status != SyncDone {
 		return fault.New(fault.PlanNotSynced)
 	}
@@ -128,10 +128,10 @@ func DecideCheckout(current *Subscription, target Plan) error {
 	if current != nil && !current.Ended() {
 		return fault.New(fault.SubscriptionExists)
 	}
-	if err := takeable(target); err != nil {
+	if err := checkActive(target); err != nil {
 		return err
 	}
-	return salable(target)
+	return checkSynced(target)
 }
 
 // CancelOrder is what a request to cancel amounts to.
@@ -150,7 +150,7 @@ func DecideCancel(current *Subscription, atPeriodEnd bool) (CancelOrder, error) 
 	case current == nil, current.Ended():
 		return CancelOrder{}, fault.New(fault.SubscriptionNotFound)
 	case current.Status == metering.StatusIncomplete:
-		return CancelOrder{}, changeable(*current)
+		return CancelOrder{}, checkChangeable(*current)
 	}
 	return CancelOrder{
 		CancelAtPeriodEnd: atPeriodEnd,

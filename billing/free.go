@@ -36,7 +36,7 @@ func RenewFree(s Subscription, payments []Payment, now int64) (Subscription, []P
 		if s.Ended() || now < s.Period.End {
 			break
 		}
-		if s = s.turn(); s.Ended() {
+		if s = s.renewPeriod(); s.Ended() {
 			break
 		}
 		fresh := freePayment(s, payments)
@@ -45,8 +45,8 @@ func RenewFree(s Subscription, payments []Payment, now int64) (Subscription, []P
 	return s, settled
 }
 
-// turn takes a free subscription past the end of its period.
-func (s Subscription) turn() Subscription {
+// renewPeriod takes a free subscription past the end of its period.
+func (s Subscription) renewPeriod() Subscription {
 	at := s.Period.End
 	if s.CancelAtPeriodEnd {
 		return s.End(at)
@@ -70,7 +70,7 @@ func freePayment(s Subscription, payments []Payment) []Payment {
 		PlanID: s.Terms.PlanID,
 		Period: s.Period,
 	}
-	if remembered(payments, p.Source) {
+	if hasPayment(payments, p.Source) {
 		return nil
 	}
 	if freeGrantDue(payments, p.PlanID, p.Period) {
@@ -94,15 +94,15 @@ func freeGrantDue(payments []Payment, planID ids.ID, period metering.Period) boo
 // concat never writes into the caller's list.
 func concat(a, b []Payment) []Payment { return append(a[:len(a):len(a)], b...) }
 
-// Queue gives a free subscription that runs here with a change at its next turn.
-func (s Subscription) Queue(target Terms) Subscription {
+// Schedule gives a free subscription that runs here with a change at its next turn.
+func (s Subscription) Schedule(target Terms) Subscription {
 	s.Scheduled = &ScheduledChange{Target: target, EffectiveAt: s.Period.End}
 	return s
 }
 
-// Stay gives a free subscription that runs here with nothing that would change
+// ClearChanges gives a free subscription that runs here with nothing that would change
 // its plan.
-func (s Subscription) Stay() Subscription {
+func (s Subscription) ClearChanges() Subscription {
 	s.Scheduled, s.Pending = nil, nil
 	return s
 }

@@ -52,8 +52,8 @@ func TestTheClockOfANodeDecidesAboutNoMoney(t *testing.T) {
 			b.hear(r)
 		}
 		s.now += day
-		b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		}))
 		s.sub.Invoices = append(s.sub.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		s.now += day

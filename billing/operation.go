@@ -83,30 +83,30 @@ func (o Operation) ProviderKey() string {
 	return "psr:" + o.ID.Format("op") + ":" + string(o.Step) + ":" + strconv.Itoa(o.Attempt)
 }
 
-// To gives the op at its next step.
-func (o Operation) To(step Step) Operation {
+// AtStep gives the op at its next step.
+func (o Operation) AtStep(step Step) Operation {
 	o.Step, o.Attempt, o.AttemptedAt = step, 1, 0
 	return o
 }
 
-// Again gives the op with a new attempt at its step, under a new key.
-func (o Operation) Again() Operation {
+// NextAttempt gives the op with a new attempt at its step, under a new key.
+func (o Operation) NextAttempt() Operation {
 	o.Attempt++
 	o.AttemptedAt = 0
 	return o
 }
 
-// Sending gives the op as it has to be stored before its step is sent.
-func (o Operation) Sending(now int64) Operation {
+// Attempted gives the op as it has to be stored before its step is sent.
+func (o Operation) Attempted(now int64) Operation {
 	if o.AttemptedAt == 0 {
 		o.AttemptedAt = now
 	}
 	return o
 }
 
-// Repeats refuses a request that carries the op's idempotency key and says
+// CheckFingerprint refuses a request that carries the op's idempotency key and says
 // something else.
-func (o Operation) Repeats(request Fingerprint) error {
+func (o Operation) CheckFingerprint(request Fingerprint) error {
 	if request != o.Fingerprint {
 		return fault.New(fault.IdempotencyConflict)
 	}

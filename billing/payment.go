@@ -58,6 +58,6 @@ func (p Payment) EntryKind() metering.EntryKind {
 	return metering.EntryGrant
 }
 
-func remembered(payments []Payment, source Source) bool {
+func hasPayment(payments []Payment, source Source) bool {
 	return slices.ContainsFunc(payments, func(p Payment) bool { return p.Source == source })
 }

@@ -90,21 +90,21 @@ func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 	if err := next.Price.check(); err != nil {
 		return p, err
 	}
-	if !next.says(p) {
+	if !next.equals(p) {
 		next.Revision++
 	}
 	next.Sync = p.Sync.after(p, next)
 	return next, nil
 }
 
-// says reports whether both plans tell a subscriber the same.
-func (p Plan) says(q Plan) bool {
+// equals reports whether both plans tell a subscriber the same.
+func (p Plan) equals(q Plan) bool {
 	return p.Name == q.Name && p.Price == q.Price && p.TopupsEnabled == q.TopupsEnabled && p.Active == q.Active &&
 		slices.Equal(p.Limits, q.Limits) && slices.Equal(p.Grants, q.Grants) && slices.Equal(p.Multipliers, q.Multipliers)
 }
 
-func set[T any](field *T, wished *T) {
-	if wished != nil {
-		*field = *wished
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
 	}
 }

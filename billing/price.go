@@ -37,15 +37,15 @@ func (i Interval) Containing(anchor, at int64) metering.Period {
 	}
 	// A year turns over where the months do, in the month of the anchor.
 	_, month, _ := time.UnixMilli(anchor).UTC().Date()
-	turn := func(year int) int64 {
+	yearStart := func(year int) int64 {
 		nextMonth := time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
 		return months.Containing(nextMonth.UnixMilli() - 1).Start
 	}
 	year := time.UnixMilli(at).UTC().Year()
-	if at < turn(year) {
-		return metering.Period{Start: turn(year - 1), End: turn(year)}
+	if at < yearStart(year) {
+		return metering.Period{Start: yearStart(year - 1), End: yearStart(year)}
 	}
-	return metering.Period{Start: turn(year), End: turn(year + 1)}
+	return metering.Period{Start: yearStart(year), End: yearStart(year + 1)}
 }
 
 func overlap(a, b metering.Period) bool { return a.Start < b.End && b.Start < a.End }

@@ -69,43 +69,43 @@ type AlertKind string
 
 // The alerts.
 const (
-	UnknownPrice      AlertKind = "unknown_price"      // sold or queued at the provider, not by us: the terms of before stay
-	UnaskedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
-	ExtraSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
-	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
-	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
-	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
-	BalanceSpent      AlertKind = "balance_spent"      // what the customer's balance at the provider paid of an invoice could not be credited back
-	PaidLate          AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
-	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
-	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
+	UnknownPrice          AlertKind = "unknown_price"      // sold or queued at the provider, not by us: the terms of before stay
+	UnrequestedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
+	DuplicateSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
+	AmountMismatch        AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
+	BalanceFull           AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
+	DebtFull              AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
+	BalanceSpent          AlertKind = "balance_spent"      // what the customer's balance at the provider paid of an invoice could not be credited back
+	PaidLate              AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
+	ActionRefused         AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
+	KeyRefused            AlertKind = "key_refused"        // an account does not take the key that is stored for it
 )
 
 // Project takes a subscription to where the provider's word puts it. The result
 // depends on the word alone, not on how often or after which other word it was
 // heard: a report that is older than what is known does no harm, and the next
 // one heals it.
-func Project(known Current, said ProviderSubscription, now int64) Projection {
-	p := projector{known: known, said: said, now: now, applied: map[int]string{}}
-	p.Subscription = known.Subscription
-	p.standing()
-	p.settle()
+func Project(current Current, remote ProviderSubscription, now int64) Projection {
+	p := projector{current: current, remote: remote, now: now, applied: map[int]string{}}
+	p.Subscription = current.Subscription
+	p.detectDuplicate()
+	p.settleInvoices()
 	p.period()
 	p.status()
 	p.cancellation()
 	p.scheduled()
 	p.pending()
 	p.changes()
-	p.takePlace()
+	p.endReplaced()
 	return p.Projection
 }
 
 // projector is a projection in the making.
 type projector struct {
 	Projection
-	known Current
-	said  ProviderSubscription
-	now   int64
+	current Current
+	remote  ProviderSubscription
+	now     int64
 
 	purchases   []purchase
 	applied     map[int]string // changes that were paid for, by position, and the invoice as far as it is known
@@ -118,29 +118,29 @@ type projector struct {
 // none is the position of a change that there is not.
 const none = -1
 
-// standing finds out whether the subscription may come into force at all. One
+// detectDuplicate finds out whether the subscription may come into force at all. One
 // that is live keeps its place, so of two that were bought at once the one that
 // is heard of second gives way.
-func (p *projector) standing() {
+func (p *projector) detectDuplicate() {
 	s := &p.Subscription
-	if s.Extra || s.Begun || s.Ended() || p.known.Conflicting == nil || p.replacesRival() {
+	if s.Extra || s.Begun || s.Ended() || p.current.Conflicting == nil || p.replacesConflicting() {
 		return
 	}
-	if p.said.Status.Terminal() && len(paidSales(p.said.Invoices)) == 0 {
+	if p.remote.Status.Terminal() && len(paidSales(p.remote.Invoices)) == 0 {
 		return
 	}
 	s.Extra = true
-	p.alert(ExtraSubscription, p.said.ID)
+	p.addAlert(DuplicateSubscription, p.remote.ID)
 }
 
-// replacesRival reports whether this subscription takes the rival's place: it was
+// replacesConflicting reports whether this subscription takes the rival's place: it was
 // bought for that, or it is paid for and the rival is free.
-func (p *projector) replacesRival() bool {
-	if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {
+func (p *projector) replacesConflicting() bool {
+	if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {
 		return true
 	}
-	for _, c := range p.known.Changes {
-		if c.replaces(*p.known.Conflicting) {
+	for _, c := range p.current.Changes {
+		if c.replaces(*p.current.Conflicting) {
 			return true
 		}
 	}
@@ -172,7 +172,7 @@ func (p *projector) compare(a, b purchase) int {
 	requested := 0
 	if a.change != b.change && a.change != none && b.change != none {
 		requested = -1
-		if p.known.Changes[a.change].later(p.known.Changes[b.change]) {
+		if p.current.Changes[a.change].requestedAfter(p.current.Changes[b.change]) {
 			requested = 1
 		}
 	}
@@ -187,13 +187,13 @@ func (p *projector) compare(a, b purchase) int {
 
 func (p *projector) status() {
 	s := &p.Subscription
-	if !s.Begun && !p.said.Period.IsZero() {
-		s.Period = p.said.Period
+	if !s.Begun && !p.remote.Period.IsZero() {
+		s.Period = p.remote.Period
 	}
 	switch {
 	case s.Ended():
-	case p.said.Status.Terminal():
-		at := p.said.EndedAt
+	case p.remote.Status.Terminal():
+		at := p.remote.EndedAt
 		if at == 0 {
 			at = p.now
 		}
@@ -201,17 +201,17 @@ func (p *projector) status() {
 	case !s.Begun:
 		s.Status = metering.StatusIncomplete
 	default:
-		s.Status = statusOf(p.said.Status)
+		s.Status = statusOf(p.remote.Status)
 	}
-	if s.Extra && !p.said.Status.Terminal() {
-		p.act(CancelNow, p.said.ID)
+	if s.Extra && !p.remote.Status.Terminal() {
+		p.addAction(CancelNow, p.remote.ID)
 	}
 }
 
 // statusOf is for a subscription that has begun, so "incomplete" cannot be said
 // of it; whatever is unknown rests until somebody has looked.
-func statusOf(said ProviderStatus) metering.SubscriptionStatus {
-	switch said {
+func statusOf(remote ProviderStatus) metering.SubscriptionStatus {
+	switch remote {
 	case ProviderActive:
 		return metering.StatusActive
 	case ProviderTrialing:
@@ -227,27 +227,27 @@ func statusOf(said ProviderStatus) metering.SubscriptionStatus {
 
 // cancellation: the provider's own portal sets a date and not the flag.
 func (p *projector) cancellation() {
-	byDate := p.said.CancelAt > 0 && p.said.CancelAt <= p.said.Period.End
-	p.Subscription.CancelAtPeriodEnd = p.said.CancelAtPeriodEnd || byDate
+	byDate := p.remote.CancelAt > 0 && p.remote.CancelAt <= p.remote.Period.End
+	p.Subscription.CancelAtPeriodEnd = p.remote.CancelAtPeriodEnd || byDate
 }
 
-// takePlace ends the subscription that this one was bought to replace, in the
+// endReplaced ends the subscription that this one was bought to replace, in the
 // same step in which this one comes into force.
-func (p *projector) takePlace() {
-	if p.known.Conflicting == nil || !p.Subscription.Live() || !p.replacesRival() {
+func (p *projector) endReplaced() {
+	if p.current.Conflicting == nil || !p.Subscription.Live() || !p.replacesConflicting() {
 		return
 	}
-	replaced := p.known.Conflicting.End(p.now)
+	replaced := p.current.Conflicting.End(p.now)
 	p.Replaced = &replaced
 	if !replaced.Local() {
-		p.act(CancelNow, replaced.ProviderID)
+		p.addAction(CancelNow, replaced.ProviderID)
 	}
 }
 
-func (p *projector) act(kind ActionKind, objectID string) {
+func (p *projector) addAction(kind ActionKind, objectID string) {
 	p.Actions = append(p.Actions, Action{kind, objectID})
 }
 
-func (p *projector) alert(kind AlertKind, objectID string) {
+func (p *projector) addAlert(kind AlertKind, objectID string) {
 	p.Alerts = append(p.Alerts, Alert{kind, objectID})
 }

@@ -16,16 +16,16 @@ func (p *projector) scheduled() {
 	if !s.Live() {
 		return
 	}
-	priceID, next := p.said.PriceID, p.said.Next
-	at := max(s.Period.End, p.said.Period.End)
+	priceID, next := p.remote.PriceID, p.remote.Next
+	at := max(s.Period.End, p.remote.Period.End)
 	before := at
-	chargedAt, billed := p.said.unpaidRenewal(priceID)
+	chargedAt, billed := p.remote.unpaidRenewal(priceID)
 	billed = billed && priceID != s.Terms.PriceID
 	switch {
 	case billed:
 		before, at = s.Period.End, max(s.Period.End, chargedAt)
 		if next != nil {
-			p.following = p.asked(Downgrade, next.PriceID, "", next.At)
+			p.following = p.findChange(Downgrade, next.PriceID, "", next.At)
 		}
 	case next != nil:
 		priceID, at, before = next.PriceID, next.At, next.At
@@ -33,8 +33,8 @@ func (p *projector) scheduled() {
 	if priceID == "" || priceID == s.Terms.PriceID {
 		return
 	}
-	p.queued = p.asked(Downgrade, priceID, "", before)
-	if terms, known := p.wanted(p.queued, priceID); known {
+	p.queued = p.findChange(Downgrade, priceID, "", before)
+	if terms, known := p.targetTerms(p.queued, priceID); known {
 		s.Scheduled = &ScheduledChange{Target: terms, EffectiveAt: at, Billed: billed}
 	}
 }
@@ -57,53 +57,53 @@ func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, fo
 func (p *projector) pending() {
 	s := &p.Subscription
 	p.waiting = none
-	*s = s.Awaiting(p.known.Changes, p.now)
-	said := p.said.Pending
-	if said == nil || !s.Live() {
+	*s = s.Awaiting(p.current.Changes, p.now)
+	remote := p.remote.Pending
+	if remote == nil || !s.Live() {
 		return
 	}
 	billedAt := p.now
-	if p.openInvoice = openInvoiceFor(p.said.Invoices, said.PriceID); p.openInvoice.ID != "" {
+	if p.openInvoice = openInvoiceFor(p.remote.Invoices, remote.PriceID); p.openInvoice.ID != "" {
 		billedAt = p.openInvoice.CreatedAt
 	}
-	p.waiting = p.asked(Upgrade, said.PriceID, p.openInvoice.ID, billedAt+clockSkew)
-	if terms, known := p.wanted(p.waiting, said.PriceID); known {
-		s.Pending = &PendingChange{Target: terms, ExpiresAt: said.ExpiresAt, PaymentURL: p.openInvoice.PaymentURL}
+	p.waiting = p.findChange(Upgrade, remote.PriceID, p.openInvoice.ID, billedAt+clockSkew)
+	if terms, known := p.targetTerms(p.waiting, remote.PriceID); known {
+		s.Pending = &PendingChange{Target: terms, ExpiresAt: remote.ExpiresAt, PaymentURL: p.openInvoice.PaymentURL}
 	}
 }
 
-// asked finds the change that the provider is about to make: the one that has
+// findChange finds the change that the provider is about to make: the one that has
 // its invoice, else the latest that was asked for in time.
-func (p *projector) asked(kind ChangeKind, priceID, invoiceID string, before int64) int {
+func (p *projector) findChange(kind ChangeKind, priceID, invoiceID string, before int64) int {
 	latest := none
-	for i, c := range p.known.Changes {
+	for i, c := range p.current.Changes {
 		switch {
 		case c.Kind != kind || c.Target.PriceID != priceID:
 		case invoiceID != "" && c.InvoiceID == invoiceID:
 			return i
-		case c.RequestedAt <= before && (latest == none || c.later(p.known.Changes[latest])):
+		case c.RequestedAt <= before && (latest == none || c.requestedAfter(p.current.Changes[latest])):
 			latest = i
 		}
 	}
 	return latest
 }
 
-// wanted are the terms of the change, and else what the price means in the
+// targetTerms are the terms of the change, and else what the price means in the
 // catalog.
-func (p *projector) wanted(position int, priceID string) (Terms, bool) {
+func (p *projector) targetTerms(position int, priceID string) (Terms, bool) {
 	if position != none {
-		return p.known.Changes[position].Target, true
+		return p.current.Changes[position].Target, true
 	}
 	terms, known := p.termsOf(priceID)
 	if !known {
-		p.alert(UnknownPrice, priceID)
+		p.addAlert(UnknownPrice, priceID)
 	}
 	return terms, known
 }
 
-func (p *projector) paidFor(position int) bool {
+func (p *projector) isPaid(position int) bool {
 	_, paid := p.applied[position]
-	return paid || p.known.Changes[position].State == ChangeApplied
+	return paid || p.current.Changes[position].State == ChangeApplied
 }
 
 func openInvoiceFor(invoices []ProviderInvoice, priceID string) (latest ProviderInvoice) {
@@ -123,13 +123,13 @@ func openInvoiceFor(invoices []ProviderInvoice, priceID string) (latest Provider
 // provider stays as it is: the call that asks for it may be on its way, and
 // whoever recovers that call closes it.
 func (p *projector) changes() {
-	for i, was := range p.known.Changes {
-		if was.replaces(p.known.Subscription) {
+	for i, was := range p.current.Changes {
+		if was.replaces(p.current.Subscription) {
 			continue
 		}
-		is := p.progress(i)
-		if is.State != was.State || is.InvoiceID != was.InvoiceID || is.ExpiresAt != was.ExpiresAt || is.PaymentURL != was.PaymentURL {
-			p.Changes = append(p.Changes, is)
+		updated := p.progress(i)
+		if updated.State != was.State || updated.InvoiceID != was.InvoiceID || updated.ExpiresAt != was.ExpiresAt || updated.PaymentURL != was.PaymentURL {
+			p.Changes = append(p.Changes, updated)
 		}
 	}
 	// At most one of a kind waits, at any moment: those that no longer wait come first.
@@ -144,12 +144,12 @@ func (c Change) waiting() int {
 }
 
 func (p *projector) progress(position int) Change {
-	c := p.known.Changes[position]
+	c := p.current.Changes[position]
 	switch {
-	case p.paidFor(position) && !p.Subscription.Extra:
+	case p.isPaid(position) && !p.Subscription.Extra:
 		c.State, c.InvoiceID = ChangeApplied, p.paidBy(position)
 	case position == p.waiting:
-		c.State, c.ExpiresAt = ChangePending, p.said.Pending.ExpiresAt
+		c.State, c.ExpiresAt = ChangePending, p.remote.Pending.ExpiresAt
 		if p.openInvoice.ID != "" {
 			c.InvoiceID, c.PaymentURL = p.openInvoice.ID, p.openInvoice.PaymentURL
 		}

@@ -8,38 +8,38 @@ import (
 
 // purchase is a paid invoice that bought a period.
 type purchase struct {
-	invoice ProviderInvoice
-	line    ProviderLine
-	terms   Terms
-	change  int  // position of the change that it fulfils or continues, or none
-	unasked bool // an update that no change asked for
+	invoice     ProviderInvoice
+	line        ProviderLine
+	terms       Terms
+	change      int  // position of the change that it fulfils or continues, or none
+	unrequested bool // an update that no change asked for
 }
 
-// settle works out what each paid invoice bought, and credits those that are not
+// settleInvoices works out what each paid invoice bought, and credits those that are not
 // settled yet, oldest first.
-func (p *projector) settle() {
-	sales := paidSales(p.said.Invoices)
+func (p *projector) settleInvoices() {
+	sales := paidSales(p.remote.Invoices)
 	upgrades := p.paidUpgrades(sales)
 	p.voidReplaced(upgrades)
 	for _, sale := range sales {
-		late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)
-		if late || onAPage || replacedBy(upgrades, sale.invoice) {
-			p.refundReplaced(sale, late, onAPage)
+		late, byCheckout := p.collectedLate(sale.invoice), p.replacedByCheckout(sale.invoice)
+		if late || byCheckout || replacedBy(upgrades, sale.invoice) {
+			p.refundReplaced(sale, late, byCheckout)
 			continue
 		}
-		bought, known := p.sold(sale)
+		bought, known := p.resolveSale(sale)
 		if !known {
-			p.alert(UnknownPrice, sale.line.PriceID)
+			p.addAlert(UnknownPrice, sale.line.PriceID)
 			continue
 		}
 		p.purchases = append(p.purchases, bought)
 		source := Source{Invoice, bought.invoice.ID}
-		if !remembered(p.known.Payments, source) && !remembered(p.Settled, source) {
+		if !hasPayment(p.current.Payments, source) && !hasPayment(p.Settled, source) {
 			p.Settled = append(p.Settled, p.payment(source, bought))
 		}
 	}
 	if p.Subscription.Extra {
-		p.giveBack()
+		p.refundAll()
 	}
 }
 
@@ -88,21 +88,21 @@ func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
 	return latest, found
 }
 
-// sold finds the terms on which a sale was made: those of the change that asked
+// resolveSale finds the terms on which a sale was made: those of the change that asked
 // for it, else those that the subscription has at this price, else those of the
 // catalog.
-func (p *projector) sold(sale purchase) (purchase, bool) {
+func (p *projector) resolveSale(sale purchase) (purchase, bool) {
 	at := p.changeFor(sale)
 	sale.change = at
 	if at == none {
-		sale.unasked = sale.invoice.Reason == ReasonUpdate
+		sale.unrequested = sale.invoice.Reason == ReasonUpdate
 		terms, known := p.termsOf(sale.line.PriceID)
 		sale.terms = terms
 		return sale, known
 	}
-	sale.terms = p.known.Changes[at].Target
+	sale.terms = p.current.Changes[at].Target
 	switch {
-	case !sale.fulfils(p.known.Changes[at]):
+	case !sale.fulfils(p.current.Changes[at]):
 		if _, paid := p.applied[at]; !paid {
 			p.applied[at] = ""
 		}
@@ -110,7 +110,7 @@ func (p *projector) sold(sale purchase) (purchase, bool) {
 		p.applied[at] = sale.invoice.ID
 	default:
 		// Two paid updates for one wish: somebody was charged twice.
-		sale.unasked = sale.invoice.Reason == ReasonUpdate
+		sale.unrequested = sale.invoice.Reason == ReasonUpdate
 	}
 	return sale, true
 }
@@ -133,7 +133,7 @@ func (p *projector) paidBy(position int) string {
 	if invoiceID := p.applied[position]; invoiceID != "" {
 		return invoiceID
 	}
-	if c := p.known.Changes[position]; c.State == ChangeApplied {
+	if c := p.current.Changes[position]; c.State == ChangeApplied {
 		return c.InvoiceID
 	}
 	return ""
@@ -148,8 +148,8 @@ const clockSkew = int64(time.Minute / time.Millisecond)
 // between two sales at one price, so the time decides.
 func (p *projector) changeFor(sale purchase) int {
 	latest := none
-	for i, c := range p.known.Changes {
-		if c.Target.PriceID != sale.line.PriceID || c.replaces(p.known.Subscription) {
+	for i, c := range p.current.Changes {
+		if c.Target.PriceID != sale.line.PriceID || c.replaces(p.current.Subscription) {
 			continue
 		}
 		if c.InvoiceID == sale.invoice.ID {
@@ -162,30 +162,30 @@ func (p *projector) changeFor(sale purchase) int {
 		if sale.invoice.Reason == ReasonUpdate && c.Kind != Upgrade || c.RequestedAt > begins {
 			continue
 		}
-		if latest == none || c.later(p.known.Changes[latest]) {
+		if latest == none || c.requestedAfter(p.current.Changes[latest]) {
 			latest = i
 		}
 	}
 	if latest == none && sale.invoice.Reason == ReasonUpdate {
-		return p.unpaidWish(sale)
+		return p.unpaidUpgrade(sale)
 	}
 	return latest
 }
 
-// unpaidWish finds the upgrade that a paid update fulfils although it seems to have
+// unpaidUpgrade finds the upgrade that a paid update fulfils although it seems to have
 // been asked for afterwards: the clock that dated the wish may be hours ahead, and
 // money must not depend on it. An update that was settled as nobody's wish stays
 // one.
-func (p *projector) unpaidWish(sale purchase) int {
+func (p *projector) unpaidUpgrade(sale purchase) int {
 	earliest := none
-	if remembered(p.known.Payments, Source{Invoice, sale.invoice.ID}) {
+	if hasPayment(p.current.Payments, Source{Invoice, sale.invoice.ID}) {
 		return earliest
 	}
-	for i, c := range p.known.Changes {
-		if c.Kind != Upgrade || c.Target.PriceID != sale.line.PriceID || p.paidFor(i) {
+	for i, c := range p.current.Changes {
+		if c.Kind != Upgrade || c.Target.PriceID != sale.line.PriceID || p.isPaid(i) {
 			continue
 		}
-		if earliest == none || p.known.Changes[earliest].later(c) {
+		if earliest == none || p.current.Changes[earliest].requestedAfter(c) {
 			earliest = i
 		}
 	}
@@ -193,10 +193,10 @@ func (p *projector) unpaidWish(sale purchase) int {
 }
 
 func (p *projector) termsOf(priceID string) (Terms, bool) {
-	if own := p.known.Subscription.Terms; own.PriceID == priceID {
+	if own := p.current.Subscription.Terms; own.PriceID == priceID {
 		return own, true
 	}
-	terms, known := p.known.Prices[priceID]
+	terms, known := p.current.Prices[priceID]
 	return terms, known
 }
 
@@ -222,24 +222,24 @@ func (p *projector) grants(bought purchase) bool {
 	switch {
 	case p.Subscription.Extra:
 		return false
-	case bought.unasked:
-		p.alert(UnaskedUpdate, bought.invoice.ID)
+	case bought.unrequested:
+		p.addAlert(UnrequestedUpdate, bought.invoice.ID)
 		return false
 	case bought.terms.Free():
-		ended := p.known.Subscription.Ended() && bought.line.Period.Start >= p.known.Subscription.EndedAt
-		return !ended && freeGrantDue(concat(p.known.Payments, p.Settled), bought.terms.PlanID, bought.line.Period)
+		ended := p.current.Subscription.Ended() && bought.line.Period.Start >= p.current.Subscription.EndedAt
+		return !ended && freeGrantDue(concat(p.current.Payments, p.Settled), bought.terms.PlanID, bought.line.Period)
 	default:
 		// A trial has its line at nothing. Money from the customer's balance is money.
 		return bought.line.AmountCents > 0
 	}
 }
 
-// giveBack asks for a refund of whatever was paid for an extra subscription,
+// refundAll asks for a refund of whatever was paid for an extra subscription,
 // whatever it was paid for.
-func (p *projector) giveBack() {
-	for _, invoice := range p.said.Invoices {
-		if invoice.Status == InvoicePaid && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
-			p.payBack(invoice)
+func (p *projector) refundAll() {
+	for _, invoice := range p.remote.Invoices {
+		if invoice.Status == InvoicePaid && !hasPayment(p.current.Payments, Source{Invoice, invoice.ID}) {
+			p.refundPayment(invoice)
 		}
 	}
 }

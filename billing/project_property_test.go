@@ -107,11 +107,11 @@ func TestReportsInAnyOrderAndNumber(t *testing.T) {
 		reports := slices.Concat(s.reports, s.reports, s.reports)
 		random.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
 		for _, r := range reports {
-			said := r.said.copy()
-			random.Shuffle(len(said.Invoices), func(i, j int) {
-				said.Invoices[i], said.Invoices[j] = said.Invoices[j], said.Invoices[i]
+			remote := r.remote.copy()
+			random.Shuffle(len(remote.Invoices), func(i, j int) {
+				remote.Invoices[i], remote.Invoices[j] = remote.Invoices[j], remote.Invoices[i]
 			})
-			mixed.hear(report{said, r.now})
+			mixed.hear(report{remote, r.now})
 		}
 		if got, want := total(mixed.Payments), total(ordered.Payments); got != want {
 			t.Fatalf("mixed up, %d credits came in, and %d in order", got, want)
@@ -149,7 +149,7 @@ func TestCreditsFollowTheMoney(t *testing.T) {
 		b := openBooks(s.asked)
 		for _, r := range s.reports {
 			p := b.hear(r)
-			if p.Subscription.Begun && !slices.ContainsFunc(r.said.Invoices, func(i ProviderInvoice) bool {
+			if p.Subscription.Begun && !slices.ContainsFunc(r.remote.Invoices, func(i ProviderInvoice) bool {
 				line := i.Lines[0]
 				return i.Status == InvoicePaid && line.Period == p.Subscription.Period && line.PriceID == p.Subscription.Terms.PriceID
 			}) {

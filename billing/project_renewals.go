@@ -45,26 +45,26 @@ func replacedBy(upgrades []purchase, renewal ProviderInvoice) bool {
 // ended, such as by a debit that was under way when another took its place. Nothing was
 // delivered for it.
 func (p *projector) collectedLate(renewal ProviderInvoice) bool {
-	ended := p.known.Subscription.EndedAt
-	if ended == 0 && p.said.Status.Terminal() {
-		ended = p.said.EndedAt
+	ended := p.current.Subscription.EndedAt
+	if ended == 0 && p.remote.Status.Terminal() {
+		ended = p.remote.EndedAt
 	}
 	return ended != 0 && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt > ended
 }
 
-// replacedOnAPage reports whether a renewal was collected after the customer had paid on
+// replacedByCheckout reports whether a renewal was collected after the customer had paid on
 // a page for the subscription that took this one's place. Bank debits are collected
 // days later and in any order, so the moments of collection are not compared.
-func (p *projector) replacedOnAPage(renewal ProviderInvoice) bool {
-	from := p.known.ReplacedFrom
-	return from != 0 && p.known.Subscription.Ended() && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt >= from
+func (p *projector) replacedByCheckout(renewal ProviderInvoice) bool {
+	from := p.current.ReplacedFrom
+	return from != 0 && p.current.Subscription.Ended() && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt >= from
 }
 
 // voidReplaced asks for the renewals to be voided that an upgrade has replaced.
 func (p *projector) voidReplaced(upgrades []purchase) {
-	for _, invoice := range p.said.Invoices {
+	for _, invoice := range p.remote.Invoices {
 		if invoice.Status != InvoicePaid && replacedBy(upgrades, invoice) {
-			p.act(VoidRenewal, invoice.ID)
+			p.addAction(VoidRenewal, invoice.ID)
 		}
 	}
 }
@@ -76,13 +76,13 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 //
 // One that was collected late is shown to a person, unless the customer had replaced the
 // subscription: who pays an overdue renewal may expect to have the plan again.
-func (p *projector) refundReplaced(sale purchase, late, onAPage bool) {
+func (p *projector) refundReplaced(sale purchase, late, byCheckout bool) {
 	source := Source{Invoice, sale.invoice.ID}
-	if remembered(p.known.Payments, source) {
+	if hasPayment(p.current.Payments, source) {
 		// It was booked before the page was collected. The refund takes its credits back; a
 		// balance that paid for all of it is left alone, because nothing would.
-		if onAPage && sale.invoice.AmountPaid > 0 {
-			p.payBack(sale.invoice)
+		if byCheckout && sale.invoice.AmountPaid > 0 {
+			p.refundPayment(sale.invoice)
 		}
 		return
 	}
@@ -91,21 +91,21 @@ func (p *projector) refundReplaced(sale purchase, late, onAPage bool) {
 		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
 		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
 	})
-	if late && !onAPage {
-		p.alert(PaidLate, sale.invoice.ID)
+	if late && !byCheckout {
+		p.addAlert(PaidLate, sale.invoice.ID)
 	}
 	if !p.Subscription.Extra { // whose payments all go back
-		p.payBack(sale.invoice)
+		p.refundPayment(sale.invoice)
 	}
 }
 
-// payBack returns what was paid of an invoice to where it came from: the card, and the
+// refundPayment returns what was paid of an invoice to where it came from: the card, and the
 // customer's balance at the provider.
-func (p *projector) payBack(invoice ProviderInvoice) {
+func (p *projector) refundPayment(invoice ProviderInvoice) {
 	if invoice.AmountPaid > 0 {
-		p.act(RefundInvoice, invoice.ID)
+		p.addAction(RefundInvoice, invoice.ID)
 	}
 	if invoice.FromBalance > 0 {
-		p.act(ReturnBalance, invoice.ID)
+		p.addAction(ReturnBalance, invoice.ID)
 	}
 }

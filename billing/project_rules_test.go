@@ -9,9 +9,9 @@ import (
 
 // reported is the last report of a shop after something happened there.
 func (s *shop) reported(change func(*ProviderSubscription)) report {
-	said := s.sub.copy()
-	change(&said)
-	return report{said, s.now}
+	remote := s.sub.copy()
+	change(&remote)
+	return report{remote, s.now}
 }
 
 func (p Projection) alerts(kind AlertKind) (ids []string) {
@@ -83,8 +83,8 @@ func TestOnlyPaidPeriodsGrant(t *testing.T) {
 		t.Run(c.claim, func(t *testing.T) {
 			s, b, _ := story(bought(basic))
 			before := b.Subscription.Period
-			p := b.hear(s.reported(func(said *ProviderSubscription) {
-				said.Invoices = append(said.Invoices, c.invoice(before.End))
+			p := b.hear(s.reported(func(remote *ProviderSubscription) {
+				remote.Invoices = append(remote.Invoices, c.invoice(before.End))
 			}))
 			if grants := total(p.Settled) > 0; grants != c.grants {
 				t.Errorf("it settles %+v", p.Settled)
@@ -99,9 +99,9 @@ func TestOnlyPaidPeriodsGrant(t *testing.T) {
 func TestSalesThatNobodyAskedFor(t *testing.T) {
 	t.Run("an unknown price leaves the old terms and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.PriceID = pro.Sync.PriceID
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonCycle, pro, s.now))
+		p := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.PriceID = pro.Sync.PriceID
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonCycle, pro, s.now))
 		}))
 		if p.Subscription.Terms.PlanKey != "basic" || p.Subscription.Scheduled != nil || len(p.Settled) != 0 || len(p.alerts(UnknownPrice)) == 0 {
 			t.Errorf("got %+v", p)
@@ -110,9 +110,9 @@ func TestSalesThatNobodyAskedFor(t *testing.T) {
 	t.Run("a renewal at a price of the catalog is on the catalog's terms", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.PriceID = pro.Sync.PriceID
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonCycle, pro, s.now))
+		p := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.PriceID = pro.Sync.PriceID
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonCycle, pro, s.now))
 		}))
 		if p.Subscription.Terms.PlanKey != "pro" || total(p.Settled) != pro.Grants[0].Amount {
 			t.Errorf("got %+v", p)
@@ -121,25 +121,25 @@ func TestSalesThatNobodyAskedFor(t *testing.T) {
 	t.Run("an update moves the plan, grants nothing and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.PriceID = pro.Sync.PriceID
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		p := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.PriceID = pro.Sync.PriceID
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		}))
-		if p.Subscription.Terms.PlanKey != "pro" || total(p.Settled) != 0 || len(p.alerts(UnaskedUpdate)) != 1 {
+		if p.Subscription.Terms.PlanKey != "pro" || total(p.Settled) != 0 || len(p.alerts(UnrequestedUpdate)) != 1 {
 			t.Errorf("got %+v", p)
 		}
-		if again := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		if again := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		})); len(again.Alerts) > 1 || len(again.Settled) > 0 {
 			t.Errorf("said again: %+v", again)
 		}
 	})
 	t.Run("a second paid update for one wish grants nothing and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic), upgrade(pro, true))
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		p := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		}))
-		if total(p.Settled) != 0 || len(p.alerts(UnaskedUpdate)) != 1 {
+		if total(p.Settled) != 0 || len(p.alerts(UnrequestedUpdate)) != 1 {
 			t.Errorf("got %+v", p)
 		}
 	})
@@ -178,8 +178,8 @@ func TestTwoPurchasesInOneSecond(t *testing.T) {
 		s.payFirst()
 		s.upgrade(pro, true)
 		late := openBooks(s.asked)
-		p := late.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices[0].ID, said.Invoices[1].ID = order[0], order[1]
+		p := late.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices[0].ID, remote.Invoices[1].ID = order[0], order[1]
 		}))
 		if p.Subscription.Terms.PlanKey != "pro" || len(p.Settled) != 2 {
 			t.Errorf("%v: it is on %s, settled %d", order, p.Subscription.Terms.PlanKey, len(p.Settled))
@@ -238,8 +238,8 @@ func TestAnEndedSubscription(t *testing.T) {
 		s, b, _ := story(bought(free))
 		b.Subscription = b.Subscription.End(s.now)
 		b.Payments = nil
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = []ProviderInvoice{paid("in_x", ReasonCycle, free, s.now)}
+		p := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = []ProviderInvoice{paid("in_x", ReasonCycle, free, s.now)}
 		}))
 		if total(p.Settled) != 0 {
 			t.Errorf("got %+v", p.Settled)
@@ -279,7 +279,7 @@ func TestSecondSubscription(t *testing.T) {
 		b := openBooks(s.asked)
 		b.Conflicting = other
 		p := b.hear(s.reports[1])
-		if p.Subscription.Live() || !p.Subscription.Extra || total(p.Settled) != 0 || len(p.alerts(ExtraSubscription)) != 1 || p.Replaced != nil {
+		if p.Subscription.Live() || !p.Subscription.Extra || total(p.Settled) != 0 || len(p.alerts(DuplicateSubscription)) != 1 || p.Replaced != nil {
 			t.Errorf("got %+v", p)
 		}
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
@@ -304,7 +304,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.payFirst()
 		b := openBooks(s.asked)
 		b.Conflicting = other
-		p := b.hear(s.reported(func(said *ProviderSubscription) { said.Invoices[0].Lines[0].PriceID = "price_unknown" }))
+		p := b.hear(s.reported(func(remote *ProviderSubscription) { remote.Invoices[0].Lines[0].PriceID = "price_unknown" }))
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
 			t.Errorf("it asks for %+v", p.Actions)
 		}
@@ -335,7 +335,7 @@ func TestSecondSubscription(t *testing.T) {
 			if !p.Subscription.Live() || total(p.Settled) != proYear.Grants[0].Amount || p.Replaced == nil || !p.Replaced.Ended() {
 				t.Fatalf("paid: %+v", p)
 			}
-			if asked := len(p.Actions) == 1 && p.Actions[0] == (Action{CancelNow, "sub_0"}); asked == replaced.Local() {
+			if changes := len(p.Actions) == 1 && p.Actions[0] == (Action{CancelNow, "sub_0"}); changes == replaced.Local() {
 				t.Errorf("it asks for %+v", p.Actions)
 			}
 		})
@@ -352,8 +352,8 @@ func TestSecondSubscription(t *testing.T) {
 		rich := planWith(pro, func(p *Plan) { p.Grants = []Grant{tokens(1_000_000)} })
 		b.Changes = append(b.Changes, Change{ID: named("swap"), Kind: Checkout, Target: rich.Terms(), State: ChangePending, Replaces: named("subscription")})
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonCycle, pro, s.now))
+		p := b.hear(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonCycle, pro, s.now))
 		}))
 		if total(p.Settled) != pro.Grants[0].Amount || len(p.Changes) != 0 {
 			t.Errorf("got %+v, %+v", p.Settled, p.Changes)

@@ -18,28 +18,28 @@ const (
 // Observation is what a look at the provider showed of a step that may or may not
 // have been taken. The look always comes first.
 type Observation struct {
-	Seen Seen
+	Outcome Outcome
 	// SavedFailure says that the provider has kept a failure as the answer to the
 	// key, as it does with its own errors, and would repeat it for a day.
 	SavedFailure bool
 }
 
-// Seen is whether the step's aim is reached at the provider.
-type Seen int
+// Outcome is whether the step's aim is reached at the provider.
+type Outcome int
 
 // The aim can be reached, not reached, or out of sight.
 const (
-	SeenNothing Seen = iota // the look itself failed
-	SeenUndone
-	SeenDone
+	OutcomeUnknown Outcome = iota // the look itself failed
+	OutcomeNotDone
+	OutcomeDone
 )
 
-// Asker is who wants an op to go on.
-type Asker int
+// Initiator is who wants an op to go on.
+type Initiator int
 
 // A caller who repeats the request is there to be charged; the background is not.
 const (
-	Background Asker = iota
+	Background Initiator = iota
 	Caller
 )
 
@@ -56,18 +56,18 @@ const (
 )
 
 // Recover says how to go on.
-func Recover(o Operation, seen Observation, asker Asker, now int64) Recovery {
-	background := asker == Background
+func Recover(o Operation, observed Observation, initiator Initiator, now int64) Recovery {
+	background := initiator == Background
 	switch {
-	case seen.Seen == SeenDone:
+	case observed.Outcome == OutcomeDone:
 		return RecoverDone
-	case seen.Seen == SeenNothing:
+	case observed.Outcome == OutcomeUnknown:
 		return RecoverLater
 	case background && o.Step.Charges() && now-o.CreatedAt >= chargeWindow:
 		return RecoverClose
 	case o.AttemptedAt == 0:
 		return RecoverRepeat
-	case !seen.SavedFailure && now-o.AttemptedAt < keyLifetime:
+	case !observed.SavedFailure && now-o.AttemptedAt < keyLifetime:
 		return RecoverRepeat
 	case background && o.Attempt >= maxAttempts:
 		return RecoverClose

@@ -20,8 +20,8 @@ type shop struct {
 }
 
 type report struct {
-	said ProviderSubscription
-	now  int64
+	remote ProviderSubscription
+	now    int64
 }
 
 func openShop(plans ...Plan) *shop {
@@ -171,17 +171,17 @@ func (s ProviderSubscription) copy() ProviderSubscription {
 // books are what we hold, kept up to date with what follows from each report.
 type books struct{ Current }
 
-func openBooks(asked []Change, prices ...Plan) *books {
-	b := &books{Current{Changes: slices.Clone(asked), Prices: map[string]Terms{}}}
+func openBooks(changes []Change, prices ...Plan) *books {
+	b := &books{Current{Changes: slices.Clone(changes), Prices: map[string]Terms{}}}
 	for _, p := range prices {
 		b.Prices[p.Sync.PriceID] = p.Terms()
 	}
-	b.Subscription = Begin(named("subscription"), "ada", "sub_1", asked[0], 1)
+	b.Subscription = Begin(named("subscription"), "ada", "sub_1", changes[0], 1)
 	return b
 }
 
 func (b *books) hear(r report) Projection {
-	p := Project(b.Current, r.said, r.now)
+	p := Project(b.Current, r.remote, r.now)
 	b.Subscription = p.Subscription
 	for _, moved := range p.Changes {
 		at := slices.IndexFunc(b.Changes, func(c Change) bool { return c.ID == moved.ID })

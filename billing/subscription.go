@@ -77,8 +77,8 @@ func (s Subscription) PaymentHold() bool {
 	return s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid
 }
 
-// turning reports whether a downgrade is billed, and only its charge is outstanding.
-func (s Subscription) turning() bool { return s.Scheduled != nil && s.Scheduled.Billed }
+// downgradeBilled reports whether a downgrade is billed, and only its charge is outstanding.
+func (s Subscription) downgradeBilled() bool { return s.Scheduled != nil && s.Scheduled.Billed }
 
 // Live reports whether the identity has a plan by it, in force or resting.
 func (s Subscription) Live() bool { return s.Status.Live() }

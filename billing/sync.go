@@ -42,9 +42,9 @@ const maxSyncError = 500
 // after is where synchronization stands once the plan was changed. Limits and
 // grants are not told to the provider. A price there never changes, so another
 // one is needed.
-func (s Sync) after(was, is Plan) Sync {
-	newPrice := was.Price != is.Price
-	if !newPrice && was.Name == is.Name && was.Active == is.Active {
+func (s Sync) after(was, updated Plan) Sync {
+	newPrice := was.Price != updated.Price
+	if !newPrice && was.Name == updated.Name && was.Active == updated.Active {
 		return s
 	}
 	s.Status, s.Error = SyncPending, ""
@@ -75,7 +75,7 @@ func (p Plan) SyncRefused(began Sync, reason string) Plan {
 	if p.Sync.Version != began.Version {
 		return p
 	}
-	p.Sync.Status, p.Sync.Error = SyncFailed, shorten(reason, maxSyncError)
+	p.Sync.Status, p.Sync.Error = SyncFailed, truncate(reason, maxSyncError)
 	return p
 }
 
@@ -88,7 +88,7 @@ func (p Plan) PriceReference() string {
 	return "psr:" + p.ID.Format(ids.Plan) + ":p" + strconv.FormatInt(p.Sync.PriceNumber, 10)
 }
 
-func shorten(text string, characters int) string {
+func truncate(text string, characters int) string {
 	if utf8.RuneCountInString(text) <= characters {
 		return text
 	}

@@ -88,7 +88,7 @@ func (tx appTx) hearTopUp(ctx context.Context, id ids.ID, said billing.ProviderS
 	if t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
 		return t, err
 	}
-	t, settled, alerts := t.Settle(said)
+	t, settled, alerts := t.ApplySession(said)
 	if err := tx.exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}

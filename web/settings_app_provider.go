@@ -87,6 +87,6 @@ func (s *Site) retrySync(v *visit) (answer, error) {
 // not with the next round.
 func (v *visit) wakeCashier() {
 	if v.site.cashier != nil {
-		v.site.cashier.Wake(v.scope())
+		v.site.cashier.Notify(v.scope())
 	}
 }

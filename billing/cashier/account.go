@@ -24,13 +24,13 @@ type account struct {
 	provider *stripe.Client
 }
 
-// work is something to be done with an object of the account.
-func (a account) work(kind store.JobKind, object string, dueAt int64) store.Job {
+// job is something to be done with an object of the account.
+func (a account) job(kind store.JobKind, object string, dueAt int64) store.Job {
 	return store.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
-// clientName tells clients apart: a connection with another key has changed.
-type clientName struct {
+// clientKey tells clients apart: a connection with another key has changed.
+type clientKey struct {
 	connection ids.ID
 	changedAt  int64
 }
@@ -62,7 +62,7 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 	}
 	keyed := connection
 	if connection.ReplacedAt != 0 {
-		if keyed, err = c.replaced(ctx, scope, connection); err != nil {
+		if keyed, err = c.replacedConnection(ctx, scope, connection); err != nil {
 			return account{}, err
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notCo
 // client gives the client of a connection. The first time in a process it also
 // makes sure that the rounds which find lost webhooks go on.
 func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection store.Connection) (*stripe.Client, error) {
-	name := clientName{connection.ID, connection.ChangedAt}
+	name := clientKey{connection.ID, connection.ChangedAt}
 	if known, found := c.clients.Get(name); found {
 		return known, nil
 	}
@@ -118,8 +118,8 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 	if err != nil {
 		return nil, err
 	}
-	if !c.withoutRounds {
-		if err := c.options.Store.App(scope).Enqueue(ctx, rounds(connection.ID, now)...); err != nil {
+	if !c.withoutPeriodicJobs {
+		if err := c.options.Store.App(scope).Enqueue(ctx, periodicJobs(connection.ID, now)...); err != nil {
 			return nil, err
 		}
 	}
@@ -130,8 +130,8 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 
 func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection store.Connection) (stripe.Access, error) {
 	if connection.Mode == store.SandboxConnection {
-		world, err := c.world(ctx, scope, connection)
-		return stripe.Access{Key: world.Key, SandboxURL: world.URL, Transport: c.options.SandboxTransport}, err
+		sandbox, err := c.sandboxAccount(ctx, scope, connection)
+		return stripe.Access{Key: sandbox.Key, SandboxURL: sandbox.URL, Transport: c.options.SandboxTransport}, err
 	}
 	key, err := c.options.Vault.Open(place(scope, connection.ID, keyPurpose), connection.SealedKey)
 	if err != nil {
@@ -145,7 +145,7 @@ func errSandboxOff() error {
 	return fault.Newf(fault.PaymentsNotConfigured, "The payments sandbox is turned off on this server. Connect a Stripe test account in the dashboard.")
 }
 
-func (c *Cashier) world(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
+func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
 	if c.options.Sandbox == nil {
 		return Sandbox{}, errSandboxOff()
 	}
@@ -155,8 +155,8 @@ func (c *Cashier) world(ctx context.Context, scope tenancy.Scope, connection sto
 // webhookSecrets are those that a webhook of the connection may be signed with.
 func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection store.Connection) ([]string, error) {
 	if connection.Mode == store.SandboxConnection {
-		world, err := c.world(ctx, scope, connection)
-		return world.WebhookSecrets, err
+		sandbox, err := c.sandboxAccount(ctx, scope, connection)
+		return sandbox.WebhookSecrets, err
 	}
 	var secrets []string
 	for _, s := range connection.Secrets {

@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// talkTime is how long a request may take, with every call in it. The caller is
+	// requestTimeout is how long a request may take, with every call in it. The caller is
 	// answered within 25 seconds, also when the provider is not there.
-	talkTime = 20 * time.Second
-	// leaseTime is how long a lease lasts unless it is renewed, which its holder does
+	requestTimeout = 20 * time.Second
+	// leaseDuration is how long a lease lasts unless it is renewed, which its holder does
 	// every renewTime. A node that dies keeps others waiting for that long: less than
 	// patience, so the next request just waits.
-	leaseTime = 8 * time.Second
-	renewTime = leaseTime / 4
-	// patience is how long a caller waits for another conversation about the same
+	leaseDuration      = 8 * time.Second
+	leaseRenewInterval = leaseDuration / 4
+	// leaseWait is how long a caller waits for another conversation about the same
 	// identity.
-	patience = 10 * time.Second
-	// tidyTime is for what has to be written down after the time is over.
-	tidyTime = 5 * time.Second
-	// resumeTime is when an operation that is taken up again is looked after, unless it
+	leaseWait = 10 * time.Second
+	// cleanupTimeout is for what has to be written down after the time is over.
+	cleanupTimeout = 5 * time.Second
+	// resumeDelay is when an operation that is taken up again is looked after, unless it
 	// ended by then.
-	resumeTime = 30 * time.Second
+	resumeDelay = 30 * time.Second
 
-	rememberedClients = 1000
+	maxClients = 1000
 )
 
 // Options is all that the cashier needs from outside.
@@ -67,23 +67,23 @@ type Sandbox struct {
 
 // Cashier serves every application.
 type Cashier struct {
-	options Options
-	limits  limits
-	clients *lru.Cache[clientName, *stripe.Client]
-	locks   locks
-	awake   *wakes
-	renew   time.Duration // between two renewals of a lease; zero for renewTime, negative for none
+	options       Options
+	limits        limits
+	clients       *lru.Cache[clientKey, *stripe.Client]
+	locks         locks
+	notifier      *notifier
+	renewInterval time.Duration // between two renewals of a lease; zero for renewTime, negative for none
 	// withoutRounds leaves periodic jobs to the test that enqueues them.
-	withoutRounds bool
+	withoutPeriodicJobs bool
 }
 
 // limits are those that a test has to reach: the usual ones take long.
 type limits struct {
-	talk     time.Duration
-	patience time.Duration
-	lease    time.Duration
-	tidy     time.Duration
-	portion  int
+	request   time.Duration
+	leaseWait time.Duration
+	lease     time.Duration
+	cleanup   time.Duration
+	listBatch int
 }
 
 // New makes a cashier. Run must be running for work to be done by itself.
@@ -95,11 +95,11 @@ func New(options Options) (*Cashier, error) {
 		options.Now = options.Store.Clock().Time
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	clients, err := lru.New[clientName, *stripe.Client](rememberedClients)
+	clients, err := lru.New[clientKey, *stripe.Client](maxClients)
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	return &Cashier{options: options, limits: limits{talk: talkTime, patience: patience, lease: leaseTime, tidy: tidyTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
+	return &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, notifier: newNotifier()}, nil
 }
 
 // Now is the application's time: the real one, or where its sandbox has got to. One

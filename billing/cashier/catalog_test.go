@@ -14,12 +14,12 @@ import (
 	"purser/store"
 )
 
-func (r *rig) readPlan(key string) billing.Plan {
+func (r *harness) readPlan(key string) billing.Plan {
 	r.Helper()
 	return must[billing.Plan](r)(r.store.App(r.scope).Plan(r.Context(), key))
 }
 
-func (r *rig) patchPlan(key string, patch billing.PlanPatch) billing.Plan {
+func (r *harness) patchPlan(key string, patch billing.PlanPatch) billing.Plan {
 	r.Helper()
 	return must[billing.Plan](r)(r.store.App(r.scope).UpdatePlan(r.Context(), key, patch))
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // shop is an application with a few plans that grant tokens.
-func shop(t *testing.T) *rig {
+func shop(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
 	return openShop(t)
 }
 
-func openShop(t *testing.T) *rig {
+func openShop(t *testing.T) *harness {
 	t.Helper()
 	r := start(t)
 	r.credit("tokens")
@@ -140,7 +140,7 @@ func TestScenario12_OfTwoThatWereBoughtOneIsGivenBack(t *testing.T) {
 	}
 	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
-	if len(alerts) != 1 || alerts[0].Kind != billing.ExtraSubscription {
+	if len(alerts) != 1 || alerts[0].Kind != billing.DuplicateSubscription {
 		t.Errorf("alerts: %+v", alerts)
 	}
 	r.advance(month)
@@ -206,7 +206,7 @@ func TestANewPageClosesTheOneBefore(t *testing.T) {
 }
 
 // cancelAtProvider ends a subscription at once, behind our back.
-func (r *rig) cancelAtProvider(id string) {
+func (r *harness) cancelAtProvider(id string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.sandbox.StripeURL()+"/v1/subscriptions/"+id, nil)
 	r.check(err)

@@ -59,7 +59,7 @@ const secretOverlap = int64(24 * 60 * 60 * 1000)
 // another account is in use, the key of one that was replaced is only renewed.
 func (c *Cashier) Connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
 	connected, err := c.connect(ctx, scope, a)
-	return connected, told(err)
+	return connected, publicError(err)
 }
 
 func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
@@ -84,7 +84,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	}
 	next, err := c.connectionTo(ctx, scope, accountID, live)
 	if fault.Is(err, fault.ProviderInUse) {
-		return c.renewFormer(ctx, scope, accountID, a)
+		return c.rotateFormerKey(ctx, scope, accountID, a)
 	}
 	if err != nil {
 		return Connected{}, err
@@ -108,7 +108,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	if err != nil {
 		return Connected{}, err
 	}
-	c.Wake(scope)
+	c.Notify(scope)
 	return c.connected(kept), nil
 }
 

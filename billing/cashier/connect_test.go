@@ -17,7 +17,7 @@ import (
 )
 
 // asStripe leads what is meant for Stripe to the sandbox.
-type asStripe struct{ r *rig }
+type asStripe struct{ r *harness }
 
 const stripeKey = "sk_test_madeupfortests"
 
@@ -70,7 +70,7 @@ func TestAnAccountAtStripeIsConnected(t *testing.T) {
 	})
 }
 
-func (r *rig) changedOnPlan(t *testing.T) {
+func (r *harness) changedOnPlan(t *testing.T) {
 	t.Helper()
 	r.plan("pro", 2900, grants("tokens", 100*million))
 	if got := r.changed("pro"); got.Terms.PlanKey != "pro" {
@@ -91,7 +91,7 @@ func TestKeysThatDoNotFitAreRefused(t *testing.T) {
 }
 
 // liveApp is an application about real money, which has no account yet.
-func (r *rig) liveApp() tenancy.Scope {
+func (r *harness) liveApp() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Live "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", true, r.now()))
@@ -137,7 +137,7 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.cashier.Run(ctx) }()
 	r.draft("basic", 1000)
-	r.cashier.Wake(r.scope)
+	r.cashier.Notify(r.scope)
 	r.eventually("the plan is synced", func() bool { return r.readPlan("basic").Sync.Status == billing.SyncDone })
 	// And what nobody woke it for.
 	r.draft("pro", 2900)

@@ -71,7 +71,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	for _, alert := range alerts {
 		seen[alert.Kind] = alert.Identity
 	}
-	if len(alerts) != 2 || seen[billing.ActionRefused] != "ada" || seen[billing.ExtraSubscription] != "ada" {
+	if len(alerts) != 2 || seen[billing.ActionRefused] != "ada" || seen[billing.DuplicateSubscription] != "ada" {
 		t.Errorf("alerts: %+v", alerts)
 	}
 	r.wantOn("basic", metering.StatusActive)
@@ -99,7 +99,7 @@ func TestADeletedCustomerCanBuyAgain(t *testing.T) {
 // A request that was given up may be repeated, but what it meant then is not done
 // to what has become of the subscription since.
 func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
-	givenUp := func(r *rig) (key string) {
+	givenUp := func(r *harness) (key string) {
 		r.plan("max", 9900, grants("tokens", 1000*million))
 		s := r.subscribe("basic", cardPays)
 		key = fresh()
@@ -144,16 +144,16 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 // Of an identity's wishes the last one counts. One before it that was cut off is
 // not carried out afterwards, by whom ever.
 func TestTheLastWishCounts(t *testing.T) {
-	for name, again := range map[string]func(*rig, string){
-		"when the one before is found left behind": func(r *rig, _ string) { r.advance(2 * time.Minute) },
-		"when its caller asks again": func(r *rig, key string) {
+	for name, again := range map[string]func(*harness, string){
+		"when the one before is found left behind": func(r *harness, _ string) { r.advance(2 * time.Minute) },
+		"when its caller asks again": func(r *harness, key string) {
 			_, err := r.upgradeWith(key)
 			wantFault(r, err, fault.OperationInProgress)
 			r.settle()
 		},
 	} {
 		// cutOff is an upgrade to "pro" that did not get as far as the provider.
-		cutOff := func(t *testing.T) (r *rig, key string) {
+		cutOff := func(t *testing.T) (r *harness, key string) {
 			r = shop(t)
 			r.plan("max", 9900, grants("tokens", 1000*million))
 			s := r.subscribe("basic", cardPays)

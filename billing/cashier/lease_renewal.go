@@ -13,11 +13,11 @@ import (
 	"purser/tenancy"
 )
 
-// renewing runs work and renews its lease meanwhile. When the lease has gone to
+// runRenewing runs work and renews its lease meanwhile. When the lease has gone to
 // another holder, work is cancelled with store.ErrFenced as the cause: whatever it
 // went on to find out could not be stored.
-func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, asked time.Time, work func(context.Context, store.Fence) error) error {
-	every := cmp.Or(c.renew, renewTime)
+func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, asked time.Time, work func(context.Context, store.Fence) error) error {
+	every := cmp.Or(c.renewInterval, leaseRenewInterval)
 	if every < 0 {
 		return work(ctx, fence)
 	}

@@ -18,8 +18,8 @@ import (
 
 func TestADeadNodesLeaseEndsBeforeACallersPatience(t *testing.T) {
 	t.Parallel()
-	if cashier.LeaseTime >= cashier.Patience {
-		t.Errorf("a lease lasts %v, and a caller waits %v", cashier.LeaseTime, cashier.Patience)
+	if cashier.LeaseDuration >= cashier.LeaseWait {
+		t.Errorf("a lease lasts %v, and a caller waits %v", cashier.LeaseDuration, cashier.LeaseWait)
 	}
 }
 

@@ -395,7 +395,7 @@ func (h *modelHistory) releaseAll(s modelStep) {
 	}
 	h.steer("webhooks", `{"hold": false}`)
 	if h.unheard {
-		h.check(h.cashier.EnqueueRounds(h.ctx, h.scope, false))
+		h.check(h.cashier.EnqueuePeriodicJobs(h.ctx, h.scope, false))
 		h.unheard = false
 	}
 	h.settle()
@@ -716,8 +716,8 @@ func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 // lost.
 func (h *modelHistory) freeMayHaveBegun(c *modelCustomer, plan billing.Plan) {
 	h.Helper()
-	if is := h.subscriptionOf(c); is != nil && is.ProviderID == "" && c.free.over(h.now()) {
-		c.free = &modelFree{plan: plan, anchor: is.Period.Start}
+	if sub := h.subscriptionOf(c); sub != nil && sub.ProviderID == "" && c.free.over(h.now()) {
+		c.free = &modelFree{plan: plan, anchor: sub.Period.Start}
 	}
 }
 
@@ -883,8 +883,8 @@ func (h *modelHistory) cancel(c *modelCustomer, s modelStep) {
 	switch {
 	case errors.Is(err, errDied):
 		c.promises = append(c.promises, modelPromise{from: at, unknown: true})
-		if is := h.subscriptionOf(c); c.free != nil && is != nil && is.ProviderID == "" {
-			c.free.ending(*is)
+		if sub := h.subscriptionOf(c); c.free != nil && sub != nil && sub.ProviderID == "" {
+			c.free.ending(*sub)
 		}
 		return
 	case err != nil:

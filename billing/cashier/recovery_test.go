@@ -17,7 +17,7 @@ import (
 	"purser/metering"
 )
 
-func (r *rig) upgradeWith(key string) (billing.Subscription, error) {
+func (r *harness) upgradeWith(key string) (billing.Subscription, error) {
 	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
 }
 
@@ -36,14 +36,14 @@ func TestScenario63_ALostAnswerChargesOnce(t *testing.T) {
 }
 
 // wantOneKey: however often it was sent, it was the same request.
-func (r *rig) wantOneKey(step string) {
+func (r *harness) wantOneKey(step string) {
 	r.Helper()
 	if keys := r.keysOf(step); len(keys) != 1 {
 		r.Errorf("the step %s was sent under %d keys: %v", step, len(keys), keys)
 	}
 }
 
-func (r *rig) keysOf(step string) (found []string) {
+func (r *harness) keysOf(step string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key := range r.keys {
@@ -239,7 +239,7 @@ func TestScenario70_AProviderThatIsNotThereIsSaidSoInTime(t *testing.T) {
 }
 
 // sessionOf is the provider's name of a page.
-func (r *rig) sessionOf(checkout string) string {
+func (r *harness) sessionOf(checkout string) string {
 	r.Helper()
 	id, err := ids.Parse(ids.Checkout, checkout)
 	r.check(err)

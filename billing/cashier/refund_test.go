@@ -11,7 +11,7 @@ import (
 )
 
 // paidTopUp is 30 million tokens for 30 dollars.
-func paidTopUp(t *testing.T, card string) (*rig, cashier.Page) {
+func paidTopUp(t *testing.T, card string) (*harness, cashier.Page) {
 	t.Helper()
 	r := shop(t)
 	page := r.topUp(3000)
@@ -115,7 +115,7 @@ func TestScenario53_EveryCreditOfARenewalGoesInProportion(t *testing.T) {
 }
 
 // deposit is credit that the caller gives.
-func (r *rig) deposit(amount metering.Amount) {
+func (r *harness) deposit(amount metering.Amount) {
 	r.Helper()
 	key := fresh()
 	_, _, err := r.store.App(r.scope).Deposit(r.Context(), store.Deposit{

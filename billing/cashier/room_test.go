@@ -15,7 +15,7 @@ import (
 )
 
 // hold gives ada balances in other credits until she holds the number.
-func (r *rig) hold(number int) {
+func (r *harness) hold(number int) {
 	r.Helper()
 	app := r.store.App(r.scope)
 	w, err := app.Wallet(r.Context(), "ada")
@@ -32,7 +32,7 @@ func (r *rig) hold(number int) {
 	}
 }
 
-func (r *rig) wantAlerts(kinds ...billing.AlertKind) {
+func (r *harness) wantAlerts(kinds ...billing.AlertKind) {
 	r.Helper()
 	alerts, _, err := r.store.App(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
@@ -46,7 +46,7 @@ func (r *rig) wantAlerts(kinds ...billing.AlertKind) {
 	}
 }
 
-func (r *rig) wantNothingFailing() {
+func (r *harness) wantNothingFailing() {
 	r.Helper()
 	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(r.Context(), 10)); len(failing) != 0 {
 		r.Errorf("jobs fail: %+v", failing)

@@ -20,7 +20,7 @@ import (
 
 // history is a life of a subscription. Between its steps a test may do to the
 // webhooks what it likes.
-func history(r *rig, between func()) {
+func history(r *harness, between func()) {
 	r.Helper()
 	r.pay(r.checkout("basic").URL, cardPays)
 	between()
@@ -50,14 +50,14 @@ func history(r *rig, between func()) {
 }
 
 // drainAll does what is due, and delivers nothing.
-func (r *rig) drainAll() {
+func (r *harness) drainAll() {
 	r.Helper()
 	r.release()
 	r.steer("webhooks", `{"hold": true}`)
 }
 
 // release delivers what was held back, and has it applied.
-func (r *rig) release() {
+func (r *harness) release() {
 	r.Helper()
 	r.steer("webhooks", `{"hold": false}`)
 	r.settle()
@@ -65,7 +65,7 @@ func (r *rig) release() {
 
 // ledger is all that a history leaves, without ids and times that differ from
 // one run to the next.
-func (r *rig) ledger() string {
+func (r *harness) ledger() string {
 	r.Helper()
 	var text strings.Builder
 	s, err := r.store.App(r.scope).Subscription(r.Context(), "ada")
@@ -173,7 +173,7 @@ func (t tape) events() (n int) {
 
 // record lets a subscription and a top-up live their lives without our hearing of
 // it: bought, renewed, partly refunded, disputed, ended.
-func record(r *rig) (t tape) {
+func record(r *harness) (t tape) {
 	r.Helper()
 	page, topUp := r.checkout("basic"), r.topUp(3000)
 	t.connection, t.secret = r.webhookSecret()
@@ -207,14 +207,14 @@ func record(r *rig) (t tape) {
 }
 
 // keptWorld is the provider's whole state.
-func (r *rig) keptWorld() []byte {
+func (r *harness) keptWorld() []byte {
 	r.Helper()
 	return must[[]byte](r)(r.sandbox.Snapshot(r.Context(), r.app.ID))
 }
 
 // play plays the tape from its beginning: in order when there is no luck, and
 // else as luck has it. It gives what is left in the end.
-func (t tape) play(r *rig, luck *rand.Rand) string {
+func (t tape) play(r *harness, luck *rand.Rand) string {
 	r.Helper()
 	t.restore()
 	var waiting [][]byte
@@ -241,7 +241,7 @@ func (t tape) play(r *rig, luck *rand.Rand) string {
 	return r.books()
 }
 
-func (t tape) bring(r *rig, events [][]byte) {
+func (t tape) bring(r *harness, events [][]byte) {
 	r.Helper()
 	for _, body := range events {
 		r.check(r.cashier.ReceiveWebhook(r.Context(), t.connection, signed(body, r.clock(), t.secret), body))
@@ -249,11 +249,11 @@ func (t tape) bring(r *rig, events [][]byte) {
 }
 
 // endWithPeriod cancels at the provider, as its portal may.
-func (r *rig) endWithPeriod() {
+func (r *harness) endWithPeriod() {
 	r.Helper()
-	var world struct{ Subscriptions map[string]any }
-	r.check(json.Unmarshal(r.keptWorld(), &world))
-	for id := range world.Subscriptions {
+	var sandbox struct{ Subscriptions map[string]any }
+	r.check(json.Unmarshal(r.keptWorld(), &sandbox))
+	for id := range sandbox.Subscriptions {
 		r.provider("/v1/subscriptions/"+id, url.Values{"cancel_at_period_end": {"true"}})
 	}
 }
@@ -261,7 +261,7 @@ func (r *rig) endWithPeriod() {
 // books is all that ada's payments have left here, but for ids that we gave and
 // when we heard. A reversal may be heard of in one piece or in several, so of the
 // journal it is what each payment comes to.
-func (r *rig) books() string {
+func (r *harness) books() string {
 	r.Helper()
 	var text strings.Builder
 	app := r.store.App(r.scope)

@@ -173,7 +173,7 @@ func leaseOf(identity string) string {
 
 // thief takes the lease of whoever asks for a page, and has them refused.
 type thief struct {
-	r    *rig
+	r    *harness
 	once sync.Once
 }
 

@@ -85,7 +85,7 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 
 // payUnheard pays top-ups of whose payment nobody hears, and gives the webhooks
 // that would have told of it.
-func (r *rig) payUnheard(number int) (webhooks [][]byte) {
+func (r *harness) payUnheard(number int) (webhooks [][]byte) {
 	r.Helper()
 	r.idle.Store(true)
 	r.deaf.Store(true)
@@ -107,7 +107,7 @@ func (r *rig) payUnheard(number int) (webhooks [][]byte) {
 }
 
 // wantPayments: so many of those who paid have been credited, each once.
-func (r *rig) wantPayments(number int) {
+func (r *harness) wantPayments(number int) {
 	r.Helper()
 	credited := 0
 	for _, payer := range r.payers {
@@ -153,7 +153,7 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 			t.Errorf("forgery %d: got %v, want %v", n, err, want)
 		}
 	}
-	for _, at := range []*rig{r, other} {
+	for _, at := range []*harness{r, other} {
 		r.check(r.cashier.DrainAll(t.Context(), at.app.ID))
 		if kept := storetest.WebhookEvents(t, storetest.URL(t), at.scope); kept != 0 {
 			t.Errorf("%d were kept", kept)

@@ -89,20 +89,20 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	kept := store.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
-	work := workFor(at.ID, event, now)
+	work := jobsFor(at.ID, event, now)
 	if event.Live != at.Live || len(work) == 0 {
 		kept.Outcome, work = outcomeIgnored, nil
 	}
 	if _, err := app.ReceiveEvent(ctx, at.ID, kept, work); err != nil {
 		return err
 	}
-	c.Wake(scope)
+	c.Notify(scope)
 	return nil
 }
 
-// workFor is what an event of the account wakes: its object by name, whatever the
+// jobsFor is what an event of the account wakes: its object by name, whatever the
 // event says about it.
-func workFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
+func jobsFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
 	kinds := map[string]store.JobKind{
 		"checkout.session":      store.JobSession,
 		"subscription":          store.JobSubscription,

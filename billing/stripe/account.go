@@ -42,18 +42,18 @@ func (c *Client) CreateEndpoint(ctx context.Context, key, url string, types []st
 // the one with the id on.
 func (c *Client) Events(ctx context.Context, since int64, types []string, after string, each func(Event) error) error {
 	list := c.api.Events.List(&sdk.EventListParams{
-		ListParams:   from(ctx, after),
+		ListParams:   pageAfter(ctx, after),
 		Types:        sdk.StringSlice(types),
 		CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
 		e := list.Event()
-		told := Event{ID: e.ID, Type: string(e.Type), APIVersion: e.APIVersion, Live: e.Livemode, CreatedAt: milliseconds(e.Created)}
+		out := Event{ID: e.ID, Type: string(e.Type), APIVersion: e.APIVersion, Live: e.Livemode, CreatedAt: milliseconds(e.Created)}
 		if e.Data != nil {
 			// An object that cannot be read has no id, and wakes nothing.
-			_ = json.Unmarshal(e.Data.Raw, &told.Object)
+			_ = json.Unmarshal(e.Data.Raw, &out.Object)
 		}
-		if err := each(told); err != nil {
+		if err := each(out); err != nil {
 			return err
 		}
 	}

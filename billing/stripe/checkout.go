@@ -116,7 +116,7 @@ func (c *Client) ExpireSession(ctx context.Context, key, id string) (Session, er
 }
 
 func sessionOf(s *sdk.CheckoutSession) Session {
-	told := Session{Reference: s.ClientReferenceID, ProviderSession: billing.ProviderSession{
+	out := Session{Reference: s.ClientReferenceID, ProviderSession: billing.ProviderSession{
 		ID:          s.ID,
 		Status:      billing.SessionStatus(s.Status),
 		Paid:        s.PaymentStatus == sdk.CheckoutSessionPaymentStatusPaid,
@@ -127,20 +127,20 @@ func sessionOf(s *sdk.CheckoutSession) Session {
 		ExpiresAt:   milliseconds(s.ExpiresAt),
 	}}
 	if s.Customer != nil {
-		told.CustomerID = s.Customer.ID
+		out.CustomerID = s.Customer.ID
 	}
 	if s.Subscription != nil {
-		told.SubscriptionID = s.Subscription.ID
+		out.SubscriptionID = s.Subscription.ID
 	}
 	if intent := s.PaymentIntent; intent != nil {
-		told.IntentID = intent.ID
+		out.IntentID = intent.ID
 		// A debit that was under way and bounced: the payment wants another method,
 		// and the page that could take one is closed.
-		told.Failed = s.Status == sdk.CheckoutSessionStatusComplete && !told.Paid &&
+		out.Failed = s.Status == sdk.CheckoutSessionStatusComplete && !out.Paid &&
 			(intent.Status == sdk.PaymentIntentStatusRequiresPaymentMethod || intent.Status == sdk.PaymentIntentStatusCanceled)
 		if intent.LatestCharge != nil {
-			told.ChargeID = intent.LatestCharge.ID
+			out.ChargeID = intent.LatestCharge.ID
 		}
 	}
-	return told
+	return out
 }

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// callTime is for one try of a call. The library's own limit is 80 seconds,
+	// callTimeout is for one try of a call. The library's own limit is 80 seconds,
 	// which is longer than anybody waits.
-	callTime = 20 * time.Second
+	callTimeout = 20 * time.Second
 	// maxRetries is how often the library repeats a call that got no answer, or one
 	// that says "again", under the same idempotency key.
 	maxRetries = 2
@@ -65,7 +65,7 @@ func httpClient(address string, transport http.RoundTripper) *http.Client {
 		host = parsed.Host
 	}
 	return &http.Client{
-		Timeout:       callTime,
+		Timeout:       callTimeout,
 		Transport:     oneHost{host: host, next: transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -113,10 +113,10 @@ func allPages(ctx context.Context) sdk.ListParams {
 	return sdk.ListParams{Context: ctx, Limit: sdk.Int64(pageSize)}
 }
 
-// from asks for a list from behind the object with the id on; from its beginning
+// pageAfter asks for a list from behind the object with the id on; from its beginning
 // when that is empty. A list that is too long to be read at once is gone on with
 // so.
-func from(ctx context.Context, after string) sdk.ListParams {
+func pageAfter(ctx context.Context, after string) sdk.ListParams {
 	p := allPages(ctx)
 	if after != "" {
 		p.StartingAfter = sdk.String(after)
@@ -126,7 +126,7 @@ func from(ctx context.Context, after string) sdk.ListParams {
 
 // Listed is a line of a list: its own id, by which the list can be gone on with,
 // and the object that it is about; empty where there is none.
-type Listed struct{ ID, About string }
+type Listed struct{ ID, ObjectID string }
 
 // milliseconds is a time of Stripe, which counts in seconds; zero stays zero.
 func milliseconds(seconds int64) int64 { return seconds * 1000 }

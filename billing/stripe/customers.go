@@ -19,11 +19,11 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[st
 	if made.LastResponse == nil || made.LastResponse.Header.Get("Idempotent-Replayed") == "" {
 		return made.ID, nil
 	}
-	is, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})
+	current, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})
 	if err != nil {
 		return "", problem(err)
 	}
-	if is.Deleted {
+	if current.Deleted {
 		return "", &Problem{Kind: NotFound, Message: "The customer " + made.ID + " was deleted.", Saved: true}
 	}
 	return made.ID, nil

@@ -10,7 +10,7 @@ import (
 )
 
 func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
-	told := billing.ProviderInvoice{
+	out := billing.ProviderInvoice{
 		ID:         i.ID,
 		Status:     billing.InvoiceStatus(i.Status),
 		Reason:     billing.InvoiceReason(i.BillingReason),
@@ -21,24 +21,24 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		PaymentURL: i.HostedInvoiceURL,
 	}
 	if i.Status == sdk.InvoiceStatusDraft {
-		told.FinalizesAt = milliseconds(i.AutomaticallyFinalizesAt)
+		out.FinalizesAt = milliseconds(i.AutomaticallyFinalizesAt)
 	} else {
-		told.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // below zero is the customer's
+		out.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // below zero is the customer's
 	}
 	if i.StatusTransitions != nil {
-		told.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
+		out.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
 	}
 	if i.Customer != nil {
-		told.CustomerID = i.Customer.ID
+		out.CustomerID = i.Customer.ID
 	}
 	if i.PaymentIntent != nil {
-		told.IntentID = i.PaymentIntent.ID
+		out.IntentID = i.PaymentIntent.ID
 	}
 	if i.Charge != nil {
-		told.ChargeID = i.Charge.ID
+		out.ChargeID = i.Charge.ID
 	}
 	if i.Lines == nil {
-		return told
+		return out
 	}
 	for _, line := range i.Lines.Data {
 		next := billing.ProviderLine{
@@ -50,16 +50,16 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		if line.Period != nil {
 			next.Period = metering.Period{Start: milliseconds(line.Period.Start), End: milliseconds(line.Period.End)}
 		}
-		told.Lines = append(told.Lines, next)
+		out.Lines = append(out.Lines, next)
 	}
-	return told
+	return out
 }
 
 // Invoice reads an invoice, and whose subscription it bills; empty for none.
-func (c *Client) Invoice(ctx context.Context, id string) (told billing.ProviderInvoice, subscriptionID string, err error) {
+func (c *Client) Invoice(ctx context.Context, id string) (out billing.ProviderInvoice, subscriptionID string, err error) {
 	i, err := c.api.Invoices.Get(id, &sdk.InvoiceParams{Params: params(ctx)})
 	if err != nil {
-		return told, "", problem(err)
+		return out, "", problem(err)
 	}
 	if i.Subscription != nil {
 		subscriptionID = i.Subscription.ID
@@ -87,26 +87,26 @@ func (c *Client) Charge(ctx context.Context, id string) (billing.ProviderCharge,
 	if err != nil {
 		return billing.ProviderCharge{}, problem(err)
 	}
-	told := billing.ProviderCharge{ID: charge.ID}
+	out := billing.ProviderCharge{ID: charge.ID}
 	if charge.PaymentIntent != nil {
-		told.IntentID = charge.PaymentIntent.ID
+		out.IntentID = charge.PaymentIntent.ID
 	}
 	refunds := c.api.Refunds.List(&sdk.RefundListParams{ListParams: allPages(ctx), Charge: sdk.String(id)})
 	for refunds.Next() {
 		r := refunds.Refund()
-		told.Refunds = append(told.Refunds, billing.ProviderRefund{ID: r.ID, AmountCents: r.Amount, Status: string(r.Status)})
+		out.Refunds = append(out.Refunds, billing.ProviderRefund{ID: r.ID, AmountCents: r.Amount, Status: string(r.Status)})
 	}
 	if err := refunds.Err(); err != nil {
-		return told, problem(err)
+		return out, problem(err)
 	}
 	disputes := c.api.Disputes.List(&sdk.DisputeListParams{ListParams: allPages(ctx), Charge: sdk.String(id)})
 	for disputes.Next() {
 		d := disputes.Dispute()
-		told.Disputes = append(told.Disputes, billing.ProviderDispute{
+		out.Disputes = append(out.Disputes, billing.ProviderDispute{
 			ID: d.ID, AmountCents: d.Amount, Status: string(d.Status), Movements: len(d.BalanceTransactions),
 		})
 	}
-	return told, problem(disputes.Err())
+	return out, problem(disputes.Err())
 }
 
 // RefundCharge gives back all that is left of a charge.
@@ -136,10 +136,10 @@ func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error)
 // Refunds lists the refunds that came since, each about its charge.
 func (c *Client) Refunds(ctx context.Context, since int64, after string, each func(Listed) error) error {
 	list := c.api.Refunds.List(&sdk.RefundListParams{
-		ListParams: from(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+		ListParams: pageAfter(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
-		if err := each(Listed{ID: list.Refund().ID, About: chargeID(list.Refund().Charge)}); err != nil {
+		if err := each(Listed{ID: list.Refund().ID, ObjectID: chargeID(list.Refund().Charge)}); err != nil {
 			return err
 		}
 	}
@@ -149,10 +149,10 @@ func (c *Client) Refunds(ctx context.Context, since int64, after string, each fu
 // Disputes lists the disputes that came since, each about its charge.
 func (c *Client) Disputes(ctx context.Context, since int64, after string, each func(Listed) error) error {
 	list := c.api.Disputes.List(&sdk.DisputeListParams{
-		ListParams: from(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+		ListParams: pageAfter(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
-		if err := each(Listed{ID: list.Dispute().ID, About: chargeID(list.Dispute().Charge)}); err != nil {
+		if err := each(Listed{ID: list.Dispute().ID, ObjectID: chargeID(list.Dispute().Charge)}); err != nil {
 			return err
 		}
 	}

@@ -50,21 +50,21 @@ func problem(err error) error {
 	if err == nil {
 		return nil
 	}
-	var told *sdk.Error
-	if !errors.As(err, &told) {
+	var apiErr *sdk.Error
+	if !errors.As(err, &apiErr) {
 		return &Problem{Kind: Unavailable, Message: "The payment provider did not answer.", cause: err}
 	}
 	return &Problem{
-		Kind: kindOf(told), Message: told.Msg, cause: err,
-		Saved: told.HTTPStatusCode >= http.StatusInternalServerError || told.HTTPStatusCode == http.StatusPaymentRequired,
+		Kind: kindOf(apiErr), Message: apiErr.Msg, cause: err,
+		Saved: apiErr.HTTPStatusCode >= http.StatusInternalServerError || apiErr.HTTPStatusCode == http.StatusPaymentRequired,
 	}
 }
 
-func kindOf(told *sdk.Error) Kind {
-	switch status := told.HTTPStatusCode; {
-	case told.Type == sdk.ErrorTypeIdempotency && status == http.StatusBadRequest:
+func kindOf(apiErr *sdk.Error) Kind {
+	switch status := apiErr.HTTPStatusCode; {
+	case apiErr.Type == sdk.ErrorTypeIdempotency && status == http.StatusBadRequest:
 		return KeyMisused
-	case told.Type == sdk.ErrorTypeCard, status == http.StatusPaymentRequired:
+	case apiErr.Type == sdk.ErrorTypeCard, status == http.StatusPaymentRequired:
 		return Declined
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return Unauthorized
@@ -75,10 +75,10 @@ func kindOf(told *sdk.Error) Kind {
 	case status == http.StatusConflict, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return Unavailable
 	// Only updates that may wait name the parameter, so this refuses the waiting.
-	case told.Param == "payment_behavior":
+	case apiErr.Param == "payment_behavior":
 		return CannotWait
 	// Stripe has no code of its own for this.
-	case strings.Contains(told.Msg, "no attached payment source"):
+	case strings.Contains(apiErr.Msg, "no attached payment source"):
 		return NoPaymentMethod
 	default:
 		return Refused

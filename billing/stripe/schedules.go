@@ -66,9 +66,9 @@ func (c *Client) ReleaseSchedule(ctx context.Context, key, scheduleID string) er
 	if err = problem(err); !Is(err, Refused) {
 		return err
 	}
-	schedule, lookErr := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
-	if lookErr != nil {
-		return problem(lookErr)
+	schedule, getErr := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
+	if getErr != nil {
+		return problem(getErr)
 	}
 	if schedule.Status != sdk.SubscriptionScheduleStatusActive && schedule.Status != sdk.SubscriptionScheduleStatusNotStarted {
 		return nil

@@ -28,23 +28,23 @@ func (c *Client) Subscription(ctx context.Context, id string) (Subscription, err
 	if err != nil {
 		return Subscription{}, problem(err)
 	}
-	told := subscriptionOf(s)
+	out := subscriptionOf(s)
 	list := c.api.Invoices.List(&sdk.InvoiceListParams{ListParams: onePage(ctx, pageSize), Subscription: sdk.String(id)})
 	for list.Next() {
-		told.Invoices = append(told.Invoices, invoiceOf(list.Invoice()))
+		out.Invoices = append(out.Invoices, invoiceOf(list.Invoice()))
 	}
 	if err := list.Err(); err != nil {
 		return Subscription{}, problem(err)
 	}
 	// Between the two reads an invoice may have come; the older look has none newer.
-	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(told.Invoices, func(i billing.ProviderInvoice) bool { return i.ID == latest.ID }) {
-		told.Invoices = append(told.Invoices, invoiceOf(latest))
+	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(out.Invoices, func(i billing.ProviderInvoice) bool { return i.ID == latest.ID }) {
+		out.Invoices = append(out.Invoices, invoiceOf(latest))
 	}
-	return told, nil
+	return out, nil
 }
 
 func subscriptionOf(s *sdk.Subscription) Subscription {
-	told := Subscription{Metadata: s.Metadata, ProviderSubscription: billing.ProviderSubscription{
+	out := Subscription{Metadata: s.Metadata, ProviderSubscription: billing.ProviderSubscription{
 		ID:                s.ID,
 		Status:            billing.ProviderStatus(s.Status),
 		Period:            metering.Period{Start: milliseconds(s.CurrentPeriodStart), End: milliseconds(s.CurrentPeriodEnd)},
@@ -53,21 +53,21 @@ func subscriptionOf(s *sdk.Subscription) Subscription {
 		EndedAt:           milliseconds(s.EndedAt),
 	}}
 	if s.Customer != nil {
-		told.CustomerID = s.Customer.ID
+		out.CustomerID = s.Customer.ID
 	}
 	if s.Items != nil && len(s.Items.Data) > 0 {
-		told.ItemID, told.PriceID = s.Items.Data[0].ID, priceID(s.Items.Data[0].Price)
+		out.ItemID, out.PriceID = s.Items.Data[0].ID, priceID(s.Items.Data[0].Price)
 	}
 	if p := s.PendingUpdate; p != nil && len(p.SubscriptionItems) > 0 {
-		told.Pending = &billing.ProviderPending{PriceID: priceID(p.SubscriptionItems[0].Price), ExpiresAt: milliseconds(p.ExpiresAt)}
+		out.Pending = &billing.ProviderPending{PriceID: priceID(p.SubscriptionItems[0].Price), ExpiresAt: milliseconds(p.ExpiresAt)}
 		if s.LatestInvoice != nil {
-			told.PendingInvoice = s.LatestInvoice.ID
+			out.PendingInvoice = s.LatestInvoice.ID
 		}
 	}
 	if s.Schedule != nil {
-		told.ScheduleID, told.Next = s.Schedule.ID, nextPhase(s.Schedule)
+		out.ScheduleID, out.Next = s.Schedule.ID, nextPhase(s.Schedule)
 	}
-	return told
+	return out
 }
 
 // nextPhase is what follows on the phase that a schedule is in.
@@ -126,12 +126,12 @@ func (c *Client) CancelNow(ctx context.Context, key, id string) error {
 // Subscriptions lists the subscriptions of the account. Those that ended before
 // the moment are about nothing: nothing happens to them any more.
 func (c *Client) Subscriptions(ctx context.Context, endedSince int64, after string, each func(Listed) error) error {
-	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: from(ctx, after), Status: sdk.String("all")})
+	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: pageAfter(ctx, after), Status: sdk.String("all")})
 	for list.Next() {
 		s := list.Subscription()
-		listed := Listed{ID: s.ID, About: s.ID}
+		listed := Listed{ID: s.ID, ObjectID: s.ID}
 		if s.EndedAt != 0 && milliseconds(s.EndedAt) < endedSince {
-			listed.About = ""
+			listed.ObjectID = ""
 		}
 		if err := each(listed); err != nil {
 			return err

@@ -68,7 +68,7 @@ func signedAt(header string, now time.Time) bool {
 // readEvent takes as little from the body as it can: the versions of the API
 // differ in the rest.
 func readEvent(body []byte) (Event, error) {
-	var told struct {
+	var out struct {
 		ID         string `json:"id"`
 		Type       string `json:"type"`
 		APIVersion string `json:"api_version"`
@@ -77,12 +77,12 @@ func readEvent(body []byte) (Event, error) {
 			Object json.RawMessage `json:"object"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &out); err != nil {
 		return Event{}, err
 	}
-	event := Event{ID: told.ID, Type: told.Type, APIVersion: told.APIVersion, Live: told.Live}
-	if told.Data != nil {
-		_ = json.Unmarshal(told.Data.Object, &event.Object) // as in Events
+	event := Event{ID: out.ID, Type: out.Type, APIVersion: out.APIVersion, Live: out.Live}
+	if out.Data != nil {
+		_ = json.Unmarshal(out.Data.Object, &event.Object) // as in Events
 	}
 	return event, nil
 }

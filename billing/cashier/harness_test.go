@@ -27,11 +27,11 @@ import (
 	"purser/tenancy/vault"
 )
 
-// rig is one application with everything that takes part in a payment: the
+// harness is one application with everything that takes part in a payment: the
 // cashier, the client of Stripe's, the sandbox behind HTTP, its webhooks back to
 // the cashier, and Postgres. Nothing happens by itself: a test delivers webhooks
 // and does what is due with settle, or by moving the clock.
-type rig struct {
+type harness struct {
 	*testing.T
 	app     tenancy.Application
 	scope   tenancy.Scope
@@ -62,9 +62,9 @@ type arrived struct {
 	body                  []byte
 }
 
-func start(t *testing.T) *rig {
+func start(t *testing.T) *harness {
 	t.Helper()
-	r := &rig{T: t, store: storetest.Open(t), keys: map[string]int{}}
+	r := &harness{T: t, store: storetest.Open(t), keys: map[string]int{}}
 	now := time.Now().UnixMilli()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, now))
@@ -105,7 +105,7 @@ func init() { debug.SetGCPercent(400) }
 const postgresShare = 4
 
 // documents is where the sandbox keeps its account, by the test's name.
-func (r *rig) documents() sandbox.Accounts {
+func (r *harness) documents() sandbox.Accounts {
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(r.Name()))
 	// What storetest.Keep puts back is all in Postgres.
@@ -116,18 +116,18 @@ func (r *rig) documents() sandbox.Accounts {
 	return &modelDocuments{&sandboxtest.Memory{}, r.store}
 }
 
-func (r *rig) clock() time.Time {
+func (r *harness) clock() time.Time {
 	if at := r.stopped.Load(); at != 0 {
 		return time.Unix(0, at)
 	}
 	return time.Now().Add(time.Duration(r.later.Load()))
 }
 
-func (r *rig) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
+func (r *harness) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
 
 // newCashier is another node for the same application. No limit of its own ends what
 // it does, however slow the machine is: a test that is about a limit sets it.
-func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
+func (r *harness) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 	r.Helper()
 	sealed := must[*vault.Vault](r)(vault.New(rand.Reader, []byte("another thirty-two bytes, secret")))
 	options := cashier.Options{
@@ -141,12 +141,12 @@ func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 		c(&options)
 	}
 	node := must[*cashier.Cashier](r)(cashier.New(options))
-	node.BePatient()
+	node.RaiseLimits()
 	return node
 }
 
 // note writes down what the cashier asks of the provider.
-func (r *rig) note(req *http.Request) {
+func (r *harness) note(req *http.Request) {
 	if req.Method == http.MethodGet || !strings.HasPrefix(req.URL.Path, "/sandbox/stripe/") {
 		return
 	}
@@ -165,7 +165,7 @@ func (r *rig) note(req *http.Request) {
 }
 
 // asked gives the bodies of the calls to a path, as far as they begin like this.
-func (r *rig) asked(call string) []url.Values {
+func (r *harness) asked(call string) []url.Values {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []url.Values
@@ -178,7 +178,7 @@ func (r *rig) asked(call string) []url.Values {
 }
 
 // deliver is the way of a webhook to the cashier.
-func (r *rig) deliver(ctx context.Context, to string, header http.Header, body []byte) error {
+func (r *harness) deliver(ctx context.Context, to string, header http.Header, body []byte) error {
 	connection := to[strings.LastIndex(to, "/")+1:]
 	signature := header.Get("Stripe-Signature")
 	r.mu.Lock()
@@ -192,22 +192,22 @@ func (r *rig) deliver(ctx context.Context, to string, header http.Header, body [
 }
 
 // settle delivers what waits and does what is due, until nothing is.
-func (r *rig) settle() {
+func (r *harness) settle() {
 	r.Helper()
 	r.advanceTo(r.now())
 }
 
-func (r *rig) now() int64 {
+func (r *harness) now() int64 {
 	r.Helper()
 	return must[int64](r)(r.sandbox.Clock(r.Context(), r.app.ID))
 }
 
-func (r *rig) advance(d time.Duration) {
+func (r *harness) advance(d time.Duration) {
 	r.Helper()
 	r.advanceTo(r.now() + d.Milliseconds())
 }
 
-func (r *rig) advanceTo(at int64) {
+func (r *harness) advanceTo(at int64) {
 	r.Helper()
 	if _, err := r.sandbox.Advance(r.Context(), r.app.ID, at); err != nil {
 		r.Fatal(err)
@@ -215,12 +215,12 @@ func (r *rig) advanceTo(at int64) {
 }
 
 // inject orders mischief for the provider's next answers.
-func (r *rig) inject(f sandbox.Fault) {
+func (r *harness) inject(f sandbox.Fault) {
 	r.Helper()
 	r.check(r.sandbox.Inject(r.Context(), r.app.ID, f))
 }
 
-func (r *rig) check(err error) {
+func (r *harness) check(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
@@ -229,7 +229,7 @@ func (r *rig) check(err error) {
 
 // eventually waits for something that another goroutine does. Only what never happens
 // reaches the deadline.
-func (r *rig) eventually(what string, holds func() bool) {
+func (r *harness) eventually(what string, holds func() bool) {
 	r.Helper()
 	deadline := time.After(5 * time.Minute)
 	for !holds() {
@@ -241,7 +241,7 @@ func (r *rig) eventually(what string, holds func() bool) {
 	}
 }
 
-func must[T any](r *rig) func(T, error) T {
+func must[T any](r *harness) func(T, error) T {
 	return func(got T, err error) T {
 		r.Helper()
 		if err != nil {

@@ -14,28 +14,28 @@ import (
 )
 
 // recover goes on with an op that was left behind.
-func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, w store.Job) error {
-	id, err := uuid.Parse(w.Object)
+func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, job store.Job) error {
+	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return err
 	}
 	app := c.options.Store.App(scope)
 	rec, err := app.OperationByID(ctx, ids.ID(id))
 	if err != nil {
-		return known(err)
+		return ignoreNotFound(err)
 	}
-	lease := ofIdentity(rec.Identity)
+	lease := identityLease(rec.Identity)
 	if rec.Kind == billing.OperationAction {
-		lease = ofAction(rec.Parameters[paramObject])
+		lease = actionLease(rec.Parameters[paramObject])
 	}
 	return c.withLease(ctx, scope, lease, func(ctx context.Context, fence store.Fence) error {
 		// Again: whoever held the lease may have finished it.
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		if err != nil || rec.State != billing.OperationRunning {
-			return known(err)
+			return ignoreNotFound(err)
 		}
-		_, err = c.converse(ctx, scope, fence, rec, billing.Background, false)
-		if final(err) {
+		_, err = c.resume(ctx, scope, fence, rec, billing.Background, false)
+		if isFinal(err) {
 			c.options.Log.Warn("cashier: an op was given up", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
 			return nil // it is closed; there is nothing left to try
 		}
@@ -44,63 +44,63 @@ func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, w store.Job)
 }
 
 // action does what a projection asked for.
-func (t *talk) action(ctx context.Context) error {
-	object := t.rec.Parameters[paramObject]
+func (run *operationRun) action(ctx context.Context) error {
+	object := run.rec.Parameters[paramObject]
 	var err error
-	after := t.work(store.JobSubscription, object, 0)
-	switch billing.ActionKind(t.rec.Parameters[paramAction]) {
+	after := run.job(store.JobSubscription, object, 0)
+	switch billing.ActionKind(run.rec.Parameters[paramAction]) {
 	case billing.CancelNow:
-		err = t.cancelNow(ctx, object)
+		err = run.cancelNow(ctx, object)
 	case billing.RefundInvoice:
 		after.Kind = store.JobCharge
-		after.Object, err = t.refundInvoice(ctx, object)
+		after.Object, err = run.refundInvoice(ctx, object)
 	case billing.VoidRenewal:
 		var left billing.ProviderInvoice
-		if left, err = t.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
+		if left, err = run.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
 			// A debit is under way. Its end may be reported while this op still runs, which
 			// starts no second one, so the invoice is read again later in any case.
-			after.DueAt = t.now + restTime
+			after.DueAt = run.now + overdueInterval
 		}
 		after.Kind = store.JobInvoice
 	case billing.ReturnBalance:
-		after.Object, err = "", t.returnBalance(ctx, object)
+		after.Object, err = "", run.returnBalance(ctx, object)
 	default:
 		return errors.New("cashier: unknown action")
 	}
 	if err != nil {
 		return err
 	}
-	op := t.rec.Operation
+	op := run.rec.Operation
 	op.State = billing.OperationDone
-	if err := t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op}); err != nil || after.Object == "" {
+	if err := run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op}); err != nil || after.Object == "" {
 		return err
 	}
-	return t.app.Enqueue(ctx, after)
+	return run.app.Enqueue(ctx, after)
 }
 
-func (t *talk) cancelNow(ctx context.Context, id string) error {
-	return t.take(ctx, billing.StepEnd,
+func (run *operationRun) cancelNow(ctx context.Context, id string) error {
+	return run.step(ctx, billing.StepEnd,
 		func(ctx context.Context) (bool, error) {
-			s, err := t.provider.Subscription(ctx, id)
-			return s.Status.Terminal() || stripe.Is(err, stripe.NotFound), known(err)
+			s, err := run.provider.Subscription(ctx, id)
+			return s.Status.Terminal() || stripe.Is(err, stripe.NotFound), ignoreNotFound(err)
 		},
-		func(ctx context.Context, key string) error { return t.provider.CancelNow(ctx, key, id) })
+		func(ctx context.Context, key string) error { return run.provider.CancelNow(ctx, key, id) })
 }
 
 // refundInvoice gives back what was paid of an invoice, and names the charge.
-func (t *talk) refundInvoice(ctx context.Context, id string) (chargeID string, err error) {
-	invoice, _, err := t.provider.Invoice(ctx, id)
+func (run *operationRun) refundInvoice(ctx context.Context, id string) (chargeID string, err error) {
+	invoice, _, err := run.provider.Invoice(ctx, id)
 	if err != nil || invoice.ChargeID == "" {
-		return "", known(err)
+		return "", ignoreNotFound(err)
 	}
-	err = t.take(ctx, billing.StepRefund,
+	err = run.step(ctx, billing.StepRefund,
 		func(ctx context.Context) (bool, error) {
-			charge, err := t.provider.Charge(ctx, invoice.ChargeID)
+			charge, err := run.provider.Charge(ctx, invoice.ChargeID)
 			r := charge.Reversed()
 			return r.RefundedCents+r.DisputedCents >= invoice.AmountPaid, err
 		},
 		func(ctx context.Context, key string) error {
-			return t.provider.RefundCharge(ctx, key, invoice.ChargeID)
+			return run.provider.RefundCharge(ctx, key, invoice.ChargeID)
 		})
 	return invoice.ChargeID, err
 }
@@ -108,14 +108,14 @@ func (t *talk) refundInvoice(ctx context.Context, id string) (chargeID string, e
 // returnBalance credits to the customer's balance at the provider what that has paid of
 // an invoice. The credit names the invoice, so it is found also when the provider no
 // longer remembers the idempotency key.
-func (t *talk) returnBalance(ctx context.Context, id string) error {
-	invoice, _, err := t.provider.Invoice(ctx, id)
+func (run *operationRun) returnBalance(ctx context.Context, id string) error {
+	invoice, _, err := run.provider.Invoice(ctx, id)
 	if err != nil || invoice.FromBalance == 0 {
-		return known(err)
+		return ignoreNotFound(err)
 	}
-	return t.take(ctx, billing.StepCredit,
+	return run.step(ctx, billing.StepCredit,
 		func(ctx context.Context) (bool, error) {
-			return t.provider.BalanceReturned(ctx, invoice.CustomerID, id)
+			return run.provider.BalanceReturned(ctx, invoice.CustomerID, id)
 		},
-		func(ctx context.Context, key string) error { return t.provider.ReturnBalance(ctx, key, invoice) })
+		func(ctx context.Context, key string) error { return run.provider.ReturnBalance(ctx, key, invoice) })
 }

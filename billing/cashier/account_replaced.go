@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// retiredTime is how long after an account was replaced its payments are looked
+	// retiredWindow is how long after an account was replaced its payments are looked
 	// after: money is given back or disputed up to half a year after it was paid.
-	retiredTime = int64(200 * 24 * time.Hour / time.Millisecond)
-	// lockedOutPause is between two tries with a key that the provider refuses. Only a
+	retiredWindow = int64(200 * 24 * time.Hour / time.Millisecond)
+	// unauthorizedRetryDelay is between two tries with a key that the provider refuses. Only a
 	// person can help, and their new key has everything tried at once.
-	lockedOutPause = int64(6 * time.Hour / time.Millisecond)
+	unauthorizedRetryDelay = int64(6 * time.Hour / time.Millisecond)
 )
 
-// errLetGo is for work at an account that is not talked to any more.
-var errLetGo = errors.New("cashier: this account was replaced, and is let go of")
+// errAccountRetired is for work at an account that is not talked to any more.
+var errAccountRetired = errors.New("cashier: this account was replaced, and is let go of")
 
-// replaced gives the connection whose key opens an account that was replaced. A
+// replacedConnection gives the connection whose key opens an account that was replaced. A
 // sandbox is let go of at once: it answers nobody who has an account of their own,
 // and its money is play money.
-func (c *Cashier) replaced(ctx context.Context, scope tenancy.Scope, connection store.Connection) (store.Connection, error) {
+func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, connection store.Connection) (store.Connection, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
 		return connection, err
 	}
 	if connection.Mode == store.SandboxConnection {
-		return connection, errLetGo
+		return connection, errAccountRetired
 	}
-	if now-connection.ReplacedAt > retiredTime {
+	if now-connection.ReplacedAt > retiredWindow {
 		// One whose page was paid at the last moment may still be charged there.
 		going, err := c.options.Store.App(scope).SubscriptionsAt(ctx, connection.ID)
 		if err != nil || going == 0 {
-			return connection, cmp.Or(err, errLetGo)
+			return connection, cmp.Or(err, errAccountRetired)
 		}
 	}
 	current, err := c.options.Store.App(scope).Connection(ctx)
@@ -55,10 +55,10 @@ func (c *Cashier) replaced(ctx context.Context, scope tenancy.Scope, connection 
 	return connection, nil
 }
 
-// renewFormer has an account that was replaced talked to with another key. Refunds
+// rotateFormerKey has an account that was replaced talked to with another key. Refunds
 // and disputes of what was paid there could not be heard of otherwise until the
 // account that took its place is out of use.
-func (c *Cashier) renewFormer(ctx context.Context, scope tenancy.Scope, accountID string, a Account) (Connected, error) {
+func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, accountID string, a Account) (Connected, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
 		return Connected{}, err
@@ -72,13 +72,13 @@ func (c *Cashier) renewFormer(ctx context.Context, scope tenancy.Scope, accountI
 	if err != nil {
 		return Connected{}, err
 	}
-	c.Wake(scope)
+	c.Notify(scope)
 	return c.connected(renewed), nil
 }
 
-// noticed has a person look when the account no longer takes its key. The error is
+// alertOnUnauthorized has a person look when the account no longer takes its key. The error is
 // given back.
-func (c *Cashier) noticed(ctx context.Context, with account, err error) error {
+func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err error) error {
 	if !stripe.Is(err, stripe.Unauthorized) {
 		return err
 	}

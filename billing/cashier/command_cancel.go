@@ -9,14 +9,14 @@ import (
 	"purser/store"
 )
 
-// endUnpaid cancels a subscription at once whose paid period is over and whose
+// cancelUnpaid cancels a subscription at once whose paid period is over and whose
 // renewal is billed but not paid: its period ended when the renewal began. To flag
 // it would charge for another period and end after that. It reports whether the
 // subscription was ended.
-func (t *talk) endUnpaid(ctx context.Context) (ended bool, err error) {
-	renewal := t.rec.Parameters[paramRenewal]
+func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err error) {
+	renewal := run.rec.Parameters[paramRenewal]
 	if renewal == "" {
-		s, err := t.subscription(ctx)
+		s, err := run.subscription(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -25,28 +25,28 @@ func (t *talk) endUnpaid(ctx context.Context) (ended bool, err error) {
 		}
 		// Kept with the first call: without its renewal the subscription looks as if it
 		// had been paid.
-		t.rec.Parameters[paramRenewal] = renewal
+		run.rec.Parameters[paramRenewal] = renewal
 	}
-	left, err := t.voidRenewal(ctx, renewal)
+	left, err := run.voidRenewal(ctx, renewal)
 	if err != nil {
 		return false, err
 	}
 	if charged(left) {
 		// It was paid in the meantime, or is being paid: this period is the last one.
-		delete(t.rec.Parameters, paramRenewal)
+		delete(run.rec.Parameters, paramRenewal)
 		return false, nil
 	}
-	if err := t.cancelNow(ctx, t.rec.Parameters[paramSubscription]); err != nil {
+	if err := run.cancelNow(ctx, run.rec.Parameters[paramSubscription]); err != nil {
 		return false, err
 	}
-	sub, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{})
+	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{})
 	if err != nil {
 		return false, err
 	}
 	sub.CancelAtPeriodEnd = true
-	op := t.rec.Operation
+	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return true, t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Answer: &sub})
+	return true, run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
 // unpaidRenewal is the invoice of the subscription's present period, while that is
@@ -64,26 +64,26 @@ func unpaidRenewal(s stripe.Subscription) string {
 	return s.Invoices[i].ID
 }
 
-// closeLast closes a cancellation. When the renewal is being debited, which nothing
+// completeCancellation closes a cancellation. When the renewal is being debited, which nothing
 // stops, the period that it pays is the last one, and the answer says so.
-func (t *talk) closeLast(ctx context.Context) error {
-	s, err := t.subscription(ctx)
+func (run *operationRun) completeCancellation(ctx context.Context) error {
+	s, err := run.subscription(ctx)
 	if err != nil {
 		return err
 	}
 	if unpaidRenewal(s) == "" {
-		return t.close(ctx)
+		return run.complete(ctx)
 	}
-	sub, err := t.c.hearSubscription(ctx, t.account, t.fence, t.rec.Parameters[paramSubscription], hearing{watched: true})
+	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true})
 	if err != nil {
 		return err
 	}
 	if sub.Period.End < s.Period.End {
 		sub.Period = s.Period
 	}
-	op := t.rec.Operation
+	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Answer: &sub})
+	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
 // charged reports whether an invoice takes money, from a card or from the customer's
@@ -95,11 +95,11 @@ func charged(i billing.ProviderInvoice) bool {
 // voidRenewal makes sure that a renewal is not charged, and gives it as it then is. It
 // is charged all the same when it was paid, or a debit for it is under way. What is due
 // nothing is left alone.
-func (t *talk) voidRenewal(ctx context.Context, id string) (invoice billing.ProviderInvoice, err error) {
+func (run *operationRun) voidRenewal(ctx context.Context, id string) (invoice billing.ProviderInvoice, err error) {
 	// look says how the invoice stands; a renewal that is gone is not charged.
 	look := func(ctx context.Context) (billing.ProviderInvoice, error) {
-		invoice, _, err := t.provider.Invoice(ctx, id)
-		return invoice, known(err)
+		invoice, _, err := run.provider.Invoice(ctx, id)
+		return invoice, ignoreNotFound(err)
 	}
 	settled := func(i billing.ProviderInvoice) bool {
 		return i.AmountDue == 0 || i.Status != billing.InvoiceDraft && i.Status != billing.InvoiceOpen
@@ -109,12 +109,12 @@ func (t *talk) voidRenewal(ctx context.Context, id string) (invoice billing.Prov
 		done func(billing.ProviderInvoice) bool
 		send func(ctx context.Context, key, id string) error
 	}{
-		{billing.StepFinalize, func(i billing.ProviderInvoice) bool { return settled(i) || i.Status == billing.InvoiceOpen }, t.provider.FinalizeInvoice},
-		{billing.StepUnbill, settled, t.provider.VoidInvoice},
+		{billing.StepFinalize, func(i billing.ProviderInvoice) bool { return settled(i) || i.Status == billing.InvoiceOpen }, run.provider.FinalizeInvoice},
+		{billing.StepUnbill, settled, run.provider.VoidInvoice},
 	}
 	var refusal error
 	for _, s := range steps {
-		err := t.take(ctx, s.step,
+		err := run.step(ctx, s.step,
 			func(ctx context.Context) (bool, error) { invoice, err := look(ctx); return s.done(invoice), err },
 			func(ctx context.Context, key string) error { return s.send(ctx, key, id) })
 		if err != nil && !stripe.Is(err, stripe.Refused) {

@@ -11,18 +11,18 @@ import (
 	"purser/store"
 )
 
-// hearing is how what is heard of a subscription is to be stored.
-type hearing struct {
-	watched bool               // the next look at it is put on the queue
-	closes  *billing.Operation // the op that ends with it
-	bought  ids.ID             // the checkout that made it, where that is known
+// syncOptions is how what is heard of a subscription is to be stored.
+type syncOptions struct {
+	scheduleRefresh bool               // the next look at it is put on the queue
+	completes       *billing.Operation // the op that ends with it
+	checkoutID      ids.ID             // the checkout that made it, where that is known
 }
 
-// hearSubscription asks the provider how a subscription stands, and applies the
+// syncSubscription asks the provider how a subscription stands, and applies the
 // answer. It is the only way by which subscriptions change that the provider
 // knows, whoever asks: a caller's request, a webhook, a round, a recovery.
-func (c *Cashier) hearSubscription(ctx context.Context, with account, fence store.Fence, id string, h hearing) (billing.Subscription, error) {
-	said, err := with.provider.Subscription(ctx, id)
+func (c *Cashier) syncSubscription(ctx context.Context, with account, fence store.Fence, id string, h syncOptions) (billing.Subscription, error) {
+	remote, err := with.provider.Subscription(ctx, id)
 	if err != nil {
 		return billing.Subscription{}, err
 	}
@@ -30,36 +30,36 @@ func (c *Cashier) hearSubscription(ctx context.Context, with account, fence stor
 	if err != nil {
 		return billing.Subscription{}, err
 	}
-	if h.bought.IsZero() {
-		h.bought = boughtBy(said)
+	if h.checkoutID.IsZero() {
+		h.checkoutID = checkoutIDOf(remote)
 	}
 	app := c.options.Store.App(with.scope)
-	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: said.ProviderSubscription, Bought: h.bought, Now: now, Close: h.closes}
-	if h.watched {
-		stored.Watch = nextLook
+	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: h.checkoutID, Now: now, Close: h.completes}
+	if h.scheduleRefresh {
+		stored.Watch = nextRefresh
 	}
 	projection, err := app.ApplySubscription(ctx, stored)
 	if err != nil {
 		return billing.Subscription{}, err
 	}
-	c.report(with, projection.Alerts)
+	c.logAlerts(with, projection.Alerts)
 	if len(projection.Actions)+len(projection.Settled) > 0 {
-		defer c.Wake(with.scope)
+		defer c.Notify(with.scope)
 	}
 	return projection.Subscription, nil
 }
 
-// boughtBy is the checkout that a subscription says it was made by; zero for one
+// checkoutIDOf is the checkout that a subscription says it was made by; zero for one
 // that we did not sell.
-func boughtBy(said stripe.Subscription) ids.ID {
-	id, err := ids.Parse(ids.Checkout, said.Metadata[metaCheckout])
+func checkoutIDOf(remote stripe.Subscription) ids.ID {
+	id, err := ids.Parse(ids.Checkout, remote.Metadata[metaCheckout])
 	if err != nil {
 		return ids.ID{}
 	}
 	return id
 }
 
-func (c *Cashier) report(with account, alerts []billing.Alert) {
+func (c *Cashier) logAlerts(with account, alerts []billing.Alert) {
 	for _, alert := range alerts {
 		c.options.Log.Warn("cashier: somebody should look at this", "alert", string(alert.Kind), "object", alert.ObjectID, "app", with.scope.AppID.Format(ids.Application))
 	}
@@ -69,30 +69,30 @@ const (
 	// renewalGrace is how long after the end of a period a renewal may be unheard of
 	// before the provider is asked: it charges an hour after.
 	renewalGrace = int64(90 * time.Minute / time.Millisecond)
-	// lateness is how long after something must have happened it is looked at, when
+	// refreshDelay is how long after something must have happened it is looked at, when
 	// nobody told.
-	lateness = int64(time.Minute / time.Millisecond)
-	// restTime is between two looks at what is overdue.
-	restTime = int64(6 * time.Hour / time.Millisecond)
+	refreshDelay = int64(time.Minute / time.Millisecond)
+	// overdueInterval is between two looks at what is overdue.
+	overdueInterval = int64(6 * time.Hour / time.Millisecond)
 )
 
-// nextLook is when to ask about a subscription though no webhook came.
-func nextLook(s billing.Subscription) int64 {
+// nextRefresh is when to ask about a subscription though no webhook came.
+func nextRefresh(s billing.Subscription) int64 {
 	if s.Ended() || s.Local() {
 		return 0
 	}
 	next := s.Period.End + renewalGrace
 	if s.Pending != nil {
-		next = min(next, s.Pending.ExpiresAt+lateness)
+		next = min(next, s.Pending.ExpiresAt+refreshDelay)
 	}
 	return next
 }
 
-// notBefore keeps looks that are due again and again, such as at a renewal that
+// delayOverdue keeps looks that are due again and again, such as at a renewal that
 // fails for weeks, at a distance.
-func notBefore(next, now int64) int64 {
+func delayOverdue(next, now int64) int64 {
 	if next != 0 && next <= now {
-		return now + restTime
+		return now + overdueInterval
 	}
 	return next
 }
@@ -119,7 +119,7 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 	if session.SubscriptionID == "" {
 		return nil
 	}
-	_, err = c.hearSubscription(ctx, with, fence, session.SubscriptionID, hearing{watched: true, bought: checkout.ID})
+	_, err = c.syncSubscription(ctx, with, fence, session.SubscriptionID, syncOptions{scheduleRefresh: true, checkoutID: checkout.ID})
 	return err
 }
 
