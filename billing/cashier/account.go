@@ -13,30 +13,30 @@ import (
 	"purser/tenancy/vault"
 )
 
-// connectionPrefix is how a connection's id begins in an address.
+// connectionPrefix is the prefix of connection ids in webhook URLs.
 const connectionPrefix = "con"
 
-// account is one of an application's accounts at the provider, ready to be talked
-// to.
+// account is a connection of an application together with its Stripe client.
 type account struct {
 	store.Connection
 	scope    tenancy.Scope
 	provider *stripe.Client
 }
 
-// job is something to be done with an object of the account.
+// job is a job about an object of this account.
 func (a account) job(kind store.JobKind, object string, dueAt int64) store.Job {
 	return store.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
-// clientKey tells clients apart: a connection with another key has changed.
+// clientKey identifies a cached client. Replacing the API key changes changedAt and so
+// misses the cache.
 type clientKey struct {
 	connection ids.ID
 	changedAt  int64
 }
 
-// account gives the application's account. One in development that has none gets
-// the sandbox; a live one has to be connected by a person.
+// account loads the application's current account. A test application without one is
+// connected to the sandbox; a live one has to be connected in the dashboard.
 func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, error) {
 	connection, err := c.options.Store.App(scope).Connection(ctx)
 	if fault.Is(err, fault.PaymentsNotConfigured) {
@@ -49,8 +49,8 @@ func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, er
 	return account{Connection: connection, scope: scope, provider: provider}, err
 }
 
-// accountAt gives the account of a connection, also one that was replaced: what was
-// sold there is known nowhere else. Zero stands for the current one.
+// accountAt loads the account of a connection, replaced ones included: their objects
+// exist only there. The zero id is the current connection.
 func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID) (account, error) {
 	if id.IsZero() {
 		return c.account(ctx, scope)
@@ -70,8 +70,8 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 	return account{Connection: connection, scope: scope, provider: provider}, err
 }
 
-// accountOf is accountAt for something that may be older than the note of its
-// account: then whatever is known of the object tells.
+// accountOf is accountAt for records that may predate stored connection ids: then the
+// connection is looked up by the provider object.
 func (c *Cashier) accountOf(ctx context.Context, scope tenancy.Scope, id ids.ID, object string) (account, error) {
 	if id.IsZero() && object != "" {
 		found, err := c.options.Store.App(scope).ConnectionOf(ctx, object)
@@ -103,12 +103,12 @@ func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notCo
 	}, now)
 }
 
-// client gives the client of a connection. The first time in a process it also
-// makes sure that the rounds which find lost webhooks go on.
+// client returns the cached client of a connection. On a miss it also enqueues the
+// connection's periodic jobs, which find lost webhooks.
 func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection store.Connection) (*stripe.Client, error) {
 	name := clientKey{connection.ID, connection.ChangedAt}
-	if known, found := c.clients.Get(name); found {
-		return known, nil
+	if cached, found := c.clients.Get(name); found {
+		return cached, nil
 	}
 	access, err := c.access(ctx, scope, connection)
 	if err != nil {
@@ -135,12 +135,13 @@ func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection st
 	}
 	key, err := c.options.Vault.Open(place(scope, connection.ID, keyPurpose), connection.SealedKey)
 	if err != nil {
-		return stripe.Access{}, fmt.Errorf("cashier: the provider's key cannot be read: %w", err)
+		return stripe.Access{}, fmt.Errorf("cashier: the provider's API key cannot be opened: %w", err)
 	}
 	return stripe.Access{Key: string(key), Transport: c.options.StripeTransport}, nil
 }
 
-// errSandboxOff is for a test application on a server without a sandbox.
+// errSandboxOff is returned for a test application when the server runs without a
+// sandbox.
 func errSandboxOff() error {
 	return fault.Newf(fault.PaymentsNotConfigured, "The payments sandbox is turned off on this server. Connect a Stripe test account in the dashboard.")
 }
@@ -152,7 +153,8 @@ func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, conne
 	return c.options.Sandbox(ctx, scope.AppID, c.webhookURL(connection.ID), eventTypes)
 }
 
-// webhookSecrets are those that a webhook of the connection may be signed with.
+// webhookSecrets are the secrets that a webhook of the connection may be signed with.
+// A rotated secret stays valid until its Until.
 func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection store.Connection) ([]string, error) {
 	if connection.Mode == store.SandboxConnection {
 		sandbox, err := c.sandboxAccount(ctx, scope, connection)
@@ -165,7 +167,7 @@ func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, conne
 		}
 		secret, err := c.options.Vault.Open(place(scope, connection.ID, secretPurpose), s.Sealed)
 		if err != nil {
-			return nil, fmt.Errorf("cashier: a webhook secret cannot be read: %w", err)
+			return nil, fmt.Errorf("cashier: a webhook secret cannot be opened: %w", err)
 		}
 		secrets = append(secrets, string(secret))
 	}
@@ -176,7 +178,7 @@ func (c *Cashier) webhookURL(connection ids.ID) string {
 	return c.options.BaseURL + "/webhooks/stripe/" + connection.Format(connectionPrefix)
 }
 
-// What the sealed texts of a connection are.
+// Purposes under which the vault seals a connection's secrets.
 const (
 	keyPurpose    = "stripe api key"
 	secretPurpose = "stripe webhook secret"

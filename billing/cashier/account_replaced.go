@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// retiredWindow is how long after an account was replaced its payments are looked
-	// after: money is given back or disputed up to half a year after it was paid.
+	// retiredWindow is how long after its replacement an account's payments are still
+	// followed: refunds and disputes come up to half a year after a payment.
 	retiredWindow = int64(200 * 24 * time.Hour / time.Millisecond)
-	// unauthorizedRetryDelay is between two tries with a key that the provider refuses. Only a
-	// person can help, and their new key has everything tried at once.
+	// unauthorizedRetryDelay is the retry delay after the provider refuses the API
+	// key. Only a person can replace it, and a new key makes all jobs due at once.
 	unauthorizedRetryDelay = int64(6 * time.Hour / time.Millisecond)
 )
 
-// errAccountRetired is for work at an account that is not talked to any more.
-var errAccountRetired = errors.New("cashier: this account was replaced, and is let go of")
+// errAccountRetired is returned for jobs of a replaced account that is no longer
+// called.
+var errAccountRetired = errors.New("cashier: the account was replaced and is retired")
 
-// replacedConnection gives the connection whose key opens an account that was replaced. A
-// sandbox is let go of at once: it answers nobody who has an account of their own,
-// and its money is play money.
+// replacedConnection returns the connection whose key opens a replaced account. A
+// sandbox account is retired at once: it does not serve applications that use Stripe,
+// and it holds no real money.
 func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, connection store.Connection) (store.Connection, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
@@ -38,7 +39,7 @@ func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, c
 		return connection, errAccountRetired
 	}
 	if now-connection.ReplacedAt > retiredWindow {
-		// One whose page was paid at the last moment may still be charged there.
+		// A subscription bought just before the replacement may still be charged there.
 		going, err := c.options.Store.App(scope).SubscriptionsAt(ctx, connection.ID)
 		if err != nil || going == 0 {
 			return connection, cmp.Or(err, errAccountRetired)
@@ -48,16 +49,15 @@ func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, c
 	if err != nil {
 		return connection, err
 	}
-	// An account that came back is the same account, and its new key is the better one.
+	// The account was connected again: its newer key is used.
 	if current.Mode == connection.Mode && current.AccountID == connection.AccountID {
 		return current, nil
 	}
 	return connection, nil
 }
 
-// rotateFormerKey has an account that was replaced talked to with another key. Refunds
-// and disputes of what was paid there could not be heard of otherwise until the
-// account that took its place is out of use.
+// rotateFormerKey stores a new key for a replaced account. Without it refunds and
+// disputes of payments there could not be read while the current account is in use.
 func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, accountID string, a Account) (Connected, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
@@ -76,8 +76,8 @@ func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, acco
 	return c.connected(renewed), nil
 }
 
-// alertOnUnauthorized has a person look when the account no longer takes its key. The error is
-// given back.
+// alertOnUnauthorized raises an alert when the provider refuses the account's key. It
+// returns err.
 func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err error) error {
 	if !stripe.Is(err, stripe.Unauthorized) {
 		return err
@@ -86,9 +86,9 @@ func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err err
 	if clockErr != nil {
 		return errors.Join(err, clockErr)
 	}
-	// Named by the key too: the next key that fails is another matter.
+	// The key is part of the id: another key that is refused raises another alert.
 	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: with.AccountID + " …" + with.KeyLastFour}
-	c.options.Log.Warn("cashier: the provider refuses the key of an account", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
+	c.options.Log.Warn("API key refused by the payment provider", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
 		"app", with.scope.AppID.Format(ids.Application))
 	return errors.Join(err, c.options.Store.App(with.scope).Raise(ctx, alert, now))
 }

@@ -15,18 +15,17 @@ import (
 	"purser/tenancy"
 )
 
-// Page is a hosted page on which something is sold.
+// Page is a hosted checkout page.
 type Page struct {
 	ID  ids.ID // written as ids.Checkout
 	URL string
 }
 
-// sessionLifetime is how long a page can be paid: an hour less than the provider's
-// limit, so that a repeat of the request that makes it still fits.
+// sessionLifetime is how long a checkout session can be paid: an hour less than the
+// provider's limit, so that a retry of the creating call is still valid.
 const sessionLifetime = 23 * time.Hour
 
-// SubscriptionCheckout opens a page on which the identity's first subscription is
-// bought.
+// SubscriptionCheckout opens a checkout session for the identity's first subscription.
 func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope, r billing.CheckoutRequest, idempotencyKey string) (Page, error) {
 	return c.runForPage(ctx, scope, request{
 		kind: billing.OperationCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
@@ -50,7 +49,7 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 	})
 }
 
-// TopUpCheckout opens a page on which the identity buys credits.
+// TopUpCheckout opens a checkout session in which the identity buys credits.
 func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r billing.TopUpRequest, idempotencyKey string) (Page, error) {
 	return c.runForPage(ctx, scope, request{
 		kind: billing.OperationTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
@@ -79,14 +78,14 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 	})
 }
 
-// setExpiry freezes when the page closes, in whole seconds as the provider has it.
+// setExpiry fixes when the session expires, in whole seconds as the provider counts.
 func setExpiry(op billing.Operation, now int64) int64 {
 	expires := now - now%1000 + sessionLifetime.Milliseconds()
 	op.Parameters[paramExpires] = strconv.FormatInt(expires, 10)
 	return expires
 }
 
-// runForPage performs a request whose answer is a page.
+// runForPage runs a request whose result is a page.
 func (c *Cashier) runForPage(ctx context.Context, scope tenancy.Scope, r request) (Page, error) {
 	rec, err := c.runRequest(ctx, scope, r)
 	if err != nil {
@@ -96,7 +95,7 @@ func (c *Cashier) runForPage(ctx context.Context, scope tenancy.Scope, r request
 	return Page{ID: id, URL: rec.Result[resultURL]}, err
 }
 
-// What the result of a page is called. It is stored, so the names stay.
+// Keys of the stored result; they cannot change.
 const (
 	resultID  = "id"
 	resultURL = "url"
@@ -118,8 +117,8 @@ func (run *operationRun) checkout(ctx context.Context) error {
 	return err
 }
 
-// recheckCheckout decides again about a checkout that was given up: the identity may
-// have a subscription by now.
+// recheckCheckout decides again about a failed checkout: the identity may have a
+// subscription by now.
 func (run *operationRun) recheckCheckout(ctx context.Context) error {
 	if !run.hasFailed() {
 		return nil
@@ -148,8 +147,8 @@ func (run *operationRun) topUp(ctx context.Context) error {
 	return err
 }
 
-// replace sells a subscription that takes the place of the one that there is,
-// which has no card to charge.
+// replace sells a subscription that replaces the current one, which has no card to
+// charge.
 func (run *operationRun) replace(ctx context.Context) error {
 	if err := run.expireSessions(ctx); err != nil {
 		return err
@@ -173,15 +172,15 @@ func (run *operationRun) replace(ctx context.Context) error {
 	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
-// completion closes the op with the page as its result.
+// completion completes the operation with the page as its result.
 func (run *operationRun) completion(session stripe.Session) *store.Completion {
 	op := run.rec.Operation
 	op.State = billing.OperationDone
 	return &store.Completion{Operation: op, Result: map[string]string{resultID: run.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
 }
 
-// openSession makes the page, once, and has it looked at when it must be over: the
-// provider may never tell what became of it.
+// openSession creates the checkout session once, and enqueues a refresh for after its
+// expiry: the webhook about its outcome may be lost.
 func (run *operationRun) openSession(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
 	customer, err := run.c.customer(ctx, run.account, run.rec.Identity)
 	if err != nil {
@@ -194,7 +193,7 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 	err = run.step(ctx, billing.StepSession,
 		func(ctx context.Context) (bool, error) {
 			if run.rec.Step != billing.StepSession || run.rec.AttemptedAt == 0 {
-				return false, nil // it was never sent
+				return false, nil // never sent
 			}
 			session, err = run.provider.SessionByReference(ctx, customer, order.Reference)
 			if stripe.Is(err, stripe.NotFound) {
@@ -212,12 +211,12 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 	return session, run.app.Enqueue(ctx, run.job(store.JobSession, session.ID, session.ExpiresAt+refreshDelay))
 }
 
-// sessionOrder is what the page has to say, all of it frozen with the op.
+// sessionOrder builds the session's parameters from those stored with the operation.
 func (run *operationRun) sessionOrder(ctx context.Context, customer string) (stripe.SessionOrder, error) {
 	p := run.rec.Parameters
 	expires, err := strconv.ParseInt(p[paramExpires], 10, 64)
 	if err != nil {
-		return stripe.SessionOrder{}, errors.New("cashier: an op has no expiry for its page")
+		return stripe.SessionOrder{}, errors.New("cashier: the operation has no session expiry")
 	}
 	reference := run.rec.ChangeID.Format(ids.Checkout)
 	order := stripe.SessionOrder{
@@ -230,11 +229,11 @@ func (run *operationRun) sessionOrder(ctx context.Context, customer string) (str
 	}
 	if cents := p[paramCents]; cents != "" {
 		if order.AmountCents, err = strconv.ParseInt(cents, 10, 64); err != nil {
-			return order, errors.New("cashier: an op has no amount for its page")
+			return order, errors.New("cashier: the operation has no amount")
 		}
 	}
 	if order.SuccessURL == "" {
-		// A change has no addresses of its own: people come back to the application.
+		// A change has no return URLs of its own: use the application's.
 		application, err := run.c.options.Store.Org(run.scope.OrgID).Application(ctx, run.scope.AppID)
 		if err != nil {
 			return order, err
@@ -248,7 +247,7 @@ func (run *operationRun) sessionOrder(ctx context.Context, customer string) (str
 	return order, nil
 }
 
-// What we write on the provider's objects.
+// Metadata keys on the provider's objects.
 const (
 	metaApp      = "app_id"
 	metaPlan     = "plan_key"
@@ -256,10 +255,9 @@ const (
 	metaIdentity = "identity_hash"
 )
 
-// customer is who the identity is at the provider, made when it is new there. It
-// is made under a key that is the identity's own, so two conversations that need
-// it make one. The provider is told a hash: who the identity is, is nobody
-// else's business.
+// customer returns the identity's customer id, creating the customer when it is new.
+// The idempotency key depends on the identity only, so concurrent operations create
+// one. The provider gets a hash of the identity, not the identity.
 func (c *Cashier) customer(ctx context.Context, with account, identity string) (string, error) {
 	app := c.options.Store.App(with.scope)
 	known, err := app.Customer(ctx, with.ID, identity)
@@ -273,7 +271,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	made, err := with.provider.CreateCustomer(ctx, key, metadata)
 	var problem *stripe.Problem
 	if errors.As(err, &problem) && problem.Saved {
-		// The answer would be repeated to this key for a day.
+		// The provider repeats the saved answer to this key for a day.
 		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
 	}
 	if err != nil {
@@ -286,7 +284,8 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	return app.KeepCustomer(ctx, with.ID, identity, made, now)
 }
 
-// Portal opens the page where the identity changes its card and sees invoices.
+// Portal opens the billing portal, where the identity changes its card and sees
+// invoices.
 func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (url string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.request)
 	defer cancel()
@@ -308,7 +307,7 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 		return "", err
 	}
 	if with.PortalConfiguration == "" {
-		// Two at once make two, of which one is used: that does no harm.
+		// Concurrent calls create two configurations; one stays unused.
 		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
 			return "", err
 		}

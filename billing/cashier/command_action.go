@@ -13,7 +13,7 @@ import (
 	"purser/tenancy"
 )
 
-// recover goes on with an op that was left behind.
+// recover resumes an operation that was interrupted.
 func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, job store.Job) error {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
@@ -29,21 +29,21 @@ func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, job store.Jo
 		lease = actionLease(rec.Parameters[paramObject])
 	}
 	return c.withLease(ctx, scope, lease, func(ctx context.Context, fence store.Fence) error {
-		// Again: whoever held the lease may have finished it.
+		// Read again: the previous holder of the lease may have finished it.
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		if err != nil || rec.State != billing.OperationRunning {
 			return ignoreNotFound(err)
 		}
 		_, err = c.resume(ctx, scope, fence, rec, billing.Background, false)
 		if isFinal(err) {
-			c.options.Log.Warn("cashier: an op was given up", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
-			return nil // it is closed; there is nothing left to try
+			c.options.Log.Warn("operation failed", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
+			return nil // stored as failed; a retry would not help
 		}
 		return err
 	})
 }
 
-// action does what a projection asked for.
+// action runs an action that a projection requested.
 func (run *operationRun) action(ctx context.Context) error {
 	object := run.rec.Parameters[paramObject]
 	var err error
@@ -57,8 +57,8 @@ func (run *operationRun) action(ctx context.Context) error {
 	case billing.VoidRenewal:
 		var left billing.ProviderInvoice
 		if left, err = run.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
-			// A debit is under way. Its end may be reported while this op still runs, which
-			// starts no second one, so the invoice is read again later in any case.
+			// A debit is processing. Its outcome may be reported while this operation still
+			// runs, which starts no second one, so the invoice is always read again later.
 			after.DueAt = run.now + overdueInterval
 		}
 		after.Kind = store.JobInvoice
@@ -87,7 +87,7 @@ func (run *operationRun) cancelNow(ctx context.Context, id string) error {
 		func(ctx context.Context, key string) error { return run.provider.CancelNow(ctx, key, id) })
 }
 
-// refundInvoice gives back what was paid of an invoice, and names the charge.
+// refundInvoice refunds what was paid of an invoice and returns its charge.
 func (run *operationRun) refundInvoice(ctx context.Context, id string) (chargeID string, err error) {
 	invoice, _, err := run.provider.Invoice(ctx, id)
 	if err != nil || invoice.ChargeID == "" {
@@ -105,9 +105,9 @@ func (run *operationRun) refundInvoice(ctx context.Context, id string) (chargeID
 	return invoice.ChargeID, err
 }
 
-// returnBalance credits to the customer's balance at the provider what that has paid of
-// an invoice. The credit names the invoice, so it is found also when the provider no
-// longer remembers the idempotency key.
+// returnBalance credits to the customer's balance at the provider what it has paid of
+// an invoice. The credit's metadata names the invoice, so it is found also after the
+// provider has dropped the idempotency key.
 func (run *operationRun) returnBalance(ctx context.Context, id string) error {
 	invoice, _, err := run.provider.Invoice(ctx, id)
 	if err != nil || invoice.FromBalance == 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // cancelUnpaid cancels a subscription at once whose paid period is over and whose
-// renewal is billed but not paid: its period ended when the renewal began. To flag
-// it would charge for another period and end after that. It reports whether the
+// renewal is invoiced but not paid: its period ended when the renewal began. Setting
+// the flag would charge for another period and end after that. It reports whether the
 // subscription was ended.
 func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err error) {
 	renewal := run.rec.Parameters[paramRenewal]
@@ -23,8 +23,8 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 		if renewal = unpaidRenewal(s); renewal == "" {
 			return false, nil
 		}
-		// Kept with the first call: without its renewal the subscription looks as if it
-		// had been paid.
+		// Stored with the first call: once its renewal is voided, the subscription looks
+		// as if it had been paid.
 		run.rec.Parameters[paramRenewal] = renewal
 	}
 	left, err := run.voidRenewal(ctx, renewal)
@@ -32,7 +32,7 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 		return false, err
 	}
 	if charged(left) {
-		// It was paid in the meantime, or is being paid: this period is the last one.
+		// It was paid in the meantime, or its debit is processing: this period is the last.
 		delete(run.rec.Parameters, paramRenewal)
 		return false, nil
 	}
@@ -49,8 +49,8 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 	return true, run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
-// unpaidRenewal is the invoice of the subscription's present period, while that is
-// not paid; empty for none.
+// unpaidRenewal is the unpaid renewal invoice of the subscription's current period;
+// empty for none.
 func unpaidRenewal(s stripe.Subscription) string {
 	i := slices.IndexFunc(s.Invoices, func(i billing.ProviderInvoice) bool {
 		unpaid := i.Status == billing.InvoiceDraft || i.Status == billing.InvoiceOpen
@@ -64,8 +64,9 @@ func unpaidRenewal(s stripe.Subscription) string {
 	return s.Invoices[i].ID
 }
 
-// completeCancellation closes a cancellation. When the renewal is being debited, which nothing
-// stops, the period that it pays is the last one, and the answer says so.
+// completeCancellation completes a cancellation. When the renewal's debit is
+// processing, which cannot be stopped, the answer has the period that it pays as the
+// last one.
 func (run *operationRun) completeCancellation(ctx context.Context) error {
 	s, err := run.subscription(ctx)
 	if err != nil {
@@ -92,12 +93,12 @@ func charged(i billing.ProviderInvoice) bool {
 	return i.Status == billing.InvoiceOpen && i.AmountDue > 0 || i.Status == billing.InvoicePaid && i.AmountPaid+i.FromBalance > 0
 }
 
-// voidRenewal makes sure that a renewal is not charged, and gives it as it then is. It
-// is charged all the same when it was paid, or a debit for it is under way. What is due
-// nothing is left alone.
+// voidRenewal finalizes and voids a renewal invoice and returns it as it is then. It
+// is charged all the same when it was paid or its debit is processing. An invoice with
+// nothing due is left alone.
 func (run *operationRun) voidRenewal(ctx context.Context, id string) (invoice billing.ProviderInvoice, err error) {
-	// look says how the invoice stands; a renewal that is gone is not charged.
-	look := func(ctx context.Context) (billing.ProviderInvoice, error) {
+	// read returns the invoice; a deleted one is not charged.
+	read := func(ctx context.Context) (billing.ProviderInvoice, error) {
 		invoice, _, err := run.provider.Invoice(ctx, id)
 		return invoice, ignoreNotFound(err)
 	}
@@ -115,14 +116,14 @@ func (run *operationRun) voidRenewal(ctx context.Context, id string) (invoice bi
 	var refusal error
 	for _, s := range steps {
 		err := run.step(ctx, s.step,
-			func(ctx context.Context) (bool, error) { invoice, err := look(ctx); return s.done(invoice), err },
+			func(ctx context.Context) (bool, error) { invoice, err := read(ctx); return s.done(invoice), err },
 			func(ctx context.Context, key string) error { return s.send(ctx, key, id) })
 		if err != nil && !stripe.Is(err, stripe.Refused) {
 			return invoice, err
 		}
 		refusal = err
 	}
-	invoice, err = look(ctx)
+	invoice, err = read(ctx)
 	if err == nil && !settled(invoice) && invoice.Status == billing.InvoiceDraft {
 		err = refusal
 	}

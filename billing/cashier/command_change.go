@@ -13,7 +13,7 @@ import (
 	"purser/store"
 )
 
-// keepPlan calls off whatever would change the plan.
+// keepPlan cancels every scheduled or pending change.
 func (run *operationRun) keepPlan(ctx context.Context) error {
 	if err := run.clearChanges(ctx, true); err != nil {
 		return err
@@ -21,8 +21,8 @@ func (run *operationRun) keepPlan(ctx context.Context) error {
 	return run.complete(ctx)
 }
 
-// upgrade asks for the new price, after everything by which another wish could
-// still be paid is gone.
+// upgrade updates the subscription to the new price, after everything by which another
+// change could still be paid is cancelled.
 func (run *operationRun) upgrade(ctx context.Context) error {
 	if err := run.recheckUpgrade(ctx); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 		if err := run.activatePrice(ctx, price); err != nil {
 			return err
 		}
-		run.remote = nil // the renewal may have been charged since the first read
+		run.remote = nil // the renewal may have been charged since it was read
 	}
 	err := run.step(ctx, billing.StepUpgrade,
 		func(ctx context.Context) (bool, error) {
@@ -48,7 +48,7 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// Once the other plan is charged there is no bill to replace: the customer would
+			// Once the other plan is charged there is no invoice to replace: the customer would
 			// pay for two periods.
 			if sameTerms && unpaidRenewal(s) == "" {
 				return errors.Join(errSuperseded, errChangedSince())
@@ -64,13 +64,13 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 	return run.complete(ctx)
 }
 
-// hasFailed reports whether the op had failed, and its caller asks for it again. What
-// it was decided by may be over.
+// hasFailed reports whether the operation failed before and the caller retries it. The
+// state it was decided on may have changed.
 func (run *operationRun) hasFailed() bool { return run.rec.Error != "" }
 
-// recheckUpgrade decides again about an upgrade that was given up. On a dearer plan it
-// would cut a paid period short; once it was cancelled, it would charge for what
-// is to end.
+// recheckUpgrade decides again about a failed upgrade. From a more expensive plan it
+// would cut a paid period short; after a cancellation it would charge for a
+// subscription that is about to end.
 func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	if !run.hasFailed() {
 		return nil
@@ -86,7 +86,7 @@ func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	order, err := billing.DecideChange(&sub, plan)
 	switch {
 	case fault.Is(err, fault.AlreadyOnPlan):
-		return nil // it was paid after all, and is only to be answered
+		return nil // it was paid after all
 	case err == nil && (order.Kind == billing.Upgrade || order.Kind == billing.Keep):
 		return nil
 	case err == nil:
@@ -95,8 +95,9 @@ func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	return errors.Join(errSuperseded, err)
 }
 
-// fallBackToCheckout sells the target on a page, because there is no card to charge: the
-// customer has none, or pays by bank debit, for which no update waits.
+// fallBackToCheckout sells the target in a checkout session because there is no card
+// to charge: the customer has none, or pays by bank debit, for which Stripe holds no
+// pending update.
 func (run *operationRun) fallBackToCheckout(ctx context.Context) error {
 	upgrade, err := run.app.Change(ctx, run.rec.ChangeID)
 	if err != nil {
@@ -116,9 +117,8 @@ func (run *operationRun) fallBackToCheckout(ctx context.Context) error {
 	return run.replace(ctx)
 }
 
-// downgrade puts the subscription under a schedule that changes its price with
-// the renewal. These are two calls; in between there is a schedule that changes
-// nothing.
+// downgrade puts the subscription under a schedule that changes its price at the
+// renewal. These are two calls; after the first one the schedule changes nothing yet.
 func (run *operationRun) downgrade(ctx context.Context) error {
 	if err := run.clearChanges(ctx, true); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (run *operationRun) downgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The phases of a schedule name the present price too.
+	// The phases of a schedule include the current price too.
 	if err := run.activatePrice(ctx, running.PriceID); err != nil {
 		return err
 	}
@@ -162,10 +162,10 @@ func (run *operationRun) downgrade(ctx context.Context) error {
 	return run.complete(ctx)
 }
 
-// activatePrice puts a price on sale again that was archived after its plan was edited: the
-// provider takes no other in a request, not even the one that a subscription has. It
-// is archived again later, as after an edit: a page that sells it, which a change without
-// a card opens, closes before that, also when another change had offered it first.
+// activatePrice reactivates a price that was archived after its plan was edited: the
+// provider accepts no inactive price in a request, not even the subscription's own. It
+// is archived again after PriceArchiveDelay, and every use moves that time, so a
+// checkout session that sells the price expires first.
 func (run *operationRun) activatePrice(ctx context.Context, id string) error {
 	until := run.now + billing.PriceArchiveDelay
 	if err := run.app.DelayArchive(ctx, id, until); err != nil {
@@ -175,15 +175,15 @@ func (run *operationRun) activatePrice(ctx context.Context, id string) error {
 	if err != nil || price.Active {
 		return err
 	}
-	// First, so that a crash leaves nothing on sale.
+	// Enqueued first, so that a crash leaves no price active for ever.
 	if err := run.app.Enqueue(ctx, run.job(store.JobArchive, id, until)); err != nil {
 		return err
 	}
 	return run.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)
 }
 
-// setCancelFlag makes the subscription end with its period, or go on. A schedule has to
-// let go of it first.
+// setCancelFlag sets or clears cancel_at_period_end. A schedule has to be released
+// first.
 func (run *operationRun) setCancelFlag(ctx context.Context) error {
 	if err := run.clearChanges(ctx, run.rec.Parameters[paramVoid] != ""); err != nil {
 		return err
@@ -215,8 +215,8 @@ func (run *operationRun) setCancelFlag(ctx context.Context) error {
 	return run.complete(ctx)
 }
 
-// changeLocal closes the pages on which another subscription could be bought, and then
-// changes the free one that runs here.
+// changeLocal expires the checkout sessions in which another subscription could be
+// bought, then changes the free subscription.
 func (run *operationRun) changeLocal(ctx context.Context) error {
 	if err := run.expireSessions(ctx); err != nil {
 		return err
@@ -245,8 +245,8 @@ func (run *operationRun) changeLocal(ctx context.Context) error {
 	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Subscription: &sub, Answer: &sub})
 }
 
-// recheckFree is what the subscription is to be queued for. The op may have waited
-// for hours, and a plan that costs something by now would be given away.
+// recheckFree loads the terms to schedule. The operation may have waited for hours: a
+// plan that is no longer free would be given away.
 func (run *operationRun) recheckFree(ctx context.Context, sub billing.Subscription) (billing.Terms, error) {
 	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
 	if err != nil {
@@ -262,8 +262,8 @@ func (run *operationRun) recheckFree(ctx context.Context, sub billing.Subscripti
 	return order.Target, nil
 }
 
-// currentSubscription is the identity's subscription. When it has ended meanwhile, what was
-// asked of it is over too.
+// currentSubscription is the identity's subscription. When it has ended since, the
+// operation is superseded.
 func (run *operationRun) currentSubscription(ctx context.Context) (billing.Subscription, error) {
 	sub, err := run.app.Subscription(ctx, run.rec.Identity)
 	if fault.Is(err, fault.SubscriptionNotFound) {
@@ -272,15 +272,15 @@ func (run *operationRun) currentSubscription(ctx context.Context) (billing.Subsc
 	return sub, err
 }
 
-// What becomes of a free subscription.
+// Changes to a free subscription. These strings are stored.
 const (
 	localKeep     = "stay"
 	localSchedule = "queue"
 	localCancel   = "cancel"
 )
 
-// clearChanges takes away what would change the subscription: its schedule and, when
-// that is wanted too, the upgrade that waits for a payment.
+// clearChanges releases the schedule and, with pending, voids the upgrade that waits
+// for payment and expires open checkout sessions.
 func (run *operationRun) clearChanges(ctx context.Context, pending bool) error {
 	err := run.step(ctx, billing.StepRelease,
 		func(ctx context.Context) (bool, error) {
@@ -304,11 +304,11 @@ func (run *operationRun) clearChanges(ctx context.Context, pending bool) error {
 }
 
 func (run *operationRun) voidPendingUpdate(ctx context.Context) error {
-	pending := func(ctx context.Context) (bool, error) {
+	isVoid := func(ctx context.Context) (bool, error) {
 		s, err := run.subscription(ctx)
 		return s.Pending == nil, err
 	}
-	err := run.step(ctx, billing.StepVoid, pending, func(ctx context.Context, key string) error {
+	err := run.step(ctx, billing.StepVoid, isVoid, func(ctx context.Context, key string) error {
 		s, err := run.subscription(ctx)
 		if err != nil {
 			return err
@@ -318,14 +318,15 @@ func (run *operationRun) voidPendingUpdate(ctx context.Context) error {
 	if !stripe.Is(err, stripe.Refused) {
 		return err
 	}
-	// It may have been paid, or have expired, between the look and the call.
-	if gone, lookErr := pending(ctx); lookErr != nil || gone {
-		return lookErr
+	// It may have been paid, or have expired, between the read and the call.
+	if done, readErr := isVoid(ctx); readErr != nil || done {
+		return readErr
 	}
 	return err
 }
 
-// expireSessions expires the checkout pages that the op found open.
+// expireSessions expires the checkout sessions that were open when the operation
+// began.
 func (run *operationRun) expireSessions(ctx context.Context) error {
 	for _, id := range strings.Fields(run.rec.Parameters[paramSessions]) {
 		if err := run.expireSession(ctx, id); err != nil {
@@ -335,17 +336,18 @@ func (run *operationRun) expireSessions(ctx context.Context) error {
 	return nil
 }
 
-// isCancellation reports whether the op ends the subscription with its period.
+// isCancellation reports whether the operation ends the subscription with its period.
 func (run *operationRun) isCancellation() bool {
 	a := command(run.rec.Parameters[paramCommand])
 	cancels := a == commandCancel || a == commandLocal && run.rec.Parameters[paramLocalChange] == localCancel
 	return cancels && run.rec.Parameters[paramFlag] == "true"
 }
 
-// expireSession expires one page. One that was paid in the meantime has made a
-// subscription, so the request was decided on outdated state. A bank debit that is
-// under way cannot be stopped: a cancellation leaves it alone, because the present
-// subscription would renew meanwhile; anything else has to wait for its outcome.
+// expireSession expires one checkout session. One that was paid in the meantime has
+// created a subscription, so the request was decided on outdated state. A bank debit
+// that is processing cannot be stopped: a cancellation leaves it alone, because the
+// current subscription would renew meanwhile; anything else has to wait for its
+// outcome.
 func (run *operationRun) expireSession(ctx context.Context, id string) error {
 	session, err := run.provider.Session(ctx, id)
 	if err == nil && session.Status == billing.SessionOpen {
@@ -378,7 +380,7 @@ func (run *operationRun) expireSession(ctx context.Context, id string) error {
 	return nil
 }
 
-// complete hears how the subscription stands now, and closes the op with that.
+// complete syncs the subscription and completes the operation with it.
 func (run *operationRun) complete(ctx context.Context) error {
 	op := run.rec.Operation
 	_, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true, completes: &op})

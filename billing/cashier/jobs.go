@@ -17,14 +17,14 @@ import (
 	"purser/tenancy"
 )
 
-// The pauses after failures: they double.
+// Retry delays double from minRetryDelay to maxRetryDelay.
 const (
 	minRetryDelay = int64(2 * time.Second / time.Millisecond)
 	maxRetryDelay = int64(time.Hour / time.Millisecond)
 )
 
-// runJob does one piece of work, and puts it off when that fails. Its own error
-// is one of the database.
+// runJob runs one job and reschedules it when it fails. Its own error is a database
+// error or the end of ctx.
 func (c *Cashier) runJob(ctx context.Context, scope tenancy.Scope, job store.Job) error {
 	app := c.options.Store.App(scope)
 	ctx = withClock(ctx)
@@ -57,14 +57,13 @@ func (c *Cashier) runJob(ctx context.Context, scope tenancy.Scope, job store.Job
 	return app.RetryJob(ctx, job, errorMessage(err), until)
 }
 
-// isPeriodic reports whether a job is one that has to run again and again: lost
-// webhooks are found by nothing else.
+// isPeriodic reports whether a job repeats for ever. Periodic jobs are never stopped:
+// nothing else finds lost webhooks.
 func isPeriodic(kind store.JobKind) bool {
 	return kind == store.JobEvents || kind == store.JobReconcile || kind == store.JobPrune
 }
 
-// isRefusal reports whether the provider refused a call in a way that no repetition
-// changes.
+// isRefusal reports whether the provider refused a call for good.
 func isRefusal(err error) bool {
 	var problem *stripe.Problem
 	if !errors.As(err, &problem) {
@@ -85,7 +84,7 @@ func retryDelay(err error, tries int) int64 {
 	return min(minRetryDelay<<min(tries, 20), maxRetryDelay)
 }
 
-// errorMessage is what people read of an error.
+// errorMessage is the text of an error for people.
 func errorMessage(err error) string {
 	var problem *stripe.Problem
 	var known *fault.Fault
@@ -99,8 +98,7 @@ func errorMessage(err error) string {
 	}
 }
 
-// dispatch does one piece of work, and says when to look at its object again; zero for
-// never.
+// dispatch runs one job and returns when to refresh its object again; zero for never.
 func (c *Cashier) dispatch(ctx context.Context, scope tenancy.Scope, job store.Job) (next int64, err error) {
 	switch job.Kind {
 	case store.JobFree:
@@ -118,7 +116,7 @@ func (c *Cashier) dispatch(ctx context.Context, scope tenancy.Scope, job store.J
 	return next, c.alertOnUnauthorized(ctx, with, err)
 }
 
-// callProvider does a piece of work for which the account is asked.
+// callProvider runs a job that needs the account.
 func (c *Cashier) callProvider(ctx context.Context, with account, job store.Job) (next int64, err error) {
 	switch job.Kind {
 	case store.JobPlan:
@@ -140,11 +138,11 @@ func (c *Cashier) callProvider(ctx context.Context, with account, job store.Job)
 	case store.JobReconcile:
 		return c.reconcileAll(ctx, with, job)
 	}
-	return 0, fmt.Errorf("cashier: nobody knows how to do work of the kind %q", job.Kind)
+	return 0, fmt.Errorf("cashier: unknown job kind %q", job.Kind)
 }
 
-// ignoreNotFound is err, unless it says that the object is not ours, or no longer there:
-// other programs may use the same account.
+// ignoreNotFound drops errors about objects that are not ours or were deleted: other
+// programs may use the same Stripe account.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, store.ErrUnknown) || stripe.Is(err, stripe.NotFound) {
 		return nil
@@ -156,7 +154,7 @@ func (c *Cashier) refreshSubscription(ctx context.Context, with account, id stri
 	app := c.options.Store.App(with.scope)
 	identity, err := app.IdentityOfSubscription(ctx, id)
 	if errors.Is(err, store.ErrUnknown) {
-		// It may be so new that the checkout that made it has not been heard of.
+		// It may be so new that the checkout that created it is not synced yet.
 		remote, err := with.provider.Subscription(ctx, id)
 		if err != nil {
 			return 0, ignoreNotFound(err)
@@ -189,7 +187,7 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, id string) (
 		return 0, ignoreNotFound(err)
 	}
 	err = c.withLease(ctx, with.scope, identityLease(checkout.Identity), func(ctx context.Context, fence store.Fence) error {
-		// Again, now that nobody else writes down what they saw.
+		// Read again under the lease.
 		session, err := with.provider.Session(ctx, id)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -202,7 +200,7 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, id string) (
 		case session.Status == billing.SessionOpen:
 			next = delayOverdue(session.ExpiresAt+refreshDelay, now)
 		case session.Status == billing.SessionComplete && !session.Paid && !session.Failed && session.SubscriptionID == "":
-			next = now + overdueInterval // a debit is on its way, for days
+			next = now + overdueInterval // a bank debit takes days
 		}
 		return c.applySession(ctx, with, fence, session)
 	})
@@ -232,29 +230,29 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, id string) er
 	})
 }
 
-// refreshParent finds the object that matters behind one that only points to it,
-// and has that looked at.
+// refreshParent enqueues a refresh of the subscription or charge that an object
+// belongs to.
 func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) (err error) {
-	behind := with.job(store.JobSubscription, "", 0)
+	parent := with.job(store.JobSubscription, "", 0)
 	switch job.Kind {
 	case store.JobInvoice:
-		_, behind.Object, err = with.provider.Invoice(ctx, job.Object)
+		_, parent.Object, err = with.provider.Invoice(ctx, job.Object)
 	case store.JobSchedule:
-		behind.Object, err = with.provider.ScheduledSubscription(ctx, job.Object)
+		parent.Object, err = with.provider.ScheduledSubscription(ctx, job.Object)
 	case store.JobRefund:
-		behind.Kind = store.JobCharge
-		behind.Object, err = with.provider.ChargeOfRefund(ctx, job.Object)
+		parent.Kind = store.JobCharge
+		parent.Object, err = with.provider.ChargeOfRefund(ctx, job.Object)
 	case store.JobDispute:
-		behind.Kind = store.JobCharge
-		behind.Object, err = with.provider.ChargeOfDispute(ctx, job.Object)
+		parent.Kind = store.JobCharge
+		parent.Object, err = with.provider.ChargeOfDispute(ctx, job.Object)
 	}
-	if err != nil || behind.Object == "" {
+	if err != nil || parent.Object == "" {
 		return ignoreNotFound(err)
 	}
-	return c.options.Store.App(with.scope).Enqueue(ctx, behind)
+	return c.options.Store.App(with.scope).Enqueue(ctx, parent)
 }
 
-// renewFree turns a free subscription that runs here. The provider is not asked.
+// renewFree renews a free subscription. The provider takes no part.
 func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, job store.Job) (next int64, err error) {
 	app := c.options.Store.App(scope)
 	id, err := uuid.Parse(job.Object)
@@ -279,8 +277,8 @@ func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, job store.
 	return next, err
 }
 
-// recordUnconfigured is for work of an application that has no account: a plan shows
-// why it is not synced, everything else waits.
+// recordUnconfigured handles jobs of an application without an account: a plan shows
+// why it is not synced, all other jobs wait.
 func (c *Cashier) recordUnconfigured(ctx context.Context, scope tenancy.Scope, job store.Job, cause error) error {
 	if job.Kind != store.JobPlan || !fault.Is(cause, fault.PaymentsNotConfigured) {
 		return cause

@@ -14,18 +14,19 @@ import (
 	"purser/tenancy"
 )
 
-// The pauses between two looks at a lease that another node holds. On each node one
-// waits for it, whoever else is behind them, so looking often costs little.
+// Poll intervals for a lease that another node holds. On each node only one goroutine
+// polls for a name, so short intervals cost little.
 const (
 	minPollInterval = 5 * time.Millisecond
 	maxPollInterval = 50 * time.Millisecond
-	// leaseAttemptTimeout bounds one attempt to take a lease. It is longer than the store's
-	// limits for a lock and for a statement: only a database that does not answer
+	// leaseAttemptTimeout bounds one attempt to take a lease. It is longer than the
+	// store's lock and statement timeouts: only a database that does not respond
 	// reaches it.
 	leaseAttemptTimeout = 10 * time.Second
 )
 
-// identityLease names an identity without saying who it is: leases outlast the talk.
+// identityLease names the lease of an identity by a hash: lease rows outlive
+// operations, and the identity is personal data.
 func identityLease(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return "identity:" + hex.EncodeToString(sum[:])
@@ -35,13 +36,13 @@ func planLease(id ids.ID) string { return "plan:" + id.String() }
 
 func actionLease(object string) string { return "action:" + object }
 
-// withLease runs work while holding the lease, on all nodes together. A caller that
-// does not get it, because patience or its own time is over, is told that an
-// operation is in progress.
+// withLease runs work while holding the lease, which excludes all nodes. When the
+// lease is not free before leaseWait or the caller's deadline, the caller gets
+// OperationInProgress.
 func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
 	waiting, cancel := context.WithTimeout(ctx, c.limits.leaseWait)
 	defer cancel()
-	// First among those of this node, who then do not all ask the database.
+	// The process-local lock first, so that one goroutine per node polls the database.
 	unlock, err := c.locks.lock(waiting, scope.AppID.String()+" "+name)
 	if err != nil {
 		return errBusy(ctx)
@@ -52,16 +53,15 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 		return err
 	}
 	defer c.release(ctx, scope, fence)
-	if ctx.Err() != nil { // the caller's time ended with the last attempt
+	if ctx.Err() != nil { // the caller's deadline passed during the last attempt
 		return errBusy(ctx)
 	}
 	return c.runRenewing(ctx, scope, fence, asked, work)
 }
 
-// lease polls the lease until it gets it or waiting ends, at least once, and says when
-// it asked for the one that it got. The end of
-// waiting cuts no attempt short: one that was cut short may have committed, and then
-// nothing releases the lease before it expires.
+// lease polls until it holds the lease or waiting ends, at least once, and returns
+// when it requested the lease. The end of waiting cancels no attempt: a cancelled one
+// may have committed, and then nothing would release the lease before it expires.
 func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (fence store.Fence, asked time.Time, err error) {
 	holder, pause := ids.New(), minPollInterval
 	for {
@@ -85,13 +85,13 @@ func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string
 	return c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
 }
 
-// release gives the lease back, also when the time of its holder is over.
+// release gives up the lease, also after the holder's context has ended.
 func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence store.Fence) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.cleanup)
 	defer cancel()
 	if err := c.options.Store.App(scope).Release(ctx, fence); err != nil {
-		// It runs out by itself.
-		c.options.Log.Warn("cashier: giving a lease back", "app", scope.AppID.Format(ids.Application), "cause", err)
+		// It expires by itself.
+		c.options.Log.Warn("lease release failed", "app", scope.AppID.Format(ids.Application), "cause", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func errBusy(ctx context.Context) error {
 	return errors.Join(fault.New(fault.OperationInProgress), ctx.Err())
 }
 
-// locks is one lock a name, among the goroutines of this process.
+// locks is a set of named mutexes within this process.
 type locks struct {
 	mu  sync.Mutex
 	all map[string]*namedLock
@@ -110,7 +110,7 @@ type namedLock struct {
 	waiting int // and holding
 }
 
-// lock waits for the lock. It takes one that is free, also when ctx is done.
+// lock waits for the lock. A free lock is taken even when ctx is done.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	if unlock, free := l.tryLock(name); free {
 		return unlock, nil
@@ -125,7 +125,7 @@ func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error
 	}
 }
 
-// tryLock takes the lock when it is free, and does not wait for it.
+// tryLock takes the lock if it is free.
 func (l *locks) tryLock(name string) (unlock func(), free bool) {
 	n := l.ref(name)
 	select {

@@ -10,18 +10,18 @@ import (
 	"purser/tenancy"
 )
 
-// maxConcurrentApps is how many applications are worked for at once on a node.
+// maxConcurrentApps is how many applications a node drains at once.
 const maxConcurrentApps = 4
 
-// Notify says that there may be something to do for the application. It is a hint,
-// and costs nothing: what is to be done is on the queue, and found there anyway.
+// Notify says that the application may have due jobs. It is only a hint: the jobs are
+// in the queue, and a sweep finds them without it.
 func (c *Cashier) Notify(scope tenancy.Scope) { c.notifier.notify(scope) }
 
-// runNotified works for applications as they are woken on this node.
+// runNotified drains the applications that are notified on this node.
 func (c *Cashier) runNotified(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(maxConcurrentApps)
-	defer func() { _ = group.Wait() }() // each error has been told
+	defer func() { _ = group.Wait() }() // errors are logged by each
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,7 +33,7 @@ func (c *Cashier) runNotified(ctx context.Context) error {
 				defer c.notifier.done(scope)
 				more, err := c.tryDrain(ctx, scope)
 				if err != nil && ctx.Err() == nil {
-					c.options.Log.Warn("cashier: working for an application", "app", scope.AppID.Format(ids.Application), "cause", err)
+					c.options.Log.Warn("queue drain failed", "app", scope.AppID.Format(ids.Application), "cause", err)
 				}
 				if more && err == nil {
 					c.Notify(scope)
@@ -44,8 +44,8 @@ func (c *Cashier) runNotified(ctx context.Context) error {
 	}
 }
 
-// notifier are the applications that somebody has woken. One that is being visited
-// waits until that is over, so that it never takes more than its own turn.
+// notifier is the set of notified applications. One that is being drained waits until
+// that ends, so that it never takes more than one worker.
 type notifier struct {
 	mu      sync.Mutex
 	waiting map[tenancy.Scope]bool
@@ -64,7 +64,8 @@ func (n *notifier) notify(scope tenancy.Scope) {
 	n.sendSignal()
 }
 
-// takeReady gives those that can be visited now. Each has to be done at some time.
+// takeReady removes and returns the applications that can be drained now. The caller
+// must call done for each.
 func (n *notifier) takeReady() []tenancy.Scope {
 	n.mu.Lock()
 	defer n.mu.Unlock()

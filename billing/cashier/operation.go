@@ -11,30 +11,30 @@ import (
 	"purser/tenancy"
 )
 
-// What an op's parameters are called. They are stored, so the names stay.
+// Keys of an operation's parameters. They are stored and cannot change.
 const (
-	paramCommand      = "act"          // what the op amounts to, as decided at its beginning
+	paramCommand      = "act"          // the command
 	paramSubscription = "subscription" // the provider's
 	paramPrice        = "price"        // the provider's, of the target
 	paramPlan         = "plan"         // its key
-	paramSameTerms    = "stays"        // whether the target is what the subscription has, at a price that may be off sale
+	paramSameTerms    = "stays"        // whether the target is the current terms, whose price may be archived
 	paramFree         = "free"         // whether the target costs nothing
 	paramFlag         = "flag"         // whether to end with the period
-	paramVoid         = "void"         // whether an upgrade that waits goes too
-	paramRenewal      = "renewal"      // the unpaid renewal with which a cancellation ends the subscription now
-	paramLocalChange  = "then"         // what becomes of a free subscription that runs here
-	paramSessions     = "sessions"     // pages to be closed first, separated by spaces
+	paramVoid         = "void"         // whether a pending upgrade is voided too
+	paramRenewal      = "renewal"      // the unpaid renewal invoice that a cancellation voids
+	paramLocalChange  = "then"         // the change to a free subscription
+	paramSessions     = "sessions"     // checkout sessions to expire first, separated by spaces
 	paramSuccess      = "success"
 	paramCancel       = "cancel"
 	paramExpires      = "expires"
 	paramCents        = "cents"
 	paramCurrency     = "currency"
 	paramName         = "name"
-	paramAction       = "action" // of an op that a projection asked for
+	paramAction       = "action" // of an operation that a projection requested
 	paramObject       = "object"
 )
 
-// request is what a caller asks of the cashier.
+// request is a caller's request to the cashier.
 type request struct {
 	kind           billing.OperationKind
 	identity       string
@@ -42,24 +42,24 @@ type request struct {
 	creditKey      string
 	idempotencyKey string
 	fingerprint    billing.Fingerprint
-	// paid says that the provider has a part in it whatever is decided. Then check,
-	// if there is one, comes before anything is asked of it.
+	// paid says that the provider takes part whatever is decided. Then check, if set,
+	// runs before the provider is called.
 	paid   bool
 	check  func(current *billing.Subscription) error
 	decide func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error)
 }
 
-// buyer is who pays, at the provider. It is empty where the provider has no part.
+// buyer is who pays at the provider. It is empty where the provider takes no part.
 type buyer struct {
 	connectionID ids.ID
 	customerID   string
 	live         bool
 }
 
-// runRequest answers a request: with the first answer when it was answered before,
-// else by going on with what was begun, else by beginning it.
+// runRequest returns the stored answer of a finished operation, else resumes it, else
+// begins it.
 func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request) (rec store.OperationRecord, err error) {
-	// The caller may go away; what was begun is carried through all the same.
+	// The operation continues when the caller disconnects.
 	ctx, cancel := context.WithTimeout(withClock(context.WithoutCancel(ctx)), c.limits.request)
 	defer cancel()
 	err = c.withLease(ctx, scope, identityLease(r.identity), func(ctx context.Context, fence store.Fence) error {
@@ -74,7 +74,8 @@ func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request
 	return rec, publicError(err)
 }
 
-// loadOrBegin finds the op of the request, or decides and stores it, and says which.
+// loadOrBegin loads the operation of the request, or decides and stores it: then it is
+// fresh.
 func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (rec store.OperationRecord, fresh bool, err error) {
 	app := c.options.Store.App(scope)
 	rec, err = app.Operation(ctx, r.kind, r.idempotencyKey)
@@ -84,8 +85,7 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence st
 	if !errors.Is(err, store.ErrUnknown) {
 		return rec, false, err
 	}
-	// The decision rests on what the provider says now, and not on which webhooks
-	// have arrived.
+	// The decision needs the provider's current state, whichever webhooks have arrived.
 	if err := c.syncCurrent(ctx, scope, fence, r.identity); err != nil {
 		return rec, false, err
 	}
@@ -111,7 +111,7 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence st
 	return rec, fresh, err
 }
 
-// syncCurrent hears what the provider has to say about the identity's subscription.
+// syncCurrent syncs the identity's subscription from the provider.
 func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence store.Fence, identity string) error {
 	current, err := c.currentSubscription(ctx, scope, identity)
 	if err != nil || current == nil || current.Local() {
@@ -125,7 +125,7 @@ func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence st
 	return err
 }
 
-// resolveBuyer finds out who will pay, before the transaction in which it is decided.
+// resolveBuyer finds the paying customer before the transaction that decides.
 func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r request) (buyer, error) {
 	if !r.paid {
 		return buyer{}, nil
@@ -147,8 +147,8 @@ func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r reque
 	return buyer{connectionID: with.ID, customerID: id, live: with.Live}, err
 }
 
-// resume carries an op through, which is fresh when it was decided under the same
-// lease. It gives the op as it was closed.
+// resume runs an operation to its end and returns it as stored then. fresh says that
+// it was decided under the same lease.
 func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OperationRecord, initiator billing.Initiator, fresh bool) (store.OperationRecord, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
@@ -158,11 +158,11 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.F
 	if err != nil {
 		return rec, err
 	}
-	rec.ConnectionID = with.ID // kept with the first call
+	rec.ConnectionID = with.ID // stored with the first call
 	app := c.options.Store.App(scope)
 	if rec.State == billing.OperationFailed {
-		// The caller repeats what was given up: it is taken up again, and found again
-		// when this try does not end it either.
+		// The caller retries a failed operation. The job resumes it when this attempt
+		// does not finish it either.
 		if err := app.Enqueue(ctx, store.Job{Kind: store.JobOperation, Object: rec.ID.String(), DueAt: now + resumeDelay.Milliseconds()}); err != nil {
 			return rec, err
 		}
@@ -182,12 +182,12 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.F
 	return run.app.OperationByID(ctx, rec.ID)
 }
 
-// providerObject is the provider's object that an op was begun for; empty for none.
+// providerObject is the provider's object that an operation is about; empty for none.
 func providerObject(rec store.OperationRecord) string {
 	return cmp.Or(rec.Parameters[paramSubscription], rec.Parameters[paramObject])
 }
 
-// execute goes through the steps that the op's act consists of.
+// execute runs the steps of the operation's command.
 func (run *operationRun) execute(ctx context.Context) error {
 	switch command(run.rec.Parameters[paramCommand]) {
 	case commandKeep:
@@ -210,20 +210,20 @@ func (run *operationRun) execute(ctx context.Context) error {
 	if run.rec.Kind == billing.OperationAction {
 		return run.action(ctx)
 	}
-	return errors.New("cashier: an op that nobody knows how to carry out")
+	return errors.New("cashier: unknown command")
 }
 
-// command is what an op amounts to.
+// command is what an operation does at the provider.
 type command string
 
-// The acts.
+// The commands. These strings are stored.
 const (
-	commandKeep      command = "keep"      // call off what would change the plan
+	commandKeep      command = "keep"      // cancel scheduled and pending changes
 	commandUpgrade   command = "upgrade"   // at the provider, for money
 	commandDowngrade command = "downgrade" // at the provider, with the renewal
-	commandCancel    command = "flag"      // end with the period, or not
-	commandReplace   command = "replace"   // put a bought subscription in the place of a free one
-	commandCheckout  command = "checkout"  // sell a first subscription on a page
-	commandTopUp     command = "topup"     // sell credits on a page
-	commandLocal     command = "local"     // close pages, then change a free subscription here
+	commandCancel    command = "flag"      // set or clear cancel_at_period_end
+	commandReplace   command = "replace"   // sell a subscription that replaces the current one
+	commandCheckout  command = "checkout"  // sell a first subscription
+	commandTopUp     command = "topup"     // sell credits
+	commandLocal     command = "local"     // expire sessions, then change a free subscription
 )

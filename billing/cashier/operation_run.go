@@ -11,9 +11,9 @@ import (
 	"purser/store"
 )
 
-// operationRun is a conversation with the provider about one op, by whoever holds the
-// lease. It runs from the beginning each time; what was done before is skipped,
-// and of the step that was under way it is first looked whether it was taken.
+// operationRun runs the steps of one operation under its lease. It always starts at
+// the first step: finished steps are skipped, and a step that may have been sent is
+// checked at the provider before it is repeated.
 type operationRun struct {
 	c         *Cashier
 	app       store.App
@@ -23,22 +23,23 @@ type operationRun struct {
 	now       int64
 	account
 
-	remote *stripe.Subscription // as last looked at; nil after something was sent
+	remote *stripe.Subscription // as last read; nil after a call that changes it
 }
 
 var (
-	// errTooLate is for an op that will not be gone on with by ourselves.
-	errTooLate = errors.New("cashier: too much time has passed to repeat this request by ourselves")
-	// errSuperseded is for an op that was decided on a state of things that is over.
-	errSuperseded = errors.New("cashier: something else was bought in the meantime")
+	// errTooLate is returned when too much time has passed to repeat a step without a
+	// caller.
+	errTooLate = errors.New("cashier: too late to repeat this step without a caller")
+	// errSuperseded is returned for an operation that was decided on outdated state.
+	errSuperseded = errors.New("cashier: the operation was superseded")
 )
 
-// maxNewKeys is how many new keys one run tries when the provider repeats a
-// failure of its own.
+// maxNewKeys is how many new idempotency keys one run tries when the provider repeats
+// a saved failure.
 const maxNewKeys = 1
 
-// stepOrder is the order of the steps, in every act that has them. An op that stands
-// at one has taken those before it.
+// stepOrder is the order of the steps in every command. An operation at one step has
+// finished those before it.
 var stepOrder = map[billing.Step]int{
 	"":                   0,
 	billing.StepRelease:  1,
@@ -56,20 +57,20 @@ var stepOrder = map[billing.Step]int{
 	billing.StepCredit:   13,
 }
 
-// step takes one step: look whether its aim is reached, and if not, send. The op
-// is stored before each call, so whoever comes after a crash knows what may have
-// been sent, and under which key.
-func (run *operationRun) step(ctx context.Context, step billing.Step, look func(context.Context) (bool, error), send func(ctx context.Context, key string) error) error {
+// step runs one step: it calls isDone, and send unless the step's effect is there. The
+// operation is stored before each call, so that after a crash it is known what may
+// have been sent, and under which key.
+func (run *operationRun) step(ctx context.Context, step billing.Step, isDone func(context.Context) (bool, error), send func(ctx context.Context, key string) error) error {
 	if stepOrder[step] < stepOrder[run.rec.Step] {
-		return nil // taken before
+		return nil // finished before
 	}
 	op := run.rec.Operation
 	if op.Step != step {
 		op = op.AtStep(step)
 	}
 	var failure error
-	for renewals := 0; ; renewals++ {
-		done, err := look(ctx)
+	for newKeys := 0; ; newKeys++ {
+		done, err := isDone(ctx)
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, look func(
 		case billing.RecoverClose:
 			return errors.Join(errTooLate, failure)
 		case billing.RecoverRenew:
-			if renewals > maxNewKeys {
+			if newKeys > maxNewKeys {
 				return failure
 			}
 			op = op.NextAttempt()
@@ -108,10 +109,10 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, look func(
 	}
 }
 
-// checkSuperseded refuses an op after which something else was asked of the same
-// subscription: of an identity's wishes the last one counts. Carried out late, an
-// earlier one would undo it, and may charge for that. One that was carried out
-// before it was overtaken is closed as done: its caller was charged.
+// checkSuperseded refuses an operation after which another one was requested for the
+// same subscription: the last request counts. Run late, an earlier one would undo it,
+// and may charge for that. One that took effect before it was superseded completes:
+// its caller was charged.
 func (run *operationRun) checkSuperseded(ctx context.Context) (done bool, err error) {
 	if run.rec.Kind == billing.OperationTopUp || run.rec.Kind == billing.OperationAction {
 		return false, nil
@@ -120,7 +121,7 @@ func (run *operationRun) checkSuperseded(ctx context.Context) (done bool, err er
 	if err != nil || !superseded {
 		return false, err
 	}
-	switch command(run.rec.Parameters[paramCommand]) { // which may tell the caller more
+	switch command(run.rec.Parameters[paramCommand]) { // for a more precise error
 	case commandUpgrade:
 		if done, err := run.completeIfApplied(ctx); done || err != nil {
 			return done, err
@@ -135,8 +136,9 @@ func (run *operationRun) checkSuperseded(ctx context.Context) (done bool, err er
 	return false, errors.Join(errSuperseded, errChangedSince())
 }
 
-// completeIfApplied closes the op when what it asks for was paid, whatever has become of the
-// subscription since: at its present price it looks as if nothing had been sent.
+// completeIfApplied completes the operation when its change was paid, whatever
+// happened to the subscription since: its current price alone looks as if nothing had
+// been sent.
 func (run *operationRun) completeIfApplied(ctx context.Context) (bool, error) {
 	if _, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true}); err != nil {
 		return false, err
@@ -152,7 +154,8 @@ func errChangedSince() error {
 	return fault.Newf(fault.OperationInProgress, "The subscription changed since the first request. Send it again with a new idempotency key.")
 }
 
-// subscription is the provider's, as it stands.
+// subscription reads the provider's subscription, cached until the next call that
+// changes something.
 func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription, error) {
 	if run.remote == nil {
 		seen, err := run.provider.Subscription(ctx, run.rec.Parameters[paramSubscription])
@@ -164,15 +167,15 @@ func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription,
 	return *run.remote, nil
 }
 
-// fail notes that the op will not be gone on with, and why.
+// fail stores the operation as failed.
 func (run *operationRun) fail(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), run.c.limits.cleanup)
 	defer cancel()
 	end := store.Completion{Operation: run.rec.Operation, Error: cause.Error(), DropChange: run.rec.ChangeID, Now: run.now}
 	end.Operation.State = billing.OperationFailed
 	if run.rec.Kind == billing.OperationAction {
-		// No caller hears of it, and nobody asks again: somebody goes on paying for what
-		// they do not have, or never gets their money back.
+		// No caller sees the error or retries: without an alert the customer would go on
+		// paying, or never get the refund.
 		alert := billing.Alert{Kind: billing.ActionRefused, ObjectID: run.rec.Parameters[paramObject]}
 		if run.rec.Parameters[paramAction] == string(billing.ReturnBalance) {
 			alert.Kind = billing.BalanceSpent
@@ -182,31 +185,31 @@ func (run *operationRun) fail(ctx context.Context, cause error) error {
 	return run.app.CompleteOperation(ctx, run.fence, end)
 }
 
-// finish sorts out how a run ended. What the provider refuses for good ends
-// the op; anything else leaves it to be gone on with.
+// finish stores the operation as failed when the error is final. Any other error
+// leaves it to be resumed.
 func (run *operationRun) finish(ctx context.Context, err error) error {
 	if !isFinal(err) {
 		return err
 	}
 	if stripe.Is(err, stripe.KeyMisused) {
-		run.c.options.Log.Error("cashier: an idempotency key was used for two requests", "op", run.rec.ID.String(), "cause", err)
+		run.c.options.Log.Error("idempotency key reused for another request", "op", run.rec.ID.String(), "cause", err)
 	}
-	if unclosed := run.fail(ctx, err); unclosed != nil {
-		// It is still to be closed, and has to be found again for that. The provider's
-		// refusal alone would say that nothing is left to do.
-		return fmt.Errorf("%w (after: %v)", unclosed, err)
+	if storeErr := run.fail(ctx, err); storeErr != nil {
+		// The failure is not stored yet, so the error must not be final: the job has to
+		// run again.
+		return fmt.Errorf("%w (after: %v)", storeErr, err)
 	}
 	return err
 }
 
-// isFinal reports whether nothing would come of another try.
+// isFinal reports whether a retry could not succeed.
 func isFinal(err error) bool {
 	var problem *stripe.Problem
 	return errors.Is(err, errTooLate) || errors.Is(err, errSuperseded) ||
 		errors.As(err, &problem) && problem.Kind != stripe.Unavailable && problem.Kind != stripe.Unauthorized
 }
 
-// publicError is an error as the caller may know it.
+// publicError maps an error to what the caller may see.
 func publicError(err error) error {
 	var problem *stripe.Problem
 	var known *fault.Fault

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// eventsInterval is between two readings of the provider's list of events, and
-	// overlapTime how far each goes back behind the one before: events are listed
-	// some seconds after they happen.
+	// eventsInterval is the time between two reads of the provider's event list, and
+	// eventsOverlap how far each reaches back before the previous one: events are
+	// listed some seconds after they happen.
 	eventsInterval = int64(5 * time.Minute / time.Millisecond)
 	eventsOverlap  = int64(10 * time.Minute / time.Millisecond)
-	// reconcileInterval is between two comparisons of everything, and sweepBack how far back
-	// those go for what is over: longer than events are kept.
+	// reconcileInterval is the time between two full reconciliations, and
+	// reconcileWindow how far back they read ended objects: longer than the provider
+	// keeps events.
 	reconcileInterval = int64(24 * time.Hour / time.Millisecond)
 	reconcileWindow   = int64(35 * 24 * time.Hour / time.Millisecond)
-	// enqueueSize is how many objects are put on the queue in one transaction.
+	// enqueueSize is how many jobs are enqueued in one transaction.
 	enqueueSize = 500
-	// listBatchSize is how much of a list one piece of work reads. The rest is another
-	// piece, which the queue keeps: however long a list is, and whatever stops the
-	// node, it is gone on with.
+	// listBatchSize is how much of a list one job reads. The rest is another job in
+	// the queue, so a list of any length is read to its end across restarts.
 	listBatchSize = 2000
-	// periodicTimeout is how long reading a portion may take.
+	// periodicTimeout bounds one periodic job.
 	periodicTimeout = 50 * time.Second
-	// pruneInterval is between two looks for what nobody needs any more, of which pruneSize
-	// goes in one transaction and as much as fits into roundTime at once.
+	// pruneInterval is the time between two deletions of expired rows: pruneSize rows
+	// in one transaction, as many transactions as fit into periodicTimeout.
 	pruneInterval = int64(24 * time.Hour / time.Millisecond)
 	pruneSize     = 1000
 )
 
-// periodicJobs is the work that comes back by itself as long as there is an account. Each
-// account has its own, which its name tells apart.
+// periodicJobs are the jobs that repeat as long as a connection exists. Each
+// connection has its own, told apart by the object.
 func periodicJobs(connection ids.ID, now int64) []store.Job {
 	name := connection.Format(connectionPrefix)
 	return []store.Job{
@@ -49,18 +49,18 @@ func periodicJobs(connection ids.ID, now int64) []store.Job {
 	}
 }
 
-// continuation is the part of a round that is for later: where a list is gone on with.
+// continuation is the job that reads the rest of a list, from position on.
 func (a account) continuation(kind store.JobKind, dueAt int64, position ...string) store.Job {
 	return a.job(kind, strings.Join(append([]string{a.ID.Format(connectionPrefix)}, position...), " "), dueAt)
 }
 
-// positionOf is where a round goes on; nothing for one that begins.
+// positionOf is where a job continues a list; empty for one that starts it.
 func (a account) positionOf(job store.Job) []string {
 	return strings.Fields(strings.TrimPrefix(job.Object, a.ID.Format(connectionPrefix)))
 }
 
-// repeatAt is when a round comes back. One that names no account is from before they
-// had names, and each account has another by now.
+// repeatAt is when a periodic job runs again. A job without a connection predates
+// connection ids, and each connection has its own job by now.
 func repeatAt(job store.Job, at int64) int64 {
 	if job.Connection.IsZero() {
 		return 0
@@ -68,16 +68,16 @@ func repeatAt(job store.Job, at int64) int64 {
 	return at
 }
 
-// readEvents finds the events whose webhook never came. It reads from the newest
-// back to those that were read before, or goes on where a portion has ended.
+// readEvents finds events whose webhook was lost. It reads from the newest back to
+// those read before, or continues where a batch ended.
 func (c *Cashier) readEvents(ctx context.Context, with account, job store.Job) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return 0, err
 	}
-	since, behind, goesOn := with.EventsAfter-eventsOverlap, "", false
+	since, behind, continues := with.EventsAfter-eventsOverlap, "", false
 	if position := with.positionOf(job); len(position) == 2 {
-		goesOn, behind = true, position[1]
+		continues, behind = true, position[1]
 		if since, err = strconv.ParseInt(position[0], 10, 64); err != nil {
 			return 0, err
 		}
@@ -101,13 +101,13 @@ func (c *Cashier) readEvents(ctx context.Context, with account, job store.Job) (
 	}
 	app := c.options.Store.App(with.scope)
 	if read.full {
-		// Before the mark moves: what lies between is this work's from here on.
+		// Before EventsAfter moves: the events in between belong to this job.
 		rest := with.continuation(store.JobEvents, now, strconv.FormatInt(since, 10), read.last)
 		if err := app.Enqueue(ctx, rest); err != nil {
 			return 0, err
 		}
 	}
-	if goesOn {
+	if continues {
 		return 0, nil
 	}
 	return repeatAt(job, now+eventsInterval), app.SetEventsAfter(ctx, with.ID, newest)
@@ -120,7 +120,7 @@ type listBatch struct {
 	full         bool // there may be more
 }
 
-var errBatchFull = errors.New("cashier: the rest of the list is for later")
+var errBatchFull = errors.New("cashier: list batch is full")
 
 func (p *listBatch) add(id string) error {
 	p.last = id
@@ -131,9 +131,9 @@ func (p *listBatch) add(id string) error {
 	return nil
 }
 
-// readError is the error that reading ended with, if it was one. A list cannot be gone
-// on with behind something that the provider has forgotten; then the next round,
-// which begins anew, has to do.
+// readError is the error that reading ended with, if any. A list cannot be continued
+// after an object that the provider has deleted; the next periodic job starts it from
+// the beginning.
 func (p *listBatch) readError(err error, behind string) error {
 	if errors.Is(err, errBatchFull) || behind != "" && (stripe.Is(err, stripe.Refused) || stripe.Is(err, stripe.NotFound)) {
 		return nil
@@ -141,7 +141,7 @@ func (p *listBatch) readError(err error, behind string) error {
 	return err
 }
 
-// enqueueUnseen has those looked at that no webhook has brought.
+// enqueueUnseen enqueues jobs for the events that no webhook has delivered.
 func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stripe.Event, now int64) error {
 	app := c.options.Store.App(with.scope)
 	names := make([]string, len(events))
@@ -152,24 +152,24 @@ func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stri
 	if err != nil {
 		return err
 	}
-	var work []store.Job
+	var jobs []store.Job
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
-			work = append(work, jobsFor(with.ID, event, now)...)
+			jobs = append(jobs, jobsFor(with.ID, event, now)...)
 		}
 	}
-	return app.Enqueue(ctx, work...)
+	return app.Enqueue(ctx, jobs...)
 }
 
-// The lists that a sweep reads.
+// The lists that a reconciliation reads. These strings are stored in jobs.
 const (
 	listSubscriptions = "subscriptions"
 	listRefunds       = "refunds"
 	listDisputes      = "disputes"
 )
 
-// reconcileAll has everything compared. Events are kept for a month, and some are never
-// made, so this lists the objects themselves: one piece of work for each list.
+// reconcileAll enqueues one job per list. Events are kept for a month, and some are
+// never created, so reconciliation lists the objects themselves.
 func (c *Cashier) reconcileAll(ctx context.Context, with account, job store.Job) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
@@ -184,13 +184,14 @@ func (c *Cashier) reconcileAll(ctx context.Context, with account, job store.Job)
 			return 0, err
 		}
 	}
-	if with.ReplacedAt != 0 { // it sells nothing any more
+	if with.ReplacedAt != 0 { // a replaced account sells nothing
 		return repeatAt(job, now+reconcileInterval), nil
 	}
 	return repeatAt(job, now+reconcileInterval), app.EnqueuePlans(ctx, now)
 }
 
-// reconcileList has a portion of a list looked at, from behind an object on.
+// reconcileList enqueues a refresh for each object of a batch of a list, after the
+// given id.
 func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind string, now int64) error {
 	read, kind := with.provider.Subscriptions, store.JobSubscription
 	switch list {
@@ -199,22 +200,22 @@ func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind 
 	case listDisputes:
 		read, kind = with.provider.Disputes, store.JobCharge
 	}
-	var work []store.Job
-	seen, so := map[string]bool{}, listBatch{limit: c.limits.listBatch}
+	var jobs []store.Job
+	seen, batch := map[string]bool{}, listBatch{limit: c.limits.listBatch}
 	err := read(ctx, now-reconcileWindow, behind, func(listed stripe.Listed) error {
 		if listed.ObjectID != "" && !seen[listed.ObjectID] {
 			seen[listed.ObjectID] = true
-			work = append(work, with.job(kind, listed.ObjectID, now))
+			jobs = append(jobs, with.job(kind, listed.ObjectID, now))
 		}
-		return so.add(listed.ID)
+		return batch.add(listed.ID)
 	})
-	if err := so.readError(err, behind); err != nil {
+	if err := batch.readError(err, behind); err != nil {
 		return err
 	}
-	if so.full {
-		work = append(work, with.continuation(store.JobReconcile, now, list, so.last))
+	if batch.full {
+		jobs = append(jobs, with.continuation(store.JobReconcile, now, list, batch.last))
 	}
-	for part := range slices.Chunk(work, enqueueSize) {
+	for part := range slices.Chunk(jobs, enqueueSize) {
 		if err := c.options.Store.App(with.scope).Enqueue(ctx, part...); err != nil {
 			return err
 		}
@@ -222,7 +223,7 @@ func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind 
 	return nil
 }
 
-// prune lets go of what nobody needs any more. The provider has no part in it.
+// prune deletes expired rows. The provider takes no part.
 func (c *Cashier) prune(ctx context.Context, scope tenancy.Scope) (next int64, err error) {
 	for more := true; more; {
 		if more, err = c.options.Store.App(scope).Prune(ctx, pruneSize); err != nil {

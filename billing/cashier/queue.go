@@ -13,34 +13,33 @@ import (
 )
 
 const (
-	// batchSize is how much work is taken off the queue at once, and maxWorkers how
-	// much of it is done at the same time for one application.
+	// batchSize is how many due jobs are read at once, and maxWorkers how many of them
+	// run concurrently for one application.
 	batchSize  = 50
 	maxWorkers = 4
-	// maxBatches bounds one visit to a queue: whoever has much to do must not keep
-	// others waiting. maxVisits bounds what somebody waits for: a queue that has not
-	// emptied by then never does.
+	// maxBatches bounds one drain, so that a long queue does not delay other
+	// applications. maxDrains bounds DrainAll: a queue that is not empty by then never
+	// is.
 	maxBatches = 4
 	maxDrains  = 100
 
-	// queueLease is the lease of whoever works off an application's queue. On several
-	// nodes all would ask the provider the same, and wait for each other. It is taken
-	// again for each batch and not renewed: it saves calls, and a job that runs twice
-	// does no harm.
+	// queueLease lets one node at a time drain an application's queue: several would
+	// make the same calls and wait for each other. It is taken again for each batch
+	// and not renewed: it saves calls, and a job that runs twice does no harm.
 	queueLease = "queue"
 )
 
-// drainResult is what a visit to a queue leaves there.
+// drainResult is what a drain leaves in the queue.
 type drainResult int
 
 const (
 	queueEmpty drainResult = iota
 	queueHasMore
-	queueHeldElsewhere // another node is at it
+	queueHeldElsewhere // another node is draining
 )
 
-// DrainAll works off all that is due for the application, by its clock, and what
-// comes of that. What another node is at is waited for.
+// DrainAll runs all due jobs of the application, by its clock, and those that they
+// enqueue. It waits for jobs that another node runs.
 func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error {
 	scope, err := c.options.Store.Directory().ScopeOf(ctx, app)
 	if err != nil {
@@ -51,13 +50,13 @@ func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error {
 		return err
 	}
 	defer unlock()
-	for visits := 0; visits < maxDrains; {
+	for drains := 0; drains < maxDrains; {
 		now, err := c.drain(ctx, scope)
 		if err != nil || now == queueEmpty {
 			return err
 		}
 		if now == queueHasMore {
-			visits++
+			drains++
 			continue
 		}
 		select {
@@ -66,12 +65,12 @@ func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error {
 		case <-time.After(maxPollInterval):
 		}
 	}
-	return errors.New("cashier: the queue of an application does not empty")
+	return errors.New("cashier: the application's queue does not drain")
 }
 
-// tryDrain works off some of what is due, and reports whether there is more. Where
-// somebody is at it already, on this node or another, it leaves them to it: were it
-// to wait, then one application's visitors would keep all others from being visited.
+// tryDrain drains part of the queue and reports whether there is more. It does not
+// wait for a drain that is already running, here or on another node: waiting workers
+// of one application would block all others.
 func (c *Cashier) tryDrain(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
 	unlock, free := c.locks.tryLock(queueLock(scope))
 	if !free {
@@ -84,8 +83,8 @@ func (c *Cashier) tryDrain(ctx context.Context, scope tenancy.Scope) (more bool,
 
 func queueLock(scope tenancy.Scope) string { return "queue " + scope.AppID.String() }
 
-// drain works off what is due, as far as one visit goes. The queue's lock on this
-// node must be held.
+// drain runs up to maxBatches batches of due jobs. The caller must hold the queue's
+// process-local lock.
 func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (drainResult, error) {
 	ctx = withClock(ctx)
 	due, err := c.due(ctx, scope)
@@ -114,8 +113,8 @@ func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (drainResult, 
 	if err != nil || len(due) > 0 {
 		return queueHasMore, err
 	}
-	// Whoever found the queue taken has left their work to us. If they came after the
-	// last look, then this is the one that finds it.
+	// A node that found the queue leased left its jobs to this one. This read finds jobs
+	// that were enqueued after the last batch and before the release.
 	if due, err = c.due(ctx, scope); len(due) > 0 {
 		return queueHasMore, err
 	}
@@ -126,7 +125,7 @@ func (c *Cashier) leaseQueue(ctx context.Context, scope tenancy.Scope, holder id
 	return c.options.Store.App(scope).Lease(ctx, queueLease, holder, c.limits.lease)
 }
 
-// due is a batch of what is to be done by now.
+// due reads a batch of due jobs.
 func (c *Cashier) due(ctx context.Context, scope tenancy.Scope) ([]store.Job, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"purser/tenancy"
 )
 
-// Change puts the identity on another plan: at once, once paid, or with the
-// renewal, as the plans' prices have it.
+// Change moves the identity to another plan: at once, after payment, or at the
+// renewal, depending on the prices.
 func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.ChangeRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.runForSubscription(ctx, scope, request{
 		kind: billing.OperationChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
@@ -38,7 +38,7 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 	})
 }
 
-// Cancel makes the identity's subscription end with its period, or go on.
+// Cancel sets or clears cancellation at the end of the period.
 func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.CancelRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.runForSubscription(ctx, scope, request{
 		kind: billing.OperationCancel, identity: r.Identity, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
@@ -52,19 +52,19 @@ func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.Can
 	})
 }
 
-// runForSubscription performs a request whose answer is a subscription.
+// runForSubscription runs a request whose result is a subscription.
 func (c *Cashier) runForSubscription(ctx context.Context, scope tenancy.Scope, r request) (billing.Subscription, error) {
 	rec, err := c.runRequest(ctx, scope, r)
 	if err != nil {
 		return billing.Subscription{}, err
 	}
 	if rec.Answer == nil {
-		return billing.Subscription{}, errors.New("cashier: a request was carried out and has no answer")
+		return billing.Subscription{}, errors.New("cashier: a completed operation has no answer")
 	}
 	return *rec.Answer, nil
 }
 
-// currentSubscription is the identity's subscription; nil when it has none.
+// currentSubscription is the identity's subscription, or nil.
 func (c *Cashier) currentSubscription(ctx context.Context, scope tenancy.Scope, identity string) (*billing.Subscription, error) {
 	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
 	if fault.Is(err, fault.SubscriptionNotFound) {
@@ -73,7 +73,7 @@ func (c *Cashier) currentSubscription(ctx context.Context, scope tenancy.Scope, 
 	return &s, err
 }
 
-// decideChange is what the order comes to, frozen.
+// decideChange turns the order into an operation with all its parameters.
 func decideChange(s store.CustomerState, identity string, order billing.ChangeOrder, op billing.Operation, now int64) store.Decision {
 	if order.Kind == billing.StartFree {
 		started, settled := billing.StartFreeSubscription(ids.New(), identity, order.Target, s.Payments, now)
@@ -131,8 +131,8 @@ func decideCancel(s store.CustomerState, order billing.CancelOrder, op billing.O
 	return store.Decision{Operation: op}
 }
 
-// decideLocal is for a free subscription that runs here. When no page has to be
-// closed first, it is done with this.
+// decideLocal changes a free subscription that the provider does not know. Without
+// open checkout sessions to expire, it completes in the same transaction.
 func decideLocal(op billing.Operation, then string, after billing.Subscription) store.Decision {
 	if op.Parameters[paramSessions] == "" {
 		return completedLocally(op, after, nil)
@@ -141,18 +141,19 @@ func decideLocal(op billing.Operation, then string, after billing.Subscription) 
 	return store.Decision{Operation: op}
 }
 
-// completedLocally is an intent that is done as soon as it is stored.
+// completedLocally is a decision that needs no provider call.
 func completedLocally(op billing.Operation, sub billing.Subscription, settled []billing.Payment) store.Decision {
 	op.State = billing.OperationDone
 	return store.Decision{Operation: op, Subscription: &sub, Settled: settled, Answer: &sub}
 }
 
-// expiredSessionGrace is how long after its expiry a checkout page is still closed before
-// another purchase: the node's clock may be hours ahead of the provider's.
+// expiredSessionGrace is how long after its expiry a checkout session is still expired
+// explicitly before another purchase: the node's clock may be hours ahead of the
+// provider's.
 const expiredSessionGrace = int64(24 * time.Hour / time.Millisecond)
 
-// openSessions lists the checkout pages of the identity that can still be paid, or whose
-// debit may be under way.
+// openSessions lists the identity's checkout sessions that can still be paid or whose
+// debit may be processing.
 func openSessions(changes []billing.Change, now int64) string {
 	var open []string
 	for _, change := range changes {

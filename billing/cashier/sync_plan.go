@@ -14,7 +14,7 @@ import (
 	"purser/tenancy"
 )
 
-// RetrySync has the provider told of a plan now, whatever was planned.
+// RetrySync makes the plan's sync job due now.
 func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey string) error {
 	app := c.options.Store.App(scope)
 	plan, err := app.Plan(ctx, planKey)
@@ -28,9 +28,9 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 	return nil
 }
 
-// syncPlan makes the provider's product and price say what the plan says. What is
-// there is found by names that are ours, so a crash in between makes nothing
-// twice, and what somebody changed over there is put right.
+// syncPlan makes the provider's product and price match the plan. Both are found by
+// references of ours, so a crash in between creates nothing twice, and changes made in
+// the provider's dashboard are overwritten.
 func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) error {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
@@ -59,10 +59,10 @@ func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) err
 	})
 }
 
-// pushPlan gives the provider's id of the plan's current price.
+// pushPlan updates the product and returns the id of the plan's current price.
 func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan, tries int) (priceID string, err error) {
-	// The names make the calls safe to repeat; the keys only have to tell them apart,
-	// also from an earlier try whose failure the provider would repeat.
+	// The references make the calls safe to repeat. The keys only have to be unique,
+	// also against an earlier attempt whose failure the provider has saved.
 	key := "psr:" + plan.ID.Format(ids.Plan) + ":" + strconv.FormatInt(plan.Sync.Version, 10) + ":" + strconv.Itoa(tries) + ":" + ids.New().String()
 	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaPlan: plan.Key}
 	wanted := stripe.Product{ID: plan.ProductReference(), Name: plan.Name, Active: plan.Active}
@@ -90,7 +90,7 @@ func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan,
 	return price.ID, err
 }
 
-// recordPlanError shows on a plan why the provider does not have it.
+// recordPlanError stores on the plan why it is not synced.
 func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job store.Job, cause error) error {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job 
 	})
 }
 
-// archivePrice takes a price off sale that no open page can need any more.
+// archivePrice deactivates a price that no open checkout session can need any more.
 func (c *Cashier) archivePrice(ctx context.Context, with account, id string) error {
 	err := with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
 	if ignoreNotFound(err) != nil {

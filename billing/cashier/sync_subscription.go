@@ -11,17 +11,17 @@ import (
 	"purser/store"
 )
 
-// syncOptions is how what is heard of a subscription is to be stored.
+// syncOptions controls how a provider report is stored.
 type syncOptions struct {
-	scheduleRefresh bool               // the next look at it is put on the queue
-	completes       *billing.Operation // the op that ends with it
-	checkoutID      ids.ID             // the checkout that made it, where that is known
+	scheduleRefresh bool               // enqueue the next refresh
+	completes       *billing.Operation // the operation that this completes
+	checkoutID      ids.ID             // the checkout that created it, if known
 }
 
-// syncSubscription asks the provider how a subscription stands, and applies the
-// answer. It is the only way by which subscriptions change that the provider
-// knows, whoever asks: a caller's request, a webhook, a round, a recovery.
-func (c *Cashier) syncSubscription(ctx context.Context, with account, fence store.Fence, id string, h syncOptions) (billing.Subscription, error) {
+// syncSubscription reads a subscription from the provider and applies it. Requests,
+// webhooks, periodic jobs and recovery all use it: subscriptions at the provider
+// change here in no other way.
+func (c *Cashier) syncSubscription(ctx context.Context, with account, fence store.Fence, id string, opts syncOptions) (billing.Subscription, error) {
 	remote, err := with.provider.Subscription(ctx, id)
 	if err != nil {
 		return billing.Subscription{}, err
@@ -30,12 +30,12 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence stor
 	if err != nil {
 		return billing.Subscription{}, err
 	}
-	if h.checkoutID.IsZero() {
-		h.checkoutID = checkoutIDOf(remote)
+	if opts.checkoutID.IsZero() {
+		opts.checkoutID = checkoutIDOf(remote)
 	}
 	app := c.options.Store.App(with.scope)
-	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: h.checkoutID, Now: now, Close: h.completes}
-	if h.scheduleRefresh {
+	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: opts.checkoutID, Now: now, Close: opts.completes}
+	if opts.scheduleRefresh {
 		stored.Watch = nextRefresh
 	}
 	projection, err := app.ApplySubscription(ctx, stored)
@@ -49,8 +49,8 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence stor
 	return projection.Subscription, nil
 }
 
-// checkoutIDOf is the checkout that a subscription says it was made by; zero for one
-// that we did not sell.
+// checkoutIDOf is the checkout that created a subscription, from its metadata; zero
+// for one that was not sold here.
 func checkoutIDOf(remote stripe.Subscription) ids.ID {
 	id, err := ids.Parse(ids.Checkout, remote.Metadata[metaCheckout])
 	if err != nil {
@@ -61,22 +61,23 @@ func checkoutIDOf(remote stripe.Subscription) ids.ID {
 
 func (c *Cashier) logAlerts(with account, alerts []billing.Alert) {
 	for _, alert := range alerts {
-		c.options.Log.Warn("cashier: somebody should look at this", "alert", string(alert.Kind), "object", alert.ObjectID, "app", with.scope.AppID.Format(ids.Application))
+		c.options.Log.Warn("billing alert raised", "alert", string(alert.Kind), "object", alert.ObjectID, "app", with.scope.AppID.Format(ids.Application))
 	}
 }
 
 const (
-	// renewalGrace is how long after the end of a period a renewal may be unheard of
-	// before the provider is asked: it charges an hour after.
+	// renewalGrace is how long after the end of a period a subscription without a
+	// reported renewal is refreshed: the provider charges an hour after the period's
+	// end.
 	renewalGrace = int64(90 * time.Minute / time.Millisecond)
-	// refreshDelay is how long after something must have happened it is looked at, when
-	// nobody told.
+	// refreshDelay is how long after an expected event an object is refreshed without
+	// a webhook.
 	refreshDelay = int64(time.Minute / time.Millisecond)
-	// overdueInterval is between two looks at what is overdue.
+	// overdueInterval is the time between two refreshes of an overdue object.
 	overdueInterval = int64(6 * time.Hour / time.Millisecond)
 )
 
-// nextRefresh is when to ask about a subscription though no webhook came.
+// nextRefresh is when to read a subscription again without a webhook; zero for never.
 func nextRefresh(s billing.Subscription) int64 {
 	if s.Ended() || s.Local() {
 		return 0
@@ -88,8 +89,8 @@ func nextRefresh(s billing.Subscription) int64 {
 	return next
 }
 
-// delayOverdue keeps looks that are due again and again, such as at a renewal that
-// fails for weeks, at a distance.
+// delayOverdue spaces refreshes that would be due at once again, such as during weeks
+// of failed renewals.
 func delayOverdue(next, now int64) int64 {
 	if next != 0 && next <= now {
 		return now + overdueInterval
@@ -97,8 +98,8 @@ func delayOverdue(next, now int64) int64 {
 	return next
 }
 
-// applySession stores how a checkout stands, and hears the subscription that it
-// has made.
+// applySession stores the state of a checkout session and syncs the subscription that
+// it created.
 func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fence, session stripe.Session) error {
 	app := c.options.Store.App(with.scope)
 	checkout, err := c.checkoutOf(ctx, with, session)
@@ -123,8 +124,8 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 	return err
 }
 
-// checkoutOf finds what a session was opened for, also when the answer to the
-// call that opened it was lost.
+// checkoutOf finds the checkout of a session, also when the response to the creating
+// call was lost: the session carries our reference.
 func (c *Cashier) checkoutOf(ctx context.Context, with account, session stripe.Session) (store.Checkout, error) {
 	app := c.options.Store.App(with.scope)
 	known, err := app.CheckoutBySession(ctx, session.ID)

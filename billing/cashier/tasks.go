@@ -11,23 +11,23 @@ import (
 	"purser/tenancy"
 )
 
-// The jobs. Whatever a node was woken for and did not get done, a job finds on
-// the queue: on this node or on another.
+// Tasks of the scheduler. Jobs that a notified node did not finish are found by these,
+// on any node.
 const (
-	sweepJob = "sweep" // find the applications for which something is due
-	drainJob = "drain" // work off what is due for one
-	auditJob = "audit" // as sweep, but ask every application's queue itself
+	sweepJob = "sweep" // find the applications with due jobs
+	drainJob = "drain" // process one application's due jobs
+	auditJob = "audit" // like sweep, but reads every application's queue
 
 	sweepEvery = 5 * time.Second
 	auditEvery = 10 * time.Minute
 
 	jobWorkers = 4
-	// maxScopes is how many applications one sweep finds at most.
+	// maxScopes is how many applications a sweep finds at most.
 	maxScopes = 500
 )
 
-// Run works for every application until the context ends. Any number of nodes
-// may run it.
+// Run processes the jobs of every application until the context ends. Any number of
+// nodes may run it.
 func (c *Cashier) Run(ctx context.Context) error {
 	var jobs *store.Scheduler
 	jobs, err := c.options.Store.OpenScheduler(store.SchedulerOptions{
@@ -50,7 +50,7 @@ func (c *Cashier) runTask(ctx context.Context, jobs *store.Scheduler, job store.
 	case drainJob:
 		more, err := c.tryDrain(ctx, job.Scope)
 		if more {
-			c.Notify(job.Scope) // and what nobody hears of, the next sweep finds
+			c.Notify(job.Scope) // the next sweep finds it if this node stops
 		}
 		return err
 	case sweepJob:
@@ -65,13 +65,14 @@ func (c *Cashier) runTask(ctx context.Context, jobs *store.Scheduler, job store.
 	return nil
 }
 
-// audit trusts no hint: it asks each application's own queue.
+// audit enqueues drains from each application's own queue, without trusting
+// work_hints.
 func (c *Cashier) audit(ctx context.Context, jobs *store.Scheduler) error {
 	scopes, err := c.options.Store.Directory().Scopes(ctx)
 	if err != nil {
 		return err
 	}
-	var behind []tenancy.Scope
+	var overdue []tenancy.Scope
 	for _, scope := range scopes {
 		due, found, err := c.options.Store.App(scope).NextJobDue(ctx)
 		if err != nil {
@@ -82,13 +83,13 @@ func (c *Cashier) audit(ctx context.Context, jobs *store.Scheduler) error {
 			return err
 		}
 		if found && due <= now {
-			behind = append(behind, scope)
+			overdue = append(overdue, scope)
 		}
 	}
-	if len(behind) > 0 {
-		c.options.Log.Info("cashier: applications with work that is due", "number", len(behind), "first", behind[0].AppID.Format(ids.Application))
+	if len(overdue) > 0 {
+		c.options.Log.Info("applications with overdue jobs found", "number", len(overdue), "first", overdue[0].AppID.Format(ids.Application))
 	}
-	return jobs.Add(ctx, drains(behind)...)
+	return jobs.Add(ctx, drains(overdue)...)
 }
 
 func drains(scopes []tenancy.Scope) []store.Task {
