@@ -7,15 +7,15 @@ import (
 	"purser/metering"
 )
 
-// Catalog is what a plan may name, by key. Whoever loads it needs only what the
-// plan at hand names.
+// Catalog is the features and credits that a plan may reference, by key. It needs to
+// hold only those that the plan at hand references.
 type Catalog struct {
 	Features map[string]metering.Feature
 	Credits  map[string]metering.Credit
 }
 
-// setLists replaces the lists that are given. What is wrong with the lists
-// themselves is said before what they name is looked up.
+// setLists replaces the lists that are not nil. Errors in the lists themselves are
+// reported before unknown keys.
 func (p *Plan) setLists(limits *[]metering.Limit, grants *[]Grant, multipliers *[]metering.Multiplier, catalog Catalog) error {
 	l, g, m := cloneList(limits), cloneList(grants), cloneList(multipliers)
 	for _, err := range []error{
@@ -42,7 +42,7 @@ func (p *Plan) setLists(limits *[]metering.Limit, grants *[]Grant, multipliers *
 	return nil
 }
 
-// cloneList copies a list, because the ids will be written into it.
+// cloneList copies a list, because ids are written into it.
 func cloneList[T any](list *[]T) []T {
 	if list == nil {
 		return nil

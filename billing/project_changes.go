@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// scheduled finds the downgrade that waits for the renewal. A renewal that is billed
-// and not yet paid comes first, whatever the schedule has after it: it takes effect
-// when it is charged, which is after the end of the period before. Otherwise it is
-// the next phase of the schedule, or a price that was set at the provider by hand,
-// which the next renewal is billed at.
+// scheduled finds the downgrade that waits for the renewal. An invoiced and unpaid
+// renewal comes first, whatever the schedule has after it: it takes effect when it is
+// charged, which is after the end of the previous period. Otherwise it is the
+// schedule's next phase, or a price that was set at the provider by hand, which the
+// next renewal uses.
 func (p *projector) scheduled() {
 	s := &p.Subscription
 	p.queued, p.following, s.Scheduled = none, none, nil
@@ -39,8 +39,8 @@ func (p *projector) scheduled() {
 	}
 }
 
-// unpaidRenewal reports whether a renewal at the price is billed and not yet paid, and
-// when its draft is charged; zero for one that is no draft.
+// unpaidRenewal reports whether a renewal at the price is invoiced and unpaid, and
+// when its draft is charged; zero for one that is not a draft.
 func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, found bool) {
 	for _, invoice := range s.Invoices {
 		unpaid := invoice.Status == InvoiceDraft || invoice.Status == InvoiceOpen
@@ -52,8 +52,8 @@ func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, fo
 	return chargedAt, found
 }
 
-// pending finds the upgrade that waits for its payment: at the provider, or on
-// the page of a checkout that would replace the subscription.
+// pending finds the upgrade that waits for its payment: a pending update at the
+// provider, or a checkout that would replace the subscription.
 func (p *projector) pending() {
 	s := &p.Subscription
 	p.waiting = none
@@ -72,8 +72,8 @@ func (p *projector) pending() {
 	}
 }
 
-// findChange finds the change that the provider is about to make: the one that has
-// its invoice, else the latest that was asked for in time.
+// findChange finds the requested change behind what the provider is about to do: the
+// one with its invoice, else the latest that was requested in time.
 func (p *projector) findChange(kind ChangeKind, priceID, invoiceID string, before int64) int {
 	latest := none
 	for i, c := range p.current.Changes {
@@ -88,8 +88,7 @@ func (p *projector) findChange(kind ChangeKind, priceID, invoiceID string, befor
 	return latest
 }
 
-// targetTerms are the terms of the change, and else what the price means in the
-// catalog.
+// targetTerms are the terms of the change, else those of the price in the catalog.
 func (p *projector) targetTerms(position int, priceID string) (Terms, bool) {
 	if position != none {
 		return p.current.Changes[position].Target, true
@@ -119,9 +118,8 @@ func openInvoiceFor(invoices []ProviderInvoice, priceID string) (latest Provider
 	return latest
 }
 
-// changes notes how far each change has come. One that was never seen at the
-// provider stays as it is: the call that asks for it may be on its way, and
-// whoever recovers that call closes it.
+// changes updates the state of each change. One that the provider never had stays as
+// it is: its call may be on its way, and recovery of that operation closes it.
 func (p *projector) changes() {
 	for i, was := range p.current.Changes {
 		if was.replaces(p.current.Subscription) {
@@ -132,7 +130,8 @@ func (p *projector) changes() {
 			p.Changes = append(p.Changes, updated)
 		}
 	}
-	// At most one of a kind waits, at any moment: those that no longer wait come first.
+	// At most one change of a kind may be pending at any moment, so those that leave the
+	// state are written first.
 	slices.SortStableFunc(p.Changes, func(a, b Change) int { return cmp.Compare(a.waiting(), b.waiting()) })
 }
 

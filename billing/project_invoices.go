@@ -11,12 +11,12 @@ type purchase struct {
 	invoice     ProviderInvoice
 	line        ProviderLine
 	terms       Terms
-	change      int  // position of the change that it fulfils or continues, or none
-	unrequested bool // an update that no change asked for
+	change      int  // position of the change that it fulfils or renews, or none
+	unrequested bool // an update that no change requested
 }
 
-// settleInvoices works out what each paid invoice bought, and credits those that are not
-// settled yet, oldest first.
+// settleInvoices works out what each paid invoice bought, and credits those that are
+// not settled yet, oldest first.
 func (p *projector) settleInvoices() {
 	sales := paidSales(p.remote.Invoices)
 	upgrades := p.paidUpgrades(sales)
@@ -43,9 +43,8 @@ func (p *projector) settleInvoices() {
 	}
 }
 
-// paidSales are the paid invoices that bought a period, with the line that says
-// which, in the order of their periods. An invoice for anything else, such as
-// one that somebody wrote by hand, buys none, however much was paid.
+// paidSales are the paid invoices that bought a period, with the line that says which,
+// ordered by period. Any other invoice, such as one created by hand, buys none.
 func paidSales(invoices []ProviderInvoice) []purchase {
 	var sales []purchase
 	for _, invoice := range invoices {
@@ -88,9 +87,8 @@ func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
 	return latest, found
 }
 
-// resolveSale finds the terms on which a sale was made: those of the change that asked
-// for it, else those that the subscription has at this price, else those of the
-// catalog.
+// resolveSale finds the terms of a sale: those of the change that requested it, else
+// the subscription's at this price, else the catalog's.
 func (p *projector) resolveSale(sale purchase) (purchase, bool) {
 	at := p.changeFor(sale)
 	sale.change = at
@@ -109,14 +107,14 @@ func (p *projector) resolveSale(sale purchase) (purchase, bool) {
 	case p.paidBy(at) == "" || p.paidBy(at) == sale.invoice.ID:
 		p.applied[at] = sale.invoice.ID
 	default:
-		// Two paid updates for one wish: somebody was charged twice.
+		// Two paid updates for one change: the customer was charged twice.
 		sale.unrequested = sale.invoice.Reason == ReasonUpdate
 	}
 	return sale, true
 }
 
-// fulfils tells the invoice that a change was waiting for from the later ones
-// that continue on its terms.
+// fulfils distinguishes the invoice that a change was waiting for from the later ones that
+// renew its terms.
 func (b purchase) fulfils(c Change) bool {
 	switch c.Kind {
 	case Checkout:
@@ -128,7 +126,7 @@ func (b purchase) fulfils(c Change) bool {
 	}
 }
 
-// paidBy is the invoice that has paid for a change, as far as it is known.
+// paidBy is the invoice that paid for a change, if known.
 func (p *projector) paidBy(position int) string {
 	if invoiceID := p.applied[position]; invoiceID != "" {
 		return invoiceID
@@ -139,13 +137,12 @@ func (p *projector) paidBy(position int) string {
 	return ""
 }
 
-// clockSkew is how far the provider's clock may be behind ours when both write
-// down the same moment.
+// clockSkew is how far the provider's clock may be behind ours.
 const clockSkew = int64(time.Minute / time.Millisecond)
 
-// changeFor finds the change that a sale fulfils or continues: the latest one to
-// its price that was asked for before the period began. A plan's terms can differ
-// between two sales at one price, so the time decides.
+// changeFor finds the change that a sale fulfils or renews: the latest one to its
+// price that was requested before the period began. A plan's terms can differ between
+// two sales at one price, so the time decides.
 func (p *projector) changeFor(sale purchase) int {
 	latest := none
 	for i, c := range p.current.Changes {
@@ -173,9 +170,8 @@ func (p *projector) changeFor(sale purchase) int {
 }
 
 // unpaidUpgrade finds the upgrade that a paid update fulfils although it seems to have
-// been asked for afterwards: the clock that dated the wish may be hours ahead, and
-// money must not depend on it. An update that was settled as nobody's wish stays
-// one.
+// been requested later: the clock that dated the request may be hours ahead, and money
+// must not depend on it. An update that was settled as unrequested stays so.
 func (p *projector) unpaidUpgrade(sale purchase) int {
 	earliest := none
 	if hasPayment(p.current.Payments, Source{Invoice, sale.invoice.ID}) {
@@ -217,7 +213,7 @@ func (p *projector) payment(source Source, bought purchase) Payment {
 	return settled
 }
 
-// grants reports whether the purchase brings the credits of its terms.
+// grants reports whether the purchase grants the credits of its terms.
 func (p *projector) grants(bought purchase) bool {
 	switch {
 	case p.Subscription.Extra:
@@ -229,13 +225,12 @@ func (p *projector) grants(bought purchase) bool {
 		ended := p.current.Subscription.Ended() && bought.line.Period.Start >= p.current.Subscription.EndedAt
 		return !ended && freeGrantDue(concat(p.current.Payments, p.Settled), bought.terms.PlanID, bought.line.Period)
 	default:
-		// A trial has its line at nothing. Money from the customer's balance is money.
+		// A trial's line is zero. Payment from the customer's balance counts as payment.
 		return bought.line.AmountCents > 0
 	}
 }
 
-// refundAll asks for a refund of whatever was paid for an extra subscription,
-// whatever it was paid for.
+// refundAll requests refunds of all paid invoices of a duplicate subscription.
 func (p *projector) refundAll() {
 	for _, invoice := range p.remote.Invoices {
 		if invoice.Status == InvoicePaid && !hasPayment(p.current.Payments, Source{Invoice, invoice.ID}) {

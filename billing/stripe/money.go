@@ -23,7 +23,7 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 	if i.Status == sdk.InvoiceStatusDraft {
 		out.FinalizesAt = milliseconds(i.AutomaticallyFinalizesAt)
 	} else {
-		out.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // below zero is the customer's
+		out.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // negative is in the customer's favour
 	}
 	if i.StatusTransitions != nil {
 		out.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
@@ -55,7 +55,7 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 	return out
 }
 
-// Invoice reads an invoice, and whose subscription it bills; empty for none.
+// Invoice reads an invoice and the id of its subscription; empty for none.
 func (c *Client) Invoice(ctx context.Context, id string) (out billing.ProviderInvoice, subscriptionID string, err error) {
 	i, err := c.api.Invoices.Get(id, &sdk.InvoiceParams{Params: params(ctx)})
 	if err != nil {
@@ -67,21 +67,21 @@ func (c *Client) Invoice(ctx context.Context, id string) (out billing.ProviderIn
 	return invoiceOf(i), subscriptionID, nil
 }
 
-// FinalizeInvoice ends a draft without collecting it: Stripe neither deletes nor
-// voids the draft of a subscription, so one that is not to be paid is finalised
-// first.
+// FinalizeInvoice finalizes a draft without collecting it: Stripe neither deletes nor
+// voids the draft of a subscription, so it has to be finalized before it can be
+// voided.
 func (c *Client) FinalizeInvoice(ctx context.Context, key, id string) error {
 	_, err := c.api.Invoices.FinalizeInvoice(id, &sdk.InvoiceFinalizeInvoiceParams{Params: keyed(ctx, key), AutoAdvance: sdk.Bool(false)})
 	return problem(err)
 }
 
-// VoidInvoice makes an invoice one that can no longer be paid.
+// VoidInvoice voids an open invoice.
 func (c *Client) VoidInvoice(ctx context.Context, key, id string) error {
 	_, err := c.api.Invoices.VoidInvoice(id, &sdk.InvoiceVoidInvoiceParams{Params: keyed(ctx, key)})
 	return problem(err)
 }
 
-// Charge reads what was collected, with every refund and dispute of it.
+// Charge reads a charge with all its refunds and disputes.
 func (c *Client) Charge(ctx context.Context, id string) (billing.ProviderCharge, error) {
 	charge, err := c.api.Charges.Get(id, &sdk.ChargeParams{Params: params(ctx)})
 	if err != nil {
@@ -109,13 +109,13 @@ func (c *Client) Charge(ctx context.Context, id string) (billing.ProviderCharge,
 	return out, problem(disputes.Err())
 }
 
-// RefundCharge gives back all that is left of a charge.
+// RefundCharge refunds the remaining amount of a charge.
 func (c *Client) RefundCharge(ctx context.Context, key, chargeID string) error {
 	_, err := c.api.Refunds.New(&sdk.RefundParams{Params: keyed(ctx, key), Charge: sdk.String(chargeID)})
 	return problem(err)
 }
 
-// ChargeOfRefund finds the charge that a refund is of.
+// ChargeOfRefund returns the charge of a refund.
 func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) {
 	r, err := c.api.Refunds.Get(id, &sdk.RefundParams{Params: params(ctx)})
 	if err != nil || r.Charge == nil {
@@ -124,7 +124,7 @@ func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) 
 	return r.Charge.ID, nil
 }
 
-// ChargeOfDispute finds the charge that a dispute is about.
+// ChargeOfDispute returns the charge of a dispute.
 func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error) {
 	d, err := c.api.Disputes.Get(id, &sdk.DisputeParams{Params: params(ctx)})
 	if err != nil || d.Charge == nil {
@@ -133,7 +133,7 @@ func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error)
 	return d.Charge.ID, nil
 }
 
-// Refunds lists the refunds that came since, each about its charge.
+// Refunds lists the refunds since a time, each with its charge.
 func (c *Client) Refunds(ctx context.Context, since int64, after string, each func(Listed) error) error {
 	list := c.api.Refunds.List(&sdk.RefundListParams{
 		ListParams: pageAfter(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
@@ -146,7 +146,7 @@ func (c *Client) Refunds(ctx context.Context, since int64, after string, each fu
 	return problem(list.Err())
 }
 
-// Disputes lists the disputes that came since, each about its charge.
+// Disputes lists the disputes since a time, each with its charge.
 func (c *Client) Disputes(ctx context.Context, since int64, after string, each func(Listed) error) error {
 	list := c.api.Disputes.List(&sdk.DisputeListParams{
 		ListParams: pageAfter(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
