@@ -114,7 +114,7 @@ func TestStayingAfterTheBilledDowngradeWasChargedChargesNothing(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			r, _ := billed(t, cardPays)
-			key := fresh()
+			key := newKey()
 			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/prices"})
 			_, err := r.upgradeWith(key)
 			wantFault(t, err, fault.ProviderUnavailable)

@@ -112,7 +112,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 	if plan.Sync.Status != billing.SyncFailed || plan.Sync.Error == "" {
 		t.Errorf("the plan is %+v", plan.Sync)
 	}
-	_, err = r.cashier.SubscriptionCheckout(t.Context(), live, r.checkoutRequest("basic"), fresh())
+	_, err = r.cashier.SubscriptionCheckout(t.Context(), live, r.checkoutRequest("basic"), newKey())
 	wantFault(t, err, fault.PaymentsNotConfigured)
 	_, err = r.cashier.Portal(t.Context(), live, "ada", "http://shop.test")
 	wantFault(t, err, fault.PaymentsNotConfigured)
@@ -122,7 +122,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 		draft.Key, draft.AmountCents = "free", 0
 		_, err := app.CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) { return billing.NewPlan(ids.New(), draft, c, r.now()) })
 		r.check(err)
-		got, err := r.cashier.Change(t.Context(), live, billing.ChangeRequest{Identity: "ada", PlanKey: "free"}, fresh())
+		got, err := r.cashier.Change(t.Context(), live, billing.ChangeRequest{Identity: "ada", PlanKey: "free"}, newKey())
 		r.check(err)
 		if got.Status != metering.StatusActive {
 			t.Errorf("the subscription is %s", got.Status)

@@ -19,8 +19,8 @@ import (
 	"purser/store/storetest"
 )
 
-// crashingTransport is the way to the provider of a node that dies at one of its calls. From
-// then on the node does nothing more: it does not clean up, and keeps its leases.
+// crashingTransport makes a node die at one of its provider calls. From then on the
+// node does nothing more: it does not clean up, and keeps its leases.
 type crashingTransport struct {
 	at    int  // which call, from 0; negative for a node that lives
 	after bool // it dies when the call was carried out, and not before
@@ -56,14 +56,14 @@ func (m *crashingTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return nil, nil
 }
 
-// rest is all that the dead do, until the test has no more use for them.
+// rest blocks the dead node's goroutines until the test ends.
 func (m *crashingTransport) rest() {
 	<-m.over
 	runtime.Goexit()
 }
 
-// clock keeps those in the node who are about to act from doing so after its
-// death: before they note that something is done, they ask for the time.
+// clock blocks goroutines of the dead node before they store a result: they read the
+// time first.
 func (m *crashingTransport) clock(now func() time.Time) func() time.Time {
 	return func() time.Time {
 		if m.isDead() {
@@ -82,9 +82,9 @@ func (m *crashingTransport) isDead() bool {
 	}
 }
 
-// boundaries are the calls before which, and after which, it makes a difference
-// to die. A call that only reads leaves nothing behind, so after it is before the
-// next; and one that goes on with a look is part of that look.
+// boundaries are the calls before and after which a crash makes a difference. A read
+// leaves nothing behind, so after it is before the next; a read that follows a read is
+// part of it.
 func (m *crashingTransport) boundaries() (all []*crashingTransport) {
 	for at, call := range m.calls {
 		switch {
@@ -106,12 +106,12 @@ type operation struct {
 	then    func(r *harness, page cashier.Page) // what shows the effect; nil when nothing more is needed
 }
 
-// until has the deed done by a node that dies as m has it. What is left of the
-// node is gone after bury.
-func (d operation) until(r *harness, m *crashingTransport, key string) (bury func()) {
+// until runs the operation on a node that dies as m says. restart removes what is left
+// of the node.
+func (d operation) until(r *harness, m *crashingTransport, key string) (restart func()) {
 	r.Helper()
-	// Its connections end with the node. Those in it who wait for a lease would get it
-	// after its death otherwise, and keep the living waiting.
+	// Its connections end with the node. Otherwise its goroutines that wait for a lease
+	// would get it after the crash and block other nodes.
 	own := must[*store.Store](r)(store.Open(r.Context(), storetest.URL(r.T), store.Options{}))
 	node := r.newCashier(func(o *cashier.Options) { o.Store, o.SandboxTransport, o.Now = own, m, m.clock(r.clock) })
 	ended := make(chan struct{})
@@ -129,11 +129,11 @@ func (d operation) until(r *harness, m *crashingTransport, key string) (bury fun
 	return func() { close(m.over); <-ended }
 }
 
-// afterwards is how things stand when another node has taken over, two minutes
-// later, and the caller has asked again.
+// afterwards is the state when another node has taken over, two minutes later, and the
+// caller has retried.
 func (d operation) afterwards(r *harness, key string) string {
 	r.Helper()
-	r.later.Add(int64(2 * time.Minute))
+	r.clockOffset.Add(int64(2 * time.Minute))
 	storetest.Lapse(r.T, storetest.URL(r.T), r.app.ID.String())
 	r.cashier = r.newCashier()
 	r.settle()
@@ -146,11 +146,11 @@ func (d operation) afterwards(r *harness, key string) string {
 		d.then(r, page)
 		r.settle()
 	}
-	return r.standing()
+	return r.state()
 }
 
-// standing is what has come of everything: here, and at the provider.
-func (r *harness) standing() string {
+// state is the outcome, here and at the provider.
+func (r *harness) state() string {
 	r.Helper()
 	var text strings.Builder
 	text.WriteString(r.ledger())
@@ -167,8 +167,7 @@ func (r *harness) standing() string {
 	return text.String()
 }
 
-// world counts the provider's objects, by all that tells them apart but ids and
-// times.
+// world counts the provider's objects by everything but ids and times.
 func (r *harness) world() string {
 	r.Helper()
 	state := r.keptWorld()
@@ -217,13 +216,13 @@ func checkout(r *harness, node *cashier.Cashier, key string) (cashier.Page, erro
 	return node.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest("basic"), key)
 }
 
-// settled is a deed that nobody asks for: what is due gets done.
+// settled is an operation without a caller: it runs due jobs.
 func settled(r *harness, node *cashier.Cashier, _ string) (cashier.Page, error) {
 	return cashier.Page{}, node.DrainAll(r.Context(), r.app.ID)
 }
 
 func payTheNewest(r *harness, _ cashier.Page) {
-	sessions := r.asked("POST /v1/checkout/sessions")
+	sessions := r.callsTo("POST /v1/checkout/sessions")
 	id, err := ids.Parse(ids.Checkout, sessions[len(sessions)-1].Get("client_reference_id"))
 	r.check(err)
 	r.pay(must[store.Checkout](r)(r.store.App(r.scope).CheckoutByID(r.Context(), id)).URL, cardPays)
@@ -263,7 +262,7 @@ func afterAnHour(r *harness, _ cashier.Page) { r.advance(2 * time.Hour) }
 
 func payPage(r *harness, page cashier.Page) { r.pay(page.URL, cardPays) }
 
-var deeds = []operation{
+var operations = []operation{
 	{
 		name: "telling of a plan", do: settled,
 		arrange: func(r *harness) { r.draft("max", 9900) },
@@ -436,7 +435,7 @@ var deeds = []operation{
 		arrange: func(r *harness) {
 			page := r.checkout("basic")
 			// A second page for the same order, which only the provider can make.
-			second := r.provider("/v1/checkout/sessions", r.asked("POST /v1/checkout/sessions")[0])
+			second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
 			r.idle.Store(true)
 			r.pay(page.URL, cardPays)
 			r.pay(second["url"].(string), cardPays)
@@ -447,13 +446,13 @@ var deeds = []operation{
 
 func TestScenario62_ANodeThatDiesAnywhereHasOneEffect(t *testing.T) {
 	t.Parallel()
-	for _, d := range deeds {
+	for _, d := range operations {
 		t.Run(d.name, func(t *testing.T) {
 			r := shop(t)
 			d.arrange(r)
 			restore := storetest.Keep(t, storetest.URL(t), r.app.ID.String())
 
-			lives, key := newCrashingTransport(-1, false), fresh()
+			lives, key := newCrashingTransport(-1, false), newKey()
 			d.until(r, lives, key)
 			want := d.afterwards(r, key)
 			if len(lives.calls) == 0 {
@@ -461,13 +460,13 @@ func TestScenario62_ANodeThatDiesAnywhereHasOneEffect(t *testing.T) {
 			}
 			for _, dies := range lives.boundaries() {
 				restore()
-				r.later.Store(0)
-				key := fresh()
-				bury := d.until(r, dies, key)
+				r.clockOffset.Store(0)
+				key := newKey()
+				restart := d.until(r, dies, key)
 				if got := d.afterwards(r, key); got != want {
 					t.Errorf("dying at call %d of %v (after it: %v) leaves\n%swant\n%s", dies.at, lives.calls, dies.after, got, want)
 				}
-				bury()
+				restart()
 			}
 		})
 	}

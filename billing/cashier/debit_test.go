@@ -172,9 +172,9 @@ func TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport(t *testing.T) {
 	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
 	void := "POST /v1/invoices/" + renewal["id"].(string) + "/void"
-	tried := len(r.asked(void))
+	tried := len(r.callsTo(void))
 	r.advance(7 * time.Hour)
-	if again := len(r.asked(void)); tried == 0 || again <= tried {
+	if again := len(r.callsTo(void)); tried == 0 || again <= tried {
 		t.Errorf("the void was tried %d times, and %d times seven hours later", tried, again)
 	}
 	r.advance(3 * days)

@@ -9,17 +9,16 @@ import (
 	"purser/tenancy"
 )
 
-// EventTypes is what is listened to.
+// EventTypes are the subscribed event types.
 func EventTypes() []string { return slices.Clone(eventTypes) }
 
-// SetLimits has the cashier give up on a conversation, and end a portion of a
-// list, where a test can wait for it.
+// SetLimits sets the request timeout and the size of a list batch.
 func (c *Cashier) SetLimits(talk time.Duration, portion int) {
 	c.limits.request, c.limits.listBatch = talk, portion
 }
 
-// RaiseLimits raises the limits that a busy machine could reach. A lease stays longer
-// than the work under it.
+// RaiseLimits raises the timeouts that a busy machine could reach. A lease stays
+// longer than the work under it.
 func (c *Cashier) RaiseLimits() {
 	c.limits.request, c.limits.leaseWait, c.limits.lease, c.limits.cleanup = 4*time.Minute, 4*time.Minute, 5*time.Minute, time.Minute
 }
@@ -29,31 +28,29 @@ func (c *Cashier) WithLease(ctx context.Context, scope tenancy.Scope, name strin
 	return c.withLease(ctx, scope, name, work)
 }
 
-// TryDrain looks whether there is something to do for an application, as a node does
-// that was woken.
+// TryDrain drains part of an application's queue, as a notified node does.
 func (c *Cashier) TryDrain(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
 	return c.tryDrain(ctx, scope)
 }
 
-// Drain is the job of that name.
+// Drain runs the drain task.
 func (c *Cashier) Drain(ctx context.Context, scope tenancy.Scope) error {
 	return c.runTask(ctx, nil, store.Task{Name: drainJob, Scope: scope})
 }
 
-// RunNotified works for applications as they are woken, and leaves jobs alone.
+// RunNotified drains notified applications, without the scheduler.
 func (c *Cashier) RunNotified(ctx context.Context) error { return c.runNotified(ctx) }
 
-// The limits of a visit, and of a node.
+// The limits of a drain, and of a node.
 const (
 	DrainSize         = maxBatches * batchSize
 	MaxConcurrentApps = maxConcurrentApps
 )
 
-// SetLease has the cashier's leases run out where a test can wait for it, as those
-// of a node that died: nothing renews them.
+// SetLease sets the lease duration and turns off renewal, as on a node that died.
 func (c *Cashier) SetLease(length time.Duration) { c.limits.lease, c.renewInterval = length, -1 }
 
-// SetRenewal has leases of the length renewed so often.
+// SetRenewal sets the lease duration and the renewal interval.
 func (c *Cashier) SetRenewal(length, every time.Duration) {
 	c.limits.lease, c.renewInterval = length, every
 }
@@ -69,10 +66,10 @@ const (
 	LeaseWait     = leaseWait
 )
 
-// WithoutPeriodicJobs has the cashier leave periodic jobs to EnqueueRounds.
+// WithoutPeriodicJobs leaves periodic jobs to EnqueuePeriodicJobs.
 func (c *Cashier) WithoutPeriodicJobs() { c.withoutPeriodicJobs = true }
 
-// EnqueuePeriodicJobs makes periodic jobs due: that which finds lost webhooks, or all.
+// EnqueuePeriodicJobs makes periodic jobs due: the one that reads events, or all.
 func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, all bool) error {
 	with, err := c.account(ctx, scope)
 	if err != nil {
@@ -89,7 +86,7 @@ func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, 
 	return c.options.Store.App(scope).Enqueue(ctx, due...)
 }
 
-// OpenSessions lists the checkout pages that have to be closed before another purchase.
+// OpenSessions lists the checkout sessions that are expired before another purchase.
 var OpenSessions = openSessions
 
 // Charged reports whether an invoice takes money.

@@ -22,10 +22,10 @@ func (r *harness) credit(key string) {
 	r.check(r.store.App(r.scope).CreateCredit(r.Context(), metering.NewCredit(ids.New(), key, key, "unit", r.now())))
 }
 
-// planned is a plan in the making.
-type planned func(*billing.PlanDraft)
+// planOption changes a plan draft.
+type planOption func(*billing.PlanDraft)
 
-func grants(credit string, amount metering.Amount) planned {
+func grants(credit string, amount metering.Amount) planOption {
 	return func(d *billing.PlanDraft) {
 		d.Grants = append(d.Grants, billing.Grant{CreditKey: credit, Amount: amount})
 	}
@@ -33,12 +33,12 @@ func grants(credit string, amount metering.Amount) planned {
 
 func yearly(d *billing.PlanDraft) { d.Interval = billing.Year }
 
-func in(currency string) planned { return func(d *billing.PlanDraft) { d.Currency = currency } }
+func in(currency string) planOption { return func(d *billing.PlanDraft) { d.Currency = currency } }
 
 func noTopUps(d *billing.PlanDraft) { d.TopupsEnabled = false }
 
 // plan makes a monthly plan in dollars and waits until the provider has it.
-func (r *harness) plan(key string, cents int64, how ...planned) billing.Plan {
+func (r *harness) plan(key string, cents int64, how ...planOption) billing.Plan {
 	r.Helper()
 	r.draft(key, cents, how...)
 	r.settle()
@@ -49,8 +49,8 @@ func (r *harness) plan(key string, cents int64, how ...planned) billing.Plan {
 	return plan
 }
 
-// draft makes a plan, and the provider does not know it yet.
-func (r *harness) draft(key string, cents int64, how ...planned) billing.Plan {
+// draft creates a plan without syncing it.
+func (r *harness) draft(key string, cents int64, how ...planOption) billing.Plan {
 	r.Helper()
 	draft := billing.PlanDraft{
 		Key: key, Name: strings.ToUpper(key), TopupsEnabled: true, Active: true,
@@ -66,11 +66,11 @@ func (r *harness) draft(key string, cents int64, how ...planned) billing.Plan {
 
 var keyNumber atomic.Int64
 
-// fresh is an idempotency key that was not used before.
-func fresh() string { return "key-" + strconv.FormatInt(keyNumber.Add(1), 10) }
+// newKey is an unused idempotency key.
+func newKey() string { return "key-" + strconv.FormatInt(keyNumber.Add(1), 10) }
 
 func (r *harness) change(plan string) (billing.Subscription, error) {
-	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: plan}, fresh())
+	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: plan}, newKey())
 }
 
 func (r *harness) changed(plan string) billing.Subscription {
@@ -79,7 +79,7 @@ func (r *harness) changed(plan string) billing.Subscription {
 }
 
 func (r *harness) cancel(atPeriodEnd bool) (billing.Subscription, error) {
-	return r.cashier.Cancel(r.Context(), r.scope, billing.CancelRequest{Identity: "ada", CancelAtPeriodEnd: atPeriodEnd}, fresh())
+	return r.cashier.Cancel(r.Context(), r.scope, billing.CancelRequest{Identity: "ada", CancelAtPeriodEnd: atPeriodEnd}, newKey())
 }
 
 func (r *harness) checkoutRequest(plan string) billing.CheckoutRequest {
@@ -88,7 +88,7 @@ func (r *harness) checkoutRequest(plan string) billing.CheckoutRequest {
 
 func (r *harness) checkout(plan string) cashier.Page {
 	r.Helper()
-	return must[cashier.Page](r)(r.cashier.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest(plan), fresh()))
+	return must[cashier.Page](r)(r.cashier.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest(plan), newKey()))
 }
 
 func (r *harness) topUpRequest(cents int64) billing.TopUpRequest {
@@ -100,7 +100,7 @@ func (r *harness) topUpRequest(cents int64) billing.TopUpRequest {
 
 func (r *harness) topUp(cents int64) cashier.Page {
 	r.Helper()
-	return must[cashier.Page](r)(r.cashier.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(cents), fresh()))
+	return must[cashier.Page](r)(r.cashier.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(cents), newKey()))
 }
 
 // subscribe buys the plan on a page, with the card.

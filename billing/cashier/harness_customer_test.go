@@ -63,8 +63,8 @@ func (r *harness) submit(page string, fields url.Values) (status int, location, 
 	return r.post(page, "application/x-www-form-urlencoded", fields.Encode())
 }
 
-// steer asks the sandbox's own surface for something, such as a refund.
-func (r *harness) steer(path, body string) {
+// controlSandbox calls the sandbox's control API, such as for a refund.
+func (r *harness) controlSandbox(path, body string) {
 	r.Helper()
 	status, _, answer := r.post(r.http.URL+"/sandbox/apps/"+r.app.ID.Format(ids.Application)+"/"+path, "application/json", body)
 	if status != http.StatusOK {
@@ -74,12 +74,12 @@ func (r *harness) steer(path, body string) {
 
 func (r *harness) refund(page cashier.Page, cents int64) {
 	r.Helper()
-	r.steer("refunds", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "amountCents": `+strconv.FormatInt(cents, 10)+`}`)
+	r.controlSandbox("refunds", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "amountCents": `+strconv.FormatInt(cents, 10)+`}`)
 }
 
 func (r *harness) dispute(page cashier.Page, outcome string) {
 	r.Helper()
-	r.steer("disputes", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "outcome": "`+outcome+`"}`)
+	r.controlSandbox("disputes", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "outcome": "`+outcome+`"}`)
 }
 
 func (r *harness) post(page, kind, body string) (status int, location, answer string) {
@@ -97,8 +97,7 @@ func (r *harness) post(page, kind, body string) (status int, location, answer st
 
 var errRouteDown = errors.New("503")
 
-// provider asks the provider behind the cashier's back, as somebody in its
-// dashboard could.
+// provider calls the provider directly, as a person in its dashboard could.
 func (r *harness) provider(path string, fields url.Values) map[string]any {
 	r.Helper()
 	return r.askProvider(http.MethodPost, path, fields)

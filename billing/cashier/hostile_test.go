@@ -60,7 +60,7 @@ func TestAPageIsLookedAtThoughNoEventTellsOfIt(t *testing.T) {
 func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	r := shop(t)
 	page := r.checkout("basic")
-	second := r.provider("/v1/checkout/sessions", r.asked("POST /v1/checkout/sessions")[0])
+	second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
 	r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/refunds"})
 	r.pay(page.URL, cardPays)
 	r.pay(second["url"].(string), cardPays)
@@ -83,7 +83,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 func TestADeletedCustomerCanBuyAgain(t *testing.T) {
 	r := shop(t)
 	r.topUp(1000)
-	first := r.asked("POST /v1/checkout/sessions")[0].Get("customer")
+	first := r.callsTo("POST /v1/checkout/sessions")[0].Get("customer")
 	request := must[*http.Request](r)(http.NewRequestWithContext(t.Context(), http.MethodDelete, r.sandbox.StripeURL()+"/v1/customers/"+first, nil))
 	request.Header.Set("Authorization", "Bearer "+r.sandbox.Key(r.app.ID))
 	response := must[*http.Response](r)(r.http.Client().Do(request))
@@ -102,7 +102,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	givenUp := func(r *harness) (key string) {
 		r.plan("max", 9900, grants("tokens", 1000*million))
 		s := r.subscribe("basic", cardPays)
-		key = fresh()
+		key = newKey()
 		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 		_, err := r.upgradeWith(key)
 		wantFault(r, err, fault.ProviderUnavailable)
@@ -130,7 +130,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	})
 	t.Run("a checkout does not sell a second subscription", func(t *testing.T) {
 		r := shop(t)
-		key := fresh()
+		key := newKey()
 		r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
 		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
 		wantFault(t, err, fault.ProviderRefused)
@@ -157,7 +157,7 @@ func TestTheLastWishCounts(t *testing.T) {
 			r = shop(t)
 			r.plan("max", 9900, grants("tokens", 1000*million))
 			s := r.subscribe("basic", cardPays)
-			key = fresh()
+			key = newKey()
 			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 			_, err := r.upgradeWith(key)
 			wantFault(r, err, fault.ProviderUnavailable)
@@ -215,11 +215,11 @@ func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	r.plan("max", 9900, grants("tokens", 1000*million))
 	s := r.subscribe("basic", cardPays)
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	update := "POST /v1/subscriptions/" + s.ProviderID
 	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: update})
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
-	key := fresh()
+	key := newKey()
 	_, err := r.upgradeWith(key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.wantTokens(10*million, 0)
@@ -228,8 +228,8 @@ func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	_, err = r.change("max")
 	wantFault(t, err, fault.ProviderUnavailable)
 	if askAtOnce {
-		if told := must[billing.Subscription](r)(r.upgradeWith(key)); told.Terms.PlanKey != "pro" {
-			t.Errorf("the answer is on %s", told.Terms.PlanKey)
+		if answer := must[billing.Subscription](r)(r.upgradeWith(key)); answer.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", answer.Terms.PlanKey)
 		}
 	}
 

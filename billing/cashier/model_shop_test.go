@@ -453,7 +453,7 @@ func (m *modelShop) feature(key, credit string) {
 	m.check(err)
 }
 
-func (m *modelShop) newPlan(key string, cents int64, how ...planned) {
+func (m *modelShop) newPlan(key string, cents int64, how ...planOption) {
 	m.Helper()
 	draft := billing.PlanDraft{
 		Key: key, Name: strings.ToUpper(key), TopupsEnabled: true, Active: true,
@@ -469,7 +469,7 @@ func (m *modelShop) newPlan(key string, cents int64, how ...planned) {
 }
 
 func (m *modelShop) deposit(identity, credit string, amount metering.Amount) error {
-	key := fresh()
+	key := newKey()
 	_, _, err := m.store.App(m.scope).Deposit(m.ctx, store.Deposit{
 		ID: ids.New(), Identity: identity, CreditKey: credit, Amount: amount, IdempotencyKey: &key, CreatedAt: m.now(),
 	})

@@ -72,7 +72,7 @@ func TestWhoMayTalkDoesNotDependOnANodesClock(t *testing.T) {
 			if c.want != "" {
 				initiator.SetLimits(time.Nanosecond, 100) // one attempt at the lease, and no wait
 			}
-			_, err := initiator.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, fresh())
+			_, err := initiator.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, newKey())
 			if c.want != "" && !fault.Is(err, c.want) || c.want == "" && err != nil {
 				t.Errorf("who asks is told %v, want %q", err, c.want)
 			}
@@ -83,10 +83,10 @@ func TestWhoMayTalkDoesNotDependOnANodesClock(t *testing.T) {
 	}
 }
 
-// counted is a way to the provider that counts.
-type counted struct{ calls *atomic.Int64 }
+// countingTransport is a way to the provider that counts.
+type countingTransport struct{ calls *atomic.Int64 }
 
-func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	c.calls.Add(1)
 	return http.DefaultTransport.RoundTrip(request)
 }
@@ -97,7 +97,7 @@ func TestAQueueIsLeftToTheNodeThatIsAtIt(t *testing.T) {
 	goOn := r.stuck(5 * time.Minute)
 	r.draft("max", 9900)
 	var calls atomic.Int64
-	other := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = counted{&calls} })
+	other := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = countingTransport{&calls} })
 	if more, err := other.TryDrain(t.Context(), r.scope); more || err != nil {
 		t.Errorf("the visit gave %v, %v", more, err)
 	}
@@ -119,7 +119,7 @@ func (r *harness) second() tenancy.Scope {
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, r.now()))
 	made := must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), store.OrgRef{Name: org.Name}, org, app))
-	r.elsewhere = made.ID
+	r.secondAccount = made.ID
 	return made.Scope()
 }
 
@@ -148,7 +148,7 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 		defer cancel()
 		for range 2 * cashier.MaxConcurrentApps {
 			// By a wake and by a job, and what else there is to do for it.
-			r.draft(fresh(), 1000)
+			r.draft(newKey(), 1000)
 			node.Notify(r.scope)
 			r.check(node.Drain(soon, r.scope))
 		}

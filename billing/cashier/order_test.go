@@ -29,7 +29,7 @@ type publicError struct {
 func (r *harness) unheard(happens func()) (all []publicError) {
 	r.Helper()
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	before := len(r.arrived)
 	happens()
 	r.settle()
@@ -39,7 +39,7 @@ func (r *harness) unheard(happens func()) (all []publicError) {
 		all = append(all, next)
 	}
 	r.idle.Store(false)
-	r.deaf.Store(false)
+	r.dropWebhooks.Store(false)
 	return all
 }
 
@@ -165,7 +165,7 @@ func TestRoundsGoOnWhereAPortionEnded(t *testing.T) {
 	r.cashier.SetLimits(4*time.Minute, 2)
 	const number = 5
 	t.Run("in the list of events", func(t *testing.T) {
-		r.payUnheard(number)
+		r.payWithoutWebhooks(number)
 		r.idle.Store(false)
 		r.advance(6 * time.Minute)
 		r.wantPayments(number)

@@ -176,7 +176,7 @@ func TestAPaidPurchaseReplacesAFreeSubscription(t *testing.T) {
 // upgrade start in the same one.
 func TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond(t *testing.T) {
 	r := shop(t)
-	r.stopped.Store(r.clock().UnixNano())
+	r.frozenAt.Store(r.clock().UnixNano())
 	first := r.subscribe("basic", cardPays)
 	s := r.changed("pro")
 	if s.Terms.PlanKey != "pro" || s.Period.Start != first.Period.Start {

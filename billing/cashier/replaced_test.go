@@ -76,7 +76,7 @@ func twoAccounts(t *testing.T) *accounts {
 	r := start(t)
 	a := &accounts{harness: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
 	r.second()
-	a.worlds[firstKey], a.worlds[secondKey], a.worlds[thirdKey] = r.app.ID, r.elsewhere, r.app.ID
+	a.worlds[firstKey], a.worlds[secondKey], a.worlds[thirdKey] = r.app.ID, r.secondAccount, r.app.ID
 	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
 	a.connect(firstKey)
 	r.credit("tokens")
@@ -135,7 +135,7 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 			once.Do(func() { a.connect(secondKey) })
 		}
 	}
-	key := fresh()
+	key := newKey()
 	_, err := a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key)
 	wantFault(t, err, fault.OperationInProgress)
 	page := must[cashier.Page](a.harness)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
@@ -192,10 +192,10 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 func TestAnAccountThatIsRefusedIsLeftAsItWas(t *testing.T) {
 	a := twoAccounts(t)
 	a.topUp(1000)
-	endpoints := len(a.asked("POST /v1/webhook_endpoints"))
+	endpoints := len(a.callsTo("POST /v1/webhook_endpoints"))
 	_, err := a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: secondKey})
 	wantFault(t, err, fault.ProviderInUse)
-	if made := len(a.asked("POST /v1/webhook_endpoints")) - endpoints; made != 0 || endpoints == 0 {
+	if made := len(a.callsTo("POST /v1/webhook_endpoints")) - endpoints; made != 0 || endpoints == 0 {
 		t.Errorf("%d endpoints were made before, and %d by what was refused", endpoints, made)
 	}
 	a.wantKey("irst")

@@ -53,13 +53,13 @@ func history(r *harness, between func()) {
 func (r *harness) drainAll() {
 	r.Helper()
 	r.release()
-	r.steer("webhooks", `{"hold": true}`)
+	r.controlSandbox("webhooks", `{"hold": true}`)
 }
 
 // release delivers what was held back, and has it applied.
 func (r *harness) release() {
 	r.Helper()
-	r.steer("webhooks", `{"hold": false}`)
+	r.controlSandbox("webhooks", `{"hold": false}`)
 	r.settle()
 }
 
@@ -94,16 +94,16 @@ func TestScenario54_AnyOrderAndNumberOfWebhooksEndsTheSame(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := shop(t)
-			luck := rand.New(rand.NewPCG(seed, 54))
-			r.steer("webhooks", `{"hold": true}`)
+			random := rand.New(rand.NewPCG(seed, 54))
+			r.controlSandbox("webhooks", `{"hold": true}`)
 			history(r, func() {
-				switch luck.IntN(3) {
+				switch random.IntN(3) {
 				case 0: // nothing arrives yet
 				case 1:
-					r.steer("webhooks", fmt.Sprintf(`{"replay": %d, "shuffle": %d}`, 1+luck.IntN(30), luck.Uint64()))
+					r.controlSandbox("webhooks", fmt.Sprintf(`{"replay": %d, "shuffle": %d}`, 1+random.IntN(30), random.Uint64()))
 				case 2:
-					r.steer("webhooks", fmt.Sprintf(`{"replay": 40, "shuffle": %d, "hold": false}`, luck.Uint64()))
-					r.steer("webhooks", `{"hold": true}`)
+					r.controlSandbox("webhooks", fmt.Sprintf(`{"replay": 40, "shuffle": %d, "hold": false}`, random.Uint64()))
+					r.controlSandbox("webhooks", `{"hold": true}`)
 				}
 			})
 			if got := r.ledger(); got != want {
@@ -179,7 +179,7 @@ func record(r *harness) (t tape) {
 	t.connection, t.secret = r.webhookSecret()
 	t.restore = storetest.Keep(r, storetest.URL(r), r.app.ID.String())
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	for _, happens := range []func(){
 		func() { r.pay(page.URL, cardPays) },
 		func() { r.pay(topUp.URL, cardPays) },
@@ -214,13 +214,13 @@ func (r *harness) keptWorld() []byte {
 
 // play plays the tape from its beginning: in order when there is no luck, and
 // else as luck has it. It gives what is left in the end.
-func (t tape) play(r *harness, luck *rand.Rand) string {
+func (t tape) play(r *harness, random *rand.Rand) string {
 	r.Helper()
 	t.restore()
 	var waiting [][]byte
 	for _, s := range t.steps {
 		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.world))
-		if luck == nil {
+		if random == nil {
 			t.bring(r, s.events)
 			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 			continue
@@ -228,11 +228,11 @@ func (t tape) play(r *harness, luck *rand.Rand) string {
 		for range copies {
 			waiting = append(waiting, s.events...)
 		}
-		luck.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
-		now := luck.IntN(len(waiting) + 1)
+		random.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		now := random.IntN(len(waiting) + 1)
 		t.bring(r, waiting[:now])
 		waiting = waiting[now:]
-		if luck.IntN(2) == 0 {
+		if random.IntN(2) == 0 {
 			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 		}
 	}

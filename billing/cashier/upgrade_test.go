@@ -223,7 +223,7 @@ func TestScenario25_AnUpgradeSaysNothingMoreThanItMay(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
 	r.changed("pro")
-	bodies := r.asked("POST /v1/subscriptions/" + s.ProviderID)
+	bodies := r.callsTo("POST /v1/subscriptions/" + s.ProviderID)
 	if len(bodies) != 1 {
 		t.Fatalf("%d updates were sent", len(bodies))
 	}

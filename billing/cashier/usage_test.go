@@ -69,7 +69,7 @@ func (r *harness) spend(amount metering.Amount) {
 }
 
 // limits allows so many uses of a feature in each paid period, and no more.
-func limits(feature string, most int64) planned {
+func limits(feature string, most int64) planOption {
 	return func(d *billing.PlanDraft) {
 		d.Limits = append(d.Limits, metering.Limit{FeatureKey: feature, Limit: most, Period: metering.LimitBilling, Overage: metering.OverageBlock})
 	}

@@ -18,7 +18,7 @@ import (
 	"purser/ids"
 )
 
-// harness is a client with a provider to talk to.
+// harness is a client with a sandbox to call.
 type harness struct {
 	*testing.T
 	*stripe.Client
