@@ -7,24 +7,24 @@ import (
 	"purser/metering"
 )
 
-// Catalog is what a plan may name, by key. Whoever loads it needs only what the
-// plan at hand names.
+// Catalog is the features and credits that a plan may reference, by key. It needs to
+// hold only those that the plan at hand references.
 type Catalog struct {
 	Features map[string]metering.Feature
 	Credits  map[string]metering.Credit
 }
 
-// setLists replaces the lists that are given. What is wrong with the lists
-// themselves is said before what they name is looked up.
+// setLists replaces the lists that are not nil. Errors in the lists themselves are
+// reported before unknown keys.
 func (p *Plan) setLists(limits *[]metering.Limit, grants *[]Grant, multipliers *[]metering.Multiplier, catalog Catalog) error {
-	l, g, m := given(limits), given(grants), given(multipliers)
+	l, g, m := cloneList(limits), cloneList(grants), cloneList(multipliers)
 	for _, err := range []error{
-		namedOnce("featureLimits", "feature", l, func(l metering.Limit) string { return l.FeatureKey }),
-		namedOnce("creditGrants", "credit", g, func(g Grant) string { return g.CreditKey }),
-		namedOnce("featureMultipliers", "feature", m, func(m metering.Multiplier) string { return m.FeatureKey }),
-		catalog.findLimits(l),
-		catalog.findGrants(g),
-		catalog.findMultipliers(m),
+		checkUnique("featureLimits", "feature", l, func(l metering.Limit) string { return l.FeatureKey }),
+		checkUnique("creditGrants", "credit", g, func(g Grant) string { return g.CreditKey }),
+		checkUnique("featureMultipliers", "feature", m, func(m metering.Multiplier) string { return m.FeatureKey }),
+		catalog.resolveLimits(l),
+		catalog.resolveGrants(g),
+		catalog.resolveMultipliers(m),
 	} {
 		if err != nil {
 			return err
@@ -42,15 +42,15 @@ func (p *Plan) setLists(limits *[]metering.Limit, grants *[]Grant, multipliers *
 	return nil
 }
 
-// given copies a list, because the ids will be written into it.
-func given[T any](list *[]T) []T {
+// cloneList copies a list, because ids are written into it.
+func cloneList[T any](list *[]T) []T {
 	if list == nil {
 		return nil
 	}
 	return slices.Clone(*list)
 }
 
-func namedOnce[T any](list, noun string, items []T, key func(T) string) error {
+func checkUnique[T any](list, noun string, items []T, key func(T) string) error {
 	seen := make(map[string]bool, len(items))
 	for _, item := range items {
 		if seen[key(item)] {
@@ -61,7 +61,7 @@ func namedOnce[T any](list, noun string, items []T, key func(T) string) error {
 	return nil
 }
 
-func (c Catalog) findLimits(limits []metering.Limit) error {
+func (c Catalog) resolveLimits(limits []metering.Limit) error {
 	for i := range limits {
 		feature, err := c.feature(limits[i].FeatureKey)
 		if err != nil {
@@ -72,7 +72,7 @@ func (c Catalog) findLimits(limits []metering.Limit) error {
 	return nil
 }
 
-func (c Catalog) findGrants(grants []Grant) error {
+func (c Catalog) resolveGrants(grants []Grant) error {
 	for i := range grants {
 		credit, known := c.Credits[grants[i].CreditKey]
 		if !known {
@@ -83,7 +83,7 @@ func (c Catalog) findGrants(grants []Grant) error {
 	return nil
 }
 
-func (c Catalog) findMultipliers(multipliers []metering.Multiplier) error {
+func (c Catalog) resolveMultipliers(multipliers []metering.Multiplier) error {
 	for i := range multipliers {
 		feature, err := c.feature(multipliers[i].FeatureKey)
 		if err != nil {

@@ -7,45 +7,45 @@ import (
 	"purser/ids"
 )
 
-// Change is a wish to be on other terms, from the moment it is made until it has
-// been paid for or can no longer be. The first purchase is one too.
+// Change is a requested change of terms, from the request until it is paid or can no
+// longer be. The first purchase is one too.
 type Change struct {
 	ID   ids.ID
 	Kind ChangeKind // Checkout, Upgrade or Downgrade
 
-	// SubscriptionID is zero for a checkout that has made none yet.
+	// SubscriptionID is zero for a checkout that has not created one yet.
 	SubscriptionID ids.ID
-	// Replaces is the subscription whose place a checkout takes; zero for none.
+	// Replaces is the subscription that a checkout replaces; zero for none.
 	Replaces ids.ID
 
-	Target      Terms // frozen when it was asked for
+	Target      Terms // fixed when it was requested
 	State       ChangeState
 	RequestedAt int64
 
-	// What the provider made of it, as far as it is known.
+	// The provider's objects, as far as known.
 	SessionID  string
 	InvoiceID  string
 	PaymentURL string
 	ExpiresAt  int64 // zero for a downgrade
 }
 
-// ChangeKind is what a change of plan amounts to.
+// ChangeKind is how a change of plan takes effect.
 type ChangeKind string
 
 // The kinds of change.
 const (
-	StartFree ChangeKind = "start_free" // there is no subscription, and none has to be paid
-	Checkout  ChangeKind = "checkout"   // paid for on a hosted page, as a subscription of its own
+	StartFree ChangeKind = "start_free" // a first subscription, without payment
+	Checkout  ChangeKind = "checkout"   // paid in a checkout session, as a new subscription
 	Upgrade   ChangeKind = "upgrade"    // takes effect once paid, with a full new period
-	Downgrade ChangeKind = "downgrade"  // takes effect with the renewal
-	Keep      ChangeKind = "keep"       // stays on its plan: what was to change it is called off
+	Downgrade ChangeKind = "downgrade"  // takes effect at the renewal
+	Keep      ChangeKind = "keep"       // keeps the plan and cancels scheduled and pending changes
 )
 
-// ChangeState is how far a change has come.
+// ChangeState is the progress of a change.
 type ChangeState string
 
-// The states of a change. A dropped one was called off, superseded or not paid in
-// time; should the provider nevertheless report it as paid, then it is applied.
+// The states of a change. A dropped one was cancelled, superseded or not paid in
+// time; if the provider still reports it as paid, it is applied.
 const (
 	ChangeRequested ChangeState = "requested" // not yet seen at the provider
 	ChangePending   ChangeState = "pending"   // seen there, waiting for payment or renewal
@@ -56,17 +56,17 @@ const (
 // debitTime is how long a bank debit may take: the slowest scheme has 14 days.
 const debitTime = int64(14 * 24 * time.Hour / time.Millisecond)
 
-// After gives the change of a hosted checkout once the provider has said where
-// its session stands. Whether it was paid is told by the subscription that the
-// session made: until then a complete one waits for its debit.
-func (c Change) After(said ProviderSession) Change {
-	c.SessionID, c.ExpiresAt, c.PaymentURL = said.ID, said.ExpiresAt, said.URL
-	if said.Status == SessionComplete && !said.Paid {
-		c.ExpiresAt, c.PaymentURL = said.ExpiresAt+debitTime, ""
+// After applies the state of the checkout session to the change. Whether it was paid
+// is decided by the subscription that the session creates: until then a complete
+// session waits for its debit.
+func (c Change) After(remote ProviderSession) Change {
+	c.SessionID, c.ExpiresAt, c.PaymentURL = remote.ID, remote.ExpiresAt, remote.URL
+	if remote.Status == SessionComplete && !remote.Paid {
+		c.ExpiresAt, c.PaymentURL = remote.ExpiresAt+debitTime, ""
 	}
 	switch {
 	case c.State == ChangeApplied:
-	case said.Status == SessionExpired:
+	case remote.Status == SessionExpired:
 		c.State = ChangeDropped
 	default:
 		c.State = ChangePending
@@ -74,34 +74,32 @@ func (c Change) After(said ProviderSession) Change {
 	return c
 }
 
-// replaces reports whether the change would put another subscription in this
-// one's place.
+// replaces reports whether the change is a checkout that would replace s.
 func (c Change) replaces(s Subscription) bool {
 	return c.Kind == Checkout && !c.Replaces.IsZero() && c.Replaces == s.ID
 }
 
-// wouldChange reports whether the subscription may still come to be on other terms,
-// or give way to another, by the change.
-func (c Change) wouldChange(s Subscription) bool {
+// affects reports whether the open change could still alter or replace s.
+func (c Change) affects(s Subscription) bool {
 	open := c.State == ChangeRequested || c.State == ChangePending
 	return open && (c.replaces(s) || c.Kind != Checkout && c.SubscriptionID == s.ID)
 }
 
-// later orders changes by when they were asked for.
-func (c Change) later(d Change) bool {
+// requestedAfter orders changes by when they were requested.
+func (c Change) requestedAfter(d Change) bool {
 	if c.RequestedAt != d.RequestedAt {
 		return c.RequestedAt > d.RequestedAt
 	}
 	return bytes.Compare(c.ID[:], d.ID[:]) > 0
 }
 
-// Awaiting gives the subscription with the change that waits on a checkout page
-// to put another in its place, if there is one.
+// Awaiting sets Pending to the latest checkout that would replace s and can still be
+// paid, or to nil.
 func (s Subscription) Awaiting(changes []Change, now int64) Subscription {
 	var latest *Change
 	for i := range changes {
 		c := &changes[i]
-		if c.State == ChangePending && c.replaces(s) && now < c.ExpiresAt && (latest == nil || c.later(*latest)) {
+		if c.State == ChangePending && c.replaces(s) && now < c.ExpiresAt && (latest == nil || c.requestedAfter(*latest)) {
 			latest = c
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"purser/metering"
 )
 
-// Reversal is how much of a payment's money went back, in total.
+// Reversal is the total of a payment's money that was returned.
 type Reversal struct {
 	RefundedCents int64
 	DisputedCents int64
 }
 
-// Reversed adds up what the provider says of a charge. Its own running total is
-// not asked: it counts refunds that failed later.
+// Reversed sums the refunds and disputes of a charge. The provider's amount_refunded
+// is not used: it includes refunds that failed later.
 func (c ProviderCharge) Reversed() Reversal {
 	var r Reversal
 	for _, refund := range c.Refunds {
@@ -31,8 +31,8 @@ func (c ProviderCharge) Reversed() Reversal {
 	return r
 }
 
-// withdrawn reports whether the dispute holds the money: from the moment it was
-// taken until it comes back, and for good when the dispute is lost.
+// withdrawn reports whether the dispute holds the money: from the withdrawal until the
+// reinstatement, and for good when it is lost.
 func (d ProviderDispute) withdrawn() bool {
 	switch d.Status {
 	case "won":
@@ -44,29 +44,28 @@ func (d ProviderDispute) withdrawn() bool {
 	}
 }
 
-// Movement is a change of one balance: of what was taken back with a payment, or
-// given again.
+// Movement is a change of one balance: credits clawed back, or returned.
 type Movement struct {
 	CreditID  ids.ID
 	CreditKey string
 	Kind      metering.EntryKind // refund or dispute
 	Delta     metering.Delta
-	Aim       metering.Amount // how much of the credit is taken back afterwards
+	Target    metering.Amount // how much of the credit is clawed back afterwards
 }
 
-// From gives the change that reaches the aim when this much is taken back so far. It
-// differs from Delta when a movement before this one could not be booked in full.
-func (m Movement) From(taken metering.Amount) metering.Delta { return difference(taken, m.Aim) }
+// From is the delta that reaches Target from what is clawed back so far. It differs
+// from Delta when an earlier movement could not be booked in full.
+func (m Movement) From(taken metering.Amount) metering.Delta { return difference(taken, m.Target) }
 
-// Reverse takes back of each credit what the reversed money had bought, or gives
-// it again when less is reversed than before. The aim is absolute,
+// Reverse claws back of each credit what the reversed money had bought, or returns
+// it when less is reversed than before. The target is absolute,
 //
 //	floor(credited × min(paid, refunded + disputed) ÷ paid)
 //
-// and the movements are the difference to what was taken already, so any order
-// and number of reports ends in the same place. Nothing paid is nothing to take.
+// and the movements are the difference to what was clawed back already, so any order
+// and number of reports ends in the same balance. A payment of zero claws back nothing.
 // Where refunds and disputes changed together, each has a movement of its own, and
-// what is given again comes first: it makes room for what is taken.
+// returned credits come first: they make room for what is clawed back.
 func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
 	next := p
 	next.RefundedCents, next.DisputedCents = r.RefundedCents, r.DisputedCents
@@ -76,11 +75,11 @@ func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
 	for _, credited := range p.Credits {
 		taken := p.TakenBackOf(credited.CreditID)
 		for _, step := range steps {
-			aim := p.shareOf(credited.Amount, step.total)
-			if aim != taken {
-				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, aim), aim})
+			target := p.shareOf(credited.Amount, step.total)
+			if target != taken {
+				movements = append(movements, Movement{credited.CreditID, credited.CreditKey, step.kind, difference(taken, target), target})
 			}
-			taken = aim
+			taken = target
 		}
 		if taken > 0 {
 			next.TakenBack = append(next.TakenBack, Grant{credited.CreditID, credited.CreditKey, taken})
@@ -89,14 +88,14 @@ func (p Payment) Reverse(r Reversal) (Payment, []Movement) {
 	return next, movements
 }
 
-// reversalStep is a change of the reversed total, and its reason.
+// reversalStep is a change of the reversed total, with its reason.
 type reversalStep struct {
 	kind  metering.EntryKind
 	total Reversal
 }
 
-// reversalSteps splits a report by reason. With nothing new in it there is still
-// one step: an earlier one may not have been booked in full.
+// reversalSteps splits a report by reason. An unchanged report still has one step: an
+// earlier one may not have been booked in full.
 func (p Payment) reversalSteps(r Reversal) []reversalStep {
 	refunds, disputes := r.RefundedCents != p.RefundedCents, r.DisputedCents != p.DisputedCents
 	switch {
@@ -117,13 +116,13 @@ func (p Payment) reversalSteps(r Reversal) []reversalStep {
 	}
 }
 
-// shareOf is how much of an amount the reversed money had bought.
+// shareOf is the part of an amount that the reversed money has paid for.
 func (p Payment) shareOf(amount metering.Amount, r Reversal) metering.Amount {
 	paid := uint64(max(0, p.AmountCents))
 	return share(amount, min(paid, uint64(max(0, r.RefundedCents))+uint64(max(0, r.DisputedCents))), paid)
 }
 
-// TakenBackOf is how much of a credit was taken back.
+// TakenBackOf is how much of a credit is clawed back.
 func (p Payment) TakenBackOf(creditID ids.ID) metering.Amount {
 	if i := slices.IndexFunc(p.TakenBack, func(g Grant) bool { return g.CreditID == creditID }); i >= 0 {
 		return p.TakenBack[i].Amount
@@ -142,11 +141,10 @@ func share(amount metering.Amount, part, whole uint64) metering.Amount {
 	return metering.Amount(quotient)
 }
 
-// difference is what the balance gains or loses when the amount taken back goes
-// from one to the other.
-func difference(taken, aim metering.Amount) metering.Delta {
-	if aim > taken {
-		return metering.Delta{Amount: aim - taken, Out: true}
+// difference is the change of the balance when the clawed-back amount changes.
+func difference(taken, target metering.Amount) metering.Delta {
+	if target > taken {
+		return metering.Delta{Amount: target - taken, Out: true}
 	}
-	return metering.Delta{Amount: taken - aim}
+	return metering.Delta{Amount: taken - target}
 }

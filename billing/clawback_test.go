@@ -166,7 +166,7 @@ func TestClawbackConverges(t *testing.T) {
 		}
 
 		got := taken{}
-		hear := func(c ProviderCharge) {
+		apply := func(c ProviderCharge) {
 			var movements []Movement
 			p, movements = p.Reverse(c.Reversed())
 			got.follow(t, movements)
@@ -177,13 +177,13 @@ func TestClawbackConverges(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "on the way") {
-			hear(ProviderCharge{
+			apply(ProviderCharge{
 				Refunds:  whole.Refunds[:rapid.IntRange(0, len(whole.Refunds)).Draw(t, "some refunds")],
 				Disputes: whole.Disputes[:rapid.IntRange(0, len(whole.Disputes)).Draw(t, "some disputes")],
 			})
 		}
-		hear(whole)
-		hear(whole)
+		apply(whole)
+		apply(whole)
 		for _, credited := range p.Credits {
 			if want := shareByBook(credited.Amount, whole.Reversed(), p.AmountCents); got[credited.CreditKey] != want {
 				t.Fatalf("%d %s were taken, want %d", got[credited.CreditKey], credited.CreditKey, want)

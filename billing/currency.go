@@ -7,14 +7,12 @@ import (
 	"purser/fault"
 )
 
-// smallestCharge is what the provider charges at least, in the currency's
-// smallest unit, from its page on currencies. A smaller invoice counts as paid
-// there and is carried over to the next one: credits for no money.
+// smallestCharge is the provider's minimum charge in the currency's smallest unit. A
+// smaller invoice counts as paid there and is carried over to the next one: credits
+// without money.
 //
-// A currency that the page does not list has the smallest charge of the currency
-// that the account is settled in, which takes an exchange rate to know. For such
-// a one any amount passes here that can be written down, and the provider
-// decides.
+// For an unlisted currency the minimum is that of the account's settlement currency,
+// which depends on an exchange rate: any amount passes here and the provider decides.
 var smallestCharge = map[string]int64{
 	"aed": 200, "ars": 50, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50, "cop": 50,
 	"czk": 1500, "dkk": 250, "eur": 50, "gbp": 30, "hkd": 400, "huf": 17500, "idr": 50, "ils": 50,
@@ -22,8 +20,8 @@ var smallestCharge = map[string]int64{
 	"pln": 200, "ron": 200, "rub": 50, "sek": 300, "sgd": 50, "thb": 1000, "usd": 50, "zar": 50,
 }
 
-// currencies are the codes of ISO 4217 that stand for money people pay with: not
-// those of metals, funds, testing and no currency.
+// currencies are the ISO 4217 codes of money in circulation, without metals, funds and
+// test codes.
 var currencies = func() map[string]bool {
 	known := map[string]bool{}
 	for _, code := range strings.Fields(`
@@ -38,7 +36,7 @@ var currencies = func() map[string]bool {
 	return known
 }()
 
-// CheckCurrency refuses a code that is no currency.
+// CheckCurrency refuses an unknown currency code.
 func CheckCurrency(currency string) error {
 	if !currencies[currency] {
 		return fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a code of ISO 4217 in lower case, such as usd.", currency)
@@ -46,7 +44,7 @@ func CheckCurrency(currency string) error {
 	return nil
 }
 
-// SmallestCharge is the least that can be charged in a currency.
+// SmallestCharge is the minimum charge in a currency.
 func SmallestCharge(currency string) int64 {
 	if least, listed := smallestCharge[currency]; listed {
 		return least
@@ -54,9 +52,9 @@ func SmallestCharge(currency string) int64 {
 	return chargeStep(currency)
 }
 
-// chargeStep is what an amount has to be a multiple of. The crown of Iceland and
-// the shilling of Uganda have no hundredths, but the provider still counts in
-// them; and it has only two places for those with three.
+// chargeStep is what an amount has to be a multiple of. The provider counts the
+// Icelandic króna and the Ugandan shilling in hundredths although they have none, and
+// accepts only two decimals of the three-decimal currencies.
 func chargeStep(currency string) int64 {
 	switch currency {
 	case "isk", "ugx":
@@ -68,7 +66,7 @@ func chargeStep(currency string) int64 {
 	}
 }
 
-// Decimals is how many digits of an amount stand behind the point.
+// Decimals is the number of decimal places of a currency.
 func Decimals(currency string) int {
 	switch currency {
 	case "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf":
@@ -80,7 +78,7 @@ func Decimals(currency string) int {
 	}
 }
 
-// FormatMoney writes an amount for people, such as "29.00 USD".
+// FormatMoney formats an amount for people, such as "29.00 USD".
 func FormatMoney(amountCents int64, currency string) string {
 	digits, places := strconv.FormatInt(amountCents, 10), Decimals(currency)
 	if missing := places + 1 - len(digits); missing > 0 {

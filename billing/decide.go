@@ -7,30 +7,31 @@ import (
 	"purser/metering"
 )
 
-// ChangeOrder is what a request to change plans amounts to. What is called off
-// comes before everything else: a page on which the old wish can still be paid
-// would charge twice.
+// ChangeOrder is the decision about a request to change plans. Scheduled and pending
+// changes are cancelled first: a checkout session in which the earlier change can
+// still be paid would charge twice.
 type ChangeOrder struct {
 	Kind             ChangeKind
 	Target           Terms
 	ReleaseScheduled bool
 	VoidPending      bool
-	// Stays marks an upgrade to the terms that the subscription has: another plan is
-	// billed already, and is replaced. Their price may be off sale.
-	Stays bool
+	// SameTerms marks an upgrade to the current terms: another plan is invoiced
+	// already, and is replaced. The price of the current terms may be archived.
+	SameTerms bool
 }
 
-// DecideChange says what it means that the identity wants to be on the plan,
-// whose subscription is nil when it has none. Who wants to stay calls off what was
-// asked before, also what the provider has not heard of: it may be on its way.
+// DecideChange decides what a request for the plan means; current is nil without a
+// subscription. A request for the current plan cancels the changes requested before,
+// also those that the provider does not have yet: their calls may be on their way.
 //
-// A downgrade that is billed cannot be called off. To stay then is to pay for the
-// plan again, which replaces the bill; to ask for the downgrade again changes nothing.
-func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOrder, error) {
+// A downgrade that is invoiced cannot be cancelled. Staying then means to pay for the
+// plan again, which replaces the invoice; requesting the downgrade again changes
+// nothing.
+func DecideChange(current *Subscription, target Plan, changes ...Change) (ChangeOrder, error) {
 	if current == nil || current.Ended() {
 		return decideStart(target)
 	}
-	if err := changeable(*current); err != nil {
+	if err := checkChangeable(*current); err != nil {
 		return ChangeOrder{}, err
 	}
 	order := ChangeOrder{
@@ -39,53 +40,53 @@ func DecideChange(current *Subscription, target Plan, asked ...Change) (ChangeOr
 		VoidPending:      current.Pending != nil,
 	}
 	if target.ID == current.Terms.PlanID {
-		if current.turning() {
-			order.Kind, order.Target, order.Stays = Upgrade, current.Terms, true
+		if current.downgradeBilled() {
+			order.Kind, order.Target, order.SameTerms = Upgrade, current.Terms, true
 			return order, nil
 		}
-		open := slices.ContainsFunc(asked, func(c Change) bool { return c.wouldChange(*current) })
+		open := slices.ContainsFunc(changes, func(c Change) bool { return c.affects(*current) })
 		if !order.ReleaseScheduled && !order.VoidPending && !open {
 			return ChangeOrder{}, fault.New(fault.AlreadyOnPlan)
 		}
 		order.Kind, order.Target = Keep, current.Terms
 		return order, nil
 	}
-	order.Kind = kindOf(*current, target)
-	if err := takeable(target); err != nil {
+	order.Kind = changeKindOf(*current, target)
+	if err := checkActive(target); err != nil {
 		return ChangeOrder{}, err
 	}
 	if target.Currency != current.Terms.Currency {
 		return ChangeOrder{}, fault.New(fault.CurrencyMismatch)
 	}
-	if current.turning() && target.ID == current.Scheduled.Target.PlanID {
+	if current.downgradeBilled() && target.ID == current.Scheduled.Target.PlanID {
 		order.Kind, order.Target = Keep, current.Terms
-		return order, salable(target)
+		return order, checkSynced(target)
 	}
-	// From one free plan to another the provider has no part in it.
-	if stays := current.Local() && target.Free(); !stays {
-		return order, salable(target)
+	// A change between free plans needs no provider.
+	if bothFree := current.Local() && target.Free(); !bothFree {
+		return order, checkSynced(target)
 	}
 	return order, nil
 }
 
-// decideStart is for an identity without a subscription. Only what costs nothing
-// can start without somebody at a payment page.
+// decideStart is for an identity without a subscription. Only a free plan can start
+// without a checkout.
 func decideStart(target Plan) (ChangeOrder, error) {
 	if !target.Free() {
 		return ChangeOrder{}, fault.New(fault.SubscriptionNotFound)
 	}
-	return ChangeOrder{Kind: StartFree, Target: target.Terms()}, takeable(target)
+	return ChangeOrder{Kind: StartFree, Target: target.Terms()}, checkActive(target)
 }
 
-// kindOf: an upgrade costs more and does not shorten the interval; everything
-// else waits, because a paid period is never cut short. A free period was not
-// paid, so leaving it for a paid plan is an upgrade in any case. What the
-// provider does not know has no saved card either: it is paid for on a page.
-func kindOf(current Subscription, target Plan) ChangeKind {
+// changeKindOf: an upgrade costs more and does not shorten the interval; everything
+// else waits for the renewal, because a paid period is never cut short. Leaving a free
+// plan for a paid one is always an upgrade. A local subscription has no saved card, so
+// it is paid in a checkout.
+func changeKindOf(current Subscription, target Plan) ChangeKind {
 	was := current.Terms.Price
-	dearer := target.AmountCents > was.AmountCents
+	costsMore := target.AmountCents > was.AmountCents
 	switch {
-	case !dearer, target.Interval.shorterThan(was.Interval) && !was.Free():
+	case !costsMore, target.Interval.shorterThan(was.Interval) && !was.Free():
 		return Downgrade
 	case current.Local():
 		return Checkout
@@ -94,7 +95,7 @@ func kindOf(current Subscription, target Plan) ChangeKind {
 	}
 }
 
-func changeable(current Subscription) error {
+func checkChangeable(current Subscription) error {
 	switch {
 	case current.Status == metering.StatusIncomplete:
 		return fault.Newf(fault.PaymentHold, "The first payment of this subscription is not confirmed yet. Try again once it has succeeded or failed.")
@@ -107,50 +108,49 @@ func changeable(current Subscription) error {
 	}
 }
 
-func takeable(target Plan) error {
+func checkActive(target Plan) error {
 	if !target.Active {
 		return fault.New(fault.PlanInactive)
 	}
 	return nil
 }
 
-func salable(target Plan) error {
+func checkSynced(target Plan) error {
 	if target.Sync.Status != SyncDone {
 		return fault.New(fault.PlanNotSynced)
 	}
 	return nil
 }
 
-// DecideCheckout says whether a hosted checkout may sell the plan to the
-// identity. One whose first payment is still being confirmed counts as there:
-// a second page could be paid as well.
+// DecideCheckout reports whether a checkout may sell the plan. A subscription whose
+// first payment is unconfirmed counts: a second session could be paid as well.
 func DecideCheckout(current *Subscription, target Plan) error {
 	if current != nil && !current.Ended() {
 		return fault.New(fault.SubscriptionExists)
 	}
-	if err := takeable(target); err != nil {
+	if err := checkActive(target); err != nil {
 		return err
 	}
-	return salable(target)
+	return checkSynced(target)
 }
 
-// CancelOrder is what a request to cancel amounts to.
+// CancelOrder is the decision about a request to cancel.
 type CancelOrder struct {
 	CancelAtPeriodEnd bool
-	Changes           bool // whether the flag is another than before
+	Changes           bool // whether the flag changes
 	ReleaseScheduled  bool
 	VoidPending       bool
 }
 
-// DecideCancel says what it means that the subscription shall, or shall not, end
-// with its period. A queued downgrade is released in either case. An upgrade
-// that waits for payment goes only with the subscription.
+// DecideCancel decides what setting or clearing cancellation at period end means. A
+// scheduled downgrade is released in either case. A pending upgrade is voided only
+// when the subscription is cancelled.
 func DecideCancel(current *Subscription, atPeriodEnd bool) (CancelOrder, error) {
 	switch {
 	case current == nil, current.Ended():
 		return CancelOrder{}, fault.New(fault.SubscriptionNotFound)
 	case current.Status == metering.StatusIncomplete:
-		return CancelOrder{}, changeable(*current)
+		return CancelOrder{}, checkChangeable(*current)
 	}
 	return CancelOrder{
 		CancelAtPeriodEnd: atPeriodEnd,
@@ -160,8 +160,8 @@ func DecideCancel(current *Subscription, atPeriodEnd bool) (CancelOrder, error) 
 	}, nil
 }
 
-// DecideTopUp says whether the identity may buy an amount of a credit at the
-// price. The terms have a word in it only while they are in force.
+// DecideTopUp reports whether the identity may buy an amount of a credit at the price.
+// Terms that are not in force do not restrict it.
 func DecideTopUp(current *Subscription, amount metering.Amount, amountCents int64, currency string) error {
 	if current != nil && current.Status.InForce() && !current.Terms.TopupsEnabled {
 		return fault.New(fault.TopupsDisabled)

@@ -8,11 +8,11 @@ import (
 	"purser/metering"
 )
 
-// Fingerprint tells two requests apart that carry the same idempotency key. It is
-// stored, so what goes into it and how may never change.
+// Fingerprint tells apart two requests with the same idempotency key. It is stored, so
+// its input and format may never change.
 type Fingerprint [sha256.Size]byte
 
-// ChangeRequest asks for another plan.
+// ChangeRequest requests another plan.
 type ChangeRequest struct {
 	Identity string
 	PlanKey  string
@@ -23,7 +23,7 @@ func (r ChangeRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationChange, r.Identity, r.PlanKey)
 }
 
-// CancelRequest asks to end with the period, or not to.
+// CancelRequest sets or clears cancellation at period end.
 type CancelRequest struct {
 	Identity          string
 	CancelAtPeriodEnd bool
@@ -34,7 +34,7 @@ func (r CancelRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationCancel, r.Identity, strconv.FormatBool(r.CancelAtPeriodEnd))
 }
 
-// CheckoutRequest asks for a page on which to buy a plan.
+// CheckoutRequest requests a checkout session for a plan.
 type CheckoutRequest struct {
 	Identity   string
 	PlanKey    string
@@ -47,7 +47,7 @@ func (r CheckoutRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationCheckout, r.Identity, r.PlanKey, r.SuccessURL, r.CancelURL)
 }
 
-// TopUpRequest asks for a page on which to buy credits.
+// TopUpRequest requests a checkout session for credits.
 type TopUpRequest struct {
 	Identity    string
 	CreditKey   string
@@ -64,8 +64,8 @@ func (r TopUpRequest) Fingerprint() Fingerprint {
 		strconv.FormatInt(r.AmountCents, 10), r.Currency, r.SuccessURL, r.CancelURL)
 }
 
-// fingerprint hashes each part with its length before it, so that no two lists of
-// parts run into the same bytes.
+// fingerprint hashes each part with a length prefix, so that different lists never
+// produce the same bytes.
 func fingerprint(kind OperationKind, parts ...string) Fingerprint {
 	var text []byte
 	for _, part := range append([]string{string(kind)}, parts...) {

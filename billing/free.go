@@ -7,12 +7,12 @@ import (
 	"purser/metering"
 )
 
-// maxFreePeriods is how many periods one step renews at most: two years of
-// months. A subscription that is still behind is renewed again.
+// maxFreePeriods is how many periods one call renews at most: two years of months. A
+// subscription that is still behind is renewed by the next call.
 const maxFreePeriods = 24
 
-// StartFreeSubscription begins a free subscription here, now, and settles its
-// first period. The payments are what the identity was granted before.
+// StartFreeSubscription starts a free subscription and settles its first period.
+// payments are the identity's earlier grants.
 func StartFreeSubscription(id ids.ID, identity string, terms Terms, payments []Payment, now int64) (Subscription, []Payment) {
 	s := Subscription{
 		ID:        id,
@@ -27,16 +27,15 @@ func StartFreeSubscription(id ids.ID, identity string, terms Terms, payments []P
 	return s, freePayment(s, payments)
 }
 
-// RenewFree brings a free subscription that runs here to the period of now:
-// whatever was to happen at the turns in between happens, each turn with the
-// credits of its period. When it is far behind, it gets closer.
+// RenewFree renews a free subscription up to the period of now, with the changes and
+// credits of each period in between, at most maxFreePeriods.
 func RenewFree(s Subscription, payments []Payment, now int64) (Subscription, []Payment) {
 	var settled []Payment
 	for range maxFreePeriods {
 		if s.Ended() || now < s.Period.End {
 			break
 		}
-		if s = s.turn(); s.Ended() {
+		if s = s.renewPeriod(); s.Ended() {
 			break
 		}
 		fresh := freePayment(s, payments)
@@ -45,8 +44,8 @@ func RenewFree(s Subscription, payments []Payment, now int64) (Subscription, []P
 	return s, settled
 }
 
-// turn takes a free subscription past the end of its period.
-func (s Subscription) turn() Subscription {
+// renewPeriod moves a free subscription past the end of its period.
+func (s Subscription) renewPeriod() Subscription {
 	at := s.Period.End
 	if s.CancelAtPeriodEnd {
 		return s.End(at)
@@ -61,8 +60,8 @@ func (s Subscription) turn() Subscription {
 	return s
 }
 
-// freePayment is the settlement of the subscription's period, unless it was
-// settled before.
+// freePayment is the settlement of the subscription's period, unless it was settled
+// before.
 func freePayment(s Subscription, payments []Payment) []Payment {
 	p := Payment{
 		Source: Source{FreePeriod, s.ID.Format(ids.Subscription) + ":" + strconv.FormatInt(s.Period.Start, 10)},
@@ -70,7 +69,7 @@ func freePayment(s Subscription, payments []Payment) []Payment {
 		PlanID: s.Terms.PlanID,
 		Period: s.Period,
 	}
-	if remembered(payments, p.Source) {
+	if hasPayment(payments, p.Source) {
 		return nil
 	}
 	if freeGrantDue(payments, p.PlanID, p.Period) {
@@ -79,8 +78,8 @@ func freePayment(s Subscription, payments []Payment) []Payment {
 	return []Payment{p}
 }
 
-// freeGrantDue holds a free plan to one grant an identity in any stretch of time:
-// to cancel and start again inside a period mints nothing.
+// freeGrantDue allows a free plan one grant per identity in any overlapping period:
+// cancelling and starting again grants nothing.
 func freeGrantDue(payments []Payment, planID ids.ID, period metering.Period) bool {
 	for i := range payments {
 		p := &payments[i]
@@ -91,23 +90,22 @@ func freeGrantDue(payments []Payment, planID ids.ID, period metering.Period) boo
 	return true
 }
 
-// concat never writes into the caller's list.
+// concat never writes into the caller's slice.
 func concat(a, b []Payment) []Payment { return append(a[:len(a):len(a)], b...) }
 
-// Queue gives a free subscription that runs here with a change at its next turn.
-func (s Subscription) Queue(target Terms) Subscription {
+// Schedule sets a change at the next renewal of a free subscription.
+func (s Subscription) Schedule(target Terms) Subscription {
 	s.Scheduled = &ScheduledChange{Target: target, EffectiveAt: s.Period.End}
 	return s
 }
 
-// Stay gives a free subscription that runs here with nothing that would change
-// its plan.
-func (s Subscription) Stay() Subscription {
+// ClearChanges removes the scheduled and pending change of a free subscription.
+func (s Subscription) ClearChanges() Subscription {
 	s.Scheduled, s.Pending = nil, nil
 	return s
 }
 
-// Cancel gives a free subscription that runs here after the order.
+// Cancel applies the order to a free subscription.
 func (s Subscription) Cancel(o CancelOrder) Subscription {
 	s.CancelAtPeriodEnd = o.CancelAtPeriodEnd
 	if o.ReleaseScheduled {

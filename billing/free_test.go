@@ -67,7 +67,7 @@ func TestFreeSubscription(t *testing.T) {
 		}
 	})
 	t.Run("cancelled, it calls off what waits on it", func(t *testing.T) {
-		waiting := s.Queue(freeYear.Terms())
+		waiting := s.Schedule(freeYear.Terms())
 		waiting.Pending = &PendingChange{Target: pro.Terms(), ExpiresAt: s.Period.End}
 		order, err := DecideCancel(&waiting, true)
 		if err != nil {
@@ -92,7 +92,7 @@ func TestFreeSubscription(t *testing.T) {
 	t.Run("changes plans at its turn, and keeps its day", func(t *testing.T) {
 		hobby := sold("hobby", 0, Month)
 		hobby.Grants[0].Amount = 7
-		queued := s.Queue(hobby.Terms())
+		queued := s.Schedule(hobby.Terms())
 		if queued.Scheduled.EffectiveAt != s.Period.End {
 			t.Errorf("it waits until %d", queued.Scheduled.EffectiveAt)
 		}
@@ -100,12 +100,12 @@ func TestFreeSubscription(t *testing.T) {
 		if next.Terms.PlanKey != "hobby" || next.Scheduled != nil || total(more) != 7 || next.Period.End != moment(t, "2024-03-31T10:00:00") {
 			t.Errorf("got %+v, %+v", next, more)
 		}
-		if stay, _ := RenewFree(queued.Stay(), granted, s.Period.End); stay.Terms.PlanKey != "free" {
+		if stay, _ := RenewFree(queued.ClearChanges(), granted, s.Period.End); stay.Terms.PlanKey != "free" {
 			t.Error("what was called off happened")
 		}
 	})
 	t.Run("a longer interval counts from the turn", func(t *testing.T) {
-		next, _ := RenewFree(s.Queue(freeYear.Terms()), granted, s.Period.End)
+		next, _ := RenewFree(s.Schedule(freeYear.Terms()), granted, s.Period.End)
 		if next.Period != span(t, "2024-02-29T10:00:00", "2025-02-28T10:00:00") {
 			t.Errorf("got %v", next.Period)
 		}

@@ -9,8 +9,8 @@ import (
 // MaxAmountCents is the largest price of a plan.
 const MaxAmountCents = 99_999_999
 
-// ParseMoney reads an amount that a person wrote, such as "29" or "29.00", in the
-// currency's smallest unit. How many decimals it may have, the currency says.
+// ParseMoney parses an amount such as "29" or "29.00" into the currency's smallest
+// unit. The currency limits the number of decimals.
 func ParseMoney(text, currency string) (amountCents int64, ok bool) {
 	value, ok := metering.ParseDecimal(text, Decimals(currency))
 	if !ok || value > MaxAmountCents {
@@ -19,7 +19,7 @@ func ParseMoney(text, currency string) (amountCents int64, ok bool) {
 	return int64(value), true
 }
 
-// Decimal writes the amount as ParseMoney reads it, such as "29.00".
+// Decimal formats the amount as ParseMoney parses it, such as "29.00".
 func (p Price) Decimal() string {
 	amount, _, _ := strings.Cut(FormatMoney(p.AmountCents, p.Currency), " ")
 	return amount

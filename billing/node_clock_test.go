@@ -15,7 +15,7 @@ func TestTheClockOfANodeDecidesAboutNoMoney(t *testing.T) {
 			b := openBooks(s.asked, basic, pro)
 			var last Projection
 			for _, r := range append(s.reports, s.reports...) {
-				last = b.hear(r)
+				last = b.apply(r)
 				if len(last.Alerts) > 0 {
 					t.Errorf("alerts %+v", last.Alerts)
 				}
@@ -37,7 +37,7 @@ func TestTheClockOfANodeDecidesAboutNoMoney(t *testing.T) {
 			s.asked[1].RequestedAt += off
 			b := openBooks(s.asked, basic, pro)
 			for _, r := range s.reports {
-				b.hear(r)
+				b.apply(r)
 			}
 			if want := basic.Grants[0].Amount + pro.Grants[0].Amount; total(b.Payments) != want {
 				t.Errorf("granted %s, want %s", total(b.Payments), want)
@@ -49,17 +49,17 @@ func TestTheClockOfANodeDecidesAboutNoMoney(t *testing.T) {
 		bought(basic)(s)
 		b := openBooks(s.asked, basic, pro)
 		for _, r := range s.reports {
-			b.hear(r)
+			b.apply(r)
 		}
 		s.now += day
-		b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		}))
 		s.sub.Invoices = append(s.sub.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		s.now += day
 		upgrade(pro, true)(s)
 		b.Changes = append(b.Changes, s.asked[1])
-		p := b.hear(s.reports[len(s.reports)-1])
+		p := b.apply(s.reports[len(s.reports)-1])
 		if total(p.Settled) != pro.Grants[0].Amount || b.Changes[1].InvoiceID != p.Settled[0].Source.ID {
 			t.Errorf("settled %+v, the change is %+v", p.Settled, b.Changes[1])
 		}

@@ -7,22 +7,22 @@ import (
 	"purser/ids"
 )
 
-// Operation is the intent of a conversation with the provider. It is stored before the
-// first call, with everything that the calls will say, so that whoever finds it
-// after a crash says the same again.
+// Operation is a sequence of calls to the provider. It is stored before the first call
+// with all parameters, so that recovery after a crash sends the same calls again.
 type Operation struct {
 	ID             ids.ID
 	Kind           OperationKind
 	IdempotencyKey string // the caller's; unique for the kind in the application
 	Fingerprint    Fingerprint
 
-	// ConnectionID is the account that it is said to, from before the first call on;
-	// zero while that is open. Whatever account the application has by then, what was
-	// begun at one is finished there.
+	// ConnectionID is the account that is called, set before the first call; zero
+	// until then. An operation finishes at the account where it began, also when the
+	// application has another one by then.
 	ConnectionID ids.ID
 
-	// Parameters are frozen with the intent: a repeat with a later expiry, say, would
-	// be another request under the same key, which the provider refuses for a day.
+	// Parameters are fixed when the operation begins: a retry with, say, a later
+	// expiry would be another request under the same idempotency key, which the
+	// provider refuses for a day.
 	Parameters map[string]string
 
 	Step        Step
@@ -32,81 +32,81 @@ type Operation struct {
 	AttemptedAt int64 // when this step was first sent in this attempt; zero when not yet
 }
 
-// OperationKind is what the conversation is about.
+// OperationKind is what an operation is for.
 type OperationKind string
 
-// The kinds of conversations. The first four are asked for by callers.
+// The kinds of operations. The first four are requested by callers.
 const (
 	OperationChange   OperationKind = "change"
 	OperationCancel   OperationKind = "cancel"
 	OperationCheckout OperationKind = "checkout"
 	OperationTopUp    OperationKind = "topup"
-	OperationAction   OperationKind = "action" // something that a projection asked for
+	OperationAction   OperationKind = "action" // requested by a projection
 )
 
-// Step is one call of a conversation.
+// Step is one call of an operation.
 type Step string
 
 // The steps.
 const (
 	StepExpire   Step = "expire"   // a session
-	StepSession  Step = "session"  // a new one; whoever opens the page is charged there, not by the call
+	StepSession  Step = "session"  // a new one; the customer is charged on its page, not by the call
 	StepRelease  Step = "release"  // a schedule
 	StepVoid     Step = "void"     // an invoice
-	StepFinalize Step = "finalize" // a renewal's draft, so that it can be voided
-	StepUnbill   Step = "unbill"   // a renewal's invoice: it is voided
+	StepFinalize Step = "finalize" // a renewal's draft, before it can be voided
+	StepUnbill   Step = "unbill"   // void a renewal's invoice
 	StepUpgrade  Step = "upgrade"  // charges
-	StepSchedule Step = "schedule" // made from the subscription
+	StepSchedule Step = "schedule" // created from the subscription
 	StepPhases   Step = "phases"   // of the schedule
-	StepFlag     Step = "flag"     // to cancel with the period, or not
+	StepFlag     Step = "flag"     // cancel_at_period_end
 	StepEnd      Step = "end"      // a subscription, now
 	StepRefund   Step = "refund"
 	StepCredit   Step = "credit" // the customer's balance
 )
 
-// Charges reports whether the call itself can take money.
+// Charges reports whether the call itself can charge.
 func (s Step) Charges() bool { return s == StepUpgrade }
 
-// OperationState is how a conversation ended.
+// OperationState is the state of an operation.
 type OperationState string
 
-// The states of a conversation.
+// The states of an operation.
 const (
 	OperationRunning OperationState = "running"
 	OperationDone    OperationState = "done"
 	OperationFailed  OperationState = "failed"
 )
 
-// ProviderKey is the idempotency key of the call. It is made from our own id and
-// never from the caller's key, which the provider would trim and share.
+// ProviderKey is the idempotency key of the call. It is built from our own id and
+// never from the caller's key, which may be too long and collide with other programs'
+// keys.
 func (o Operation) ProviderKey() string {
 	return "psr:" + o.ID.Format("op") + ":" + string(o.Step) + ":" + strconv.Itoa(o.Attempt)
 }
 
-// To gives the op at its next step.
-func (o Operation) To(step Step) Operation {
+// AtStep is the operation at its next step.
+func (o Operation) AtStep(step Step) Operation {
 	o.Step, o.Attempt, o.AttemptedAt = step, 1, 0
 	return o
 }
 
-// Again gives the op with a new attempt at its step, under a new key.
-func (o Operation) Again() Operation {
+// NextAttempt is the operation with a new attempt at its step, under a new key.
+func (o Operation) NextAttempt() Operation {
 	o.Attempt++
 	o.AttemptedAt = 0
 	return o
 }
 
-// Sending gives the op as it has to be stored before its step is sent.
-func (o Operation) Sending(now int64) Operation {
+// Attempted is the operation as it has to be stored before its step is sent.
+func (o Operation) Attempted(now int64) Operation {
 	if o.AttemptedAt == 0 {
 		o.AttemptedAt = now
 	}
 	return o
 }
 
-// Repeats refuses a request that carries the op's idempotency key and says
-// something else.
-func (o Operation) Repeats(request Fingerprint) error {
+// CheckFingerprint refuses another request with the operation's idempotency key.
+func (o Operation) CheckFingerprint(request Fingerprint) error {
 	if request != o.Fingerprint {
 		return fault.New(fault.IdempotencyConflict)
 	}

@@ -20,19 +20,19 @@ func TestRecover(t *testing.T) {
 	unsent.AttemptedAt = 0
 	worn := op(StepFlag)
 	worn.Attempt = maxAttempts
-	undone, failed := Observation{Seen: SeenUndone}, Observation{Seen: SeenUndone, SavedFailure: true}
+	undone, failed := Observation{Outcome: OutcomeNotDone}, Observation{Outcome: OutcomeNotDone, SavedFailure: true}
 
 	for _, c := range []struct {
 		claim string
 		op    Operation
 		seen  Observation
-		asker Asker
+		asker Initiator
 		after int64 // since it began
 		want  Recovery
 	}{
-		{"what is done is done", op(StepUpgrade), Observation{Seen: SeenDone}, Background, 1000, RecoverDone},
-		{"what is done is done, however late", op(StepUpgrade), Observation{Seen: SeenDone}, Background, 100 * day, RecoverDone},
-		{"nothing is sent blindly", op(StepFlag), Observation{Seen: SeenNothing}, Background, 1000, RecoverLater},
+		{"what is done is done", op(StepUpgrade), Observation{Outcome: OutcomeDone}, Background, 1000, RecoverDone},
+		{"what is done is done, however late", op(StepUpgrade), Observation{Outcome: OutcomeDone}, Background, 100 * day, RecoverDone},
+		{"nothing is sent blindly", op(StepFlag), Observation{Outcome: OutcomeUnknown}, Background, 1000, RecoverLater},
 		{"a call that takes no money is repeated under its key", op(StepFlag), undone, Background, 22 * hour, RecoverRepeat},
 		{"until the provider forgets the key", op(StepFlag), undone, Background, keyLifetime + 4, RecoverRepeat},
 		{"then it gets another", op(StepFlag), undone, Background, keyLifetime + 5, RecoverRenew},
@@ -56,7 +56,7 @@ func TestRecover(t *testing.T) {
 }
 
 func TestProviderKeys(t *testing.T) {
-	op := Operation{ID: named("op")}.To(StepVoid)
+	op := Operation{ID: named("op")}.AtStep(StepVoid)
 	t.Run("name the op, the step and the attempt", func(t *testing.T) {
 		if got, want := op.ProviderKey(), "psr:"+op.ID.Format("op")+":void:1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -64,7 +64,7 @@ func TestProviderKeys(t *testing.T) {
 	})
 	t.Run("are new for a new attempt and for another step", func(t *testing.T) {
 		keys := map[string]bool{}
-		for _, o := range []Operation{op, op.Again(), op.Again().Again(), op.To(StepUpgrade), op.Again().To(StepFlag)} {
+		for _, o := range []Operation{op, op.NextAttempt(), op.NextAttempt().NextAttempt(), op.AtStep(StepUpgrade), op.NextAttempt().AtStep(StepFlag)} {
 			keys[o.ProviderKey()] = true
 		}
 		if len(keys) != 5 {
@@ -72,17 +72,17 @@ func TestProviderKeys(t *testing.T) {
 		}
 	})
 	t.Run("stay the same through repeats", func(t *testing.T) {
-		first := op.Sending(10)
-		again := first.Sending(20)
+		first := op.Attempted(10)
+		again := first.Attempted(20)
 		if again.AttemptedAt != 10 || again.ProviderKey() != op.ProviderKey() {
 			t.Errorf("got %+v", again)
 		}
-		if fresh := again.Again().Sending(30); fresh.AttemptedAt != 30 {
+		if fresh := again.NextAttempt().Attempted(30); fresh.AttemptedAt != 30 {
 			t.Errorf("got %+v", fresh)
 		}
 	})
 	t.Run("fit the provider", func(t *testing.T) {
-		long := op.To(StepSchedule)
+		long := op.AtStep(StepSchedule)
 		long.Attempt = 1 << 30
 		if key := long.ProviderKey(); len(key) > 255 || strings.TrimSpace(key) != key {
 			t.Errorf("got %q", key)
@@ -105,10 +105,10 @@ func TestFingerprints(t *testing.T) {
 	})
 	t.Run("tell an op's own request from another", func(t *testing.T) {
 		op := Operation{Fingerprint: ChangeRequest{"ada", "pro"}.Fingerprint()}
-		wantFault(t, op.Repeats(ChangeRequest{"ada", "pro"}.Fingerprint()), "")
-		wantFault(t, op.Repeats(ChangeRequest{"ada", "basic"}.Fingerprint()), fault.IdempotencyConflict)
-		wantFault(t, op.Repeats(ChangeRequest{"bob", "pro"}.Fingerprint()), fault.IdempotencyConflict)
-		wantFault(t, op.Repeats(CancelRequest{"ada", true}.Fingerprint()), fault.IdempotencyConflict)
+		wantFault(t, op.CheckFingerprint(ChangeRequest{"ada", "pro"}.Fingerprint()), "")
+		wantFault(t, op.CheckFingerprint(ChangeRequest{"ada", "basic"}.Fingerprint()), fault.IdempotencyConflict)
+		wantFault(t, op.CheckFingerprint(ChangeRequest{"bob", "pro"}.Fingerprint()), fault.IdempotencyConflict)
+		wantFault(t, op.CheckFingerprint(CancelRequest{"ada", true}.Fingerprint()), fault.IdempotencyConflict)
 	})
 }
 

@@ -7,14 +7,13 @@ import (
 	"purser/metering"
 )
 
-// Payment is a money object of the provider, or a free period, and the credits
-// that it brought. There is one for each source, for ever: the source is the key
-// under which the ledger takes it once.
+// Payment is a payment object of the provider, or a free period, with the credits that
+// it granted. There is exactly one for each source: the ledger books a source once.
 type Payment struct {
 	Source Source
 
-	// Credits is what came in. It is empty for an object that was looked at and
-	// brings nothing, so that it is not looked at again.
+	// Credits is what was granted. It is empty for an object that grants nothing and
+	// is stored only so that it is not processed again.
 	Credits []Grant
 
 	AmountCents int64 // what was paid
@@ -27,30 +26,29 @@ type Payment struct {
 	Period metering.Period
 	Free   bool
 
-	// What the provider took back of the money, and what was therefore taken back
-	// of the credits. Zero at first.
+	// Money that the provider has returned, and the credits clawed back for it.
 	RefundedCents int64
 	DisputedCents int64
 	TakenBack     []Grant
 }
 
-// Source names what a payment came from.
+// Source identifies what a payment came from.
 type Source struct {
 	Kind SourceKind
 	ID   string
 }
 
-// SourceKind is the kind of a money object.
+// SourceKind is the kind of a payment object.
 type SourceKind string
 
-// The kinds of money objects. A free period has no object at the provider.
+// The kinds of payment objects. A free period has no object at the provider.
 const (
 	Invoice    SourceKind = "invoice"
 	Session    SourceKind = "session"
 	FreePeriod SourceKind = "free_period"
 )
 
-// EntryKind is how the journal calls what the payment brings.
+// EntryKind is the kind of the payment's journal entries.
 func (p Payment) EntryKind() metering.EntryKind {
 	if p.Source.Kind == Session {
 		return metering.EntryTopUp
@@ -58,6 +56,6 @@ func (p Payment) EntryKind() metering.EntryKind {
 	return metering.EntryGrant
 }
 
-func remembered(payments []Payment, source Source) bool {
+func hasPayment(payments []Payment, source Source) bool {
 	return slices.ContainsFunc(payments, func(p Payment) bool { return p.Source == source })
 }

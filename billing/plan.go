@@ -8,7 +8,7 @@ import (
 	"purser/metering"
 )
 
-// Plan is what can be subscribed to.
+// Plan can be subscribed to.
 type Plan struct {
 	ID   ids.ID
 	Key  string
@@ -18,14 +18,14 @@ type Plan struct {
 	Grants        []Grant
 	Multipliers   []metering.Multiplier
 	TopupsEnabled bool
-	Active        bool // whether it can be taken
+	Active        bool // whether new customers can subscribe
 	Revision      int64
 	Sync          Sync
 	CreatedAt     int64
 }
 
-// PlanDraft is a wished plan. Its lists name features and credits by key; the
-// ids come from the catalog.
+// PlanDraft is the input for a new plan. Its lists reference features and credits by
+// key; the ids come from the catalog.
 type PlanDraft struct {
 	Key  string
 	Name string
@@ -37,7 +37,7 @@ type PlanDraft struct {
 	Active        bool
 }
 
-// NewPlan makes the first revision of a plan, or the fault of what it says.
+// NewPlan creates the first revision of a plan.
 func NewPlan(id ids.ID, d PlanDraft, catalog Catalog, now int64) (Plan, error) {
 	p := Plan{
 		ID:            id,
@@ -56,7 +56,7 @@ func NewPlan(id ids.ID, d PlanDraft, catalog Catalog, now int64) (Plan, error) {
 	return p, p.Price.check()
 }
 
-// PlanPatch is a wished change; a nil field stays as it is.
+// PlanPatch is the input for a change; nil fields stay unchanged.
 type PlanPatch struct {
 	ExpectedRevision *int64
 	Name             *string
@@ -70,8 +70,8 @@ type PlanPatch struct {
 	Active           *bool
 }
 
-// Patch gives the plan after the change, for new subscriptions only. A patch that
-// changes nothing keeps the revision.
+// Patch is the plan after the change, which applies to new subscriptions only. A patch
+// that changes nothing keeps the revision.
 func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 	if expected := patch.ExpectedRevision; expected != nil && *expected != p.Revision {
 		return p, fault.Newf(fault.RevisionConflict,
@@ -90,21 +90,21 @@ func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 	if err := next.Price.check(); err != nil {
 		return p, err
 	}
-	if !next.says(p) {
+	if !next.equals(p) {
 		next.Revision++
 	}
 	next.Sync = p.Sync.after(p, next)
 	return next, nil
 }
 
-// says reports whether both plans tell a subscriber the same.
-func (p Plan) says(q Plan) bool {
+// equals reports whether both plans offer a subscriber the same.
+func (p Plan) equals(q Plan) bool {
 	return p.Name == q.Name && p.Price == q.Price && p.TopupsEnabled == q.TopupsEnabled && p.Active == q.Active &&
 		slices.Equal(p.Limits, q.Limits) && slices.Equal(p.Grants, q.Grants) && slices.Equal(p.Multipliers, q.Multipliers)
 }
 
-func set[T any](field *T, wished *T) {
-	if wished != nil {
-		*field = *wished
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
 	}
 }

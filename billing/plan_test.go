@@ -122,21 +122,21 @@ func TestPatchPlan(t *testing.T) {
 		{"whether top-ups are enabled", PlanPatch{TopupsEnabled: &no}, true, false, false},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			is, err := was.Patch(c.patch, shelf)
+			updated, err := was.Patch(c.patch, shelf)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if grew := is.Revision == was.Revision+1; grew != c.changes || !c.changes && is.Revision != was.Revision {
-				t.Errorf("the revision went from %d to %d", was.Revision, is.Revision)
+			if grew := updated.Revision == was.Revision+1; grew != c.changes || !c.changes && updated.Revision != was.Revision {
+				t.Errorf("the revision went from %d to %d", was.Revision, updated.Revision)
 			}
-			if pending := is.Sync.Status == SyncPending; pending != c.pending {
-				t.Errorf("the provider's part is %s", is.Sync.Status)
+			if pending := updated.Sync.Status == SyncPending; pending != c.pending {
+				t.Errorf("the provider's part is %s", updated.Sync.Status)
 			}
-			if fresh := is.Sync.PriceID == "" && is.PriceReference() != was.PriceReference(); fresh != c.newPrice {
-				t.Errorf("the price is %q under %s", is.Sync.PriceID, is.PriceReference())
+			if fresh := updated.Sync.PriceID == "" && updated.PriceReference() != was.PriceReference(); fresh != c.newPrice {
+				t.Errorf("the price is %q under %s", updated.Sync.PriceID, updated.PriceReference())
 			}
-			if is.Sync.ProductID != "prod_1" || is.ProductReference() != was.ProductReference() {
-				t.Errorf("the product changed to %q", is.Sync.ProductID)
+			if updated.Sync.ProductID != "prod_1" || updated.ProductReference() != was.ProductReference() {
+				t.Errorf("the product changed to %q", updated.Sync.ProductID)
 			}
 		})
 	}
@@ -147,17 +147,17 @@ func TestPatchPlan(t *testing.T) {
 	})
 	t.Run("is refused for a list that names something twice", func(t *testing.T) {
 		twice := append(limits, limits...)
-		is, err := was.Patch(PlanPatch{Limits: &twice}, shelf)
+		updated, err := was.Patch(PlanPatch{Limits: &twice}, shelf)
 		wantFault(t, err, fault.InvalidRequest)
-		if !reflect.DeepEqual(is, was) {
+		if !reflect.DeepEqual(updated, was) {
 			t.Error("the plan changed")
 		}
 	})
 	t.Run("is refused for an amount that the new currency cannot charge", func(t *testing.T) {
 		forint := "huf"
-		is, err := was.Patch(PlanPatch{Currency: &forint}, shelf)
+		updated, err := was.Patch(PlanPatch{Currency: &forint}, shelf)
 		wantFault(t, err, fault.AmountTooSmall)
-		if !reflect.DeepEqual(is, was) {
+		if !reflect.DeepEqual(updated, was) {
 			t.Error("the plan changed")
 		}
 	})
@@ -188,15 +188,15 @@ func TestSync(t *testing.T) {
 		}
 	})
 	t.Run("work for an older price settles neither price nor status", func(t *testing.T) {
-		dearer, err := fresh.Patch(PlanPatch{AmountCents: &cents}, shelf)
+		costsMore, err := fresh.Patch(PlanPatch{AmountCents: &cents}, shelf)
 		if err != nil {
 			t.Fatal(err)
 		}
-		late := dearer.Synced(fresh.Sync, "prod_1", "price_old")
+		late := costsMore.Synced(fresh.Sync, "prod_1", "price_old")
 		if late.Sync.Status != SyncPending || late.Sync.PriceID != "" || late.Sync.ProductID != "prod_1" {
 			t.Errorf("got %+v", late.Sync)
 		}
-		if got := dearer.SyncRefused(fresh.Sync, "late"); got.Sync != dearer.Sync {
+		if got := costsMore.SyncRefused(fresh.Sync, "late"); got.Sync != costsMore.Sync {
 			t.Errorf("got %+v", got.Sync)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"purser/metering"
 )
 
-// Price is what a plan costs in each interval.
+// Price is what a plan costs per interval.
 type Price struct {
 	AmountCents int64  // in the currency's smallest unit, as the provider counts it
 	Currency    string // three lower-case letters
@@ -16,7 +16,7 @@ type Price struct {
 // Free reports whether nothing is charged.
 func (p Price) Free() bool { return p.AmountCents == 0 }
 
-// Interval is how long a payment lasts.
+// Interval is the billing interval.
 type Interval string
 
 // The intervals of a plan.
@@ -27,9 +27,9 @@ const (
 
 func (i Interval) shorterThan(j Interval) bool { return i == Month && j == Year }
 
-// Containing is the period of a subscription that began at the anchor which
-// holds the moment. It keeps the anchor's day, on the last of a month that is too
-// short for it: a year from 29 February ends on the 28th, and the fourth on the 29th.
+// Containing is the period that contains at, of a subscription that began at the
+// anchor. It keeps the anchor's day, or the last day of a shorter month: a year from
+// 29 February ends on the 28th, and the fourth on the 29th.
 func (i Interval) Containing(anchor, at int64) metering.Period {
 	months := metering.BillingPeriod{Interval: metering.Month, Anchor: anchor}
 	if i == Month {
@@ -37,15 +37,15 @@ func (i Interval) Containing(anchor, at int64) metering.Period {
 	}
 	// A year turns over where the months do, in the month of the anchor.
 	_, month, _ := time.UnixMilli(anchor).UTC().Date()
-	turn := func(year int) int64 {
+	yearStart := func(year int) int64 {
 		nextMonth := time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
 		return months.Containing(nextMonth.UnixMilli() - 1).Start
 	}
 	year := time.UnixMilli(at).UTC().Year()
-	if at < turn(year) {
-		return metering.Period{Start: turn(year - 1), End: turn(year)}
+	if at < yearStart(year) {
+		return metering.Period{Start: yearStart(year - 1), End: yearStart(year)}
 	}
-	return metering.Period{Start: turn(year), End: turn(year + 1)}
+	return metering.Period{Start: yearStart(year), End: yearStart(year + 1)}
 }
 
 func overlap(a, b metering.Period) bool { return a.Start < b.End && b.Start < a.End }

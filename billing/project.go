@@ -7,148 +7,146 @@ import (
 	"purser/metering"
 )
 
-// Current is what we hold of a subscription before the provider is heard.
+// Current is the stored state of a subscription before a report is applied.
 type Current struct {
 	Subscription Subscription
 
-	// Changes are all that were ever asked of the subscription, the checkout that
-	// made it, and the checkouts that would replace it. They tell on which terms an
-	// invoice was sold, however late it is seen.
+	// Changes are all that were ever requested for the subscription, the checkout that
+	// created it, and the checkouts that would replace it. They define on which terms
+	// an invoice was sold, however late it is read.
 	Changes []Change
-	// Prices are the terms in the catalog by the provider's price, for what was
-	// sold there without us.
+	// Prices are the catalog's terms by the provider's price id, for sales made at the
+	// provider directly.
 	Prices map[string]Terms
-	// Payments are those of the subscription's invoices that are settled, and the
+	// Payments are the settled payments of the subscription's invoices, and the
 	// identity's free ones.
 	Payments []Payment
-	// Rival is another live subscription of the identity; nil for none.
+	// Conflicting is another live subscription of the identity; nil for none.
 	Conflicting *Subscription
-	// ReplacedFrom is when the first period began of the subscription that took this
-	// one's place: the moment in which it was paid for on its page, also by a bank debit
-	// that was collected days later. Zero for none.
+	// ReplacedFrom is the start of the first period of the subscription that replaced
+	// this one: when it was paid in its checkout, also by a bank debit that was
+	// collected days later. Zero for none.
 	ReplacedFrom int64
 }
 
-// Projection is what follows from the provider's word. Everything but the
-// actions is stored in one transaction; the actions are calls for later.
+// Projection is the result of applying a report. Everything but the actions is stored
+// in one transaction; the actions are calls for later.
 type Projection struct {
 	Subscription Subscription
-	Replaced     *Subscription // the rival, ended, when this one took its place
-	Changes      []Change      // those that moved
-	Settled      []Payment     // to be credited, in this order, and remembered
+	Replaced     *Subscription // the conflicting one, ended, when this one replaced it
+	Changes      []Change      // those that changed state
+	Settled      []Payment     // to be credited and stored, in this order
 	Actions      []Action
 	Alerts       []Alert
 }
 
-// Action is something that the provider has to be asked for. It may be said again
-// as long as it is not done; the kind and the object make it one.
+// Action is a call that the provider needs. It may be requested again until it is
+// done; kind and object identify it.
 type Action struct {
 	Kind     ActionKind
 	ObjectID string
 }
 
-// ActionKind is what to ask the provider for.
+// ActionKind is the call to make.
 type ActionKind string
 
 // The actions.
 const (
-	CancelNow     ActionKind = "cancel_now"     // a subscription, without proration or invoice
-	RefundInvoice ActionKind = "refund_invoice" // all that was paid of it
-	VoidRenewal   ActionKind = "void_renewal"   // an unpaid renewal whose period an upgrade has replaced
-	ReturnBalance ActionKind = "return_balance" // what the customer's balance at the provider paid of an invoice
+	CancelNow     ActionKind = "cancel_now"     // cancel a subscription, without proration or invoice
+	RefundInvoice ActionKind = "refund_invoice" // refund all that was paid of it
+	VoidRenewal   ActionKind = "void_renewal"   // void an unpaid renewal that an upgrade has replaced
+	ReturnBalance ActionKind = "return_balance" // credit what the customer's balance at the provider paid of an invoice
 )
 
-// Alert is something that a person should look at.
+// Alert is something that a person should review.
 type Alert struct {
 	Kind     AlertKind
 	ObjectID string
 }
 
-// AlertKind is what a person should look at.
+// AlertKind is what to review.
 type AlertKind string
 
 // The alerts.
 const (
-	UnknownPrice      AlertKind = "unknown_price"      // sold or queued at the provider, not by us: the terms of before stay
-	UnaskedUpdate     AlertKind = "unasked_update"     // a paid update that no change asked for: nothing is granted
-	ExtraSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
-	AmountMismatch    AlertKind = "amount_mismatch"    // a payment that is not what was asked for: set aside
-	BalanceFull       AlertKind = "balance_full"       // what was paid for has no room in the wallet: it was left out
-	DebtFull          AlertKind = "debt_full"          // a refund or dispute would take a debt past its limit: the rest was left out
-	BalanceSpent      AlertKind = "balance_spent"      // what the customer's balance at the provider paid of an invoice could not be credited back
-	PaidLate          AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
-	ActionRefused     AlertKind = "action_refused"     // the provider does not cancel or refund what it was asked to
-	KeyRefused        AlertKind = "key_refused"        // an account does not take the key that is stored for it
+	UnknownPrice          AlertKind = "unknown_price"      // sold or scheduled at the provider directly: the previous terms stay
+	UnrequestedUpdate     AlertKind = "unasked_update"     // a paid update that was not requested here: nothing is granted
+	DuplicateSubscription AlertKind = "extra_subscription" // a second one for an identity: cancelled and refunded
+	AmountMismatch        AlertKind = "amount_mismatch"    // a payment that differs from what was requested: set aside
+	BalanceFull           AlertKind = "balance_full"       // a paid grant exceeds the wallet's limits: it was not booked
+	DebtFull              AlertKind = "debt_full"          // a refund or dispute exceeds the debt limit: the rest was not booked
+	BalanceSpent          AlertKind = "balance_spent"      // what the customer's balance at the provider paid of an invoice could not be credited back
+	PaidLate              AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
+	ActionRefused         AlertKind = "action_refused"     // the provider refused a cancellation or refund
+	KeyRefused            AlertKind = "key_refused"        // the provider refused the stored API key
 )
 
-// Project takes a subscription to where the provider's word puts it. The result
-// depends on the word alone, not on how often or after which other word it was
-// heard: a report that is older than what is known does no harm, and the next
-// one heals it.
-func Project(known Current, said ProviderSubscription, now int64) Projection {
-	p := projector{known: known, said: said, now: now, applied: map[int]string{}}
-	p.Subscription = known.Subscription
-	p.standing()
-	p.settle()
+// Project applies the provider's state to a subscription. The result depends on that
+// state alone, not on how often or in which order reports were applied: an outdated
+// report does no harm, and the next one corrects it.
+func Project(current Current, remote ProviderSubscription, now int64) Projection {
+	p := projector{current: current, remote: remote, now: now, applied: map[int]string{}}
+	p.Subscription = current.Subscription
+	p.detectDuplicate()
+	p.settleInvoices()
 	p.period()
 	p.status()
 	p.cancellation()
 	p.scheduled()
 	p.pending()
 	p.changes()
-	p.takePlace()
+	p.endReplaced()
 	return p.Projection
 }
 
-// projector is a projection in the making.
+// projector builds a projection.
 type projector struct {
 	Projection
-	known Current
-	said  ProviderSubscription
-	now   int64
+	current Current
+	remote  ProviderSubscription
+	now     int64
 
 	purchases   []purchase
-	applied     map[int]string // changes that were paid for, by position, and the invoice as far as it is known
+	applied     map[int]string // paid changes by position, with the invoice if known
 	queued      int            // position of the change that is scheduled, or none
-	following   int            // position of the change that waits behind a billed one, or none
+	following   int            // position of the change scheduled after an invoiced one, or none
 	waiting     int            // position of the change that waits for payment, or none
 	openInvoice ProviderInvoice
 }
 
-// none is the position of a change that there is not.
+// none is the position of a change that does not exist.
 const none = -1
 
-// standing finds out whether the subscription may come into force at all. One
-// that is live keeps its place, so of two that were bought at once the one that
-// is heard of second gives way.
-func (p *projector) standing() {
+// detectDuplicate marks a subscription that may not come into force because another
+// one is live. Of two bought at once the one that is reported second is the duplicate.
+func (p *projector) detectDuplicate() {
 	s := &p.Subscription
-	if s.Extra || s.Begun || s.Ended() || p.known.Conflicting == nil || p.replacesRival() {
+	if s.Extra || s.Begun || s.Ended() || p.current.Conflicting == nil || p.replacesConflicting() {
 		return
 	}
-	if p.said.Status.Terminal() && len(paidSales(p.said.Invoices)) == 0 {
+	if p.remote.Status.Terminal() && len(paidSales(p.remote.Invoices)) == 0 {
 		return
 	}
 	s.Extra = true
-	p.alert(ExtraSubscription, p.said.ID)
+	p.addAlert(DuplicateSubscription, p.remote.ID)
 }
 
-// replacesRival reports whether this subscription takes the rival's place: it was
-// bought for that, or it is paid for and the rival is free.
-func (p *projector) replacesRival() bool {
-	if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {
+// replacesConflicting reports whether this subscription replaces the conflicting one:
+// it was bought for that, or it is paid and the other is free.
+func (p *projector) replacesConflicting() bool {
+	if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {
 		return true
 	}
-	for _, c := range p.known.Changes {
-		if c.replaces(*p.known.Conflicting) {
+	for _, c := range p.current.Changes {
+		if c.replaces(*p.current.Conflicting) {
 			return true
 		}
 	}
 	return false
 }
 
-// period moves period and terms to the latest that was paid. Around a renewal,
-// the provider's own period runs ahead of the payment, so it is not asked.
+// period moves period and terms to the latest that was paid. Around a renewal the
+// provider's own period is ahead of the payment, so it is not used.
 func (p *projector) period() {
 	s := &p.Subscription
 	if s.Extra {
@@ -166,13 +164,13 @@ func (p *projector) period() {
 // compare orders purchases by the start of their periods. The provider counts in
 // seconds, so an upgrade may start together with the purchase before it: then an
 // update comes after what it updates, and of two updates the one that was requested
-// later. The provider's present price is no argument: it changes with a downgrade
-// an hour before that is paid.
+// later. The provider's current price is not used: it changes with a downgrade an hour
+// before that is paid.
 func (p *projector) compare(a, b purchase) int {
 	requested := 0
 	if a.change != b.change && a.change != none && b.change != none {
 		requested = -1
-		if p.known.Changes[a.change].later(p.known.Changes[b.change]) {
+		if p.current.Changes[a.change].requestedAfter(p.current.Changes[b.change]) {
 			requested = 1
 		}
 	}
@@ -187,13 +185,13 @@ func (p *projector) compare(a, b purchase) int {
 
 func (p *projector) status() {
 	s := &p.Subscription
-	if !s.Begun && !p.said.Period.IsZero() {
-		s.Period = p.said.Period
+	if !s.Begun && !p.remote.Period.IsZero() {
+		s.Period = p.remote.Period
 	}
 	switch {
 	case s.Ended():
-	case p.said.Status.Terminal():
-		at := p.said.EndedAt
+	case p.remote.Status.Terminal():
+		at := p.remote.EndedAt
 		if at == 0 {
 			at = p.now
 		}
@@ -201,17 +199,17 @@ func (p *projector) status() {
 	case !s.Begun:
 		s.Status = metering.StatusIncomplete
 	default:
-		s.Status = statusOf(p.said.Status)
+		s.Status = statusOf(p.remote.Status)
 	}
-	if s.Extra && !p.said.Status.Terminal() {
-		p.act(CancelNow, p.said.ID)
+	if s.Extra && !p.remote.Status.Terminal() {
+		p.addAction(CancelNow, p.remote.ID)
 	}
 }
 
-// statusOf is for a subscription that has begun, so "incomplete" cannot be said
-// of it; whatever is unknown rests until somebody has looked.
-func statusOf(said ProviderStatus) metering.SubscriptionStatus {
-	switch said {
+// statusOf is for a subscription that has begun, which cannot be incomplete; an
+// unknown status counts as paused.
+func statusOf(remote ProviderStatus) metering.SubscriptionStatus {
+	switch remote {
 	case ProviderActive:
 		return metering.StatusActive
 	case ProviderTrialing:
@@ -225,29 +223,29 @@ func statusOf(said ProviderStatus) metering.SubscriptionStatus {
 	}
 }
 
-// cancellation: the provider's own portal sets a date and not the flag.
+// cancellation: the provider's own portal sets cancel_at and not the flag.
 func (p *projector) cancellation() {
-	byDate := p.said.CancelAt > 0 && p.said.CancelAt <= p.said.Period.End
-	p.Subscription.CancelAtPeriodEnd = p.said.CancelAtPeriodEnd || byDate
+	byDate := p.remote.CancelAt > 0 && p.remote.CancelAt <= p.remote.Period.End
+	p.Subscription.CancelAtPeriodEnd = p.remote.CancelAtPeriodEnd || byDate
 }
 
-// takePlace ends the subscription that this one was bought to replace, in the
-// same step in which this one comes into force.
-func (p *projector) takePlace() {
-	if p.known.Conflicting == nil || !p.Subscription.Live() || !p.replacesRival() {
+// endReplaced ends the subscription that this one replaces, in the same step in which
+// this one comes into force.
+func (p *projector) endReplaced() {
+	if p.current.Conflicting == nil || !p.Subscription.Live() || !p.replacesConflicting() {
 		return
 	}
-	replaced := p.known.Conflicting.End(p.now)
+	replaced := p.current.Conflicting.End(p.now)
 	p.Replaced = &replaced
 	if !replaced.Local() {
-		p.act(CancelNow, replaced.ProviderID)
+		p.addAction(CancelNow, replaced.ProviderID)
 	}
 }
 
-func (p *projector) act(kind ActionKind, objectID string) {
+func (p *projector) addAction(kind ActionKind, objectID string) {
 	p.Actions = append(p.Actions, Action{kind, objectID})
 }
 
-func (p *projector) alert(kind AlertKind, objectID string) {
+func (p *projector) addAlert(kind AlertKind, objectID string) {
 	p.Alerts = append(p.Alerts, Alert{kind, objectID})
 }

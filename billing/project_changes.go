@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// scheduled finds the downgrade that waits for the renewal. A renewal that is billed
-// and not yet paid comes first, whatever the schedule has after it: it takes effect
-// when it is charged, which is after the end of the period before. Otherwise it is
-// the next phase of the schedule, or a price that was set at the provider by hand,
-// which the next renewal is billed at.
+// scheduled finds the downgrade that waits for the renewal. An invoiced and unpaid
+// renewal comes first, whatever the schedule has after it: it takes effect when it is
+// charged, which is after the end of the previous period. Otherwise it is the
+// schedule's next phase, or a price that was set at the provider by hand, which the
+// next renewal uses.
 func (p *projector) scheduled() {
 	s := &p.Subscription
 	p.queued, p.following, s.Scheduled = none, none, nil
 	if !s.Live() {
 		return
 	}
-	priceID, next := p.said.PriceID, p.said.Next
-	at := max(s.Period.End, p.said.Period.End)
+	priceID, next := p.remote.PriceID, p.remote.Next
+	at := max(s.Period.End, p.remote.Period.End)
 	before := at
-	chargedAt, billed := p.said.unpaidRenewal(priceID)
+	chargedAt, billed := p.remote.unpaidRenewal(priceID)
 	billed = billed && priceID != s.Terms.PriceID
 	switch {
 	case billed:
 		before, at = s.Period.End, max(s.Period.End, chargedAt)
 		if next != nil {
-			p.following = p.asked(Downgrade, next.PriceID, "", next.At)
+			p.following = p.findChange(Downgrade, next.PriceID, "", next.At)
 		}
 	case next != nil:
 		priceID, at, before = next.PriceID, next.At, next.At
@@ -33,14 +33,14 @@ func (p *projector) scheduled() {
 	if priceID == "" || priceID == s.Terms.PriceID {
 		return
 	}
-	p.queued = p.asked(Downgrade, priceID, "", before)
-	if terms, known := p.wanted(p.queued, priceID); known {
+	p.queued = p.findChange(Downgrade, priceID, "", before)
+	if terms, known := p.targetTerms(p.queued, priceID); known {
 		s.Scheduled = &ScheduledChange{Target: terms, EffectiveAt: at, Billed: billed}
 	}
 }
 
-// unpaidRenewal reports whether a renewal at the price is billed and not yet paid, and
-// when its draft is charged; zero for one that is no draft.
+// unpaidRenewal reports whether a renewal at the price is invoiced and unpaid, and
+// when its draft is charged; zero for one that is not a draft.
 func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, found bool) {
 	for _, invoice := range s.Invoices {
 		unpaid := invoice.Status == InvoiceDraft || invoice.Status == InvoiceOpen
@@ -52,58 +52,57 @@ func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, fo
 	return chargedAt, found
 }
 
-// pending finds the upgrade that waits for its payment: at the provider, or on
-// the page of a checkout that would replace the subscription.
+// pending finds the upgrade that waits for its payment: a pending update at the
+// provider, or a checkout that would replace the subscription.
 func (p *projector) pending() {
 	s := &p.Subscription
 	p.waiting = none
-	*s = s.Awaiting(p.known.Changes, p.now)
-	said := p.said.Pending
-	if said == nil || !s.Live() {
+	*s = s.Awaiting(p.current.Changes, p.now)
+	remote := p.remote.Pending
+	if remote == nil || !s.Live() {
 		return
 	}
 	billedAt := p.now
-	if p.openInvoice = openInvoiceFor(p.said.Invoices, said.PriceID); p.openInvoice.ID != "" {
+	if p.openInvoice = openInvoiceFor(p.remote.Invoices, remote.PriceID); p.openInvoice.ID != "" {
 		billedAt = p.openInvoice.CreatedAt
 	}
-	p.waiting = p.asked(Upgrade, said.PriceID, p.openInvoice.ID, billedAt+clockSkew)
-	if terms, known := p.wanted(p.waiting, said.PriceID); known {
-		s.Pending = &PendingChange{Target: terms, ExpiresAt: said.ExpiresAt, PaymentURL: p.openInvoice.PaymentURL}
+	p.waiting = p.findChange(Upgrade, remote.PriceID, p.openInvoice.ID, billedAt+clockSkew)
+	if terms, known := p.targetTerms(p.waiting, remote.PriceID); known {
+		s.Pending = &PendingChange{Target: terms, ExpiresAt: remote.ExpiresAt, PaymentURL: p.openInvoice.PaymentURL}
 	}
 }
 
-// asked finds the change that the provider is about to make: the one that has
-// its invoice, else the latest that was asked for in time.
-func (p *projector) asked(kind ChangeKind, priceID, invoiceID string, before int64) int {
+// findChange finds the requested change behind what the provider is about to do: the
+// one with its invoice, else the latest that was requested in time.
+func (p *projector) findChange(kind ChangeKind, priceID, invoiceID string, before int64) int {
 	latest := none
-	for i, c := range p.known.Changes {
+	for i, c := range p.current.Changes {
 		switch {
 		case c.Kind != kind || c.Target.PriceID != priceID:
 		case invoiceID != "" && c.InvoiceID == invoiceID:
 			return i
-		case c.RequestedAt <= before && (latest == none || c.later(p.known.Changes[latest])):
+		case c.RequestedAt <= before && (latest == none || c.requestedAfter(p.current.Changes[latest])):
 			latest = i
 		}
 	}
 	return latest
 }
 
-// wanted are the terms of the change, and else what the price means in the
-// catalog.
-func (p *projector) wanted(position int, priceID string) (Terms, bool) {
+// targetTerms are the terms of the change, else those of the price in the catalog.
+func (p *projector) targetTerms(position int, priceID string) (Terms, bool) {
 	if position != none {
-		return p.known.Changes[position].Target, true
+		return p.current.Changes[position].Target, true
 	}
 	terms, known := p.termsOf(priceID)
 	if !known {
-		p.alert(UnknownPrice, priceID)
+		p.addAlert(UnknownPrice, priceID)
 	}
 	return terms, known
 }
 
-func (p *projector) paidFor(position int) bool {
+func (p *projector) isPaid(position int) bool {
 	_, paid := p.applied[position]
-	return paid || p.known.Changes[position].State == ChangeApplied
+	return paid || p.current.Changes[position].State == ChangeApplied
 }
 
 func openInvoiceFor(invoices []ProviderInvoice, priceID string) (latest ProviderInvoice) {
@@ -119,20 +118,20 @@ func openInvoiceFor(invoices []ProviderInvoice, priceID string) (latest Provider
 	return latest
 }
 
-// changes notes how far each change has come. One that was never seen at the
-// provider stays as it is: the call that asks for it may be on its way, and
-// whoever recovers that call closes it.
+// changes updates the state of each change. One that the provider never had stays as
+// it is: its call may be on its way, and recovery of that operation closes it.
 func (p *projector) changes() {
-	for i, was := range p.known.Changes {
-		if was.replaces(p.known.Subscription) {
+	for i, was := range p.current.Changes {
+		if was.replaces(p.current.Subscription) {
 			continue
 		}
-		is := p.progress(i)
-		if is.State != was.State || is.InvoiceID != was.InvoiceID || is.ExpiresAt != was.ExpiresAt || is.PaymentURL != was.PaymentURL {
-			p.Changes = append(p.Changes, is)
+		updated := p.progress(i)
+		if updated.State != was.State || updated.InvoiceID != was.InvoiceID || updated.ExpiresAt != was.ExpiresAt || updated.PaymentURL != was.PaymentURL {
+			p.Changes = append(p.Changes, updated)
 		}
 	}
-	// At most one of a kind waits, at any moment: those that no longer wait come first.
+	// At most one change of a kind may be pending at any moment, so those that leave the
+	// state are written first.
 	slices.SortStableFunc(p.Changes, func(a, b Change) int { return cmp.Compare(a.waiting(), b.waiting()) })
 }
 
@@ -144,12 +143,12 @@ func (c Change) waiting() int {
 }
 
 func (p *projector) progress(position int) Change {
-	c := p.known.Changes[position]
+	c := p.current.Changes[position]
 	switch {
-	case p.paidFor(position) && !p.Subscription.Extra:
+	case p.isPaid(position) && !p.Subscription.Extra:
 		c.State, c.InvoiceID = ChangeApplied, p.paidBy(position)
 	case position == p.waiting:
-		c.State, c.ExpiresAt = ChangePending, p.said.Pending.ExpiresAt
+		c.State, c.ExpiresAt = ChangePending, p.remote.Pending.ExpiresAt
 		if p.openInvoice.ID != "" {
 			c.InvoiceID, c.PaymentURL = p.openInvoice.ID, p.openInvoice.PaymentURL
 		}

@@ -8,44 +8,43 @@ import (
 
 // purchase is a paid invoice that bought a period.
 type purchase struct {
-	invoice ProviderInvoice
-	line    ProviderLine
-	terms   Terms
-	change  int  // position of the change that it fulfils or continues, or none
-	unasked bool // an update that no change asked for
+	invoice     ProviderInvoice
+	line        ProviderLine
+	terms       Terms
+	change      int  // position of the change that it fulfils or renews, or none
+	unrequested bool // an update that no change requested
 }
 
-// settle works out what each paid invoice bought, and credits those that are not
-// settled yet, oldest first.
-func (p *projector) settle() {
-	sales := paidSales(p.said.Invoices)
+// settleInvoices works out what each paid invoice bought, and credits those that are
+// not settled yet, oldest first.
+func (p *projector) settleInvoices() {
+	sales := paidSales(p.remote.Invoices)
 	upgrades := p.paidUpgrades(sales)
 	p.voidReplaced(upgrades)
 	for _, sale := range sales {
-		late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)
-		if late || onAPage || replacedBy(upgrades, sale.invoice) {
-			p.refundReplaced(sale, late, onAPage)
+		late, byCheckout := p.collectedLate(sale.invoice), p.replacedByCheckout(sale.invoice)
+		if late || byCheckout || replacedBy(upgrades, sale.invoice) {
+			p.refundReplaced(sale, late, byCheckout)
 			continue
 		}
-		bought, known := p.sold(sale)
+		bought, known := p.resolveSale(sale)
 		if !known {
-			p.alert(UnknownPrice, sale.line.PriceID)
+			p.addAlert(UnknownPrice, sale.line.PriceID)
 			continue
 		}
 		p.purchases = append(p.purchases, bought)
 		source := Source{Invoice, bought.invoice.ID}
-		if !remembered(p.known.Payments, source) && !remembered(p.Settled, source) {
+		if !hasPayment(p.current.Payments, source) && !hasPayment(p.Settled, source) {
 			p.Settled = append(p.Settled, p.payment(source, bought))
 		}
 	}
 	if p.Subscription.Extra {
-		p.giveBack()
+		p.refundAll()
 	}
 }
 
-// paidSales are the paid invoices that bought a period, with the line that says
-// which, in the order of their periods. An invoice for anything else, such as
-// one that somebody wrote by hand, buys none, however much was paid.
+// paidSales are the paid invoices that bought a period, with the line that says which,
+// ordered by period. Any other invoice, such as one created by hand, buys none.
 func paidSales(invoices []ProviderInvoice) []purchase {
 	var sales []purchase
 	for _, invoice := range invoices {
@@ -88,35 +87,34 @@ func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
 	return latest, found
 }
 
-// sold finds the terms on which a sale was made: those of the change that asked
-// for it, else those that the subscription has at this price, else those of the
-// catalog.
-func (p *projector) sold(sale purchase) (purchase, bool) {
+// resolveSale finds the terms of a sale: those of the change that requested it, else
+// the subscription's at this price, else the catalog's.
+func (p *projector) resolveSale(sale purchase) (purchase, bool) {
 	at := p.changeFor(sale)
 	sale.change = at
 	if at == none {
-		sale.unasked = sale.invoice.Reason == ReasonUpdate
+		sale.unrequested = sale.invoice.Reason == ReasonUpdate
 		terms, known := p.termsOf(sale.line.PriceID)
 		sale.terms = terms
 		return sale, known
 	}
-	sale.terms = p.known.Changes[at].Target
+	sale.terms = p.current.Changes[at].Target
 	switch {
-	case !sale.fulfils(p.known.Changes[at]):
+	case !sale.fulfils(p.current.Changes[at]):
 		if _, paid := p.applied[at]; !paid {
 			p.applied[at] = ""
 		}
 	case p.paidBy(at) == "" || p.paidBy(at) == sale.invoice.ID:
 		p.applied[at] = sale.invoice.ID
 	default:
-		// Two paid updates for one wish: somebody was charged twice.
-		sale.unasked = sale.invoice.Reason == ReasonUpdate
+		// Two paid updates for one change: the customer was charged twice.
+		sale.unrequested = sale.invoice.Reason == ReasonUpdate
 	}
 	return sale, true
 }
 
-// fulfils tells the invoice that a change was waiting for from the later ones
-// that continue on its terms.
+// fulfils distinguishes the invoice that a change was waiting for from the later ones that
+// renew its terms.
 func (b purchase) fulfils(c Change) bool {
 	switch c.Kind {
 	case Checkout:
@@ -128,28 +126,27 @@ func (b purchase) fulfils(c Change) bool {
 	}
 }
 
-// paidBy is the invoice that has paid for a change, as far as it is known.
+// paidBy is the invoice that paid for a change, if known.
 func (p *projector) paidBy(position int) string {
 	if invoiceID := p.applied[position]; invoiceID != "" {
 		return invoiceID
 	}
-	if c := p.known.Changes[position]; c.State == ChangeApplied {
+	if c := p.current.Changes[position]; c.State == ChangeApplied {
 		return c.InvoiceID
 	}
 	return ""
 }
 
-// clockSkew is how far the provider's clock may be behind ours when both write
-// down the same moment.
+// clockSkew is how far the provider's clock may be behind ours.
 const clockSkew = int64(time.Minute / time.Millisecond)
 
-// changeFor finds the change that a sale fulfils or continues: the latest one to
-// its price that was asked for before the period began. A plan's terms can differ
-// between two sales at one price, so the time decides.
+// changeFor finds the change that a sale fulfils or renews: the latest one to its
+// price that was requested before the period began. A plan's terms can differ between
+// two sales at one price, so the time decides.
 func (p *projector) changeFor(sale purchase) int {
 	latest := none
-	for i, c := range p.known.Changes {
-		if c.Target.PriceID != sale.line.PriceID || c.replaces(p.known.Subscription) {
+	for i, c := range p.current.Changes {
+		if c.Target.PriceID != sale.line.PriceID || c.replaces(p.current.Subscription) {
 			continue
 		}
 		if c.InvoiceID == sale.invoice.ID {
@@ -162,30 +159,29 @@ func (p *projector) changeFor(sale purchase) int {
 		if sale.invoice.Reason == ReasonUpdate && c.Kind != Upgrade || c.RequestedAt > begins {
 			continue
 		}
-		if latest == none || c.later(p.known.Changes[latest]) {
+		if latest == none || c.requestedAfter(p.current.Changes[latest]) {
 			latest = i
 		}
 	}
 	if latest == none && sale.invoice.Reason == ReasonUpdate {
-		return p.unpaidWish(sale)
+		return p.unpaidUpgrade(sale)
 	}
 	return latest
 }
 
-// unpaidWish finds the upgrade that a paid update fulfils although it seems to have
-// been asked for afterwards: the clock that dated the wish may be hours ahead, and
-// money must not depend on it. An update that was settled as nobody's wish stays
-// one.
-func (p *projector) unpaidWish(sale purchase) int {
+// unpaidUpgrade finds the upgrade that a paid update fulfils although it seems to have
+// been requested later: the clock that dated the request may be hours ahead, and money
+// must not depend on it. An update that was settled as unrequested stays so.
+func (p *projector) unpaidUpgrade(sale purchase) int {
 	earliest := none
-	if remembered(p.known.Payments, Source{Invoice, sale.invoice.ID}) {
+	if hasPayment(p.current.Payments, Source{Invoice, sale.invoice.ID}) {
 		return earliest
 	}
-	for i, c := range p.known.Changes {
-		if c.Kind != Upgrade || c.Target.PriceID != sale.line.PriceID || p.paidFor(i) {
+	for i, c := range p.current.Changes {
+		if c.Kind != Upgrade || c.Target.PriceID != sale.line.PriceID || p.isPaid(i) {
 			continue
 		}
-		if earliest == none || p.known.Changes[earliest].later(c) {
+		if earliest == none || p.current.Changes[earliest].requestedAfter(c) {
 			earliest = i
 		}
 	}
@@ -193,10 +189,10 @@ func (p *projector) unpaidWish(sale purchase) int {
 }
 
 func (p *projector) termsOf(priceID string) (Terms, bool) {
-	if own := p.known.Subscription.Terms; own.PriceID == priceID {
+	if own := p.current.Subscription.Terms; own.PriceID == priceID {
 		return own, true
 	}
-	terms, known := p.known.Prices[priceID]
+	terms, known := p.current.Prices[priceID]
 	return terms, known
 }
 
@@ -217,29 +213,28 @@ func (p *projector) payment(source Source, bought purchase) Payment {
 	return settled
 }
 
-// grants reports whether the purchase brings the credits of its terms.
+// grants reports whether the purchase grants the credits of its terms.
 func (p *projector) grants(bought purchase) bool {
 	switch {
 	case p.Subscription.Extra:
 		return false
-	case bought.unasked:
-		p.alert(UnaskedUpdate, bought.invoice.ID)
+	case bought.unrequested:
+		p.addAlert(UnrequestedUpdate, bought.invoice.ID)
 		return false
 	case bought.terms.Free():
-		ended := p.known.Subscription.Ended() && bought.line.Period.Start >= p.known.Subscription.EndedAt
-		return !ended && freeGrantDue(concat(p.known.Payments, p.Settled), bought.terms.PlanID, bought.line.Period)
+		ended := p.current.Subscription.Ended() && bought.line.Period.Start >= p.current.Subscription.EndedAt
+		return !ended && freeGrantDue(concat(p.current.Payments, p.Settled), bought.terms.PlanID, bought.line.Period)
 	default:
-		// A trial has its line at nothing. Money from the customer's balance is money.
+		// A trial's line is zero. Payment from the customer's balance counts as payment.
 		return bought.line.AmountCents > 0
 	}
 }
 
-// giveBack asks for a refund of whatever was paid for an extra subscription,
-// whatever it was paid for.
-func (p *projector) giveBack() {
-	for _, invoice := range p.said.Invoices {
-		if invoice.Status == InvoicePaid && !remembered(p.known.Payments, Source{Invoice, invoice.ID}) {
-			p.payBack(invoice)
+// refundAll requests refunds of all paid invoices of a duplicate subscription.
+func (p *projector) refundAll() {
+	for _, invoice := range p.remote.Invoices {
+		if invoice.Status == InvoicePaid && !hasPayment(p.current.Payments, Source{Invoice, invoice.ID}) {
+			p.refundPayment(invoice)
 		}
 	}
 }

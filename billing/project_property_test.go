@@ -100,23 +100,23 @@ func TestReportsInAnyOrderAndNumber(t *testing.T) {
 		s := history(t)
 		ordered := openBooks(s.asked)
 		for _, r := range s.reports {
-			ordered.hear(r)
+			ordered.apply(r)
 		}
 		mixed := openBooks(s.asked)
 		random := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed")))
 		reports := slices.Concat(s.reports, s.reports, s.reports)
 		random.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
 		for _, r := range reports {
-			said := r.said.copy()
-			random.Shuffle(len(said.Invoices), func(i, j int) {
-				said.Invoices[i], said.Invoices[j] = said.Invoices[j], said.Invoices[i]
+			remote := r.remote.copy()
+			random.Shuffle(len(remote.Invoices), func(i, j int) {
+				remote.Invoices[i], remote.Invoices[j] = remote.Invoices[j], remote.Invoices[i]
 			})
-			mixed.hear(report{said, r.now})
+			mixed.apply(report{remote, r.now})
 		}
 		if got, want := total(mixed.Payments), total(ordered.Payments); got != want {
 			t.Fatalf("mixed up, %d credits came in, and %d in order", got, want)
 		}
-		mixed.hear(s.reports[len(s.reports)-1])
+		mixed.apply(s.reports[len(s.reports)-1])
 		if got, want := mixed.view(), ordered.view(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("mixed up:\n%+v\n\nin order:\n%+v", got, want)
 		}
@@ -128,9 +128,9 @@ func TestTheSameReportTwiceChangesNothing(t *testing.T) {
 		s := history(t)
 		b := openBooks(s.asked)
 		for _, r := range s.reports {
-			b.hear(r)
+			b.apply(r)
 			before := b.Current
-			p := b.hear(r)
+			p := b.apply(r)
 			if len(p.Settled) != 0 || len(p.Changes) != 0 || len(p.Actions) != 0 || len(p.Alerts) != 0 {
 				t.Fatalf("said again, it brings %+v", p)
 			}
@@ -148,8 +148,8 @@ func TestCreditsFollowTheMoney(t *testing.T) {
 		s := history(t)
 		b := openBooks(s.asked)
 		for _, r := range s.reports {
-			p := b.hear(r)
-			if p.Subscription.Begun && !slices.ContainsFunc(r.said.Invoices, func(i ProviderInvoice) bool {
+			p := b.apply(r)
+			if p.Subscription.Begun && !slices.ContainsFunc(r.remote.Invoices, func(i ProviderInvoice) bool {
 				line := i.Lines[0]
 				return i.Status == InvoicePaid && line.Period == p.Subscription.Period && line.PriceID == p.Subscription.Terms.PriceID
 			}) {

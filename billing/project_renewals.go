@@ -5,8 +5,8 @@ package billing
 // own, and the provider still charges the draft: the customer would pay for the old
 // plan's period and the new plan's.
 
-// paidUpgrades are the paid updates that were requested here, and not those that were
-// made at the provider by hand.
+// paidUpgrades are the paid updates that were requested here, without those made at
+// the provider by hand.
 func (p *projector) paidUpgrades(sales []purchase) (upgrades []purchase) {
 	for _, sale := range sales {
 		if sale.invoice.Reason == ReasonUpdate && p.changeFor(sale) != none {
@@ -16,10 +16,10 @@ func (p *projector) paidUpgrades(sales []purchase) (upgrades []purchase) {
 	return upgrades
 }
 
-// replacedBy reports whether an upgrade was paid in the period of a renewal before
-// the renewal was. A renewal that was paid first has been had. The provider counts in
-// seconds: of two that were paid in the same one the renewal is the replaced one, since
-// an upgrade is not requested before what was paid until then is known.
+// replacedBy reports whether an upgrade was paid in the period of a renewal before the
+// renewal was. A renewal that was paid first is kept. The provider counts in seconds:
+// of two that were paid in the same one the renewal is the replaced one, since an
+// upgrade is only requested after earlier payments are known.
 func replacedBy(upgrades []purchase, renewal ProviderInvoice) bool {
 	line, found := renewal.periodLine()
 	if !found || renewal.Reason != ReasonCycle {
@@ -42,47 +42,48 @@ func replacedBy(upgrades []purchase, renewal ProviderInvoice) bool {
 }
 
 // collectedLate reports whether a renewal was collected after the subscription had
-// ended, such as by a debit that was under way when another took its place. Nothing was
+// ended, such as by a debit that was processing when another replaced it. Nothing was
 // delivered for it.
 func (p *projector) collectedLate(renewal ProviderInvoice) bool {
-	ended := p.known.Subscription.EndedAt
-	if ended == 0 && p.said.Status.Terminal() {
-		ended = p.said.EndedAt
+	ended := p.current.Subscription.EndedAt
+	if ended == 0 && p.remote.Status.Terminal() {
+		ended = p.remote.EndedAt
 	}
 	return ended != 0 && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt > ended
 }
 
-// replacedOnAPage reports whether a renewal was collected after the customer had paid on
-// a page for the subscription that took this one's place. Bank debits are collected
-// days later and in any order, so the moments of collection are not compared.
-func (p *projector) replacedOnAPage(renewal ProviderInvoice) bool {
-	from := p.known.ReplacedFrom
-	return from != 0 && p.known.Subscription.Ended() && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt >= from
+// replacedByCheckout reports whether a renewal was collected after the customer had
+// paid for the replacing subscription in its checkout. Bank debits are collected days
+// later and in any order, so the times of collection are not compared.
+func (p *projector) replacedByCheckout(renewal ProviderInvoice) bool {
+	from := p.current.ReplacedFrom
+	return from != 0 && p.current.Subscription.Ended() && renewal.Reason == ReasonCycle && renewal.AmountPaid+renewal.FromBalance > 0 && renewal.PaidAt >= from
 }
 
-// voidReplaced asks for the renewals to be voided that an upgrade has replaced.
+// voidReplaced requests voiding of the unpaid renewals that an upgrade has replaced.
 func (p *projector) voidReplaced(upgrades []purchase) {
-	for _, invoice := range p.said.Invoices {
+	for _, invoice := range p.remote.Invoices {
 		if invoice.Status != InvoicePaid && replacedBy(upgrades, invoice) {
-			p.act(VoidRenewal, invoice.ID)
+			p.addAction(VoidRenewal, invoice.ID)
 		}
 	}
 }
 
-// refundReplaced is for a renewal that was collected although an upgrade had
-// replaced it: it brings nothing and is paid back. What the customer's balance at the
-// provider has paid is credited to that balance: an invoice that the balance covers can
-// be neither voided before it is finalised, which pays it, nor refunded afterwards.
+// refundReplaced handles a renewal that was collected although it had been replaced:
+// it grants nothing and is refunded. What the customer's balance at the provider has
+// paid is credited to that balance: an invoice that the balance covers can be neither
+// voided before it is finalized, which pays it, nor refunded afterwards.
 //
-// One that was collected late is shown to a person, unless the customer had replaced the
-// subscription: who pays an overdue renewal may expect to have the plan again.
-func (p *projector) refundReplaced(sale purchase, late, onAPage bool) {
+// One that was collected late raises an alert, unless the customer had replaced the
+// subscription: a customer who pays an overdue renewal may expect to have the plan
+// again.
+func (p *projector) refundReplaced(sale purchase, late, byCheckout bool) {
 	source := Source{Invoice, sale.invoice.ID}
-	if remembered(p.known.Payments, source) {
-		// It was booked before the page was collected. The refund takes its credits back; a
-		// balance that paid for all of it is left alone, because nothing would.
-		if onAPage && sale.invoice.AmountPaid > 0 {
-			p.payBack(sale.invoice)
+	if hasPayment(p.current.Payments, source) {
+		// It was booked before the checkout was collected. The refund claws its credits back;
+		// what the balance paid is not returned, because nothing would claw back those credits.
+		if byCheckout && sale.invoice.AmountPaid > 0 {
+			p.refundPayment(sale.invoice)
 		}
 		return
 	}
@@ -91,21 +92,21 @@ func (p *projector) refundReplaced(sale purchase, late, onAPage bool) {
 		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
 		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
 	})
-	if late && !onAPage {
-		p.alert(PaidLate, sale.invoice.ID)
+	if late && !byCheckout {
+		p.addAlert(PaidLate, sale.invoice.ID)
 	}
-	if !p.Subscription.Extra { // whose payments all go back
-		p.payBack(sale.invoice)
+	if !p.Subscription.Extra { // refundAll handles duplicates
+		p.refundPayment(sale.invoice)
 	}
 }
 
-// payBack returns what was paid of an invoice to where it came from: the card, and the
-// customer's balance at the provider.
-func (p *projector) payBack(invoice ProviderInvoice) {
+// refundPayment returns what was paid of an invoice to where it came from: the card,
+// and the customer's balance at the provider.
+func (p *projector) refundPayment(invoice ProviderInvoice) {
 	if invoice.AmountPaid > 0 {
-		p.act(RefundInvoice, invoice.ID)
+		p.addAction(RefundInvoice, invoice.ID)
 	}
 	if invoice.FromBalance > 0 {
-		p.act(ReturnBalance, invoice.ID)
+		p.addAction(ReturnBalance, invoice.ID)
 	}
 }

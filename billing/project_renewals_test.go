@@ -13,7 +13,7 @@ func renewedBeside(t *testing.T, change func(renewal, upgrade *ProviderInvoice))
 	s.turn()
 	renewal := len(s.sub.Invoices) - 1
 	s.now += hour / 2
-	s.wish(Upgrade, pro)
+	s.request(Upgrade, pro)
 	price := pro.Sync.PriceID
 	s.bill(InvoicePaid, ReasonUpdate, price, s.periodFrom(s.now, price))
 	s.last().pay()
@@ -24,7 +24,7 @@ func renewedBeside(t *testing.T, change func(renewal, upgrade *ProviderInvoice))
 	s.report()
 	b.Changes = slices.Clone(s.asked)
 	b.Changes[0].State = ChangeApplied
-	return b.hear(s.reports[len(s.reports)-1]), b
+	return b.apply(s.reports[len(s.reports)-1]), b
 }
 
 func TestARenewalBesideAnUpgradeIsChargedOnce(t *testing.T) {
@@ -83,7 +83,7 @@ func TestARenewalPaidAfterTheEndIsRefundedWithAnAlert(t *testing.T) {
 		renewal.AmountPaid, renewal.FromBalance, renewal.PaidAt = basic.AmountCents-fromBalance, fromBalance, s.now+day
 		s.now += day
 		s.report()
-		return b.hear(s.reports[len(s.reports)-1])
+		return b.apply(s.reports[len(s.reports)-1])
 	}
 	refund, credit := Action{RefundInvoice, "in_01"}, Action{ReturnBalance, "in_01"}
 	for claim, c := range map[string]struct {

@@ -9,9 +9,9 @@ import (
 
 // reported is the last report of a shop after something happened there.
 func (s *shop) reported(change func(*ProviderSubscription)) report {
-	said := s.sub.copy()
-	change(&said)
-	return report{said, s.now}
+	remote := s.sub.copy()
+	change(&remote)
+	return report{remote, s.now}
 }
 
 func (p Projection) alerts(kind AlertKind) (ids []string) {
@@ -83,8 +83,8 @@ func TestOnlyPaidPeriodsGrant(t *testing.T) {
 		t.Run(c.claim, func(t *testing.T) {
 			s, b, _ := story(bought(basic))
 			before := b.Subscription.Period
-			p := b.hear(s.reported(func(said *ProviderSubscription) {
-				said.Invoices = append(said.Invoices, c.invoice(before.End))
+			p := b.apply(s.reported(func(remote *ProviderSubscription) {
+				remote.Invoices = append(remote.Invoices, c.invoice(before.End))
 			}))
 			if grants := total(p.Settled) > 0; grants != c.grants {
 				t.Errorf("it settles %+v", p.Settled)
@@ -99,9 +99,9 @@ func TestOnlyPaidPeriodsGrant(t *testing.T) {
 func TestSalesThatNobodyAskedFor(t *testing.T) {
 	t.Run("an unknown price leaves the old terms and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.PriceID = pro.Sync.PriceID
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonCycle, pro, s.now))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.PriceID = pro.Sync.PriceID
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonCycle, pro, s.now))
 		}))
 		if p.Subscription.Terms.PlanKey != "basic" || p.Subscription.Scheduled != nil || len(p.Settled) != 0 || len(p.alerts(UnknownPrice)) == 0 {
 			t.Errorf("got %+v", p)
@@ -110,9 +110,9 @@ func TestSalesThatNobodyAskedFor(t *testing.T) {
 	t.Run("a renewal at a price of the catalog is on the catalog's terms", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.PriceID = pro.Sync.PriceID
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonCycle, pro, s.now))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.PriceID = pro.Sync.PriceID
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonCycle, pro, s.now))
 		}))
 		if p.Subscription.Terms.PlanKey != "pro" || total(p.Settled) != pro.Grants[0].Amount {
 			t.Errorf("got %+v", p)
@@ -121,25 +121,25 @@ func TestSalesThatNobodyAskedFor(t *testing.T) {
 	t.Run("an update moves the plan, grants nothing and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.PriceID = pro.Sync.PriceID
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.PriceID = pro.Sync.PriceID
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		}))
-		if p.Subscription.Terms.PlanKey != "pro" || total(p.Settled) != 0 || len(p.alerts(UnaskedUpdate)) != 1 {
+		if p.Subscription.Terms.PlanKey != "pro" || total(p.Settled) != 0 || len(p.alerts(UnrequestedUpdate)) != 1 {
 			t.Errorf("got %+v", p)
 		}
-		if again := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		if again := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		})); len(again.Alerts) > 1 || len(again.Settled) > 0 {
 			t.Errorf("said again: %+v", again)
 		}
 	})
 	t.Run("a second paid update for one wish grants nothing and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic), upgrade(pro, true))
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
 		}))
-		if total(p.Settled) != 0 || len(p.alerts(UnaskedUpdate)) != 1 {
+		if total(p.Settled) != 0 || len(p.alerts(UnrequestedUpdate)) != 1 {
 			t.Errorf("got %+v", p)
 		}
 	})
@@ -159,7 +159,7 @@ func TestEachSaleHasItsOwnTerms(t *testing.T) {
 	s, b, _ := story(steps...)
 	want := []metering.Amount{basic.Grants[0].Amount, pro.Grants[0].Amount, 1_000_000, 1_000_000}
 	late := openBooks(s.asked)
-	late.hear(s.reports[len(s.reports)-1])
+	late.apply(s.reports[len(s.reports)-1])
 	for claim, heard := range map[string]*books{"in time": b, "late": late} {
 		for i, p := range heard.Payments {
 			if total([]Payment{p}) != want[i] {
@@ -178,8 +178,8 @@ func TestTwoPurchasesInOneSecond(t *testing.T) {
 		s.payFirst()
 		s.upgrade(pro, true)
 		late := openBooks(s.asked)
-		p := late.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices[0].ID, said.Invoices[1].ID = order[0], order[1]
+		p := late.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices[0].ID, remote.Invoices[1].ID = order[0], order[1]
 		}))
 		if p.Subscription.Terms.PlanKey != "pro" || len(p.Settled) != 2 {
 			t.Errorf("%v: it is on %s, settled %d", order, p.Subscription.Terms.PlanKey, len(p.Settled))
@@ -198,7 +198,7 @@ func TestAnOldReportDoesNotMixUpWishes(t *testing.T) {
 	s.payPending()
 	b := openBooks(s.asked)
 	for _, i := range []int{4, 3, 4} {
-		b.hear(s.reports[i])
+		b.apply(s.reports[i])
 	}
 	if b.Changes[1].State == ChangeApplied || b.Changes[2].State != ChangeApplied {
 		t.Errorf("got %s and %s", b.Changes[1].State, b.Changes[2].State)
@@ -212,7 +212,7 @@ func TestAWishOnItsWayTakesNoInvoiceOfAnother(t *testing.T) {
 	second := b.Changes[1]
 	second.ID, second.State, second.InvoiceID, second.RequestedAt = named("second"), ChangeRequested, "", second.RequestedAt+10_000
 	b.Changes = append(b.Changes, second)
-	if p := b.hear(s.reports[2]); len(p.Changes) != 0 {
+	if p := b.apply(s.reports[2]); len(p.Changes) != 0 {
 		t.Errorf("got %+v", p.Changes)
 	}
 }
@@ -223,14 +223,14 @@ func TestAnEndedSubscription(t *testing.T) {
 
 	t.Run("is not revived by an older report", func(t *testing.T) {
 		for _, r := range s.reports {
-			if p := b.hear(r); !reflect.DeepEqual(p.Subscription, ended) || len(p.Settled) != 0 {
+			if p := b.apply(r); !reflect.DeepEqual(p.Subscription, ended) || len(p.Settled) != 0 {
 				t.Errorf("got %+v", p)
 			}
 		}
 	})
 	t.Run("still grants what was paid for", func(t *testing.T) {
 		late := openBooks(s.asked)
-		if p := late.hear(s.reports[len(s.reports)-1]); !p.Subscription.Ended() || total(p.Settled) != basic.Grants[0].Amount {
+		if p := late.apply(s.reports[len(s.reports)-1]); !p.Subscription.Ended() || total(p.Settled) != basic.Grants[0].Amount {
 			t.Errorf("got %+v", p)
 		}
 	})
@@ -238,8 +238,8 @@ func TestAnEndedSubscription(t *testing.T) {
 		s, b, _ := story(bought(free))
 		b.Subscription = b.Subscription.End(s.now)
 		b.Payments = nil
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = []ProviderInvoice{paid("in_x", ReasonCycle, free, s.now)}
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = []ProviderInvoice{paid("in_x", ReasonCycle, free, s.now)}
 		}))
 		if total(p.Settled) != 0 {
 			t.Errorf("got %+v", p.Settled)
@@ -252,7 +252,7 @@ func TestFreeInvoicesGrantOnceAPeriod(t *testing.T) {
 	s.buy(free)
 	s.payFirst()
 	first := openBooks(s.asked)
-	first.hear(s.reports[1])
+	first.apply(s.reports[1])
 
 	// The same identity cancels, and starts again ten days later.
 	s.now += 10 * day
@@ -264,7 +264,7 @@ func TestFreeInvoicesGrantOnceAPeriod(t *testing.T) {
 		first.Payments[i].Source.ID = "first_" + p.Source.ID
 	}
 	second.Payments = first.Payments
-	if p := second.hear(s.reports[3]); total(p.Settled) != 0 || len(p.Settled) != 1 || !p.Subscription.Live() {
+	if p := second.apply(s.reports[3]); total(p.Settled) != 0 || len(p.Settled) != 1 || !p.Subscription.Live() {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -278,23 +278,23 @@ func TestSecondSubscription(t *testing.T) {
 		s.payFirst()
 		b := openBooks(s.asked)
 		b.Conflicting = other
-		p := b.hear(s.reports[1])
-		if p.Subscription.Live() || !p.Subscription.Extra || total(p.Settled) != 0 || len(p.alerts(ExtraSubscription)) != 1 || p.Replaced != nil {
+		p := b.apply(s.reports[1])
+		if p.Subscription.Live() || !p.Subscription.Extra || total(p.Settled) != 0 || len(p.alerts(DuplicateSubscription)) != 1 || p.Replaced != nil {
 			t.Errorf("got %+v", p)
 		}
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
 			t.Errorf("it asks for %+v", p.Actions)
 		}
-		if p = b.hear(s.reports[1]); len(p.Alerts) != 0 || len(p.Settled) != 0 || len(p.Actions) != 1 {
+		if p = b.apply(s.reports[1]); len(p.Alerts) != 0 || len(p.Settled) != 0 || len(p.Actions) != 1 {
 			t.Errorf("heard again: %+v", p)
 		}
 		// It stays extra, although the other ends before the provider has cancelled it.
 		b.Conflicting = nil
-		if p = b.hear(s.reports[1]); p.Subscription.Live() || len(p.Settled) != 0 || len(p.Alerts) != 0 {
+		if p = b.apply(s.reports[1]); p.Subscription.Live() || len(p.Settled) != 0 || len(p.Alerts) != 0 {
 			t.Errorf("heard again: %+v", p)
 		}
 		s.end()
-		if p = b.hear(s.reports[2]); !p.Subscription.Ended() || len(p.Actions) != 0 || b.Changes[0].State == ChangeApplied {
+		if p = b.apply(s.reports[2]); !p.Subscription.Ended() || len(p.Actions) != 0 || b.Changes[0].State == ChangeApplied {
 			t.Errorf("once cancelled: %+v, %+v", p, b.Changes)
 		}
 	})
@@ -304,7 +304,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.payFirst()
 		b := openBooks(s.asked)
 		b.Conflicting = other
-		p := b.hear(s.reported(func(said *ProviderSubscription) { said.Invoices[0].Lines[0].PriceID = "price_unknown" }))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) { remote.Invoices[0].Lines[0].PriceID = "price_unknown" }))
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
 			t.Errorf("it asks for %+v", p.Actions)
 		}
@@ -316,7 +316,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.report()
 		b := openBooks(s.asked)
 		b.Conflicting = other
-		if p := b.hear(s.reports[1]); !p.Subscription.Ended() || p.Subscription.Extra || len(p.Actions) != 0 {
+		if p := b.apply(s.reports[1]); !p.Subscription.Ended() || p.Subscription.Extra || len(p.Actions) != 0 {
 			t.Errorf("got %+v", p)
 		}
 	})
@@ -328,14 +328,14 @@ func TestSecondSubscription(t *testing.T) {
 			s.asked[0].Replaces = other.ID
 			b := openBooks(s.asked)
 			b.Conflicting = replaced
-			if p := b.hear(s.reports[0]); p.Replaced != nil || p.Subscription.Live() || len(p.Actions) != 0 {
+			if p := b.apply(s.reports[0]); p.Replaced != nil || p.Subscription.Live() || len(p.Actions) != 0 {
 				t.Errorf("unpaid: %+v", p)
 			}
-			p := b.hear(s.reports[1])
+			p := b.apply(s.reports[1])
 			if !p.Subscription.Live() || total(p.Settled) != proYear.Grants[0].Amount || p.Replaced == nil || !p.Replaced.Ended() {
 				t.Fatalf("paid: %+v", p)
 			}
-			if asked := len(p.Actions) == 1 && p.Actions[0] == (Action{CancelNow, "sub_0"}); asked == replaced.Local() {
+			if changes := len(p.Actions) == 1 && p.Actions[0] == (Action{CancelNow, "sub_0"}); changes == replaced.Local() {
 				t.Errorf("it asks for %+v", p.Actions)
 			}
 		})
@@ -343,7 +343,7 @@ func TestSecondSubscription(t *testing.T) {
 	t.Run("does not end another that it was not bought to replace", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		b.Conflicting = other
-		if p := b.hear(s.reports[1]); p.Replaced != nil || len(p.Actions) != 0 {
+		if p := b.apply(s.reports[1]); p.Replaced != nil || len(p.Actions) != 0 {
 			t.Errorf("got %+v", p)
 		}
 	})
@@ -352,8 +352,8 @@ func TestSecondSubscription(t *testing.T) {
 		rich := planWith(pro, func(p *Plan) { p.Grants = []Grant{tokens(1_000_000)} })
 		b.Changes = append(b.Changes, Change{ID: named("swap"), Kind: Checkout, Target: rich.Terms(), State: ChangePending, Replaces: named("subscription")})
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			said.Invoices = append(said.Invoices, paid("in_x", ReasonCycle, pro, s.now))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonCycle, pro, s.now))
 		}))
 		if total(p.Settled) != pro.Grants[0].Amount || len(p.Changes) != 0 {
 			t.Errorf("got %+v, %+v", p.Settled, p.Changes)
@@ -365,12 +365,12 @@ func TestSecondSubscription(t *testing.T) {
 		s, b, _ := story(bought(free))
 		b.Changes = append(b.Changes, swap)
 		want := &PendingChange{Target: pro.Terms(), ExpiresAt: swap.ExpiresAt, PaymentURL: swap.PaymentURL}
-		p := b.hear(s.reports[1])
+		p := b.apply(s.reports[1])
 		if !reflect.DeepEqual(p.Subscription.Pending, want) || p.Subscription.Terms.PlanKey != "free" || len(p.Changes) != 0 {
 			t.Errorf("got %+v, %+v", p.Subscription.Pending, p.Changes)
 		}
 		b.Changes[1] = swap.After(ProviderSession{ID: "cs_1", Status: SessionExpired})
-		if p := b.hear(s.reports[1]); p.Subscription.Pending != nil || b.Changes[1].State != ChangeDropped {
+		if p := b.apply(s.reports[1]); p.Subscription.Pending != nil || b.Changes[1].State != ChangeDropped {
 			t.Errorf("expired: %+v", p.Subscription.Pending)
 		}
 	})

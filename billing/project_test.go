@@ -18,7 +18,7 @@ func story(steps ...func(*shop)) (*shop, *books, Projection) {
 	b := openBooks(s.asked)
 	var last Projection
 	for _, r := range s.reports {
-		last = b.hear(r)
+		last = b.apply(r)
 	}
 	return s, b, last
 }
@@ -86,7 +86,7 @@ func TestProject(t *testing.T) {
 			}
 			// Whoever sleeps through it all and hears the last word knows the same.
 			late := openBooks(s.asked)
-			late.hear(s.reports[len(s.reports)-1])
+			late.apply(s.reports[len(s.reports)-1])
 			if !reflect.DeepEqual(late.Subscription, got) || !reflect.DeepEqual(late.Payments, b.Payments) {
 				t.Errorf("heard late, it is\n%+v\nand not\n%+v", late.Subscription, got)
 			}
@@ -95,7 +95,7 @@ func TestProject(t *testing.T) {
 }
 
 func TestStatusesOfTheProvider(t *testing.T) {
-	for said, want := range map[ProviderStatus]metering.SubscriptionStatus{
+	for remote, want := range map[ProviderStatus]metering.SubscriptionStatus{
 		ProviderActive:            metering.StatusActive,
 		ProviderTrialing:          metering.StatusTrialing,
 		ProviderPastDue:           metering.StatusPastDue,
@@ -106,15 +106,15 @@ func TestStatusesOfTheProvider(t *testing.T) {
 		"something_new":           metering.StatusPaused,
 	} {
 		s, b, _ := story(bought(basic))
-		p := b.hear(s.reported(func(sub *ProviderSubscription) { sub.Status = said }))
+		p := b.apply(s.reported(func(sub *ProviderSubscription) { sub.Status = remote }))
 		if p.Subscription.Status != want {
-			t.Errorf("%s became %s", said, p.Subscription.Status)
+			t.Errorf("%s became %s", remote, p.Subscription.Status)
 		}
 		if terms := p.Subscription.Terms.Metering(); len(terms.Limits) != 1 {
 			t.Errorf("the engine sees %+v", terms)
 		}
 		if p.Subscription.Ended() != (p.Subscription.EndedAt == s.now) {
-			t.Errorf("%s ended at %d", said, p.Subscription.EndedAt)
+			t.Errorf("%s ended at %d", remote, p.Subscription.EndedAt)
 		}
 	}
 }
@@ -187,16 +187,16 @@ func TestProjectShowsWhatWaits(t *testing.T) {
 	t.Run("a change that was not seen at the provider yet stays requested", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		b.Changes = append(b.Changes, Change{ID: named("new"), Kind: Upgrade, Target: pro.Terms(), State: ChangeRequested, RequestedAt: s.now})
-		if p := b.hear(s.reports[len(s.reports)-1]); len(p.Changes) != 0 {
+		if p := b.apply(s.reports[len(s.reports)-1]); len(p.Changes) != 0 {
 			t.Errorf("it became %+v", p.Changes)
 		}
 	})
 	t.Run("an upgrade with the page of its open invoice, not of one that was voided", func(t *testing.T) {
 		s, b, _ := story(bought(basic), upgrade(pro, false))
-		p := b.hear(s.reported(func(said *ProviderSubscription) {
-			void := said.Invoices[1]
+		p := b.apply(s.reported(func(remote *ProviderSubscription) {
+			void := remote.Invoices[1]
 			void.ID, void.Status, void.CreatedAt, void.PaymentURL = "in_99", InvoiceVoid, void.CreatedAt+1, "https://pay.example/void"
-			said.Invoices = append(said.Invoices, void)
+			remote.Invoices = append(remote.Invoices, void)
 		}))
 		if got := p.Subscription.Pending.PaymentURL; got != "https://pay.example/in_01" {
 			t.Errorf("got %s", got)
@@ -204,7 +204,7 @@ func TestProjectShowsWhatWaits(t *testing.T) {
 	})
 	t.Run("an upgrade whose invoice is out of sight", func(t *testing.T) {
 		s, b, _ := story(bought(basic), upgrade(pro, false))
-		p := b.hear(s.reported(func(said *ProviderSubscription) { said.Invoices = said.Invoices[:1] }))
+		p := b.apply(s.reported(func(remote *ProviderSubscription) { remote.Invoices = remote.Invoices[:1] }))
 		if p.Subscription.Pending == nil || p.Subscription.Pending.Target.PlanKey != "pro" || len(p.Alerts) != 0 {
 			t.Errorf("got %+v", p)
 		}
@@ -214,14 +214,14 @@ func TestProjectShowsWhatWaits(t *testing.T) {
 	})
 	t.Run("an upgrade that was made elsewhere, when the catalog has its price", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
-		pending := s.reported(func(said *ProviderSubscription) {
-			said.Pending = &ProviderPending{PriceID: pro.Sync.PriceID, ExpiresAt: s.now + hour}
+		pending := s.reported(func(remote *ProviderSubscription) {
+			remote.Pending = &ProviderPending{PriceID: pro.Sync.PriceID, ExpiresAt: s.now + hour}
 		})
-		if p := b.hear(pending); p.Subscription.Pending != nil || len(p.alerts(UnknownPrice)) != 1 {
+		if p := b.apply(pending); p.Subscription.Pending != nil || len(p.alerts(UnknownPrice)) != 1 {
 			t.Errorf("got %+v", p)
 		}
 		b.Prices[pro.Sync.PriceID] = pro.Terms()
-		if p := b.hear(pending); p.Subscription.Pending == nil || len(p.Alerts) != 0 {
+		if p := b.apply(pending); p.Subscription.Pending == nil || len(p.Alerts) != 0 {
 			t.Errorf("got %+v", p)
 		}
 	})
@@ -232,7 +232,7 @@ func TestProjectShowsWhatWaits(t *testing.T) {
 		}{{-hour, true}, {0, true}, {1000, false}} {
 			s, b, _ := story(bought(basic))
 			s.sub.CancelAt = s.sub.Period.End + c.after
-			if s.report(); b.hear(s.reports[len(s.reports)-1]).Subscription.CancelAtPeriodEnd != c.want {
+			if s.report(); b.apply(s.reports[len(s.reports)-1]).Subscription.CancelAtPeriodEnd != c.want {
 				t.Errorf("%d after the end: want %v", c.after, c.want)
 			}
 		}

@@ -2,12 +2,12 @@ package billing
 
 import "purser/metering"
 
-// What the provider says, in our words. Times are milliseconds; an id that is
-// absent is empty and a time that is absent is zero.
+// The provider's objects as billing uses them. Times are in milliseconds; a missing id
+// is empty and a missing time is zero.
 
-// ProviderSubscription is a subscription as it stands at the provider, with its
-// invoices. Those that may have been paid since the last look have to be among
-// them, in any order.
+// ProviderSubscription is a subscription as the provider reports it, with its invoices
+// in any order. Those that may have been paid since the last report have to be
+// included.
 type ProviderSubscription struct {
 	ID                string
 	Status            ProviderStatus
@@ -21,7 +21,7 @@ type ProviderSubscription struct {
 	Invoices          []ProviderInvoice
 }
 
-// ProviderStatus is the provider's own word for where a subscription stands.
+// ProviderStatus is the provider's status of a subscription.
 type ProviderStatus string
 
 // The statuses of the provider.
@@ -47,13 +47,13 @@ type ProviderPending struct {
 	ExpiresAt int64
 }
 
-// ProviderPhase is what a schedule will make of a subscription.
+// ProviderPhase is a later phase of a schedule.
 type ProviderPhase struct {
 	PriceID string
 	At      int64
 }
 
-// ProviderInvoice is a bill for a subscription.
+// ProviderInvoice is an invoice of a subscription.
 type ProviderInvoice struct {
 	ID         string
 	Status     InvoiceStatus
@@ -64,7 +64,8 @@ type ProviderInvoice struct {
 	AmountPaid int64
 	// FromBalance is how much of it the customer's balance at the provider has paid.
 	FromBalance int64
-	// FinalizesAt is when a draft is finalised and charged; zero for any other invoice.
+	// FinalizesAt is when a draft is finalized and charged; zero for any other
+	// invoice.
 	FinalizesAt int64
 	Currency    string
 	CustomerID  string
@@ -74,7 +75,7 @@ type ProviderInvoice struct {
 	Lines       []ProviderLine
 }
 
-// InvoiceStatus is how far an invoice has come.
+// InvoiceStatus is the provider's status of an invoice.
 type InvoiceStatus string
 
 // The statuses of an invoice.
@@ -86,8 +87,8 @@ const (
 	InvoiceUncollectible InvoiceStatus = "uncollectible"
 )
 
-// InvoiceReason is why the provider made an invoice. Only these three buy a
-// period; the provider has others.
+// InvoiceReason is the provider's billing_reason. Only these three buy a period; the
+// provider has others.
 type InvoiceReason string
 
 // The reasons that buy a period.
@@ -99,19 +100,19 @@ const (
 
 // ProviderLine is one line of an invoice.
 type ProviderLine struct {
-	Subscription bool // it bills a subscription, and not something thrown in
+	Subscription bool // it bills a subscription, not an extra item
 	Proration    bool
 	PriceID      string
 	AmountCents  int64 // before discounts and the customer's balance
 	Period       metering.Period
 }
 
-// ProviderSession is a hosted checkout.
+// ProviderSession is a checkout session.
 type ProviderSession struct {
 	ID             string
 	Status         SessionStatus
 	Paid           bool // the provider has confirmed the payment
-	Failed         bool // a payment that was under way has failed
+	Failed         bool // a processing payment has failed
 	Live           bool
 	AmountTotal    int64
 	Currency       string
@@ -123,7 +124,7 @@ type ProviderSession struct {
 	ExpiresAt      int64
 }
 
-// SessionStatus is how far a hosted checkout has come.
+// SessionStatus is the provider's status of a checkout session.
 type SessionStatus string
 
 // The statuses of a session. A complete one may still be unpaid: a bank debit
@@ -134,7 +135,7 @@ const (
 	SessionExpired  SessionStatus = "expired"
 )
 
-// ProviderCharge is what was collected for a payment, and what of it went back.
+// ProviderCharge is a charge with its refunds and disputes.
 type ProviderCharge struct {
 	ID       string
 	IntentID string
@@ -149,9 +150,8 @@ type ProviderRefund struct {
 	Status      string // failed and canceled ones did not happen
 }
 
-// ProviderDispute is money that the holder's bank asks back. Movements counts
-// its balance transactions: none for an inquiry, one when the money was
-// withdrawn, two when it was reinstated.
+// ProviderDispute is a dispute. Movements counts its balance transactions: none for an
+// inquiry, one when the money was withdrawn, two when it was reinstated.
 type ProviderDispute struct {
 	ID          string
 	AmountCents int64

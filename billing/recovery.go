@@ -3,71 +3,71 @@ package billing
 import "time"
 
 const (
-	// keyLifetime is how long a repeat under the same key is sent: the provider
-	// remembers keys for 24 hours, and an hour is left for clocks and queues.
+	// keyLifetime is how long a call is repeated under the same key: the provider
+	// keeps keys for 24 hours, less an hour for clocks and queues.
 	keyLifetime = int64(23 * time.Hour / time.Millisecond)
 
-	// chargeWindow is how long after the request the service by itself repeats a
-	// call that charges. Nobody is charged hours after they gave up.
+	// chargeWindow is how long after the request a call that charges is repeated
+	// without a caller: a customer must not be charged hours after giving up.
 	chargeWindow = int64(10 * time.Minute / time.Millisecond)
 
 	// maxAttempts is how many keys a step is tried under without a caller.
 	maxAttempts = 10
 )
 
-// Observation is what a look at the provider showed of a step that may or may not
-// have been taken. The look always comes first.
+// Observation is the provider's state of a step that may have been sent. It is always
+// read before anything is sent.
 type Observation struct {
-	Seen Seen
-	// SavedFailure says that the provider has kept a failure as the answer to the
-	// key, as it does with its own errors, and would repeat it for a day.
+	Outcome Outcome
+	// SavedFailure says that the provider has saved a failure as the answer to the
+	// key, as it does with server errors, and would repeat it for a day.
 	SavedFailure bool
 }
 
-// Seen is whether the step's aim is reached at the provider.
-type Seen int
+// Outcome is whether a step has taken effect at the provider.
+type Outcome int
 
-// The aim can be reached, not reached, or out of sight.
+// The outcomes of a step.
 const (
-	SeenNothing Seen = iota // the look itself failed
-	SeenUndone
-	SeenDone
+	OutcomeUnknown Outcome = iota // reading it failed
+	OutcomeNotDone
+	OutcomeDone
 )
 
-// Asker is who wants an op to go on.
-type Asker int
+// Initiator is what makes an operation run.
+type Initiator int
 
-// A caller who repeats the request is there to be charged; the background is not.
+// A caller who retries the request expects to be charged; a background job has no caller.
 const (
-	Background Asker = iota
+	Background Initiator = iota
 	Caller
 )
 
-// Recovery is how to go on with an op that a crash left behind.
+// Recovery is how to resume an interrupted operation.
 type Recovery string
 
 // The ways to go on.
 const (
-	RecoverDone   Recovery = "done"   // take the step as taken
-	RecoverLater  Recovery = "later"  // look again before anything is sent
+	RecoverDone   Recovery = "done"   // the step is done
+	RecoverLater  Recovery = "later"  // read again before anything is sent
 	RecoverRepeat Recovery = "repeat" // send it under the same key
 	RecoverRenew  Recovery = "renew"  // send it under the key of a new attempt
-	RecoverClose  Recovery = "close"  // send nothing more, close the op as failed
+	RecoverClose  Recovery = "close"  // send nothing more, fail the operation
 )
 
-// Recover says how to go on.
-func Recover(o Operation, seen Observation, asker Asker, now int64) Recovery {
-	background := asker == Background
+// Recover decides how to resume an operation.
+func Recover(o Operation, observed Observation, initiator Initiator, now int64) Recovery {
+	background := initiator == Background
 	switch {
-	case seen.Seen == SeenDone:
+	case observed.Outcome == OutcomeDone:
 		return RecoverDone
-	case seen.Seen == SeenNothing:
+	case observed.Outcome == OutcomeUnknown:
 		return RecoverLater
 	case background && o.Step.Charges() && now-o.CreatedAt >= chargeWindow:
 		return RecoverClose
 	case o.AttemptedAt == 0:
 		return RecoverRepeat
-	case !seen.SavedFailure && now-o.AttemptedAt < keyLifetime:
+	case !observed.SavedFailure && now-o.AttemptedAt < keyLifetime:
 		return RecoverRepeat
 	case background && o.Attempt >= maxAttempts:
 		return RecoverClose

@@ -6,9 +6,8 @@ import (
 	"purser/metering"
 )
 
-// CheckRoom refuses grants that the wallet cannot take in: they would need more
-// balances than a wallet holds, or take one past 19 digits. It is called before
-// money is taken.
+// CheckRoom refuses grants that exceed the wallet's limits: the number of balances, or
+// 19 digits in one. It is called before a charge.
 func CheckRoom(held []metering.Balance, grants []Grant) error {
 	r := newRoom(held)
 	for _, g := range grants {
@@ -19,7 +18,7 @@ func CheckRoom(held []metering.Balance, grants []Grant) error {
 	return nil
 }
 
-// Fitting returns the grants that the wallet can take in, one after the other.
+// Fitting returns the grants that fit into the wallet, added in order.
 func Fitting(held []metering.Balance, grants []Grant) (fits []Grant) {
 	r := newRoom(held)
 	for _, g := range grants {
@@ -30,12 +29,12 @@ func Fitting(held []metering.Balance, grants []Grant) (fits []Grant) {
 	return fits
 }
 
-// CheckRoom refuses an order whose grants have no room in the wallet. A downgrade
-// grants with the renewal: an amount may have been spent by then, but the number of
-// balances never falls.
+// CheckRoom refuses an order whose grants exceed the wallet's limits. A downgrade
+// grants at the renewal: amounts may be spent by then, but the number of balances
+// never falls.
 func (o ChangeOrder) CheckRoom(held []metering.Balance) error {
 	switch o.Kind {
-	case Keep, StartFree: // a start grants what its first payment says
+	case Keep, StartFree: // a start grants by its first payment
 		return nil
 	case Downgrade:
 		emptied := make([]metering.Balance, len(held))

@@ -20,8 +20,8 @@ type shop struct {
 }
 
 type report struct {
-	said ProviderSubscription
-	now  int64
+	remote ProviderSubscription
+	now    int64
 }
 
 func openShop(plans ...Plan) *shop {
@@ -32,8 +32,8 @@ func openShop(plans ...Plan) *shop {
 	return s
 }
 
-// wish is the intent that is stored before the provider is called.
-func (s *shop) wish(kind ChangeKind, plan Plan) {
+// request adds the change that is stored before the provider is called.
+func (s *shop) request(kind ChangeKind, plan Plan) {
 	s.asked = append(s.asked, Change{
 		ID:   named(fmt.Sprintf("change-%02d", len(s.asked))),
 		Kind: kind, Target: plan.Terms(), State: ChangeRequested, RequestedAt: s.now + 700,
@@ -42,7 +42,7 @@ func (s *shop) wish(kind ChangeKind, plan Plan) {
 
 // buy is a checkout that is done and not yet paid.
 func (s *shop) buy(plan Plan) {
-	s.wish(Checkout, plan)
+	s.request(Checkout, plan)
 	price := plan.Sync.PriceID
 	s.sub = ProviderSubscription{ID: "sub_1", Status: ProviderIncomplete, PriceID: price, Period: s.periodFrom(s.now, price)}
 	s.bill(InvoiceOpen, ReasonCreate, price, s.sub.Period)
@@ -57,7 +57,7 @@ func (s *shop) payFirst() {
 
 func (s *shop) upgrade(plan Plan, paid bool) {
 	s.callOff()
-	s.wish(Upgrade, plan)
+	s.request(Upgrade, plan)
 	price := plan.Sync.PriceID
 	s.bill(InvoiceOpen, ReasonUpdate, price, s.periodFrom(s.now, price))
 	s.sub.Pending = &ProviderPending{PriceID: price, ExpiresAt: min(s.sub.Period.End, s.now+23*hour)}
@@ -82,7 +82,7 @@ func (s *shop) expirePending() {
 
 func (s *shop) downgrade(plan Plan) {
 	s.callOff()
-	s.wish(Downgrade, plan)
+	s.request(Downgrade, plan)
 	s.sub.Next = &ProviderPhase{PriceID: plan.Sync.PriceID, At: s.sub.Period.End}
 	s.report()
 }
@@ -171,17 +171,17 @@ func (s ProviderSubscription) copy() ProviderSubscription {
 // books are what we hold, kept up to date with what follows from each report.
 type books struct{ Current }
 
-func openBooks(asked []Change, prices ...Plan) *books {
-	b := &books{Current{Changes: slices.Clone(asked), Prices: map[string]Terms{}}}
+func openBooks(changes []Change, prices ...Plan) *books {
+	b := &books{Current{Changes: slices.Clone(changes), Prices: map[string]Terms{}}}
 	for _, p := range prices {
 		b.Prices[p.Sync.PriceID] = p.Terms()
 	}
-	b.Subscription = Begin(named("subscription"), "ada", "sub_1", asked[0], 1)
+	b.Subscription = Begin(named("subscription"), "ada", "sub_1", changes[0], 1)
 	return b
 }
 
-func (b *books) hear(r report) Projection {
-	p := Project(b.Current, r.said, r.now)
+func (b *books) apply(r report) Projection {
+	p := Project(b.Current, r.remote, r.now)
 	b.Subscription = p.Subscription
 	for _, moved := range p.Changes {
 		at := slices.IndexFunc(b.Changes, func(c Change) bool { return c.ID == moved.ID })

@@ -10,23 +10,22 @@ type Subscription struct {
 	ID       ids.ID
 	Identity string
 
-	// ProviderID is what the provider calls it. A free one that was started here
-	// has none: it renews by the calendar, and nobody has to be asked.
+	// ProviderID is the provider's id. A free subscription that was started here has
+	// none: it renews by the calendar, without the provider.
 	ProviderID string
-	// ConnectionID is the account where the provider has it; zero for one that runs
-	// here.
+	// ConnectionID is the account that holds it; zero for a local one.
 	ConnectionID ids.ID
 
 	Status metering.SubscriptionStatus
-	// Begun says that a period of it was paid, or free. Until then Period is the
-	// one that the payment is for.
+	// Begun says that a period was paid, or free. Until then Period is the one that
+	// the payment is for.
 	Begun bool
-	// Extra marks one that was bought while another was live. It never comes into
-	// force: it is cancelled at the provider and its payments are given back.
+	// Extra marks a duplicate that was bought while another was live. It never comes
+	// into force: it is cancelled at the provider and its payments are refunded.
 	Extra bool
 
 	Period metering.Period // the last one that was paid
-	Anchor int64           // from which the periods of a free one count
+	Anchor int64           // billing anchor of a free one
 	Terms  Terms
 
 	CancelAtPeriodEnd bool
@@ -41,22 +40,22 @@ type Subscription struct {
 type ScheduledChange struct {
 	Target      Terms
 	EffectiveAt int64
-	// Billed says that the renewal on the target's terms is billed and waits to be
-	// charged. The provider does not take such a bill back to the terms of before: only
-	// a payment for another plan replaces it.
+	// Billed says that the renewal on the target's terms is invoiced and waits to be
+	// charged. The provider does not change such an invoice back: only a payment for
+	// another plan replaces it.
 	Billed bool
 }
 
-// PendingChange is an upgrade that waits for its payment. The terms of before
-// hold meanwhile.
+// PendingChange is an upgrade that waits for its payment. The current terms apply
+// meanwhile.
 type PendingChange struct {
 	Target     Terms
 	ExpiresAt  int64
 	PaymentURL string // where to pay; empty when there is no such page
 }
 
-// Begin is a subscription that a checkout brought into being at the provider,
-// before anything is known about its payment.
+// Begin is a subscription that a checkout created at the provider, before its payment
+// is known.
 func Begin(id ids.ID, identity, providerID string, bought Change, now int64) Subscription {
 	return Subscription{
 		ID:         id,
@@ -68,26 +67,27 @@ func Begin(id ids.ID, identity, providerID string, bought Change, now int64) Sub
 	}
 }
 
-// Local reports whether the subscription is free and unknown to the provider.
+// Local reports whether the subscription is free and not at the provider.
 func (s Subscription) Local() bool { return s.ProviderID == "" }
 
-// PaymentHold reports whether a payment is outstanding, so that the plan's
-// benefits rest.
+// PaymentHold reports whether a payment is overdue, which suspends the plan's
+// benefits.
 func (s Subscription) PaymentHold() bool {
 	return s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid
 }
 
-// turning reports whether a downgrade is billed, and only its charge is outstanding.
-func (s Subscription) turning() bool { return s.Scheduled != nil && s.Scheduled.Billed }
+// downgradeBilled reports whether the scheduled downgrade is invoiced and only its
+// charge is outstanding.
+func (s Subscription) downgradeBilled() bool { return s.Scheduled != nil && s.Scheduled.Billed }
 
-// Live reports whether the identity has a plan by it, in force or resting.
+// Live reports whether the identity has a plan by it, in force or suspended.
 func (s Subscription) Live() bool { return s.Status.Live() }
 
-// Ended reports whether it is over, for good.
+// Ended reports whether it has ended, which is final.
 func (s Subscription) Ended() bool { return s.Status == metering.StatusCanceled }
 
-// PendingAt is the change that waits for payment at the moment. One that has
-// expired is none, also before the provider says so.
+// PendingAt is the pending change at a time. An expired one counts as none, also
+// before the provider reports it.
 func (s Subscription) PendingAt(now int64) *PendingChange {
 	if s.Pending == nil || now >= s.Pending.ExpiresAt {
 		return nil
@@ -95,7 +95,7 @@ func (s Subscription) PendingAt(now int64) *PendingChange {
 	return s.Pending
 }
 
-// End gives the subscription once it is over. Nothing waits on it any more.
+// End is the subscription after its end, without scheduled or pending changes.
 func (s Subscription) End(at int64) Subscription {
 	if s.Ended() {
 		return s

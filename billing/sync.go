@@ -8,21 +8,21 @@ import (
 	"purser/ids"
 )
 
-// Sync is where a plan stands with the payment provider.
+// Sync is the state of a plan's synchronization with the provider.
 type Sync struct {
 	Status    SyncStatus
-	Error     string // what the provider said last, when that is an error
+	Error     string // the last error from the provider
 	ProductID string // the provider's; empty until it has one
 	PriceID   string // of the current price; empty until the provider has it
 
-	// Version counts the changes that the provider has to hear of, PriceNumber
-	// those for which it needs another price. Work that began under other numbers
-	// does not settle these.
+	// Version counts the changes that the provider needs, PriceNumber those that need
+	// a new price. A sync job that began under older numbers does not complete newer
+	// ones.
 	Version     int64
 	PriceNumber int64
 }
 
-// SyncStatus says whether the provider has the plan as it is.
+// SyncStatus says whether the provider has the plan's current version.
 type SyncStatus string
 
 // The states of synchronization.
@@ -32,19 +32,18 @@ const (
 	SyncFailed  SyncStatus = "error"
 )
 
-// PriceArchiveDelay is how long the price before stays for sale at the provider.
-// A hosted checkout can be open for a day, and must still find what it sells.
+// PriceArchiveDelay is how long the previous price stays active at the provider: a
+// checkout session can be open for a day and still sell it.
 const PriceArchiveDelay = int64(25 * time.Hour / time.Millisecond)
 
-// maxSyncError is as much of the provider's sentence as is kept, in characters.
+// maxSyncError is how many characters of the provider's message are stored.
 const maxSyncError = 500
 
-// after is where synchronization stands once the plan was changed. Limits and
-// grants are not told to the provider. A price there never changes, so another
-// one is needed.
-func (s Sync) after(was, is Plan) Sync {
-	newPrice := was.Price != is.Price
-	if !newPrice && was.Name == is.Name && was.Active == is.Active {
+// after is the state once the plan was changed. The provider does not need limits and
+// grants. Its prices are immutable, so a new price is created.
+func (s Sync) after(was, updated Plan) Sync {
+	newPrice := was.Price != updated.Price
+	if !newPrice && was.Name == updated.Name && was.Active == updated.Active {
 		return s
 	}
 	s.Status, s.Error = SyncPending, ""
@@ -56,8 +55,7 @@ func (s Sync) after(was, is Plan) Sync {
 	return s
 }
 
-// Synced gives the plan once the provider has what the plan was when the work
-// began.
+// Synced is the plan once the provider has the version that the job began with.
 func (p Plan) Synced(began Sync, productID, priceID string) Plan {
 	p.Sync.ProductID = productID
 	if p.Sync.PriceNumber == began.PriceNumber {
@@ -69,26 +67,26 @@ func (p Plan) Synced(began Sync, productID, priceID string) Plan {
 	return p
 }
 
-// SyncRefused gives the plan once the provider refused what it was when the work
-// began, or could not be reached.
+// SyncRefused is the plan once the provider refused that version or could not be
+// reached.
 func (p Plan) SyncRefused(began Sync, reason string) Plan {
 	if p.Sync.Version != began.Version {
 		return p
 	}
-	p.Sync.Status, p.Sync.Error = SyncFailed, shorten(reason, maxSyncError)
+	p.Sync.Status, p.Sync.Error = SyncFailed, truncate(reason, maxSyncError)
 	return p
 }
 
-// ProductReference is the id that the plan's product gets at the provider. It is
-// ours, so that a crash after the call makes no second product.
+// ProductReference is the id of the plan's product at the provider. We choose it, so
+// that a crash after the call creates no second product.
 func (p Plan) ProductReference() string { return "psr_" + p.ID.Format(ids.Plan) }
 
-// PriceReference finds the current price at the provider, for the same reason.
+// PriceReference is the lookup key of the current price, for the same reason.
 func (p Plan) PriceReference() string {
 	return "psr:" + p.ID.Format(ids.Plan) + ":p" + strconv.FormatInt(p.Sync.PriceNumber, 10)
 }
 
-func shorten(text string, characters int) string {
+func truncate(text string, characters int) string {
 	if utf8.RuneCountInString(text) <= characters {
 		return text
 	}

@@ -7,8 +7,8 @@ import (
 	"purser/metering"
 )
 
-// Terms are what a subscription copies from its plan. A later change of the plan
-// does not touch them.
+// Terms are what a subscription copies from its plan. Later changes of the plan do not
+// affect them.
 type Terms struct {
 	PlanID  ids.ID
 	PlanKey string
@@ -27,7 +27,7 @@ type Grant struct {
 	Amount    metering.Amount
 }
 
-// Terms freezes the plan as it is now.
+// Terms copies the plan's current terms.
 func (p Plan) Terms() Terms {
 	return Terms{
 		PlanID:        p.ID,
@@ -41,12 +41,12 @@ func (p Plan) Terms() Terms {
 	}
 }
 
-// Metering is the part of the terms by which uses are decided.
+// Metering is the part of the terms that usage is priced and limited by.
 func (t Terms) Metering() metering.Terms {
 	return metering.Terms{Limits: t.Limits, Multipliers: t.Multipliers}
 }
 
-// credits are the grants that change a balance.
+// credits are the grants above zero.
 func (t Terms) credits() []Grant {
 	var credits []Grant
 	for _, g := range t.Grants {

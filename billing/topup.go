@@ -2,8 +2,8 @@ package billing
 
 import "purser/ids"
 
-// TopUp is a purchase of credits on a hosted page. What was asked for is frozen
-// when the page is made.
+// TopUp is a purchase of credits in a checkout session. Its terms are fixed when the
+// session is created.
 type TopUp struct {
 	ID          ids.ID
 	Identity    string
@@ -12,84 +12,84 @@ type TopUp struct {
 	Currency    string
 
 	ConnectionID ids.ID // the account where it is sold
-	CustomerID   string // the provider's name for the identity
+	CustomerID   string // the provider's customer id
 	Live         bool   // whether it is about real money
-	SessionID    string // empty until the provider has made the page
+	SessionID    string // empty until the session is created
 	URL          string
 	ExpiresAt    int64
 	Status       TopUpStatus
 	CreatedAt    int64
 }
 
-// TopUpStatus is how far a top-up has come.
+// TopUpStatus is the status of a top-up.
 type TopUpStatus string
 
 // The statuses of a top-up.
 const (
 	TopUpOpen       TopUpStatus = "open"
-	TopUpProcessing TopUpStatus = "processing" // the page is done, the money is on its way
+	TopUpProcessing TopUpStatus = "processing" // the session is complete, the payment is processing
 	TopUpPaid       TopUpStatus = "paid"       // and credited
 	TopUpFailed     TopUpStatus = "failed"
 	TopUpExpired    TopUpStatus = "expired"
-	TopUpSetAside   TopUpStatus = "set_aside" // paid, but not what was asked for: a person decides
+	TopUpSetAside   TopUpStatus = "set_aside" // paid, but not what was requested: a person decides
 )
 
-// Settle takes a top-up to where its session stands, with the payment to credit
-// when it was paid. The session's word alone counts: one that was paid at the
-// second of its expiry is credited. Credited is final; a second page of the same
-// top-up that was paid as well, as a repeat of the call that made it can leave one,
-// is for a person to give back.
-func (t TopUp) Settle(said ProviderSession) (next TopUp, settled []Payment, alerts []Alert) {
+// ApplySession applies the session's state to the top-up, and returns the payment to
+// credit when it was paid. The session decides alone: one that was paid in the second
+// of its expiry is credited. Paid is final; when a second session of the same top-up
+// was paid as well, which a retry of the creating call can leave behind, an alert asks
+// a person to refund it.
+func (t TopUp) ApplySession(remote ProviderSession) (next TopUp, settled []Payment, alerts []Alert) {
 	if t.Status == TopUpPaid {
-		if said.Paid && said.ID != t.SessionID {
-			alerts = []Alert{{AmountMismatch, said.ID}}
+		if remote.Paid && remote.ID != t.SessionID {
+			alerts = []Alert{{AmountMismatch, remote.ID}}
 		}
 		return t, nil, alerts
 	}
 	was := t.Status
-	if t.Status = t.statusOf(said); t.Status != TopUpSetAside {
-		t.SessionID, t.URL, t.ExpiresAt = said.ID, said.URL, said.ExpiresAt
+	if t.Status = t.statusOf(remote); t.Status != TopUpSetAside {
+		t.SessionID, t.URL, t.ExpiresAt = remote.ID, remote.URL, remote.ExpiresAt
 	}
 	switch {
 	case t.Status == TopUpPaid:
-		return t, []Payment{t.payment(said)}, nil
+		return t, []Payment{t.payment(remote)}, nil
 	case t.Status == TopUpSetAside && was != TopUpSetAside:
-		return t, nil, []Alert{{AmountMismatch, said.ID}}
+		return t, nil, []Alert{{AmountMismatch, remote.ID}}
 	default:
 		return t, nil, nil
 	}
 }
 
-func (t TopUp) statusOf(said ProviderSession) TopUpStatus {
+func (t TopUp) statusOf(remote ProviderSession) TopUpStatus {
 	switch {
-	case said.Paid && t.asked(said):
+	case remote.Paid && t.matches(remote):
 		return TopUpPaid
-	case said.Paid:
+	case remote.Paid:
 		return TopUpSetAside
-	case said.Failed:
+	case remote.Failed:
 		return TopUpFailed
-	case said.Status == SessionComplete:
+	case remote.Status == SessionComplete:
 		return TopUpProcessing
-	case said.Status == SessionExpired:
+	case remote.Status == SessionExpired:
 		return TopUpExpired
 	default:
 		return TopUpOpen
 	}
 }
 
-// asked reports whether the session sold what was asked for.
-func (t TopUp) asked(said ProviderSession) bool {
-	return said.AmountTotal == t.AmountCents && said.Currency == t.Currency && said.Live == t.Live &&
-		said.CustomerID == t.CustomerID && (t.SessionID == "" || t.SessionID == said.ID)
+// matches reports whether the session sold what was requested.
+func (t TopUp) matches(remote ProviderSession) bool {
+	return remote.AmountTotal == t.AmountCents && remote.Currency == t.Currency && remote.Live == t.Live &&
+		remote.CustomerID == t.CustomerID && (t.SessionID == "" || t.SessionID == remote.ID)
 }
 
-func (t TopUp) payment(said ProviderSession) Payment {
+func (t TopUp) payment(remote ProviderSession) Payment {
 	return Payment{
-		Source:      Source{Session, said.ID},
+		Source:      Source{Session, remote.ID},
 		Credits:     []Grant{t.Credit},
-		AmountCents: said.AmountTotal,
-		Currency:    said.Currency,
-		IntentID:    said.IntentID,
-		ChargeID:    said.ChargeID,
+		AmountCents: remote.AmountTotal,
+		Currency:    remote.Currency,
+		IntentID:    remote.IntentID,
+		ChargeID:    remote.ChargeID,
 	}
 }

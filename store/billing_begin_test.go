@@ -118,7 +118,7 @@ func TestOps(t *testing.T) {
 
 	t.Run("go on where they were left", func(t *testing.T) {
 		rec := s.begin(t, "ann", billing.OperationCheckout, func(*store.Decision) {})
-		op := rec.To(billing.StepSession).Again().Sending(moment + 5)
+		op := rec.AtStep(billing.StepSession).NextAttempt().Attempted(moment + 5)
 		op.Parameters = map[string]string{"customer": "cus_1"}
 		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), op))
 		kept, err := s.OperationByID(t.Context(), rec.ID)
@@ -133,7 +133,7 @@ func TestOps(t *testing.T) {
 		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Result: map[string]string{"url": "first"}}))
 		rec.State = billing.OperationFailed
 		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Result: map[string]string{"url": "second"}, Error: "late"}))
-		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), rec.Operation.To(billing.StepEnd)))
+		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), rec.Operation.AtStep(billing.StepEnd)))
 		kept, err := s.Operation(t.Context(), rec.Kind, rec.IdempotencyKey)
 		if err != nil || kept.State != billing.OperationDone || kept.Result["url"] != "first" || kept.Error != "" || kept.Step == billing.StepEnd || kept.ChangeID != change.ID {
 			t.Errorf("%+v, %v", kept, err)
@@ -157,7 +157,7 @@ func TestOps(t *testing.T) {
 		rec, first := s.checkout(t, "ann", s.plan)
 		second := first
 		second.ID = ids.New()
-		op := rec.To(billing.StepEnd)
+		op := rec.AtStep(billing.StepEnd)
 		op.Parameters = map[string]string{"act": "replace"}
 		for range 2 { // as when the first reply was lost
 			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), op, second))
@@ -320,7 +320,7 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 	t.Run("for a free plan that is queued here", func(t *testing.T) {
 		s, max, letGo, locked := begin(t)
 		free := s.startFree(t, "ann")
-		queued := free.Queue(max.Terms())
+		queued := free.Schedule(max.Terms())
 		s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) {
 			i.Operation.State, i.Subscription, i.Answer = billing.OperationDone, &queued, &queued
 		})

@@ -118,7 +118,7 @@ func TestHearSubscription(t *testing.T) {
 			}
 		}
 		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
-		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.ExtraSubscription || alerts[0].Identity != "ann" {
+		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.DuplicateSubscription || alerts[0].Identity != "ann" {
 			t.Errorf("%+v, %v", alerts, err)
 		}
 		if held, _ := s.balance(t, "ann", s.credit); held != 1_000 {
@@ -246,7 +246,7 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 			return err
 		},
 		"ApplyCharge":  func() error { return s.ApplyCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
-		"PutOperation": func() error { return s.PutOperation(t.Context(), slow, rec.Sending(moment)) },
+		"PutOperation": func() error { return s.PutOperation(t.Context(), slow, rec.Attempted(moment)) },
 		"CompleteOperation": func() error {
 			return s.CompleteOperation(t.Context(), slow, store.Completion{Operation: rec.Operation})
 		},

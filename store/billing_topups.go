@@ -88,7 +88,7 @@ func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.Provid
 	if t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
 		return t, err
 	}
-	t, settled, alerts := t.Settle(remote)
+	t, settled, alerts := t.ApplySession(remote)
 	if err := tx.exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}

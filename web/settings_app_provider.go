@@ -87,6 +87,6 @@ func (s *Site) retrySync(req *request) (response, error) {
 // run.
 func (req *request) notifyCashier() {
 	if req.site.cashier != nil {
-		req.site.cashier.Wake(req.scope())
+		req.site.cashier.Notify(req.scope())
 	}
 }

@@ -14,11 +14,11 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 		"Unknown price on a subscription",
 		"This subscription was moved to a price that Purser didn't create. Its previous terms still apply and no credits were granted. Move it back to a plan's price at the payment provider.",
 	},
-	billing.UnaskedUpdate: {
+	billing.UnrequestedUpdate: {
 		"Plan changed outside Purser",
 		"This invoice was paid for a change made directly at the payment provider. No credits were granted. Refund it there, or adjust the wallet's balance.",
 	},
-	billing.ExtraSubscription: {
+	billing.DuplicateSubscription: {
 		"Duplicate subscription",
 		"The customer already had a subscription, so this one was canceled and refunded. Check why they were asked to subscribe twice.",
 	},

@@ -94,7 +94,7 @@ func TestAlerts(t *testing.T) {
 		says(t, admin.get(t, d.appPath("alerts")+"?show=all"), http.StatusOK, "Resolved")
 	})
 	t.Run("have words for each kind", func(t *testing.T) {
-		for _, kind := range []billing.AlertKind{billing.UnknownPrice, billing.UnaskedUpdate, billing.ExtraSubscription, billing.AmountMismatch, billing.ActionRefused, billing.BalanceFull, billing.DebtFull, billing.BalanceSpent, billing.PaidLate, billing.KeyRefused} {
+		for _, kind := range []billing.AlertKind{billing.UnknownPrice, billing.UnrequestedUpdate, billing.DuplicateSubscription, billing.AmountMismatch, billing.ActionRefused, billing.BalanceFull, billing.DebtFull, billing.BalanceSpent, billing.PaidLate, billing.KeyRefused} {
 			if alertWords[kind].title == "" {
 				t.Errorf("none for %s", kind)
 			}

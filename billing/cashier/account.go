@@ -13,30 +13,30 @@ import (
 	"purser/tenancy/vault"
 )
 
-// connectionPrefix is how a connection's id begins in an address.
+// connectionPrefix is the prefix of connection ids in webhook URLs.
 const connectionPrefix = "con"
 
-// account is one of an application's accounts at the provider, ready to be talked
-// to.
+// account is a connection of an application together with its Stripe client.
 type account struct {
 	store.Connection
 	scope    tenancy.Scope
 	provider *stripe.Client
 }
 
-// work is something to be done with an object of the account.
-func (a account) work(kind store.JobKind, object string, dueAt int64) store.Job {
+// job is a job about an object of this account.
+func (a account) job(kind store.JobKind, object string, dueAt int64) store.Job {
 	return store.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
-// clientName tells clients apart: a connection with another key has changed.
-type clientName struct {
+// clientKey identifies a cached client. Replacing the API key changes changedAt and so
+// misses the cache.
+type clientKey struct {
 	connection ids.ID
 	changedAt  int64
 }
 
-// account gives the application's account. One in development that has none gets
-// the sandbox; a live one has to be connected by a person.
+// account loads the application's current account. A test application without one is
+// connected to the sandbox; a live one has to be connected in the dashboard.
 func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, error) {
 	connection, err := c.options.Store.App(scope).Connection(ctx)
 	if fault.Is(err, fault.PaymentsNotConfigured) {
@@ -49,8 +49,8 @@ func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, er
 	return account{Connection: connection, scope: scope, provider: provider}, err
 }
 
-// accountAt gives the account of a connection, also one that was replaced: what was
-// sold there is known nowhere else. Zero stands for the current one.
+// accountAt loads the account of a connection, replaced ones included: their objects
+// exist only there. The zero id is the current connection.
 func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID) (account, error) {
 	if id.IsZero() {
 		return c.account(ctx, scope)
@@ -62,7 +62,7 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 	}
 	keyed := connection
 	if connection.ReplacedAt != 0 {
-		if keyed, err = c.replaced(ctx, scope, connection); err != nil {
+		if keyed, err = c.replacedConnection(ctx, scope, connection); err != nil {
 			return account{}, err
 		}
 	}
@@ -70,8 +70,8 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 	return account{Connection: connection, scope: scope, provider: provider}, err
 }
 
-// accountOf is accountAt for something that may be older than the note of its
-// account: then whatever is known of the object tells.
+// accountOf is accountAt for records that may predate stored connection ids: then the
+// connection is looked up by the provider object.
 func (c *Cashier) accountOf(ctx context.Context, scope tenancy.Scope, id ids.ID, object string) (account, error) {
 	if id.IsZero() && object != "" {
 		found, err := c.options.Store.App(scope).ConnectionOf(ctx, object)
@@ -103,12 +103,12 @@ func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notCo
 	}, now)
 }
 
-// client gives the client of a connection. The first time in a process it also
-// makes sure that the rounds which find lost webhooks go on.
+// client returns the cached client of a connection. On a miss it also enqueues the
+// connection's periodic jobs, which find lost webhooks.
 func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection store.Connection) (*stripe.Client, error) {
-	name := clientName{connection.ID, connection.ChangedAt}
-	if known, found := c.clients.Get(name); found {
-		return known, nil
+	name := clientKey{connection.ID, connection.ChangedAt}
+	if cached, found := c.clients.Get(name); found {
+		return cached, nil
 	}
 	access, err := c.access(ctx, scope, connection)
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 	if err != nil {
 		return nil, err
 	}
-	if !c.withoutRounds {
-		if err := c.options.Store.App(scope).Enqueue(ctx, rounds(connection.ID, now)...); err != nil {
+	if !c.withoutPeriodicJobs {
+		if err := c.options.Store.App(scope).Enqueue(ctx, periodicJobs(connection.ID, now)...); err != nil {
 			return nil, err
 		}
 	}
@@ -130,33 +130,35 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 
 func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection store.Connection) (stripe.Access, error) {
 	if connection.Mode == store.SandboxConnection {
-		world, err := c.world(ctx, scope, connection)
-		return stripe.Access{Key: world.Key, SandboxURL: world.URL, Transport: c.options.SandboxTransport}, err
+		sandbox, err := c.sandboxAccount(ctx, scope, connection)
+		return stripe.Access{Key: sandbox.Key, SandboxURL: sandbox.URL, Transport: c.options.SandboxTransport}, err
 	}
 	key, err := c.options.Vault.Open(place(scope, connection.ID, keyPurpose), connection.SealedKey)
 	if err != nil {
-		return stripe.Access{}, fmt.Errorf("cashier: the provider's key cannot be read: %w", err)
+		return stripe.Access{}, fmt.Errorf("cashier: the provider's API key cannot be opened: %w", err)
 	}
 	return stripe.Access{Key: string(key), Transport: c.options.StripeTransport}, nil
 }
 
-// errSandboxOff is for a test application on a server without a sandbox.
+// errSandboxOff is returned for a test application when the server runs without a
+// sandbox.
 func errSandboxOff() error {
 	return fault.Newf(fault.PaymentsNotConfigured, "The payments sandbox is turned off on this server. Connect a Stripe test account in the dashboard.")
 }
 
-func (c *Cashier) world(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
+func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
 	if c.options.Sandbox == nil {
 		return Sandbox{}, errSandboxOff()
 	}
 	return c.options.Sandbox(ctx, scope.AppID, c.webhookURL(connection.ID), eventTypes)
 }
 
-// webhookSecrets are those that a webhook of the connection may be signed with.
+// webhookSecrets are the secrets that a webhook of the connection may be signed with.
+// A rotated secret stays valid until its Until.
 func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection store.Connection) ([]string, error) {
 	if connection.Mode == store.SandboxConnection {
-		world, err := c.world(ctx, scope, connection)
-		return world.WebhookSecrets, err
+		sandbox, err := c.sandboxAccount(ctx, scope, connection)
+		return sandbox.WebhookSecrets, err
 	}
 	var secrets []string
 	for _, s := range connection.Secrets {
@@ -165,7 +167,7 @@ func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, conne
 		}
 		secret, err := c.options.Vault.Open(place(scope, connection.ID, secretPurpose), s.Sealed)
 		if err != nil {
-			return nil, fmt.Errorf("cashier: a webhook secret cannot be read: %w", err)
+			return nil, fmt.Errorf("cashier: a webhook secret cannot be opened: %w", err)
 		}
 		secrets = append(secrets, string(secret))
 	}
@@ -176,7 +178,7 @@ func (c *Cashier) webhookURL(connection ids.ID) string {
 	return c.options.BaseURL + "/webhooks/stripe/" + connection.Format(connectionPrefix)
 }
 
-// What the sealed texts of a connection are.
+// Purposes under which the vault seals a connection's secrets.
 const (
 	keyPurpose    = "stripe api key"
 	secretPurpose = "stripe webhook secret"

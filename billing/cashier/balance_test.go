@@ -13,13 +13,13 @@ import (
 )
 
 // customerID is ada at the provider.
-func (r *rig) customerID() string {
+func (r *harness) customerID() string {
 	r.Helper()
 	return r.askProvider(http.MethodGet, "/v1/subscriptions/"+r.subscription().ProviderID, nil)["customer"].(string)
 }
 
 // creditCustomer puts money on ada's balance at the provider.
-func (r *rig) creditCustomer(cents int64) {
+func (r *harness) creditCustomer(cents int64) {
 	r.Helper()
 	r.provider("/v1/customers/"+r.customerID()+"/balance_transactions", url.Values{
 		"amount": {strconv.FormatInt(-cents, 10)}, "currency": {"usd"},
@@ -27,7 +27,7 @@ func (r *rig) creditCustomer(cents int64) {
 }
 
 // wantCustomerCredit is what is left on ada's balance at the provider.
-func (r *rig) wantCustomerCredit(cents int64) {
+func (r *harness) wantCustomerCredit(cents int64) {
 	r.Helper()
 	got := r.askProvider(http.MethodGet, "/v1/customers/"+r.customerID(), nil)["balance"].(float64)
 	if int64(-got) != cents {
@@ -37,7 +37,7 @@ func (r *rig) wantCustomerCredit(cents int64) {
 
 // withCredit is ada on basic with money on her balance, which pays for the upgrade to
 // pro that she makes while the renewal is a draft.
-func withCredit(t *testing.T, cents int64) *rig {
+func withCredit(t *testing.T, cents int64) *harness {
 	t.Helper()
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)

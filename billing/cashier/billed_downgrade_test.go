@@ -14,7 +14,7 @@ import (
 
 // billed is ada on pro, ten minutes after her period ended: a downgrade to basic was
 // queued, and the draft of its renewal is charged in fifty minutes.
-func billed(t *testing.T, card string) (*rig, billing.Subscription) {
+func billed(t *testing.T, card string) (*harness, billing.Subscription) {
 	t.Helper()
 	r := shop(t)
 	s := r.subscribe("pro", card)
@@ -25,7 +25,7 @@ func billed(t *testing.T, card string) (*rig, billing.Subscription) {
 
 // wantTurning holds an answer to what happens: the plan of before is in force until
 // the other is charged.
-func (r *rig) wantTurning(s billing.Subscription, was, to string) {
+func (r *harness) wantTurning(s billing.Subscription, was, to string) {
 	r.Helper()
 	if s.Terms.PlanKey != was || s.Scheduled == nil || s.Scheduled.Target.PlanKey != to {
 		r.Fatalf("the answer is on %s, with %+v scheduled", s.Terms.PlanKey, s.Scheduled)
@@ -104,17 +104,17 @@ func TestABilledDowngradeThatIsAskedForAgainAnswersWhenItIsCharged(t *testing.T)
 // The request was cut off before it reached the provider, and no node went on with it
 // before the renewal was charged.
 func TestStayingAfterTheBilledDowngradeWasChargedChargesNothing(t *testing.T) {
-	for claim, late := range map[string]func(*rig, string){
-		"when the caller repeats the request": func(r *rig, key string) {
+	for claim, late := range map[string]func(*harness, string){
+		"when the caller repeats the request": func(r *harness, key string) {
 			_, err := r.upgradeWith(key)
 			wantFault(r, err, fault.OperationInProgress)
 			r.idle.Store(false)
 		},
-		"when a node finds the request": func(r *rig, _ string) { r.idle.Store(false) },
+		"when a node finds the request": func(r *harness, _ string) { r.idle.Store(false) },
 	} {
 		t.Run(claim, func(t *testing.T) {
 			r, _ := billed(t, cardPays)
-			key := fresh()
+			key := newKey()
 			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/prices"})
 			_, err := r.upgradeWith(key)
 			wantFault(t, err, fault.ProviderUnavailable)
@@ -151,7 +151,7 @@ func TestStayingAtAPriceThatWasChangedAtTheProviderChargesNothing(t *testing.T) 
 }
 
 func TestADowngradeBesideABilledOneAnswersWhatIsCharged(t *testing.T) {
-	lower := func(t *testing.T) *rig {
+	lower := func(t *testing.T) *harness {
 		t.Helper()
 		r, _ := billed(t, cardPays)
 		r.plan("lite", 500, grants("tokens", 1*million))

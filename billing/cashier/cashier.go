@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	// talkTime is how long a request may take, with every call in it. The caller is
-	// answered within 25 seconds, also when the provider is not there.
-	talkTime = 20 * time.Second
-	// leaseTime is how long a lease lasts unless it is renewed, which its holder does
-	// every renewTime. A node that dies keeps others waiting for that long: less than
-	// patience, so the next request just waits.
-	leaseTime = 8 * time.Second
-	renewTime = leaseTime / 4
-	// patience is how long a caller waits for another conversation about the same
+	// requestTimeout bounds a request with all its provider calls: the caller is
+	// answered within 25 seconds even when the provider is down.
+	requestTimeout = 20 * time.Second
+	// leaseDuration is how long a lease lasts without renewal; its holder renews it
+	// every leaseRenewInterval. It is shorter than leaseWait, so a request waits out
+	// the lease of a node that died.
+	leaseDuration      = 8 * time.Second
+	leaseRenewInterval = leaseDuration / 4
+	// leaseWait is how long a request waits for another operation on the same
 	// identity.
-	patience = 10 * time.Second
-	// tidyTime is for what has to be written down after the time is over.
-	tidyTime = 5 * time.Second
-	// resumeTime is when an operation that is taken up again is looked after, unless it
-	// ended by then.
-	resumeTime = 30 * time.Second
+	leaseWait = 10 * time.Second
+	// cleanupTimeout bounds writes that happen after the request's own timeout.
+	cleanupTimeout = 5 * time.Second
+	// resumeDelay is when a retried operation is resumed by a job, unless it finished
+	// before.
+	resumeDelay = 30 * time.Second
 
-	rememberedClients = 1000
+	maxClients = 1000
 )
 
-// Options is all that the cashier needs from outside.
+// Options are the dependencies of the cashier.
 type Options struct {
 	Store   *store.Store
 	Vault   *vault.Vault
 	BaseURL string // the public address of the server
 
-	// Sandbox makes sure that an application's webhooks of the sandbox go to the
-	// address, and says how to reach it. Nil when there is no sandbox.
+	// Sandbox registers the webhook URL with the application's sandbox account and
+	// returns how to reach it. Nil when the server has no sandbox.
 	Sandbox func(ctx context.Context, app ids.ID, webhookURL string, types []string) (Sandbox, error)
-	// SandboxTransport reaches the sandbox where its public address does not, and
-	// StripeTransport Stripe, such as through a proxy. Nil for the usual way.
+	// SandboxTransport and StripeTransport replace the default HTTP transport, for
+	// example with a proxy. The sandbox may not be reachable at its public address.
 	SandboxTransport http.RoundTripper
 	StripeTransport  http.RoundTripper
 
@@ -58,35 +58,36 @@ type Options struct {
 	Now func() time.Time // the real clock; the database's when nil
 }
 
-// Sandbox is how to reach an application's world in the sandbox.
+// Sandbox is how to reach an application's account in the sandbox.
 type Sandbox struct {
 	URL            string
 	Key            string
 	WebhookSecrets []string // the current one first
 }
 
-// Cashier serves every application.
+// Cashier calls the payment provider for every application. It is safe for concurrent
+// use.
 type Cashier struct {
-	options Options
-	limits  limits
-	clients *lru.Cache[clientName, *stripe.Client]
-	locks   locks
-	awake   *wakes
-	renew   time.Duration // between two renewals of a lease; zero for renewTime, negative for none
-	// withoutRounds leaves periodic jobs to the test that enqueues them.
-	withoutRounds bool
+	options       Options
+	limits        limits
+	clients       *lru.Cache[clientKey, *stripe.Client]
+	locks         locks
+	notifier      *notifier
+	renewInterval time.Duration // between two renewals of a lease; zero for renewTime, negative for none
+	// withoutPeriodicJobs is set by tests that enqueue these jobs themselves.
+	withoutPeriodicJobs bool
 }
 
-// limits are those that a test has to reach: the usual ones take long.
+// limits are the timeouts and sizes that tests lower or raise.
 type limits struct {
-	talk     time.Duration
-	patience time.Duration
-	lease    time.Duration
-	tidy     time.Duration
-	portion  int
+	request   time.Duration
+	leaseWait time.Duration
+	lease     time.Duration
+	cleanup   time.Duration
+	listBatch int
 }
 
-// New makes a cashier. Run must be running for work to be done by itself.
+// New creates a cashier. Jobs are only processed while Run is running.
 func New(options Options) (*Cashier, error) {
 	if options.Store == nil || options.Vault == nil || options.Log == nil || options.BaseURL == "" {
 		return nil, fmt.Errorf("cashier: an option is missing")
@@ -95,15 +96,15 @@ func New(options Options) (*Cashier, error) {
 		options.Now = options.Store.Clock().Time
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	clients, err := lru.New[clientName, *stripe.Client](rememberedClients)
+	clients, err := lru.New[clientKey, *stripe.Client](maxClients)
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	return &Cashier{options: options, limits: limits{talk: talkTime, patience: patience, lease: leaseTime, tidy: tidyTime, portion: portionSize}, clients: clients, awake: newWakes()}, nil
+	return &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, notifier: newNotifier()}, nil
 }
 
-// Now is the application's time: the real one, or where its sandbox has got to. One
-// request or job reads once how far its clock is ahead.
+// Now is the application's time: the real clock plus the offset of its sandbox clock.
+// Within a withClock context the offset is read once.
 func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return 0, err
@@ -121,22 +122,22 @@ func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
 	return c.realNow() + offset, err
 }
 
-// clockOffset is how far an application's clock is ahead, once it was read.
+// clockOffset caches an application's clock offset; nil until it was read.
 type (
 	clockOffset    = atomic.Pointer[int64]
 	clockOffsetKey struct{}
 )
 
-// withClock makes Now read the application's clock once for all that is done with the
-// context, which has to be about one application and to last for seconds.
+// withClock makes Now read the clock offset once per context. Use it for one
+// application and for seconds only.
 func withClock(ctx context.Context) context.Context {
 	return context.WithValue(ctx, clockOffsetKey{}, new(clockOffset))
 }
 
 func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }
 
-// Subscription reads the subscription that an identity has. A change that waited
-// too long for its payment is not shown, also before the provider has said so.
+// Subscription reads an identity's subscription. An expired pending change is left
+// out, also before the provider reports it.
 func (c *Cashier) Subscription(ctx context.Context, scope tenancy.Scope, identity string) (billing.Subscription, error) {
 	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"purser/store"
 )
 
-func (r *rig) readPlan(key string) billing.Plan {
+func (r *harness) readPlan(key string) billing.Plan {
 	r.Helper()
 	return must[billing.Plan](r)(r.store.App(r.scope).Plan(r.Context(), key))
 }
 
-func (r *rig) patchPlan(key string, patch billing.PlanPatch) billing.Plan {
+func (r *harness) patchPlan(key string, patch billing.PlanPatch) billing.Plan {
 	r.Helper()
 	return must[billing.Plan](r)(r.store.App(r.scope).UpdatePlan(r.Context(), key, patch))
 }
@@ -50,7 +50,7 @@ func TestScenario02_ANewAmountIsANewPrice(t *testing.T) {
 	if after.Sync.Status != billing.SyncDone || after.Sync.PriceID == before.Sync.PriceID || after.Sync.ProductID != before.Sync.ProductID {
 		t.Errorf("sync went from %+v to %+v", before.Sync, after.Sync)
 	}
-	archived := func() int { return len(r.asked("POST /v1/prices/" + before.Sync.PriceID)) }
+	archived := func() int { return len(r.callsTo("POST /v1/prices/" + before.Sync.PriceID)) }
 	r.advance(24 * time.Hour)
 	if archived() != 0 {
 		t.Error("the old price was archived while a page could still sell it")
@@ -70,7 +70,7 @@ func TestScenario03_ACrashBetweenProductAndPriceMakesNothingTwice(t *testing.T) 
 	t.Parallel()
 	r := start(t)
 	r.plan("other", 500)
-	before := len(r.asked("POST /v1/products"))
+	before := len(r.callsTo("POST /v1/products"))
 	r.draft("basic", 1000)
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/prices"})
 	r.settle()
@@ -81,10 +81,10 @@ func TestScenario03_ACrashBetweenProductAndPriceMakesNothingTwice(t *testing.T) 
 	if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncDone {
 		t.Errorf("the plan is %s: %s", plan.Sync.Status, plan.Sync.Error)
 	}
-	if made := len(r.asked("POST /v1/products")) - before; made != 1 {
+	if made := len(r.callsTo("POST /v1/products")) - before; made != 1 {
 		t.Errorf("%d products were made", made)
 	}
-	if made := len(r.asked("POST /v1/prices")); made != 3 {
+	if made := len(r.callsTo("POST /v1/prices")); made != 3 {
 		t.Errorf("a price was asked for %d times, with the other plan's", made)
 	}
 }
@@ -114,7 +114,7 @@ func TestScenario05_AmountsGoAsTheyAre(t *testing.T) {
 	r := start(t)
 	r.plan("yen", 500, in("jpy"))
 	r.plan("nothing", 0)
-	if sent := r.asked("POST /v1/prices")[0].Get("unit_amount"); sent != "500" {
+	if sent := r.callsTo("POST /v1/prices")[0].Get("unit_amount"); sent != "500" {
 		t.Errorf("500 yen were sent as %s", sent)
 	}
 	for _, wrong := range []struct {
@@ -146,7 +146,7 @@ func TestScenario06_TwoWorkersMakeOnePrice(t *testing.T) {
 	if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncDone {
 		t.Errorf("the plan is %s", plan.Sync.Status)
 	}
-	if products, prices := len(r.asked("POST /v1/products")), len(r.asked("POST /v1/prices")); products != 1 || prices != 1 {
+	if products, prices := len(r.callsTo("POST /v1/products")), len(r.callsTo("POST /v1/prices")); products != 1 || prices != 1 {
 		t.Errorf("%d products and %d prices were made", products, prices)
 	}
 }
@@ -157,11 +157,11 @@ func TestAPlanIsPutRightAtTheProvider(t *testing.T) {
 	off := false
 	r.patchPlan("basic", billing.PlanPatch{Name: &name, Active: &off})
 	r.settle()
-	updates := r.asked("POST /v1/products/" + r.readPlan("basic").ProductReference())
+	updates := r.callsTo("POST /v1/products/" + r.readPlan("basic").ProductReference())
 	if len(updates) != 1 || updates[0].Get("name") != name || updates[0].Get("active") != "false" {
 		t.Errorf("the provider was told %v", updates)
 	}
-	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), fresh())
+	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), newKey())
 	wantFault(t, err, fault.PlanInactive)
 }
 

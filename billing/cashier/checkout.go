@@ -15,20 +15,19 @@ import (
 	"purser/tenancy"
 )
 
-// Page is a hosted page on which something is sold.
+// Page is a hosted checkout page.
 type Page struct {
 	ID  ids.ID // written as ids.Checkout
 	URL string
 }
 
-// pageTime is how long a page can be paid: an hour less than the provider's
-// limit, so that a repeat of the request that makes it still fits.
-const pageTime = 23 * time.Hour
+// sessionLifetime is how long a checkout session can be paid: an hour less than the
+// provider's limit, so that a retry of the creating call is still valid.
+const sessionLifetime = 23 * time.Hour
 
-// SubscriptionCheckout opens a page on which the identity's first subscription is
-// bought.
+// SubscriptionCheckout opens a checkout session for the identity's first subscription.
 func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope, r billing.CheckoutRequest, idempotencyKey string) (Page, error) {
-	return c.page(ctx, scope, request{
+	return c.runForPage(ctx, scope, request{
 		kind: billing.OperationCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
 		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
 			if err := billing.DecideCheckout(s.Subscription, s.Plan); err != nil {
@@ -37,10 +36,10 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 			if err := billing.CheckRoom(s.Balances, s.Plan.Grants); err != nil {
 				return store.Decision{}, err
 			}
-			op.Parameters[paramAct] = string(actCheckout)
-			op.Parameters[paramSessions] = openPages(s.Changes, now)
+			op.Parameters[paramCommand] = string(commandCheckout)
+			op.Parameters[paramSessions] = openSessions(s.Changes, now)
 			op.Parameters[paramPlan], op.Parameters[paramPrice] = s.Plan.Key, s.Plan.Sync.PriceID
-			op.Parameters[paramFree] = flag(s.Plan.Free())
+			op.Parameters[paramFree] = strconv.FormatBool(s.Plan.Free())
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
 			setExpiry(op, now)
 			return store.Decision{Operation: op, Change: &billing.Change{
@@ -50,9 +49,9 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 	})
 }
 
-// TopUpCheckout opens a page on which the identity buys credits.
+// TopUpCheckout opens a checkout session in which the identity buys credits.
 func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r billing.TopUpRequest, idempotencyKey string) (Page, error) {
-	return c.page(ctx, scope, request{
+	return c.runForPage(ctx, scope, request{
 		kind: billing.OperationTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
 		check: func(current *billing.Subscription) error {
 			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
@@ -65,7 +64,7 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
 				return store.Decision{}, err
 			}
-			op.Parameters[paramAct] = string(actTopUp)
+			op.Parameters[paramCommand] = string(commandTopUp)
 			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
 			op.Parameters[paramName] = r.Amount.Credits() + " " + s.Credit.Name // on a bill it is "500 Tokens"
 			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
@@ -79,16 +78,16 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 	})
 }
 
-// setExpiry freezes when the page closes, in whole seconds as the provider has it.
+// setExpiry fixes when the session expires, in whole seconds as the provider counts.
 func setExpiry(op billing.Operation, now int64) int64 {
-	expires := now - now%1000 + pageTime.Milliseconds()
+	expires := now - now%1000 + sessionLifetime.Milliseconds()
 	op.Parameters[paramExpires] = strconv.FormatInt(expires, 10)
 	return expires
 }
 
-// page performs a request whose answer is a page.
-func (c *Cashier) page(ctx context.Context, scope tenancy.Scope, r request) (Page, error) {
-	rec, err := c.perform(ctx, scope, r)
+// runForPage runs a request whose result is a page.
+func (c *Cashier) runForPage(ctx context.Context, scope tenancy.Scope, r request) (Page, error) {
+	rec, err := c.runRequest(ctx, scope, r)
 	if err != nil {
 		return Page{}, err
 	}
@@ -96,107 +95,107 @@ func (c *Cashier) page(ctx context.Context, scope tenancy.Scope, r request) (Pag
 	return Page{ID: id, URL: rec.Result[resultURL]}, err
 }
 
-// What the result of a page is called. It is stored, so the names stay.
+// Keys of the stored result; they cannot change.
 const (
 	resultID  = "id"
 	resultURL = "url"
 )
 
 // checkout sells a first subscription.
-func (t *talk) checkout(ctx context.Context) error {
-	if err := t.stillForSale(ctx); err != nil {
+func (run *operationRun) checkout(ctx context.Context) error {
+	if err := run.recheckCheckout(ctx); err != nil {
 		return err
 	}
-	if err := t.closePages(ctx); err != nil {
+	if err := run.expireSessions(ctx); err != nil {
 		return err
 	}
-	session, err := t.openPage(ctx, t.provider.CreateSubscriptionSession)
+	session, err := run.openSession(ctx, run.provider.CreateSubscriptionSession)
 	if err != nil {
 		return err
 	}
-	_, err = t.app.ApplyCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
+	_, err = run.app.ApplyCheckout(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, run.completion(session))
 	return err
 }
 
-// stillForSale decides again about a checkout that was given up: the identity may
-// have a subscription by now.
-func (t *talk) stillForSale(ctx context.Context) error {
-	if !t.givenUp() {
+// recheckCheckout decides again about a failed checkout: the identity may have a
+// subscription by now.
+func (run *operationRun) recheckCheckout(ctx context.Context) error {
+	if !run.hasFailed() {
 		return nil
 	}
-	current, err := t.c.current(ctx, t.scope, t.rec.Identity)
+	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
 	if err != nil {
 		return err
 	}
-	plan, err := t.app.Plan(ctx, t.rec.Parameters[paramPlan])
+	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
 	if err != nil {
 		return err
 	}
 	if err := billing.DecideCheckout(current, plan); err != nil {
-		return errors.Join(errOvertaken, err)
+		return errors.Join(errSuperseded, err)
 	}
 	return nil
 }
 
 // topUp sells credits.
-func (t *talk) topUp(ctx context.Context) error {
-	session, err := t.openPage(ctx, t.provider.CreatePaymentSession)
+func (run *operationRun) topUp(ctx context.Context) error {
+	session, err := run.openSession(ctx, run.provider.CreatePaymentSession)
 	if err != nil {
 		return err
 	}
-	_, err = t.app.ApplyTopUp(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, t.withPage(session))
+	_, err = run.app.ApplyTopUp(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, run.completion(session))
 	return err
 }
 
-// replace sells a subscription that takes the place of the one that there is,
-// which has no card to charge.
-func (t *talk) replace(ctx context.Context) error {
-	if err := t.closePages(ctx); err != nil {
+// replace sells a subscription that replaces the current one, which has no card to
+// charge.
+func (run *operationRun) replace(ctx context.Context) error {
+	if err := run.expireSessions(ctx); err != nil {
 		return err
 	}
-	session, err := t.openPage(ctx, t.provider.CreateSubscriptionSession)
+	session, err := run.openSession(ctx, run.provider.CreateSubscriptionSession)
 	if err != nil {
 		return err
 	}
-	if _, err = t.app.ApplyCheckout(ctx, t.fence, t.rec.ChangeID, session.ProviderSession, t.now, nil); err != nil {
+	if _, err = run.app.ApplyCheckout(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, nil); err != nil {
 		return err
 	}
-	if t.rec.Parameters[paramSubscription] != "" {
-		return t.close(ctx)
+	if run.rec.Parameters[paramSubscription] != "" {
+		return run.complete(ctx)
 	}
-	is, err := t.current(ctx)
+	sub, err := run.currentSubscription(ctx)
 	if err != nil {
 		return err
 	}
-	op := t.rec.Operation
+	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return t.app.CompleteOperation(ctx, t.fence, store.Completion{Operation: op, Answer: &is})
+	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
 }
 
-// withPage closes the op with the page as its result.
-func (t *talk) withPage(session stripe.Session) *store.Completion {
-	op := t.rec.Operation
+// completion completes the operation with the page as its result.
+func (run *operationRun) completion(session stripe.Session) *store.Completion {
+	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return &store.Completion{Operation: op, Result: map[string]string{resultID: t.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
+	return &store.Completion{Operation: op, Result: map[string]string{resultID: run.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
 }
 
-// openPage makes the page, once, and has it looked at when it must be over: the
-// provider may never tell what became of it.
-func (t *talk) openPage(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
-	customer, err := t.c.customer(ctx, t.account, t.rec.Identity)
+// openSession creates the checkout session once, and enqueues a refresh for after its
+// expiry: the webhook about its outcome may be lost.
+func (run *operationRun) openSession(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
+	customer, err := run.c.customer(ctx, run.account, run.rec.Identity)
 	if err != nil {
 		return session, err
 	}
-	order, err := t.order(ctx, customer)
+	order, err := run.sessionOrder(ctx, customer)
 	if err != nil {
 		return session, err
 	}
-	err = t.take(ctx, billing.StepSession,
+	err = run.step(ctx, billing.StepSession,
 		func(ctx context.Context) (bool, error) {
-			if t.rec.Step != billing.StepSession || t.rec.AttemptedAt == 0 {
-				return false, nil // it was never sent
+			if run.rec.Step != billing.StepSession || run.rec.AttemptedAt == 0 {
+				return false, nil // never sent
 			}
-			session, err = t.provider.SessionByReference(ctx, customer, order.Reference)
+			session, err = run.provider.SessionByReference(ctx, customer, order.Reference)
 			if stripe.Is(err, stripe.NotFound) {
 				return false, nil
 			}
@@ -209,37 +208,37 @@ func (t *talk) openPage(ctx context.Context, create func(context.Context, string
 	if err != nil {
 		return session, err
 	}
-	return session, t.app.Enqueue(ctx, t.work(store.JobSession, session.ID, session.ExpiresAt+lateness))
+	return session, run.app.Enqueue(ctx, run.job(store.JobSession, session.ID, session.ExpiresAt+refreshDelay))
 }
 
-// order is what the page has to say, all of it frozen with the op.
-func (t *talk) order(ctx context.Context, customer string) (stripe.SessionOrder, error) {
-	p := t.rec.Parameters
+// sessionOrder builds the session's parameters from those stored with the operation.
+func (run *operationRun) sessionOrder(ctx context.Context, customer string) (stripe.SessionOrder, error) {
+	p := run.rec.Parameters
 	expires, err := strconv.ParseInt(p[paramExpires], 10, 64)
 	if err != nil {
-		return stripe.SessionOrder{}, errors.New("cashier: an op has no expiry for its page")
+		return stripe.SessionOrder{}, errors.New("cashier: the operation has no session expiry")
 	}
-	reference := t.rec.ChangeID.Format(ids.Checkout)
+	reference := run.rec.ChangeID.Format(ids.Checkout)
 	order := stripe.SessionOrder{
 		CustomerID: customer, Reference: reference, SuccessURL: p[paramSuccess], CancelURL: p[paramCancel], ExpiresAt: expires,
-		Metadata: map[string]string{metaApp: t.scope.AppID.Format(ids.Application), metaCheckout: reference},
-		PriceID:  p[paramPrice], Free: p[paramFree] == flag(true), Currency: p[paramCurrency], Name: p[paramName],
+		Metadata: map[string]string{metaApp: run.scope.AppID.Format(ids.Application), metaCheckout: reference},
+		PriceID:  p[paramPrice], Free: p[paramFree] == "true", Currency: p[paramCurrency], Name: p[paramName],
 	}
 	if plan := p[paramPlan]; plan != "" {
 		order.Metadata[metaPlan] = plan
 	}
 	if cents := p[paramCents]; cents != "" {
 		if order.AmountCents, err = strconv.ParseInt(cents, 10, 64); err != nil {
-			return order, errors.New("cashier: an op has no amount for its page")
+			return order, errors.New("cashier: the operation has no amount")
 		}
 	}
 	if order.SuccessURL == "" {
-		// A change has no addresses of its own: people come back to the application.
-		application, err := t.c.options.Store.Org(t.scope.OrgID).Application(ctx, t.scope.AppID)
+		// A change has no return URLs of its own: use the application's.
+		application, err := run.c.options.Store.Org(run.scope.OrgID).Application(ctx, run.scope.AppID)
 		if err != nil {
 			return order, err
 		}
-		order.SuccessURL = t.c.options.BaseURL + "/"
+		order.SuccessURL = run.c.options.BaseURL + "/"
 		if application.DeploymentURL != "" {
 			order.SuccessURL = application.DeploymentURL
 		}
@@ -248,7 +247,7 @@ func (t *talk) order(ctx context.Context, customer string) (stripe.SessionOrder,
 	return order, nil
 }
 
-// What we write on the provider's objects.
+// Metadata keys on the provider's objects.
 const (
 	metaApp      = "app_id"
 	metaPlan     = "plan_key"
@@ -256,10 +255,9 @@ const (
 	metaIdentity = "identity_hash"
 )
 
-// customer is who the identity is at the provider, made when it is new there. It
-// is made under a key that is the identity's own, so two conversations that need
-// it make one. The provider is told a hash: who the identity is, is nobody
-// else's business.
+// customer returns the identity's customer id, creating the customer when it is new.
+// The idempotency key depends on the identity only, so concurrent operations create
+// one. The provider gets a hash of the identity, not the identity.
 func (c *Cashier) customer(ctx context.Context, with account, identity string) (string, error) {
 	app := c.options.Store.App(with.scope)
 	known, err := app.Customer(ctx, with.ID, identity)
@@ -273,7 +271,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	made, err := with.provider.CreateCustomer(ctx, key, metadata)
 	var problem *stripe.Problem
 	if errors.As(err, &problem) && problem.Saved {
-		// The answer would be repeated to this key for a day.
+		// The provider repeats the saved answer to this key for a day.
 		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
 	}
 	if err != nil {
@@ -286,12 +284,13 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	return app.KeepCustomer(ctx, with.ID, identity, made, now)
 }
 
-// Portal opens the page where the identity changes its card and sees invoices.
+// Portal opens the billing portal, where the identity changes its card and sees
+// invoices.
 func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (url string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.talk)
+	ctx, cancel := context.WithTimeout(ctx, c.limits.request)
 	defer cancel()
 	url, err = c.portal(ctx, scope, identity, returnURL)
-	return url, told(err)
+	return url, publicError(err)
 }
 
 func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (string, error) {
@@ -308,7 +307,7 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 		return "", err
 	}
 	if with.PortalConfiguration == "" {
-		// Two at once make two, of which one is used: that does no harm.
+		// Concurrent calls create two configurations; one stays unused.
 		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
 			return "", err
 		}

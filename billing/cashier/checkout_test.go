@@ -12,13 +12,13 @@ import (
 )
 
 // shop is an application with a few plans that grant tokens.
-func shop(t *testing.T) *rig {
+func shop(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
 	return openShop(t)
 }
 
-func openShop(t *testing.T) *rig {
+func openShop(t *testing.T) *harness {
 	t.Helper()
 	r := start(t)
 	r.credit("tokens")
@@ -45,7 +45,7 @@ func TestScenario07_APaidCheckoutStartsTheSubscription(t *testing.T) {
 	if got := r.deposits(); len(got) != 1 || got[0].IdempotencyKey != nil {
 		t.Errorf("ada was given %d grants: %+v", len(got), got)
 	}
-	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), fresh())
+	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), newKey())
 	wantFault(t, err, fault.SubscriptionExists)
 }
 
@@ -95,16 +95,16 @@ func TestScenario10_AnAbandonedCheckoutExpires(t *testing.T) {
 
 func TestScenario11_TheSameKeyGivesTheSamePage(t *testing.T) {
 	r := shop(t)
-	key := fresh()
+	key := newKey()
 	first, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
 	r.check(err)
-	made := len(r.asked("POST /v1/checkout/sessions"))
+	made := len(r.callsTo("POST /v1/checkout/sessions"))
 	again, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
 	r.check(err)
 	if first != again {
 		t.Errorf("%v became %v", first, again)
 	}
-	if now := len(r.asked("POST /v1/checkout/sessions")); now != made {
+	if now := len(r.callsTo("POST /v1/checkout/sessions")); now != made {
 		t.Errorf("the repeat made %d more sessions", now-made)
 	}
 	_, err = r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), key)
@@ -125,22 +125,22 @@ func TestScenario12_OfTwoThatWereBoughtOneIsGivenBack(t *testing.T) {
 	r := shop(t)
 	page := r.checkout("basic")
 	// A second page for the same order, which only the provider can make.
-	sent := r.asked("POST /v1/checkout/sessions")[0]
+	sent := r.callsTo("POST /v1/checkout/sessions")[0]
 	second := r.provider("/v1/checkout/sessions", sent)
 	r.pay(page.URL, cardPays)
 	r.pay(second["url"].(string), cardPays)
 	r.settle()
 	r.wantOn("basic", metering.StatusActive)
 	r.wantTokens(10*million, 0)
-	if refunds := r.asked("POST /v1/refunds"); len(refunds) != 1 {
+	if refunds := r.callsTo("POST /v1/refunds"); len(refunds) != 1 {
 		t.Errorf("%d refunds", len(refunds))
 	}
-	if ended := r.asked("DELETE /v1/subscriptions/"); len(ended) != 1 {
+	if ended := r.callsTo("DELETE /v1/subscriptions/"); len(ended) != 1 {
 		t.Errorf("%d subscriptions were ended", len(ended))
 	}
 	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
-	if len(alerts) != 1 || alerts[0].Kind != billing.ExtraSubscription {
+	if len(alerts) != 1 || alerts[0].Kind != billing.DuplicateSubscription {
 		t.Errorf("alerts: %+v", alerts)
 	}
 	r.advance(month)
@@ -196,9 +196,9 @@ func TestANewPageClosesTheOneBefore(t *testing.T) {
 
 	t.Run("unless that was paid a moment ago", func(t *testing.T) {
 		r := shop(t)
-		r.steer("webhooks", `{"hold": true}`)
+		r.controlSandbox("webhooks", `{"hold": true}`)
 		r.pay(r.checkout("basic").URL, cardPays)
-		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), fresh())
+		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), newKey())
 		wantFault(t, err, fault.OperationInProgress)
 		r.wantOn("basic", metering.StatusActive)
 		r.wantTokens(10*million, 0)
@@ -206,7 +206,7 @@ func TestANewPageClosesTheOneBefore(t *testing.T) {
 }
 
 // cancelAtProvider ends a subscription at once, behind our back.
-func (r *rig) cancelAtProvider(id string) {
+func (r *harness) cancelAtProvider(id string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.sandbox.StripeURL()+"/v1/subscriptions/"+id, nil)
 	r.check(err)

@@ -12,28 +12,28 @@ import (
 	"purser/tenancy/audit"
 )
 
-// Account is what a person enters to connect an account at Stripe.
+// Account is what a person enters to connect a Stripe account.
 type Account struct {
 	APIKey string
-	// WebhookSecret is for an endpoint that the person made. When it is empty, the
-	// endpoint is made here.
+	// WebhookSecret belongs to an endpoint that the person created in Stripe. When
+	// empty, Connect creates the endpoint.
 	WebhookSecret string
 	By            audit.Actor // for the audit log
 }
 
-// Connected is a connection as it may be shown: no secret is among it.
+// Connected is a connection without its secrets, for display.
 type Connected struct {
 	Mode        store.ConnectionMode
 	Live        bool
 	AccountID   string
 	KeyLastFour string
 	WebhookURL  string
-	Webhooks    bool // whether webhooks can be verified, and so are taken
-	Former      bool // whether it was replaced: what is sold, is sold at another
+	Webhooks    bool // whether webhooks can be verified; others are refused
+	Former      bool // whether another account has replaced it
 }
 
-// Connection shows the application's account. One in development that was never
-// used has none yet.
+// Connection shows the application's current account. A test application has none
+// before its first use.
 func (c *Cashier) Connection(ctx context.Context, scope tenancy.Scope) (Connected, error) {
 	connection, err := c.options.Store.App(scope).Connection(ctx)
 	if err != nil {
@@ -50,16 +50,16 @@ func (c *Cashier) connected(connection store.Connection) Connected {
 	}
 }
 
-// secretOverlap is how long the secret before still verifies: webhooks that were
-// signed with it are on their way for a day.
+// secretOverlap is how long the previous webhook secret still verifies: the provider
+// retries webhooks that were signed with it.
 const secretOverlap = int64(24 * 60 * 60 * 1000)
 
-// Connect makes an account at Stripe the application's own. The key says whether
-// it is about real money, and that has to be what the application is about. While
-// another account is in use, the key of one that was replaced is only renewed.
+// Connect makes a Stripe account the application's current one. The key's mode has to
+// match the application's. While the current account is in use, the key of a replaced
+// account is only rotated.
 func (c *Cashier) Connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
 	connected, err := c.connect(ctx, scope, a)
-	return connected, told(err)
+	return connected, publicError(err)
 }
 
 func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (Connected, error) {
@@ -84,7 +84,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	}
 	next, err := c.connectionTo(ctx, scope, accountID, live)
 	if fault.Is(err, fault.ProviderInUse) {
-		return c.renewFormer(ctx, scope, accountID, a)
+		return c.rotateFormerKey(ctx, scope, accountID, a)
 	}
 	if err != nil {
 		return Connected{}, err
@@ -108,11 +108,11 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	if err != nil {
 		return Connected{}, err
 	}
-	c.Wake(scope)
+	c.Notify(scope)
 	return c.connected(kept), nil
 }
 
-// isLiveKey reads what Stripe writes in front of its secret keys.
+// isLiveKey reads the mode from the key's prefix.
 func isLiveKey(key string) (bool, error) {
 	for prefix, live := range map[string]bool{"sk_live_": true, "rk_live_": true, "sk_test_": false, "rk_test_": false} {
 		if strings.HasPrefix(key, prefix) {
@@ -122,9 +122,8 @@ func isLiveKey(key string) (bool, error) {
 	return false, fault.Newf(fault.InvalidRequest, "This is not a Stripe secret key. Secret keys start with sk_ or rk_.")
 }
 
-// connectionTo is the connection that there is to the account, or a new one. Whether
-// that may take the current one's place is found out before anything is made for it
-// at the provider.
+// connectionTo is the existing connection to the account, or a new one. It checks that
+// the current connection may be replaced before anything is created at the provider.
 func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, accountID string, live bool) (store.Connection, error) {
 	current, err := c.options.Store.App(scope).Connection(ctx)
 	if err != nil && !fault.Is(err, fault.PaymentsNotConfigured) {
@@ -146,8 +145,8 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 	if err != nil {
 		return current, err
 	}
-	// Stripe goes by the real time. What is dated months ahead of it would expire too
-	// late there, and look as if it had been asked for after it was paid.
+	// Stripe uses the real clock. Objects dated months ahead would expire too late there,
+	// and look as if they had been requested after they were paid.
 	if offset != 0 {
 		return current, fault.Newf(fault.InvalidRequest, "This application's sandbox clock was advanced, so it can't switch to Stripe. Connect the account to a new application.")
 	}
@@ -157,20 +156,20 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 	}, nil
 }
 
-// makeEndpoint has webhooks sent here. Stripe refuses an address that it cannot
-// reach, such as a machine's own; then the rounds find what happens, only later.
+// makeEndpoint creates the webhook endpoint. Stripe refuses a URL that it cannot
+// reach, such as localhost; then the periodic jobs find all changes, only later.
 func (c *Cashier) makeEndpoint(ctx context.Context, provider *stripe.Client, connection ids.ID) (id, secret string, err error) {
 	url := c.webhookURL(connection)
 	id, secret, err = provider.CreateEndpoint(ctx, "psr:"+connection.Format(connectionPrefix)+":endpoint", url, eventTypes)
 	if stripe.Is(err, stripe.Refused) {
-		c.options.Log.Warn("cashier: the provider sends no webhooks to this address", "url", url, "cause", err)
+		c.options.Log.Warn("webhook endpoint refused by the payment provider", "url", url, "cause", err)
 		return "", "", nil
 	}
 	return id, secret, err
 }
 
-// seal puts the secrets into the connection. A new webhook secret comes first,
-// and the one before lives on for a while.
+// seal encrypts the secrets into the connection. A new webhook secret comes first, and
+// the previous one stays valid for secretOverlap.
 func (c *Cashier) seal(scope tenancy.Scope, connection *store.Connection, key, secret string) (err error) {
 	const shown = 4
 	connection.KeyLastFour = key[max(0, len(key)-shown):]

@@ -17,7 +17,7 @@ import (
 )
 
 // asStripe leads what is meant for Stripe to the sandbox.
-type asStripe struct{ r *rig }
+type asStripe struct{ r *harness }
 
 const stripeKey = "sk_test_madeupfortests"
 
@@ -70,7 +70,7 @@ func TestAnAccountAtStripeIsConnected(t *testing.T) {
 	})
 }
 
-func (r *rig) changedOnPlan(t *testing.T) {
+func (r *harness) changedOnPlan(t *testing.T) {
 	t.Helper()
 	r.plan("pro", 2900, grants("tokens", 100*million))
 	if got := r.changed("pro"); got.Terms.PlanKey != "pro" {
@@ -91,7 +91,7 @@ func TestKeysThatDoNotFitAreRefused(t *testing.T) {
 }
 
 // liveApp is an application about real money, which has no account yet.
-func (r *rig) liveApp() tenancy.Scope {
+func (r *harness) liveApp() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Live "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", true, r.now()))
@@ -112,7 +112,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 	if plan.Sync.Status != billing.SyncFailed || plan.Sync.Error == "" {
 		t.Errorf("the plan is %+v", plan.Sync)
 	}
-	_, err = r.cashier.SubscriptionCheckout(t.Context(), live, r.checkoutRequest("basic"), fresh())
+	_, err = r.cashier.SubscriptionCheckout(t.Context(), live, r.checkoutRequest("basic"), newKey())
 	wantFault(t, err, fault.PaymentsNotConfigured)
 	_, err = r.cashier.Portal(t.Context(), live, "ada", "http://shop.test")
 	wantFault(t, err, fault.PaymentsNotConfigured)
@@ -122,7 +122,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 		draft.Key, draft.AmountCents = "free", 0
 		_, err := app.CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) { return billing.NewPlan(ids.New(), draft, c, r.now()) })
 		r.check(err)
-		got, err := r.cashier.Change(t.Context(), live, billing.ChangeRequest{Identity: "ada", PlanKey: "free"}, fresh())
+		got, err := r.cashier.Change(t.Context(), live, billing.ChangeRequest{Identity: "ada", PlanKey: "free"}, newKey())
 		r.check(err)
 		if got.Status != metering.StatusActive {
 			t.Errorf("the subscription is %s", got.Status)
@@ -137,7 +137,7 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.cashier.Run(ctx) }()
 	r.draft("basic", 1000)
-	r.cashier.Wake(r.scope)
+	r.cashier.Notify(r.scope)
 	r.eventually("the plan is synced", func() bool { return r.readPlan("basic").Sync.Status == billing.SyncDone })
 	// And what nobody woke it for.
 	r.draft("pro", 2900)

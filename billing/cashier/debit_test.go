@@ -16,7 +16,7 @@ import (
 const days = 24 * time.Hour
 
 // byBank is ada on basic, whose bank debit has gone through.
-func byBank(t *testing.T) (*rig, billing.Subscription) {
+func byBank(t *testing.T) (*harness, billing.Subscription) {
 	t.Helper()
 	r := shop(t)
 	r.subscribe("basic", bankSucceeds)
@@ -25,7 +25,7 @@ func byBank(t *testing.T) (*rig, billing.Subscription) {
 }
 
 // wantPending is the change that waits, with or without a page to pay at.
-func (r *rig) wantPending(plan string, page bool) *billing.PendingChange {
+func (r *harness) wantPending(plan string, page bool) *billing.PendingChange {
 	r.Helper()
 	pending := r.wantOn("basic", metering.StatusActive).Pending
 	if pending == nil || pending.Target.PlanKey != plan || (pending.PaymentURL != "") != page || pending.ExpiresAt <= r.now() {
@@ -77,7 +77,7 @@ func TestADebitThatFailsLeavesThePlanOfBefore(t *testing.T) {
 }
 
 func TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal(t *testing.T) {
-	cancelled := func(t *testing.T, bank string) (*rig, billing.Subscription) {
+	cancelled := func(t *testing.T, bank string) (*harness, billing.Subscription) {
 		t.Helper()
 		r, s := byBank(t)
 		r.changed("pro")
@@ -131,10 +131,10 @@ func TestAPageWhoseDebitTimeIsLongOverIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	const expires, grace = 1_000_000, int64(24 * time.Hour / time.Millisecond)
 	page := billing.Change{Kind: billing.Checkout, SessionID: "cs_1", ExpiresAt: expires}
-	if got := cashier.OpenPages([]billing.Change{page}, expires+grace-1); got != "cs_1" {
+	if got := cashier.OpenSessions([]billing.Change{page}, expires+grace-1); got != "cs_1" {
 		t.Errorf("within a day of its expiry: %q", got)
 	}
-	if got := cashier.OpenPages([]billing.Change{page}, expires+grace); got != "" {
+	if got := cashier.OpenSessions([]billing.Change{page}, expires+grace); got != "" {
 		t.Errorf("a day after its expiry: %q", got)
 	}
 }
@@ -172,9 +172,9 @@ func TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport(t *testing.T) {
 	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
 	void := "POST /v1/invoices/" + renewal["id"].(string) + "/void"
-	tried := len(r.asked(void))
+	tried := len(r.callsTo(void))
 	r.advance(7 * time.Hour)
-	if again := len(r.asked(void)); tried == 0 || again <= tried {
+	if again := len(r.callsTo(void)); tried == 0 || again <= tried {
 		t.Errorf("the void was tried %d times, and %d times seven hours later", tried, again)
 	}
 	r.advance(3 * days)
@@ -185,7 +185,7 @@ func TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport(t *testing.T) {
 }
 
 // openRenewal is the one invoice of a renewal that waits to be paid.
-func (r *rig) openRenewal() (invoice map[string]any) {
+func (r *harness) openRenewal() (invoice map[string]any) {
 	r.Helper()
 	for _, listed := range r.askProvider(http.MethodGet, "/v1/invoices?status=open&limit=100", nil)["data"].([]any) {
 		if one := listed.(map[string]any); one["billing_reason"] == "subscription_cycle" {
@@ -293,7 +293,7 @@ func TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept(t *testing.T) {
 }
 
 // wantUpgradeOnly is ada on pro, who has paid for basic once.
-func (r *rig) wantUpgradeOnly() {
+func (r *harness) wantUpgradeOnly() {
 	r.Helper()
 	r.wantOn("pro", metering.StatusActive)
 	r.wantCollected(1000 + 2900)

@@ -1,15 +1,15 @@
-// Package cashier holds the conversation with the payment provider.
+// Package cashier runs operations at the payment provider and applies what it reports.
 //
-// What it is: plans that are told to the provider, changes and cancellations of
-// subscriptions, hosted checkouts, the portal, webhooks, and the jobs that finish
-// what a crash, a lost webhook or a provider that was down has left behind.
+// What it is: synchronisation of plans, changes and cancellations of subscriptions,
+// hosted checkouts, the portal, webhooks, and the jobs that finish what a crash, a
+// lost webhook or a provider outage has interrupted.
 //
-// What always holds: an intent is stored before the first call, with all that
-// the calls will say; no transaction is open during a call; whoever talks about
-// an identity holds its lease, and what they found out is stored only while they
-// do; what the provider says is applied by one function, whoever asked; a webhook
-// wakes somebody up and is never believed.
+// What always holds: an operation is stored with all its parameters before the first
+// call; no transaction is open during a call; an operation holds its identity's lease,
+// and its results are stored only while the lease is valid; every report of the
+// provider is applied by the same function; a webhook only triggers a read and its
+// content is never trusted.
 //
-// What it is not: a decision. What a request means, and what follows from the
-// provider's word, is in billing; what is remembered is the store's.
+// What it is not: a decision. What a request means, and what follows from a report, is
+// in billing; storage is the store's.
 package cashier

@@ -88,7 +88,7 @@ func TestScenario30_CancellingReleasesADowngrade(t *testing.T) {
 func TestScenario31_AScheduleIsNeverLeftHalfMade(t *testing.T) {
 	r := shop(t)
 	r.subscribe("pro", cardPays)
-	key := fresh()
+	key := newKey()
 	// The schedule is made, and then the provider has no time for its phases.
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscription_schedules/sub_sched_"})
 	_, err := r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "basic"}, key)
@@ -97,7 +97,7 @@ func TestScenario31_AScheduleIsNeverLeftHalfMade(t *testing.T) {
 	if s := r.subscription(); s.Scheduled == nil || s.Scheduled.Target.PlanKey != "basic" {
 		t.Fatalf("nobody went on: scheduled %+v", s.Scheduled)
 	}
-	if made := len(r.asked("POST /v1/subscription_schedules")); made < 2 {
+	if made := len(r.callsTo("POST /v1/subscription_schedules")); made < 2 {
 		t.Errorf("%d calls about schedules", made)
 	}
 	again, err := r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "basic"}, key)

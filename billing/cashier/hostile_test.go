@@ -60,7 +60,7 @@ func TestAPageIsLookedAtThoughNoEventTellsOfIt(t *testing.T) {
 func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	r := shop(t)
 	page := r.checkout("basic")
-	second := r.provider("/v1/checkout/sessions", r.asked("POST /v1/checkout/sessions")[0])
+	second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
 	r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/refunds"})
 	r.pay(page.URL, cardPays)
 	r.pay(second["url"].(string), cardPays)
@@ -71,7 +71,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	for _, alert := range alerts {
 		seen[alert.Kind] = alert.Identity
 	}
-	if len(alerts) != 2 || seen[billing.ActionRefused] != "ada" || seen[billing.ExtraSubscription] != "ada" {
+	if len(alerts) != 2 || seen[billing.ActionRefused] != "ada" || seen[billing.DuplicateSubscription] != "ada" {
 		t.Errorf("alerts: %+v", alerts)
 	}
 	r.wantOn("basic", metering.StatusActive)
@@ -83,7 +83,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 func TestADeletedCustomerCanBuyAgain(t *testing.T) {
 	r := shop(t)
 	r.topUp(1000)
-	first := r.asked("POST /v1/checkout/sessions")[0].Get("customer")
+	first := r.callsTo("POST /v1/checkout/sessions")[0].Get("customer")
 	request := must[*http.Request](r)(http.NewRequestWithContext(t.Context(), http.MethodDelete, r.sandbox.StripeURL()+"/v1/customers/"+first, nil))
 	request.Header.Set("Authorization", "Bearer "+r.sandbox.Key(r.app.ID))
 	response := must[*http.Response](r)(r.http.Client().Do(request))
@@ -99,10 +99,10 @@ func TestADeletedCustomerCanBuyAgain(t *testing.T) {
 // A request that was given up may be repeated, but what it meant then is not done
 // to what has become of the subscription since.
 func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
-	givenUp := func(r *rig) (key string) {
+	givenUp := func(r *harness) (key string) {
 		r.plan("max", 9900, grants("tokens", 1000*million))
 		s := r.subscribe("basic", cardPays)
-		key = fresh()
+		key = newKey()
 		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 		_, err := r.upgradeWith(key)
 		wantFault(r, err, fault.ProviderUnavailable)
@@ -130,7 +130,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	})
 	t.Run("a checkout does not sell a second subscription", func(t *testing.T) {
 		r := shop(t)
-		key := fresh()
+		key := newKey()
 		r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
 		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
 		wantFault(t, err, fault.ProviderRefused)
@@ -144,20 +144,20 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 // Of an identity's wishes the last one counts. One before it that was cut off is
 // not carried out afterwards, by whom ever.
 func TestTheLastWishCounts(t *testing.T) {
-	for name, again := range map[string]func(*rig, string){
-		"when the one before is found left behind": func(r *rig, _ string) { r.advance(2 * time.Minute) },
-		"when its caller asks again": func(r *rig, key string) {
+	for name, again := range map[string]func(*harness, string){
+		"when the one before is found left behind": func(r *harness, _ string) { r.advance(2 * time.Minute) },
+		"when its caller asks again": func(r *harness, key string) {
 			_, err := r.upgradeWith(key)
 			wantFault(r, err, fault.OperationInProgress)
 			r.settle()
 		},
 	} {
 		// cutOff is an upgrade to "pro" that did not get as far as the provider.
-		cutOff := func(t *testing.T) (r *rig, key string) {
+		cutOff := func(t *testing.T) (r *harness, key string) {
 			r = shop(t)
 			r.plan("max", 9900, grants("tokens", 1000*million))
 			s := r.subscribe("basic", cardPays)
-			key = fresh()
+			key = newKey()
 			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 			_, err := r.upgradeWith(key)
 			wantFault(r, err, fault.ProviderUnavailable)
@@ -215,11 +215,11 @@ func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	r.plan("max", 9900, grants("tokens", 1000*million))
 	s := r.subscribe("basic", cardPays)
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	update := "POST /v1/subscriptions/" + s.ProviderID
 	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: update})
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
-	key := fresh()
+	key := newKey()
 	_, err := r.upgradeWith(key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.wantTokens(10*million, 0)
@@ -228,8 +228,8 @@ func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	_, err = r.change("max")
 	wantFault(t, err, fault.ProviderUnavailable)
 	if askAtOnce {
-		if told := must[billing.Subscription](r)(r.upgradeWith(key)); told.Terms.PlanKey != "pro" {
-			t.Errorf("the answer is on %s", told.Terms.PlanKey)
+		if answer := must[billing.Subscription](r)(r.upgradeWith(key)); answer.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", answer.Terms.PlanKey)
 		}
 	}
 

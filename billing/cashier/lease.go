@@ -14,37 +14,38 @@ import (
 	"purser/tenancy"
 )
 
-// The pauses between two looks at a lease that another node holds. On each node one
-// waits for it, whoever else is behind them, so looking often costs little.
+// Poll intervals for a lease that another node holds. On each node only one goroutine
+// polls for a name, so short intervals cost little.
 const (
-	shortestPause = 5 * time.Millisecond
-	longestPause  = 50 * time.Millisecond
-	// attemptTime bounds one attempt to take a lease. It is longer than the store's
-	// limits for a lock and for a statement: only a database that does not answer
+	minPollInterval = 5 * time.Millisecond
+	maxPollInterval = 50 * time.Millisecond
+	// leaseAttemptTimeout bounds one attempt to take a lease. It is longer than the
+	// store's lock and statement timeouts: only a database that does not respond
 	// reaches it.
-	attemptTime = 10 * time.Second
+	leaseAttemptTimeout = 10 * time.Second
 )
 
-// ofIdentity names an identity without saying who it is: leases outlast the talk.
-func ofIdentity(identity string) string {
+// identityLease names the lease of an identity by a hash: lease rows outlive
+// operations, and the identity is personal data.
+func identityLease(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return "identity:" + hex.EncodeToString(sum[:])
 }
 
-func ofPlan(id ids.ID) string { return "plan:" + id.String() }
+func planLease(id ids.ID) string { return "plan:" + id.String() }
 
-func ofAction(object string) string { return "action:" + object }
+func actionLease(object string) string { return "action:" + object }
 
-// withLease runs work while holding the lease, on all nodes together. A caller that
-// does not get it, because patience or its own time is over, is told that an
-// operation is in progress.
+// withLease runs work while holding the lease, which excludes all nodes. When the
+// lease is not free before leaseWait or the caller's deadline, the caller gets
+// OperationInProgress.
 func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
-	waiting, cancel := context.WithTimeout(ctx, c.limits.patience)
+	waiting, cancel := context.WithTimeout(ctx, c.limits.leaseWait)
 	defer cancel()
-	// First among those of this node, who then do not all ask the database.
+	// The process-local lock first, so that one goroutine per node polls the database.
 	unlock, err := c.locks.lock(waiting, scope.AppID.String()+" "+name)
 	if err != nil {
-		return busy(ctx)
+		return errBusy(ctx)
 	}
 	defer unlock()
 	fence, asked, err := c.lease(waiting, scope, name)
@@ -52,18 +53,17 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 		return err
 	}
 	defer c.release(ctx, scope, fence)
-	if ctx.Err() != nil { // the caller's time ended with the last attempt
-		return busy(ctx)
+	if ctx.Err() != nil { // the caller's deadline passed during the last attempt
+		return errBusy(ctx)
 	}
-	return c.renewing(ctx, scope, fence, asked, work)
+	return c.runRenewing(ctx, scope, fence, asked, work)
 }
 
-// lease polls the lease until it gets it or waiting ends, at least once, and says when
-// it asked for the one that it got. The end of
-// waiting cuts no attempt short: one that was cut short may have committed, and then
-// nothing releases the lease before it expires.
+// lease polls until it holds the lease or waiting ends, at least once, and returns
+// when it requested the lease. The end of waiting cancels no attempt: a cancelled one
+// may have committed, and then nothing would release the lease before it expires.
 func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (fence store.Fence, asked time.Time, err error) {
-	holder, pause := ids.New(), shortestPause
+	holder, pause := ids.New(), minPollInterval
 	for {
 		asked := time.Now()
 		fence, held, err := c.tryLease(waiting, scope, name, holder)
@@ -72,87 +72,87 @@ func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name strin
 		}
 		select {
 		case <-waiting.Done():
-			return store.Fence{}, asked, busy(waiting)
+			return store.Fence{}, asked, errBusy(waiting)
 		case <-time.After(pause):
-			pause = min(2*pause, longestPause)
+			pause = min(2*pause, maxPollInterval)
 		}
 	}
 }
 
 func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string, holder ids.ID) (store.Fence, bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)
 	defer cancel()
 	return c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
 }
 
-// release gives the lease back, also when the time of its holder is over.
+// release gives up the lease, also after the holder's context has ended.
 func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence store.Fence) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.tidy)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.cleanup)
 	defer cancel()
 	if err := c.options.Store.App(scope).Release(ctx, fence); err != nil {
-		// It runs out by itself.
-		c.options.Log.Warn("cashier: giving a lease back", "app", scope.AppID.Format(ids.Application), "cause", err)
+		// It expires by itself.
+		c.options.Log.Warn("lease release failed", "app", scope.AppID.Format(ids.Application), "cause", err)
 	}
 }
 
-func busy(ctx context.Context) error {
+func errBusy(ctx context.Context) error {
 	return errors.Join(fault.New(fault.OperationInProgress), ctx.Err())
 }
 
-// locks is one lock a name, among the goroutines of this process.
+// locks is a set of named mutexes within this process.
 type locks struct {
 	mu  sync.Mutex
-	all map[string]*named
+	all map[string]*namedLock
 }
 
-type named struct {
+type namedLock struct {
 	held    chan struct{}
 	waiting int // and holding
 }
 
-// lock waits for the lock. It takes one that is free, also when ctx is done.
+// lock waits for the lock. A free lock is taken even when ctx is done.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	if unlock, free := l.tryLock(name); free {
 		return unlock, nil
 	}
-	n := l.come(name)
+	n := l.ref(name)
 	select {
 	case n.held <- struct{}{}:
-		return func() { <-n.held; l.leave(name, n) }, nil
+		return func() { <-n.held; l.unref(name, n) }, nil
 	case <-ctx.Done():
-		l.leave(name, n)
+		l.unref(name, n)
 		return nil, ctx.Err()
 	}
 }
 
-// tryLock takes the lock when it is free, and does not wait for it.
+// tryLock takes the lock if it is free.
 func (l *locks) tryLock(name string) (unlock func(), free bool) {
-	n := l.come(name)
+	n := l.ref(name)
 	select {
 	case n.held <- struct{}{}:
-		return func() { <-n.held; l.leave(name, n) }, true
+		return func() { <-n.held; l.unref(name, n) }, true
 	default:
-		l.leave(name, n)
+		l.unref(name, n)
 		return nil, false
 	}
 }
 
-func (l *locks) come(name string) *named {
+func (l *locks) ref(name string) *namedLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
-		l.all = map[string]*named{}
+		l.all = map[string]*namedLock{}
 	}
 	n, known := l.all[name]
 	if !known {
-		n = &named{held: make(chan struct{}, 1)}
+		n = &namedLock{held: make(chan struct{}, 1)}
 		l.all[name] = n
 	}
 	n.waiting++
 	return n
 }
 
-func (l *locks) leave(name string, n *named) {
+func (l *locks) unref(name string, n *namedLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n.waiting--; n.waiting == 0 {

@@ -13,11 +13,10 @@ import (
 	"purser/tenancy"
 )
 
-// renewing runs work and renews its lease meanwhile. When the lease has gone to
-// another holder, work is cancelled with store.ErrFenced as the cause: whatever it
-// went on to find out could not be stored.
-func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, asked time.Time, work func(context.Context, store.Fence) error) error {
-	every := cmp.Or(c.renew, renewTime)
+// runRenewing runs work and renews its lease meanwhile. When the lease is lost, work
+// is cancelled with store.ErrFenced as the cause: its writes would be refused anyway.
+func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, asked time.Time, work func(context.Context, store.Fence) error) error {
+	every := cmp.Or(c.renewInterval, leaseRenewInterval)
 	if every < 0 {
 		return work(ctx, fence)
 	}
@@ -51,30 +50,29 @@ func (c *Cashier) renewing(ctx context.Context, scope tenancy.Scope, fence store
 	}()
 	err := work(ctx, fence)
 	if lost := context.Cause(ctx); err != nil && errors.Is(lost, store.ErrFenced) {
-		// Calls that were cut off say that the provider is unavailable, which it is not.
+		// Cancelled calls look as if the provider were unavailable.
 		return fmt.Errorf("%w (after: %v)", lost, err)
 	}
 	return err
 }
 
-// heldLease is until when a lease certainly lasts, by this node's monotonic clock.
+// heldLease is until when a lease is certainly held, by this node's monotonic clock.
 type heldLease struct{ until atomic.Int64 }
 
 type heldLeaseKey struct{}
 
 var monotonicStart = time.Now()
 
-// extend counts from the moment at which the lease was asked for: the database counts
-// from a later one.
+// extend counts from when the request was sent: the database counts from a later
+// moment.
 func (l *heldLease) extend(asked time.Time, lease time.Duration) {
 	l.until.Store(int64(asked.Sub(monotonicStart) + lease))
 }
 
 func (l *heldLease) isOver() bool { return int64(time.Since(monotonicStart)) >= l.until.Load() }
 
-// leaseError is store.ErrFenced once the lease that the work was begun under may have
-// gone to another node. A process that was stopped for a while finds out here, before
-// it calls the provider.
+// leaseError is store.ErrFenced once the lease of ctx may have expired. A process that
+// was suspended notices here, before it calls the provider.
 func leaseError(ctx context.Context) error {
 	if held, known := ctx.Value(heldLeaseKey{}).(*heldLease); known && held.isOver() {
 		return store.ErrFenced

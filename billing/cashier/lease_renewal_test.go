@@ -18,8 +18,8 @@ import (
 
 func TestADeadNodesLeaseEndsBeforeACallersPatience(t *testing.T) {
 	t.Parallel()
-	if cashier.LeaseTime >= cashier.Patience {
-		t.Errorf("a lease lasts %v, and a caller waits %v", cashier.LeaseTime, cashier.Patience)
+	if cashier.LeaseDuration >= cashier.LeaseWait {
+		t.Errorf("a lease lasts %v, and a caller waits %v", cashier.LeaseDuration, cashier.LeaseWait)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestAHolderWhoseTimeIsOverDoesNotCallTheProvider(t *testing.T) {
 	var asked atomic.Int64
 	slow := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = upgrades{&asked} })
 	slow.SetRenewal(time.Nanosecond, time.Hour)
-	_, err := slow.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, fresh())
+	_, err := slow.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, newKey())
 	if err == nil || asked.Load() != 0 {
 		t.Errorf("it answers %v and asked the provider for %d changes", err, asked.Load())
 	}

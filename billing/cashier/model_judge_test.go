@@ -217,10 +217,10 @@ func (h *modelHistory) judge() {
 		if len(c.pages) == 0 && len(c.asked) == 0 {
 			continue
 		}
-		is := h.subscriptionOf(c)
+		sub := h.subscriptionOf(c)
 		paid := h.paidBy(w, c)
 		h.onePayer(c, paid)
-		h.judgeAnswer(w, c, paid, is)
+		h.judgeAnswer(w, c, paid, sub)
 	}
 }
 
@@ -240,7 +240,7 @@ func (h *modelHistory) onePayer(c *modelCustomer, paid []modelPaid) {
 }
 
 // judgeAnswer holds what the customer reads to what was paid.
-func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []modelPaid, is *billing.Subscription) {
+func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []modelPaid, sub *billing.Subscription) {
 	h.Helper()
 	extra, free := map[string]bool{}, c.free
 	for _, p := range paid {
@@ -267,8 +267,8 @@ func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []mo
 	}
 	for _, page := range c.pages {
 		session := w.Sessions[page.session]
-		if page.replaces && len(live) == 1 && session != nil && debits[session.Subscription] && is != nil && (is.Pending == nil || is.Pending.Target.PlanKey != page.plan.Key) {
-			h.fail("%s pays for %s by a debit that is under way, and reads %s", c.name, page.plan.Key, show(*is))
+		if page.replaces && len(live) == 1 && session != nil && debits[session.Subscription] && sub != nil && (sub.Pending == nil || sub.Pending.Target.PlanKey != page.plan.Key) {
+			h.fail("%s pays for %s by a debit that is under way, and reads %s", c.name, page.plan.Key, show(*sub))
 		}
 	}
 	switch {
@@ -276,15 +276,15 @@ func (h *modelHistory) judgeAnswer(w *modelProvider, c *modelCustomer, paid []mo
 	case len(live) > 1:
 		h.fail("%s has %d subscriptions at the provider", c.name, len(live))
 	case len(live) == 1:
-		h.judgeSubscription(w, c, live[0], is, paid)
+		h.judgeSubscription(w, c, live[0], sub, paid)
 	case c.free != nil:
-		h.judgeFree(c, is)
-	case is != nil:
-		h.fail("%s has paid for nothing that runs, and reads %s", c.name, show(*is))
+		h.judgeFree(c, sub)
+	case sub != nil:
+		h.fail("%s has paid for nothing that runs, and reads %s", c.name, show(*sub))
 	}
 }
 
-func (h *modelHistory) judgeSubscription(w *modelProvider, c *modelCustomer, live *providerSubscription, is *billing.Subscription, paid []modelPaid) {
+func (h *modelHistory) judgeSubscription(w *modelProvider, c *modelCustomer, live *providerSubscription, sub *billing.Subscription, paid []modelPaid) {
 	h.Helper()
 	var last *modelPaid
 	for i := range paid {
@@ -292,27 +292,27 @@ func (h *modelHistory) judgeSubscription(w *modelProvider, c *modelCustomer, liv
 			last = &paid[i]
 		}
 	}
-	if is == nil || last == nil {
-		h.fail("%s has the subscription %s at the provider, paid: %v, and reads %v", c.name, live.ID, last != nil, is)
+	if sub == nil || last == nil {
+		h.fail("%s has the subscription %s at the provider, paid: %v, and reads %v", c.name, live.ID, last != nil, sub)
 	}
 	now := h.now()
 	status := metering.StatusActive
 	if live.Status == providerPastDue {
 		status = metering.StatusPastDue
 	}
-	if is.Status != status || is.Period.Start != last.start || is.Period.End != last.end || !sameTerms(is.Terms, last.plan) {
+	if sub.Status != status || sub.Period.Start != last.start || sub.Period.End != last.end || !sameTerms(sub.Terms, last.plan) {
 		h.fail("%s reads %s at %s, want %s on %s for %s–%s, which was paid last\nterms  %+v\nwanted %+v",
-			c.name, show(*is), modelTime(now), status, last.plan.Key, modelTime(last.start), modelTime(last.end), is.Terms, *last.plan)
+			c.name, show(*sub), modelTime(now), status, last.plan.Key, modelTime(last.start), modelTime(last.end), sub.Terms, *last.plan)
 	}
-	if is.CancelAtPeriodEnd != live.CancelAtPeriodEnd {
-		h.fail("%s reads %s, and the provider's flag is %v", c.name, show(*is), live.CancelAtPeriodEnd)
+	if sub.CancelAtPeriodEnd != live.CancelAtPeriodEnd {
+		h.fail("%s reads %s, and the provider's flag is %v", c.name, show(*sub), live.CancelAtPeriodEnd)
 	}
-	h.judgePromise(w, c, live, is, last)
-	h.judgePending(w, c, live, is)
+	h.judgePromise(w, c, live, sub, last)
+	h.judgePending(w, c, live, sub)
 }
 
 // judgePromise holds what is to what was promised.
-func (h *modelHistory) judgePromise(w *modelProvider, c *modelCustomer, live *providerSubscription, is *billing.Subscription, last *modelPaid) {
+func (h *modelHistory) judgePromise(w *modelProvider, c *modelCustomer, live *providerSubscription, sub *billing.Subscription, last *modelPaid) {
 	h.Helper()
 	now := h.now()
 	promise := h.promiseAt(w, c, live.ID, now)
@@ -320,30 +320,30 @@ func (h *modelHistory) judgePromise(w *modelProvider, c *modelCustomer, live *pr
 		promise.turns = 0 // an upgrade was paid since
 	}
 	switch {
-	case promise.unknown || is.Status != metering.StatusActive:
+	case promise.unknown || sub.Status != metering.StatusActive:
 		return
 	case promise.ends != 0:
 		if now >= promise.ends+1000 {
-			h.fail("%s was told that the subscription ends at %s, and at %s reads %s", c.name, modelTime(promise.ends), modelTime(now), show(*is))
+			h.fail("%s was told that the subscription ends at %s, and at %s reads %s", c.name, modelTime(promise.ends), modelTime(now), show(*sub))
 		}
-		if !is.CancelAtPeriodEnd || is.Period.End > promise.ends {
-			h.fail("%s was told that the subscription ends at %s, and reads %s", c.name, modelTime(promise.ends), show(*is))
+		if !sub.CancelAtPeriodEnd || sub.Period.End > promise.ends {
+			h.fail("%s was told that the subscription ends at %s, and reads %s", c.name, modelTime(promise.ends), show(*sub))
 		}
 	case promise.turns != 0 && now < promise.turns:
-		if is.Scheduled == nil || is.Scheduled.EffectiveAt != promise.turns || is.Scheduled.Target.PlanKey != promise.plan.Key {
-			h.fail("%s was told to be on %s from %s, and reads %s", c.name, promise.plan.Key, modelTime(promise.turns), show(*is))
+		if sub.Scheduled == nil || sub.Scheduled.EffectiveAt != promise.turns || sub.Scheduled.Target.PlanKey != promise.plan.Key {
+			h.fail("%s was told to be on %s from %s, and reads %s", c.name, promise.plan.Key, modelTime(promise.turns), show(*sub))
 		}
 	case promise.turns != 0:
 		if now >= promise.turns+modelHour+modelMinute && last.at*1000 < promise.turns {
-			h.fail("%s was told to be on %s from %s, and at %s reads %s", c.name, promise.plan.Key, modelTime(promise.turns), modelTime(now), show(*is))
+			h.fail("%s was told to be on %s from %s, and at %s reads %s", c.name, promise.plan.Key, modelTime(promise.turns), modelTime(now), show(*sub))
 		}
-	case is.Scheduled != nil:
-		h.fail("%s was told of no change, and reads %s", c.name, show(*is))
+	case sub.Scheduled != nil:
+		h.fail("%s was told of no change, and reads %s", c.name, show(*sub))
 	}
 }
 
 // judgePending compares the change that waits for payment with the provider's.
-func (h *modelHistory) judgePending(w *modelProvider, c *modelCustomer, live *providerSubscription, is *billing.Subscription) {
+func (h *modelHistory) judgePending(w *modelProvider, c *modelCustomer, live *providerSubscription, sub *billing.Subscription) {
 	h.Helper()
 	now := h.now()
 	want := int64(0)
@@ -358,15 +358,15 @@ func (h *modelHistory) judgePending(w *modelProvider, c *modelCustomer, live *pr
 		}
 	}
 	switch {
-	case want <= now && is.Pending != nil:
-		h.fail("%s reads %s, and nothing waits for payment at the provider", c.name, show(*is))
-	case want > now && (is.Pending == nil || is.Pending.ExpiresAt != want || is.Pending.PaymentURL == ""):
-		h.fail("%s reads %s, and at the provider a change waits for payment until %s", c.name, show(*is), modelTime(want))
+	case want <= now && sub.Pending != nil:
+		h.fail("%s reads %s, and nothing waits for payment at the provider", c.name, show(*sub))
+	case want > now && (sub.Pending == nil || sub.Pending.ExpiresAt != want || sub.Pending.PaymentURL == ""):
+		h.fail("%s reads %s, and at the provider a change waits for payment until %s", c.name, show(*sub), modelTime(want))
 	}
 }
 
 // judgeFree holds a free subscription to the calendar.
-func (h *modelHistory) judgeFree(c *modelCustomer, is *billing.Subscription) {
+func (h *modelHistory) judgeFree(c *modelCustomer, sub *billing.Subscription) {
 	h.Helper()
 	now := h.now()
 	n := 0
@@ -376,13 +376,13 @@ func (h *modelHistory) judgeFree(c *modelCustomer, is *billing.Subscription) {
 	start, end := addMonths(c.free.anchor, n), addMonths(c.free.anchor, n+1)
 	if c.free.ends != 0 && now >= c.free.ends {
 		c.free = nil
-		if is != nil {
-			h.fail("%s cancelled a free plan, and reads %s", c.name, show(*is))
+		if sub != nil {
+			h.fail("%s cancelled a free plan, and reads %s", c.name, show(*sub))
 		}
 		return
 	}
-	if is == nil || is.CancelAtPeriodEnd != (c.free.ends != 0) || is.Status != metering.StatusActive || is.Period.Start != start || is.Period.End != end || !sameTerms(is.Terms, &c.free.plan) {
-		h.fail("%s has the free plan of %s since %s, and reads %v", c.name, modelTime(c.free.anchor), modelTime(start), is)
+	if sub == nil || sub.CancelAtPeriodEnd != (c.free.ends != 0) || sub.Status != metering.StatusActive || sub.Period.Start != start || sub.Period.End != end || !sameTerms(sub.Terms, &c.free.plan) {
+		h.fail("%s has the free plan of %s since %s, and reads %v", c.name, modelTime(c.free.anchor), modelTime(start), sub)
 	}
 }
 
@@ -394,9 +394,9 @@ func addMonths(at int64, months int) int64 {
 	return first.AddDate(0, 0, min(t.Day(), last)-1).UnixMilli()
 }
 
-func sameTerms(is billing.Terms, want *billing.Plan) bool {
-	return is.PlanKey == want.Key && is.Price == want.Price && is.TopupsEnabled == want.TopupsEnabled &&
-		slices.Equal(is.Limits, want.Limits) && slices.Equal(is.Grants, want.Grants) && slices.Equal(is.Multipliers, want.Multipliers)
+func sameTerms(sub billing.Terms, want *billing.Plan) bool {
+	return sub.PlanKey == want.Key && sub.Price == want.Price && sub.TopupsEnabled == want.TopupsEnabled &&
+		slices.Equal(sub.Limits, want.Limits) && slices.Equal(sub.Grants, want.Grants) && slices.Equal(sub.Multipliers, want.Multipliers)
 }
 
 // finish ends a history: everything that was held back arrives, what failed is
@@ -455,11 +455,11 @@ func (h *modelHistory) judgeBooks(w *modelProvider, c *modelCustomer, visible ma
 		bySource[booked[i].Source] = &booked[i]
 	}
 	for _, p := range h.paidBy(w, c) {
-		is := bySource[p.source]
+		sub := bySource[p.source]
 		delete(bySource, p.source)
-		h.judgePayment(w, c, p, is, booked, visible, wallet)
-		if is != nil {
-			h.expect(want, is, h.reversed(w, p.charge), visible)
+		h.judgePayment(w, c, p, sub, booked, visible, wallet)
+		if sub != nil {
+			h.expect(want, sub, h.reversed(w, p.charge), visible)
 		}
 	}
 	for _, left := range bySource {
@@ -513,7 +513,7 @@ func (h *modelHistory) reversed(w *modelProvider, charge *providerCharge) (cents
 
 // judgePayment: what was paid is booked with the credits it was paid for, or it
 // is set aside and people can see that.
-func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelPaid, is *billing.Payment, booked []billing.Payment, visible map[string]bool, wallet metering.Wallet) {
+func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelPaid, sub *billing.Payment, booked []billing.Payment, visible map[string]bool, wallet metering.Wallet) {
 	h.Helper()
 	gone := h.reversed(w, p.charge)
 	alerted := visible[p.source.ID] || visible[p.subscription]
@@ -524,21 +524,21 @@ func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelP
 		return
 	}
 	if p.late {
-		if gone != p.amount || is == nil || len(is.Credits) > 0 {
-			h.fail("%s was charged %d after the subscription had ended, and got %d back: booked is %+v", c.name, p.amount, gone, is)
+		if gone != p.amount || sub == nil || len(sub.Credits) > 0 {
+			h.fail("%s was charged %d after the subscription had ended, and got %d back: booked is %+v", c.name, p.amount, gone, sub)
 		}
 		return
 	}
-	if is == nil && p.superseded && p.amount == 0 {
+	if sub == nil && p.superseded && p.amount == 0 {
 		return
 	}
-	if is == nil {
+	if sub == nil {
 		h.fail("%s paid %d for %s at %s, and nothing is booked; alert: %v, of it %d went back", c.name, p.amount, p.what(), modelTime(p.at*1000), alerted, gone)
 	}
-	if is.AmountCents != p.amount {
-		h.fail("%s paid %d for %s, and %d is booked", c.name, p.amount, p.what(), is.AmountCents)
+	if sub.AmountCents != p.amount {
+		h.fail("%s paid %d for %s, and %d is booked", c.name, p.amount, p.what(), sub.AmountCents)
 	}
-	back := min(is.AmountCents, is.RefundedCents+is.DisputedCents)
+	back := min(sub.AmountCents, sub.RefundedCents+sub.DisputedCents)
 	if back != gone && !alerted {
 		h.fail("%s got %d back of the %d for %s, and %d is booked", c.name, gone, p.amount, p.what(), back)
 	}
@@ -546,7 +546,7 @@ func (h *modelHistory) judgePayment(w *modelProvider, c *modelCustomer, p modelP
 		h.fail("%s paid %d for %s, and it was refunded without a request", c.name, p.amount, p.what())
 	}
 	given, due := map[string]metering.Amount{}, map[string]metering.Amount{}
-	for _, g := range is.Credits {
+	for _, g := range sub.Credits {
 		given[g.CreditKey] += g.Amount
 	}
 	for _, g := range p.due() {
@@ -614,18 +614,18 @@ func (p modelPaid) due() []billing.Grant {
 }
 
 // expect adds what a booked payment leaves in the wallet, after what went back.
-func (h *modelHistory) expect(want map[string]*big.Int, is *billing.Payment, gone int64, visible map[string]bool) {
-	for _, g := range is.Credits {
+func (h *modelHistory) expect(want map[string]*big.Int, sub *billing.Payment, gone int64, visible map[string]bool) {
+	for _, g := range sub.Credits {
 		if want[g.CreditKey] == nil {
 			want[g.CreditKey] = new(big.Int)
 		}
 		amount := new(big.Int).SetUint64(uint64(g.Amount))
-		if is.AmountCents > 0 {
+		if sub.AmountCents > 0 {
 			taken := new(big.Int).Mul(amount, big.NewInt(gone))
-			taken.Quo(taken, big.NewInt(is.AmountCents))
-			if visible[is.Source.ID] {
+			taken.Quo(taken, big.NewInt(sub.AmountCents))
+			if visible[sub.Source.ID] {
 				taken = new(big.Int) // what was set aside is what was noted
-				for _, t := range is.TakenBack {
+				for _, t := range sub.TakenBack {
 					if t.CreditKey == g.CreditKey {
 						taken.SetUint64(uint64(t.Amount))
 					}

@@ -97,19 +97,19 @@ type modelDocuments struct {
 }
 
 func (d *modelDocuments) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error {
-	var was, is int64
+	var was, sub int64
 	err := d.Memory.Update(ctx, app, want, func(session persist.Session) (persist.Change, error) {
 		was = d.offset(app)
 		next, err := change(session)
-		is = next.ClockOffset
+		sub = next.ClockOffset
 		return next, err
 	})
-	if err != nil || was == is {
+	if err != nil || was == sub {
 		return err
 	}
-	clockOffsets.Store(app, is)
+	clockOffsets.Store(app, sub)
 	return d.store.SandboxAccounts().Update(ctx, app, persist.Want{}, func(persist.Session) (persist.Change, error) {
-		return persist.Change{Head: []byte("{}"), ClockOffset: is}, nil
+		return persist.Change{Head: []byte("{}"), ClockOffset: sub}, nil
 	})
 }
 
@@ -227,7 +227,7 @@ func (w modelWay) RoundTrip(request *http.Request) (response *http.Response, err
 
 // modelMortal is the way to the sandbox of a node that dies at one of its calls.
 type modelMortal struct {
-	*mortal
+	*crashingTransport
 	way http.RoundTripper
 }
 
@@ -271,7 +271,7 @@ func (m *modelShop) node(s *store.Store, way http.RoundTripper, clock func() tim
 		},
 	})
 	m.check(err)
-	node.WithoutRounds()
+	node.WithoutPeriodicJobs()
 	return node
 }
 
@@ -453,7 +453,7 @@ func (m *modelShop) feature(key, credit string) {
 	m.check(err)
 }
 
-func (m *modelShop) newPlan(key string, cents int64, how ...planned) {
+func (m *modelShop) newPlan(key string, cents int64, how ...planOption) {
 	m.Helper()
 	draft := billing.PlanDraft{
 		Key: key, Name: strings.ToUpper(key), TopupsEnabled: true, Active: true,
@@ -469,7 +469,7 @@ func (m *modelShop) newPlan(key string, cents int64, how ...planned) {
 }
 
 func (m *modelShop) deposit(identity, credit string, amount metering.Amount) error {
-	key := fresh()
+	key := newKey()
 	_, _, err := m.store.App(m.scope).Deposit(m.ctx, store.Deposit{
 		ID: ids.New(), Identity: identity, CreditKey: credit, Amount: amount, IdempotencyKey: &key, CreatedAt: m.now(),
 	})
@@ -495,7 +495,7 @@ func (m *modelShop) dying(at int, after bool, do func(*cashier.Cashier) error) e
 	m.Helper()
 	own, err := store.Open(m.ctx, m.url, store.Options{MaxConns: 4})
 	m.check(err)
-	death := newMortal(at, after)
+	death := newCrashingTransport(at, after)
 	node := m.node(own, modelMortal{death, modelWay{m}}, death.clock(m.clock))
 	ended := make(chan error, 1)
 	go func() {

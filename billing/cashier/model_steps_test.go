@@ -395,7 +395,7 @@ func (h *modelHistory) releaseAll(s modelStep) {
 	}
 	h.steer("webhooks", `{"hold": false}`)
 	if h.unheard {
-		h.check(h.cashier.EnqueueRounds(h.ctx, h.scope, false))
+		h.check(h.cashier.EnqueuePeriodicJobs(h.ctx, h.scope, false))
 		h.unheard = false
 	}
 	h.settle()
@@ -434,7 +434,7 @@ func (h *modelHistory) calm() bool { return !h.held && !h.unheard }
 // the step says so. It reports errDied when no answer came.
 func (h *modelHistory) ask(s modelStep, request func(*cashier.Cashier, string) error) error {
 	h.Helper()
-	key := fresh()
+	key := newKey()
 	h.last = nil
 	if s.Dies > 0 {
 		err := h.dying(s.Dies-1, s.Late, func(node *cashier.Cashier) error { return request(node, key) })
@@ -701,7 +701,7 @@ func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 		}
 	}
 	c.asked = append(c.asked, modelRequest{plan, at})
-	h.told(c, answer, &plan, at)
+	h.recordPromise(c, answer, &plan, at)
 	h.compareAnswer(answer, has, plan)
 	if answer.ProviderID == "" && c.free.over(at) {
 		c.free = &modelFree{plan: plan, anchor: answer.Period.Start}
@@ -716,8 +716,8 @@ func (h *modelHistory) change(c *modelCustomer, s modelStep) {
 // lost.
 func (h *modelHistory) freeMayHaveBegun(c *modelCustomer, plan billing.Plan) {
 	h.Helper()
-	if is := h.subscriptionOf(c); is != nil && is.ProviderID == "" && c.free.over(h.now()) {
-		c.free = &modelFree{plan: plan, anchor: is.Period.Start}
+	if sub := h.subscriptionOf(c); sub != nil && sub.ProviderID == "" && c.free.over(h.now()) {
+		c.free = &modelFree{plan: plan, anchor: sub.Period.Start}
 	}
 }
 
@@ -782,8 +782,8 @@ func show(s billing.Subscription) string {
 
 func modelTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05") }
 
-// told keeps what an answer says will happen, and holds it to be ahead.
-func (h *modelHistory) told(c *modelCustomer, answer billing.Subscription, plan *billing.Plan, at int64) {
+// recordPromise keeps what an answer says will happen, and holds it to be ahead.
+func (h *modelHistory) recordPromise(c *modelCustomer, answer billing.Subscription, plan *billing.Plan, at int64) {
 	h.Helper()
 	h.taken = append(h.taken, "    answers "+show(answer))
 	promise := modelPromise{about: cmp.Or(answer.ProviderID, "none"), from: at, waits: answer.Pending != nil}
@@ -883,8 +883,8 @@ func (h *modelHistory) cancel(c *modelCustomer, s modelStep) {
 	switch {
 	case errors.Is(err, errDied):
 		c.promises = append(c.promises, modelPromise{from: at, unknown: true})
-		if is := h.subscriptionOf(c); c.free != nil && is != nil && is.ProviderID == "" {
-			c.free.ending(*is)
+		if sub := h.subscriptionOf(c); c.free != nil && sub != nil && sub.ProviderID == "" {
+			c.free.ending(*sub)
 		}
 		return
 	case err != nil:
@@ -893,7 +893,7 @@ func (h *modelHistory) cancel(c *modelCustomer, s modelStep) {
 	if h.calm() && answer.Status != metering.StatusCanceled && answer.CancelAtPeriodEnd != atPeriodEnd || answer.Scheduled != nil && !(has != nil && has.Period.End <= at) {
 		h.fail("%s answers %s", s.Do, show(answer))
 	}
-	h.told(c, answer, nil, at)
+	h.recordPromise(c, answer, nil, at)
 	if c.free != nil && answer.ProviderID == "" {
 		c.free.ending(answer)
 	}

@@ -115,7 +115,7 @@ func (p modelPlay) history(tb rapid.TB, ctx context.Context, steps ...modelStep)
 		h.real.Store(p.start.UnixMilli())
 	}
 	if p.rounds {
-		h.check(h.cashier.EnqueueRounds(ctx, h.scope, true))
+		h.check(h.cashier.EnqueuePeriodicJobs(ctx, h.scope, true))
 	}
 	for who := range 2 {
 		c := &modelCustomer{name: modelWho(who), moved: map[string]*big.Int{}, brim: p.brim}

@@ -23,7 +23,7 @@ import (
 // stuck is a node in the middle of a look at ada's subscription, whose leases run
 // out after a time. It goes on when the test says so, ends without an error, and
 // tells what it has logged.
-func (r *rig) stuck(lease time.Duration, change ...func(*cashier.Options)) (goOn func() (log string)) {
+func (r *harness) stuck(lease time.Duration, change ...func(*cashier.Options)) (goOn func() (log string)) {
 	r.Helper()
 	id := r.subscription().ProviderID
 	way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
@@ -45,7 +45,7 @@ func (r *rig) stuck(lease time.Duration, change ...func(*cashier.Options)) (goOn
 }
 
 // wrongBy is a node's clock that is wrong by so much.
-func (r *rig) wrongBy(hours int) func(*cashier.Options) {
+func (r *harness) wrongBy(hours int) func(*cashier.Options) {
 	return func(o *cashier.Options) {
 		o.Now = func() time.Time { return r.clock().Add(time.Duration(hours) * time.Hour) }
 	}
@@ -68,11 +68,11 @@ func TestWhoMayTalkDoesNotDependOnANodesClock(t *testing.T) {
 			r := shop(t)
 			r.subscribe("basic", cardPays)
 			goOn := r.stuck(c.lease, r.wrongBy(c.holder))
-			asker := r.newCashier(r.wrongBy(c.asker))
+			initiator := r.newCashier(r.wrongBy(c.asker))
 			if c.want != "" {
-				asker.SetLimits(time.Nanosecond, 100) // one attempt at the lease, and no wait
+				initiator.SetLimits(time.Nanosecond, 100) // one attempt at the lease, and no wait
 			}
-			_, err := asker.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, fresh())
+			_, err := initiator.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, newKey())
 			if c.want != "" && !fault.Is(err, c.want) || c.want == "" && err != nil {
 				t.Errorf("who asks is told %v, want %q", err, c.want)
 			}
@@ -83,10 +83,10 @@ func TestWhoMayTalkDoesNotDependOnANodesClock(t *testing.T) {
 	}
 }
 
-// counted is a way to the provider that counts.
-type counted struct{ calls *atomic.Int64 }
+// countingTransport is a way to the provider that counts.
+type countingTransport struct{ calls *atomic.Int64 }
 
-func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	c.calls.Add(1)
 	return http.DefaultTransport.RoundTrip(request)
 }
@@ -97,8 +97,8 @@ func TestAQueueIsLeftToTheNodeThatIsAtIt(t *testing.T) {
 	goOn := r.stuck(5 * time.Minute)
 	r.draft("max", 9900)
 	var calls atomic.Int64
-	other := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = counted{&calls} })
-	if more, err := other.Visit(t.Context(), r.scope); more || err != nil {
+	other := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = countingTransport{&calls} })
+	if more, err := other.TryDrain(t.Context(), r.scope); more || err != nil {
 		t.Errorf("the visit gave %v, %v", more, err)
 	}
 	if n := calls.Load(); n != 0 {
@@ -114,12 +114,12 @@ func TestAQueueIsLeftToTheNodeThatIsAtIt(t *testing.T) {
 }
 
 // second is another application, whose provider is the same sandbox.
-func (r *rig) second() tenancy.Scope {
+func (r *harness) second() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, r.now()))
 	made := must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), store.OrgRef{Name: org.Name}, org, app))
-	r.elsewhere = made.ID
+	r.secondAccount = made.ID
 	return made.Scope()
 }
 
@@ -135,8 +135,8 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 		r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- node.Attend(ctx) }()
-		node.Wake(r.scope)
+		go func() { ended <- node.RunNotified(ctx) }()
+		node.Notify(r.scope)
 		<-way.arrived
 		defer func() {
 			close(way.goOn)
@@ -146,10 +146,10 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 		// Jobs that waited for the stuck one would never end.
 		soon, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
-		for range 2 * cashier.MaxAwake {
+		for range 2 * cashier.MaxConcurrentApps {
 			// By a wake and by a job, and what else there is to do for it.
-			r.draft(fresh(), 1000)
-			node.Wake(r.scope)
+			r.draft(newKey(), 1000)
+			node.Notify(r.scope)
 			r.check(node.Drain(soon, r.scope))
 		}
 		if soon.Err() != nil {
@@ -161,7 +161,7 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 			return billing.NewPlan(ids.New(), draft, c, r.now())
 		})
 		r.check(err)
-		node.Wake(other)
+		node.Notify(other)
 		r.eventually("the other application's plan is synced", func() bool {
 			return must[billing.Plan](r)(r.store.App(other).Plan(t.Context(), "basic")).Sync.Status == billing.SyncDone
 		})
@@ -169,18 +169,18 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 	t.Run("however long its queue is", func(t *testing.T) {
 		r := shop(t)
 		var work []store.Job
-		for range cashier.VisitSize + 1 {
+		for range cashier.DrainSize + 1 {
 			work = append(work, store.Job{Kind: store.JobFree, Object: uuid.NewString()}) // of nobody: done at once
 		}
 		r.check(r.store.App(r.scope).Enqueue(t.Context(), work...))
-		if more, err := r.cashier.Visit(t.Context(), r.scope); !more || err != nil {
+		if more, err := r.cashier.TryDrain(t.Context(), r.scope); !more || err != nil {
 			t.Errorf("the visit gave %v, %v", more, err)
 		}
 		left := must[[]store.Job](r)(r.store.App(r.scope).DueJobs(t.Context(), r.now(), 10))
 		if len(left) != 1 {
 			t.Errorf("it left %d of one more than fits into a visit", len(left))
 		}
-		if more, err := r.cashier.Visit(t.Context(), r.scope); more || err != nil {
+		if more, err := r.cashier.TryDrain(t.Context(), r.scope); more || err != nil {
 			t.Errorf("the next visit gave %v, %v", more, err)
 		}
 	})

@@ -17,8 +17,8 @@ import (
 	"purser/store/storetest"
 )
 
-// told is a webhook that has not been brought yet.
-type told struct {
+// publicError is a webhook that has not been brought yet.
+type publicError struct {
 	Type    string
 	Created int64
 	body    []byte
@@ -26,25 +26,25 @@ type told struct {
 
 // unheard has something happen at the provider of which nobody hears, and gives
 // the webhooks that would have told of it.
-func (r *rig) unheard(happens func()) (all []told) {
+func (r *harness) unheard(happens func()) (all []publicError) {
 	r.Helper()
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	before := len(r.arrived)
 	happens()
 	r.settle()
 	for _, webhook := range r.arrived[before:] {
-		next := told{body: webhook.body}
+		next := publicError{body: webhook.body}
 		r.check(json.Unmarshal(webhook.body, &next))
 		all = append(all, next)
 	}
 	r.idle.Store(false)
-	r.deaf.Store(false)
+	r.dropWebhooks.Store(false)
 	return all
 }
 
 // bring brings webhooks one by one, each applied before the next.
-func (r *rig) bring(all []told) {
+func (r *harness) bring(all []publicError) {
 	r.Helper()
 	connection, secret := r.webhookSecret()
 	for _, t := range all {
@@ -53,8 +53,8 @@ func (r *rig) bring(all []told) {
 	}
 }
 
-func position(all []told, kind string) int {
-	return slices.IndexFunc(all, func(t told) bool { return t.Type == kind })
+func position(all []publicError, kind string) int {
+	return slices.IndexFunc(all, func(t publicError) bool { return t.Type == kind })
 }
 
 func TestScenario55_TwoEventsOfOneSecondMayBeSwapped(t *testing.T) {
@@ -65,7 +65,7 @@ func TestScenario55_TwoEventsOfOneSecondMayBeSwapped(t *testing.T) {
 	if created < 0 || updated < created || all[created].Created != all[updated].Created {
 		t.Fatalf("there is no such pair in %+v", all)
 	}
-	r.bring([]told{all[updated], all[created]})
+	r.bring([]publicError{all[updated], all[created]})
 	r.wantOn("basic", metering.StatusActive)
 	r.wantTokens(10*million, 0)
 	slices.Reverse(all)
@@ -79,9 +79,9 @@ func TestScenario60_TheEndMayBeToldBeforeTheBeginning(t *testing.T) {
 	page := r.checkout("basic")
 	all := r.unheard(func() {
 		r.pay(page.URL, cardPays)
-		var world struct{ Subscriptions map[string]any }
-		r.check(json.Unmarshal(r.keptWorld(), &world))
-		for id := range world.Subscriptions {
+		var sandbox struct{ Subscriptions map[string]any }
+		r.check(json.Unmarshal(r.keptWorld(), &sandbox))
+		for id := range sandbox.Subscriptions {
 			r.askProvider(http.MethodDelete, "/v1/subscriptions/"+id, nil)
 		}
 	})
@@ -90,7 +90,7 @@ func TestScenario60_TheEndMayBeToldBeforeTheBeginning(t *testing.T) {
 		t.Fatalf("the last event is %s", all[0].Type)
 	}
 	for _, next := range all {
-		r.bring([]told{next})
+		r.bring([]publicError{next})
 		r.wantNone()
 		// It was paid for before it ended.
 		r.wantTokens(10*million, 0)
@@ -165,7 +165,7 @@ func TestRoundsGoOnWhereAPortionEnded(t *testing.T) {
 	r.cashier.SetLimits(4*time.Minute, 2)
 	const number = 5
 	t.Run("in the list of events", func(t *testing.T) {
-		r.payUnheard(number)
+		r.payWithoutWebhooks(number)
 		r.idle.Store(false)
 		r.advance(6 * time.Minute)
 		r.wantPayments(number)

@@ -12,7 +12,7 @@ import (
 )
 
 // collected is what the provider has taken from its customers and kept, in cents.
-func (r *rig) collected() (cents int64) {
+func (r *harness) collected() (cents int64) {
 	r.Helper()
 	for _, listed := range r.askProvider(http.MethodGet, "/v1/invoices?status=paid&limit=100", nil)["data"].([]any) {
 		cents += int64(listed.(map[string]any)["amount_paid"].(float64))
@@ -23,7 +23,7 @@ func (r *rig) collected() (cents int64) {
 	return cents
 }
 
-func (r *rig) wantCollected(cents int64) {
+func (r *harness) wantCollected(cents int64) {
 	r.Helper()
 	if got := r.collected(); got != cents {
 		r.Errorf("%d cents were collected, want %d", got, cents)
@@ -32,7 +32,7 @@ func (r *rig) wantCollected(cents int64) {
 
 // renewing is ada on the plan, ten minutes after her period ended: the renewal is
 // a draft, which the provider charges in fifty minutes.
-func renewing(t *testing.T, plan, card string) (*rig, billing.Subscription) {
+func renewing(t *testing.T, plan, card string) (*harness, billing.Subscription) {
 	t.Helper()
 	r := shop(t)
 	r.plan("max", 9900, grants("tokens", 1000*million))
@@ -176,7 +176,7 @@ func TestAPaidPurchaseReplacesAFreeSubscription(t *testing.T) {
 // upgrade start in the same one.
 func TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond(t *testing.T) {
 	r := shop(t)
-	r.stopped.Store(r.clock().UnixNano())
+	r.frozenAt.Store(r.clock().UnixNano())
 	first := r.subscribe("basic", cardPays)
 	s := r.changed("pro")
 	if s.Terms.PlanKey != "pro" || s.Period.Start != first.Period.Start {

@@ -13,120 +13,119 @@ import (
 )
 
 const (
-	// batchSize is how much work is taken off the queue at once, and maxWorkers how
-	// much of it is done at the same time for one application.
+	// batchSize is how many due jobs are read at once, and maxWorkers how many of them
+	// run concurrently for one application.
 	batchSize  = 50
 	maxWorkers = 4
-	// maxBatches bounds one visit to a queue: whoever has much to do must not keep
-	// others waiting. maxVisits bounds what somebody waits for: a queue that has not
-	// emptied by then never does.
+	// maxBatches bounds one drain, so that a long queue does not delay other
+	// applications. maxDrains bounds DrainAll: a queue that is not empty by then never
+	// is.
 	maxBatches = 4
-	maxVisits  = 100
+	maxDrains  = 100
 
-	// queueLease is the lease of whoever works off an application's queue. On several
-	// nodes all would ask the provider the same, and wait for each other. It is taken
-	// again for each batch and not renewed: it saves calls, and a job that runs twice
-	// does no harm.
+	// queueLease lets one node at a time drain an application's queue: several would
+	// make the same calls and wait for each other. It is taken again for each batch
+	// and not renewed: it saves calls, and a job that runs twice does no harm.
 	queueLease = "queue"
 )
 
-// left is what a visit to a queue leaves there.
-type left int
+// drainResult is what a drain leaves in the queue.
+type drainResult int
 
 const (
-	leftNothing left = iota
-	leftMore
-	leftToOthers // another node is at it
+	queueEmpty drainResult = iota
+	queueHasMore
+	queueHeldElsewhere // another node is draining
 )
 
-// DrainAll works off all that is due for the application, by its clock, and what
-// comes of that. What another node is at is waited for.
+// DrainAll runs all due jobs of the application, by its clock, and those that they
+// enqueue. It waits for jobs that another node runs.
 func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error {
 	scope, err := c.options.Store.Directory().ScopeOf(ctx, app)
 	if err != nil {
 		return err
 	}
-	unlock, err := c.locks.lock(ctx, queueOf(scope))
+	unlock, err := c.locks.lock(ctx, queueLock(scope))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	for visits := 0; visits < maxVisits; {
+	for drains := 0; drains < maxDrains; {
 		now, err := c.drain(ctx, scope)
-		if err != nil || now == leftNothing {
+		if err != nil || now == queueEmpty {
 			return err
 		}
-		if now == leftMore {
-			visits++
+		if now == queueHasMore {
+			drains++
 			continue
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(longestPause):
+		case <-time.After(maxPollInterval):
 		}
 	}
-	return errors.New("cashier: the queue of an application does not empty")
+	return errors.New("cashier: the application's queue does not drain")
 }
 
-// visit works off some of what is due, and reports whether there is more. Where
-// somebody is at it already, on this node or another, it leaves them to it: were it
-// to wait, then one application's visitors would keep all others from being visited.
-func (c *Cashier) visit(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
-	unlock, free := c.locks.tryLock(queueOf(scope))
+// tryDrain drains part of the queue and reports whether there is more. It does not
+// wait for a drain that is already running, here or on another node: waiting workers
+// of one application would block all others.
+func (c *Cashier) tryDrain(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
+	unlock, free := c.locks.tryLock(queueLock(scope))
 	if !free {
 		return false, nil
 	}
 	defer unlock()
 	now, err := c.drain(ctx, scope)
-	return now == leftMore, err
+	return now == queueHasMore, err
 }
 
-func queueOf(scope tenancy.Scope) string { return "queue " + scope.AppID.String() }
+func queueLock(scope tenancy.Scope) string { return "queue " + scope.AppID.String() }
 
-// drain works off what is due, as far as one visit goes. The queue's lock on this
-// node must be held.
-func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (left, error) {
+// drain runs up to maxBatches batches of due jobs. The caller must hold the queue's
+// process-local lock.
+func (c *Cashier) drain(ctx context.Context, scope tenancy.Scope) (drainResult, error) {
 	ctx = withClock(ctx)
 	due, err := c.due(ctx, scope)
 	if err != nil || len(due) == 0 {
-		return leftNothing, err
+		return queueEmpty, err
 	}
 	holder := ids.New()
-	fence, held, err := c.takeQueue(ctx, scope, holder)
+	fence, held, err := c.leaseQueue(ctx, scope, holder)
 	if err != nil || !held {
-		return leftToOthers, err
+		return queueHeldElsewhere, err
 	}
 	for range maxBatches {
-		if err = c.attendTo(ctx, scope, due); err != nil {
+		if err = c.runBatch(ctx, scope, due); err != nil {
 			break
 		}
 		if due, err = c.due(ctx, scope); err != nil || len(due) == 0 {
 			break
 		}
-		again, held, leaseErr := c.takeQueue(ctx, scope, holder)
+		again, held, leaseErr := c.leaseQueue(ctx, scope, holder)
 		if leaseErr != nil || !held {
-			return leftToOthers, leaseErr
+			return queueHeldElsewhere, leaseErr
 		}
 		fence = again
 	}
 	c.release(ctx, scope, fence)
 	if err != nil || len(due) > 0 {
-		return leftMore, err
+		return queueHasMore, err
 	}
-	// Whoever found the queue taken has left their work to us. If they came after the
-	// last look, then this is the one that finds it.
+	// A node that found the queue leased left its jobs to this one. This read finds jobs
+	// that were enqueued after the last batch and before the release.
 	if due, err = c.due(ctx, scope); len(due) > 0 {
-		return leftMore, err
+		return queueHasMore, err
 	}
-	return leftNothing, err
+	return queueEmpty, err
 }
 
-func (c *Cashier) takeQueue(ctx context.Context, scope tenancy.Scope, holder ids.ID) (store.Fence, bool, error) {
+func (c *Cashier) leaseQueue(ctx context.Context, scope tenancy.Scope, holder ids.ID) (store.Fence, bool, error) {
 	return c.options.Store.App(scope).Lease(ctx, queueLease, holder, c.limits.lease)
 }
 
-// due is a batch of what is to be done by now.
+// due reads a batch of due jobs.
 func (c *Cashier) due(ctx context.Context, scope tenancy.Scope) ([]store.Job, error) {
 	now, err := c.Now(ctx, scope)
 	if err != nil {
@@ -135,11 +134,11 @@ func (c *Cashier) due(ctx context.Context, scope tenancy.Scope) ([]store.Job, er
 	return c.options.Store.App(scope).DueJobs(ctx, now, batchSize)
 }
 
-func (c *Cashier) attendTo(ctx context.Context, scope tenancy.Scope, batch []store.Job) error {
+func (c *Cashier) runBatch(ctx context.Context, scope tenancy.Scope, batch []store.Job) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxWorkers)
-	for _, w := range batch {
-		group.Go(func() error { return c.attend(ctx, scope, w) })
+	for _, job := range batch {
+		group.Go(func() error { return c.runJob(ctx, scope, job) })
 	}
 	return group.Wait()
 }

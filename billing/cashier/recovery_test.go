@@ -17,7 +17,7 @@ import (
 	"purser/metering"
 )
 
-func (r *rig) upgradeWith(key string) (billing.Subscription, error) {
+func (r *harness) upgradeWith(key string) (billing.Subscription, error) {
 	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
 }
 
@@ -25,7 +25,7 @@ func TestScenario63_ALostAnswerChargesOnce(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
 	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: "POST /v1/subscriptions/" + s.ProviderID})
-	got, err := r.upgradeWith(fresh())
+	got, err := r.upgradeWith(newKey())
 	r.check(err)
 	if got.Terms.PlanKey != "pro" {
 		t.Errorf("the answer is on %s", got.Terms.PlanKey)
@@ -36,14 +36,14 @@ func TestScenario63_ALostAnswerChargesOnce(t *testing.T) {
 }
 
 // wantOneKey: however often it was sent, it was the same request.
-func (r *rig) wantOneKey(step string) {
+func (r *harness) wantOneKey(step string) {
 	r.Helper()
 	if keys := r.keysOf(step); len(keys) != 1 {
 		r.Errorf("the step %s was sent under %d keys: %v", step, len(keys), keys)
 	}
 }
 
-func (r *rig) keysOf(step string) (found []string) {
+func (r *harness) keysOf(step string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key := range r.keys {
@@ -59,7 +59,7 @@ func TestScenario64_ASavedFailureGetsANewKeyAfterALook(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
 	r.inject(sandbox.Fault{Mischief: sandbox.Fail, Only: "POST /v1/subscriptions/" + s.ProviderID})
-	got, err := r.upgradeWith(fresh())
+	got, err := r.upgradeWith(newKey())
 	r.check(err)
 	if got.Terms.PlanKey != "pro" {
 		t.Errorf("the answer is on %s", got.Terms.PlanKey)
@@ -74,7 +74,7 @@ func TestScenario64_ASavedFailureGetsANewKeyAfterALook(t *testing.T) {
 func TestScenario65_NobodyIsChargedAfterTheyGaveUp(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
-	key := fresh()
+	key := newKey()
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 	_, err := r.upgradeWith(key)
 	wantFault(t, err, fault.ProviderUnavailable)
@@ -97,7 +97,7 @@ func TestAnUpgradeThatWasCutOffIsFinishedSoon(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
-	_, err := r.upgradeWith(fresh())
+	_, err := r.upgradeWith(newKey())
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.advance(2 * time.Minute)
 	r.wantOn("pro", metering.StatusActive)
@@ -108,7 +108,7 @@ func TestAnUpgradeThatWasCutOffIsFinishedSoon(t *testing.T) {
 func TestScenario66_ARepeatSaysTheSame(t *testing.T) {
 	r := shop(t)
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/checkout/sessions"})
-	key := fresh()
+	key := newKey()
 	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.advance(30 * time.Second)
@@ -117,7 +117,7 @@ func TestScenario66_ARepeatSaysTheSame(t *testing.T) {
 	if page.URL == "" {
 		t.Error("there is no page")
 	}
-	bodies := r.asked("POST /v1/checkout/sessions")
+	bodies := r.callsTo("POST /v1/checkout/sessions")
 	if len(bodies) != 2 || !slices.Equal(sorted(bodies[0]), sorted(bodies[1])) {
 		t.Errorf("the bodies are\n%v\n%v", bodies[0], bodies[1])
 	}
@@ -136,7 +136,7 @@ func TestScenario67_FiftyAtOnceAreOne(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
 	nodes := []*cashier.Cashier{r.cashier, r.newCashier()}
-	key := fresh()
+	key := newKey()
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
@@ -147,7 +147,7 @@ func TestScenario67_FiftyAtOnceAreOne(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if sent := len(r.asked("POST /v1/subscriptions/" + s.ProviderID)); sent != 1 {
+	if sent := len(r.callsTo("POST /v1/subscriptions/" + s.ProviderID)); sent != 1 {
 		t.Errorf("%d updates were sent", sent)
 	}
 	_, err := r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "basic"}, key)
@@ -188,13 +188,13 @@ func TestScenario69_WithoutAnyWebhookTheRoundsFindEverything(t *testing.T) {
 	}
 }
 
-// unanswered is a way to the provider on which POSTs to one path get no answer.
-type unanswered struct {
+// hangingTransport is a way to the provider on which POSTs to one path get no answer.
+type hangingTransport struct {
 	path    string
 	reached chan struct{} // closed at the first of them
 }
 
-func (u unanswered) RoundTrip(request *http.Request) (*http.Response, error) {
+func (u hangingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodPost || !strings.HasSuffix(request.URL.Path, u.path) {
 		return http.DefaultTransport.RoundTrip(request)
 	}
@@ -210,8 +210,8 @@ func (u unanswered) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestScenario70_AProviderThatIsNotThereIsSaidSoInTime(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
-	key := fresh()
-	way := unanswered{"/v1/subscriptions/" + s.ProviderID, make(chan struct{})}
+	key := newKey()
+	way := hangingTransport{"/v1/subscriptions/" + s.ProviderID, make(chan struct{})}
 	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
 	// The time that a request may take is cut short. Where the machine is so slow that
 	// it is over before the call, the request is repeated with more.
@@ -239,7 +239,7 @@ func TestScenario70_AProviderThatIsNotThereIsSaidSoInTime(t *testing.T) {
 }
 
 // sessionOf is the provider's name of a page.
-func (r *rig) sessionOf(checkout string) string {
+func (r *harness) sessionOf(checkout string) string {
 	r.Helper()
 	id, err := ids.Parse(ids.Checkout, checkout)
 	r.check(err)
@@ -255,11 +255,11 @@ func TestAnOpGoesOnAfterAPageThatClosedByItself(t *testing.T) {
 	r.subscribe("free", noCard)
 	// There is no card, so "pro" is sold on a page. Then there is one.
 	r.changed("pro")
-	sessions := r.asked("POST /v1/checkout/sessions")
+	sessions := r.callsTo("POST /v1/checkout/sessions")
 	page := r.sessionOf(sessions[len(sessions)-1].Get("client_reference_id"))
 	r.swapCard(cardPays)
 	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "/expire"})
-	key := fresh()
+	key := newKey()
 	upgrade := func() (billing.Subscription, error) {
 		return r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "max"}, key)
 	}

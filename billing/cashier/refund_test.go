@@ -11,7 +11,7 @@ import (
 )
 
 // paidTopUp is 30 million tokens for 30 dollars.
-func paidTopUp(t *testing.T, card string) (*rig, cashier.Page) {
+func paidTopUp(t *testing.T, card string) (*harness, cashier.Page) {
 	t.Helper()
 	r := shop(t)
 	page := r.topUp(3000)
@@ -31,11 +31,11 @@ func TestScenario46_RefundsTakeBackInProportion(t *testing.T) {
 
 func TestScenario47_InAnyOrderAndNumber(t *testing.T) {
 	r, page := paidTopUp(t, cardPays)
-	r.steer("webhooks", `{"hold": true}`)
+	r.controlSandbox("webhooks", `{"hold": true}`)
 	r.refund(page, 1000)
 	r.refund(page, 500)
-	r.steer("webhooks", `{"replay": 20, "shuffle": 7}`)
-	r.steer("webhooks", `{"hold": false}`)
+	r.controlSandbox("webhooks", `{"replay": 20, "shuffle": 7}`)
+	r.controlSandbox("webhooks", `{"hold": false}`)
 	r.wantTokens(15*million, 0)
 }
 
@@ -115,9 +115,9 @@ func TestScenario53_EveryCreditOfARenewalGoesInProportion(t *testing.T) {
 }
 
 // deposit is credit that the caller gives.
-func (r *rig) deposit(amount metering.Amount) {
+func (r *harness) deposit(amount metering.Amount) {
 	r.Helper()
-	key := fresh()
+	key := newKey()
 	_, _, err := r.store.App(r.scope).Deposit(r.Context(), store.Deposit{
 		ID: ids.New(), Identity: "ada", CreditKey: "tokens", Amount: amount, IdempotencyKey: &key, CreatedAt: r.now(),
 	})

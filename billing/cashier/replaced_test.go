@@ -21,7 +21,7 @@ import (
 // accounts leads what is meant for Stripe to the world of the key's account, or
 // nowhere when the key is not good any more.
 type accounts struct {
-	*rig
+	*harness
 	mu     sync.Mutex
 	worlds map[string]ids.ID // by key
 	calls  map[string]int    // with each key
@@ -31,7 +31,7 @@ type accounts struct {
 func (a *accounts) RoundTrip(req *http.Request) (*http.Response, error) {
 	key := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 	a.mu.Lock()
-	world, good := a.worlds[key]
+	sandbox, good := a.worlds[key]
 	a.calls[key]++
 	before := a.before
 	a.mu.Unlock()
@@ -39,11 +39,11 @@ func (a *accounts) RoundTrip(req *http.Request) (*http.Response, error) {
 		before(req.URL.Path)
 	}
 	led := req.Clone(req.Context())
-	to := must[*url.URL](a.rig)(url.Parse(a.sandbox.StripeURL() + req.URL.Path))
+	to := must[*url.URL](a.harness)(url.Parse(a.sandbox.StripeURL() + req.URL.Path))
 	to.RawQuery = req.URL.RawQuery
 	led.URL, led.Host = to, to.Host
 	if good {
-		led.Header.Set("Authorization", "Bearer "+a.sandbox.Key(world))
+		led.Header.Set("Authorization", "Bearer "+a.sandbox.Key(sandbox))
 	}
 	return http.DefaultTransport.RoundTrip(led)
 }
@@ -63,7 +63,7 @@ func (a *accounts) revoke(key string) {
 
 func (a *accounts) connect(key string) {
 	a.Helper()
-	must[cashier.Connected](a.rig)(a.cashier.Connect(a.Context(), a.scope, cashier.Account{APIKey: key}))
+	must[cashier.Connected](a.harness)(a.cashier.Connect(a.Context(), a.scope, cashier.Account{APIKey: key}))
 }
 
 const firstKey, secondKey, thirdKey = "sk_test_first", "sk_test_second", "sk_test_third"
@@ -74,9 +74,9 @@ func twoAccounts(t *testing.T) *accounts {
 	t.Helper()
 	t.Parallel()
 	r := start(t)
-	a := &accounts{rig: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
+	a := &accounts{harness: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
 	r.second()
-	a.worlds[firstKey], a.worlds[secondKey], a.worlds[thirdKey] = r.app.ID, r.elsewhere, r.app.ID
+	a.worlds[firstKey], a.worlds[secondKey], a.worlds[thirdKey] = r.app.ID, r.secondAccount, r.app.ID
 	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
 	a.connect(firstKey)
 	r.credit("tokens")
@@ -100,7 +100,7 @@ func moved(t *testing.T) (*accounts, cashier.Page) {
 // wantKey is about the account that the application sells at.
 func (a *accounts) wantKey(lastFour string) {
 	a.Helper()
-	if connected := must[cashier.Connected](a.rig)(a.cashier.Connection(a.Context(), a.scope)); connected.KeyLastFour != lastFour {
+	if connected := must[cashier.Connected](a.harness)(a.cashier.Connection(a.Context(), a.scope)); connected.KeyLastFour != lastFour {
 		a.Fatalf("connected is %+v", connected)
 	}
 }
@@ -113,11 +113,11 @@ func latePayer(t *testing.T) *accounts {
 	a.plan("basic", 1000, grants("tokens", 10*million))
 	page := a.checkout("basic")
 	app := a.store.App(a.scope)
-	change := must[billing.Change](a.rig)(app.Change(t.Context(), page.ID))
+	change := must[billing.Change](a.harness)(app.Change(t.Context(), page.ID))
 	fence, _, err := app.Lease(t.Context(), "test", ids.New(), time.Minute)
 	a.check(err)
 	over := billing.ProviderSession{ID: change.SessionID, Status: billing.SessionExpired, URL: change.PaymentURL, ExpiresAt: change.ExpiresAt}
-	must[billing.Change](a.rig)(app.ApplyCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
+	must[billing.Change](a.harness)(app.ApplyCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
 	a.connect(secondKey)
 	a.wantKey("cond")
 	a.pay(page.URL, cardPays)
@@ -135,12 +135,12 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 			once.Do(func() { a.connect(secondKey) })
 		}
 	}
-	key := fresh()
+	key := newKey()
 	_, err := a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key)
 	wantFault(t, err, fault.OperationInProgress)
-	page := must[cashier.Page](a.rig)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
+	page := must[cashier.Page](a.harness)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
 	sold := storetest.TopUp(t, storetest.URL(t), a.scope, page.ID)
-	if current := must[store.Connection](a.rig)(a.store.App(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
+	if current := must[store.Connection](a.harness)(a.store.App(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
 		t.Error("it was sold at the account that was replaced")
 	}
 }
@@ -192,10 +192,10 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 func TestAnAccountThatIsRefusedIsLeftAsItWas(t *testing.T) {
 	a := twoAccounts(t)
 	a.topUp(1000)
-	endpoints := len(a.asked("POST /v1/webhook_endpoints"))
+	endpoints := len(a.callsTo("POST /v1/webhook_endpoints"))
 	_, err := a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: secondKey})
 	wantFault(t, err, fault.ProviderInUse)
-	if made := len(a.asked("POST /v1/webhook_endpoints")) - endpoints; made != 0 || endpoints == 0 {
+	if made := len(a.callsTo("POST /v1/webhook_endpoints")) - endpoints; made != 0 || endpoints == 0 {
 		t.Errorf("%d endpoints were made before, and %d by what was refused", endpoints, made)
 	}
 	a.wantKey("irst")
@@ -238,7 +238,7 @@ func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 	t.Run("and all is made up for with another key, while the account that took its place sells", func(t *testing.T) {
 		a := lockedOut(t)
 		a.topUp(1000)
-		renewed := must[cashier.Connected](a.rig)(a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: thirdKey}))
+		renewed := must[cashier.Connected](a.harness)(a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: thirdKey}))
 		if !renewed.Former || renewed.KeyLastFour != "hird" {
 			t.Errorf("it answers %+v", renewed)
 		}

@@ -8,10 +8,10 @@ import (
 	"purser/tenancy"
 )
 
-// Reseal seals the secrets of all accounts of an application with the vault's
-// current key, where an earlier one has sealed them, and counts the accounts. It may
-// be repeated. A secret that no given key opens is lost already: it stays as it is,
-// and its account is counted and told.
+// Reseal encrypts the secrets of all the application's connections with the vault's
+// current key and counts the connections that changed. It may be repeated. A secret
+// that no configured key opens stays as it is; its connection is counted as lost and
+// logged.
 func (c *Cashier) Reseal(ctx context.Context, scope tenancy.Scope) (sealed, lost int, err error) {
 	unreadable := map[ids.ID]bool{}
 	sealed, err = c.options.Store.App(scope).ResealConnections(ctx, func(connection *store.Connection) (changed bool) {

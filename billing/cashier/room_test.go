@@ -15,7 +15,7 @@ import (
 )
 
 // hold gives ada balances in other credits until she holds the number.
-func (r *rig) hold(number int) {
+func (r *harness) hold(number int) {
 	r.Helper()
 	app := r.store.App(r.scope)
 	w, err := app.Wallet(r.Context(), "ada")
@@ -32,7 +32,7 @@ func (r *rig) hold(number int) {
 	}
 }
 
-func (r *rig) wantAlerts(kinds ...billing.AlertKind) {
+func (r *harness) wantAlerts(kinds ...billing.AlertKind) {
 	r.Helper()
 	alerts, _, err := r.store.App(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
@@ -46,7 +46,7 @@ func (r *rig) wantAlerts(kinds ...billing.AlertKind) {
 	}
 }
 
-func (r *rig) wantNothingFailing() {
+func (r *harness) wantNothingFailing() {
 	r.Helper()
 	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(r.Context(), 10)); len(failing) != 0 {
 		r.Errorf("jobs fail: %+v", failing)
@@ -68,7 +68,7 @@ func TestWhatAFullWalletCannotHoldIsRefusedBeforeItIsPaid(t *testing.T) {
 		}
 	}
 	checkout := func(plan string) error {
-		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest(plan), fresh())
+		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest(plan), newKey())
 		return err
 	}
 	wantRefused(fault.TooManyBalances, checkout("both"))
@@ -77,11 +77,11 @@ func TestWhatAFullWalletCannotHoldIsRefusedBeforeItIsPaid(t *testing.T) {
 
 	topUp := r.topUpRequest(3000)
 	topUp.CreditKey = "stars"
-	_, topUpErr := r.cashier.TopUpCheckout(t.Context(), r.scope, topUp, fresh())
+	_, topUpErr := r.cashier.TopUpCheckout(t.Context(), r.scope, topUp, newKey())
 	_, upgrade := r.change("both")
 	_, downgrade := r.change("gift")
 	wantRefused(fault.TooManyBalances, topUpErr, upgrade, downgrade)
-	for _, body := range r.asked("POST /v1/checkout/sessions") {
+	for _, body := range r.callsTo("POST /v1/checkout/sessions") {
 		if body.Get("line_items[0][price]") == "" {
 			t.Error("a page was made for what cannot be held")
 		}
@@ -101,11 +101,11 @@ func TestAFreePlanAFullWalletCannotHoldIsNotStarted(t *testing.T) {
 func TestATopUpPastNineteenDigitsIsRefusedBeforeItIsPaid(t *testing.T) {
 	r := shop(t)
 	r.deposit(metering.MaxAmount - 20*million)
-	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), fresh())
+	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), newKey())
 	wantFault(t, err, fault.BalanceOverflow)
-	_, err = r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), fresh())
+	_, err = r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), newKey())
 	wantFault(t, err, fault.BalanceOverflow)
-	if pages := r.asked("POST /v1/checkout/sessions"); len(pages) != 0 {
+	if pages := r.callsTo("POST /v1/checkout/sessions"); len(pages) != 0 {
 		t.Errorf("%d pages were made", len(pages))
 	}
 }
@@ -117,7 +117,7 @@ func TestAPaymentWithoutRoomIsSetAsideWithAnAlert(t *testing.T) {
 	r.plan("both", 5000, grants("tokens", 7*million), grants("stars", million))
 	topUp := r.topUpRequest(3000)
 	topUp.CreditKey = "stars"
-	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, topUp, fresh()))
+	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, topUp, newKey()))
 	subscription := r.checkout("both")
 	r.hold(metering.MaxBalances - 1)
 
@@ -168,7 +168,7 @@ func TestADebtIsBookedUpToNineteenDigits(t *testing.T) {
 	for range 2 {
 		request := r.topUpRequest(3000)
 		request.Amount = much
-		page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh()))
+		page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey()))
 		r.pay(page.URL, cardPays)
 		r.settle()
 		r.check(r.use("spending", int64(much)))
@@ -194,9 +194,9 @@ func TestADebtIsBookedUpToNineteenDigits(t *testing.T) {
 // before recovery found it.
 func TestARecoveredTopUpHearsOfItsRefund(t *testing.T) {
 	r := shop(t)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Times: 20, Only: "POST /v1/checkout/sessions"})
-	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), fresh())
+	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), newKey())
 	if err == nil {
 		t.Fatal("the caller was told of a page whose answer was lost")
 	}

@@ -20,7 +20,7 @@ import (
 
 // history is a life of a subscription. Between its steps a test may do to the
 // webhooks what it likes.
-func history(r *rig, between func()) {
+func history(r *harness, between func()) {
 	r.Helper()
 	r.pay(r.checkout("basic").URL, cardPays)
 	between()
@@ -50,22 +50,22 @@ func history(r *rig, between func()) {
 }
 
 // drainAll does what is due, and delivers nothing.
-func (r *rig) drainAll() {
+func (r *harness) drainAll() {
 	r.Helper()
 	r.release()
-	r.steer("webhooks", `{"hold": true}`)
+	r.controlSandbox("webhooks", `{"hold": true}`)
 }
 
 // release delivers what was held back, and has it applied.
-func (r *rig) release() {
+func (r *harness) release() {
 	r.Helper()
-	r.steer("webhooks", `{"hold": false}`)
+	r.controlSandbox("webhooks", `{"hold": false}`)
 	r.settle()
 }
 
 // ledger is all that a history leaves, without ids and times that differ from
 // one run to the next.
-func (r *rig) ledger() string {
+func (r *harness) ledger() string {
 	r.Helper()
 	var text strings.Builder
 	s, err := r.store.App(r.scope).Subscription(r.Context(), "ada")
@@ -94,16 +94,16 @@ func TestScenario54_AnyOrderAndNumberOfWebhooksEndsTheSame(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := shop(t)
-			luck := rand.New(rand.NewPCG(seed, 54))
-			r.steer("webhooks", `{"hold": true}`)
+			random := rand.New(rand.NewPCG(seed, 54))
+			r.controlSandbox("webhooks", `{"hold": true}`)
 			history(r, func() {
-				switch luck.IntN(3) {
+				switch random.IntN(3) {
 				case 0: // nothing arrives yet
 				case 1:
-					r.steer("webhooks", fmt.Sprintf(`{"replay": %d, "shuffle": %d}`, 1+luck.IntN(30), luck.Uint64()))
+					r.controlSandbox("webhooks", fmt.Sprintf(`{"replay": %d, "shuffle": %d}`, 1+random.IntN(30), random.Uint64()))
 				case 2:
-					r.steer("webhooks", fmt.Sprintf(`{"replay": 40, "shuffle": %d, "hold": false}`, luck.Uint64()))
-					r.steer("webhooks", `{"hold": true}`)
+					r.controlSandbox("webhooks", fmt.Sprintf(`{"replay": 40, "shuffle": %d, "hold": false}`, random.Uint64()))
+					r.controlSandbox("webhooks", `{"hold": true}`)
 				}
 			})
 			if got := r.ledger(); got != want {
@@ -173,13 +173,13 @@ func (t tape) events() (n int) {
 
 // record lets a subscription and a top-up live their lives without our hearing of
 // it: bought, renewed, partly refunded, disputed, ended.
-func record(r *rig) (t tape) {
+func record(r *harness) (t tape) {
 	r.Helper()
 	page, topUp := r.checkout("basic"), r.topUp(3000)
 	t.connection, t.secret = r.webhookSecret()
 	t.restore = storetest.Keep(r, storetest.URL(r), r.app.ID.String())
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	for _, happens := range []func(){
 		func() { r.pay(page.URL, cardPays) },
 		func() { r.pay(topUp.URL, cardPays) },
@@ -207,20 +207,20 @@ func record(r *rig) (t tape) {
 }
 
 // keptWorld is the provider's whole state.
-func (r *rig) keptWorld() []byte {
+func (r *harness) keptWorld() []byte {
 	r.Helper()
 	return must[[]byte](r)(r.sandbox.Snapshot(r.Context(), r.app.ID))
 }
 
 // play plays the tape from its beginning: in order when there is no luck, and
 // else as luck has it. It gives what is left in the end.
-func (t tape) play(r *rig, luck *rand.Rand) string {
+func (t tape) play(r *harness, random *rand.Rand) string {
 	r.Helper()
 	t.restore()
 	var waiting [][]byte
 	for _, s := range t.steps {
 		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.world))
-		if luck == nil {
+		if random == nil {
 			t.bring(r, s.events)
 			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 			continue
@@ -228,11 +228,11 @@ func (t tape) play(r *rig, luck *rand.Rand) string {
 		for range copies {
 			waiting = append(waiting, s.events...)
 		}
-		luck.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
-		now := luck.IntN(len(waiting) + 1)
+		random.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		now := random.IntN(len(waiting) + 1)
 		t.bring(r, waiting[:now])
 		waiting = waiting[now:]
-		if luck.IntN(2) == 0 {
+		if random.IntN(2) == 0 {
 			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
 		}
 	}
@@ -241,7 +241,7 @@ func (t tape) play(r *rig, luck *rand.Rand) string {
 	return r.books()
 }
 
-func (t tape) bring(r *rig, events [][]byte) {
+func (t tape) bring(r *harness, events [][]byte) {
 	r.Helper()
 	for _, body := range events {
 		r.check(r.cashier.ReceiveWebhook(r.Context(), t.connection, signed(body, r.clock(), t.secret), body))
@@ -249,11 +249,11 @@ func (t tape) bring(r *rig, events [][]byte) {
 }
 
 // endWithPeriod cancels at the provider, as its portal may.
-func (r *rig) endWithPeriod() {
+func (r *harness) endWithPeriod() {
 	r.Helper()
-	var world struct{ Subscriptions map[string]any }
-	r.check(json.Unmarshal(r.keptWorld(), &world))
-	for id := range world.Subscriptions {
+	var sandbox struct{ Subscriptions map[string]any }
+	r.check(json.Unmarshal(r.keptWorld(), &sandbox))
+	for id := range sandbox.Subscriptions {
 		r.provider("/v1/subscriptions/"+id, url.Values{"cancel_at_period_end": {"true"}})
 	}
 }
@@ -261,7 +261,7 @@ func (r *rig) endWithPeriod() {
 // books is all that ada's payments have left here, but for ids that we gave and
 // when we heard. A reversal may be heard of in one piece or in several, so of the
 // journal it is what each payment comes to.
-func (r *rig) books() string {
+func (r *harness) books() string {
 	r.Helper()
 	var text strings.Builder
 	app := r.store.App(r.scope)

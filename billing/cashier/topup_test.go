@@ -23,14 +23,14 @@ import (
 func TestScenario41_APaidTopUpIsCreditedOnce(t *testing.T) {
 	r := shop(t)
 	page := r.topUp(3000)
-	if sold := r.asked("POST /v1/checkout/sessions")[0].Get("line_items[0][price_data][product_data][name]"); sold != "0.03 tokens" {
+	if sold := r.callsTo("POST /v1/checkout/sessions")[0].Get("line_items[0][price_data][product_data][name]"); sold != "0.03 tokens" {
 		t.Errorf("the bill says %q", sold)
 	}
 	r.wantTokens(0, 0)
 	r.pay(page.URL, cardPays)
 	r.settle()
 	r.wantTokens(30*million, 0)
-	r.steer("webhooks", `{"replay": 50}`)
+	r.controlSandbox("webhooks", `{"replay": 50}`)
 	r.settle()
 	r.wantTokens(30*million, 0)
 	if got := r.deposits(); len(got) != 1 || got[0].IdempotencyKey != nil {
@@ -85,7 +85,7 @@ func TestTopUpsThatAreNotSold(t *testing.T) {
 	ask := func(change func(*billing.TopUpRequest)) error {
 		request := r.topUpRequest(3000)
 		change(&request)
-		_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh())
+		_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey())
 		return err
 	}
 	wantFault(t, ask(func(q *billing.TopUpRequest) { q.Amount = 0 }), fault.AmountTooSmall)
@@ -98,7 +98,7 @@ func TestTopUpsThatAreNotSold(t *testing.T) {
 
 func TestTheSameKeyGivesTheSameTopUp(t *testing.T) {
 	r := shop(t)
-	key := fresh()
+	key := newKey()
 	first, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
 	r.check(err)
 	again, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
@@ -113,7 +113,7 @@ func TestTheSameKeyGivesTheSameTopUp(t *testing.T) {
 func TestScenario44_AnAmountThatWasNotAskedForIsSetAside(t *testing.T) {
 	r := shop(t)
 	page := r.topUp(3000)
-	sent := r.asked("POST /v1/checkout/sessions")[0]
+	sent := r.callsTo("POST /v1/checkout/sessions")[0]
 	sent.Set("line_items[0][price_data][unit_amount]", "100")
 	cheaper := r.provider("/v1/checkout/sessions", sent)
 	r.pay(cheaper["url"].(string), cardPays)
@@ -132,7 +132,7 @@ func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
 	const nearlyAll = 9_999_999_999_999_999_999 - 20*million
 	request := r.topUpRequest(3000)
 	request.Amount = nearlyAll
-	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh()))
+	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey()))
 	full := r.topUp(3000) // while there is room
 	r.pay(page.URL, cardPays)
 	r.pay(full.URL, cardPays)
@@ -156,7 +156,7 @@ func TestAPageThatIsRefusedHoldsNobodyUp(t *testing.T) {
 	r := shop(t)
 	request := r.topUpRequest(3000)
 	request.Currency = "kpw" // which the provider does not charge in
-	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, fresh())
+	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey())
 	wantFault(t, err, fault.ProviderRefused)
 	list, _, err := r.store.App(r.scope).Checkouts(t.Context(), store.CheckoutPage{Page: store.Page{Limit: 10}})
 	r.check(err)
@@ -173,7 +173,7 @@ func leaseOf(identity string) string {
 
 // thief takes the lease of whoever asks for a page, and has them refused.
 type thief struct {
-	r    *rig
+	r    *harness
 	once sync.Once
 }
 
@@ -203,7 +203,7 @@ func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestARefusalThatCouldNotBeNotedIsNotTold(t *testing.T) {
 	r := shop(t)
 	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &thief{r: r} })
-	key := fresh()
+	key := newKey()
 	_, err := node.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
 	if err == nil || fault.Is(err, fault.ProviderRefused) {
 		t.Errorf("the caller is told %v", err)

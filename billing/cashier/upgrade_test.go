@@ -103,13 +103,13 @@ func TestScenario19_ASecondUpgradeReplacesTheFirst(t *testing.T) {
 }
 
 func TestScenario20_WhatComesInBetweenCallsAPendingUpgradeOff(t *testing.T) {
-	for name, act := range map[string]func(*rig){
-		"a downgrade": func(r *rig) { r.changed("mini") },
-		"a cancellation": func(r *rig) {
+	for name, act := range map[string]func(*harness){
+		"a downgrade": func(r *harness) { r.changed("mini") },
+		"a cancellation": func(r *harness) {
 			_, err := r.cancel(true)
 			r.check(err)
 		},
-		"staying": func(r *rig) { r.changed("basic") },
+		"staying": func(r *harness) { r.changed("basic") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := shop(t)
@@ -198,7 +198,7 @@ func TestScenario24_FromAFreePlanOneBuysOnAPage(t *testing.T) {
 }
 
 // swap goes from the free plan to a paid one.
-func swap(t *testing.T, r *rig) {
+func swap(t *testing.T, r *harness) {
 	t.Helper()
 	free := r.subscription()
 	got := r.changed("pro")
@@ -223,7 +223,7 @@ func TestScenario25_AnUpgradeSaysNothingMoreThanItMay(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
 	r.changed("pro")
-	bodies := r.asked("POST /v1/subscriptions/" + s.ProviderID)
+	bodies := r.callsTo("POST /v1/subscriptions/" + s.ProviderID)
 	if len(bodies) != 1 {
 		t.Fatalf("%d updates were sent", len(bodies))
 	}

@@ -35,7 +35,7 @@ var (
 )
 
 // feature makes a feature that costs a token for each unit.
-func (r *rig) feature(key string) {
+func (r *harness) feature(key string) {
 	r.Helper()
 	_, err := r.store.App(r.scope).CreateFeature(r.Context(), metering.Feature{
 		ID: ids.New(), Key: key, Name: key, Unit: "use", CreditKey: "tokens", Cost: 1, QuantityPerUnit: 1,
@@ -45,7 +45,7 @@ func (r *rig) feature(key string) {
 }
 
 // use uses a feature for ada, as a caller would.
-func (r *rig) use(feature string, quantity int64) error {
+func (r *harness) use(feature string, quantity int64) error {
 	r.Helper()
 	if r.key.IsZero() {
 		key, _, err := keys.New(keys.Spec{ID: ids.New(), App: r.app, Name: "Test", Preset: keys.Ingestion}, tenancy.AllPermissions(), r.now(), rand.Reader)
@@ -62,14 +62,14 @@ func (r *rig) use(feature string, quantity int64) error {
 }
 
 // spend uses up tokens.
-func (r *rig) spend(amount metering.Amount) {
+func (r *harness) spend(amount metering.Amount) {
 	r.Helper()
 	r.feature("spending")
 	r.check(r.use("spending", int64(amount)))
 }
 
 // limits allows so many uses of a feature in each paid period, and no more.
-func limits(feature string, most int64) planned {
+func limits(feature string, most int64) planOption {
 	return func(d *billing.PlanDraft) {
 		d.Limits = append(d.Limits, metering.Limit{FeatureKey: feature, Limit: most, Period: metering.LimitBilling, Overage: metering.OverageBlock})
 	}

@@ -43,13 +43,13 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 		t.Run(fmt.Sprint("application ", n), func(t *testing.T) {
 			r := shop(t)
 			connection, secret := r.webhookSecret()
-			told := r.payUnheard(paymentsEach)
+			webhooks := r.payWithoutWebhooks(paymentsEach)
 			var all [][]byte
 			for range deliveries {
-				all = append(all, told...)
+				all = append(all, webhooks...)
 			}
-			luck := rand.New(rand.NewPCG(uint64(n), 16))
-			luck.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			random := rand.New(rand.NewPCG(uint64(n), 16))
+			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 
 			const nodes = 3
 			var working sync.WaitGroup
@@ -73,7 +73,7 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 			r.wantPayments(paymentsEach)
 
 			t.Run("also when nobody tells", func(t *testing.T) {
-				r.payUnheard(withheld)
+				r.payWithoutWebhooks(withheld)
 				r.wantPayments(paymentsEach)
 				r.idle.Store(false)
 				r.advance(6 * time.Minute)
@@ -83,18 +83,18 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 	}
 }
 
-// payUnheard pays top-ups of whose payment nobody hears, and gives the webhooks
-// that would have told of it.
-func (r *rig) payUnheard(number int) (webhooks [][]byte) {
+// payWithoutWebhooks pays top-ups whose webhooks are dropped, and returns those
+// webhooks.
+func (r *harness) payWithoutWebhooks(number int) (webhooks [][]byte) {
 	r.Helper()
 	r.idle.Store(true)
-	r.deaf.Store(true)
+	r.dropWebhooks.Store(true)
 	before := len(r.arrived)
 	for range number {
 		request := r.topUpRequest(3000)
 		request.Identity = fmt.Sprint("payer ", len(r.payers))
 		r.payers = append(r.payers, request.Identity)
-		r.pay(must[cashier.Page](r)(r.cashier.TopUpCheckout(r.Context(), r.scope, request, fresh())).URL, cardPays)
+		r.pay(must[cashier.Page](r)(r.cashier.TopUpCheckout(r.Context(), r.scope, request, newKey())).URL, cardPays)
 	}
 	r.settle()
 	for _, webhook := range r.arrived[before:] {
@@ -107,7 +107,7 @@ func (r *rig) payUnheard(number int) (webhooks [][]byte) {
 }
 
 // wantPayments: so many of those who paid have been credited, each once.
-func (r *rig) wantPayments(number int) {
+func (r *harness) wantPayments(number int) {
 	r.Helper()
 	credited := 0
 	for _, payer := range r.payers {
@@ -128,10 +128,10 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 	other := openShop(t)
 	connection, secret := r.webhookSecret()
 	otherConnection, otherSecret := other.webhookSecret()
-	told := r.payUnheard(4)
+	webhooks := r.payWithoutWebhooks(4)
 	good := func(body []byte) string { return signed(body, time.Now(), secret) }
 	for n := range sized(forgeries) {
-		body := told[n%len(told)]
+		body := webhooks[n%len(webhooks)]
 		var err error
 		want := cashier.ErrBadSignature
 		switch n % 6 {
@@ -153,7 +153,7 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 			t.Errorf("forgery %d: got %v, want %v", n, err, want)
 		}
 	}
-	for _, at := range []*rig{r, other} {
+	for _, at := range []*harness{r, other} {
 		r.check(r.cashier.DrainAll(t.Context(), at.app.ID))
 		if kept := storetest.WebhookEvents(t, storetest.URL(t), at.scope); kept != 0 {
 			t.Errorf("%d were kept", kept)
@@ -161,7 +161,7 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 		at.wantPayments(0)
 	}
 	// They would have counted.
-	for _, body := range told {
+	for _, body := range webhooks {
 		r.check(r.cashier.ReceiveWebhook(t.Context(), connection, good(body), body))
 	}
 	r.check(r.cashier.DrainAll(t.Context(), r.app.ID))

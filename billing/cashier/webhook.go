@@ -10,21 +10,21 @@ import (
 	"purser/store"
 )
 
-// MaxWebhook is the size of the largest webhook that is read: Stripe's events have
-// at most 256 KiB.
+// MaxWebhook is the largest webhook body that is read: Stripe's events have at most
+// 256 KiB.
 const MaxWebhook = 256 << 10
 
 var (
-	// ErrBadSignature is for a webhook that did not come from the account, or comes
-	// at another time than it was signed.
+	// ErrBadSignature is returned for a webhook that was not signed by the account, or
+	// not within the tolerance.
 	ErrBadSignature = stripe.ErrSignature
-	// ErrNoSecret is for a connection whose webhooks nobody can verify. They are not
-	// taken unverified.
+	// ErrNoSecret is returned for a connection without a webhook secret. Unverified
+	// webhooks are refused.
 	ErrNoSecret = errors.New("cashier: this connection has no webhook secret")
 )
 
-// eventTypes is what is listened to. "invoice.created" must never be among them:
-// the provider holds an invoice back until somebody answers it.
+// eventTypes are the subscribed event types. "invoice.created" must never be among
+// them: Stripe delays finalizing an invoice until that webhook is acknowledged.
 var eventTypes = []string{
 	"checkout.session.completed", "checkout.session.async_payment_succeeded", "checkout.session.async_payment_failed", "checkout.session.expired",
 	"customer.subscription.created", "customer.subscription.updated", "customer.subscription.deleted", "customer.subscription.paused",
@@ -38,14 +38,13 @@ var eventTypes = []string{
 	"customer.deleted",
 }
 
-// What becomes of an event.
+// Outcomes of an event. These strings are stored.
 const (
 	outcomeQueued  = "queued"
 	outcomeIgnored = "ignored"
 )
 
-// HasConnection refuses a webhook for a connection that does not exist, before its
-// body is read.
+// HasConnection refuses a webhook for an unknown connection before its body is read.
 func (c *Cashier) HasConnection(ctx context.Context, connection string) error {
 	id, err := ids.Parse(connectionPrefix, connection)
 	if err != nil {
@@ -55,8 +54,8 @@ func (c *Cashier) HasConnection(ctx context.Context, connection string) error {
 	return err
 }
 
-// ReceiveWebhook takes an event that was sent to the connection. It is kept, and
-// its object put on the queue, before it is acknowledged.
+// ReceiveWebhook verifies an event, then stores it and enqueues a job for its object
+// before it is acknowledged.
 func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature string, body []byte) error {
 	id, err := ids.Parse(connectionPrefix, connection)
 	if err != nil {
@@ -89,20 +88,20 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	kept := store.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
-	work := workFor(at.ID, event, now)
-	if event.Live != at.Live || len(work) == 0 {
-		kept.Outcome, work = outcomeIgnored, nil
+	jobs := jobsFor(at.ID, event, now)
+	if event.Live != at.Live || len(jobs) == 0 {
+		kept.Outcome, jobs = outcomeIgnored, nil
 	}
-	if _, err := app.ReceiveEvent(ctx, at.ID, kept, work); err != nil {
+	if _, err := app.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
 		return err
 	}
-	c.Wake(scope)
+	c.Notify(scope)
 	return nil
 }
 
-// workFor is what an event of the account wakes: its object by name, whatever the
-// event says about it.
-func workFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
+// jobsFor are the jobs for an event: a refresh of its object, whose content in the
+// event is not used.
+func jobsFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
 	kinds := map[string]store.JobKind{
 		"checkout.session":      store.JobSession,
 		"subscription":          store.JobSubscription,

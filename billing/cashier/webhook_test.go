@@ -32,11 +32,11 @@ func signed(body []byte, at time.Time, secrets ...string) string {
 
 // webhookSecret is what the application's webhooks are signed with, and where
 // they go.
-func (r *rig) webhookSecret() (connection, secret string) {
+func (r *harness) webhookSecret() (connection, secret string) {
 	r.Helper()
 	shown := must[cashier.Connected](r)(r.cashier.Connection(r.Context(), r.scope))
-	world := must[sandbox.Connection](r)(r.sandbox.Connect(r.Context(), r.app.ID, shown.WebhookURL, cashier.EventTypes()))
-	return shown.WebhookURL[strings.LastIndex(shown.WebhookURL, "/")+1:], world.WebhookSecrets[0]
+	sandbox := must[sandbox.Connection](r)(r.sandbox.Connect(r.Context(), r.app.ID, shown.WebhookURL, cashier.EventTypes()))
+	return shown.WebhookURL[strings.LastIndex(shown.WebhookURL, "/")+1:], sandbox.WebhookSecrets[0]
 }
 
 func TestScenario56_OnlyWhatTheAccountSignedIsTaken(t *testing.T) {
@@ -118,7 +118,7 @@ func TestScenario59_AWebhookThatWasNotTakenComesAgain(t *testing.T) {
 	r.wantTokens(10*million, 0)
 }
 
-func (r *rig) setRefusal(err error) {
+func (r *harness) setRefusal(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuse = err

@@ -8,12 +8,12 @@ import (
 	sdk "github.com/stripe/stripe-go/v79"
 )
 
-// APIVersion is the version of Stripe's API that everything here is written for.
+// APIVersion is the version of Stripe's API that this package is written for.
 const APIVersion = sdk.APIVersion
 
-// Account reads which account the key is of.
+// Account returns the id of the account that the key belongs to.
 func (c *Client) Account(ctx context.Context) (id string, err error) {
-	// The library's own call for this takes no context.
+	// The SDK's own method takes no context.
 	account := &sdk.Account{}
 	accounts := c.api.Accounts
 	err = accounts.B.Call(http.MethodGet, "/v1/account", accounts.Key, &sdk.AccountParams{Params: params(ctx)}, account)
@@ -23,8 +23,8 @@ func (c *Client) Account(ctx context.Context) (id string, err error) {
 	return account.ID, nil
 }
 
-// CreateEndpoint has webhooks of the types sent to the address, and gives the
-// secret that they will be signed with, which is told this once.
+// CreateEndpoint creates a webhook endpoint for the event types and returns its
+// signing secret, which Stripe shows only once.
 func (c *Client) CreateEndpoint(ctx context.Context, key, url string, types []string) (id, secret string, err error) {
 	made, err := c.api.WebhookEndpoints.New(&sdk.WebhookEndpointParams{
 		Params:        keyed(ctx, key),
@@ -38,22 +38,22 @@ func (c *Client) CreateEndpoint(ctx context.Context, key, url string, types []st
 	return made.ID, made.Secret, nil
 }
 
-// Events lists the events of the types that came since, newest first, from behind
-// the one with the id on.
+// Events lists the events of the types since a time, newest first, starting after the
+// given event id.
 func (c *Client) Events(ctx context.Context, since int64, types []string, after string, each func(Event) error) error {
 	list := c.api.Events.List(&sdk.EventListParams{
-		ListParams:   from(ctx, after),
+		ListParams:   pageAfter(ctx, after),
 		Types:        sdk.StringSlice(types),
 		CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
 		e := list.Event()
-		told := Event{ID: e.ID, Type: string(e.Type), APIVersion: e.APIVersion, Live: e.Livemode, CreatedAt: milliseconds(e.Created)}
+		out := Event{ID: e.ID, Type: string(e.Type), APIVersion: e.APIVersion, Live: e.Livemode, CreatedAt: milliseconds(e.Created)}
 		if e.Data != nil {
-			// An object that cannot be read has no id, and wakes nothing.
-			_ = json.Unmarshal(e.Data.Raw, &told.Object)
+			// An object that cannot be decoded has no id, and enqueues no job.
+			_ = json.Unmarshal(e.Data.Raw, &out.Object)
 		}
-		if err := each(told); err != nil {
+		if err := each(out); err != nil {
 			return err
 		}
 	}

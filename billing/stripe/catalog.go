@@ -8,7 +8,7 @@ import (
 	"purser/billing"
 )
 
-// Product is a plan as the account shows it.
+// Product is a plan's product.
 type Product struct {
 	ID     string
 	Name   string
@@ -24,7 +24,7 @@ func (c *Client) Product(ctx context.Context, id string) (Product, error) {
 	return Product{ID: p.ID, Name: p.Name, Active: p.Active}, nil
 }
 
-// CreateProduct makes a product under an id of our choice.
+// CreateProduct creates a product under an id that we choose.
 func (c *Client) CreateProduct(ctx context.Context, key string, p Product, metadata map[string]string) error {
 	_, err := c.api.Products.New(&sdk.ProductParams{
 		Params:   keyed(ctx, key),
@@ -36,7 +36,7 @@ func (c *Client) CreateProduct(ctx context.Context, key string, p Product, metad
 	return problem(err)
 }
 
-// UpdateProduct makes the product say what p says.
+// UpdateProduct sets the product's name and active flag.
 func (c *Client) UpdateProduct(ctx context.Context, key string, p Product) error {
 	_, err := c.api.Products.Update(p.ID, &sdk.ProductParams{
 		Params: keyed(ctx, key),
@@ -46,11 +46,11 @@ func (c *Client) UpdateProduct(ctx context.Context, key string, p Product) error
 	return problem(err)
 }
 
-// Price is what a product costs. It never changes but for being for sale.
+// Price is a price of a product. Only its active flag can change.
 type Price struct {
 	ID        string
 	ProductID string
-	Reference string // ours, by which it is found again
+	Reference string // its lookup key
 	Active    bool
 	billing.Price
 }
@@ -64,7 +64,7 @@ func (c *Client) Price(ctx context.Context, id string) (Price, error) {
 	return priceOf(p), nil
 }
 
-// PriceByReference finds the price with our reference.
+// PriceByReference finds a price by its lookup key.
 func (c *Client) PriceByReference(ctx context.Context, reference string) (Price, error) {
 	list := c.api.Prices.List(&sdk.PriceListParams{ListParams: onePage(ctx, 1), LookupKeys: sdk.StringSlice([]string{reference})})
 	for list.Next() {
@@ -87,8 +87,8 @@ func priceOf(p *sdk.Price) Price {
 	return price
 }
 
-// CreatePrice makes a price that is paid each interval. The amount is sent as it
-// is: it counts the currency's smallest unit here and there.
+// CreatePrice creates a recurring price. Amounts are in the currency's smallest unit
+// on both sides.
 func (c *Client) CreatePrice(ctx context.Context, key string, p Price, metadata map[string]string) (Price, error) {
 	made, err := c.api.Prices.New(&sdk.PriceParams{
 		Params:     keyed(ctx, key),
@@ -105,7 +105,7 @@ func (c *Client) CreatePrice(ctx context.Context, key string, p Price, metadata 
 	return priceOf(made), nil
 }
 
-// SetPriceActive puts a price up for sale, or takes it down.
+// SetPriceActive activates or archives a price.
 func (c *Client) SetPriceActive(ctx context.Context, key, id string, active bool) error {
 	_, err := c.api.Prices.Update(id, &sdk.PriceParams{Params: keyed(ctx, key), Active: sdk.Bool(active)})
 	return problem(err)

@@ -8,24 +8,24 @@ import (
 	"purser/billing"
 )
 
-// Session is a hosted checkout, with what we wrote on it.
+// Session is a checkout session with our reference.
 type Session struct {
 	billing.ProviderSession
-	Reference string // ours
+	Reference string // the client_reference_id
 }
 
-// SessionOrder asks for a page.
+// SessionOrder is the parameters of a new checkout session.
 type SessionOrder struct {
 	CustomerID string
 	Reference  string
 	SuccessURL string
 	CancelURL  string
 	ExpiresAt  int64
-	Metadata   map[string]string // goes to what the page makes: a subscription or a payment
+	Metadata   map[string]string // copied to the subscription or payment
 
 	// For a subscription:
 	PriceID string
-	Free    bool // nothing is charged, so no card is asked for
+	Free    bool // no card is collected
 
 	// For a single payment:
 	AmountCents int64
@@ -33,7 +33,7 @@ type SessionOrder struct {
 	Name        string
 }
 
-// CreateSubscriptionSession opens a page on which a subscription is bought.
+// CreateSubscriptionSession opens a checkout session that sells a subscription.
 func (c *Client) CreateSubscriptionSession(ctx context.Context, key string, o SessionOrder) (Session, error) {
 	collection := sdk.CheckoutSessionPaymentMethodCollectionAlways
 	if o.Free {
@@ -46,7 +46,7 @@ func (c *Client) CreateSubscriptionSession(ctx context.Context, key string, o Se
 	return c.createSession(p)
 }
 
-// CreatePaymentSession opens a page on which something is paid for once.
+// CreatePaymentSession opens a checkout session for a single payment.
 func (c *Client) CreatePaymentSession(ctx context.Context, key string, o SessionOrder) (Session, error) {
 	p := o.params(ctx, key, sdk.CheckoutSessionModePayment)
 	p.LineItems = []*sdk.CheckoutSessionLineItemParams{{
@@ -82,7 +82,7 @@ func (c *Client) createSession(p *sdk.CheckoutSessionParams) (Session, error) {
 	return sessionOf(made), nil
 }
 
-// Session reads a hosted checkout, with the payment behind it.
+// Session reads a checkout session with its payment intent.
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	s, err := c.api.CheckoutSessions.Get(id, &sdk.CheckoutSessionParams{Params: params(ctx, "payment_intent")})
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	return sessionOf(s), nil
 }
 
-// SessionByReference finds the customer's session that carries our reference.
-// Only the latest are looked at: it was made a moment ago, or not at all.
+// SessionByReference finds the customer's session by our reference. It reads the
+// latest page only: the session was created a moment ago, or not at all.
 func (c *Client) SessionByReference(ctx context.Context, customerID, reference string) (Session, error) {
 	list := c.api.CheckoutSessions.List(&sdk.CheckoutSessionListParams{ListParams: onePage(ctx, pageSize), Customer: sdk.String(customerID)})
 	for list.Next() {
@@ -106,7 +106,7 @@ func (c *Client) SessionByReference(ctx context.Context, customerID, reference s
 	return Session{}, &Problem{Kind: NotFound, Message: "There is no session " + reference + "."}
 }
 
-// ExpireSession closes the page. One that is closed already is refused.
+// ExpireSession expires a checkout session. Stripe refuses one that is not open.
 func (c *Client) ExpireSession(ctx context.Context, key, id string) (Session, error) {
 	s, err := c.api.CheckoutSessions.Expire(id, &sdk.CheckoutSessionExpireParams{Params: keyed(ctx, key)})
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Client) ExpireSession(ctx context.Context, key, id string) (Session, er
 }
 
 func sessionOf(s *sdk.CheckoutSession) Session {
-	told := Session{Reference: s.ClientReferenceID, ProviderSession: billing.ProviderSession{
+	out := Session{Reference: s.ClientReferenceID, ProviderSession: billing.ProviderSession{
 		ID:          s.ID,
 		Status:      billing.SessionStatus(s.Status),
 		Paid:        s.PaymentStatus == sdk.CheckoutSessionPaymentStatusPaid,
@@ -127,20 +127,20 @@ func sessionOf(s *sdk.CheckoutSession) Session {
 		ExpiresAt:   milliseconds(s.ExpiresAt),
 	}}
 	if s.Customer != nil {
-		told.CustomerID = s.Customer.ID
+		out.CustomerID = s.Customer.ID
 	}
 	if s.Subscription != nil {
-		told.SubscriptionID = s.Subscription.ID
+		out.SubscriptionID = s.Subscription.ID
 	}
 	if intent := s.PaymentIntent; intent != nil {
-		told.IntentID = intent.ID
-		// A debit that was under way and bounced: the payment wants another method,
-		// and the page that could take one is closed.
-		told.Failed = s.Status == sdk.CheckoutSessionStatusComplete && !told.Paid &&
+		out.IntentID = intent.ID
+		// A bank debit that failed: the payment intent needs another method, and the
+		// session is already complete.
+		out.Failed = s.Status == sdk.CheckoutSessionStatusComplete && !out.Paid &&
 			(intent.Status == sdk.PaymentIntentStatusRequiresPaymentMethod || intent.Status == sdk.PaymentIntentStatusCanceled)
 		if intent.LatestCharge != nil {
-			told.ChargeID = intent.LatestCharge.ID
+			out.ChargeID = intent.LatestCharge.ID
 		}
 	}
-	return told
+	return out
 }

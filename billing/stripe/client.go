@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	// callTime is for one try of a call. The library's own limit is 80 seconds,
-	// which is longer than anybody waits.
-	callTime = 20 * time.Second
-	// maxRetries is how often the library repeats a call that got no answer, or one
-	// that says "again", under the same idempotency key.
+	// callTimeout bounds one attempt of a call. The SDK's default is 80 seconds,
+	// longer than any caller waits.
+	callTimeout = 20 * time.Second
+	// maxRetries is how often the SDK retries a call without a response, or with one
+	// that allows a retry, under the same idempotency key.
 	maxRetries = 2
-	// pageSize is the longest page that Stripe gives.
+	// pageSize is Stripe's maximum page size.
 	pageSize = 100
 )
 
-// Access is what it takes to be a client of an account.
+// Access is the credentials and address of an account.
 type Access struct {
 	Key string // the account's secret key
 	// SandboxURL is the address of the sandbox, with its path; empty for Stripe.
 	SandboxURL string
-	// Transport is how the address is reached: in the same process, or through a
-	// proxy. Nil for the usual way.
+	// Transport replaces the default HTTP transport: an in-process handler or a proxy.
 	Transport http.RoundTripper
 }
 
@@ -39,7 +38,7 @@ type Client struct {
 	api *client.API
 }
 
-// New makes a client. It makes no call.
+// New creates a client. It makes no call.
 func New(access Access) *Client {
 	address := sdk.APIURL
 	if access.SandboxURL != "" {
@@ -50,7 +49,7 @@ func New(access Access) *Client {
 		HTTPClient:        httpClient(address, access.Transport),
 		MaxNetworkRetries: sdk.Int64(maxRetries),
 		EnableTelemetry:   sdk.Bool(false),
-		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // it would show parameters; callers log the problem
+		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // it would log parameters; callers log the Problem
 	}
 	backend := sdk.GetBackendWithConfig(sdk.APIBackend, config)
 	return &Client{api: client.New(access.Key, &sdk.Backends{API: backend, Connect: backend, Uploads: backend})}
@@ -65,20 +64,20 @@ func httpClient(address string, transport http.RoundTripper) *http.Client {
 		host = parsed.Host
 	}
 	return &http.Client{
-		Timeout:       callTime,
+		Timeout:       callTimeout,
 		Transport:     oneHost{host: host, next: transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// oneHost lets requests leave for one address only: the key must not go anywhere
-// else, whatever an answer says.
+// oneHost refuses requests to any other host, redirects included: the key must not be
+// sent elsewhere.
 type oneHost struct {
 	host string
 	next http.RoundTripper
 }
 
-var errOtherHost = errors.New("stripe: a request for another address")
+var errOtherHost = errors.New("stripe: request to another host refused")
 
 func (t oneHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Host != t.host {
@@ -87,7 +86,7 @@ func (t oneHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// params are those of every call that reads.
+// params are the common parameters of calls that read.
 func params(ctx context.Context, expand ...string) sdk.Params {
 	p := sdk.Params{Context: ctx}
 	for _, path := range expand {
@@ -96,27 +95,26 @@ func params(ctx context.Context, expand ...string) sdk.Params {
 	return p
 }
 
-// keyed are those of every call that changes something.
+// keyed are the common parameters of calls that change something.
 func keyed(ctx context.Context, key string, expand ...string) sdk.Params {
 	p := params(ctx, expand...)
 	p.SetIdempotencyKey(key)
 	return p
 }
 
-// onePage asks for the first page of a list and no more.
+// onePage requests the first page of a list only.
 func onePage(ctx context.Context, size int64) sdk.ListParams {
 	return sdk.ListParams{Context: ctx, Limit: sdk.Int64(size), Single: true}
 }
 
-// allPages asks for a whole list.
+// allPages requests a whole list.
 func allPages(ctx context.Context) sdk.ListParams {
 	return sdk.ListParams{Context: ctx, Limit: sdk.Int64(pageSize)}
 }
 
-// from asks for a list from behind the object with the id on; from its beginning
-// when that is empty. A list that is too long to be read at once is gone on with
-// so.
-func from(ctx context.Context, after string) sdk.ListParams {
+// pageAfter requests a list starting after an object id; from its beginning when that
+// is empty.
+func pageAfter(ctx context.Context, after string) sdk.ListParams {
 	p := allPages(ctx)
 	if after != "" {
 		p.StartingAfter = sdk.String(after)
@@ -124,11 +122,11 @@ func from(ctx context.Context, after string) sdk.ListParams {
 	return p
 }
 
-// Listed is a line of a list: its own id, by which the list can be gone on with,
-// and the object that it is about; empty where there is none.
-type Listed struct{ ID, About string }
+// Listed is an item of a list: its own id, the cursor for continuing the list, and the
+// object to refresh; empty for none.
+type Listed struct{ ID, ObjectID string }
 
-// milliseconds is a time of Stripe, which counts in seconds; zero stays zero.
+// milliseconds converts a Stripe timestamp, which is in seconds.
 func milliseconds(seconds int64) int64 { return seconds * 1000 }
 
 func seconds(ms int64) int64 { return ms / 1000 }

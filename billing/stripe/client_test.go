@@ -105,7 +105,7 @@ func TestSubscription(t *testing.T) {
 		var found []string
 		refunds := func(after string) (last string) {
 			r.check(r.Refunds(t.Context(), time.Now().Add(-time.Hour).UnixMilli(), after, func(l stripe.Listed) error {
-				found, last = append(found, l.About), l.ID
+				found, last = append(found, l.ObjectID), l.ID
 				return nil
 			}))
 			return last
@@ -121,7 +121,7 @@ func TestSubscription(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	create := func(ctx context.Context, r *rig, key string) error {
+	create := func(ctx context.Context, r *harness, key string) error {
 		_, err := r.CreateCustomer(ctx, key, map[string]string{"a": key})
 		return err
 	}
@@ -141,7 +141,7 @@ func TestProblems(t *testing.T) {
 			r.inject(c.fault)
 			err := create(t.Context(), r, "key")
 			r.wantProblem(err, c.kind)
-			if problem, is := err.(*stripe.Problem); !is || problem.Saved != c.saved || problem.Message == "" {
+			if problem, current := err.(*stripe.Problem); !current || problem.Saved != c.saved || problem.Message == "" {
 				t.Errorf("the problem is %#v", err)
 			}
 			if len(r.keys) != c.tries || slices.ContainsFunc(r.keys, func(k string) bool { return k != "key" }) {

@@ -8,9 +8,9 @@ import (
 	"purser/billing"
 )
 
-// CreateCustomer makes a customer who is known by metadata only: who an identity
-// is, is the caller's secret. One that the key made before and that was deleted
-// since is a problem with a saved answer: only another key makes another customer.
+// CreateCustomer creates a customer with metadata only: the identity stays private.
+// When the key replays a customer that was deleted since, it returns a Problem with a
+// saved answer: only another key creates another customer.
 func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[string]string) (id string, err error) {
 	made, err := c.api.Customers.New(&sdk.CustomerParams{Params: keyed(ctx, key), Metadata: metadata})
 	if err != nil {
@@ -19,18 +19,18 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[st
 	if made.LastResponse == nil || made.LastResponse.Header.Get("Idempotent-Replayed") == "" {
 		return made.ID, nil
 	}
-	is, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})
+	current, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})
 	if err != nil {
 		return "", problem(err)
 	}
-	if is.Deleted {
+	if current.Deleted {
 		return "", &Problem{Kind: NotFound, Message: "The customer " + made.ID + " was deleted.", Saved: true}
 	}
 	return made.ID, nil
 }
 
-// creditedInvoice is the metadata key under which a credit to a customer's balance names
-// the invoice that it returns.
+// creditedInvoice is the metadata key by which a balance credit names the invoice that
+// it returns.
 const creditedInvoice = "credited_invoice"
 
 // BalanceReturned reports whether the customer's balance was credited for the invoice.
@@ -51,7 +51,7 @@ func (c *Client) ReturnBalance(ctx context.Context, key string, invoice billing.
 	_, err := c.api.CustomerBalanceTransactions.New(&sdk.CustomerBalanceTransactionParams{
 		Params:      keyed(ctx, key),
 		Customer:    sdk.String(invoice.CustomerID),
-		Amount:      sdk.Int64(-invoice.FromBalance), // below zero is the customer's
+		Amount:      sdk.Int64(-invoice.FromBalance), // negative is in the customer's favour
 		Currency:    sdk.String(invoice.Currency),
 		Description: sdk.String("Returned from invoice " + invoice.ID),
 		Metadata:    map[string]string{creditedInvoice: invoice.ID},
@@ -59,8 +59,7 @@ func (c *Client) ReturnBalance(ctx context.Context, key string, invoice billing.
 	return problem(err)
 }
 
-// CreatePortal opens the page where a customer changes the card and sees
-// invoices, under the configuration.
+// CreatePortal opens a billing portal session under the configuration.
 func (c *Client) CreatePortal(ctx context.Context, key, customerID, configuration, returnURL string) (url string, err error) {
 	made, err := c.api.BillingPortalSessions.New(&sdk.BillingPortalSessionParams{
 		Params:        keyed(ctx, key),
@@ -74,8 +73,9 @@ func (c *Client) CreatePortal(ctx context.Context, key, customerID, configuratio
 	return made.URL, nil
 }
 
-// CreatePortalConfiguration says what the page offers. Plans are changed and
-// cancelled through us alone: two writers would take turns undoing each other.
+// CreatePortalConfiguration creates the portal's configuration: card update and
+// invoice history. Plans are changed and cancelled only through this service: two
+// writers would undo each other's changes.
 func (c *Client) CreatePortalConfiguration(ctx context.Context, key, headline string) (id string, err error) {
 	made, err := c.api.BillingPortalConfigurations.New(&sdk.BillingPortalConfigurationParams{
 		Params:          keyed(ctx, key),

@@ -10,7 +10,7 @@ import (
 )
 
 func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
-	told := billing.ProviderInvoice{
+	out := billing.ProviderInvoice{
 		ID:         i.ID,
 		Status:     billing.InvoiceStatus(i.Status),
 		Reason:     billing.InvoiceReason(i.BillingReason),
@@ -21,24 +21,24 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		PaymentURL: i.HostedInvoiceURL,
 	}
 	if i.Status == sdk.InvoiceStatusDraft {
-		told.FinalizesAt = milliseconds(i.AutomaticallyFinalizesAt)
+		out.FinalizesAt = milliseconds(i.AutomaticallyFinalizesAt)
 	} else {
-		told.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // below zero is the customer's
+		out.FromBalance = max(0, i.EndingBalance-i.StartingBalance) // negative is in the customer's favour
 	}
 	if i.StatusTransitions != nil {
-		told.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
+		out.PaidAt = milliseconds(i.StatusTransitions.PaidAt)
 	}
 	if i.Customer != nil {
-		told.CustomerID = i.Customer.ID
+		out.CustomerID = i.Customer.ID
 	}
 	if i.PaymentIntent != nil {
-		told.IntentID = i.PaymentIntent.ID
+		out.IntentID = i.PaymentIntent.ID
 	}
 	if i.Charge != nil {
-		told.ChargeID = i.Charge.ID
+		out.ChargeID = i.Charge.ID
 	}
 	if i.Lines == nil {
-		return told
+		return out
 	}
 	for _, line := range i.Lines.Data {
 		next := billing.ProviderLine{
@@ -50,16 +50,16 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		if line.Period != nil {
 			next.Period = metering.Period{Start: milliseconds(line.Period.Start), End: milliseconds(line.Period.End)}
 		}
-		told.Lines = append(told.Lines, next)
+		out.Lines = append(out.Lines, next)
 	}
-	return told
+	return out
 }
 
-// Invoice reads an invoice, and whose subscription it bills; empty for none.
-func (c *Client) Invoice(ctx context.Context, id string) (told billing.ProviderInvoice, subscriptionID string, err error) {
+// Invoice reads an invoice and the id of its subscription; empty for none.
+func (c *Client) Invoice(ctx context.Context, id string) (out billing.ProviderInvoice, subscriptionID string, err error) {
 	i, err := c.api.Invoices.Get(id, &sdk.InvoiceParams{Params: params(ctx)})
 	if err != nil {
-		return told, "", problem(err)
+		return out, "", problem(err)
 	}
 	if i.Subscription != nil {
 		subscriptionID = i.Subscription.ID
@@ -67,55 +67,55 @@ func (c *Client) Invoice(ctx context.Context, id string) (told billing.ProviderI
 	return invoiceOf(i), subscriptionID, nil
 }
 
-// FinalizeInvoice ends a draft without collecting it: Stripe neither deletes nor
-// voids the draft of a subscription, so one that is not to be paid is finalised
-// first.
+// FinalizeInvoice finalizes a draft without collecting it: Stripe neither deletes nor
+// voids the draft of a subscription, so it has to be finalized before it can be
+// voided.
 func (c *Client) FinalizeInvoice(ctx context.Context, key, id string) error {
 	_, err := c.api.Invoices.FinalizeInvoice(id, &sdk.InvoiceFinalizeInvoiceParams{Params: keyed(ctx, key), AutoAdvance: sdk.Bool(false)})
 	return problem(err)
 }
 
-// VoidInvoice makes an invoice one that can no longer be paid.
+// VoidInvoice voids an open invoice.
 func (c *Client) VoidInvoice(ctx context.Context, key, id string) error {
 	_, err := c.api.Invoices.VoidInvoice(id, &sdk.InvoiceVoidInvoiceParams{Params: keyed(ctx, key)})
 	return problem(err)
 }
 
-// Charge reads what was collected, with every refund and dispute of it.
+// Charge reads a charge with all its refunds and disputes.
 func (c *Client) Charge(ctx context.Context, id string) (billing.ProviderCharge, error) {
 	charge, err := c.api.Charges.Get(id, &sdk.ChargeParams{Params: params(ctx)})
 	if err != nil {
 		return billing.ProviderCharge{}, problem(err)
 	}
-	told := billing.ProviderCharge{ID: charge.ID}
+	out := billing.ProviderCharge{ID: charge.ID}
 	if charge.PaymentIntent != nil {
-		told.IntentID = charge.PaymentIntent.ID
+		out.IntentID = charge.PaymentIntent.ID
 	}
 	refunds := c.api.Refunds.List(&sdk.RefundListParams{ListParams: allPages(ctx), Charge: sdk.String(id)})
 	for refunds.Next() {
 		r := refunds.Refund()
-		told.Refunds = append(told.Refunds, billing.ProviderRefund{ID: r.ID, AmountCents: r.Amount, Status: string(r.Status)})
+		out.Refunds = append(out.Refunds, billing.ProviderRefund{ID: r.ID, AmountCents: r.Amount, Status: string(r.Status)})
 	}
 	if err := refunds.Err(); err != nil {
-		return told, problem(err)
+		return out, problem(err)
 	}
 	disputes := c.api.Disputes.List(&sdk.DisputeListParams{ListParams: allPages(ctx), Charge: sdk.String(id)})
 	for disputes.Next() {
 		d := disputes.Dispute()
-		told.Disputes = append(told.Disputes, billing.ProviderDispute{
+		out.Disputes = append(out.Disputes, billing.ProviderDispute{
 			ID: d.ID, AmountCents: d.Amount, Status: string(d.Status), Movements: len(d.BalanceTransactions),
 		})
 	}
-	return told, problem(disputes.Err())
+	return out, problem(disputes.Err())
 }
 
-// RefundCharge gives back all that is left of a charge.
+// RefundCharge refunds the remaining amount of a charge.
 func (c *Client) RefundCharge(ctx context.Context, key, chargeID string) error {
 	_, err := c.api.Refunds.New(&sdk.RefundParams{Params: keyed(ctx, key), Charge: sdk.String(chargeID)})
 	return problem(err)
 }
 
-// ChargeOfRefund finds the charge that a refund is of.
+// ChargeOfRefund returns the charge of a refund.
 func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) {
 	r, err := c.api.Refunds.Get(id, &sdk.RefundParams{Params: params(ctx)})
 	if err != nil || r.Charge == nil {
@@ -124,7 +124,7 @@ func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) 
 	return r.Charge.ID, nil
 }
 
-// ChargeOfDispute finds the charge that a dispute is about.
+// ChargeOfDispute returns the charge of a dispute.
 func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error) {
 	d, err := c.api.Disputes.Get(id, &sdk.DisputeParams{Params: params(ctx)})
 	if err != nil || d.Charge == nil {
@@ -133,26 +133,26 @@ func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error)
 	return d.Charge.ID, nil
 }
 
-// Refunds lists the refunds that came since, each about its charge.
+// Refunds lists the refunds since a time, each with its charge.
 func (c *Client) Refunds(ctx context.Context, since int64, after string, each func(Listed) error) error {
 	list := c.api.Refunds.List(&sdk.RefundListParams{
-		ListParams: from(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+		ListParams: pageAfter(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
-		if err := each(Listed{ID: list.Refund().ID, About: chargeID(list.Refund().Charge)}); err != nil {
+		if err := each(Listed{ID: list.Refund().ID, ObjectID: chargeID(list.Refund().Charge)}); err != nil {
 			return err
 		}
 	}
 	return problem(list.Err())
 }
 
-// Disputes lists the disputes that came since, each about its charge.
+// Disputes lists the disputes since a time, each with its charge.
 func (c *Client) Disputes(ctx context.Context, since int64, after string, each func(Listed) error) error {
 	list := c.api.Disputes.List(&sdk.DisputeListParams{
-		ListParams: from(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
+		ListParams: pageAfter(ctx, after), CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
-		if err := each(Listed{ID: list.Dispute().ID, About: chargeID(list.Dispute().Charge)}); err != nil {
+		if err := each(Listed{ID: list.Dispute().ID, ObjectID: chargeID(list.Dispute().Charge)}); err != nil {
 			return err
 		}
 	}

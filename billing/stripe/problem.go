@@ -8,29 +8,29 @@ import (
 	sdk "github.com/stripe/stripe-go/v79"
 )
 
-// Kind is what a failed call means for whoever made it.
+// Kind classifies a failed call.
 type Kind string
 
 // The kinds of problems.
 const (
-	Declined        Kind = "declined"          // the bank refused the money
+	Declined        Kind = "declined"          // the bank declined the payment
 	NoPaymentMethod Kind = "no_payment_method" // there is nothing to charge
-	// CannotWait is for an update that may not wait for its payment: the subscription
-	// is paid by bank debit or by invoices that are sent.
+	// CannotWait is for an update that cannot be pending until its payment: the
+	// subscription is paid by bank debit or by sent invoices.
 	CannotWait   Kind = "cannot_wait"
-	NotFound     Kind = "not_found"    // the object that the call is about is not there
-	Refused      Kind = "refused"      // the account will not do it, however often it is asked
-	Unauthorized Kind = "unauthorized" // the key is not, or no longer, good for it
-	Unavailable  Kind = "unavailable"  // no answer, or one that says that something broke: it may have been done
-	KeyMisused   Kind = "key_misused"  // an idempotency key with another request: our mistake
+	NotFound     Kind = "not_found"    // the object does not exist
+	Refused      Kind = "refused"      // refused for good
+	Unauthorized Kind = "unauthorized" // the API key is invalid or lacks permission
+	Unavailable  Kind = "unavailable"  // no response or a server error: the call may have taken effect
+	KeyMisused   Kind = "key_misused"  // idempotency key reused for another request: a bug
 )
 
-// Problem is a call that did not do what it was for.
+// Problem is a failed call.
 type Problem struct {
 	Kind    Kind
-	Message string // what the account says, for people
-	// Saved says that the answer will be given again to the same idempotency key,
-	// so that only another key can get a better one.
+	Message string // Stripe's message, for people
+	// Saved says that Stripe repeats the answer to the same idempotency key, so only
+	// another key can succeed.
 	Saved bool
 	cause error
 }
@@ -45,40 +45,39 @@ func Is(err error, kind Kind) bool {
 	return errors.As(err, &p) && p.Kind == kind
 }
 
-// problem tells an error of the library in our words.
+// problem converts an error of the SDK.
 func problem(err error) error {
 	if err == nil {
 		return nil
 	}
-	var told *sdk.Error
-	if !errors.As(err, &told) {
+	var apiErr *sdk.Error
+	if !errors.As(err, &apiErr) {
 		return &Problem{Kind: Unavailable, Message: "The payment provider did not answer.", cause: err}
 	}
 	return &Problem{
-		Kind: kindOf(told), Message: told.Msg, cause: err,
-		Saved: told.HTTPStatusCode >= http.StatusInternalServerError || told.HTTPStatusCode == http.StatusPaymentRequired,
+		Kind: kindOf(apiErr), Message: apiErr.Msg, cause: err,
+		Saved: apiErr.HTTPStatusCode >= http.StatusInternalServerError || apiErr.HTTPStatusCode == http.StatusPaymentRequired,
 	}
 }
 
-func kindOf(told *sdk.Error) Kind {
-	switch status := told.HTTPStatusCode; {
-	case told.Type == sdk.ErrorTypeIdempotency && status == http.StatusBadRequest:
+func kindOf(apiErr *sdk.Error) Kind {
+	switch status := apiErr.HTTPStatusCode; {
+	case apiErr.Type == sdk.ErrorTypeIdempotency && status == http.StatusBadRequest:
 		return KeyMisused
-	case told.Type == sdk.ErrorTypeCard, status == http.StatusPaymentRequired:
+	case apiErr.Type == sdk.ErrorTypeCard, status == http.StatusPaymentRequired:
 		return Declined
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return Unauthorized
 	case status == http.StatusNotFound:
 		return NotFound
-	// Another request holds the object or the key, or there were too many: nothing
-	// was done, and it will be possible later.
+	// Lock conflict or rate limit: nothing was done, a retry can succeed.
 	case status == http.StatusConflict, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return Unavailable
-	// Only updates that may wait name the parameter, so this refuses the waiting.
-	case told.Param == "payment_behavior":
+	// Only updates that may be pending send the parameter.
+	case apiErr.Param == "payment_behavior":
 		return CannotWait
-	// Stripe has no code of its own for this.
-	case strings.Contains(told.Msg, "no attached payment source"):
+	// Stripe has no error code for this.
+	case strings.Contains(apiErr.Msg, "no attached payment source"):
 		return NoPaymentMethod
 	default:
 		return Refused

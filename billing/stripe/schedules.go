@@ -6,8 +6,8 @@ import (
 	sdk "github.com/stripe/stripe-go/v79"
 )
 
-// CreateSchedule puts a subscription under a schedule that changes nothing yet.
-// Stripe takes no other parameter with it.
+// CreateSchedule puts a subscription under a schedule that changes nothing yet. Stripe
+// accepts no other parameter together with from_subscription.
 func (c *Client) CreateSchedule(ctx context.Context, key, subscriptionID string) (id string, err error) {
 	made, err := c.api.SubscriptionSchedules.New(&sdk.SubscriptionScheduleParams{Params: keyed(ctx, key), FromSubscription: sdk.String(subscriptionID)})
 	if err != nil {
@@ -16,9 +16,9 @@ func (c *Client) CreateSchedule(ctx context.Context, key, subscriptionID string)
 	return made.ID, nil
 }
 
-// SetPhases makes a schedule put its subscription on the price with the renewal,
-// and let go of it an interval later. An update replaces all phases, so the one
-// that runs is sent again as it is.
+// SetPhases makes a schedule change the price at the renewal and release the
+// subscription an interval later. An update replaces all phases, so the current one is
+// sent again unchanged.
 func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) error {
 	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
 	if err != nil {
@@ -59,16 +59,16 @@ func sameItems(phase *sdk.SubscriptionSchedulePhase) []*sdk.SubscriptionSchedule
 	return items
 }
 
-// ReleaseSchedule lets a subscription go on by itself. One that was released
+// ReleaseSchedule releases a subscription from its schedule. One that was released
 // already counts as done.
 func (c *Client) ReleaseSchedule(ctx context.Context, key, scheduleID string) error {
 	_, err := c.api.SubscriptionSchedules.Release(scheduleID, &sdk.SubscriptionScheduleReleaseParams{Params: keyed(ctx, key)})
 	if err = problem(err); !Is(err, Refused) {
 		return err
 	}
-	schedule, lookErr := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
-	if lookErr != nil {
-		return problem(lookErr)
+	schedule, getErr := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
+	if getErr != nil {
+		return problem(getErr)
 	}
 	if schedule.Status != sdk.SubscriptionScheduleStatusActive && schedule.Status != sdk.SubscriptionScheduleStatusNotStarted {
 		return nil
@@ -76,7 +76,8 @@ func (c *Client) ReleaseSchedule(ctx context.Context, key, scheduleID string) er
 	return err
 }
 
-// ScheduledSubscription finds the subscription that a schedule is, or was, about.
+// ScheduledSubscription returns the subscription of a schedule, also after its
+// release.
 func (c *Client) ScheduledSubscription(ctx context.Context, scheduleID string) (string, error) {
 	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
 	if err != nil {

@@ -10,41 +10,40 @@ import (
 	"purser/metering"
 )
 
-// Subscription is a subscription as it stands, with the names of what hangs on
-// it, which the calls that change it need.
+// Subscription is a subscription with the ids that calls about it need.
 type Subscription struct {
 	billing.ProviderSubscription
 	CustomerID     string
 	Metadata       map[string]string
 	ItemID         string
-	ScheduleID     string // of the schedule that it is under; empty for none
-	PendingInvoice string // what its pending update waits for; empty for none
+	ScheduleID     string // its schedule; empty for none
+	PendingInvoice string // the invoice of its pending update; empty for none
 }
 
-// Subscription reads a subscription and its invoices, the latest hundred: eight
-// years of months.
+// Subscription reads a subscription and its latest hundred invoices: eight years of
+// months.
 func (c *Client) Subscription(ctx context.Context, id string) (Subscription, error) {
 	s, err := c.api.Subscriptions.Get(id, &sdk.SubscriptionParams{Params: params(ctx, "schedule", "latest_invoice")})
 	if err != nil {
 		return Subscription{}, problem(err)
 	}
-	told := subscriptionOf(s)
+	out := subscriptionOf(s)
 	list := c.api.Invoices.List(&sdk.InvoiceListParams{ListParams: onePage(ctx, pageSize), Subscription: sdk.String(id)})
 	for list.Next() {
-		told.Invoices = append(told.Invoices, invoiceOf(list.Invoice()))
+		out.Invoices = append(out.Invoices, invoiceOf(list.Invoice()))
 	}
 	if err := list.Err(); err != nil {
 		return Subscription{}, problem(err)
 	}
-	// Between the two reads an invoice may have come; the older look has none newer.
-	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(told.Invoices, func(i billing.ProviderInvoice) bool { return i.ID == latest.ID }) {
-		told.Invoices = append(told.Invoices, invoiceOf(latest))
+	// An invoice may have been created between the two reads: the latest one is always included.
+	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(out.Invoices, func(i billing.ProviderInvoice) bool { return i.ID == latest.ID }) {
+		out.Invoices = append(out.Invoices, invoiceOf(latest))
 	}
-	return told, nil
+	return out, nil
 }
 
 func subscriptionOf(s *sdk.Subscription) Subscription {
-	told := Subscription{Metadata: s.Metadata, ProviderSubscription: billing.ProviderSubscription{
+	out := Subscription{Metadata: s.Metadata, ProviderSubscription: billing.ProviderSubscription{
 		ID:                s.ID,
 		Status:            billing.ProviderStatus(s.Status),
 		Period:            metering.Period{Start: milliseconds(s.CurrentPeriodStart), End: milliseconds(s.CurrentPeriodEnd)},
@@ -53,24 +52,24 @@ func subscriptionOf(s *sdk.Subscription) Subscription {
 		EndedAt:           milliseconds(s.EndedAt),
 	}}
 	if s.Customer != nil {
-		told.CustomerID = s.Customer.ID
+		out.CustomerID = s.Customer.ID
 	}
 	if s.Items != nil && len(s.Items.Data) > 0 {
-		told.ItemID, told.PriceID = s.Items.Data[0].ID, priceID(s.Items.Data[0].Price)
+		out.ItemID, out.PriceID = s.Items.Data[0].ID, priceID(s.Items.Data[0].Price)
 	}
 	if p := s.PendingUpdate; p != nil && len(p.SubscriptionItems) > 0 {
-		told.Pending = &billing.ProviderPending{PriceID: priceID(p.SubscriptionItems[0].Price), ExpiresAt: milliseconds(p.ExpiresAt)}
+		out.Pending = &billing.ProviderPending{PriceID: priceID(p.SubscriptionItems[0].Price), ExpiresAt: milliseconds(p.ExpiresAt)}
 		if s.LatestInvoice != nil {
-			told.PendingInvoice = s.LatestInvoice.ID
+			out.PendingInvoice = s.LatestInvoice.ID
 		}
 	}
 	if s.Schedule != nil {
-		told.ScheduleID, told.Next = s.Schedule.ID, nextPhase(s.Schedule)
+		out.ScheduleID, out.Next = s.Schedule.ID, nextPhase(s.Schedule)
 	}
-	return told
+	return out
 }
 
-// nextPhase is what follows on the phase that a schedule is in.
+// nextPhase is the phase after the schedule's current one.
 func nextPhase(s *sdk.SubscriptionSchedule) *billing.ProviderPhase {
 	if s.CurrentPhase == nil {
 		return nil
@@ -90,9 +89,8 @@ func priceID(p *sdk.Price) string {
 	return p.ID
 }
 
-// Upgrade puts a subscription on another price, from now on and for a full
-// period, once that is paid. Stripe takes nothing else along with an update that
-// may wait for its payment, so nothing else is sent.
+// Upgrade changes the price now, with a full new period, once that is paid. Stripe
+// accepts no other change together with pending_if_incomplete, so none is sent.
 func (c *Client) Upgrade(ctx context.Context, key string, s Subscription, price string) error {
 	_, err := c.api.Subscriptions.Update(s.ID, &sdk.SubscriptionParams{
 		Params:                keyed(ctx, key, "latest_invoice.payment_intent"),
@@ -104,8 +102,8 @@ func (c *Client) Upgrade(ctx context.Context, key string, s Subscription, price 
 	return problem(err)
 }
 
-// SetCancel makes a subscription end with its period, or go on. To go on, a date
-// that was set in Stripe's own portal has to be taken away too.
+// SetCancel sets or clears cancel_at_period_end. Clearing also removes a cancel_at
+// date that was set in Stripe's own portal.
 func (c *Client) SetCancel(ctx context.Context, key string, s Subscription, atPeriodEnd bool) error {
 	p := &sdk.SubscriptionParams{Params: keyed(ctx, key), CancelAtPeriodEnd: sdk.Bool(atPeriodEnd)}
 	if !atPeriodEnd && s.CancelAt != 0 && !s.CancelAtPeriodEnd {
@@ -115,7 +113,7 @@ func (c *Client) SetCancel(ctx context.Context, key string, s Subscription, atPe
 	return problem(err)
 }
 
-// CancelNow ends a subscription, without an invoice or money back.
+// CancelNow cancels a subscription at once, without a final invoice or proration.
 func (c *Client) CancelNow(ctx context.Context, key, id string) error {
 	_, err := c.api.Subscriptions.Cancel(id, &sdk.SubscriptionCancelParams{
 		Params: keyed(ctx, key), InvoiceNow: sdk.Bool(false), Prorate: sdk.Bool(false),
@@ -123,15 +121,15 @@ func (c *Client) CancelNow(ctx context.Context, key, id string) error {
 	return problem(err)
 }
 
-// Subscriptions lists the subscriptions of the account. Those that ended before
-// the moment are about nothing: nothing happens to them any more.
+// Subscriptions lists the account's subscriptions. Those that ended before endedSince
+// have no object to refresh: they cannot change any more.
 func (c *Client) Subscriptions(ctx context.Context, endedSince int64, after string, each func(Listed) error) error {
-	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: from(ctx, after), Status: sdk.String("all")})
+	list := c.api.Subscriptions.List(&sdk.SubscriptionListParams{ListParams: pageAfter(ctx, after), Status: sdk.String("all")})
 	for list.Next() {
 		s := list.Subscription()
-		listed := Listed{ID: s.ID, About: s.ID}
+		listed := Listed{ID: s.ID, ObjectID: s.ID}
 		if s.EndedAt != 0 && milliseconds(s.EndedAt) < endedSince {
-			listed.About = ""
+			listed.ObjectID = ""
 		}
 		if err := each(listed); err != nil {
 			return err

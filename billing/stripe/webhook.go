@@ -10,33 +10,33 @@ import (
 	"github.com/stripe/stripe-go/v79/webhook"
 )
 
-// tolerance is how far the time of a signature may be from ours, to either side:
-// the library alone would take one from the far future.
+// tolerance is the maximum difference between a signature's timestamp and the clock,
+// in both directions: the SDK alone accepts any future timestamp.
 const tolerance = 300 * time.Second
 
-// ErrSignature is for a webhook that nobody who knows the secret has signed, or
-// that was signed at another time.
+// ErrSignature is returned for a webhook that was not signed with the secret, or whose
+// timestamp is outside the tolerance.
 var ErrSignature = errors.New("stripe: the webhook is not signed by the account, or not now")
 
-// Event is what is read of an event. Of its object only the name: it may be old
-// by now, or of another version.
+// Event is the part of an event that is used. Of its object only the id and kind: its
+// content may be outdated or of another API version.
 type Event struct {
 	ID         string
 	Type       string
 	APIVersion string
 	Live       bool
-	CreatedAt  int64 // as the list of events tells it; zero from a webhook
+	CreatedAt  int64 // set by Events; zero from a webhook
 	Object     Object
 }
 
-// Object names an object of the account.
+// Object identifies an object of the account.
 type Object struct {
 	ID   string `json:"id"`
 	Kind string `json:"object"`
 }
 
-// Verify reads a webhook that was signed with one of the secrets. There is more
-// than one while a secret is being replaced.
+// Verify decodes a webhook that was signed with one of the secrets. There are several
+// while a secret is being rotated.
 func Verify(body []byte, header string, secrets []string, now time.Time) (Event, error) {
 	if !signedBy(body, header, secrets) || !signedAt(header, now) {
 		return Event{}, ErrSignature
@@ -65,10 +65,9 @@ func signedAt(header string, now time.Time) bool {
 	return false
 }
 
-// readEvent takes as little from the body as it can: the versions of the API
-// differ in the rest.
+// readEvent decodes as few fields as possible: API versions differ in the rest.
 func readEvent(body []byte) (Event, error) {
-	var told struct {
+	var out struct {
 		ID         string `json:"id"`
 		Type       string `json:"type"`
 		APIVersion string `json:"api_version"`
@@ -77,12 +76,12 @@ func readEvent(body []byte) (Event, error) {
 			Object json.RawMessage `json:"object"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &out); err != nil {
 		return Event{}, err
 	}
-	event := Event{ID: told.ID, Type: told.Type, APIVersion: told.APIVersion, Live: told.Live}
-	if told.Data != nil {
-		_ = json.Unmarshal(told.Data.Object, &event.Object) // as in Events
+	event := Event{ID: out.ID, Type: out.Type, APIVersion: out.APIVersion, Live: out.Live}
+	if out.Data != nil {
+		_ = json.Unmarshal(out.Data.Object, &event.Object) // as in Events
 	}
 	return event, nil
 }

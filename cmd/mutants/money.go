@@ -13,7 +13,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "an attempt at a lease is cut short with its caller",
-		changes: []change{once("billing/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), attemptTime)", "context.WithTimeout(ctx, attemptTime)")},
+		changes: []change{once("billing/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)", "context.WithTimeout(ctx, leaseAttemptTimeout)")},
 		pkg:     "./billing/cashier", tests: "TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation",
 	},
 	{
@@ -43,7 +43,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a refund on top of what was refunded before",
-		changes: []change{once("billing/clawback.go", "kind, difference(taken, aim), aim}", "kind, difference(0, aim), aim}")},
+		changes: []change{once("billing/clawback.go", "kind, difference(taken, target), target}", "kind, difference(0, target), target}")},
 		pkg:     "./billing", tests: "TestClawback|TestClawbackConverges",
 	},
 	{
@@ -108,12 +108,12 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a cancellation that pays for another period",
-		changes: []change{once("billing/cashier/renewal.go", "if renewal = unpaidRenewal(s); renewal == \"\" {", "if renewal = unpaidRenewal(s); true {")},
+		changes: []change{once("billing/cashier/command_cancel.go", "if renewal = unpaidRenewal(s); renewal == \"\" {", "if renewal = unpaidRenewal(s); true {")},
 		pkg:     "./billing/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",
 	},
 	{
 		name:    "a paid purchase that gives way to a free subscription",
-		changes: []change{once("billing/project.go", "if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
+		changes: []change{once("billing/project.go", "if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {", "if false {")},
 		pkg:     "./billing/cashier", tests: "TestAPaidPurchaseReplacesAFreeSubscription",
 	},
 	{
@@ -123,7 +123,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a refusal that is tried again for ever",
-		changes: []change{once("billing/cashier/work.go", "case refused(err) && !comesBack(w.Kind):", "case false:")},
+		changes: []change{once("billing/cashier/jobs.go", "case isRefusal(err) && !isPeriodic(job.Kind):", "case false:")},
 		pkg:     "./billing/cashier", tests: "TestWhatTheProviderRefusesIsNotTriedAgainByItself",
 	},
 	{
@@ -145,7 +145,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a paid purchase that gives way to a free subscription, drawn",
-		changes: []change{once("billing/project.go", "if p.known.Conflicting.Terms.Free() && !p.known.Subscription.Terms.Free() {", "if false {")},
+		changes: []change{once("billing/project.go", "if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {", "if false {")},
 		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
@@ -165,22 +165,22 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a cancellation that a bank debit blocks while the plan renews",
-		changes: []change{once("billing/cashier/change_steps.go", "&& !session.Paid && t.cancels():", "&& false:")},
+		changes: []change{once("billing/cashier/command_change.go", "&& !session.Paid && run.isCancellation():", "&& false:")},
 		pkg:     "./billing/cashier", tests: "TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal",
 	},
 	{
 		name:    "staying charged for after the downgrade was",
-		changes: []change{once("billing/cashier/change_steps.go", "\t\t\tif stays && unpaidRenewal(s) == \"\" {\n", "\t\t\tif false {\n")},
+		changes: []change{once("billing/cashier/command_change.go", "\t\t\tif sameTerms && unpaidRenewal(s) == \"\" {\n", "\t\t\tif false {\n")},
 		pkg:     "./billing/cashier", tests: "TestStayingAfterTheBilledDowngradeWasChargedChargesNothing",
 	},
 	{
 		name:    "a debited renewal that is never read again",
-		changes: []change{once("billing/cashier/recover.go", "after.DueAt = t.now + restTime", "after.Object = \"\"")},
+		changes: []change{once("billing/cashier/command_action.go", "after.DueAt = run.now + overdueInterval", "after.Object = \"\"")},
 		pkg:     "./billing/cashier", tests: "TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport",
 	},
 	{
 		name:    "a late payment that is refunded unseen",
-		changes: []change{once("billing/project_renewals.go", "\t\tp.alert(PaidLate, sale.invoice.ID)\n", "")},
+		changes: []change{once("billing/project_renewals.go", "\t\tp.addAlert(PaidLate, sale.invoice.ID)\n", "")},
 		pkg:     "./billing", tests: "TestARenewalPaidAfterTheEndIsRefundedWithAnAlert",
 	},
 	{
@@ -205,22 +205,22 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept that was debited after its subscription was replaced",
-		changes: []change{once("billing/project_invoices.go", "late, onAPage := p.collectedLate(sale.invoice), p.replacedOnAPage(sale.invoice)", "late, onAPage := false, false")},
+		changes: []change{once("billing/project_invoices.go", "late, byCheckout := p.collectedLate(sale.invoice), p.replacedByCheckout(sale.invoice)", "late, byCheckout := false, false")},
 		pkg:     "./billing/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
 	},
 	{
 		name:    "a billed downgrade that is said to be called off",
-		changes: []change{once("billing/decide.go", "\t\tif current.turning() {\n", "\t\tif false {\n")},
+		changes: []change{once("billing/decide.go", "\t\tif current.downgradeBilled() {\n", "\t\tif false {\n")},
 		pkg:     "./billing/cashier", tests: "TestStayingWhileADowngradeIsBilledPaysForThePlanAgain",
 	},
 	{
 		name:    "an archived price that keeps its subscriber",
-		changes: []change{once("billing/cashier/change_steps.go", "\tif err != nil || price.Active {\n", "\tif err != nil || price.ID != \"\" {\n")},
+		changes: []change{once("billing/cashier/command_change.go", "\tif err != nil || price.Active {\n", "\tif err != nil || price.ID != \"\" {\n")},
 		pkg:     "./billing/cashier", tests: "TestASubscriberAtAnEditedPriceCanDowngrade",
 	},
 	{
 		name:    "an upgrade by bank debit that is refused",
-		changes: []change{once("billing/cashier/change_steps.go", "|| stripe.Is(err, stripe.CannotWait) {", "{")},
+		changes: []change{once("billing/cashier/command_change.go", "|| stripe.Is(err, stripe.CannotWait) {", "{")},
 		pkg:     "./billing/cashier", tests: "TestACustomerWhoPaysByBankDebitUpgradesOnAPage",
 	},
 	{
@@ -230,7 +230,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept beside the upgrade that was debited at the same time",
-		changes: []change{once("billing/project_renewals.go", "\t\tif onAPage && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
+		changes: []change{once("billing/project_renewals.go", "\t\tif byCheckout && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
 		pkg:     "./billing/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
 	},
 	{

@@ -17,15 +17,15 @@ import (
 const million = metering.Amount(1_000_000)
 
 // credit makes a kind of credit.
-func (r *rig) credit(key string) {
+func (r *harness) credit(key string) {
 	r.Helper()
 	r.check(r.store.App(r.scope).CreateCredit(r.Context(), metering.NewCredit(ids.New(), key, key, "unit", r.now())))
 }
 
-// planned is a plan in the making.
-type planned func(*billing.PlanDraft)
+// planOption changes a plan draft.
+type planOption func(*billing.PlanDraft)
 
-func grants(credit string, amount metering.Amount) planned {
+func grants(credit string, amount metering.Amount) planOption {
 	return func(d *billing.PlanDraft) {
 		d.Grants = append(d.Grants, billing.Grant{CreditKey: credit, Amount: amount})
 	}
@@ -33,12 +33,12 @@ func grants(credit string, amount metering.Amount) planned {
 
 func yearly(d *billing.PlanDraft) { d.Interval = billing.Year }
 
-func in(currency string) planned { return func(d *billing.PlanDraft) { d.Currency = currency } }
+func in(currency string) planOption { return func(d *billing.PlanDraft) { d.Currency = currency } }
 
 func noTopUps(d *billing.PlanDraft) { d.TopupsEnabled = false }
 
 // plan makes a monthly plan in dollars and waits until the provider has it.
-func (r *rig) plan(key string, cents int64, how ...planned) billing.Plan {
+func (r *harness) plan(key string, cents int64, how ...planOption) billing.Plan {
 	r.Helper()
 	r.draft(key, cents, how...)
 	r.settle()
@@ -49,8 +49,8 @@ func (r *rig) plan(key string, cents int64, how ...planned) billing.Plan {
 	return plan
 }
 
-// draft makes a plan, and the provider does not know it yet.
-func (r *rig) draft(key string, cents int64, how ...planned) billing.Plan {
+// draft creates a plan without syncing it.
+func (r *harness) draft(key string, cents int64, how ...planOption) billing.Plan {
 	r.Helper()
 	draft := billing.PlanDraft{
 		Key: key, Name: strings.ToUpper(key), TopupsEnabled: true, Active: true,
@@ -66,45 +66,45 @@ func (r *rig) draft(key string, cents int64, how ...planned) billing.Plan {
 
 var keyNumber atomic.Int64
 
-// fresh is an idempotency key that was not used before.
-func fresh() string { return "key-" + strconv.FormatInt(keyNumber.Add(1), 10) }
+// newKey is an unused idempotency key.
+func newKey() string { return "key-" + strconv.FormatInt(keyNumber.Add(1), 10) }
 
-func (r *rig) change(plan string) (billing.Subscription, error) {
-	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: plan}, fresh())
+func (r *harness) change(plan string) (billing.Subscription, error) {
+	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: plan}, newKey())
 }
 
-func (r *rig) changed(plan string) billing.Subscription {
+func (r *harness) changed(plan string) billing.Subscription {
 	r.Helper()
 	return must[billing.Subscription](r)(r.change(plan))
 }
 
-func (r *rig) cancel(atPeriodEnd bool) (billing.Subscription, error) {
-	return r.cashier.Cancel(r.Context(), r.scope, billing.CancelRequest{Identity: "ada", CancelAtPeriodEnd: atPeriodEnd}, fresh())
+func (r *harness) cancel(atPeriodEnd bool) (billing.Subscription, error) {
+	return r.cashier.Cancel(r.Context(), r.scope, billing.CancelRequest{Identity: "ada", CancelAtPeriodEnd: atPeriodEnd}, newKey())
 }
 
-func (r *rig) checkoutRequest(plan string) billing.CheckoutRequest {
+func (r *harness) checkoutRequest(plan string) billing.CheckoutRequest {
 	return billing.CheckoutRequest{Identity: "ada", PlanKey: plan, SuccessURL: "http://shop.test/thanks", CancelURL: "http://shop.test/back"}
 }
 
-func (r *rig) checkout(plan string) cashier.Page {
+func (r *harness) checkout(plan string) cashier.Page {
 	r.Helper()
-	return must[cashier.Page](r)(r.cashier.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest(plan), fresh()))
+	return must[cashier.Page](r)(r.cashier.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest(plan), newKey()))
 }
 
-func (r *rig) topUpRequest(cents int64) billing.TopUpRequest {
+func (r *harness) topUpRequest(cents int64) billing.TopUpRequest {
 	return billing.TopUpRequest{
 		Identity: "ada", CreditKey: "tokens", Amount: 30 * million, AmountCents: cents, Currency: "usd",
 		SuccessURL: "http://shop.test/thanks", CancelURL: "http://shop.test/back",
 	}
 }
 
-func (r *rig) topUp(cents int64) cashier.Page {
+func (r *harness) topUp(cents int64) cashier.Page {
 	r.Helper()
-	return must[cashier.Page](r)(r.cashier.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(cents), fresh()))
+	return must[cashier.Page](r)(r.cashier.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(cents), newKey()))
 }
 
 // subscribe buys the plan on a page, with the card.
-func (r *rig) subscribe(plan, card string) billing.Subscription {
+func (r *harness) subscribe(plan, card string) billing.Subscription {
 	r.Helper()
 	r.pay(r.checkout(plan).URL, card)
 	r.settle()
@@ -112,19 +112,19 @@ func (r *rig) subscribe(plan, card string) billing.Subscription {
 }
 
 // subscription is what ada has; it fails the test when she has none.
-func (r *rig) subscription() billing.Subscription {
+func (r *harness) subscription() billing.Subscription {
 	r.Helper()
 	return must[billing.Subscription](r)(r.cashier.Subscription(r.Context(), r.scope, "ada"))
 }
 
-func (r *rig) wantNone() {
+func (r *harness) wantNone() {
 	r.Helper()
 	_, err := r.cashier.Subscription(r.Context(), r.scope, "ada")
 	wantFault(r, err, fault.SubscriptionNotFound)
 }
 
 // wantNotActive: a subscription that waits for its first payment may be there.
-func (r *rig) wantNotActive() {
+func (r *harness) wantNotActive() {
 	r.Helper()
 	s, err := r.cashier.Subscription(r.Context(), r.scope, "ada")
 	if err == nil && s.Status != metering.StatusIncomplete {
@@ -134,7 +134,7 @@ func (r *rig) wantNotActive() {
 	}
 }
 
-func (r *rig) wantOn(plan string, status metering.SubscriptionStatus) billing.Subscription {
+func (r *harness) wantOn(plan string, status metering.SubscriptionStatus) billing.Subscription {
 	r.Helper()
 	s := r.subscription()
 	if s.Terms.PlanKey != plan || s.Status != status {
@@ -144,7 +144,7 @@ func (r *rig) wantOn(plan string, status metering.SubscriptionStatus) billing.Su
 }
 
 // balance is what ada holds of the credit, and owes.
-func (r *rig) balance(credit string) (amount, debt metering.Amount) {
+func (r *harness) balance(credit string) (amount, debt metering.Amount) {
 	r.Helper()
 	w, err := r.store.App(r.scope).Wallet(r.Context(), "ada")
 	if fault.Is(err, fault.WalletNotFound) {
@@ -159,7 +159,7 @@ func (r *rig) balance(credit string) (amount, debt metering.Amount) {
 	return 0, 0
 }
 
-func (r *rig) wantTokens(amount, debt metering.Amount) {
+func (r *harness) wantTokens(amount, debt metering.Amount) {
 	r.Helper()
 	if got, owed := r.balance("tokens"); got != amount || owed != debt {
 		r.Errorf("ada holds %s and owes %s, want %s and %s", got, owed, amount, debt)
@@ -167,14 +167,14 @@ func (r *rig) wantTokens(amount, debt metering.Amount) {
 }
 
 // deposits is what ada was given, newest first.
-func (r *rig) deposits() (list []store.Deposit) {
+func (r *harness) deposits() (list []store.Deposit) {
 	r.Helper()
 	list, _, err := r.store.App(r.scope).Deposits(r.Context(), store.DepositPage{Identity: "ada", Limit: 100})
 	r.check(err)
 	return list
 }
 
-func (r *rig) wantTopUp(id ids.ID, status billing.TopUpStatus) {
+func (r *harness) wantTopUp(id ids.ID, status billing.TopUpStatus) {
 	r.Helper()
 	if t := storetest.TopUp(r.T, storetest.URL(r.T), r.scope, id); t.Status != status {
 		r.Errorf("the top-up is %s, want %s", t.Status, status)

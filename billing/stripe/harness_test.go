@@ -18,8 +18,8 @@ import (
 	"purser/ids"
 )
 
-// rig is a client with a provider to talk to.
-type rig struct {
+// harness is a client with a sandbox to call.
+type harness struct {
 	*testing.T
 	*stripe.Client
 	app     ids.ID
@@ -30,10 +30,10 @@ type rig struct {
 	keys []string // idempotency keys, as they came
 }
 
-func start(t *testing.T) *rig {
+func start(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
-	r := &rig{T: t, app: ids.New()}
+	r := &harness{T: t, app: ids.New()}
 	var handler http.Handler
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if key := req.Header.Get("Idempotency-Key"); key != "" {
@@ -58,19 +58,19 @@ func start(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) check(err error) {
+func (r *harness) check(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}
 }
 
-func (r *rig) inject(f sandbox.Fault) {
+func (r *harness) inject(f sandbox.Fault) {
 	r.Helper()
 	r.check(r.sandbox.Inject(r.Context(), r.app, f))
 }
 
-func (r *rig) wantProblem(err error, kind stripe.Kind) {
+func (r *harness) wantProblem(err error, kind stripe.Kind) {
 	r.Helper()
 	if !stripe.Is(err, kind) {
 		r.Errorf("got %v, want a problem of the kind %s", err, kind)
@@ -78,7 +78,7 @@ func (r *rig) wantProblem(err error, kind stripe.Kind) {
 }
 
 // price makes a monthly price.
-func (r *rig) price(name string, cents int64) stripe.Price {
+func (r *harness) price(name string, cents int64) stripe.Price {
 	r.Helper()
 	r.check(r.CreateProduct(r.Context(), "product "+name, stripe.Product{ID: name, Name: name, Active: true}, nil))
 	made, err := r.CreatePrice(r.Context(), "price "+name, stripe.Price{
@@ -89,7 +89,7 @@ func (r *rig) price(name string, cents int64) stripe.Price {
 }
 
 // subscribe buys the price on a page.
-func (r *rig) subscribe(price stripe.Price, card string) stripe.Subscription {
+func (r *harness) subscribe(price stripe.Price, card string) stripe.Subscription {
 	r.Helper()
 	customer, err := r.CreateCustomer(r.Context(), "customer", map[string]string{"identity_hash": "h"})
 	r.check(err)
@@ -108,18 +108,18 @@ func (r *rig) subscribe(price stripe.Price, card string) stripe.Subscription {
 
 const cardPays = "4242424242424242"
 
-func (r *rig) pay(page, card string) {
+func (r *harness) pay(page, card string) {
 	r.Helper()
 	r.submit(page, url.Values{"card": {card}})
 }
 
 // start begins what costs nothing.
-func (r *rig) start(page string) {
+func (r *harness) start(page string) {
 	r.Helper()
 	r.submit(page, url.Values{"action": {"start"}})
 }
 
-func (r *rig) submit(page string, fields url.Values) {
+func (r *harness) submit(page string, fields url.Values) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, page, strings.NewReader(fields.Encode()))
 	r.check(err)

@@ -27,11 +27,11 @@ import (
 	"purser/tenancy/vault"
 )
 
-// rig is one application with everything that takes part in a payment: the
-// cashier, the client of Stripe's, the sandbox behind HTTP, its webhooks back to
-// the cashier, and Postgres. Nothing happens by itself: a test delivers webhooks
-// and does what is due with settle, or by moving the clock.
-type rig struct {
+// harness is one application with everything that takes part in a payment: the
+// cashier, the Stripe client, the sandbox behind HTTP, its webhooks to the cashier,
+// and Postgres. Nothing runs in the background: a test delivers webhooks and runs due
+// jobs with settle, or by advancing the clock.
+type harness struct {
 	*testing.T
 	app     tenancy.Application
 	scope   tenancy.Scope
@@ -40,21 +40,21 @@ type rig struct {
 	sandbox *sandbox.Server
 	http    *httptest.Server
 	key     ids.ID // of the key that uses are tracked with; zero until there is one
-	// elsewhere is whose world a second account of the application is in; zero for none.
-	elsewhere ids.ID
+	// secondAccount is the sandbox account of a second connection; zero for none.
+	secondAccount ids.ID
 
-	later   atomic.Int64 // nanoseconds by which the clocks of everybody here are ahead
-	stopped atomic.Int64 // where those clocks stand still, in nanoseconds; zero when they run
-	idle    atomic.Bool  // nobody attends to what is due
-	deaf    atomic.Bool  // webhooks are taken, and forgotten
-	payers  []string     // those who paid one top-up each
-	calls   atomic.Int64 // that changed something at the provider
-	mu      sync.Mutex
-	log     []string       // "POST /v1/…" of those calls, with their bodies
-	bodies  []url.Values   // of those calls
-	refuse  error          // what the webhook route answers, when it is broken
-	arrived []arrived      // webhooks, as they came
-	keys    map[string]int // how often each idempotency key was made
+	clockOffset  atomic.Int64 // nanoseconds by which all clocks are ahead
+	frozenAt     atomic.Int64 // time at which the clocks are frozen, in nanoseconds; zero when they run
+	idle         atomic.Bool  // due jobs are not run
+	dropWebhooks atomic.Bool  // webhooks are acknowledged and dropped
+	payers       []string     // identities that paid one top-up each
+	calls        atomic.Int64 // calls that changed something at the provider
+	mu           sync.Mutex
+	log          []string       // "POST /v1/…" of those calls, with their bodies
+	bodies       []url.Values   // of those calls
+	refuse       error          // error of the webhook route; nil when it works
+	arrived      []arrived      // webhooks, as they came
+	keys         map[string]int // how often each idempotency key was sent
 }
 
 type arrived struct {
@@ -62,9 +62,9 @@ type arrived struct {
 	body                  []byte
 }
 
-func start(t *testing.T) *rig {
+func start(t *testing.T) *harness {
 	t.Helper()
-	r := &rig{T: t, store: storetest.Open(t), keys: map[string]int{}}
+	r := &harness{T: t, store: storetest.Open(t), keys: map[string]int{}}
 	now := time.Now().UnixMilli()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, now))
@@ -73,14 +73,16 @@ func start(t *testing.T) *rig {
 
 	var handler http.Handler
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		r.note(req)
+		r.recordCall(req)
 		handler.ServeHTTP(w, req)
 	}))
 	t.Cleanup(r.http.Close)
 	log := r.logger()
 	r.sandbox = sandbox.New(sandbox.Options{
-		Accounts: r.documents(), BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
-		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == r.app.ID || app == r.elsewhere, nil },
+		Accounts: r.sandboxAccounts(), BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Admits: func(_ context.Context, app ids.ID) (bool, error) {
+			return app == r.app.ID || app == r.secondAccount, nil
+		},
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app.ID, nil },
 		Deliver:   r.deliver,
 		Settle: func(ctx context.Context, app ids.ID) error {
@@ -104,8 +106,8 @@ func init() { debug.SetGCPercent(400) }
 // it does in the product: one of this many. There the sandbox is most of the cost.
 const postgresShare = 4
 
-// documents is where the sandbox keeps its account, by the test's name.
-func (r *rig) documents() sandbox.Accounts {
+// sandboxAccounts is where the sandbox stores its account, chosen by the test's name.
+func (r *harness) sandboxAccounts() sandbox.Accounts {
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(r.Name()))
 	// What storetest.Keep puts back is all in Postgres.
@@ -116,18 +118,18 @@ func (r *rig) documents() sandbox.Accounts {
 	return &modelDocuments{&sandboxtest.Memory{}, r.store}
 }
 
-func (r *rig) clock() time.Time {
-	if at := r.stopped.Load(); at != 0 {
+func (r *harness) clock() time.Time {
+	if at := r.frozenAt.Load(); at != 0 {
 		return time.Unix(0, at)
 	}
-	return time.Now().Add(time.Duration(r.later.Load()))
+	return time.Now().Add(time.Duration(r.clockOffset.Load()))
 }
 
-func (r *rig) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
+func (r *harness) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
 
-// newCashier is another node for the same application. No limit of its own ends what
-// it does, however slow the machine is: a test that is about a limit sets it.
-func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
+// newCashier is another node for the same application, with raised timeouts: a test
+// about a timeout sets it.
+func (r *harness) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 	r.Helper()
 	sealed := must[*vault.Vault](r)(vault.New(rand.Reader, []byte("another thirty-two bytes, secret")))
 	options := cashier.Options{
@@ -141,12 +143,12 @@ func (r *rig) newCashier(change ...func(*cashier.Options)) *cashier.Cashier {
 		c(&options)
 	}
 	node := must[*cashier.Cashier](r)(cashier.New(options))
-	node.BePatient()
+	node.RaiseLimits()
 	return node
 }
 
-// note writes down what the cashier asks of the provider.
-func (r *rig) note(req *http.Request) {
+// recordCall records calls that change something at the provider.
+func (r *harness) recordCall(req *http.Request) {
 	if req.Method == http.MethodGet || !strings.HasPrefix(req.URL.Path, "/sandbox/stripe/") {
 		return
 	}
@@ -164,8 +166,8 @@ func (r *rig) note(req *http.Request) {
 	r.keys[req.Header.Get("Idempotency-Key")]++
 }
 
-// asked gives the bodies of the calls to a path, as far as they begin like this.
-func (r *rig) asked(call string) []url.Values {
+// callsTo returns the bodies of the recorded calls with this prefix.
+func (r *harness) callsTo(call string) []url.Values {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []url.Values
@@ -177,59 +179,59 @@ func (r *rig) asked(call string) []url.Values {
 	return found
 }
 
-// deliver is the way of a webhook to the cashier.
-func (r *rig) deliver(ctx context.Context, to string, header http.Header, body []byte) error {
+// deliver passes a webhook of the sandbox to the cashier.
+func (r *harness) deliver(ctx context.Context, to string, header http.Header, body []byte) error {
 	connection := to[strings.LastIndex(to, "/")+1:]
 	signature := header.Get("Stripe-Signature")
 	r.mu.Lock()
 	r.arrived = append(r.arrived, arrived{connection, signature, body})
 	refuse := r.refuse
 	r.mu.Unlock()
-	if refuse != nil || r.deaf.Load() {
+	if refuse != nil || r.dropWebhooks.Load() {
 		return refuse
 	}
 	return r.cashier.ReceiveWebhook(ctx, connection, signature, body)
 }
 
-// settle delivers what waits and does what is due, until nothing is.
-func (r *rig) settle() {
+// settle delivers webhooks and runs due jobs until there are none.
+func (r *harness) settle() {
 	r.Helper()
 	r.advanceTo(r.now())
 }
 
-func (r *rig) now() int64 {
+func (r *harness) now() int64 {
 	r.Helper()
 	return must[int64](r)(r.sandbox.Clock(r.Context(), r.app.ID))
 }
 
-func (r *rig) advance(d time.Duration) {
+func (r *harness) advance(d time.Duration) {
 	r.Helper()
 	r.advanceTo(r.now() + d.Milliseconds())
 }
 
-func (r *rig) advanceTo(at int64) {
+func (r *harness) advanceTo(at int64) {
 	r.Helper()
 	if _, err := r.sandbox.Advance(r.Context(), r.app.ID, at); err != nil {
 		r.Fatal(err)
 	}
 }
 
-// inject orders mischief for the provider's next answers.
-func (r *rig) inject(f sandbox.Fault) {
+// inject adds a fault to the provider's next answers.
+func (r *harness) inject(f sandbox.Fault) {
 	r.Helper()
 	r.check(r.sandbox.Inject(r.Context(), r.app.ID, f))
 }
 
-func (r *rig) check(err error) {
+func (r *harness) check(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}
 }
 
-// eventually waits for something that another goroutine does. Only what never happens
-// reaches the deadline.
-func (r *rig) eventually(what string, holds func() bool) {
+// eventually waits for another goroutine. Only a condition that never holds reaches
+// the deadline.
+func (r *harness) eventually(what string, holds func() bool) {
 	r.Helper()
 	deadline := time.After(5 * time.Minute)
 	for !holds() {
@@ -241,7 +243,7 @@ func (r *rig) eventually(what string, holds func() bool) {
 	}
 }
 
-func must[T any](r *rig) func(T, error) T {
+func must[T any](r *harness) func(T, error) T {
 	return func(got T, err error) T {
 		r.Helper()
 		if err != nil {

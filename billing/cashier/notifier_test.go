@@ -15,14 +15,14 @@ func TestOneApplicationNeverTakesMoreThanItsTurn(t *testing.T) {
 	busy, other := tenancy.Scope{AppID: ids.New()}, tenancy.Scope{AppID: ids.New()}
 
 	t.Run("one that is visited is not visited again meanwhile", func(t *testing.T) {
-		w := newWakes()
-		w.mark(busy)
-		if got := w.take(); !slices.Equal(got, []tenancy.Scope{busy}) {
+		w := newNotifier()
+		w.notify(busy)
+		if got := w.takeReady(); !slices.Equal(got, []tenancy.Scope{busy}) {
 			t.Fatalf("took %v", got)
 		}
-		w.mark(busy)
-		w.mark(other)
-		if got := w.take(); !slices.Equal(got, []tenancy.Scope{other}) {
+		w.notify(busy)
+		w.notify(other)
+		if got := w.takeReady(); !slices.Equal(got, []tenancy.Scope{other}) {
 			t.Errorf("took %v while it was visited", got)
 		}
 		<-w.signal
@@ -33,18 +33,18 @@ func TestOneApplicationNeverTakesMoreThanItsTurn(t *testing.T) {
 		default:
 			t.Error("nobody is told that it can be visited again")
 		}
-		if got := w.take(); !slices.Equal(got, []tenancy.Scope{busy}) {
+		if got := w.takeReady(); !slices.Equal(got, []tenancy.Scope{busy}) {
 			t.Errorf("took %v after the visit", got)
 		}
 	})
 	t.Run("nobody waits for a queue that somebody is at", func(t *testing.T) {
 		c := &Cashier{}
-		unlock, err := c.locks.lock(t.Context(), queueOf(busy))
+		unlock, err := c.locks.lock(t.Context(), queueLock(busy))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer unlock()
-		if more, err := c.visit(t.Context(), busy); more || err != nil {
+		if more, err := c.tryDrain(t.Context(), busy); more || err != nil {
 			t.Errorf("the visit gave %v, %v", more, err)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"purser/tenancy"
 )
 
-// RetrySync has the provider told of a plan now, whatever was planned.
+// RetrySync makes the plan's sync job due now.
 func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey string) error {
 	app := c.options.Store.App(scope)
 	plan, err := app.Plan(ctx, planKey)
@@ -24,27 +24,27 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 	if err := app.Enqueue(ctx, store.Job{Kind: store.JobPlan, Object: plan.ID.String()}); err != nil {
 		return err
 	}
-	c.Wake(scope)
+	c.Notify(scope)
 	return nil
 }
 
-// syncPlan makes the provider's product and price say what the plan says. What is
-// there is found by names that are ours, so a crash in between makes nothing
-// twice, and what somebody changed over there is put right.
-func (c *Cashier) syncPlan(ctx context.Context, with account, w store.Job) error {
-	id, err := uuid.Parse(w.Object)
+// syncPlan makes the provider's product and price match the plan. Both are found by
+// references of ours, so a crash in between creates nothing twice, and changes made in
+// the provider's dashboard are overwritten.
+func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) error {
+	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return err
 	}
 	app := c.options.Store.App(with.scope)
-	return c.withLease(ctx, with.scope, ofPlan(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+	return c.withLease(ctx, with.scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
 		plan, err := app.PlanByID(ctx, ids.ID(id))
 		if err != nil {
-			return known(err)
+			return ignoreNotFound(err)
 		}
-		price, err := c.tellOf(ctx, with, plan, w.Tries)
+		price, err := c.pushPlan(ctx, with, plan, job.Tries)
 		if err != nil {
-			return errors.Join(err, app.PlanRefused(ctx, fence, plan.ID, plan.Sync, reason(err)))
+			return errors.Join(err, app.PlanRefused(ctx, fence, plan.ID, plan.Sync, errorMessage(err)))
 		}
 		now, err := c.Now(ctx, with.scope)
 		if err != nil {
@@ -59,10 +59,10 @@ func (c *Cashier) syncPlan(ctx context.Context, with account, w store.Job) error
 	})
 }
 
-// tellOf gives the provider's id of the plan's current price.
-func (c *Cashier) tellOf(ctx context.Context, with account, plan billing.Plan, tries int) (priceID string, err error) {
-	// The names make the calls safe to repeat; the keys only have to tell them apart,
-	// also from an earlier try whose failure the provider would repeat.
+// pushPlan updates the product and returns the id of the plan's current price.
+func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan, tries int) (priceID string, err error) {
+	// The references make the calls safe to repeat. The keys only have to be unique,
+	// also against an earlier attempt whose failure the provider has saved.
 	key := "psr:" + plan.ID.Format(ids.Plan) + ":" + strconv.FormatInt(plan.Sync.Version, 10) + ":" + strconv.Itoa(tries) + ":" + ids.New().String()
 	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaPlan: plan.Key}
 	wanted := stripe.Product{ID: plan.ProductReference(), Name: plan.Name, Active: plan.Active}
@@ -90,31 +90,31 @@ func (c *Cashier) tellOf(ctx context.Context, with account, plan billing.Plan, t
 	return price.ID, err
 }
 
-// refusePlan shows on a plan why the provider does not have it.
-func (c *Cashier) refusePlan(ctx context.Context, scope tenancy.Scope, w store.Job, cause error) error {
-	id, err := uuid.Parse(w.Object)
+// recordPlanError stores on the plan why it is not synced.
+func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job store.Job, cause error) error {
+	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return err
 	}
 	app := c.options.Store.App(scope)
-	return c.withLease(ctx, scope, ofPlan(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+	return c.withLease(ctx, scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
 		plan, err := app.PlanByID(ctx, ids.ID(id))
 		if err != nil {
-			return known(err)
+			return ignoreNotFound(err)
 		}
-		return app.PlanRefused(ctx, fence, plan.ID, plan.Sync, reason(cause))
+		return app.PlanRefused(ctx, fence, plan.ID, plan.Sync, errorMessage(cause))
 	})
 }
 
-// archivePrice takes a price off sale that no open page can need any more.
+// archivePrice deactivates a price that no open checkout session can need any more.
 func (c *Cashier) archivePrice(ctx context.Context, with account, id string) error {
 	err := with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
-	if known(err) != nil {
+	if ignoreNotFound(err) != nil {
 		return err
 	}
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
 		return err
 	}
-	return known(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
+	return ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
 }

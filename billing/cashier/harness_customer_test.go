@@ -28,14 +28,14 @@ const (
 )
 
 // pay pays at a hosted page, authenticating when asked.
-func (r *rig) pay(page, card string) {
+func (r *harness) pay(page, card string) {
 	r.Helper()
 	if status, body := r.tryToPay(page, card, "complete"); status != http.StatusSeeOther {
 		r.Fatalf("the page answers %d: %s", status, body)
 	}
 }
 
-func (r *rig) tryToPay(page, card, authentication string) (status int, body string) {
+func (r *harness) tryToPay(page, card, authentication string) (status int, body string) {
 	r.Helper()
 	field, value := "card", card
 	if name, end, isBank := strings.Cut(card, "="); isBank {
@@ -49,7 +49,7 @@ func (r *rig) tryToPay(page, card, authentication string) (status int, body stri
 }
 
 // swapCard puts another card on file, in the portal.
-func (r *rig) swapCard(card string) {
+func (r *harness) swapCard(card string) {
 	r.Helper()
 	page := must[string](r)(r.cashier.Portal(r.Context(), r.scope, "ada", "http://shop.test/account"))
 	if status, _, body := r.submit(page, url.Values{"card": {card}}); status != http.StatusSeeOther && status != http.StatusOK {
@@ -58,13 +58,13 @@ func (r *rig) swapCard(card string) {
 }
 
 // submit sends a form as a browser does, and does not follow.
-func (r *rig) submit(page string, fields url.Values) (status int, location, body string) {
+func (r *harness) submit(page string, fields url.Values) (status int, location, body string) {
 	r.Helper()
 	return r.post(page, "application/x-www-form-urlencoded", fields.Encode())
 }
 
-// steer asks the sandbox's own surface for something, such as a refund.
-func (r *rig) steer(path, body string) {
+// controlSandbox calls the sandbox's control API, such as for a refund.
+func (r *harness) controlSandbox(path, body string) {
 	r.Helper()
 	status, _, answer := r.post(r.http.URL+"/sandbox/apps/"+r.app.ID.Format(ids.Application)+"/"+path, "application/json", body)
 	if status != http.StatusOK {
@@ -72,17 +72,17 @@ func (r *rig) steer(path, body string) {
 	}
 }
 
-func (r *rig) refund(page cashier.Page, cents int64) {
+func (r *harness) refund(page cashier.Page, cents int64) {
 	r.Helper()
-	r.steer("refunds", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "amountCents": `+strconv.FormatInt(cents, 10)+`}`)
+	r.controlSandbox("refunds", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "amountCents": `+strconv.FormatInt(cents, 10)+`}`)
 }
 
-func (r *rig) dispute(page cashier.Page, outcome string) {
+func (r *harness) dispute(page cashier.Page, outcome string) {
 	r.Helper()
-	r.steer("disputes", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "outcome": "`+outcome+`"}`)
+	r.controlSandbox("disputes", `{"checkoutId": "`+page.ID.Format(ids.Checkout)+`", "outcome": "`+outcome+`"}`)
 }
 
-func (r *rig) post(page, kind, body string) (status int, location, answer string) {
+func (r *harness) post(page, kind, body string) (status int, location, answer string) {
 	r.Helper()
 	request := must[*http.Request](r)(http.NewRequestWithContext(r.Context(), http.MethodPost, page, strings.NewReader(body)))
 	request.Header.Set("Content-Type", kind)
@@ -97,14 +97,13 @@ func (r *rig) post(page, kind, body string) (status int, location, answer string
 
 var errRouteDown = errors.New("503")
 
-// provider asks the provider behind the cashier's back, as somebody in its
-// dashboard could.
-func (r *rig) provider(path string, fields url.Values) map[string]any {
+// provider calls the provider directly, as a person in its dashboard could.
+func (r *harness) provider(path string, fields url.Values) map[string]any {
 	r.Helper()
 	return r.askProvider(http.MethodPost, path, fields)
 }
 
-func (r *rig) askProvider(method, path string, fields url.Values) map[string]any {
+func (r *harness) askProvider(method, path string, fields url.Values) map[string]any {
 	r.Helper()
 	request := must[*http.Request](r)(http.NewRequestWithContext(r.Context(), method, r.sandbox.StripeURL()+path, strings.NewReader(fields.Encode())))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -1,0 +1,229 @@
+package cashier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// Keys of an operation's parameters. They are stored and cannot change.
+const (
+	paramCommand      = "act"          // the command
+	paramSubscription = "subscription" // the provider's
+	paramPrice        = "price"        // the provider's, of the target
+	paramPlan         = "plan"         // its key
+	paramSameTerms    = "stays"        // whether the target is the current terms, whose price may be archived
+	paramFree         = "free"         // whether the target costs nothing
+	paramFlag         = "flag"         // whether to end with the period
+	paramVoid         = "void"         // whether a pending upgrade is voided too
+	paramRenewal      = "renewal"      // the unpaid renewal invoice that a cancellation voids
+	paramLocalChange  = "then"         // the change to a free subscription
+	paramSessions     = "sessions"     // checkout sessions to expire first, separated by spaces
+	paramSuccess      = "success"
+	paramCancel       = "cancel"
+	paramExpires      = "expires"
+	paramCents        = "cents"
+	paramCurrency     = "currency"
+	paramName         = "name"
+	paramAction       = "action" // of an operation that a projection requested
+	paramObject       = "object"
+)
+
+// request is a caller's request to the cashier.
+type request struct {
+	kind           billing.OperationKind
+	identity       string
+	planKey        string
+	creditKey      string
+	idempotencyKey string
+	fingerprint    billing.Fingerprint
+	// paid says that the provider takes part whatever is decided. Then check, if set,
+	// runs before the provider is called.
+	paid   bool
+	check  func(current *billing.Subscription) error
+	decide func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error)
+}
+
+// buyer is who pays at the provider. It is empty where the provider takes no part.
+type buyer struct {
+	connectionID ids.ID
+	customerID   string
+	live         bool
+}
+
+// runRequest returns the stored answer of a finished operation, else resumes it, else
+// begins it.
+func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request) (rec store.OperationRecord, err error) {
+	// The operation continues when the caller disconnects.
+	ctx, cancel := context.WithTimeout(withClock(context.WithoutCancel(ctx)), c.limits.request)
+	defer cancel()
+	err = c.withLease(ctx, scope, identityLease(r.identity), func(ctx context.Context, fence store.Fence) error {
+		var fresh bool
+		rec, fresh, err = c.loadOrBegin(ctx, scope, fence, r)
+		if err != nil || rec.State == billing.OperationDone {
+			return err
+		}
+		rec, err = c.resume(ctx, scope, fence, rec, billing.Caller, fresh)
+		return err
+	})
+	return rec, publicError(err)
+}
+
+// loadOrBegin loads the operation of the request, or decides and stores it: then it is
+// fresh.
+func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (rec store.OperationRecord, fresh bool, err error) {
+	app := c.options.Store.App(scope)
+	rec, err = app.Operation(ctx, r.kind, r.idempotencyKey)
+	if err == nil {
+		return rec, false, rec.CheckFingerprint(r.fingerprint)
+	}
+	if !errors.Is(err, store.ErrUnknown) {
+		return rec, false, err
+	}
+	// The decision needs the provider's current state, whichever webhooks have arrived.
+	if err := c.syncCurrent(ctx, scope, fence, r.identity); err != nil {
+		return rec, false, err
+	}
+	with, err := c.resolveBuyer(ctx, scope, r)
+	if err != nil {
+		return rec, false, err
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return rec, false, err
+	}
+	op := billing.Operation{
+		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
+		Parameters: map[string]string{}, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
+	}
+	rec, fresh, err = app.Begin(ctx, store.BeginInput{
+		Fence: fence, Identity: r.identity, PlanKey: r.planKey, CreditKey: r.creditKey, Op: op, Now: now,
+		Decide: func(s store.CustomerState) (store.Decision, error) { return r.decide(s, op, with, now) },
+	})
+	if err == nil && !fresh {
+		err = rec.CheckFingerprint(r.fingerprint)
+	}
+	return rec, fresh, err
+}
+
+// syncCurrent syncs the identity's subscription from the provider.
+func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence store.Fence, identity string) error {
+	current, err := c.currentSubscription(ctx, scope, identity)
+	if err != nil || current == nil || current.Local() {
+		return err
+	}
+	with, err := c.accountAt(ctx, scope, current.ConnectionID)
+	if err != nil {
+		return err
+	}
+	_, err = c.syncSubscription(ctx, with, fence, current.ProviderID, syncOptions{scheduleRefresh: true})
+	return err
+}
+
+// resolveBuyer finds the paying customer before the transaction that decides.
+func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r request) (buyer, error) {
+	if !r.paid {
+		return buyer{}, nil
+	}
+	if r.check != nil {
+		current, err := c.currentSubscription(ctx, scope, r.identity)
+		if err != nil {
+			return buyer{}, err
+		}
+		if err := r.check(current); err != nil {
+			return buyer{}, err
+		}
+	}
+	with, err := c.account(ctx, scope)
+	if err != nil || r.kind != billing.OperationTopUp {
+		return buyer{connectionID: with.ID, live: with.Live}, err
+	}
+	id, err := c.customer(ctx, with, r.identity)
+	return buyer{connectionID: with.ID, customerID: id, live: with.Live}, err
+}
+
+// resume runs an operation to its end and returns it as stored then. fresh says that
+// it was decided under the same lease.
+func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OperationRecord, initiator billing.Initiator, fresh bool) (store.OperationRecord, error) {
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return rec, err
+	}
+	with, err := c.accountOf(ctx, scope, rec.ConnectionID, providerObject(rec))
+	if err != nil {
+		return rec, err
+	}
+	rec.ConnectionID = with.ID // stored with the first call
+	app := c.options.Store.App(scope)
+	if rec.State == billing.OperationFailed {
+		// The caller retries a failed operation. The job resumes it when this attempt
+		// does not finish it either.
+		if err := app.Enqueue(ctx, store.Job{Kind: store.JobOperation, Object: rec.ID.String(), DueAt: now + resumeDelay.Milliseconds()}); err != nil {
+			return rec, err
+		}
+		rec.State = billing.OperationRunning
+	}
+	run := &operationRun{c: c, app: app, fence: fence, rec: rec, initiator: initiator, now: now, account: with}
+	done := false
+	if !fresh {
+		done, err = run.checkSuperseded(ctx)
+	}
+	if err == nil && !done {
+		err = run.execute(ctx)
+	}
+	if err := run.finish(ctx, err); err != nil {
+		return run.rec, c.alertOnUnauthorized(ctx, with, err)
+	}
+	return run.app.OperationByID(ctx, rec.ID)
+}
+
+// providerObject is the provider's object that an operation is about; empty for none.
+func providerObject(rec store.OperationRecord) string {
+	return cmp.Or(rec.Parameters[paramSubscription], rec.Parameters[paramObject])
+}
+
+// execute runs the steps of the operation's command.
+func (run *operationRun) execute(ctx context.Context) error {
+	switch command(run.rec.Parameters[paramCommand]) {
+	case commandKeep:
+		return run.keepPlan(ctx)
+	case commandUpgrade:
+		return run.upgrade(ctx)
+	case commandDowngrade:
+		return run.downgrade(ctx)
+	case commandCancel:
+		return run.setCancelFlag(ctx)
+	case commandReplace:
+		return run.replace(ctx)
+	case commandCheckout:
+		return run.checkout(ctx)
+	case commandTopUp:
+		return run.topUp(ctx)
+	case commandLocal:
+		return run.changeLocal(ctx)
+	}
+	if run.rec.Kind == billing.OperationAction {
+		return run.action(ctx)
+	}
+	return errors.New("cashier: unknown command")
+}
+
+// command is what an operation does at the provider.
+type command string
+
+// The commands. These strings are stored.
+const (
+	commandKeep      command = "keep"      // cancel scheduled and pending changes
+	commandUpgrade   command = "upgrade"   // at the provider, for money
+	commandDowngrade command = "downgrade" // at the provider, with the renewal
+	commandCancel    command = "flag"      // set or clear cancel_at_period_end
+	commandReplace   command = "replace"   // sell a subscription that replaces the current one
+	commandCheckout  command = "checkout"  // sell a first subscription
+	commandTopUp     command = "topup"     // sell credits
+	commandLocal     command = "local"     // expire sessions, then change a free subscription
+)

@@ -1,0 +1,166 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// Change moves the identity to another plan: at once, after payment, or at the
+// renewal, depending on the prices.
+func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.ChangeRequest, idempotencyKey string) (billing.Subscription, error) {
+	return c.runForSubscription(ctx, scope, request{
+		kind: billing.OperationChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
+		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
+			order, err := billing.DecideChange(s.Subscription, s.Plan, s.Changes...)
+			if err != nil {
+				return store.Decision{}, err
+			}
+			if err := order.CheckRoom(s.Balances); err != nil {
+				return store.Decision{}, err
+			}
+			decision := decideChange(s, r.Identity, order, op, now)
+			for _, p := range decision.Settled {
+				if err := billing.CheckRoom(s.Balances, p.Credits); err != nil {
+					return store.Decision{}, err
+				}
+			}
+			return decision, nil
+		},
+	})
+}
+
+// Cancel sets or clears cancellation at the end of the period.
+func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.CancelRequest, idempotencyKey string) (billing.Subscription, error) {
+	return c.runForSubscription(ctx, scope, request{
+		kind: billing.OperationCancel, identity: r.Identity, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
+		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
+			order, err := billing.DecideCancel(s.Subscription, r.CancelAtPeriodEnd)
+			if err != nil {
+				return store.Decision{}, err
+			}
+			return decideCancel(s, order, op, now), nil
+		},
+	})
+}
+
+// runForSubscription runs a request whose result is a subscription.
+func (c *Cashier) runForSubscription(ctx context.Context, scope tenancy.Scope, r request) (billing.Subscription, error) {
+	rec, err := c.runRequest(ctx, scope, r)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	if rec.Answer == nil {
+		return billing.Subscription{}, errors.New("cashier: a completed operation has no answer")
+	}
+	return *rec.Answer, nil
+}
+
+// currentSubscription is the identity's subscription, or nil.
+func (c *Cashier) currentSubscription(ctx context.Context, scope tenancy.Scope, identity string) (*billing.Subscription, error) {
+	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
+	if fault.Is(err, fault.SubscriptionNotFound) {
+		return nil, nil
+	}
+	return &s, err
+}
+
+// decideChange turns the order into an operation with all its parameters.
+func decideChange(s store.CustomerState, identity string, order billing.ChangeOrder, op billing.Operation, now int64) store.Decision {
+	if order.Kind == billing.StartFree {
+		started, settled := billing.StartFreeSubscription(ids.New(), identity, order.Target, s.Payments, now)
+		return completedLocally(op, started, settled)
+	}
+	current := *s.Subscription
+	op.Parameters[paramSessions] = openSessions(s.Changes, now)
+	op.Parameters[paramPlan] = order.Target.PlanKey
+	op.Parameters[paramPrice] = order.Target.PriceID
+	if current.Local() && order.Kind != billing.Checkout {
+		if order.Kind == billing.Keep {
+			return decideLocal(op, localKeep, current.ClearChanges())
+		}
+		return decideLocal(op, localSchedule, current.Schedule(order.Target))
+	}
+	op.Parameters[paramSubscription] = current.ProviderID
+	decision := store.Decision{Operation: op}
+	switch order.Kind {
+	case billing.Keep:
+		op.Parameters[paramCommand] = string(commandKeep)
+		return decision
+	case billing.Upgrade:
+		op.Parameters[paramCommand] = string(commandUpgrade)
+		if order.SameTerms {
+			op.Parameters[paramSameTerms] = "true"
+		}
+	case billing.Downgrade:
+		op.Parameters[paramCommand] = string(commandDowngrade)
+	case billing.Checkout:
+		op.Parameters[paramCommand] = string(commandReplace)
+		setExpiry(op, now)
+	}
+	decision.Change = &billing.Change{
+		ID: ids.New(), Kind: order.Kind, SubscriptionID: current.ID, Target: order.Target, State: billing.ChangeRequested, RequestedAt: now,
+	}
+	if order.Kind == billing.Checkout {
+		decision.Change.SubscriptionID, decision.Change.Replaces = ids.ID{}, current.ID
+	}
+	return decision
+}
+
+func decideCancel(s store.CustomerState, order billing.CancelOrder, op billing.Operation, now int64) store.Decision {
+	current := *s.Subscription
+	if order.VoidPending {
+		op.Parameters[paramSessions] = openSessions(s.Changes, now)
+	}
+	op.Parameters[paramFlag] = strconv.FormatBool(order.CancelAtPeriodEnd)
+	if current.Local() {
+		return decideLocal(op, localCancel, current.Cancel(order))
+	}
+	op.Parameters[paramCommand], op.Parameters[paramSubscription] = string(commandCancel), current.ProviderID
+	if order.VoidPending {
+		op.Parameters[paramVoid] = "true"
+	}
+	return store.Decision{Operation: op}
+}
+
+// decideLocal changes a free subscription that the provider does not know. Without
+// open checkout sessions to expire, it completes in the same transaction.
+func decideLocal(op billing.Operation, then string, after billing.Subscription) store.Decision {
+	if op.Parameters[paramSessions] == "" {
+		return completedLocally(op, after, nil)
+	}
+	op.Parameters[paramCommand], op.Parameters[paramLocalChange] = string(commandLocal), then
+	return store.Decision{Operation: op}
+}
+
+// completedLocally is a decision that needs no provider call.
+func completedLocally(op billing.Operation, sub billing.Subscription, settled []billing.Payment) store.Decision {
+	op.State = billing.OperationDone
+	return store.Decision{Operation: op, Subscription: &sub, Settled: settled, Answer: &sub}
+}
+
+// expiredSessionGrace is how long after its expiry a checkout session is still expired
+// explicitly before another purchase: the node's clock may be hours ahead of the
+// provider's.
+const expiredSessionGrace = int64(24 * time.Hour / time.Millisecond)
+
+// openSessions lists the identity's checkout sessions that can still be paid or whose
+// debit may be processing.
+func openSessions(changes []billing.Change, now int64) string {
+	var open []string
+	for _, change := range changes {
+		expired := change.ExpiresAt != 0 && now >= change.ExpiresAt+expiredSessionGrace
+		if change.Kind == billing.Checkout && change.SessionID != "" && !expired {
+			open = append(open, change.SessionID)
+		}
+	}
+	return strings.Join(open, " ")
+}
