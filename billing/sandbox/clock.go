@@ -21,8 +21,8 @@ const (
 
 // Clock is the application's time, in milliseconds.
 func (s *Server) Clock(ctx context.Context, app ids.ID) (now int64, err error) {
-	err = s.view(ctx, app, func(w *engine.Account, _ engine.Clock) error {
-		now = w.Now(s.realNow())
+	err = s.view(ctx, app, func(account *engine.Account, _ engine.Env) error {
+		now = account.Now(s.realNow())
 		return nil
 	})
 	return now, err
@@ -43,27 +43,27 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 		return 0, fault.Newf(fault.InvalidRequest, "One request can advance the clock by at most five years, and not past the year 9999.")
 	}
 	// What is waiting belongs to the time before.
-	if err := s.settle(ctx, app); err != nil {
+	if err := s.drainWebhooks(ctx, app); err != nil {
 		return 0, err
 	}
 	for arrived, more := false, false; !arrived; {
-		err := s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
+		err := s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
 			real := s.realNow()
-			next, timed := w.Next()
+			next, timed := account.Next()
 			if timed && int64(next)*1000 <= to {
-				w.MoveClock(real, int64(next)*1000)
-				m.Now = next
-				more = !w.Fire(m)
+				account.MoveClock(real, int64(next)*1000)
+				env.Now = next
+				more = !account.Fire(env)
 				return nil
 			}
-			w.MoveClock(real, to)
-			now, arrived = w.Now(real), true
+			account.MoveClock(real, to)
+			now, arrived = account.Now(real), true
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
-		if err := s.settle(ctx, app); err != nil {
+		if err := s.drainWebhooks(ctx, app); err != nil {
 			return 0, err
 		}
 		if more {
@@ -72,7 +72,7 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 			if err := s.Wake(ctx, app); err != nil {
 				return 0, err
 			}
-			if err := s.settle(ctx, app); err != nil {
+			if err := s.drainWebhooks(ctx, app); err != nil {
 				return 0, err
 			}
 		}

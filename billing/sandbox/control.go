@@ -24,9 +24,9 @@ func (s *Server) controlRoutes(mux *http.ServeMux) {
 
 	get("clock", s.readClock)
 	post("clock", s.advanceClock)
-	post("refunds", s.makeRefund)
-	post("disputes", s.makeDispute)
-	post("webhooks", s.steerWebhooks)
+	post("refunds", s.controlRefund)
+	post("disputes", s.controlDispute)
+	post("webhooks", s.controlWebhooks)
 }
 
 // control answers a request for an application that its caller may steer.
@@ -35,7 +35,7 @@ type control func(w http.ResponseWriter, r *http.Request, app ids.ID) (any, erro
 func (s *Server) control(do control) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, status := any(nil), http.StatusOK
-		app, err := s.steered(r)
+		app, err := s.authorizeControl(r)
 		if err == nil {
 			body, err = do(w, r, app)
 		}
@@ -57,8 +57,8 @@ func (s *Server) control(do control) http.HandlerFunc {
 	}
 }
 
-// steered is the application in the path, when it is the caller's own.
-func (s *Server) steered(r *http.Request) (ids.ID, error) {
+// authorizeControl is the application in the path, when it is the caller's own.
+func (s *Server) authorizeControl(r *http.Request) (ids.ID, error) {
 	owner, err := s.options.Authorize(r)
 	if err != nil {
 		return ids.ID{}, err
@@ -164,7 +164,7 @@ func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID
 	return clockReply{now}, err
 }
 
-func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+func (s *Server) controlRefund(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
 	var body struct {
 		CheckoutID  string `json:"checkoutId"`
 		AmountCents *int64 `json:"amountCents"`
@@ -177,12 +177,12 @@ func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) 
 		Status      string `json:"status"`
 		AmountCents int64  `json:"amountCents"`
 	}
-	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
-		charge, err := w.ChargeFor(body.CheckoutID)
+	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
+		charge, err := account.ChargeFor(body.CheckoutID)
 		if err != nil {
 			return err
 		}
-		refund, err := w.CreateRefund(m, engine.NewRefund{Charge: charge.ID, Amount: body.AmountCents})
+		refund, err := account.CreateRefund(env, engine.NewRefund{Charge: charge.ID, Amount: body.AmountCents})
 		if err == nil {
 			made.ID, made.Status, made.AmountCents = refund.ID, refund.Status, refund.Amount
 		}
@@ -191,10 +191,10 @@ func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) 
 	if err != nil {
 		return nil, err
 	}
-	return made, s.settle(r.Context(), app)
+	return made, s.drainWebhooks(r.Context(), app)
 }
 
-func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+func (s *Server) controlDispute(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
 	var body struct {
 		CheckoutID string `json:"checkoutId"`
 		Outcome    string `json:"outcome"`
@@ -206,12 +206,12 @@ func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID)
 		ID     string `json:"id"`
 		Status string `json:"status"`
 	}
-	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
-		charge, err := w.ChargeFor(body.CheckoutID)
+	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
+		charge, err := account.ChargeFor(body.CheckoutID)
 		if err != nil {
 			return err
 		}
-		dispute, err := w.Dispute(m, charge, body.Outcome)
+		dispute, err := account.Dispute(env, charge, body.Outcome)
 		if err == nil {
 			made.ID, made.Status = dispute.ID, dispute.Status
 		}
@@ -220,13 +220,13 @@ func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID)
 	if err != nil {
 		return nil, err
 	}
-	return made, s.settle(r.Context(), app)
+	return made, s.drainWebhooks(r.Context(), app)
 }
 
 // maxReplay is how many events can be delivered again in one request.
 const maxReplay = 1000
 
-func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+func (s *Server) controlWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
 	var body struct {
 		Hold    *bool   `json:"hold"`
 		Replay  *int    `json:"replay"`
@@ -241,30 +241,30 @@ func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.I
 	if body.Hold == nil && body.Replay == nil && body.Shuffle == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send hold, replay or shuffle.")
 	}
-	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
+	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
 		if body.Replay != nil {
-			w.Replay(m, *body.Replay)
+			account.Replay(env, *body.Replay)
 		}
 		if body.Shuffle != nil {
-			w.Shuffle(*body.Shuffle)
+			account.Shuffle(*body.Shuffle)
 		}
 		if body.Hold != nil {
-			w.Hold(*body.Hold)
+			account.Hold(*body.Hold)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.settle(r.Context(), app); err != nil {
+	if err := s.drainWebhooks(r.Context(), app); err != nil {
 		return nil, err
 	}
 	var state struct {
 		Held    bool `json:"held"`
 		Waiting int  `json:"waiting"`
 	}
-	err = s.view(r.Context(), app, func(w *engine.Account, _ engine.Clock) error {
-		state.Held, state.Waiting = w.Held, w.Waiting()
+	err = s.view(r.Context(), app, func(account *engine.Account, _ engine.Env) error {
+		state.Held, state.Waiting = account.Held, account.Waiting()
 		return nil
 	})
 	return state, err

@@ -54,10 +54,10 @@ func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 // claim leases the deliveries that are due. It also counts the queued ones that it
 // dropped, because their endpoint was deleted.
 func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, dropped int, err error) {
-	err = s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
-		queued := w.Waiting()
-		batch = w.Claim(m, s.realNow(), batchSize)
-		if dropped = queued - w.Waiting(); len(batch)+dropped == 0 {
+	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+		queued := account.Waiting()
+		batch = account.Claim(env, s.realNow(), batchSize)
+		if dropped = queued - account.Waiting(); len(batch)+dropped == 0 {
 			return errUnchanged
 		}
 		return nil
@@ -114,15 +114,15 @@ const (
 
 // record stores what became of deliveries.
 func (s *Server) record(ctx context.Context, app ids.ID, results map[string]result) error {
-	return s.update(ctx, app, func(w *engine.Account, _ engine.Clock) error {
+	return s.update(ctx, app, func(account *engine.Account, _ engine.Env) error {
 		for id, got := range results {
 			switch got {
 			case accepted:
-				w.Delivered(id)
+				account.MarkDelivered(id)
 			case failed:
-				w.Undelivered(id, s.realNow())
+				account.MarkFailed(id, s.realNow())
 			default:
-				w.Unclaim(id, s.realNow())
+				account.ReleaseClaim(id, s.realNow())
 			}
 		}
 		return nil
@@ -166,15 +166,15 @@ func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing
 	// The real time: that is what the receiver compares with, whatever the
 	// world's clock says.
 	signedAt := s.options.Now()
-	leaves, err := s.distort(app, &out, &signedAt)
-	if err != nil || !leaves {
+	send, err := s.applyWebhookFault(app, &out, &signedAt)
+	if err != nil || !send {
 		return err
 	}
 	header := http.Header{}
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Set("Stripe-Signature", sign(out.Body, out.Secrets, signedAt))
 	if out.Outside {
-		return s.outside(ctx, out.URL, header, out.Body)
+		return s.sendToProgram(ctx, out.URL, header, out.Body)
 	}
 	ctx, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
@@ -201,31 +201,31 @@ const (
 	// that is a circle.
 	maxRounds = 100
 	// How often a receiver that fails is tried again while somebody waits.
-	maxUrgent = 3
+	maxFailedRounds = 3
 )
 
-// settle delivers all that is waiting and has it applied, and again what came of
+// drainWebhooks delivers all that is waiting and has it applied, and again what came of
 // that, until nothing is waiting. Held deliveries stay.
-func (s *Server) settle(ctx context.Context, app ids.ID) error {
-	urgent := 0
+func (s *Server) drainWebhooks(ctx context.Context, app ids.ID) error {
+	failedRounds := 0
 	for range maxRounds {
 		failure := s.Flush(ctx, app)
 		if err := s.options.Settle(ctx, app); err != nil {
 			return fmt.Errorf("sandbox: applying webhooks: %w", err)
 		}
 		waiting := false
-		err := s.update(ctx, app, func(w *engine.Account, _ engine.Clock) error {
-			if waiting = w.WaitingInside() > 0 && !w.Held; !waiting {
+		err := s.update(ctx, app, func(account *engine.Account, _ engine.Env) error {
+			if waiting = account.WaitingInside() > 0 && !account.Held; !waiting {
 				return errUnchanged
 			}
-			w.Retry()
+			account.Retry()
 			return nil
 		})
 		if err != nil || !waiting {
 			return err
 		}
 		if failure != nil {
-			if urgent++; urgent == maxUrgent {
+			if failedRounds++; failedRounds == maxFailedRounds {
 				return failure
 			}
 		}

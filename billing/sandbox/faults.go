@@ -34,7 +34,7 @@ const (
 	LateWebhook  // its signature is six minutes old
 )
 
-func (m FaultKind) onWebhooks() bool { return m >= LoseWebhook }
+func (m FaultKind) forWebhooks() bool { return m >= LoseWebhook }
 
 // Fault is mischief for the next requests, or webhooks, of an application.
 type Fault struct {
@@ -70,12 +70,12 @@ func (s *Server) Inject(ctx context.Context, app ids.ID, fault Fault) error {
 	return nil
 }
 
-// take gives the first fault that is for this, and counts it down.
-func (f *faults) take(app ids.ID, webhook bool, what string) (Fault, bool) {
+// next gives the first fault that is for this, and counts it down.
+func (f *faults) next(app ids.ID, webhook bool, what string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, fault := range f.all[app] {
-		if fault.Mischief.onWebhooks() != webhook || !strings.Contains(what, fault.Only) {
+		if fault.Mischief.forWebhooks() != webhook || !strings.Contains(what, fault.Only) {
 			continue
 		}
 		if fault.Mischief == StaleRead && !strings.HasPrefix(what, http.MethodGet) {
@@ -91,17 +91,17 @@ func (f *faults) take(app ids.ID, webhook bool, what string) (Fault, bool) {
 
 // withFaults executes the request, and does to it what was ordered.
 func (s *Server) withFaults(ctx context.Context, r *request, op operation) (reply, error) {
-	fault, ordered := s.faults.take(r.app, false, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/sandbox/stripe"))
-	if !ordered {
+	fault, injected := s.faults.next(r.app, false, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/sandbox/stripe"))
+	if !injected {
 		return s.execute(ctx, r, op)
 	}
 	switch fault.Mischief {
 	case DropBefore:
 		panic(http.ErrAbortHandler)
 	case Fail:
-		return s.answerInstead(ctx, r, &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "An unknown error occurred.", Kept: true})
+		return s.failWith(ctx, r, &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "An unknown error occurred.", Kept: true})
 	case Decline:
-		return s.answerInstead(ctx, r, &engine.Refusal{
+		return s.failWith(ctx, r, &engine.Refusal{
 			Status: http.StatusPaymentRequired, Type: "card_error", Code: "card_declined", DeclineCode: "generic_decline",
 			Message: "Your card was declined.", Kept: true,
 		})
@@ -131,21 +131,21 @@ func (s *Server) withFaults(ctx context.Context, r *request, op operation) (repl
 	return got, err
 }
 
-// answerInstead does nothing but remember the answer.
-func (s *Server) answerInstead(ctx context.Context, r *request, refusal *engine.Refusal) (reply, error) {
+// failWith does nothing but remember the answer.
+func (s *Server) failWith(ctx context.Context, r *request, refusal *engine.Refusal) (reply, error) {
 	return s.execute(ctx, r, func(*call) (engine.Doc, error) { return nil, refusal })
 }
 
 func (s *Server) readStale(r *request, op operation, state []byte) (reply, error) {
-	w, err := engine.Open(state, s.place(r.app))
+	account, err := engine.Open(state, s.baseURLs(r.app))
 	if err != nil {
 		return reply{}, err
 	}
-	m, err := s.moment(w)
+	env, err := s.newEnv(account)
 	if err != nil {
 		return reply{}, err
 	}
-	return s.run(r, w, m, op)
+	return s.runOperation(r, account, env, op)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -159,13 +159,13 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lateness is past the five minutes for which receivers take a signature.
-const lateness = 6 * time.Minute
+// signatureAge is past the five minutes for which receivers take a signature.
+const signatureAge = 6 * time.Minute
 
-// distort changes a webhook as was ordered. It reports whether it still leaves.
-func (s *Server) distort(app ids.ID, out *engine.Outgoing, signedAt *time.Time) (leaves bool, err error) {
-	fault, ordered := s.faults.take(app, true, out.Type)
-	if !ordered {
+// applyWebhookFault changes a webhook as was ordered. It reports whether it still leaves.
+func (s *Server) applyWebhookFault(app ids.ID, out *engine.Outgoing, signedAt *time.Time) (send bool, err error) {
+	fault, injected := s.faults.next(app, true, out.Type)
+	if !injected {
 		return true, nil
 	}
 	var change engine.Doc
@@ -173,7 +173,7 @@ func (s *Server) distort(app ids.ID, out *engine.Outgoing, signedAt *time.Time) 
 	case LoseWebhook:
 		return false, nil
 	case LateWebhook:
-		*signedAt = signedAt.Add(-lateness)
+		*signedAt = signedAt.Add(-signatureAge)
 		return true, nil
 	case LiveWebhook:
 		change = engine.Doc{"livemode": true}

@@ -29,18 +29,18 @@ func (s *Server) Key(app ids.ID) string { return KeyOf(s.options.Secret, app) }
 // KeyOf is the key that a server with the secret gives to the application.
 func KeyOf(secret []byte, app ids.ID) string {
 	name := strings.TrimPrefix(app.Format(ids.Application), ids.Application+"_")
-	return keyPrefix + name + proof(secret, name)
+	return keyPrefix + name + keyMAC(secret, name)
 }
 
-func proof(secret []byte, name string) string {
+func keyMAC(secret []byte, name string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("sandbox key " + name))
 	return hex.EncodeToString(mac.Sum(nil))[:macLength]
 }
 
-// keyIn is the key of a request to the API: a bearer token or, as some tools have it, the
+// requestKey is the key of a request to the API: a bearer token or, as some tools have it, the
 // name in basic authentication.
-func keyIn(r *http.Request) string {
+func requestKey(r *http.Request) string {
 	key, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !isBearer {
 		key, _, _ = r.BasicAuth()
@@ -48,16 +48,16 @@ func keyIn(r *http.Request) string {
 	return key
 }
 
-// appOf finds the application whose key a request to the API has, without a read.
-func (s *Server) appOf(r *http.Request) (ids.ID, error) {
-	key := keyIn(r)
+// authenticate finds the application whose key a request to the API has, without a read.
+func (s *Server) authenticate(r *http.Request) (ids.ID, error) {
+	key := requestKey(r)
 	text, isKey := strings.CutPrefix(key, keyPrefix)
 	if !isKey || len(text) != idLength+macLength {
 		return ids.ID{}, unauthorized(key)
 	}
 	name, shown := text[:idLength], text[idLength:]
 	app, err := ids.Parse(ids.Application, ids.Application+"_"+name)
-	if err != nil || !hmac.Equal([]byte(shown), []byte(proof(s.options.Secret, name))) {
+	if err != nil || !hmac.Equal([]byte(shown), []byte(keyMAC(s.options.Secret, name))) {
 		return ids.ID{}, unauthorized(key)
 	}
 	return app, nil
@@ -67,13 +67,13 @@ func (s *Server) appOf(r *http.Request) (ids.ID, error) {
 func (s *Server) checkAdmitted(ctx context.Context, r *http.Request, app ids.ID) error {
 	admitted, err := s.options.Admits(ctx, app)
 	if err == nil && !admitted {
-		err = unauthorized(keyIn(r))
+		err = unauthorized(requestKey(r))
 	}
 	return err
 }
 
-// takeRate takes one request of the application's rate, before any read.
-func (s *Server) takeRate(ctx context.Context, app ids.ID, header http.Header) error {
+// checkRate takes one request of the application's rate, before any read.
+func (s *Server) checkRate(ctx context.Context, app ids.ID, header http.Header) error {
 	if s.options.Limit == nil || ctx.Value(internalKey{}) != nil {
 		return nil
 	}

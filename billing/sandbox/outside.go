@@ -31,9 +31,9 @@ var outsideClient = &http.Client{
 	}}).DialContext},
 }
 
-// outside delivers a webhook to another program on this machine.
-func (s *Server) outside(ctx context.Context, address string, header http.Header, body []byte) error {
-	if !s.local() || !isLoopback(address) {
+// sendToProgram delivers a webhook to another program on this machine.
+func (s *Server) sendToProgram(ctx context.Context, address string, header http.Header, body []byte) error {
+	if !s.isLocal() || !isLoopback(address) {
 		return errors.New("the address is not on this machine")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
@@ -62,14 +62,14 @@ func (s *Server) isOwn(address string) bool {
 
 func (s *Server) ownWebhooks() string { return s.options.BaseURL + "/webhooks/" }
 
-// deliverable refuses an endpoint that no webhook would reach, and says why.
-func (s *Server) deliverable(address string) error {
+// checkEndpointURL refuses an endpoint that no webhook would reach, and says why.
+func (s *Server) checkEndpointURL(address string) error {
 	switch {
 	case s.isOwn(address) && s.options.OwnEndpoints:
 		return nil
 	case s.isOwn(address):
 		return badRequest("url", "This is an address of this server. It adds the endpoint of your application itself; use an address of your own program.")
-	case !s.local():
+	case !s.isLocal():
 		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address. Run Purser on your machine to receive them in a program of yours.")
 	case !isLoopback(address):
 		return badRequest("url", "The sandbox delivers webhooks to this machine only. Use an address such as http://localhost:4242/webhook (localhost, 127.0.0.1 or [::1]).")
@@ -77,9 +77,9 @@ func (s *Server) deliverable(address string) error {
 	return nil
 }
 
-// local reports whether the server is for this machine alone: then its loopback
+// isLocal reports whether the server is for this machine alone: then its loopback
 // addresses are the developer's own.
-func (s *Server) local() bool { return isLoopback(s.options.BaseURL) }
+func (s *Server) isLocal() bool { return isLoopback(s.options.BaseURL) }
 
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)

@@ -30,27 +30,27 @@ func (s *Server) pageRoutes(mux *http.ServeMux) {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &engine.Refusal{Status: http.StatusForbidden, Message: "This form was sent from another site."})
 	}))
-	handle := func(path string, at engine.HostedPage, show, act visit) {
+	handle := func(path string, at engine.HostedPage, show, submit pageHandler) {
 		pattern := " /sandbox/apps/{app}/" + path + "/{token}"
-		mux.HandleFunc("GET"+pattern, s.visited(at, show))
-		mux.Handle("POST"+pattern, guard.Handler(s.visited(at, act)))
+		mux.HandleFunc("GET"+pattern, s.servePage(at, show))
+		mux.Handle("POST"+pattern, guard.Handler(s.servePage(at, submit)))
 	}
-	handle("checkout", engine.CheckoutPage, s.showCheckout, s.actCheckout)
-	handle("authenticate", engine.AuthenticatePage, s.showChallenge, s.actChallenge)
-	handle("invoice", engine.InvoicePage, s.showInvoice, s.actInvoice)
-	handle("portal", engine.PortalPage, s.showPortal, s.actPortal)
+	handle("checkout", engine.CheckoutPage, s.showCheckout, s.submitCheckout)
+	handle("authenticate", engine.AuthenticatePage, s.showChallenge, s.submitChallenge)
+	handle("invoice", engine.InvoicePage, s.showInvoice, s.submitInvoice)
+	handle("portal", engine.PortalPage, s.showPortal, s.submitPortal)
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, engine.NotFound("page", "")) })
 }
 
-// visit answers a person at a page of an application.
-type visit func(w http.ResponseWriter, r *http.Request, p hosted) error
+// pageHandler answers a person at a page of an application.
+type pageHandler func(w http.ResponseWriter, r *http.Request, p pageRequest) error
 
-// hosted is the page that a request is about.
-type hosted struct {
-	app   ids.ID
-	token string
-	key   string // of the object that the page shows
-	leave func() // leaves the gate before the request ends
+// pageRequest is the page that a request is about.
+type pageRequest struct {
+	app         ids.ID
+	token       string
+	key         string // of the object that the page shows
+	releaseSlot func() // leaves the gate before the request ends
 }
 
 // Nothing inline and nothing from elsewhere. A form may lead anywhere on the
@@ -59,42 +59,42 @@ type hosted struct {
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"form-action 'self' http: https:; frame-ancestors 'none'; base-uri 'none'"
 
-// maxVisit is the size of the largest form that a page sends.
-const maxVisit = 4 << 10
+// maxPageForm is the size of the largest form that a page sends.
+const maxPageForm = 4 << 10
 
-func (s *Server) visited(at engine.HostedPage, v visit) http.HandlerFunc {
+func (s *Server) servePage(at engine.HostedPage, v pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
+		r.Body = http.MaxBytesReader(w, r.Body, maxPageForm)
 		// Before the gate: a body that arrives slowly holds no place there.
 		if r.Method == http.MethodPost && r.ParseForm() != nil {
 			s.fail(w, r, badRequest("", "The form could not be read."))
 			return
 		}
-		if err := s.admitted(w, r, at, v); err != nil {
+		if err := s.servePageInSlot(w, r, at, v); err != nil {
 			s.fail(w, r, err)
 		}
 	}
 }
 
-// admitted answers a visit while there is room for it.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request, at engine.HostedPage, v visit) error {
-	done, free := s.visits.enter()
+// servePageInSlot answers a visit while there is room for it.
+func (s *Server) servePageInSlot(w http.ResponseWriter, r *http.Request, at engine.HostedPage, v pageHandler) error {
+	done, free := s.pageSlots.enter()
 	if !free {
 		w.Header().Set("Retry-After", "1")
 		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is busy. Try again in a second."}
 	}
 	defer done()
-	p, err := s.hosted(r, at)
+	p, err := s.findPage(r, at)
 	if err != nil {
 		return err
 	}
-	p.leave = done
+	p.releaseSlot = done
 	return v(w, r, p)
 }
 
-// hosted finds the object of a page. Its token is looked up before anything else: a
+// findPage finds the object of a page. Its token is looked up before anything else: a
 // request with a token that does not exist costs one read by an index.
-func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err error) {
+func (s *Server) findPage(r *http.Request, at engine.HostedPage) (p pageRequest, err error) {
 	p.token = r.PathValue("token")
 	if p.app, err = ids.Parse(ids.Application, r.PathValue("app")); err != nil {
 		return p, engine.NotFound("page", "")
@@ -116,8 +116,8 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 
 // convert rewrites an account that is still one document as rows, and finds the page's
 // object there: otherwise each request with any token would read the whole document.
-func (s *Server) convert(ctx context.Context, p hosted, at engine.HostedPage) (hosted, error) {
-	err := s.update(ctx, p.app, func(*engine.Account, engine.Clock) error { return nil })
+func (s *Server) convert(ctx context.Context, p pageRequest, at engine.HostedPage) (pageRequest, error) {
+	err := s.update(ctx, p.app, func(*engine.Account, engine.Env) error { return nil })
 	if err != nil {
 		return p, err
 	}
@@ -142,9 +142,9 @@ func (s *Server) admit(ctx context.Context, app ids.ID) error {
 const (
 	// maxToken is longer than any page's token.
 	maxToken = 100
-	// maxVisits is how many pages are served at once: people wait for one another only
+	// maxPageRequests is how many pages are served at once: people wait for one another only
 	// where a machine floods them.
-	maxVisits = 16
+	maxPageRequests = 16
 )
 
 // gate admits a limited number of requests at a time.
@@ -216,11 +216,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // Stripe's checkout, so that the page they come back to knows of it.
 const redirectTime = 10 * time.Second
 
-// follow sends a person on.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, app ids.ID, url string) {
+// redirect sends a person on.
+func (s *Server) redirect(w http.ResponseWriter, r *http.Request, app ids.ID, url string) {
 	ctx, cancel := context.WithTimeout(r.Context(), redirectTime)
 	defer cancel()
-	if err := s.settle(ctx, app); err != nil {
+	if err := s.drainWebhooks(ctx, app); err != nil {
 		s.options.Log.Warn("sandbox: a payment's webhooks are late", "cause", err)
 	}
 	http.Redirect(w, r, url, http.StatusSeeOther)
@@ -230,8 +230,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, app ids.ID, url 
 // might be a real one, so it is neither kept nor repeated.
 const unknownCard = "Use one of the test cards below."
 
-// chosen is the card or bank account in a form.
-func chosen(r *http.Request) (engine.Card, bool) {
+// chosenCard is the card or bank account in a form.
+func chosenCard(r *http.Request) (engine.Card, bool) {
 	if end := r.PostFormValue("bank"); end != "" {
 		return engine.BankOf(end)
 	}
@@ -252,7 +252,7 @@ func testCards() (cards []page.SandboxCard) {
 
 func testBanks() (banks []page.SandboxCard) {
 	for _, b := range engine.TestBanks() {
-		banks = append(banks, page.SandboxCard{Number: b.Ends(), Does: b.Does})
+		banks = append(banks, page.SandboxCard{Number: b.DebitOutcome(), Does: b.Does})
 	}
 	return banks
 }

@@ -56,17 +56,17 @@ type Options struct {
 
 // Server is the sandbox of every application.
 type Server struct {
-	options Options
-	handler http.Handler
-	flushes locks
-	changes locks
-	reads   locks
-	faults  faults
-	inUse   keysInUse
-	dirty   dirtyApps
-	visits  gate
-	senders gate
-	sending sync.WaitGroup // of senders
+	options   Options
+	handler   http.Handler
+	flushes   locks
+	changes   locks
+	reads     locks
+	faults    faults
+	inUse     keysInUse
+	dirty     dirtyApps
+	pageSlots gate
+	senders   gate
+	sending   sync.WaitGroup // of senders
 }
 
 // New makes the sandbox. Run must be running for webhooks to leave by themselves.
@@ -82,7 +82,7 @@ func New(options Options) *Server {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	s := &Server{options: options, changes: locks{width: 1}, flushes: locks{width: 1}, reads: locks{width: maxReads}, visits: make(gate, maxVisits), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	s := &Server{options: options, changes: locks{width: 1}, flushes: locks{width: 1}, reads: locks{width: maxReads}, pageSlots: make(gate, maxPageRequests), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
 	mux := http.NewServeMux()
 	s.stripeRoutes(mux)
 	s.controlRoutes(mux)
@@ -134,18 +134,18 @@ type Connection struct {
 // how to reach its world. It can be called any number of times.
 func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (Connection, error) {
 	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
-	err := s.update(ctx, app, func(w *engine.Account, m engine.Clock) (err error) {
-		endpoint, known := w.EndpointAt(webhookURL)
+	err := s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
+		endpoint, known := account.EndpointAt(webhookURL)
 		if known && slices.Equal(endpoint.Types, types) {
-			connection.WebhookSecrets = endpoint.Secrets(m.Now)
+			connection.WebhookSecrets = endpoint.Secrets(env.Now)
 			return errUnchanged
 		}
 		if known {
 			endpoint.Types = types
-		} else if endpoint, err = w.CreateEndpoint(m, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
+		} else if endpoint, err = account.CreateEndpoint(env, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
 			return err
 		}
-		connection.WebhookSecrets = endpoint.Secrets(m.Now)
+		connection.WebhookSecrets = endpoint.Secrets(env.Now)
 		return nil
 	})
 	return connection, err
@@ -154,12 +154,12 @@ func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, typ
 // RollSecret gives the application's webhooks a new secret. The old one signs
 // too for the overlap.
 func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, overlap time.Duration) error {
-	return s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
-		endpoint, known := w.EndpointAt(webhookURL)
+	return s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+		endpoint, known := account.EndpointAt(webhookURL)
 		if !known {
 			return engine.NotFound("webhook endpoint", webhookURL)
 		}
-		endpoint.RollSecret(m, engine.Time(overlap/time.Second))
+		endpoint.RollSecret(env, engine.Time(overlap/time.Second))
 		return nil
 	})
 }

@@ -56,11 +56,11 @@ func (m *Memory) Update(_ context.Context, app ids.ID, want persist.Want, change
 }
 
 // View is sandbox.Documents.View.
-func (m *Memory) View(_ context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
+func (m *Memory) View(_ context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error {
 	a := m.account(app)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return look(a.session(want))
+	return read(a.session(want))
 }
 
 // Find is sandbox.Documents.Find.
@@ -96,7 +96,7 @@ func (m *Memory) Forget(app ids.ID) {
 }
 
 // Due is sandbox.Documents.Due.
-func (m *Memory) Due(_ context.Context, at int64, most int) ([]ids.ID, error) {
+func (m *Memory) Due(_ context.Context, at int64, limit int) ([]ids.ID, error) {
 	m.mu.Lock()
 	apps := make([]ids.ID, 0, len(m.all))
 	for app := range m.all {
@@ -107,7 +107,7 @@ func (m *Memory) Due(_ context.Context, at int64, most int) ([]ids.ID, error) {
 		wake := m.Kept(app).WakeAt
 		return wake == 0 || wake > at
 	})
-	return apps[:min(len(apps), most)], nil
+	return apps[:min(len(apps), limit)], nil
 }
 
 func (a *account) session(want persist.Want) persist.Session {

@@ -20,12 +20,12 @@ type Accounts interface {
 	// Nothing is stored when change fails.
 	Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error
 	// View reads an account as it is at one moment.
-	View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error
+	View(ctx context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error
 	// Find is the key of the object of a kind with the id, or with the alias. It is one
 	// read by an index. An account that was never stored as rows has every key.
 	Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (key string, found bool, err error)
 	// Due lists applications whose WakeAt has come, at most so many.
-	Due(ctx context.Context, at int64, most int) ([]ids.ID, error)
+	Due(ctx context.Context, at int64, limit int) ([]ids.ID, error)
 }
 
 // errUnchanged ends an update that found nothing to do.
@@ -35,7 +35,7 @@ var errUnchanged = errors.New("sandbox: nothing changed")
 // instant, and what the change makes due at once happens with it, up to a bounded number
 // of timers in a transaction. The objects with the keys are read together with the
 // account; others are read when they are needed.
-func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Clock) error, keys ...string) error {
+func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Env) error, keys ...string) error {
 	// Before the store takes a connection: changes that wait for the account's row would
 	// hold all connections of the sandbox.
 	unlock, err := s.changes.lock(ctx, app)
@@ -55,55 +55,55 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Acc
 // updateOnce is one transaction of an update. When more timers are due than one
 // transaction fires, it stores what those did and reports that the change was not made.
 // So a far jump of the clock that is cut off goes on where it stopped.
-func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Clock) error, keys []string) (changed bool, err error) {
+func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Env) error, keys []string) (changed bool, err error) {
 	due := false
 	want := engine.Wanted(keys...)
 	err = s.options.Accounts.Update(ctx, app, want, func(session persist.Session) (stored persist.Change, err error) {
-		w, err := engine.OpenStored(session, want, s.place(app))
+		account, err := engine.OpenStored(session, want, s.baseURLs(app))
 		if err != nil {
 			return persist.Change{}, err
 		}
-		m, err := s.moment(w)
+		env, err := s.newEnv(account)
 		if err != nil {
 			return persist.Change{}, err
 		}
 		err = engine.Guard(func() error {
-			if changed = w.Fire(m); !changed {
+			if changed = account.Fire(env); !changed {
 				return nil
 			}
-			if err := change(w, m); err != nil {
+			if err := change(account, env); err != nil {
 				return err
 			}
-			w.Fire(m)
+			account.Fire(env)
 			return nil
 		})
 		if err != nil {
 			return persist.Change{}, err
 		}
-		stored, err = w.Change(m)
-		due = w.IsDeliveryDue(s.realNow()) || w.IsTimerDue(s.realNow())
+		stored, err = account.Change(env)
+		due = account.IsDeliveryDue(s.realNow()) || account.IsTimerDue(s.realNow())
 		return stored, err
 	})
 	if err == nil && due {
-		s.dirty.mark(app)
+		s.dirty.add(app)
 	}
 	return changed, err
 }
 
-// errOverdue ends a view of an account in which something has to happen first.
-var errOverdue = errors.New("sandbox: a timer is due")
+// errTimerDue ends a view of an account in which something has to happen first.
+var errTimerDue = errors.New("sandbox: a timer is due")
 
 // view looks at a world. When something has come due it is made to happen first,
 // so nobody sees a state that should be over.
-func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.Account, engine.Clock) error, keys ...string) error {
-	err := s.read(ctx, app, func(w *engine.Account, m engine.Clock) error {
-		if next, timed := w.Next(); timed && next <= m.Now {
-			return errOverdue
+func (s *Server) view(ctx context.Context, app ids.ID, read func(*engine.Account, engine.Env) error, keys ...string) error {
+	err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {
+		if next, timed := account.Next(); timed && next <= env.Now {
+			return errTimerDue
 		}
-		return look(w, m)
+		return read(account, env)
 	}, keys...)
-	if errors.Is(err, errOverdue) {
-		return s.update(ctx, app, look, keys...)
+	if errors.Is(err, errTimerDue) {
+		return s.update(ctx, app, read, keys...)
 	}
 	return err
 }
@@ -113,7 +113,7 @@ func (s *Server) view(ctx context.Context, app ids.ID, look func(*engine.Account
 const maxReads = 2
 
 // read looks at an account as it is stored, whatever is due in it.
-func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.Account, engine.Clock) error, keys ...string) error {
+func (s *Server) read(ctx context.Context, app ids.ID, read func(*engine.Account, engine.Env) error, keys ...string) error {
 	unlock, err := s.reads.lock(ctx, app)
 	if err != nil {
 		return err
@@ -121,15 +121,15 @@ func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.Account
 	defer unlock()
 	want := engine.Wanted(keys...)
 	return s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
-		w, err := engine.OpenStored(session, want, s.place(app))
+		account, err := engine.OpenStored(session, want, s.baseURLs(app))
 		if err != nil {
 			return err
 		}
-		m, err := s.moment(w)
+		env, err := s.newEnv(account)
 		if err != nil {
 			return err
 		}
-		return engine.Guard(func() error { return look(w, m) })
+		return engine.Guard(func() error { return read(account, env) })
 	})
 }
 
@@ -137,9 +137,9 @@ func (s *Server) read(ctx context.Context, app ids.ID, look func(*engine.Account
 func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err error) {
 	want := engine.Wanted()
 	err = s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
-		w, err := engine.OpenStored(session, want, s.place(app))
+		account, err := engine.OpenStored(session, want, s.baseURLs(app))
 		if err == nil {
-			document, err = w.Export()
+			document, err = account.Export()
 		}
 		return err
 	})
@@ -149,33 +149,33 @@ func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err
 // Restore makes the application's account what a snapshot says. It is for tests.
 func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error {
 	return s.options.Accounts.Update(ctx, app, engine.Wanted(), func(persist.Session) (persist.Change, error) {
-		w, err := engine.Open(nil, s.place(app))
+		account, err := engine.Open(nil, s.baseURLs(app))
 		if err == nil {
-			err = w.Import(document)
+			err = account.Import(document)
 		}
 		if err != nil {
 			return persist.Change{}, err
 		}
-		return w.Change(engine.Clock{})
+		return account.Change(engine.Env{})
 	})
 }
 
-// moment is now, by the world's clock, with luck that nobody can guess.
-func (s *Server) moment(w *engine.Account) (engine.Clock, error) {
+// newEnv is now, by the world's clock, with luck that nobody can guess.
+func (s *Server) newEnv(account *engine.Account) (engine.Env, error) {
 	var seed [32]byte
 	if _, err := io.ReadFull(s.options.Random, seed[:]); err != nil {
-		return engine.Clock{}, fmt.Errorf("sandbox: no randomness: %w", err)
+		return engine.Env{}, fmt.Errorf("sandbox: no randomness: %w", err)
 	}
-	return engine.Clock{
-		Now:    engine.Time(w.Now(s.realNow()) / 1000),
+	return engine.Env{
+		Now:    engine.Time(account.Now(s.realNow()) / 1000),
 		Random: rand.New(rand.NewChaCha8(seed)),
 	}, nil
 }
 
 func (s *Server) realNow() int64 { return s.options.Now().UnixMilli() }
 
-// place is where the application's pages lie.
-func (s *Server) place(app ids.ID) engine.BaseURLs {
+// baseURLs is where the application's pages lie.
+func (s *Server) baseURLs(app ids.ID) engine.BaseURLs {
 	name := app.Format(ids.Application)
 	return engine.BaseURLs{
 		Site:     s.options.BaseURL + "/sandbox/apps/" + name,
