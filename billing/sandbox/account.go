@@ -24,7 +24,7 @@ func (s *Server) createEndpoint(c *call) (engine.Doc, error) {
 	p := engine.NewEndpoint{
 		URL: c.params.Text("url"), Types: c.params.Texts("enabled_events"), Description: c.params.Text("description"), Metadata: c.params.Pairs("metadata"), Outside: !s.isOwn(c.params.Text("url")),
 	}
-	c.params.Text("api_version") // events are sent in the one version that there is
+	c.params.Text("api_version") // ignored: there is one version
 	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Server) createEndpoint(c *call) (engine.Doc, error) {
 		return nil, err
 	}
 	doc := c.account.Render(endpoint)
-	// Shown this once.
+	// Shown on creation only.
 	doc["secret"] = endpoint.Secret
 	return doc, nil
 }
@@ -52,8 +52,8 @@ func listEndpoints(c *call) (engine.Doc, error) {
 	return list(c, c.account.EndpointTable(), engine.Filter[engine.Endpoint]{})
 }
 
-// createTestClock names the account's clock, and moves it to the time that it is to
-// start from.
+// createTestClock creates a test clock and moves the account's clock to its frozen
+// time.
 func (s *Server) createTestClock(c *call) (engine.Doc, error) {
 	name, at := c.params.Text("name"), c.params.Int("frozen_time")
 	if err := c.params.Problem(); err != nil {
@@ -81,8 +81,8 @@ func getTestClock(c *call) (engine.Doc, error) {
 	return get(c, c.account.TestClocks, "test clock")
 }
 
-// advanceTestClock moves the world's clock as Stripe does: everything on the way
-// happens at its instant, and the webhooks of all of it follow.
+// advanceTestClock moves the account's clock as Stripe does: timers on the way fire at
+// their own time, and their webhooks are sent afterwards.
 func (s *Server) advanceTestClock(c *call) (engine.Doc, error) {
 	to := c.params.Int("frozen_time")
 	if err := c.params.Problem(); err != nil {

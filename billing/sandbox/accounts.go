@@ -15,29 +15,28 @@ import (
 
 // Accounts stores the accounts of applications, as rows.
 type Accounts interface {
-	// Update reads what is wanted of an account, lets change decide, and stores what it
-	// returns. One change of an application runs at a time, on all nodes together.
-	// Nothing is stored when change fails.
+	// Update reads the wanted rows of an account, calls change, and stores what it
+	// returns. Updates of an application are serialized across all nodes. Nothing is
+	// stored when change fails.
 	Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error
-	// View reads an account as it is at one moment.
+	// View reads a consistent snapshot of an account.
 	View(ctx context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error
-	// Find is the key of the object of a kind with the id, or with the alias. It is one
-	// read by an index. An account that was never stored as rows has every key.
+	// Find returns the key of the object of a kind with the id or alias, by one index
+	// lookup. For an account stored as a document it reports found with an empty key.
 	Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (key string, found bool, err error)
-	// Due lists applications whose WakeAt has come, at most so many.
+	// Due lists at most limit applications whose WakeAt has passed.
 	Due(ctx context.Context, at int64, limit int) ([]ids.ID, error)
 }
 
-// errUnchanged ends an update that found nothing to do.
+// errUnchanged ends an update without storing anything.
 var errUnchanged = errors.New("sandbox: nothing changed")
 
-// update changes a world. What has come due happens first, each thing at its own
-// instant, and what the change makes due at once happens with it, up to a bounded number
-// of timers in a transaction. The objects with the keys are read together with the
-// account; others are read when they are needed.
+// update changes an account. Due timers fire first, each at its own time, and timers
+// that the change makes due fire in the same transaction, up to a limit. The objects
+// with the keys are read together with the account; others are read lazily.
 func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Env) error, keys ...string) error {
-	// Before the store takes a connection: changes that wait for the account's row would
-	// hold all connections of the sandbox.
+	// Lock before the store acquires a connection: changes that wait for the account's
+	// row would hold all connections of the sandbox.
 	unlock, err := s.changes.lock(ctx, app)
 	if err != nil {
 		return err
@@ -53,8 +52,8 @@ func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Acc
 }
 
 // updateOnce is one transaction of an update. When more timers are due than one
-// transaction fires, it stores what those did and reports that the change was not made.
-// So a far jump of the clock that is cut off goes on where it stopped.
+// transaction fires, it commits those and reports that the change was not made, so that
+// an interrupted clock advance resumes where it stopped.
 func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Env) error, keys []string) (changed bool, err error) {
 	due := false
 	want := engine.Wanted(keys...)
@@ -90,11 +89,10 @@ func (s *Server) updateOnce(ctx context.Context, app ids.ID, change func(*engine
 	return changed, err
 }
 
-// errTimerDue ends a view of an account in which something has to happen first.
+// errTimerDue ends a view of an account with a due timer.
 var errTimerDue = errors.New("sandbox: a timer is due")
 
-// view looks at a world. When something has come due it is made to happen first,
-// so nobody sees a state that should be over.
+// view reads an account. Due timers fire first, so that no outdated state is shown.
 func (s *Server) view(ctx context.Context, app ids.ID, read func(*engine.Account, engine.Env) error, keys ...string) error {
 	err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {
 		if next, timed := account.Next(); timed && next <= env.Now {
@@ -108,11 +106,11 @@ func (s *Server) view(ctx context.Context, app ids.ID, read func(*engine.Account
 	return err
 }
 
-// maxReads is how many reads of one application run at a time. Each holds a connection,
-// of which the store has four for the sandbox: others keep their share.
+// maxReads is how many reads of one application run concurrently. Each holds one of the
+// store's four sandbox connections: the rest is left to other applications.
 const maxReads = 2
 
-// read looks at an account as it is stored, whatever is due in it.
+// read reads an account as stored, without firing due timers.
 func (s *Server) read(ctx context.Context, app ids.ID, read func(*engine.Account, engine.Env) error, keys ...string) error {
 	unlock, err := s.reads.lock(ctx, app)
 	if err != nil {
@@ -133,7 +131,7 @@ func (s *Server) read(ctx context.Context, app ids.ID, read func(*engine.Account
 	})
 }
 
-// Snapshot is the application's account as one document. It is for tests.
+// Snapshot returns the application's account as one document. It is for tests.
 func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err error) {
 	want := engine.Wanted()
 	err = s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
@@ -146,7 +144,7 @@ func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err
 	return document, err
 }
 
-// Restore makes the application's account what a snapshot says. It is for tests.
+// Restore replaces the application's account with a snapshot. It is for tests.
 func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error {
 	return s.options.Accounts.Update(ctx, app, engine.Wanted(), func(persist.Session) (persist.Change, error) {
 		account, err := engine.Open(nil, s.baseURLs(app))
@@ -160,11 +158,12 @@ func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error
 	})
 }
 
-// newEnv is now, by the world's clock, with luck that nobody can guess.
+// newEnv is the environment of a change: the account's time and a securely seeded
+// random source.
 func (s *Server) newEnv(account *engine.Account) (engine.Env, error) {
 	var seed [32]byte
 	if _, err := io.ReadFull(s.options.Random, seed[:]); err != nil {
-		return engine.Env{}, fmt.Errorf("sandbox: no randomness: %w", err)
+		return engine.Env{}, fmt.Errorf("sandbox: read randomness: %w", err)
 	}
 	return engine.Env{
 		Now:    engine.Time(account.Now(s.realNow()) / 1000),
@@ -174,7 +173,7 @@ func (s *Server) newEnv(account *engine.Account) (engine.Env, error) {
 
 func (s *Server) realNow() int64 { return s.options.Now().UnixMilli() }
 
-// baseURLs is where the application's pages lie.
+// baseURLs are the addresses of the application's account.
 func (s *Server) baseURLs(app ids.ID) engine.BaseURLs {
 	name := app.Format(ids.Application)
 	return engine.BaseURLs{

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// maxAdvance is the furthest that one request moves a clock.
+	// maxAdvance is how far one request may advance a clock.
 	maxAdvance = 5 * 366 * 24 * time.Hour
-	// repeatTime is for how long the same request may be repeated because its
-	// answer was lost, while the clock goes on.
+	// repeatTime is how long an advance may be retried after its response was lost,
+	// although the clock has moved past its target.
 	repeatTime = advanceTime
 	// lastInstant is the end of the year 9999, in milliseconds.
 	lastInstant = 253402300799999
 )
 
-// Clock is the application's time, in milliseconds.
+// Clock returns the application's time in milliseconds.
 func (s *Server) Clock(ctx context.Context, app ids.ID) (now int64, err error) {
 	err = s.view(ctx, app, func(account *engine.Account, _ engine.Env) error {
 		now = account.Now(s.realNow())
@@ -28,10 +28,9 @@ func (s *Server) Clock(ctx context.Context, app ids.ID) (now int64, err error) {
 	return now, err
 }
 
-// Advance moves the application's clock. On the way it stops at every instant at
-// which something happens, lets it happen, and has the webhooks of it delivered
-// and applied before it goes on: nothing ever sees a later state than its own.
-// When the context ends the clock stays where it is.
+// Advance moves the application's clock. It stops at the time of each timer, fires it,
+// and has its webhooks delivered and applied before it continues: a webhook is never
+// applied in a later state. When the context ends the clock stays where it is.
 func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, err error) {
 	now, err = s.Clock(ctx, app)
 	switch {
@@ -42,7 +41,7 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 	case to > now+maxAdvance.Milliseconds() || to > lastInstant:
 		return 0, fault.Newf(fault.InvalidRequest, "One request can advance the clock by at most five years, and not past the year 9999.")
 	}
-	// What is waiting belongs to the time before.
+	// Deliver what is queued before the clock moves.
 	if err := s.drainWebhooks(ctx, app); err != nil {
 		return 0, err
 	}
@@ -67,7 +66,7 @@ func (s *Server) Advance(ctx context.Context, app ids.ID, to int64) (now int64, 
 			return 0, err
 		}
 		if more {
-			// The rest of this instant, before the clock goes on.
+			// Fire the rest of the timers of this time before the clock moves on.
 			more = false
 			if err := s.Wake(ctx, app); err != nil {
 				return 0, err

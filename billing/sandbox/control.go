@@ -13,11 +13,11 @@ import (
 	"purser/ids"
 )
 
-// maxControl is the size of the largest body of a control request.
+// maxControl is the largest body of a control request.
 const maxControl = 16 << 10
 
-// controlRoutes is how an application's owner plays the rest of the world: time,
-// unhappy customers, a network that holds webhooks back.
+// controlRoutes registers the control API, with which an application advances its
+// clock, creates refunds and disputes, and holds, replays and shuffles webhooks.
 func (s *Server) controlRoutes(mux *http.ServeMux) {
 	get := func(path string, c control) { mux.HandleFunc("GET /sandbox/apps/{app}/"+path, s.control(c)) }
 	post := func(path string, c control) { mux.HandleFunc("POST /sandbox/apps/{app}/"+path, s.control(c)) }
@@ -29,7 +29,7 @@ func (s *Server) controlRoutes(mux *http.ServeMux) {
 	post("webhooks", s.controlWebhooks)
 }
 
-// control answers a request for an application that its caller may steer.
+// control handles a control request of the caller's own application.
 type control func(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error)
 
 func (s *Server) control(do control) http.HandlerFunc {
@@ -45,19 +45,19 @@ func (s *Server) control(do control) http.HandlerFunc {
 		}
 		text, err := json.Marshal(body)
 		if err != nil {
-			s.options.Log.Error("sandbox: a control answer", "cause", err)
+			s.options.Log.Error("sandbox control response not encoded", "cause", err)
 			status = http.StatusInternalServerError
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)
 		if _, err := w.Write(text); err != nil {
-			s.options.Log.Debug("sandbox: a control answer was not read", "cause", err)
+			s.options.Log.Debug("sandbox control response not written", "cause", err)
 		}
 	}
 }
 
-// authorizeControl is the application in the path, when it is the caller's own.
+// authorizeControl returns the application in the path, which must be the caller's own.
 func (s *Server) authorizeControl(r *http.Request) (ids.ID, error) {
 	owner, err := s.options.Authorize(r)
 	if err != nil {
@@ -80,7 +80,7 @@ type refusal struct {
 	Message string     `json:"message"`
 }
 
-// controlFault is what the caller may know of an error.
+// controlFault is the error that the caller sees.
 func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	var f *fault.Fault
 	var refused *engine.Refusal
@@ -92,7 +92,7 @@ func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	case errors.As(err, &refused):
 		return fault.Newf(fault.InvalidRequest, "%s", refused.Message)
 	}
-	s.options.Log.Error("sandbox: a control request failed", "path", r.URL.Path, "cause", err)
+	s.options.Log.Error("sandbox control request failed", "path", r.URL.Path, "cause", err)
 	return fault.New(fault.InternalError)
 }
 
@@ -115,7 +115,7 @@ func statusOf(f *fault.Fault) int {
 	}
 }
 
-// readJSON reads a body strictly: a misspelt field must not be ignored.
+// readJSON decodes a body strictly: unknown fields are refused.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControl))
 	var large *http.MaxBytesError
@@ -140,8 +140,8 @@ func (s *Server) readClock(_ http.ResponseWriter, r *http.Request, app ids.ID) (
 	return clockReply{now}, err
 }
 
-// advanceTime is how long an advance may take: the webhooks of years are
-// delivered and applied on the way.
+// advanceTime is the timeout of an advance, in which years of webhooks may be delivered
+// and applied.
 const advanceTime = 10 * time.Minute
 
 func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
@@ -154,11 +154,10 @@ func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID
 	if body.AdvanceTo == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send {\"advanceTo\": <milliseconds since 1970>}.")
 	}
-	// More than the server's usual limit, by the clock that connections go by.
-	// Where it cannot be set, the world's clock stays where it got to and the same
-	// request goes on from there.
+	// Longer than the server's usual write deadline. Where it cannot be set and the
+	// request times out, the clock keeps its progress and a retry continues from there.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(advanceTime)); err != nil {
-		s.options.Log.Debug("sandbox: an advance has the usual time only", "cause", err)
+		s.options.Log.Debug("sandbox write deadline not extended", "cause", err)
 	}
 	now, err := s.Advance(r.Context(), app, *body.AdvanceTo)
 	return clockReply{now}, err
@@ -223,7 +222,7 @@ func (s *Server) controlDispute(w http.ResponseWriter, r *http.Request, app ids.
 	return made, s.drainWebhooks(r.Context(), app)
 }
 
-// maxReplay is how many events can be delivered again in one request.
+// maxReplay is how many events one request can replay.
 const maxReplay = 1000
 
 func (s *Server) controlWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {

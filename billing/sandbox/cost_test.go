@@ -21,7 +21,7 @@ type cost struct {
 	finds, sessions, statements, rows, bytes int
 }
 
-// meter counts what goes through sandbox.Documents.
+// meter counts what goes through sandbox.Accounts.
 type meter struct {
 	sandboxtest.Memory
 	spent  cost

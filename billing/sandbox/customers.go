@@ -149,7 +149,7 @@ func createConfiguration(c *call) (engine.Doc, error) {
 	enabled := func(feature string) bool {
 		group := features.Group(feature)
 		on := group.Bool("enabled")
-		// How a feature works matters only to Stripe's own portal.
+		// The details of a feature apply to Stripe's own portal only.
 		features.Ignore(feature)
 		return isTrue(on)
 	}

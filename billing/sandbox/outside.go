@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// outsideTime is how long another program may take to answer a webhook.
+// outsideTime is the timeout of a webhook to another program.
 const outsideTime = 5 * time.Second
 
-// outsideClient reaches programs on this machine and nothing else, whatever a name
-// resolves to. It follows no redirect.
+// outsideClient connects to loopback addresses only, whatever a name resolves to. It
+// follows no redirects.
 var outsideClient = &http.Client{
 	Timeout:       outsideTime,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
-			return errors.New("sandbox: webhooks go to this machine only")
+			return errors.New("sandbox: webhook address is not on this machine")
 		}
 		return nil
 	}}).DialContext},
 }
 
-// sendToProgram delivers a webhook to another program on this machine.
+// sendToProgram sends a webhook to another program on this machine.
 func (s *Server) sendToProgram(ctx context.Context, address string, header http.Header, body []byte) error {
 	if !s.isLocal() || !isLoopback(address) {
 		return errors.New("the address is not on this machine")
@@ -47,22 +47,22 @@ func (s *Server) sendToProgram(ctx context.Context, address string, header http.
 		return err
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxForm)) // its words do not matter
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxForm)) // the body is not used
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return fmt.Errorf("the endpoint answers %s", answer.Status)
 	}
 	return nil
 }
 
-// isOwn reports whether an endpoint is one of this server's own: what it sells waits for
-// these, and they are delivered to without the network.
+// isOwn reports whether an endpoint is one of this server's own: payments wait for its
+// deliveries, which do not use the network.
 func (s *Server) isOwn(address string) bool {
 	return strings.HasPrefix(address, s.ownWebhooks())
 }
 
 func (s *Server) ownWebhooks() string { return s.options.BaseURL + "/webhooks/" }
 
-// checkEndpointURL refuses an endpoint that no webhook would reach, and says why.
+// checkEndpointURL refuses an endpoint that no webhook can reach.
 func (s *Server) checkEndpointURL(address string) error {
 	switch {
 	case s.isOwn(address) && s.options.OwnEndpoints:
@@ -77,8 +77,8 @@ func (s *Server) checkEndpointURL(address string) error {
 	return nil
 }
 
-// isLocal reports whether the server is for this machine alone: then its loopback
-// addresses are the developer's own.
+// isLocal reports whether the server has a loopback address: then other loopback
+// addresses belong to the same developer.
 func (s *Server) isLocal() bool { return isLoopback(s.options.BaseURL) }
 
 func isLoopback(address string) bool {

@@ -17,7 +17,7 @@ func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, p pageRequ
 	return s.checkoutPage(w, r, p, http.StatusOK, "")
 }
 
-// checkoutPage shows the order as it stands, with the reason why it did not go on.
+// checkoutPage renders the checkout, with the reason of a failed attempt.
 func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
 	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
@@ -52,8 +52,7 @@ func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p pageRequ
 	return render(w, r, status, page.SandboxCheckoutPage(order))
 }
 
-// seller is the name that the pages show. It is looked up before the world is
-// opened, so that nothing waits for it meanwhile.
+// seller is the name that the pages show. It is read before the account is locked.
 func (s *Server) seller(ctx context.Context, app ids.ID) (string, error) {
 	if s.options.Seller == nil {
 		return "", nil
@@ -61,7 +60,7 @@ func (s *Server) seller(ctx context.Context, app ids.ID) (string, error) {
 	return s.options.Seller(ctx, app)
 }
 
-// sellerOr is the account when the application has no name here.
+// sellerOr falls back to the account id.
 func sellerOr(name string, account *engine.Account) string {
 	if name != "" {
 		return name
@@ -110,8 +109,8 @@ func (s *Server) submitCheckout(w http.ResponseWriter, r *http.Request, p pageRe
 	})
 }
 
-// submitPage changes the world as a person asked, and sends them on, or back to the
-// page with the reason.
+// submitPage applies the form of a page and redirects, or shows the page again with the
+// reason.
 func (s *Server) submitPage(w http.ResponseWriter, r *http.Request, p pageRequest, change func(*engine.Account, engine.Env) error, next *engine.Step, again func(status int, reason string) error) error {
 	err := s.update(r.Context(), p.app, change, p.key)
 	var refused *engine.Refusal
@@ -123,10 +122,10 @@ func (s *Server) submitPage(w http.ResponseWriter, r *http.Request, p pageReques
 	case next.Reason != "":
 		return again(http.StatusPaymentRequired, next.Reason)
 	case next.URL == "":
-		// A checkout without an address to go back to: its page says what is so.
+		// A checkout without a return URL: its page shows the result.
 		next.URL = r.URL.Path
 	}
-	p.releaseSlot() // webhooks may take their time
+	p.releaseSlot() // before waiting for webhooks
 	s.redirect(w, r, p.app, next.URL)
 	return nil
 }
@@ -207,12 +206,12 @@ func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p pageReque
 	return render(w, r, status, page.SandboxInvoicePage(shown))
 }
 
-// fromPortal is the part of an invoice's address that names the portal it was opened
-// from.
+// fromPortal is the query parameter of an invoice page with the token of the portal
+// that linked to it.
 const fromPortal = "portal"
 
-// backURL is where an invoice was opened from: the customer's portal, or the shop
-// in which the subscription began. It is empty when neither is known.
+// backURL is the link back from an invoice page: the customer's portal, or the cancel
+// URL of the subscription's checkout. It is empty when neither is known.
 func backURL(account *engine.Account, env engine.Env, invoice *engine.Invoice, portal string) string {
 	if p, err := account.PortalOf(env, portal); err == nil && p.Customer == invoice.Customer {
 		return "../portal/" + url.PathEscape(p.Token)
@@ -242,7 +241,7 @@ func (s *Server) submitInvoice(w http.ResponseWriter, r *http.Request, p pageReq
 	})
 }
 
-// invoicesShown is how many invoices the portal lists.
+// invoicesShown is how many invoices the portal shows.
 const invoicesShown = 24
 
 func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, p pageRequest) error {

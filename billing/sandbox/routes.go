@@ -6,10 +6,10 @@ import (
 	"purser/billing/sandbox/engine"
 )
 
-// StripePath is where the API lies below the server's address.
+// StripePath is the path of the API on this server.
 const StripePath = "/sandbox/stripe"
 
-// APIVersion is the one that the API answers in.
+// APIVersion is the only supported version of the API.
 const APIVersion = engine.APIVersion
 
 const (
@@ -17,7 +17,7 @@ const (
 	v1           = stripePrefix + "/v1/"
 )
 
-// stripeRoutes is the part of Stripe's API that the sandbox has.
+// stripeRoutes registers the supported part of Stripe's API.
 func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	get := func(path string, op operation) { mux.HandleFunc("GET "+v1+path, s.stripeHandler(op)) }
 	post := func(path string, op operation) { mux.HandleFunc("POST "+v1+path, s.stripeHandler(op)) }
@@ -97,7 +97,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("/sandbox/stripe/", s.stripeHandler(s.unknownPath))
 }
 
-// page reads which part of a list is wanted.
+// page reads the pagination parameters.
 func (c *call) page() (engine.Page, error) {
 	const defaultLimit, maxLimit = 10, 100
 	page := engine.Page{Limit: defaultLimit, After: c.params.Text("starting_after"), Before: c.params.Text("ending_before")}
@@ -113,7 +113,7 @@ func (c *call) page() (engine.Page, error) {
 	return page, nil
 }
 
-// timeRange reads a filter on times: created=n, or created[gte]=n and the like.
+// timeRange reads a time filter: created=n, or created[gte]=n and the like.
 func (c *call) timeRange(name string) engine.TimeRange {
 	if c.params.IsLeaf(name) {
 		at := instant(c.params.Int(name))
@@ -131,8 +131,8 @@ func instant(seconds *int64) *engine.Time {
 	return &t
 }
 
-// list shows a page of the objects that the filter keeps. It is the last to read
-// parameters, so it is the one to complain about those that nobody read.
+// list renders a page of the objects that match the filter. It reads the last
+// parameters, so it also refuses unknown ones.
 func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine.Doc, error) {
 	page, err := c.page()
 	if err != nil {
@@ -152,7 +152,7 @@ func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine
 	return engine.Listed("/v1/"+c.URL.Path[len(v1):], docs, more), nil
 }
 
-// get shows the object that the path names.
+// get renders the object that the path names.
 func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) {
 	if err := c.params.Problem(); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) 
 	return c.account.Render(any(o).(engine.Object)), nil
 }
 
-// show gives what a change returned.
+// show renders the result of a change.
 func show[T engine.Object](c *call, o T, err error) (engine.Doc, error) {
 	if err != nil {
 		return nil, err
@@ -172,5 +172,5 @@ func show[T engine.Object](c *call, o T, err error) (engine.Doc, error) {
 	return c.account.Render(o), nil
 }
 
-// matches reports whether a filter that may be absent holds.
+// matches reports whether the value matches a filter; the empty filter matches all.
 func matches(filter, value string) bool { return filter == "" || filter == value }

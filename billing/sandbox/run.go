@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// pollInterval is how often the documents are asked what has come due.
+	// pollInterval is how often the store is polled for due accounts.
 	pollInterval = time.Second
-	// maxDue is how many applications are woken in one look.
+	// maxDue is how many applications are woken in one poll.
 	maxDue = 100
-	// maxConcurrentApps is how many applications are served at once: one with a slow
-	// receiver does not keep the others waiting.
+	// maxConcurrentApps is how many applications are woken concurrently: one with a slow
+	// receiver does not delay the others.
 	maxConcurrentApps = 4
 )
 
-// Run lets time pass in every world and delivers webhooks, until the context
-// ends. Any number of nodes may run it.
+// Run fires due timers and delivers webhooks of all accounts until the context ends.
+// Any number of nodes may run it.
 func (s *Server) Run(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -36,7 +36,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-ticker.C:
 			due, err := s.options.Accounts.Due(ctx, s.realNow(), maxDue)
 			if err != nil {
-				s.options.Log.Warn("sandbox: asking what is due", "cause", err)
+				s.options.Log.Warn("sandbox due accounts not read", "cause", err)
 				continue
 			}
 			apps = due
@@ -51,16 +51,15 @@ func (s *Server) wakeAll(ctx context.Context, apps []ids.ID) {
 	for _, app := range apps {
 		group.Go(func() error {
 			if err := s.Wake(ctx, app); err != nil && ctx.Err() == nil {
-				s.options.Log.Warn("sandbox: waking an application", "app", app.Format(ids.Application), "cause", err)
+				s.options.Log.Warn("sandbox account not woken, will retry", "app", app.Format(ids.Application), "cause", err)
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // each error has been told
+	_ = group.Wait() // errors are logged above
 }
 
-// Wake lets happen what has come due in the application's world, and delivers
-// its webhooks.
+// Wake fires the due timers of the application's account and delivers its webhooks.
 func (s *Server) Wake(ctx context.Context, app ids.ID) error {
 	err := s.update(ctx, app, func(*engine.Account, engine.Env) error { return nil })
 	if err != nil {
@@ -69,7 +68,7 @@ func (s *Server) Wake(ctx context.Context, app ids.ID) error {
 	return s.Flush(ctx, app)
 }
 
-// dirtyApps are those whose worlds have something to deliver.
+// dirtyApps are the applications with due timers or deliveries.
 type dirtyApps struct {
 	mu      sync.Mutex
 	waiting map[ids.ID]bool

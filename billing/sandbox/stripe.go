@@ -20,13 +20,13 @@ import (
 	"purser/ids"
 )
 
-// maxForm is the size of the largest body that the API takes.
+// maxForm is the largest request body of the API.
 const maxForm = 64 << 10
 
 // maxKey is the length of the longest idempotency key.
 const maxKey = 255
 
-// call is one request to the API, inside of the world that it is about.
+// call is an API request with the account that it reads or changes.
 type call struct {
 	*http.Request
 	account *engine.Account
@@ -36,24 +36,24 @@ type call struct {
 
 func (c *call) id() string { return c.PathValue("id") }
 
-// operation answers a call. What it returns is shown, with what the caller wants
-// to see expanded.
+// operation handles a call. The returned document is expanded as the caller
+// requested.
 type operation func(*call) (engine.Doc, error)
 
-// reply is an answer that is ready to be sent.
+// reply is a response that is ready to send.
 type reply struct {
 	status   int
 	body     []byte
 	replayed bool
 }
 
-// stripeHandler serves one operation of the API.
+// stripeHandler is the HTTP handler of an API operation.
 func (s *Server) stripeHandler(op operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		req := &request{Request: r, id: "req_" + s.randomText()}
 		header := w.Header()
 		header.Set("Request-Id", req.id)
-		// Whatever version was asked for: this is the one that the answer is in.
+		// The only supported version, whatever the request asked for.
 		header.Set("Stripe-Version", engine.APIVersion)
 		header.Set("Content-Type", "application/json")
 		header.Set("Cache-Control", "no-store")
@@ -69,19 +69,19 @@ func (s *Server) stripeHandler(op operation) http.HandlerFunc {
 		}
 		w.WriteHeader(got.status)
 		if _, err := w.Write(got.body); err != nil {
-			s.options.Log.Debug("sandbox: a reply was not read", "request", req.id, "cause", err)
+			s.options.Log.Debug("sandbox response not written", "request", req.id, "cause", err)
 		}
 	}
 }
 
-// request is what was asked, before anything is done about it.
+// request is a parsed API request.
 type request struct {
 	*http.Request
 	id          string
 	app         ids.ID
 	values      url.Values
 	key         string // Idempotency-Key
-	fingerprint string // tells requests apart that share a key
+	fingerprint string // detects different requests with the same key
 }
 
 func (s *Server) serve(ctx context.Context, r *request, op operation, header http.Header) (reply, error) {
@@ -109,7 +109,7 @@ func (s *Server) serve(ctx context.Context, r *request, op operation, header htt
 	return s.withFaults(ctx, r, op)
 }
 
-// read takes the request's parameters and headers in.
+// read parses the request's parameters and headers.
 func (r *request) read() error {
 	r.key = r.Header.Get("Idempotency-Key")
 	if !utf8.ValidString(r.key) {
@@ -151,7 +151,7 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		read := s.view
 		if strings.HasPrefix(r.URL.Path, v1+"test_helpers/test_clocks/") {
-			read = s.read // shows a clock that is advancing instead of waiting for it
+			read = s.read // shows an advancing clock instead of firing its timers
 		}
 		err = read(ctx, r.app, func(account *engine.Account, env engine.Env) error {
 			got, err = s.runOperation(r, account, env, op)
@@ -184,11 +184,11 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 	return got, err
 }
 
-// maxKeys bounds how many objects are read ahead for one request.
+// maxKeys is how many objects are prefetched for a request.
 const maxKeys = 50
 
-// keys names the objects that a request mentions, so that they are read at once. What
-// is missing here is read later, by a statement of its own.
+// keys are the keys of the objects that a request mentions, which are prefetched in one
+// statement. Others are read lazily.
 func (r *request) keys() (keys []string) {
 	add := func(name, id string) {
 		key, known := engine.KeyOf(id)
@@ -219,7 +219,7 @@ func (r *request) keys() (keys []string) {
 	return keys
 }
 
-// runOperation reads the parameters, and shows what the operation gives.
+// runOperation parses the parameters, runs the operation and encodes its result.
 func (s *Server) runOperation(r *request, account *engine.Account, env engine.Env, op operation) (reply, error) {
 	in, err := form.Parse(r.values)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *Server) runOperation(r *request, account *engine.Account, env engine.En
 	return reply{status: http.StatusOK, body: body}, err
 }
 
-// errorReply turns any error into one that Stripe's clients understand.
+// errorReply is the response to an error, in Stripe's format.
 func (s *Server) errorReply(r *request, err error) reply {
 	var refusal *engine.Refusal
 	var problem *form.Problem
@@ -247,10 +247,10 @@ func (s *Server) errorReply(r *request, err error) reply {
 		refusal = badRequest(problem.Param, problem.Message)
 		refusal.Code = problem.Code
 	default:
-		s.options.Log.Error("sandbox: a request failed", "request", r.id, "cause", err)
+		s.options.Log.Error("sandbox request failed", "request", r.id, "cause", err)
 		refusal = &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "Something failed on the sandbox's side."}
 	}
-	// Messages repeat what was sent, which need not be text.
+	// Messages may repeat parameters, which may be invalid UTF-8.
 	body := engine.Doc{"type": refusal.Type, "message": strings.ToValidUTF8(refusal.Message, "?")}
 	for name, value := range map[string]string{"code": refusal.Code, "param": refusal.Param, "decline_code": refusal.DeclineCode} {
 		if value != "" {
@@ -262,7 +262,7 @@ func (s *Server) errorReply(r *request, err error) reply {
 	}
 	text, err := json.Marshal(engine.Doc{"error": body}, json.Deterministic(true))
 	if err != nil {
-		panic("sandbox: an error that is not JSON: " + err.Error())
+		panic("sandbox: encode error: " + err.Error())
 	}
 	return reply{status: refusal.Status, body: text}
 }
@@ -275,8 +275,8 @@ func (s *Server) randomText() string {
 	return hex.EncodeToString(text[:])
 }
 
-// keysInUse are the idempotency keys of the requests that are being answered on
-// this node. Another node's are found at the document, where they wait.
+// keysInUse are the idempotency keys of the requests in flight on this node. Requests on
+// other nodes are serialized by the account's row lock.
 type keysInUse struct {
 	mu  sync.Mutex
 	all map[string]bool
@@ -300,7 +300,7 @@ func (k *keysInUse) acquire(app ids.ID, key string) (done func(), free bool) {
 	}, true
 }
 
-// unknownPath is what the API says about a path that it does not have.
+// unknownPath refuses a path that the API does not have.
 func (s *Server) unknownPath(c *call) (engine.Doc, error) {
 	path := strings.TrimPrefix(c.URL.Path, "/sandbox/stripe")
 	refusal := badRequest("", "Unrecognized request URL ("+c.Method+": "+path+").")

@@ -58,7 +58,7 @@ func updateSubscription(c *call) (engine.Doc, error) {
 }
 
 func cancelSubscription(c *call) (engine.Doc, error) {
-	// The sandbox never prorates a cancellation: it has nobody to pay back.
+	// Accepted and ignored: the sandbox does not prorate cancellations.
 	c.params.Ignore("cancellation_details")
 	now, prorate := c.params.Bool("invoice_now"), c.params.Bool("prorate")
 	if err := c.params.Problem(); err != nil {
@@ -81,8 +81,7 @@ func listSubscriptions(c *call) (engine.Doc, error) {
 
 func createSchedule(c *call) (engine.Doc, error) {
 	from := c.params.Text("from_subscription")
-	// Refused by Stripe's own reference: a schedule made from a subscription
-	// takes everything from it.
+	// Stripe refuses other parameters together with from_subscription.
 	if from != "" && hasOther(c.params) {
 		return nil, badRequest("from_subscription", "You cannot set any other parameter together with `from_subscription`.")
 	}

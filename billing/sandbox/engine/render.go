@@ -48,7 +48,7 @@ func (a *Account) Render(o Object) Doc {
 	case *TestClock:
 		return a.renderTestClock(o)
 	}
-	panic("sandbox: an object that nobody can render")
+	panic("sandbox: unknown object type")
 }
 
 func (h *Head) doc(kind string) Doc {
