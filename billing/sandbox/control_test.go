@@ -154,7 +154,7 @@ func TestControlAccess(t *testing.T) {
 func TestControlWebhooks(t *testing.T) {
 	t.Parallel()
 
-	t.Run("holds deliveries back and lets them go in order", func(t *testing.T) {
+	t.Run("holds deliveries and sends them in order when released", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		price := r.price(2900)

@@ -26,7 +26,7 @@ import (
 	"purser/ids"
 )
 
-// harness is one application with its world, the real client that talks to it, and
+// harness is one application with its account, the real Stripe client, and
 // a receiver of its webhooks.
 type harness struct {
 	*testing.T
@@ -222,7 +222,7 @@ func (r *harness) verify(delivery received, secret string, tolerance time.Durati
 		webhook.ConstructEventOptions{Tolerance: tolerance})
 }
 
-// clock is the world's time.
+// clock is the time of the account.
 func (r *harness) clock() time.Time {
 	r.Helper()
 	now, err := r.server.Clock(r.Context(), r.app)
@@ -277,7 +277,7 @@ func wantRefusal(t testing.TB, err error, status int, code stripe.ErrorCode, wor
 	}
 }
 
-// price is a monthly price of so many cents, unless the parameters say otherwise.
+// price creates a monthly price in cents, unless the parameters say otherwise.
 func (r *harness) price(cents int64, change ...func(*stripe.PriceParams)) *stripe.Price {
 	r.Helper()
 	product := ok[*stripe.Product](r)(r.api.Products.New(&stripe.ProductParams{Name: stripe.String("Plan")}))

@@ -46,7 +46,7 @@ func (l *legacyAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 	return l.Memory.Find(ctx, app, kind, name, byAlias)
 }
 
-func TestVisitsReadAnAccountThatIsADocumentOnce(t *testing.T) {
+func TestPageRequestsConvertALegacyAccountOnce(t *testing.T) {
 	t.Parallel()
 	accounts := &legacyAccounts{}
 	r := startWith(t, "2026-03-10", accounts)

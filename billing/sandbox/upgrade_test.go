@@ -112,7 +112,7 @@ func TestUpgrade(t *testing.T) {
 		r.wantEvents("invoice.paid", "subscription.pending_update_applied", "subscription.updated")
 	})
 
-	t.Run("that nobody pays for expires after 23 hours", func(t *testing.T) {
+	t.Run("that is not paid expires after 23 hours", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		s := r.subscribe(r.price(2900), cardAsksAlways)

@@ -24,7 +24,7 @@ import (
 	"purser/ids"
 )
 
-// forever takes a signature of any age: the rig's time is not the test's.
+// forever accepts a signature of any age: the harness has its own time.
 const forever = 100 * 365 * day
 
 // deliveries gives what has arrived since the last time, as bytes.
@@ -124,7 +124,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	t.Run("say when to wake up, to whoever keeps the document", func(t *testing.T) {
+	t.Run("tell the store when the account is due next", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		if at := r.documents.Kept(r.app).WakeAt; at != 0 {
@@ -353,7 +353,7 @@ func TestFaults(t *testing.T) {
 		}
 	})
 
-	t.Run("hit the requests that they are for, so many times", func(t *testing.T) {
+	t.Run("apply to matching requests, the given number of times", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		inject(t, r, sandbox.Fault{Mischief: sandbox.Limit, Times: 2, Only: "POST /v1/products"})

@@ -18,7 +18,7 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// newTestAccount is a world on the given day, and luck that is the same in every run.
+// newTestAccount is an empty account on the given day, with a fixed random seed.
 func newTestAccount(t testing.TB, day string) (*Account, Env) {
 	t.Helper()
 	at, err := time.Parse(time.DateOnly, day)
@@ -76,7 +76,7 @@ func subscribe(t testing.TB, a *Account, env Env, price *Price, card Card) *Subs
 	return a.Subscriptions.Get(session.Subscription)
 }
 
-// busyAccount is a world in which something of every kind is under way.
+// busyAccount is an account with open objects of every kind.
 func busyAccount(t testing.TB) (*Account, Env) {
 	t.Helper()
 	a, env := newTestAccount(t, "2026-01-31")
@@ -109,7 +109,7 @@ func busyAccount(t testing.TB) (*Account, Env) {
 func TestDocument(t *testing.T) {
 	t.Parallel()
 
-	t.Run("holds all of a world", func(t *testing.T) {
+	t.Run("holds all of an account", func(t *testing.T) {
 		a, _ := busyAccount(t)
 		if back := reopen(t, snapshotOf(t, a)); string(snapshotOf(t, back)) != string(snapshotOf(t, a)) {
 			t.Error("a world that was written down and read again is another")
@@ -216,7 +216,7 @@ func TestADocumentOfTheProgramBeforeBecomesRowsWithoutLoss(t *testing.T) {
 }
 
 // TestTimePasses is what lets a clock be advanced: however the months are cut
-// into pieces, and however often the world is written down between them, the same
+// into pieces, and however often the account is stored between them, the same
 // things happen at the same instants.
 func TestTimePasses(t *testing.T) {
 	t.Parallel()
