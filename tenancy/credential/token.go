@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Token opens something once, for whoever holds it: a link or a recovery code. Only
-// its hash is kept; it is random enough that a fast hash hides it.
+// Token is a single-use bearer secret: a link or a recovery code. Only its hash is
+// stored; it has enough entropy for a fast hash.
 type Token string
 
 // Hash is what is kept of a token.
