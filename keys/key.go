@@ -42,9 +42,8 @@ type Spec struct {
 	CreatedBy ids.ID
 }
 
-// New makes a key and its secret, which is to be shown once. The creator's
-// permissions bound those of the key; the command line, run by whoever owns the
-// machine, passes all of them.
+// New creates a key and its secret, which is shown once. The key's permissions are
+// limited to the creator's; the command line, run by the operator, passes all of them.
 func New(spec Spec, creator tenancy.Permissions, now int64, random io.Reader) (APIKey, Secret, error) {
 	name, err := tenancy.ParseName(spec.Name)
 	if err != nil {
@@ -89,8 +88,8 @@ func (s Spec) permissions() (tenancy.Permissions, error) {
 	return s.Custom, nil
 }
 
-// issue gives the key its secret. Every secret passes here, so whoever gets to
-// see one may make keys and holds all that it opens.
+// issue generates the key's secret. Every secret is issued here, so its recipient always
+// may write keys and holds all permissions of the key.
 func (k APIKey) issue(to tenancy.Permissions, random io.Reader) (APIKey, Secret, error) {
 	if err := to.Require(tenancy.KeysWrite); err != nil {
 		return APIKey{}, Secret{}, err
@@ -109,9 +108,9 @@ func (k APIKey) issue(to tenancy.Permissions, random io.Reader) (APIKey, Secret,
 // Masked shows the key as its secret shows itself, such as "psr_live_…9fQ2".
 func (k APIKey) Masked() string { return masked(k.Live, k.Last4) }
 
-// touchGrain is how exact the time of last use is: a key in steady use costs one
+// touchGrain is the resolution of LastUsedAt in milliseconds: a busy key costs one
 // write a minute.
 const touchGrain = 60_000
 
-// TouchDue reports whether a use now is to be written down as the last.
+// TouchDue reports whether the time of last use has to be written.
 func TouchDue(lastUsed, now int64) bool { return lastUsed == 0 || now-lastUsed >= touchGrain }

@@ -5,8 +5,8 @@ import (
 	"purser/ids"
 )
 
-// Balance is what a wallet holds of one credit. Amount and Debt are never both
-// above zero: whatever comes in pays the debt first.
+// Balance is a wallet's balance of one credit. Amount and Debt are never both positive:
+// credits pay the debt first.
 type Balance struct {
 	CreditID  ids.ID
 	CreditKey string
@@ -14,7 +14,7 @@ type Balance struct {
 	Debt      Amount
 }
 
-// Receive gives the balance after an amount came in, debt paid first.
+// Receive returns the balance after a credit, which pays the debt first.
 func (b Balance) Receive(amount Amount) (Balance, error) {
 	paid := min(b.Debt, amount)
 	sum, ok := b.Amount.Add(amount - paid)
@@ -26,8 +26,8 @@ func (b Balance) Receive(amount Amount) (Balance, error) {
 	return b, nil
 }
 
-// Spend gives the balance after a charge, or false when it does not cover it.
-// Nothing is a charge that every balance covers, in debt or not.
+// Spend returns the balance after a charge, or false when it does not cover it. Every
+// balance covers a charge of zero, also one in debt.
 func (b Balance) Spend(amount Amount) (Balance, bool) {
 	rest, ok := b.Amount.Sub(amount)
 	if !ok {
@@ -37,8 +37,8 @@ func (b Balance) Spend(amount Amount) (Balance, bool) {
 	return b, true
 }
 
-// TakeBack gives the balance after an amount that had come in was taken back, by
-// a refund or a lost dispute. What the balance no longer holds becomes debt.
+// TakeBack returns the balance after a refund or a lost dispute of an earlier credit.
+// What the balance does not cover becomes debt.
 func (b Balance) TakeBack(amount Amount) (Balance, error) {
 	held := min(b.Amount, amount)
 	debt, ok := b.Debt.Add(amount - held)
@@ -50,8 +50,8 @@ func (b Balance) TakeBack(amount Amount) (Balance, error) {
 	return b, nil
 }
 
-// ReceiveUpTo gives the balance after as much of an amount came in as fits into 19
-// digits, and how much that is.
+// ReceiveUpTo returns the balance after a credit of as much of the amount as fits into
+// 19 digits, and how much that is.
 func (b Balance) ReceiveUpTo(amount Amount) (Balance, Amount) {
 	paid := min(b.Debt, amount)
 	kept := min(amount-paid, MaxAmount-b.Amount)
@@ -60,8 +60,8 @@ func (b Balance) ReceiveUpTo(amount Amount) (Balance, Amount) {
 	return b, paid + kept
 }
 
-// TakeBackUpTo gives the balance after as much of an amount was taken back as a
-// debt of 19 digits allows, and how much that is.
+// TakeBackUpTo returns the balance after taking back as much of the amount as a debt of
+// 19 digits allows, and how much that is.
 func (b Balance) TakeBackUpTo(amount Amount) (Balance, Amount) {
 	held := min(b.Amount, amount)
 	owed := min(amount-held, MaxAmount-b.Debt)

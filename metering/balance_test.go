@@ -92,32 +92,32 @@ func TestBalanceIsOneNumber(t *testing.T) {
 		low := new(big.Int).Neg(bigMax)
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			amount := anyAmount.Draw(t, "amount")
-			wished := new(big.Int)
+			value := new(big.Int)
 			var done bool
 			switch rapid.SampledFrom([]string{"receive", "spend", "take back"}).Draw(t, "step") {
 			case "receive":
 				next, err := b.Receive(amount)
 				b, done = next, err == nil
-				wished.Add(net, bigOf(amount))
-				if done != (wished.Cmp(bigMax) <= 0) {
+				value.Add(net, bigOf(amount))
+				if done != (value.Cmp(bigMax) <= 0) {
 					t.Fatalf("receiving %s on %s: done is %t", amount, net, done)
 				}
 			case "spend":
 				b, done = b.Spend(amount)
-				wished.Sub(net, bigOf(amount))
-				if done != (amount == 0 || wished.Sign() >= 0) {
+				value.Sub(net, bigOf(amount))
+				if done != (amount == 0 || value.Sign() >= 0) {
 					t.Fatalf("spending %s of %s: done is %t", amount, net, done)
 				}
 			case "take back":
 				next, err := b.TakeBack(amount)
 				b, done = next, err == nil
-				wished.Sub(net, bigOf(amount))
-				if done != (wished.Cmp(low) >= 0) {
+				value.Sub(net, bigOf(amount))
+				if done != (value.Cmp(low) >= 0) {
 					t.Fatalf("taking %s back from %s: done is %t", amount, net, done)
 				}
 			}
 			if done {
-				net = wished
+				net = value
 			}
 			if b.Amount > 0 && b.Debt > 0 {
 				t.Fatalf("%+v holds and owes", b)

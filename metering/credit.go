@@ -20,7 +20,7 @@ func NewCredit(id ids.ID, key, name, unit string, now int64) Credit {
 	return Credit{ID: id, Key: key, Name: name, Unit: unit, Revision: 1, CreatedAt: now}
 }
 
-// CreditPatch is a wished change; a nil field stays as it is.
+// CreditPatch is a requested change; a nil field stays unchanged.
 type CreditPatch struct {
 	ExpectedRevision *int64
 	Name             *string
@@ -50,8 +50,8 @@ func expectRevision(expected *int64, current int64) error {
 	return nil
 }
 
-func set[T any](field *T, wished *T) {
-	if wished != nil {
-		*field = *wished
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"purser/fault"
 )
 
-// Decide answers a use over a snapshot of state, which it does not change. The
-// order of the gates is part of the contract: the first one that settles the
-// use gives the answer.
-func Decide(state *State, use Usage) Decision {
-	c := consideration{state: state, use: use}
-	c.Before = state.Wallet.Balance(use.Feature.CreditID)
-	c.Before.CreditKey = use.Feature.CreditKey
+// Decide decides usage against a snapshot of state, which it does not change. The order
+// of the gates is part of the contract: the first gate that settles the usage gives the
+// decision.
+func Decide(state *State, usage Usage) Decision {
+	c := consideration{state: state, use: usage}
+	c.Before = state.Wallet.Balance(usage.Feature.CreditID)
+	c.Before.CreditKey = usage.Feature.CreditKey
 	c.After = c.Before
 	switch {
 	case c.eventID(), c.amount(), c.deduplication(), c.subscription(), c.allowance(), c.price(), c.balance():
@@ -22,8 +22,8 @@ func Decide(state *State, use Usage) Decision {
 	return c.Decision
 }
 
-// consideration is a decision in the making. Each gate works out its numbers
-// and reports whether it settled the use.
+// consideration is a decision in progress. Each gate computes its numbers and reports
+// whether it settled the usage.
 type consideration struct {
 	Decision
 	state *State
@@ -35,8 +35,8 @@ func (c *consideration) settle(gate Gate, verdict Verdict, code fault.Code) bool
 	return true
 }
 
-// eventID answers a repeat with the first record, before anything else that the
-// repeat says is looked at.
+// eventID answers a repeated event id with the first record, before any other field of
+// the repeat is read.
 func (c *consideration) eventID() bool {
 	if c.use.EventID == "" {
 		return false
@@ -57,8 +57,8 @@ func (c *consideration) eventID() bool {
 	}
 }
 
-// amount comes before any question of state: a use without the amount it needs
-// is wrong in every period, and not by chance free in some.
+// amount comes before the gates that depend on state: usage without a required amount is
+// invalid in every period, rather than free in some.
 func (c *consideration) amount() bool {
 	callback := c.use.Feature.PricingMode == Callback
 	switch {
@@ -88,8 +88,8 @@ func (c *consideration) deduplication() bool {
 	return c.settle(GateDeduplication, Deduplicated, "")
 }
 
-// draft writes down what the record has in every case, and the limit that the
-// terms set, whether or not it will be asked.
+// draft fills in the fields that every record has, and the limit of the terms, whether
+// or not a gate will need it.
 func (c *consideration) draft() Keys {
 	keys, limit, limited := c.state.keys(&c.use)
 	feature := c.use.Feature
@@ -143,8 +143,8 @@ func (c *consideration) allowance() bool {
 	if covered < c.use.Quantity && a.Overage == OverageBlock {
 		return c.settle(GateAllowance, Refused, fault.FeatureLimitExceeded)
 	}
-	// Only paid overage comes this far: about a thousand uses of MaxQuantity in one
-	// period. The counter has to stay exact, so it refuses rather than stops counting.
+	// Only paid overage reaches this: about a thousand events of MaxQuantity in one
+	// period. The counter must stay exact, so an overflow is refused.
 	if a.Used > math.MaxInt64-c.use.Quantity {
 		return c.settle(GateAllowance, Unprocessable, fault.UsageOutOfRange)
 	}

@@ -39,8 +39,8 @@ func track(f *Feature, event string, quantity int64) Usage {
 
 func TestDecisionExplainsItsAmount(t *testing.T) {
 	state, f := busy()
-	use := track(f, "a", 110)
-	d := Decide(state, use)
+	usage := track(f, "a", 110)
+	d := Decide(state, usage)
 
 	wantCharge := Charge{
 		Amount: 500, PricingMode: Fixed, Cost: 1000, QuantityPerUnit: 100, BasisPoints: 5000, Billable: 100, FeatureRevision: 4,
@@ -56,7 +56,7 @@ func TestDecisionExplainsItsAmount(t *testing.T) {
 		t.Errorf("the balance went from %+v to %+v", d.Before, d.After)
 	}
 	wantEntry := Entry{
-		ID: use.TransactionID, WalletID: state.Wallet.ID, Kind: EntryCharge, CreditID: f.CreditID,
+		ID: usage.TransactionID, WalletID: state.Wallet.ID, Kind: EntryCharge, CreditID: f.CreditID,
 		Delta: Delta{Amount: 500, Out: true}, BalanceAfter: 4500, CreatedAt: state.Now,
 	}
 	if got := d.Event.Entry(); got != wantEntry {
@@ -75,19 +75,19 @@ func TestFirstAcceptedUseLocks(t *testing.T) {
 		t.Error("the wallet is not locked after its first use")
 	}
 	f.DeduplicationLocked = true
-	use := track(f, "b", 1)
-	use.EntityID = "y"
-	if d = Decide(state, use); d.Verdict != Accepted || d.LocksBillingPeriod || d.LocksDeduplication {
+	usage := track(f, "b", 1)
+	usage.EntityID = "y"
+	if d = Decide(state, usage); d.Verdict != Accepted || d.LocksBillingPeriod || d.LocksDeduplication {
 		t.Errorf("the second use locks again: %+v", d)
 	}
-	for name, use := range map[string]Usage{
+	for name, usage := range map[string]Usage{
 		"a deduplicated use": track(f, "c", 1),
 		"a duplicate":        track(f, "a", 1),
 	} {
 		fresh := *state
 		fresh.Wallet.Charged = false
 		f.DeduplicationLocked = false
-		if d := Decide(&fresh, use); d.LocksBillingPeriod || d.LocksDeduplication {
+		if d := Decide(&fresh, usage); d.LocksBillingPeriod || d.LocksDeduplication {
 			t.Errorf("%s locks", name)
 		}
 	}
@@ -100,10 +100,10 @@ func TestDecideLeavesTheStateAlone(t *testing.T) {
 	before.Wallet.Balances = slices.Clone(state.Wallet.Balances)
 	before.Events, before.Billed, before.Used = maps.Clone(state.Events), maps.Clone(state.Billed), maps.Clone(state.Used)
 	for _, event := range []string{"a", "b"} {
-		use := track(f, event, 50)
-		Decide(state, use)
-		use.EntityID = "y"
-		Decide(state, use)
+		usage := track(f, event, 50)
+		Decide(state, usage)
+		usage.EntityID = "y"
+		Decide(state, usage)
 	}
 	if !reflect.DeepEqual(*state, before) {
 		t.Errorf("the state became %+v", state)
@@ -112,18 +112,18 @@ func TestDecideLeavesTheStateAlone(t *testing.T) {
 
 func TestLostCommitReply(t *testing.T) {
 	state, f := busy()
-	for name, use := range map[string]Usage{"accepted": track(f, "a", 20), "deduplicated": track(f, "b", 20)} {
-		use.EntityID = name
+	for name, usage := range map[string]Usage{"accepted": track(f, "a", 20), "deduplicated": track(f, "b", 20)} {
+		usage.EntityID = name
 		if name == "deduplicated" {
 			earlier := track(f, "earlier", 1)
 			earlier.EntityID = name
 			state.Apply(Decide(state, earlier))
 		}
 		t.Run("the same transaction of an "+name+" use is answered as before and not stored again", func(t *testing.T) {
-			first := Decide(state, use)
+			first := Decide(state, usage)
 			state.Apply(first)
 			balance := state.Wallet.Balance(f.CreditID)
-			again := Decide(state, use)
+			again := Decide(state, usage)
 			state.Apply(again)
 			if again.New || again.Verdict != Verdict(name) || again.Verdict != first.Verdict || again.Event != first.Event {
 				t.Errorf("got %+v, first it was %+v", again, first)
@@ -133,9 +133,9 @@ func TestLostCommitReply(t *testing.T) {
 			}
 		})
 		t.Run("another transaction with the id of an "+name+" use is a duplicate", func(t *testing.T) {
-			other := use
+			other := usage
 			other.TransactionID = ids.New()
-			if d := Decide(state, other); d.Verdict != Duplicate || d.Event.TransactionID != use.TransactionID || d.New {
+			if d := Decide(state, other); d.Verdict != Duplicate || d.Event.TransactionID != usage.TransactionID || d.New {
 				t.Errorf("got %s of %s", d.Verdict, d.Event.TransactionID)
 			}
 		})
@@ -145,16 +145,16 @@ func TestLostCommitReply(t *testing.T) {
 func TestCounterStaysExact(t *testing.T) {
 	state, f := busy()
 	f.Cost = 0
-	use := track(f, "a", MaxQuantity)
-	key := state.Keys(use).Counter
+	usage := track(f, "a", MaxQuantity)
+	key := state.Keys(usage).Counter
 	state.Used = map[CounterKey]int64{key: math.MaxInt64 - MaxQuantity}
 
-	d := Decide(state, use)
+	d := Decide(state, usage)
 	if d.Verdict != Accepted || d.Event.UsedAfter() != math.MaxInt64 {
 		t.Errorf("at the limit: got %s %s", d.Verdict, d.Code)
 	}
 	state.Used[key]++
-	d = Decide(state, use)
+	d = Decide(state, usage)
 	if d.Verdict != Unprocessable || d.Code != fault.UsageOutOfRange || d.New || d.Gate != GateAllowance {
 		t.Errorf("one past the limit: got %s %s", d.Verdict, d.Code)
 	}
@@ -175,8 +175,8 @@ func TestErr(t *testing.T) {
 
 func TestDecideAllocatesNothing(t *testing.T) {
 	state, f := busy()
-	use := track(f, "a", 150)
-	if n := testing.AllocsPerRun(100, func() { decided = Decide(state, use) }); n != 0 {
+	usage := track(f, "a", 150)
+	if n := testing.AllocsPerRun(100, func() { decided = Decide(state, usage) }); n != 0 {
 		t.Errorf("a decision allocates %v times", n)
 	}
 }

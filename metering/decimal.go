@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// ParseDecimal reads what a person wrote in a form, such as "12.5", as a whole
-// number of the last place: with two places, 1250. What does not fit is refused
-// and never rounded, which nobody would see happen. So is a comma: it parts
-// thousands for some people and decimals for others.
+// ParseDecimal parses form input such as "12.5" as an integer in units of the last
+// place: with two places, 1250. Input with more places is refused, never silently
+// rounded. So is a comma: it separates thousands in some locales and decimals in others.
 func ParseDecimal(text string, places int) (uint64, bool) {
 	whole, fraction, pointed := strings.Cut(text, ".")
 	if whole == "" || pointed && fraction == "" || len(fraction) > places {

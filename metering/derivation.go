@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Derivation is how a charge's amount follows from its numbers:
+// Derivation is the calculation of a charge's amount:
 //
 //	ceil(Product ÷ Divisor) = Amount
 //
@@ -18,8 +18,8 @@ type Derivation struct {
 	Holds   bool // it is the amount that was charged
 }
 
-// Derivation works the charge out anew from what the event has recorded. For an
-// event that was not charged at all there is nothing to work out: it is zero.
+// Derivation recomputes the charge from the recorded fields of the event. For an event
+// that was not charged it is zero.
 func (e *Event) Derivation() Derivation {
 	if !e.DeduplicatedFrom.IsZero() {
 		return Derivation{Product: "0", Divisor: "1", Holds: e.Charge.Amount == 0}

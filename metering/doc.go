@@ -1,10 +1,10 @@
-// Package metering is the engine: what a use costs, whether it is allowed, and
-// how balances move.
+// Package metering is the engine: what usage costs, whether it is allowed, and how
+// balances change.
 //
 // What it is: amounts, prices, periods, allowances, the catalog's credits and
 // features, wallets and their journal, and the decisions over them, as plain
-// values and pure functions. Decide answers a use, for a check and for tracking
-// alike; Keys says what to load for it, and Apply takes a batch to its next use.
+// values and pure functions. Decide decides usage, for checks and tracking alike; Keys
+// says what to load for it, and Apply advances the state to the next usage of a batch.
 //
 // What always holds: amounts are exact integers of at most 19 digits, a sum that
 // would pass them is refused and changes nothing, a balance is never negative,

@@ -5,8 +5,8 @@ import "purser/ids"
 // Usage is a request to use a feature, as the caller described it. A check has no
 // event id and no transaction.
 type Usage struct {
-	// TransactionID is made before the first try and kept through every retry of
-	// it, so that a commit whose reply was lost is recognised.
+	// TransactionID is created before the first attempt and kept through retries, so
+	// that a commit whose response was lost is recognised.
 	TransactionID ids.ID
 	EventID       string
 	Feature       *Feature
@@ -23,8 +23,8 @@ func (u *Usage) occurredAt(now int64) int64 {
 	return now
 }
 
-// Event is the record of a use that was accepted or deduplicated, with
-// everything that explains its amount.
+// Event is the record of accepted or deduplicated usage, with everything that explains
+// its amount.
 type Event struct {
 	TransactionID    ids.ID
 	EventID          string // the caller's, unique in the application
@@ -39,7 +39,7 @@ type Event struct {
 	Period           Period // of deduplication; zero when the feature has none
 	DeduplicatedFrom ids.ID // the transaction that was charged; zero when this one was accepted
 	Charge           Charge
-	Allowance        Allowance // zero when no limit counted this use
+	Allowance        Allowance // zero when no limit counts this usage
 	BalanceAfter     Amount
 	DebtAfter        Amount
 }
@@ -56,13 +56,13 @@ type Charge struct {
 	FeatureRevision int64
 }
 
-// Allowance is what a limit had left when a use came, and what it took. The
-// zero Allowance is that of a feature without a limit; such a use is not counted,
-// so what was paid before a plan takes nothing from the plan's allowance.
+// Allowance is the state of a limit before the usage, and the part that it covered. The
+// zero Allowance is that of a feature without a limit; such usage is not counted, so
+// usage paid before a plan takes nothing from the plan's allowance.
 type Allowance struct {
 	Limit   int64
-	Used    int64 // before the use
-	Covered int64 // the part of the use that was included
+	Used    int64 // before the usage
+	Covered int64 // the included part of the quantity
 	Period  Period
 	Overage Overage
 }
@@ -70,17 +70,17 @@ type Allowance struct {
 // Limited reports whether there is a limit.
 func (a Allowance) Limited() bool { return a.Overage != "" }
 
-// Remaining is what is left of the limit before the use. It is never negative,
-// although Used passes the limit when the rest is paid, or when terms with a
-// lower limit came in between.
+// Remaining is the rest of the limit before the usage. It is never negative, although
+// Used exceeds the limit with paid overage, or after a change to terms with a lower
+// limit.
 func (a Allowance) Remaining() int64 { return max(0, a.Limit-a.Used) }
 
 // UsedAfter is the counter of the allowance's period once the event is stored:
 // the whole quantity counts, covered or paid.
 func (e *Event) UsedAfter() int64 { return e.Allowance.Used + e.Quantity }
 
-// Entry is the journal entry of an accepted event. Whoever stores it gives it
-// its place in the wallet's sequence.
+// Entry is the journal entry of an accepted event. The store assigns its sequence
+// number in the wallet.
 func (e *Event) Entry() Entry {
 	return Entry{
 		ID:           e.TransactionID,
@@ -94,15 +94,15 @@ func (e *Event) Entry() Entry {
 	}
 }
 
-// describes reports whether a repeat says what the first use said. A repeat
-// without a moment of its own cannot contradict the first one's.
-func (e *Event) describes(walletID ids.ID, use *Usage) bool {
+// describes reports whether a repeat has the same fields as the first event. A repeat
+// without occurredAt matches any.
+func (e *Event) describes(walletID ids.ID, usage *Usage) bool {
 	return e.WalletID == walletID &&
-		e.FeatureID == use.Feature.ID &&
-		e.EntityID == use.EntityID &&
-		e.Quantity == use.Quantity &&
-		(use.OccurredAt == nil || *use.OccurredAt == e.OccurredAt) &&
-		sameAmount(e.Quoted, use.Amount)
+		e.FeatureID == usage.Feature.ID &&
+		e.EntityID == usage.EntityID &&
+		e.Quantity == usage.Quantity &&
+		(usage.OccurredAt == nil || *usage.OccurredAt == e.OccurredAt) &&
+		sameAmount(e.Quoted, usage.Amount)
 }
 
 func sameAmount(a, b *Amount) bool {

@@ -5,16 +5,16 @@ import (
 	"purser/ids"
 )
 
-// PricingMode says where the charge of a use comes from.
+// PricingMode says where the charge of usage comes from.
 type PricingMode string
 
-// Fixed features have a price; callback features are told it with each use.
+// Fixed features have a price; for callback features the caller sends the amount.
 const (
 	Fixed    PricingMode = "fixed"
 	Callback PricingMode = "callback"
 )
 
-// Deduplication is the period within which a use of one entity is charged once.
+// Deduplication is the period within which an entity is charged once.
 type Deduplication string
 
 // The periods of deduplication.
@@ -41,17 +41,17 @@ type Feature struct {
 	Revision        int64
 	CreatedAt       int64
 
-	// PlanPricingLocked is true while a plan, a live subscription, or a change of one
-	// that waits names the feature.
+	// PlanPricingLocked is true while a plan, a live subscription, or a pending change
+	// of one refers to the feature.
 	PlanPricingLocked bool
 	// Multiplied is true while one of them multiplies the price.
 	Multiplied bool
-	// DeduplicationLocked is true once a use of the feature was accepted.
+	// DeduplicationLocked is true once usage of the feature was accepted.
 	DeduplicationLocked bool
 }
 
-// FeaturePatch is a wished change; a nil field stays as it is. CreditID goes
-// with CreditKey: whoever loads the credit fills both.
+// FeaturePatch is a requested change; a nil field stays unchanged. CreditID and
+// CreditKey are set together, by the caller that loads the credit.
 type FeaturePatch struct {
 	ExpectedRevision *int64
 	Name             *string

@@ -1,25 +1,25 @@
 package metering
 
-// Gate is one of the questions that a use has to pass.
+// Gate is one of the checks that usage has to pass.
 type Gate string
 
 // The gates.
 const (
 	GateEventID       Gate = "event_id"      // is the event id new?
-	GateAmount        Gate = "amount"        // does the use bring an amount exactly when it should?
+	GateAmount        Gate = "amount"        // is an amount sent exactly when the pricing requires one?
 	GateDeduplication Gate = "deduplication" // is the period still unbilled?
-	GateSubscription  Gate = "subscription"  // do the terms that limit the feature hold?
+	GateSubscription  Gate = "subscription"  // is the subscription that limits the feature in force?
 	GateAllowance     Gate = "allowance"     // does it fit, or may the rest be paid?
-	GatePrice         Gate = "price"         // can the charge be written down?
+	GatePrice         Gate = "price"         // does the charge fit into 19 digits?
 	GateBalance       Gate = "balance"       // does the balance cover the charge?
 )
 
-// gates are in the order in which Decide asks them.
+// gates are in the order in which Decide evaluates them.
 var gates = [...]Gate{
 	GateEventID, GateAmount, GateDeduplication, GateSubscription, GateAllowance, GatePrice, GateBalance,
 }
 
-// Outcome is how a use fared at a gate.
+// Outcome is the result of a gate.
 type Outcome string
 
 // The outcomes. Settled means that the answer was found here and costs nothing.
@@ -30,7 +30,7 @@ const (
 	GateUnreached Outcome = "unreached"
 )
 
-// GateResult is how a use fared at a gate, with the numbers that were compared:
+// GateResult is the result of a gate, with the numbers that were compared:
 // quantities at the allowance, nanocredits at the price and the balance. Both
 // are zero where nothing was compared.
 type GateResult struct {

@@ -52,9 +52,9 @@ func repetition(anchor, length, ms int64) Period {
 	return Period{start, start + length}
 }
 
-// monthly looks for the turn of the period in the moment's own month: the
-// moment is on one side of it or the other. Each turn is computed from the
-// anchor's day, never from the turn before it, so a short month leaves no trace.
+// monthly computes the period boundary in the month of ms, which lies before or after
+// it. Each boundary is computed from the anchor's day, never from the previous boundary,
+// so a short month has no effect on later ones.
 func monthly(anchor, ms int64) Period {
 	_, _, day := time.UnixMilli(anchor).UTC().Date()
 	timeOfDay := floorMod(anchor, dayMillis)
@@ -66,8 +66,8 @@ func monthly(anchor, ms int64) Period {
 	return Period{turn, turnOf(year, month+1, day, timeOfDay)}
 }
 
-// turnOf is the moment in a month at which a monthly period turns over: on the
-// last day when the month is too short. Month 0 and month 13 are next door.
+// turnOf is the boundary of a monthly period in a month: on the last day when the month
+// is too short. Months 0 and 13 are those of the adjacent years.
 func turnOf(year int, month time.Month, day int, timeOfDay int64) int64 {
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC)
 	return last.UnixMilli() - int64(max(0, last.Day()-day))*dayMillis + timeOfDay

@@ -5,11 +5,11 @@ import "math/bits"
 // ListPrice is the multiplier, in basis points, that changes nothing.
 const ListPrice int64 = 10_000
 
-// MaxQuantity is the largest quantity of one use, and of one QuantityPerUnit:
+// MaxQuantity is the largest quantity of an event, and of one QuantityPerUnit:
 // the largest integer that every JSON reader keeps exact.
 const MaxQuantity int64 = 9_007_199_254_740_991
 
-// Price is what a quantity costs when quantityPerUnit of it cost so much:
+// Price is the price of a quantity when quantityPerUnit of it costs cost:
 //
 //	ceil(cost × billable × basisPoints ÷ (quantityPerUnit × 10000))
 //

@@ -6,9 +6,8 @@ import (
 	"purser/ids"
 )
 
-// BalanceProof is the proof of a stretch of one balance's entries: what was there
-// before, what came and what went, and what that makes. Balances with a debt are
-// counted below zero.
+// BalanceProof proves a range of one balance's entries: the opening balance, credits,
+// debits and the closing balance. A debt is a negative balance.
 type BalanceProof struct {
 	CreditID ids.ID
 	Entries  int
@@ -16,13 +15,13 @@ type BalanceProof struct {
 	Credits  Total
 	Debits   Total
 	Closing  Balance
-	Known    bool // the opening is another entry's word, or the wallet's beginning
-	Valid    bool // each entry leaves what was before it and its change
+	Known    bool // the opening is that of an earlier entry, or zero at the wallet's start
+	Valid    bool // each entry's balance is the previous one plus its delta
 }
 
-// Prove proves entries of one wallet, newest first, credit by credit in the order
-// in which they appear. Openings are the balances that earlier entries left; for a
-// credit that has none there, its own first entry is taken at its word.
+// Prove proves entries of one wallet, newest first, per credit in order of appearance.
+// Openings are the balances after earlier entries; without one, the opening is derived
+// from the credit's own first entry.
 func Prove(entries []Entry, openings map[ids.ID]Balance) []BalanceProof {
 	var list []BalanceProof
 	place := make(map[ids.ID]int)

@@ -235,29 +235,29 @@ func (s *story) when(check bool, feature string, options map[string]string) {
 	s.t.Helper()
 	s.state, s.feature, s.checked = s.wallet(options), s.known(feature), check
 	s.state.Now = s.now
-	use := Usage{Feature: s.feature, Quantity: 1, EntityID: take(options, "entity")}
+	usage := Usage{Feature: s.feature, Quantity: 1, EntityID: take(options, "entity")}
 	if !check {
-		use.TransactionID = ids.New()
-		use.EventID = "#" + strconv.Itoa(len(s.names))
-		s.names[use.TransactionID] = use.EventID
+		usage.TransactionID = ids.New()
+		usage.EventID = "#" + strconv.Itoa(len(s.names))
+		s.names[usage.TransactionID] = usage.EventID
 	}
 	for name := range options {
 		value := take(options, name)
 		switch name {
 		case "id":
-			use.EventID = value
-			s.names[use.TransactionID] = value
+			usage.EventID = value
+			s.names[usage.TransactionID] = value
 		case "quantity":
-			use.Quantity = s.number(value)
+			usage.Quantity = s.number(value)
 		case "amount":
-			use.Amount = to(s.amount(value))
+			usage.Amount = to(s.amount(value))
 		case "at":
-			use.OccurredAt = to(s.moment(value))
+			usage.OccurredAt = to(s.moment(value))
 		default:
 			s.fatalf("a use has no %q", name)
 		}
 	}
-	s.decision = Decide(s.state, use)
+	s.decision = Decide(s.state, usage)
 	s.state.Apply(s.decision)
 	if s.decision.New && s.decision.LocksDeduplication {
 		s.feature.DeduplicationLocked = true

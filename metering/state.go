@@ -2,8 +2,8 @@ package metering
 
 import "purser/ids"
 
-// State is a snapshot of what decides the uses of one wallet. It holds what
-// Keys names for these uses; more does no harm, less is as if it did not exist.
+// State is a snapshot of what decides the usage of one wallet. It holds what Keys names
+// for that usage; more is ignored, and what is missing counts as nonexistent.
 type State struct {
 	Now          int64
 	Wallet       Wallet        // zero for an identity without one; only the balances in question are needed
@@ -32,8 +32,8 @@ type CounterKey struct {
 	Period    Period
 }
 
-// Keys says what has to be loaded for a use, besides the event with its id and
-// the balance of the feature's credit.
+// Keys says what has to be loaded for usage, besides the event with its id and the
+// balance of the feature's credit.
 type Keys struct {
 	Billed  BilledKey  // without a period when the feature does not deduplicate
 	Counter CounterKey // without a period when nothing limits the feature
@@ -43,31 +43,31 @@ type Keys struct {
 	PeriodMissing bool
 }
 
-// Keys works from the moment, the wallet's billing period and the subscription;
-// it looks at nothing that is keyed.
-func (s *State) Keys(use Usage) Keys {
-	keys, _, _ := s.keys(&use)
+// Keys depends on the time, the wallet's billing period and the subscription only, not
+// on anything that is keyed.
+func (s *State) Keys(usage Usage) Keys {
+	keys, _, _ := s.keys(&usage)
 	return keys
 }
 
-func (s *State) keys(use *Usage) (keys Keys, limit Limit, limited bool) {
-	at := use.occurredAt(s.Now)
-	if use.Feature.Deduplication != DeduplicateNone {
-		period, known := s.deduplicationPeriod(use.Feature.Deduplication, at)
-		keys.Billed = BilledKey{use.Feature.ID, use.EntityID, period}
+func (s *State) keys(usage *Usage) (keys Keys, limit Limit, limited bool) {
+	at := usage.occurredAt(s.Now)
+	if usage.Feature.Deduplication != DeduplicateNone {
+		period, known := s.deduplicationPeriod(usage.Feature.Deduplication, at)
+		keys.Billed = BilledKey{usage.Feature.ID, usage.EntityID, period}
 		keys.PeriodMissing = !known
 	}
 	if s.Subscription != nil && s.Subscription.Status.Live() {
-		if limit, limited = s.Subscription.Terms.Limit(use.Feature.ID); limited {
-			keys.Counter = CounterKey{use.Feature.ID, s.limitPeriod(limit.Period, at)}
+		if limit, limited = s.Subscription.Terms.Limit(usage.Feature.ID); limited {
+			keys.Counter = CounterKey{usage.Feature.ID, s.limitPeriod(limit.Period, at)}
 		}
 	}
 	return keys, limit, limited
 }
 
-// deduplicationPeriod falls back on the subscription's period also while the
-// subscription rests: its holder still pays from the balance, and what was
-// billed before the hold stays billed.
+// deduplicationPeriod falls back to the subscription's period, also while the
+// subscription is on hold: usage is then paid from the balance, and entities billed
+// before the hold stay billed.
 func (s *State) deduplicationPeriod(d Deduplication, at int64) (Period, bool) {
 	switch {
 	case d == DeduplicateDay:
@@ -92,8 +92,8 @@ func (s *State) limitPeriod(p LimitPeriod, at int64) Period {
 	return MonthOf(at)
 }
 
-// Apply brings the state to where it stands after the decision, so that the
-// next use of a batch is decided against it. Balances change in place.
+// Apply updates the state with the decision, so that the next usage of a batch is
+// decided against it. Balances change in place.
 func (s *State) Apply(d Decision) {
 	if !d.New {
 		return

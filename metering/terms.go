@@ -2,20 +2,20 @@ package metering
 
 import "purser/ids"
 
-// Subscription is what the engine sees of a subscription: whether its terms
-// hold, its period and the terms themselves.
+// Subscription is the part of a subscription that the engine needs: its status, period
+// and terms.
 type Subscription struct {
 	ID     ids.ID
 	Status SubscriptionStatus
 
-	// Period is the one that is stored, which is the last that was paid. Around a
-	// renewal it lies in the past until the renewal is paid; whatever counts by the
-	// subscription's period counts by this one until it moves.
+	// Period is the stored period, the last one that was paid. Around a renewal it lies
+	// in the past until the renewal is paid; limits and deduplication by subscription
+	// period use it until it moves.
 	Period Period
 	Terms  Terms
 }
 
-// SubscriptionStatus is where a subscription stands.
+// SubscriptionStatus is the status of a subscription.
 type SubscriptionStatus string
 
 // The statuses of a subscription.
@@ -29,19 +29,19 @@ const (
 	StatusCanceled   SubscriptionStatus = "canceled"
 )
 
-// InForce reports whether the plan's benefits hold.
+// InForce reports whether the plan's terms apply.
 func (s SubscriptionStatus) InForce() bool {
 	return s == StatusActive || s == StatusTrialing
 }
 
-// Resting reports whether the plan's benefits are withheld for now: limited
-// features are refused, all others cost the list price.
+// Resting reports whether the plan's terms are suspended: limited features are refused,
+// all others cost the list price.
 func (s SubscriptionStatus) Resting() bool {
 	return s == StatusPastDue || s == StatusUnpaid || s == StatusPaused
 }
 
-// Live reports whether there is a subscription at all, in force or resting. One
-// that never began or has ended is as good as none.
+// Live reports whether the subscription is in force or resting. One that never started
+// or has ended counts as none.
 func (s SubscriptionStatus) Live() bool { return s.InForce() || s.Resting() }
 
 // Terms are what a subscription copied from its plan. A feature is named at most
@@ -63,16 +63,16 @@ type Limit struct {
 // LimitPeriod is the period in which a limit counts.
 type LimitPeriod string
 
-// A limit counts by the calendar month of the use, or by the subscription's own period.
+// A limit counts by the calendar month of the usage, or by the subscription's period.
 const (
 	LimitMonth   LimitPeriod = "month"
 	LimitBilling LimitPeriod = "billing"
 )
 
-// Overage says what becomes of a use that the allowance does not cover.
+// Overage says how usage beyond the allowance is handled.
 type Overage string
 
-// Past the allowance a use is refused, or its rest is paid from the balance.
+// Beyond the allowance usage is refused, or the rest is paid from the balance.
 const (
 	OverageBlock   Overage = "block"
 	OverageCredits Overage = "credits"

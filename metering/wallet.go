@@ -13,7 +13,7 @@ type Wallet struct {
 	ID            ids.ID
 	Identity      string
 	BillingPeriod *BillingPeriod // nil until it is set
-	Charged       bool           // whether a use was ever accepted
+	Charged       bool           // whether usage was ever accepted
 	CreatedAt     int64
 	Balances      []Balance // the stored ones; a credit that is absent has zero
 }
@@ -21,8 +21,8 @@ type Wallet struct {
 // BillingPeriodLocked reports whether the billing period can no longer change.
 func (w Wallet) BillingPeriodLocked() bool { return w.Charged }
 
-// SetBillingPeriod gives the wallet with its billing period set, unless a use
-// was charged under the one before. Setting the one it has is no change.
+// SetBillingPeriod returns the wallet with another billing period, unless usage was
+// charged under the current one. Setting the same period is no change.
 func (w Wallet) SetBillingPeriod(p BillingPeriod) (Wallet, error) {
 	if w.BillingPeriodLocked() && (w.BillingPeriod == nil || *w.BillingPeriod != p) {
 		return w, fault.New(fault.BillingPeriodLocked)

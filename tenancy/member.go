@@ -24,12 +24,11 @@ func (m Member) CheckInvite(given Access) error {
 	return m.checkReach(given)
 }
 
-// CheckWithdraw refuses to take back an invitation that m could not have sent.
+// CheckWithdraw refuses to revoke an invitation that m could not have sent.
 func (m Member) CheckWithdraw(given Access) error { return m.checkReach(given) }
 
-// CheckManage refuses to act on the target at all, whatever the act. Whoever manages
-// a member could have given them all that they have: so nobody climbs by pushing
-// others down.
+// CheckManage refuses any action on the target. A member can manage only members whose
+// access they could have granted, so demoting others gives no privilege.
 func (m Member) CheckManage(target Member) error {
 	if m.OrgID != target.OrgID {
 		return fault.New(fault.PathNotFound)

@@ -7,23 +7,23 @@ import (
 
 func createSession(c *call) (engine.Doc, error) {
 	p := engine.NewSession{
-		Mode: c.in.OneOf("mode", "payment", "subscription"), Customer: c.in.Text("customer"), Email: c.in.Text("customer_email"),
-		Reference: c.in.Text("client_reference_id"), Metadata: c.in.Pairs("metadata"), Success: c.in.Text("success_url"),
-		Cancel: c.in.Text("cancel_url"), Expires: instant(c.in.Int("expires_at")),
-		Collects:             c.in.OneOf("payment_method_collection", "always", "if_required"),
-		SubscriptionMetadata: c.in.Group("subscription_data").Pairs("metadata"),
-		IntentMetadata:       c.in.Group("payment_intent_data").Pairs("metadata"),
+		Mode: c.params.OneOf("mode", "payment", "subscription"), Customer: c.params.Text("customer"), Email: c.params.Text("customer_email"),
+		Reference: c.params.Text("client_reference_id"), Metadata: c.params.Pairs("metadata"), Success: c.params.Text("success_url"),
+		Cancel: c.params.Text("cancel_url"), Expires: instant(c.params.Int("expires_at")),
+		Collects:             c.params.OneOf("payment_method_collection", "always", "if_required"),
+		SubscriptionMetadata: c.params.Group("subscription_data").Pairs("metadata"),
+		IntentMetadata:       c.params.Group("payment_intent_data").Pairs("metadata"),
 	}
-	for _, line := range c.in.List("line_items") {
+	for _, line := range c.params.List("line_items") {
 		p.Lines = append(p.Lines, sessionLine(line))
 	}
-	c.in.Texts("payment_method_types")
-	c.in.OneOf("ui_mode", "hosted")
-	c.in.Text("locale")
-	if err := c.in.Problem(); err != nil {
+	c.params.Texts("payment_method_types")
+	c.params.OneOf("ui_mode", "hosted")
+	c.params.Text("locale")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	session, err := c.w.CreateSession(c.m, p)
+	session, err := c.account.CreateSession(c.env, p)
 	return show(c, session, err)
 }
 
@@ -40,25 +40,25 @@ func sessionLine(in *form.Fields) engine.NewSessionLine {
 	return line
 }
 
-func getSession(c *call) (engine.Doc, error) { return get(c, c.w.Sessions, "checkout.session") }
+func getSession(c *call) (engine.Doc, error) { return get(c, c.account.Sessions, "checkout.session") }
 
 func expireSession(c *call) (engine.Doc, error) {
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	session, err := c.w.ExpireSession(c.m, c.id())
+	session, err := c.account.ExpireSession(c.env, c.id())
 	return show(c, session, err)
 }
 
 func listSessions(c *call) (engine.Doc, error) {
-	customer, subscription, intent := c.in.Text("customer"), c.in.Text("subscription"), c.in.Text("payment_intent")
-	status, within := c.in.OneOf("status", "open", "complete", "expired"), c.within("created")
+	customer, subscription, intent := c.params.Text("customer"), c.params.Text("subscription"), c.params.Text("payment_intent")
+	status, within := c.params.OneOf("status", "open", "complete", "expired"), c.timeRange("created")
 	filter := engine.Filter[engine.Session]{Customer: customer, Keep: func(s *engine.Session) bool {
 		return matches(subscription, s.Subscription) && matches(intent, s.Intent) &&
-			matches(status, s.Status) && within.Holds(s.Created)
+			matches(status, s.Status) && within.Contains(s.Created)
 	}}
 	if filter.Parent = subscription; subscription == "" {
 		filter.Parent = intent
 	}
-	return list(c, c.w.Sessions, filter)
+	return list(c, c.account.Sessions, filter)
 }

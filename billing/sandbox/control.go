@@ -13,29 +13,29 @@ import (
 	"purser/ids"
 )
 
-// maxControl is the size of the largest body of a control request.
+// maxControl is the largest body of a control request.
 const maxControl = 16 << 10
 
-// controlRoutes is how an application's owner plays the rest of the world: time,
-// unhappy customers, a network that holds webhooks back.
+// controlRoutes registers the control API, with which an application advances its
+// clock, creates refunds and disputes, and holds, replays and shuffles webhooks.
 func (s *Server) controlRoutes(mux *http.ServeMux) {
 	get := func(path string, c control) { mux.HandleFunc("GET /sandbox/apps/{app}/"+path, s.control(c)) }
 	post := func(path string, c control) { mux.HandleFunc("POST /sandbox/apps/{app}/"+path, s.control(c)) }
 
 	get("clock", s.readClock)
 	post("clock", s.advanceClock)
-	post("refunds", s.makeRefund)
-	post("disputes", s.makeDispute)
-	post("webhooks", s.steerWebhooks)
+	post("refunds", s.controlRefund)
+	post("disputes", s.controlDispute)
+	post("webhooks", s.controlWebhooks)
 }
 
-// control answers a request for an application that its caller may steer.
+// control handles a control request of the caller's own application.
 type control func(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error)
 
 func (s *Server) control(do control) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, status := any(nil), http.StatusOK
-		app, err := s.steered(r)
+		app, err := s.authorizeControl(r)
 		if err == nil {
 			body, err = do(w, r, app)
 		}
@@ -45,20 +45,20 @@ func (s *Server) control(do control) http.HandlerFunc {
 		}
 		text, err := json.Marshal(body)
 		if err != nil {
-			s.options.Log.Error("sandbox: a control answer", "cause", err)
+			s.options.Log.Error("sandbox control response not encoded", "cause", err)
 			status = http.StatusInternalServerError
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)
 		if _, err := w.Write(text); err != nil {
-			s.options.Log.Debug("sandbox: a control answer was not read", "cause", err)
+			s.options.Log.Debug("sandbox control response not written", "cause", err)
 		}
 	}
 }
 
-// steered is the application in the path, when it is the caller's own.
-func (s *Server) steered(r *http.Request) (ids.ID, error) {
+// authorizeControl returns the application in the path, which must be the caller's own.
+func (s *Server) authorizeControl(r *http.Request) (ids.ID, error) {
 	owner, err := s.options.Authorize(r)
 	if err != nil {
 		return ids.ID{}, err
@@ -80,7 +80,7 @@ type refusal struct {
 	Message string     `json:"message"`
 }
 
-// controlFault is what the caller may know of an error.
+// controlFault is the error that the caller sees.
 func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	var f *fault.Fault
 	var refused *engine.Refusal
@@ -92,7 +92,7 @@ func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	case errors.As(err, &refused):
 		return fault.Newf(fault.InvalidRequest, "%s", refused.Message)
 	}
-	s.options.Log.Error("sandbox: a control request failed", "path", r.URL.Path, "cause", err)
+	s.options.Log.Error("sandbox control request failed", "path", r.URL.Path, "cause", err)
 	return fault.New(fault.InternalError)
 }
 
@@ -115,7 +115,7 @@ func statusOf(f *fault.Fault) int {
 	}
 }
 
-// readJSON reads a body strictly: a misspelt field must not be ignored.
+// readJSON decodes a body strictly: unknown fields are refused.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControl))
 	var large *http.MaxBytesError
@@ -140,8 +140,8 @@ func (s *Server) readClock(_ http.ResponseWriter, r *http.Request, app ids.ID) (
 	return clockReply{now}, err
 }
 
-// advanceTime is how long an advance may take: the webhooks of years are
-// delivered and applied on the way.
+// advanceTime is the timeout of an advance, in which years of webhooks may be delivered
+// and applied.
 const advanceTime = 10 * time.Minute
 
 func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
@@ -154,17 +154,16 @@ func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID
 	if body.AdvanceTo == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send {\"advanceTo\": <milliseconds since 1970>}.")
 	}
-	// More than the server's usual limit, by the clock that connections go by.
-	// Where it cannot be set, the world's clock stays where it got to and the same
-	// request goes on from there.
+	// Longer than the server's usual write deadline. Where it cannot be set and the
+	// request times out, the clock keeps its progress and a retry continues from there.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(advanceTime)); err != nil {
-		s.options.Log.Debug("sandbox: an advance has the usual time only", "cause", err)
+		s.options.Log.Debug("sandbox write deadline not extended", "cause", err)
 	}
 	now, err := s.Advance(r.Context(), app, *body.AdvanceTo)
 	return clockReply{now}, err
 }
 
-func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+func (s *Server) controlRefund(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
 	var body struct {
 		CheckoutID  string `json:"checkoutId"`
 		AmountCents *int64 `json:"amountCents"`
@@ -177,12 +176,12 @@ func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) 
 		Status      string `json:"status"`
 		AmountCents int64  `json:"amountCents"`
 	}
-	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
-		charge, err := w.ChargeFor(body.CheckoutID)
+	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
+		charge, err := account.ChargeFor(body.CheckoutID)
 		if err != nil {
 			return err
 		}
-		refund, err := w.CreateRefund(m, engine.NewRefund{Charge: charge.ID, Amount: body.AmountCents})
+		refund, err := account.CreateRefund(env, engine.NewRefund{Charge: charge.ID, Amount: body.AmountCents})
 		if err == nil {
 			made.ID, made.Status, made.AmountCents = refund.ID, refund.Status, refund.Amount
 		}
@@ -191,10 +190,10 @@ func (s *Server) makeRefund(w http.ResponseWriter, r *http.Request, app ids.ID) 
 	if err != nil {
 		return nil, err
 	}
-	return made, s.settle(r.Context(), app)
+	return made, s.drainWebhooks(r.Context(), app)
 }
 
-func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+func (s *Server) controlDispute(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
 	var body struct {
 		CheckoutID string `json:"checkoutId"`
 		Outcome    string `json:"outcome"`
@@ -206,12 +205,12 @@ func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID)
 		ID     string `json:"id"`
 		Status string `json:"status"`
 	}
-	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
-		charge, err := w.ChargeFor(body.CheckoutID)
+	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
+		charge, err := account.ChargeFor(body.CheckoutID)
 		if err != nil {
 			return err
 		}
-		dispute, err := w.Dispute(m, charge, body.Outcome)
+		dispute, err := account.Dispute(env, charge, body.Outcome)
 		if err == nil {
 			made.ID, made.Status = dispute.ID, dispute.Status
 		}
@@ -220,13 +219,13 @@ func (s *Server) makeDispute(w http.ResponseWriter, r *http.Request, app ids.ID)
 	if err != nil {
 		return nil, err
 	}
-	return made, s.settle(r.Context(), app)
+	return made, s.drainWebhooks(r.Context(), app)
 }
 
-// maxReplay is how many events can be delivered again in one request.
+// maxReplay is how many events one request can replay.
 const maxReplay = 1000
 
-func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
+func (s *Server) controlWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
 	var body struct {
 		Hold    *bool   `json:"hold"`
 		Replay  *int    `json:"replay"`
@@ -241,30 +240,30 @@ func (s *Server) steerWebhooks(w http.ResponseWriter, r *http.Request, app ids.I
 	if body.Hold == nil && body.Replay == nil && body.Shuffle == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send hold, replay or shuffle.")
 	}
-	err := s.update(r.Context(), app, func(w *engine.Account, m engine.Clock) error {
+	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
 		if body.Replay != nil {
-			w.Replay(m, *body.Replay)
+			account.Replay(env, *body.Replay)
 		}
 		if body.Shuffle != nil {
-			w.Shuffle(*body.Shuffle)
+			account.Shuffle(*body.Shuffle)
 		}
 		if body.Hold != nil {
-			w.Hold(*body.Hold)
+			account.Hold(*body.Hold)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.settle(r.Context(), app); err != nil {
+	if err := s.drainWebhooks(r.Context(), app); err != nil {
 		return nil, err
 	}
 	var state struct {
 		Held    bool `json:"held"`
 		Waiting int  `json:"waiting"`
 	}
-	err = s.view(r.Context(), app, func(w *engine.Account, _ engine.Clock) error {
-		state.Held, state.Waiting = w.Held, w.Waiting()
+	err = s.view(r.Context(), app, func(account *engine.Account, _ engine.Env) error {
+		state.Held, state.Waiting = account.Held, account.Waiting()
 		return nil
 	})
 	return state, err

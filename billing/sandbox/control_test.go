@@ -15,7 +15,7 @@ import (
 )
 
 // control sends a request to the control surface and gives its answer.
-func (r *rig) control(path, body string, want int) map[string]any {
+func (r *harness) control(path, body string, want int) map[string]any {
 	r.Helper()
 	method := http.MethodPost
 	if body == "" {
@@ -24,7 +24,7 @@ func (r *rig) control(path, body string, want int) map[string]any {
 	return r.controlAs(controlKey, r.app, method, path, body, want)
 }
 
-func (r *rig) controlAs(key string, app ids.ID, method, path, body string, want int) map[string]any {
+func (r *harness) controlAs(key string, app ids.ID, method, path, body string, want int) map[string]any {
 	r.Helper()
 	address := r.http.URL + "/sandbox/apps/" + app.Format(ids.Application) + "/" + path
 	request, err := http.NewRequestWithContext(r.Context(), method, address, strings.NewReader(body))
@@ -64,7 +64,7 @@ func TestControlClock(t *testing.T) {
 			t.Error("nothing was applied")
 		}
 		r.wantEvents("subscription.updated", "invoice.paid")
-		r.pass(time.Minute)
+		r.passRealTime(time.Minute)
 		if got := int64(r.control("clock", "", http.StatusOK)["now"].(float64)); got != to+time.Minute.Milliseconds() {
 			t.Errorf("a minute later it is %d", got-to)
 		}
@@ -77,8 +77,8 @@ func TestControlClock(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		now := r.clock()
-		const most = 5 * 366 * day
-		for _, to := range []time.Duration{-10*time.Minute - time.Millisecond, most + time.Millisecond} {
+		const limit = 5 * 366 * day
+		for _, to := range []time.Duration{-10*time.Minute - time.Millisecond, limit + time.Millisecond} {
 			r.control("clock", fmt.Sprintf(`{"advanceTo": %d}`, now.Add(to).UnixMilli()), http.StatusBadRequest)
 		}
 		// The same request again, when its answer was lost.
@@ -86,7 +86,7 @@ func TestControlClock(t *testing.T) {
 		if got := r.clock(); !got.Equal(now) {
 			t.Errorf("it moved to %s", got)
 		}
-		r.control("clock", fmt.Sprintf(`{"advanceTo": %d}`, now.Add(most).UnixMilli()), http.StatusOK)
+		r.control("clock", fmt.Sprintf(`{"advanceTo": %d}`, now.Add(limit).UnixMilli()), http.StatusOK)
 	})
 
 	t.Run("says that webhooks could not be applied, and goes on when asked again", func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestControlAccess(t *testing.T) {
 func TestControlWebhooks(t *testing.T) {
 	t.Parallel()
 
-	t.Run("holds deliveries back and lets them go in order", func(t *testing.T) {
+	t.Run("holds deliveries and sends them in order when released", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		price := r.price(2900)
@@ -211,7 +211,7 @@ func TestControlWebhooks(t *testing.T) {
 }
 
 // eventIDs is like events, with the ids of everything.
-func (r *rig) eventIDs() []string {
+func (r *harness) eventIDs() []string {
 	r.Helper()
 	must(r, r.server.Flush(r.Context(), r.app))
 	r.mu.Lock()

@@ -21,7 +21,7 @@ type cost struct {
 	finds, sessions, statements, rows, bytes int
 }
 
-// meter counts what goes through sandbox.Documents.
+// meter counts what goes through sandbox.Accounts.
 type meter struct {
 	sandboxtest.Memory
 	spent  cost
@@ -38,9 +38,9 @@ func (m *meter) Update(ctx context.Context, app ids.ID, want persist.Want, chang
 	})
 }
 
-func (m *meter) View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
+func (m *meter) View(ctx context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error {
 	m.spent.sessions++
-	return m.Memory.View(ctx, app, want, func(s persist.Session) error { return look(m.metered(s)) })
+	return m.Memory.View(ctx, app, want, func(s persist.Session) error { return read(m.metered(s)) })
 }
 
 func (m *meter) Find(ctx context.Context, app ids.ID, kind, name string, byAlias bool) (string, bool, error) {
@@ -99,9 +99,9 @@ func (s meteredSource) FirstDue(kind string, except []string) (int64, bool, erro
 	return s.Source.FirstDue(kind, except)
 }
 
-// crowd adds copies of a checkout, and numbers new objects from a number on that has as
+// copyCheckouts adds copies of a checkout, and numbers new objects from a number on that has as
 // many digits whatever the account holds.
-func crowd(t *testing.T, r *rig, checkout string, copies int) {
+func copyCheckouts(t *testing.T, r *harness, checkout string, copies int) {
 	t.Helper()
 	var account map[string]json.RawMessage
 	must(t, json.Unmarshal([]byte(r.snapshot()), &account))
@@ -138,7 +138,7 @@ func TestACheckoutCostsTheSameAfterTwoThousandOthers(t *testing.T) {
 		r.checkout(customer, price)
 		r.checkout(customer, price)
 		r.events()
-		crowd(t, r, open.ID, earlier)
+		copyCheckouts(t, r, open.ID, earlier)
 
 		spent := map[string]cost{}
 		measure := func(name string, do func()) {
@@ -207,21 +207,21 @@ func TestPagesPastTheLimitAreRefusedAtOnce(t *testing.T) {
 		<-leave
 	}
 	answers := make(chan int)
-	const most = 16
-	for range most {
+	const limit = 16
+	for range limit {
 		go func() {
 			status, _ := r.visit(session.URL)
 			answers <- status
 		}()
 	}
-	for range most {
+	for range limit {
 		<-entered
 	}
 	if status, body := r.visit(session.URL); status != http.StatusServiceUnavailable || !strings.Contains(body, "Try again") {
 		t.Errorf("one more answers %d: %s", status, body)
 	}
 	close(leave)
-	for range most {
+	for range limit {
 		if status := <-answers; status != http.StatusOK {
 			t.Errorf("a page within the limit answers %d", status)
 		}

@@ -4,56 +4,56 @@ import "purser/billing/sandbox/engine"
 
 func createCustomer(c *call) (engine.Doc, error) {
 	fields := customerFields(c)
-	fields.Attach, fields.TestClock = c.in.Text("payment_method"), c.in.Text("test_clock")
-	if err := c.in.Problem(); err != nil {
+	fields.Attach, fields.TestClock = c.params.Text("payment_method"), c.params.Text("test_clock")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	customer, err := c.w.CreateCustomer(c.m, fields)
+	customer, err := c.account.CreateCustomer(c.env, fields)
 	return show(c, customer, err)
 }
 
-func getCustomer(c *call) (engine.Doc, error) { return get(c, c.w.Customers, "customer") }
+func getCustomer(c *call) (engine.Doc, error) { return get(c, c.account.Customers, "customer") }
 
 func updateCustomer(c *call) (engine.Doc, error) {
 	fields := customerFields(c)
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	customer, err := c.w.UpdateCustomer(c.m, c.id(), fields)
+	customer, err := c.account.UpdateCustomer(c.env, c.id(), fields)
 	return show(c, customer, err)
 }
 
 func customerFields(c *call) engine.CustomerFields {
 	return engine.CustomerFields{
-		Email: c.in.MaybeText("email"), Name: c.in.MaybeText("name"), Description: c.in.MaybeText("description"),
-		Metadata: c.in.Pairs("metadata"), Method: c.in.Group("invoice_settings").MaybeText("default_payment_method"),
+		Email: c.params.MaybeText("email"), Name: c.params.MaybeText("name"), Description: c.params.MaybeText("description"),
+		Metadata: c.params.Pairs("metadata"), Method: c.params.Group("invoice_settings").MaybeText("default_payment_method"),
 	}
 }
 
 func deleteCustomer(c *call) (engine.Doc, error) {
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	customer, err := c.w.DeleteCustomer(c.m, c.id())
+	customer, err := c.account.DeleteCustomer(c.env, c.id())
 	return show(c, customer, err)
 }
 
 func searchCustomers(c *call) (engine.Doc, error) {
-	query := c.in.Text("query")
+	query := c.params.Text("query")
 	page, err := c.page()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	found, more, err := c.w.SearchCustomers(query, page.Limit)
+	found, more, err := c.account.SearchCustomers(query, page.Limit)
 	if err != nil {
 		return nil, err
 	}
 	docs := make([]engine.Doc, 0, len(found))
 	for _, customer := range found {
-		docs = append(docs, c.w.Render(customer))
+		docs = append(docs, c.account.Render(customer))
 	}
 	result := engine.Listed("/v1/customers/search", docs, more)
 	result["object"], result["next_page"] = "search_result", nil
@@ -61,107 +61,107 @@ func searchCustomers(c *call) (engine.Doc, error) {
 }
 
 func listCustomers(c *call) (engine.Doc, error) {
-	email, clock, within := c.in.Text("email"), c.in.Text("test_clock"), c.within("created")
-	return list(c, c.w.Customers, engine.Filter[engine.Customer]{Keep: func(o *engine.Customer) bool {
-		return !o.Deleted && matches(email, o.Email) && matches(clock, o.TestClock) && within.Holds(o.Created)
+	email, clock, within := c.params.Text("email"), c.params.Text("test_clock"), c.timeRange("created")
+	return list(c, c.account.Customers, engine.Filter[engine.Customer]{Keep: func(o *engine.Customer) bool {
+		return !o.Deleted && matches(email, o.Email) && matches(clock, o.TestClock) && within.Contains(o.Created)
 	}})
 }
 
 func createBalanceTransaction(c *call) (engine.Doc, error) {
 	p := engine.NewBalanceTransaction{
-		Customer: c.id(), Amount: c.in.Int("amount"), Currency: c.in.Text("currency"), Description: c.in.Text("description"),
-		Metadata: c.in.Pairs("metadata"),
+		Customer: c.id(), Amount: c.params.Int("amount"), Currency: c.params.Text("currency"), Description: c.params.Text("description"),
+		Metadata: c.params.Pairs("metadata"),
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	transaction, err := c.w.CreateBalanceTransaction(c.m, p)
+	transaction, err := c.account.CreateBalanceTransaction(c.env, p)
 	return show(c, transaction, err)
 }
 
 func listBalanceTransactions(c *call) (engine.Doc, error) {
-	customer := c.w.Customers.Get(c.id())
+	customer := c.account.Customers.Get(c.id())
 	if customer == nil || customer.Deleted {
 		return nil, engine.NotFound("customer", c.id())
 	}
-	return list(c, c.w.BalanceTransactions, engine.Filter[engine.BalanceTransaction]{Customer: customer.ID})
+	return list(c, c.account.BalanceTransactions, engine.Filter[engine.BalanceTransaction]{Customer: customer.ID})
 }
 
 func createMethod(c *call) (engine.Doc, error) {
-	kind, token, metadata := c.in.OneOf("type", "card"), c.in.Group("card").Text("token"), c.in.Pairs("metadata")
-	c.in.Ignore("billing_details", "allow_redisplay")
-	if err := c.in.Problem(); err != nil {
+	kind, token, metadata := c.params.OneOf("type", "card"), c.params.Group("card").Text("token"), c.params.Pairs("metadata")
+	c.params.Ignore("billing_details", "allow_redisplay")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
 	if kind == "" {
 		return nil, badRequest("type", "Missing required param: type.")
 	}
-	method, err := c.w.CreateMethod(c.m, token, metadata)
+	method, err := c.account.CreateMethod(c.env, token, metadata)
 	return show(c, method, err)
 }
 
 func attachMethod(c *call) (engine.Doc, error) {
-	customer := c.in.Text("customer")
-	if err := c.in.Problem(); err != nil {
+	customer := c.params.Text("customer")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	method, err := c.w.AttachMethod(c.m, c.id(), customer)
+	method, err := c.account.AttachMethod(c.env, c.id(), customer)
 	return show(c, method, err)
 }
 
 func detachMethod(c *call) (engine.Doc, error) {
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	method, err := c.w.DetachMethod(c.m, c.id())
+	method, err := c.account.DetachMethod(c.env, c.id())
 	return show(c, method, err)
 }
 
-func listMethods(c *call) (engine.Doc, error) { return methodsOf(c, c.in.Text("customer")) }
+func listMethods(c *call) (engine.Doc, error) { return methodsOf(c, c.params.Text("customer")) }
 
 func listCustomersMethods(c *call) (engine.Doc, error) { return methodsOf(c, c.id()) }
 
 func methodsOf(c *call, customer string) (engine.Doc, error) {
-	kind := c.in.Text("type")
-	return list(c, c.w.Methods, engine.Filter[engine.Method]{Customer: customer, Keep: func(p *engine.Method) bool {
+	kind := c.params.Text("type")
+	return list(c, c.account.Methods, engine.Filter[engine.Method]{Customer: customer, Keep: func(p *engine.Method) bool {
 		return customer != "" && (kind == "" || p.Bank() == (kind == "us_bank_account") && (kind == "card" || kind == "us_bank_account"))
 	}})
 }
 
-func getMethod(c *call) (engine.Doc, error) { return get(c, c.w.Methods, "PaymentMethod") }
+func getMethod(c *call) (engine.Doc, error) { return get(c, c.account.Methods, "PaymentMethod") }
 
 func createPortal(c *call) (engine.Doc, error) {
-	flow := c.in.Group("flow_data")
+	flow := c.params.Group("flow_data")
 	flow.Ignore("after_completion")
 	p := engine.Portal{
-		Customer: c.in.Text("customer"), ReturnURL: c.in.Text("return_url"), Configuration: c.in.Text("configuration"), Flow: flow.Text("type"),
+		Customer: c.params.Text("customer"), ReturnURL: c.params.Text("return_url"), Configuration: c.params.Text("configuration"), Flow: flow.Text("type"),
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	portal, err := c.w.CreatePortal(c.m, p)
+	portal, err := c.account.CreatePortal(c.env, p)
 	return show(c, portal, err)
 }
 
 func createConfiguration(c *call) (engine.Doc, error) {
-	profile, features := c.in.Group("business_profile"), c.in.Group("features")
+	profile, features := c.params.Group("business_profile"), c.params.Group("features")
 	profile.Ignore("privacy_policy_url", "terms_of_service_url")
 	enabled := func(feature string) bool {
 		group := features.Group(feature)
 		on := group.Bool("enabled")
-		// How a feature works matters only to Stripe's own portal.
+		// The details of a feature apply to Stripe's own portal only.
 		features.Ignore(feature)
 		return isTrue(on)
 	}
 	p := engine.Configuration{
-		Headline: profile.Text("headline"), ReturnURL: c.in.Text("default_return_url"), Metadata: c.in.Pairs("metadata"),
+		Headline: profile.Text("headline"), ReturnURL: c.params.Text("default_return_url"), Metadata: c.params.Pairs("metadata"),
 		ChangesCard: enabled("payment_method_update"), ShowsInvoices: enabled("invoice_history"), CancelsOwn: enabled("subscription_cancel"),
 		ChangesOwn: enabled("subscription_update"), ChangesAddress: enabled("customer_update"),
 	}
-	c.in.Ignore("login_page")
-	if err := c.in.Problem(); err != nil {
+	c.params.Ignore("login_page")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	configuration, err := c.w.CreateConfiguration(c.m, p)
+	configuration, err := c.account.CreateConfiguration(c.env, p)
 	return show(c, configuration, err)
 }

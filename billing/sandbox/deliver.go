@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// deliverTime is how long a receiver may take, less than a delivery's lease.
+	// deliverTime is the timeout of a receiver, shorter than a delivery's lease.
 	deliverTime = 20 * time.Second
-	// batchSize is how many deliveries are claimed together.
+	// batchSize is how many deliveries are claimed in one transaction.
 	batchSize = 50
 )
 
-// Flush delivers what is due now, in order. It returns an error when something
-// was not taken; that is tried again when its time comes.
+// Flush sends the due deliveries in order. It returns the errors of failed ones, which
+// are retried after their backoff.
 func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 	unlock, err := s.flushes.lock(ctx, app)
 	if err != nil {
@@ -51,13 +51,13 @@ func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 	}
 }
 
-// claim leases the deliveries that are due. It also counts the queued ones that it
-// dropped, because their endpoint was deleted.
+// claim leases the due deliveries. It also returns how many it dropped because their
+// event or endpoint was deleted.
 func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, dropped int, err error) {
-	err = s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
-		queued := w.Waiting()
-		batch = w.Claim(m, s.realNow(), batchSize)
-		if dropped = queued - w.Waiting(); len(batch)+dropped == 0 {
+	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+		queued := account.Waiting()
+		batch = account.Claim(env, s.realNow(), batchSize)
+		if dropped = queued - account.Waiting(); len(batch)+dropped == 0 {
 			return errUnchanged
 		}
 		return nil
@@ -65,8 +65,9 @@ func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing
 	return batch, dropped, err
 }
 
-// deliverAll sends a batch, and records which of it was accepted. The application's own
-// webhooks go first, and payments wait for these only: the others are sent meanwhile.
+// deliverAll sends a batch and records the results. The application's own webhooks are
+// sent first, and payments wait for these only: those to other programs are sent in the
+// background.
 func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outgoing) (failures []error, err error) {
 	var outside []engine.Outgoing
 	results := map[string]result{}
@@ -81,7 +82,7 @@ func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outg
 			failures = append(failures, fmt.Errorf("sandbox: delivering %s %s: %w", out.Type, out.Event, err))
 		}
 	}
-	// The receiver has acted, even where the request that waits has ended.
+	// Record the results even when the request has been cancelled.
 	ctx = context.WithoutCancel(ctx)
 	leave, free := func() {}, true
 	if len(outside) > 0 {
@@ -103,7 +104,7 @@ func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outg
 	return failures, err
 }
 
-// result is what became of a claimed delivery.
+// result is the result of a claimed delivery.
 type result int
 
 const (
@@ -112,17 +113,17 @@ const (
 	failed
 )
 
-// record stores what became of deliveries.
+// record stores the results of deliveries.
 func (s *Server) record(ctx context.Context, app ids.ID, results map[string]result) error {
-	return s.update(ctx, app, func(w *engine.Account, _ engine.Clock) error {
+	return s.update(ctx, app, func(account *engine.Account, _ engine.Env) error {
 		for id, got := range results {
 			switch got {
 			case accepted:
-				w.Delivered(id)
+				account.MarkDelivered(id)
 			case failed:
-				w.Undelivered(id, s.realNow())
+				account.MarkFailed(id, s.realNow())
 			default:
-				w.Unclaim(id, s.realNow())
+				account.ReleaseClaim(id, s.realNow())
 			}
 		}
 		return nil
@@ -134,10 +135,10 @@ func (s *Server) record(ctx context.Context, app ids.ID, results map[string]resu
 func (s *Server) WaitForSenders() { s.sending.Wait() }
 
 const (
-	// maxSenders is how many batches go to other programs at once.
+	// maxSenders is how many batches are sent to other programs concurrently.
 	maxSenders = 4
-	// sendTime is how long a batch to other programs may take, less than the lease:
-	// what was not tried by then is claimed again.
+	// sendTime is the timeout of a batch to other programs, shorter than the lease: the
+	// rest of the batch is claimed again.
 	sendTime = 20 * time.Second
 )
 
@@ -163,26 +164,25 @@ func (s *Server) sendOutside(ctx context.Context, app ids.ID, batch []engine.Out
 }
 
 func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing) error {
-	// The real time: that is what the receiver compares with, whatever the
-	// world's clock says.
+	// Receivers compare the timestamp with real time, not with the account's clock.
 	signedAt := s.options.Now()
-	leaves, err := s.distort(app, &out, &signedAt)
-	if err != nil || !leaves {
+	send, err := s.applyWebhookFault(app, &out, &signedAt)
+	if err != nil || !send {
 		return err
 	}
 	header := http.Header{}
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Set("Stripe-Signature", sign(out.Body, out.Secrets, signedAt))
 	if out.Outside {
-		return s.outside(ctx, out.URL, header, out.Body)
+		return s.sendToProgram(ctx, out.URL, header, out.Body)
 	}
 	ctx, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
 	return s.options.Deliver(ctx, out.URL, header, out.Body)
 }
 
-// sign makes the header that proves where a webhook comes from: one signature
-// for each secret that is valid, so that a receiver can change over.
+// sign returns the Stripe-Signature header, with one signature for each valid secret so
+// that receivers can rotate secrets.
 func sign(body []byte, secrets []string, at time.Time) string {
 	seconds := strconv.FormatInt(at.Unix(), 10)
 	var header strings.Builder
@@ -197,38 +197,38 @@ func sign(body []byte, secrets []string, at time.Time) string {
 }
 
 const (
-	// Applying a webhook makes calls, which make webhooks. This many rounds of
-	// that is a circle.
+	// maxRounds bounds delivery rounds: applying a webhook may call the API, which
+	// queues webhooks again.
 	maxRounds = 100
-	// How often a receiver that fails is tried again while somebody waits.
-	maxUrgent = 3
+	// maxFailedRounds is how many rounds with a failed delivery are retried at once.
+	maxFailedRounds = 3
 )
 
-// settle delivers all that is waiting and has it applied, and again what came of
-// that, until nothing is waiting. Held deliveries stay.
-func (s *Server) settle(ctx context.Context, app ids.ID) error {
-	urgent := 0
+// drainWebhooks delivers the queue and waits until it is applied, repeatedly until the
+// queue is empty. Held deliveries stay.
+func (s *Server) drainWebhooks(ctx context.Context, app ids.ID) error {
+	failedRounds := 0
 	for range maxRounds {
 		failure := s.Flush(ctx, app)
 		if err := s.options.Settle(ctx, app); err != nil {
 			return fmt.Errorf("sandbox: applying webhooks: %w", err)
 		}
 		waiting := false
-		err := s.update(ctx, app, func(w *engine.Account, _ engine.Clock) error {
-			if waiting = w.WaitingInside() > 0 && !w.Held; !waiting {
+		err := s.update(ctx, app, func(account *engine.Account, _ engine.Env) error {
+			if waiting = account.WaitingInside() > 0 && !account.Held; !waiting {
 				return errUnchanged
 			}
-			w.Retry()
+			account.Retry()
 			return nil
 		})
 		if err != nil || !waiting {
 			return err
 		}
 		if failure != nil {
-			if urgent++; urgent == maxUrgent {
+			if failedRounds++; failedRounds == maxFailedRounds {
 				return failure
 			}
 		}
 	}
-	return errors.New("sandbox: webhooks lead to webhooks without an end")
+	return errors.New("sandbox: webhook queue not drained: each round queues more webhooks")
 }

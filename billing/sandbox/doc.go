@@ -1,17 +1,17 @@
-// Package sandbox is a payment provider inside of the server, for applications
-// that have none: it speaks the part of Stripe's protocol that billing uses, so
-// that the real client works against it.
+// Package sandbox is a payment provider inside the server, for applications without
+// one. It implements the part of Stripe's API that billing uses, so that the real
+// client works against it.
 //
-// What it is: the HTTP interface of Stripe's API, version 2024-06-20, for one
-// world of objects an application; the pages where people pay, authenticate and
-// change their card; a clock that can be advanced; signed webhooks; and the
-// mistakes that a network can make, to be ordered by tests.
+// What it is: the HTTP interface of Stripe's API, version 2024-06-20, with one account
+// per application; the hosted pages for checkout, authentication, invoices and the
+// billing portal; a clock that can be advanced; signed webhooks; and fault injection
+// for tests.
 //
-// What always holds: a change to a world and its events are kept together or not
-// at all, one at a time an application; a webhook is sent after its change is
-// kept, again and again until it is taken; a key reaches the world of its own
-// application and no other; nothing here touches money or leaves this server.
+// What always holds: a change of an account and its events commit together, one change
+// per application at a time; a webhook is sent after its change is committed, and
+// retried until it is accepted or its attempts are used up; a key reaches the account of
+// its own application only; no real money moves and no request leaves this machine.
 //
-// What it is not: for live applications, which it refuses, nor the part that
-// knows about plans and credits. It knows neither, as Stripe does not.
+// What it is not: for live applications, which it refuses, nor aware of plans and
+// credits: like Stripe, it knows products and prices only.
 package sandbox

@@ -13,45 +13,45 @@ import (
 	"purser/ids"
 )
 
-// FaultKind is a mistake that a provider or a network makes.
+// FaultKind is a failure of a provider or a network.
 type FaultKind int
 
-// What can be ordered for requests to the API, and for webhooks.
+// The faults of API requests, then those of webhooks.
 const (
-	DropBefore   FaultKind = iota + 1 // the connection breaks, nothing was done
-	DropAfter                         // it was done, the connection breaks before the answer
-	Fail                              // 500, and the same again for the idempotency key
+	DropBefore   FaultKind = iota + 1 // the connection breaks before the request is executed
+	DropAfter                         // the connection breaks after it, before the response
+	Fail                              // 500, saved for the idempotency key
 	Conflict                          // 409 lock_timeout
 	Limit                             // 429
-	Decline                           // 402 card_declined, and the same again for the key
-	Delay                             // the answer takes longer
-	DeliverFirst                      // webhooks are delivered before the answer
-	StaleRead                         // a read shows the world as it was when this was ordered
+	Decline                           // 402 card_declined, saved for the idempotency key
+	Delay                             // the response is delayed
+	DeliverFirst                      // webhooks are delivered before the response
+	StaleRead                         // a read shows the account as it was at injection
 
-	LoseWebhook  // it never arrives, though the sandbox thinks so
+	LoseWebhook  // it is marked delivered but never sent
 	LiveWebhook  // it claims to be from live mode
 	OtherWebhook // it has the version of another API
 	LateWebhook  // its signature is six minutes old
 )
 
-func (m FaultKind) onWebhooks() bool { return m >= LoseWebhook }
+func (m FaultKind) forWebhooks() bool { return m >= LoseWebhook }
 
-// Fault is mischief for the next requests, or webhooks, of an application.
+// Fault is a failure of the next requests, or webhooks, of an application.
 type Fault struct {
 	Mischief FaultKind
 	Times    int           // 1 when zero
-	Only     string        // a part of "POST /v1/…", or of a webhook's type; empty for any
+	Only     string        // substring of "POST /v1/…", or of an event type; empty matches all
 	Delay    time.Duration // for Delay
 	stale    []byte
 }
 
-// faults is what was ordered and has not happened yet.
+// faults are the injected faults that have not been used up.
 type faults struct {
 	mu  sync.Mutex
 	all map[ids.ID][]*Fault
 }
 
-// Inject orders a fault. It is for tests: nothing in the product calls it.
+// Inject adds a fault. It is for tests only.
 func (s *Server) Inject(ctx context.Context, app ids.ID, fault Fault) error {
 	fault.Times = max(fault.Times, 1)
 	if fault.Mischief == StaleRead {
@@ -70,12 +70,12 @@ func (s *Server) Inject(ctx context.Context, app ids.ID, fault Fault) error {
 	return nil
 }
 
-// take gives the first fault that is for this, and counts it down.
-func (f *faults) take(app ids.ID, webhook bool, what string) (Fault, bool) {
+// next returns the first matching fault and counts it down.
+func (f *faults) next(app ids.ID, webhook bool, what string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, fault := range f.all[app] {
-		if fault.Mischief.onWebhooks() != webhook || !strings.Contains(what, fault.Only) {
+		if fault.Mischief.forWebhooks() != webhook || !strings.Contains(what, fault.Only) {
 			continue
 		}
 		if fault.Mischief == StaleRead && !strings.HasPrefix(what, http.MethodGet) {
@@ -89,19 +89,19 @@ func (f *faults) take(app ids.ID, webhook bool, what string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// withFaults executes the request, and does to it what was ordered.
+// withFaults executes the request with an injected fault, if there is one.
 func (s *Server) withFaults(ctx context.Context, r *request, op operation) (reply, error) {
-	fault, ordered := s.faults.take(r.app, false, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/sandbox/stripe"))
-	if !ordered {
+	fault, injected := s.faults.next(r.app, false, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/sandbox/stripe"))
+	if !injected {
 		return s.execute(ctx, r, op)
 	}
 	switch fault.Mischief {
 	case DropBefore:
 		panic(http.ErrAbortHandler)
 	case Fail:
-		return s.answerInstead(ctx, r, &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "An unknown error occurred.", Kept: true})
+		return s.failWith(ctx, r, &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "An unknown error occurred.", Kept: true})
 	case Decline:
-		return s.answerInstead(ctx, r, &engine.Refusal{
+		return s.failWith(ctx, r, &engine.Refusal{
 			Status: http.StatusPaymentRequired, Type: "card_error", Code: "card_declined", DeclineCode: "generic_decline",
 			Message: "Your card was declined.", Kept: true,
 		})
@@ -131,21 +131,21 @@ func (s *Server) withFaults(ctx context.Context, r *request, op operation) (repl
 	return got, err
 }
 
-// answerInstead does nothing but remember the answer.
-func (s *Server) answerInstead(ctx context.Context, r *request, refusal *engine.Refusal) (reply, error) {
+// failWith refuses the request and saves that response for its idempotency key.
+func (s *Server) failWith(ctx context.Context, r *request, refusal *engine.Refusal) (reply, error) {
 	return s.execute(ctx, r, func(*call) (engine.Doc, error) { return nil, refusal })
 }
 
 func (s *Server) readStale(r *request, op operation, state []byte) (reply, error) {
-	w, err := engine.Open(state, s.place(r.app))
+	account, err := engine.Open(state, s.baseURLs(r.app))
 	if err != nil {
 		return reply{}, err
 	}
-	m, err := s.moment(w)
+	env, err := s.newEnv(account)
 	if err != nil {
 		return reply{}, err
 	}
-	return s.run(r, w, m, op)
+	return s.runOperation(r, account, env, op)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -159,13 +159,13 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lateness is past the five minutes for which receivers take a signature.
-const lateness = 6 * time.Minute
+// signatureAge is more than the five minutes for which receivers accept a signature.
+const signatureAge = 6 * time.Minute
 
-// distort changes a webhook as was ordered. It reports whether it still leaves.
-func (s *Server) distort(app ids.ID, out *engine.Outgoing, signedAt *time.Time) (leaves bool, err error) {
-	fault, ordered := s.faults.take(app, true, out.Type)
-	if !ordered {
+// applyWebhookFault applies an injected fault to a webhook. It reports whether to send it.
+func (s *Server) applyWebhookFault(app ids.ID, out *engine.Outgoing, signedAt *time.Time) (send bool, err error) {
+	fault, injected := s.faults.next(app, true, out.Type)
+	if !injected {
 		return true, nil
 	}
 	var change engine.Doc
@@ -173,7 +173,7 @@ func (s *Server) distort(app ids.ID, out *engine.Outgoing, signedAt *time.Time) 
 	case LoseWebhook:
 		return false, nil
 	case LateWebhook:
-		*signedAt = signedAt.Add(-lateness)
+		*signedAt = signedAt.Add(-signatureAge)
 		return true, nil
 	case LiveWebhook:
 		change = engine.Doc{"livemode": true}

@@ -15,8 +15,8 @@ import (
 	"purser/ids"
 )
 
-// manyVisits is more than the pages serve at once.
-const manyVisits = 20
+// manyPageRequests is more than the pages serve at once.
+const manyPageRequests = 20
 
 func TestSlowFormsLeaveRoomForOtherPages(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestSlowFormsLeaveRoomForOtherPages(t *testing.T) {
 	session := r.topup(500)
 	page, err := url.Parse(session.URL)
 	must(t, err)
-	for range manyVisits {
+	for range manyPageRequests {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", page.Host)
 		must(t, err)
 		t.Cleanup(func() { conn.Close() })
@@ -47,14 +47,14 @@ func TestLateWebhooksLeaveRoomForOtherPages(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	session := r.topup(500)
-	entered, release := make(chan struct{}, manyVisits), make(chan struct{})
+	entered, release := make(chan struct{}, manyPageRequests), make(chan struct{})
 	r.settle = func(context.Context, ids.ID) error {
 		entered <- struct{}{}
 		<-release
 		return nil
 	}
 	var visits errgroup.Group
-	for range manyVisits {
+	for range manyPageRequests {
 		visits.Go(func() error {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, session.URL, strings.NewReader("action=cancel"))
 			if err != nil {
@@ -74,7 +74,7 @@ func TestLateWebhooksLeaveRoomForOtherPages(t *testing.T) {
 			return response.Body.Close()
 		})
 	}
-	for range manyVisits {
+	for range manyPageRequests {
 		<-entered
 	}
 	if status, _ := r.visit(session.URL); status != http.StatusOK {

@@ -36,9 +36,9 @@ func (d *timerMeter) Update(ctx context.Context, app ids.ID, want persist.Want, 
 
 func TestAFarJumpOfTheClockFiresTimersInBoundedTransactions(t *testing.T) {
 	t.Parallel()
-	const sessions, most = 120, 50
-	documents := &timerMeter{}
-	r := startWith(t, "2026-03-10", documents)
+	const sessions, limit = 120, 50
+	accounts := &timerMeter{}
+	r := startWith(t, "2026-03-10", accounts)
 	var last *stripe.CheckoutSession
 	for range sessions {
 		last = r.topup(500)
@@ -64,12 +64,12 @@ func TestAFarJumpOfTheClockFiresTimersInBoundedTransactions(t *testing.T) {
 		t.Errorf("the last session is %s", got.Status)
 	}
 	all := 0
-	for _, fired := range documents.fired {
-		if all += fired; fired > most {
+	for _, fired := range accounts.fired {
+		if all += fired; fired > limit {
 			t.Errorf("%d timers fired in one transaction", fired)
 		}
 	}
 	if all != sessions {
-		t.Errorf("%d timers fired: %v", all, documents.fired)
+		t.Errorf("%d timers fired: %v", all, accounts.fired)
 	}
 }

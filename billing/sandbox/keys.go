@@ -14,33 +14,33 @@ import (
 	"purser/ids"
 )
 
-// A key names its application and proves it: nothing has to be stored, and every
-// node knows every key. It has no underscore after its prefix, because tools
-// that take Stripe's keys apart expect three parts.
+// A key holds its application's id and a MAC of it, so that keys are not stored and any
+// node can verify them. It has no underscore after its prefix, because tools that parse
+// Stripe's keys expect three parts.
 const (
 	keyPrefix = "sk_test_"
 	idLength  = 26 // of an id in text, without its prefix
 	macLength = 32 // in hex digits: 128 bits
 )
 
-// Key is the secret key of the application's world.
+// Key is the secret key of the application's account.
 func (s *Server) Key(app ids.ID) string { return KeyOf(s.options.Secret, app) }
 
-// KeyOf is the key that a server with the secret gives to the application.
+// KeyOf derives the application's key from a server's secret.
 func KeyOf(secret []byte, app ids.ID) string {
 	name := strings.TrimPrefix(app.Format(ids.Application), ids.Application+"_")
-	return keyPrefix + name + proof(secret, name)
+	return keyPrefix + name + keyMAC(secret, name)
 }
 
-func proof(secret []byte, name string) string {
+func keyMAC(secret []byte, name string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("sandbox key " + name))
 	return hex.EncodeToString(mac.Sum(nil))[:macLength]
 }
 
-// keyIn is the key of a request to the API: a bearer token or, as some tools have it, the
-// name in basic authentication.
-func keyIn(r *http.Request) string {
+// requestKey is the API key of a request: a bearer token, or the user name of basic
+// authentication.
+func requestKey(r *http.Request) string {
 	key, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !isBearer {
 		key, _, _ = r.BasicAuth()
@@ -48,32 +48,32 @@ func keyIn(r *http.Request) string {
 	return key
 }
 
-// appOf finds the application whose key a request to the API has, without a read.
-func (s *Server) appOf(r *http.Request) (ids.ID, error) {
-	key := keyIn(r)
+// authenticate returns the application of a request's API key, without a database read.
+func (s *Server) authenticate(r *http.Request) (ids.ID, error) {
+	key := requestKey(r)
 	text, isKey := strings.CutPrefix(key, keyPrefix)
 	if !isKey || len(text) != idLength+macLength {
 		return ids.ID{}, unauthorized(key)
 	}
 	name, shown := text[:idLength], text[idLength:]
 	app, err := ids.Parse(ids.Application, ids.Application+"_"+name)
-	if err != nil || !hmac.Equal([]byte(shown), []byte(proof(s.options.Secret, name))) {
+	if err != nil || !hmac.Equal([]byte(shown), []byte(keyMAC(s.options.Secret, name))) {
 		return ids.ID{}, unauthorized(key)
 	}
 	return app, nil
 }
 
-// checkAdmitted refuses an application that does not pay through the sandbox.
+// checkAdmitted refuses an application that does not use the sandbox.
 func (s *Server) checkAdmitted(ctx context.Context, r *http.Request, app ids.ID) error {
 	admitted, err := s.options.Admits(ctx, app)
 	if err == nil && !admitted {
-		err = unauthorized(keyIn(r))
+		err = unauthorized(requestKey(r))
 	}
 	return err
 }
 
-// takeRate takes one request of the application's rate, before any read.
-func (s *Server) takeRate(ctx context.Context, app ids.ID, header http.Header) error {
+// checkRate counts a request against the application's rate limit, before any read.
+func (s *Server) checkRate(ctx context.Context, app ids.ID, header http.Header) error {
 	if s.options.Limit == nil || ctx.Value(internalKey{}) != nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (s *Server) takeRate(ctx context.Context, app ids.ID, header http.Header) e
 	return &engine.Refusal{Status: http.StatusTooManyRequests, Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded."}
 }
 
-// unauthorized shows as much of a key as finds the mistake and no more.
+// unauthorized shows only the prefix of an invalid key.
 func unauthorized(key string) *engine.Refusal {
 	message := "You did not provide an API key."
 	if key != "" {

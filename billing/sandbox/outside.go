@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// outsideTime is how long another program may take to answer a webhook.
+// outsideTime is the timeout of a webhook to another program.
 const outsideTime = 5 * time.Second
 
-// outsideClient reaches programs on this machine and nothing else, whatever a name
-// resolves to. It follows no redirect.
+// outsideClient connects to loopback addresses only, whatever a name resolves to. It
+// follows no redirects.
 var outsideClient = &http.Client{
 	Timeout:       outsideTime,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
-			return errors.New("sandbox: webhooks go to this machine only")
+			return errors.New("sandbox: webhook address is not on this machine")
 		}
 		return nil
 	}}).DialContext},
 }
 
-// outside delivers a webhook to another program on this machine.
-func (s *Server) outside(ctx context.Context, address string, header http.Header, body []byte) error {
-	if !s.local() || !isLoopback(address) {
+// sendToProgram sends a webhook to another program on this machine.
+func (s *Server) sendToProgram(ctx context.Context, address string, header http.Header, body []byte) error {
+	if !s.isLocal() || !isLoopback(address) {
 		return errors.New("the address is not on this machine")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
@@ -47,29 +47,29 @@ func (s *Server) outside(ctx context.Context, address string, header http.Header
 		return err
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxForm)) // its words do not matter
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxForm)) // the body is not used
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return fmt.Errorf("the endpoint answers %s", answer.Status)
 	}
 	return nil
 }
 
-// isOwn reports whether an endpoint is one of this server's own: what it sells waits for
-// these, and they are delivered to without the network.
+// isOwn reports whether an endpoint is one of this server's own: payments wait for its
+// deliveries, which do not use the network.
 func (s *Server) isOwn(address string) bool {
 	return strings.HasPrefix(address, s.ownWebhooks())
 }
 
 func (s *Server) ownWebhooks() string { return s.options.BaseURL + "/webhooks/" }
 
-// deliverable refuses an endpoint that no webhook would reach, and says why.
-func (s *Server) deliverable(address string) error {
+// checkEndpointURL refuses an endpoint that no webhook can reach.
+func (s *Server) checkEndpointURL(address string) error {
 	switch {
 	case s.isOwn(address) && s.options.OwnEndpoints:
 		return nil
 	case s.isOwn(address):
 		return badRequest("url", "This is an address of this server. It adds the endpoint of your application itself; use an address of your own program.")
-	case !s.local():
+	case !s.isLocal():
 		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address. Run Purser on your machine to receive them in a program of yours.")
 	case !isLoopback(address):
 		return badRequest("url", "The sandbox delivers webhooks to this machine only. Use an address such as http://localhost:4242/webhook (localhost, 127.0.0.1 or [::1]).")
@@ -77,9 +77,9 @@ func (s *Server) deliverable(address string) error {
 	return nil
 }
 
-// local reports whether the server is for this machine alone: then its loopback
-// addresses are the developer's own.
-func (s *Server) local() bool { return isLoopback(s.options.BaseURL) }
+// isLocal reports whether the server has a loopback address: then other loopback
+// addresses belong to the same developer.
+func (s *Server) isLocal() bool { return isLoopback(s.options.BaseURL) }
 
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)

@@ -17,84 +17,84 @@ import (
 	"purser/views/page"
 )
 
-// pageRoutes is where people go. The address of a page is its secret: whoever
-// was given it may use it, as at any hosted checkout.
+// pageRoutes registers the hosted pages. The token in a page's address is its only
+// secret, as at any hosted checkout.
 func (s *Server) pageRoutes(mux *http.ServeMux) {
 	guard := http.NewCrossOriginProtection()
-	// A proxy may hide the address that browsers know.
+	// Behind a proxy the public origin differs from the request's host.
 	if base, err := url.Parse(s.options.BaseURL); err == nil && base.Host != "" {
 		if err := guard.AddTrustedOrigin(base.Scheme + "://" + base.Host); err != nil {
-			s.options.Log.Warn("sandbox: the public address is no origin", "cause", err)
+			s.options.Log.Warn("sandbox public address is not a valid origin", "cause", err)
 		}
 	}
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &engine.Refusal{Status: http.StatusForbidden, Message: "This form was sent from another site."})
 	}))
-	handle := func(path string, at engine.HostedPage, show, act visit) {
+	handle := func(path string, at engine.HostedPage, show, submit pageHandler) {
 		pattern := " /sandbox/apps/{app}/" + path + "/{token}"
-		mux.HandleFunc("GET"+pattern, s.visited(at, show))
-		mux.Handle("POST"+pattern, guard.Handler(s.visited(at, act)))
+		mux.HandleFunc("GET"+pattern, s.servePage(at, show))
+		mux.Handle("POST"+pattern, guard.Handler(s.servePage(at, submit)))
 	}
-	handle("checkout", engine.CheckoutPage, s.showCheckout, s.actCheckout)
-	handle("authenticate", engine.AuthenticatePage, s.showChallenge, s.actChallenge)
-	handle("invoice", engine.InvoicePage, s.showInvoice, s.actInvoice)
-	handle("portal", engine.PortalPage, s.showPortal, s.actPortal)
+	handle("checkout", engine.CheckoutPage, s.showCheckout, s.submitCheckout)
+	handle("authenticate", engine.AuthenticatePage, s.showChallenge, s.submitChallenge)
+	handle("invoice", engine.InvoicePage, s.showInvoice, s.submitInvoice)
+	handle("portal", engine.PortalPage, s.showPortal, s.submitPortal)
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, engine.NotFound("page", "")) })
 }
 
-// visit answers a person at a page of an application.
-type visit func(w http.ResponseWriter, r *http.Request, p hosted) error
+// pageHandler serves a hosted page of an application.
+type pageHandler func(w http.ResponseWriter, r *http.Request, p pageRequest) error
 
-// hosted is the page that a request is about.
-type hosted struct {
-	app   ids.ID
-	token string
-	key   string // of the object that the page shows
-	leave func() // leaves the gate before the request ends
+// pageRequest is a request for a hosted page.
+type pageRequest struct {
+	app         ids.ID
+	token       string
+	key         string // of the object that the page shows
+	releaseSlot func() // releases the page slot before the request ends
 }
 
-// Nothing inline and nothing from elsewhere. A form may lead anywhere on the
-// web: browsers hold the redirect after a form to this list too, and a checkout
-// ends at an address of the caller's own.
+// No inline and no external resources. form-action allows any web address: browsers
+// apply it to the redirect after a form too, and a checkout redirects to the caller's
+// site.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"form-action 'self' http: https:; frame-ancestors 'none'; base-uri 'none'"
 
-// maxVisit is the size of the largest form that a page sends.
-const maxVisit = 4 << 10
+// maxPageForm is the largest form of a page.
+const maxPageForm = 4 << 10
 
-func (s *Server) visited(at engine.HostedPage, v visit) http.HandlerFunc {
+func (s *Server) servePage(at engine.HostedPage, v pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxVisit)
-		// Before the gate: a body that arrives slowly holds no place there.
+		r.Body = http.MaxBytesReader(w, r.Body, maxPageForm)
+		// Before a slot is acquired: a slow body must not occupy one.
 		if r.Method == http.MethodPost && r.ParseForm() != nil {
 			s.fail(w, r, badRequest("", "The form could not be read."))
 			return
 		}
-		if err := s.admitted(w, r, at, v); err != nil {
+		if err := s.servePageInSlot(w, r, at, v); err != nil {
 			s.fail(w, r, err)
 		}
 	}
 }
 
-// admitted answers a visit while there is room for it.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request, at engine.HostedPage, v visit) error {
-	done, free := s.visits.enter()
+// servePageInSlot serves a page in a free slot, or refuses it when all are in use.
+func (s *Server) servePageInSlot(w http.ResponseWriter, r *http.Request, at engine.HostedPage, v pageHandler) error {
+	done, free := s.pageSlots.enter()
 	if !free {
 		w.Header().Set("Retry-After", "1")
 		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is busy. Try again in a second."}
 	}
 	defer done()
-	p, err := s.hosted(r, at)
+	p, err := s.findPage(r, at)
 	if err != nil {
 		return err
 	}
-	p.leave = done
+	p.releaseSlot = done
 	return v(w, r, p)
 }
 
-// hosted finds the object of a page. Its token is looked up before anything else: a
-// request with a token that does not exist costs one read by an index.
-func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err error) {
+// findPage finds the object of a page. The token is looked up first, so that a request
+// with an unknown token costs one index lookup.
+func (s *Server) findPage(r *http.Request, at engine.HostedPage) (p pageRequest, err error) {
 	p.token = r.PathValue("token")
 	if p.app, err = ids.Parse(ids.Application, r.PathValue("app")); err != nil {
 		return p, engine.NotFound("page", "")
@@ -114,10 +114,10 @@ func (s *Server) hosted(r *http.Request, at engine.HostedPage) (p hosted, err er
 	return p, s.admit(r.Context(), p.app)
 }
 
-// convert rewrites an account that is still one document as rows, and finds the page's
-// object there: otherwise each request with any token would read the whole document.
-func (s *Server) convert(ctx context.Context, p hosted, at engine.HostedPage) (hosted, error) {
-	err := s.update(ctx, p.app, func(*engine.Account, engine.Clock) error { return nil })
+// convert rewrites an account that is still stored as a document as rows, and finds the
+// page's object: otherwise each page request would read the whole document.
+func (s *Server) convert(ctx context.Context, p pageRequest, at engine.HostedPage) (pageRequest, error) {
+	err := s.update(ctx, p.app, func(*engine.Account, engine.Env) error { return nil })
 	if err != nil {
 		return p, err
 	}
@@ -142,12 +142,11 @@ func (s *Server) admit(ctx context.Context, app ids.ID) error {
 const (
 	// maxToken is longer than any page's token.
 	maxToken = 100
-	// maxVisits is how many pages are served at once: people wait for one another only
-	// where a machine floods them.
-	maxVisits = 16
+	// maxPageRequests is how many pages are served concurrently.
+	maxPageRequests = 16
 )
 
-// gate admits a limited number of requests at a time.
+// gate is a semaphore that never blocks.
 type gate chan struct{}
 
 func (g gate) enter() (done func(), free bool) {
@@ -159,12 +158,12 @@ func (g gate) enter() (done func(), free bool) {
 	}
 }
 
-// view is anything that templ has made.
+// view is a templ component.
 type view interface {
 	Render(ctx context.Context, w io.Writer) error
 }
 
-// render sends a page that is already whole.
+// render renders a page to a buffer before it is sent.
 func render(w http.ResponseWriter, r *http.Request, status int, v view) error {
 	var body bytes.Buffer
 	if err := v.Render(r.Context(), &body); err != nil {
@@ -175,9 +174,8 @@ func render(w http.ResponseWriter, r *http.Request, status int, v view) error {
 	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// The address is a secret, so it is told to no other site. Not to this one
-	// either would make browsers hide where a form comes from, and the guard
-	// refuse it.
+	// The address is a secret, so it must not leak to other sites. "no-referrer" would
+	// hide the origin of forms, and the cross-origin check would refuse them.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
@@ -185,7 +183,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, v view) error {
 	return err
 }
 
-// fail shows a page in the place of the one that there is not.
+// fail renders an error page.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	failure := page.Failure{
 		Status: http.StatusInternalServerError, Title: "Something went wrong on our end",
@@ -194,7 +192,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *engine.Refusal
 	switch {
 	case !errors.As(err, &refused):
-		s.options.Log.Error("sandbox: a page failed", "path", r.Pattern, "cause", err)
+		s.options.Log.Error("sandbox page failed", "path", r.Pattern, "cause", err)
 	case refused.Status == http.StatusNotFound:
 		failure = page.Failure{
 			Status: refused.Status, Title: "Page not found",
@@ -205,40 +203,40 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch failure.Status {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable:
-		s.options.SlowDown(r.Context()) // only a person is worth an answer at once
+		s.options.SlowDown(r.Context()) // slows down scanners
 	}
 	if err := render(w, r, failure.Status, page.Error(failure)); err != nil {
-		s.options.Log.Warn("sandbox: rendering a failure", "cause", err)
+		s.options.Log.Warn("sandbox error page not rendered", "cause", err)
 	}
 }
 
-// redirectTime is how long a person waits for the webhooks of a payment, as at
-// Stripe's checkout, so that the page they come back to knows of it.
+// redirectTime is how long a redirect waits for the webhooks of a payment, as at
+// Stripe's checkout, so that the next page shows its result.
 const redirectTime = 10 * time.Second
 
-// follow sends a person on.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, app ids.ID, url string) {
+// redirect redirects after the webhooks of the change are applied.
+func (s *Server) redirect(w http.ResponseWriter, r *http.Request, app ids.ID, url string) {
 	ctx, cancel := context.WithTimeout(r.Context(), redirectTime)
 	defer cancel()
-	if err := s.settle(ctx, app); err != nil {
-		s.options.Log.Warn("sandbox: a payment's webhooks are late", "cause", err)
+	if err := s.drainWebhooks(ctx, app); err != nil {
+		s.options.Log.Warn("sandbox webhooks not applied before redirect", "cause", err)
 	}
 	http.Redirect(w, r, url, http.StatusSeeOther)
 }
 
-// unknownCard is what people read who type a number that is not on the list. It
-// might be a real one, so it is neither kept nor repeated.
+// unknownCard is the error for a number that is no test card. It may be a real card
+// number, so it is neither stored nor repeated.
 const unknownCard = "Use one of the test cards below."
 
-// chosen is the card or bank account in a form.
-func chosen(r *http.Request) (engine.Card, bool) {
+// chosenCard is the test card or bank account of a form.
+func chosenCard(r *http.Request) (engine.Card, bool) {
 	if end := r.PostFormValue("bank"); end != "" {
 		return engine.BankOf(end)
 	}
 	return engine.CardOf(digitsOf(r.PostFormValue("card")))
 }
 
-// digitsOf takes out what people put between the digits of a card.
+// digitsOf removes spaces and dashes from a card number.
 func digitsOf(number string) string {
 	return strings.NewReplacer(" ", "", "-", "").Replace(number)
 }
@@ -252,7 +250,7 @@ func testCards() (cards []page.SandboxCard) {
 
 func testBanks() (banks []page.SandboxCard) {
 	for _, b := range engine.TestBanks() {
-		banks = append(banks, page.SandboxCard{Number: b.Ends(), Does: b.Does})
+		banks = append(banks, page.SandboxCard{Number: b.DebitOutcome(), Does: b.Does})
 	}
 	return banks
 }

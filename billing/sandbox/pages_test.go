@@ -14,7 +14,7 @@ import (
 )
 
 // portal opens the portal for a customer.
-func (r *rig) portal(customer string, change ...func(*stripe.BillingPortalSessionParams)) string {
+func (r *harness) portal(customer string, change ...func(*stripe.BillingPortalSessionParams)) string {
 	r.Helper()
 	params := &stripe.BillingPortalSessionParams{Customer: stripe.String(customer), ReturnURL: stripe.String("http://shop.test/account")}
 	for _, c := range change {
@@ -24,7 +24,7 @@ func (r *rig) portal(customer string, change ...func(*stripe.BillingPortalSessio
 }
 
 // pages are one of each, as a person meets them.
-func (r *rig) pages() map[string]string {
+func (r *harness) pages() map[string]string {
 	r.Helper()
 	s := r.subscribe(r.price(2900), cardAsksAlways)
 	pending := ok[*stripe.Subscription](r)(r.upgrade(s, r.price(9900)))

@@ -27,18 +27,18 @@ func (p *polled) Update(ctx context.Context, app ids.ID, want persist.Want, chan
 	return p.Memory.Update(ctx, app, want, change)
 }
 
-func (p *polled) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
+func (p *polled) Due(ctx context.Context, at int64, limit int) ([]ids.ID, error) {
 	select {
 	case p.polls <- struct{}{}:
 	default:
 	}
-	return p.Memory.Due(ctx, at, most)
+	return p.Memory.Due(ctx, at, limit)
 }
 
 func TestRunPausesWhileAWebhookWaitsForItsRetry(t *testing.T) {
 	t.Parallel()
-	documents := &polled{polls: make(chan struct{})}
-	r := startWith(t, "2026-03-10", documents)
+	accounts := &polled{polls: make(chan struct{})}
+	r := startWith(t, "2026-03-10", accounts)
 	r.deliveries()
 	r.refuses = 1
 	arrived := make(chan struct{}, 100)
@@ -48,11 +48,11 @@ func TestRunPausesWhileAWebhookWaitsForItsRetry(t *testing.T) {
 	go func() { done <- r.server.Run(ctx) }()
 	r.customer()
 	<-arrived
-	<-documents.polls // the refused delivery has been recorded, or is being recorded
-	<-documents.polls
-	before := documents.updates.Load()
-	<-documents.polls
-	if after := documents.updates.Load(); after != before {
+	<-accounts.polls // the refused delivery has been recorded, or is being recorded
+	<-accounts.polls
+	before := accounts.updates.Load()
+	<-accounts.polls
+	if after := accounts.updates.Load(); after != before {
 		t.Errorf("%d updates of an account in which nothing is due", after-before)
 	}
 	cancel()
@@ -125,15 +125,15 @@ func TestDeliveriesThatWereNotTriedAreNotCountedAsTries(t *testing.T) {
 	r.customer()
 	for range 10 { // more often than a delivery to another program is tried
 		must(t, r.server.Flush(t.Context(), r.app))
-		r.pass(2 * time.Second)
+		r.passRealTime(2 * time.Second)
 	}
-	if got := len(program.take()); got != 0 {
+	if got := len(program.drain()); got != 0 {
 		t.Fatalf("%d deliveries while every sender is busy", got)
 	}
 	leave()
 	must(t, r.server.Flush(t.Context(), r.app))
 	r.server.WaitForSenders()
-	if got := len(program.take()); got != 1 {
+	if got := len(program.drain()); got != 1 {
 		t.Errorf("%d deliveries", got)
 	}
 }

@@ -67,7 +67,7 @@ type readMeter struct {
 	meet         func() // called by the first read
 }
 
-func (d *readMeter) View(ctx context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
+func (d *readMeter) View(ctx context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error {
 	for now := d.inside.Add(1); ; {
 		if was := d.most.Load(); now <= was || d.most.CompareAndSwap(was, now) {
 			break
@@ -77,17 +77,17 @@ func (d *readMeter) View(ctx context.Context, app ids.ID, want persist.Want, loo
 	if d.meet != nil {
 		d.first.Do(d.meet)
 	}
-	return d.Memory.View(ctx, app, want, look)
+	return d.Memory.View(ctx, app, want, read)
 }
 
 // The store has four connections for the sandbox, of all applications.
 func TestReadsOfOneAccountUseTwoConnections(t *testing.T) {
 	t.Parallel()
 	const requests = 10
-	documents := &readMeter{}
-	r := startWith(t, "2026-03-10", documents)
+	accounts := &readMeter{}
+	r := startWith(t, "2026-03-10", accounts)
 	arrived := make(chan struct{}, requests)
-	documents.meet = func() { // holds its place until every request has come
+	accounts.meet = func() { // holds its place until every request has come
 		for range requests {
 			<-arrived
 		}
@@ -101,23 +101,23 @@ func TestReadsOfOneAccountUseTwoConnections(t *testing.T) {
 		})
 	}
 	must(t, group.Wait())
-	if most := documents.most.Load(); most > 2 {
-		t.Errorf("%d reads of one account ran at once", most)
+	if limit := accounts.most.Load(); limit > 2 {
+		t.Errorf("%d reads of one account ran at once", limit)
 	}
 }
 
 func TestHEADOfTheSandboxChangesNothing(t *testing.T) {
 	t.Parallel()
-	documents := &oneAtATime{}
-	r := startWith(t, "2026-03-10", documents)
-	documents.most.Store(0)
+	accounts := &oneAtATime{}
+	r := startWith(t, "2026-03-10", accounts)
+	accounts.most.Store(0)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, r.server.StripeURL()+"/v1/customers", nil)
 	must(t, err)
 	request.Header.Set("Authorization", "Bearer "+r.server.Key(r.app))
 	answer, err := r.http.Client().Do(request)
 	must(t, err)
 	must(t, answer.Body.Close())
-	if answer.StatusCode != http.StatusOK || documents.most.Load() != 0 {
-		t.Errorf("status %d after %d changes", answer.StatusCode, documents.most.Load())
+	if answer.StatusCode != http.StatusOK || accounts.most.Load() != 0 {
+		t.Errorf("status %d after %d changes", answer.StatusCode, accounts.most.Load())
 	}
 }

@@ -9,14 +9,14 @@ import (
 )
 
 // paidTopup is a single payment with the card, as a charge.
-func (r *rig) paidTopup(cents int64, card string) *stripe.Charge {
+func (r *harness) paidTopup(cents int64, card string) *stripe.Charge {
 	r.Helper()
 	session := r.topup(cents)
 	r.pay(session.URL, card)
 	return r.session(session.ID, "payment_intent.latest_charge").PaymentIntent.LatestCharge
 }
 
-func (r *rig) charge(id string) *stripe.Charge {
+func (r *harness) charge(id string) *stripe.Charge {
 	r.Helper()
 	return ok[*stripe.Charge](r)(r.api.Charges.Get(id, nil))
 }
@@ -93,7 +93,7 @@ func TestRefund(t *testing.T) {
 
 func TestDispute(t *testing.T) {
 	t.Parallel()
-	disputeOf := func(r *rig, charge *stripe.Charge) *stripe.Dispute {
+	disputeOf := func(r *harness, charge *stripe.Charge) *stripe.Dispute {
 		list := r.api.Disputes.List(&stripe.DisputeListParams{Charge: stripe.String(charge.ID)})
 		if !list.Next() {
 			r.Fatalf("there is no dispute: %v", list.Err())

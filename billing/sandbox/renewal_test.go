@@ -202,7 +202,7 @@ func TestRenewal(t *testing.T) {
 		r := start(t)
 		s := r.subscribe(r.price(2900), cardPays)
 		r.events()
-		// What a worker does on each webhook sees the world at its own time.
+		// Applying a webhook reads the account at the time of its event.
 		var seen []int64
 		r.settle = func(context.Context, ids.ID) error {
 			r.mu.Lock()

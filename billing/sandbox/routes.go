@@ -6,10 +6,10 @@ import (
 	"purser/billing/sandbox/engine"
 )
 
-// StripePath is where the API lies below the server's address.
+// StripePath is the path of the API on this server.
 const StripePath = "/sandbox/stripe"
 
-// APIVersion is the one that the API answers in.
+// APIVersion is the only supported version of the API.
 const APIVersion = engine.APIVersion
 
 const (
@@ -17,11 +17,11 @@ const (
 	v1           = stripePrefix + "/v1/"
 )
 
-// stripeRoutes is the part of Stripe's API that the sandbox has.
+// stripeRoutes registers the supported part of Stripe's API.
 func (s *Server) stripeRoutes(mux *http.ServeMux) {
-	get := func(path string, op operation) { mux.HandleFunc("GET "+v1+path, s.answer(op)) }
-	post := func(path string, op operation) { mux.HandleFunc("POST "+v1+path, s.answer(op)) }
-	remove := func(path string, op operation) { mux.HandleFunc("DELETE "+v1+path, s.answer(op)) }
+	get := func(path string, op operation) { mux.HandleFunc("GET "+v1+path, s.stripeHandler(op)) }
+	post := func(path string, op operation) { mux.HandleFunc("POST "+v1+path, s.stripeHandler(op)) }
+	remove := func(path string, op operation) { mux.HandleFunc("DELETE "+v1+path, s.stripeHandler(op)) }
 
 	post("products", createProduct)
 	get("products", listProducts)
@@ -94,15 +94,15 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	get("test_helpers/test_clocks/{id}", getTestClock)
 	post("test_helpers/test_clocks/{id}/advance", s.advanceTestClock)
 
-	mux.HandleFunc("/sandbox/stripe/", s.answer(s.unknownPath))
+	mux.HandleFunc("/sandbox/stripe/", s.stripeHandler(s.unknownPath))
 }
 
-// page reads which part of a list is wanted.
+// page reads the pagination parameters.
 func (c *call) page() (engine.Page, error) {
-	const usual, most = 10, 100
-	page := engine.Page{Limit: usual, After: c.in.Text("starting_after"), Before: c.in.Text("ending_before")}
-	if limit := c.in.Int("limit"); limit != nil {
-		if *limit < 1 || *limit > most {
+	const defaultLimit, maxLimit = 10, 100
+	page := engine.Page{Limit: defaultLimit, After: c.params.Text("starting_after"), Before: c.params.Text("ending_before")}
+	if limit := c.params.Int("limit"); limit != nil {
+		if *limit < 1 || *limit > maxLimit {
 			return page, badRequest("limit", "Invalid integer: the limit must be between 1 and 100.")
 		}
 		page.Limit = int(*limit)
@@ -113,14 +113,14 @@ func (c *call) page() (engine.Page, error) {
 	return page, nil
 }
 
-// within reads a filter on times: created=n, or created[gte]=n and the like.
-func (c *call) within(name string) engine.Within {
-	if c.in.IsLeaf(name) {
-		at := instant(c.in.Int(name))
-		return engine.Within{From: at, To: at}
+// timeRange reads a time filter: created=n, or created[gte]=n and the like.
+func (c *call) timeRange(name string) engine.TimeRange {
+	if c.params.IsLeaf(name) {
+		at := instant(c.params.Int(name))
+		return engine.TimeRange{From: at, To: at}
 	}
-	group := c.in.Group(name)
-	return engine.Within{After: instant(group.Int("gt")), From: instant(group.Int("gte")), Before: instant(group.Int("lt")), To: instant(group.Int("lte"))}
+	group := c.params.Group(name)
+	return engine.TimeRange{After: instant(group.Int("gt")), From: instant(group.Int("gte")), Before: instant(group.Int("lt")), To: instant(group.Int("lte"))}
 }
 
 func instant(seconds *int64) *engine.Time {
@@ -131,14 +131,14 @@ func instant(seconds *int64) *engine.Time {
 	return &t
 }
 
-// list shows a page of the objects that the filter keeps. It is the last to read
-// parameters, so it is the one to complain about those that nobody read.
+// list renders a page of the objects that match the filter. It reads the last
+// parameters, so it also refuses unknown ones.
 func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine.Doc, error) {
 	page, err := c.page()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
 	found, more, err := engine.List(all, page, filter)
@@ -147,30 +147,30 @@ func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine
 	}
 	docs := make([]engine.Doc, 0, len(found))
 	for _, o := range found {
-		docs = append(docs, c.w.Render(any(o).(engine.Object)))
+		docs = append(docs, c.account.Render(any(o).(engine.Object)))
 	}
 	return engine.Listed("/v1/"+c.URL.Path[len(v1):], docs, more), nil
 }
 
-// get shows the object that the path names.
+// get renders the object that the path names.
 func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) {
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
 	o, err := engine.Get(all, kind, c.id())
 	if err != nil {
 		return nil, err
 	}
-	return c.w.Render(any(o).(engine.Object)), nil
+	return c.account.Render(any(o).(engine.Object)), nil
 }
 
-// show gives what a change returned.
+// show renders the result of a change.
 func show[T engine.Object](c *call, o T, err error) (engine.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.w.Render(o), nil
+	return c.account.Render(o), nil
 }
 
-// matches reports whether a filter that may be absent holds.
+// matches reports whether the value matches a filter; the empty filter matches all.
 func matches(filter, value string) bool { return filter == "" || filter == value }

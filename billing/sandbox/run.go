@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// lookTime is how often the documents are asked what has come due.
-	lookTime = time.Second
-	// maxDue is how many applications are woken in one look.
+	// pollInterval is how often the store is polled for due accounts.
+	pollInterval = time.Second
+	// maxDue is how many applications are woken in one poll.
 	maxDue = 100
-	// maxAwake is how many applications are served at once: one with a slow
-	// receiver does not keep the others waiting.
-	maxAwake = 4
+	// maxConcurrentApps is how many applications are woken concurrently: one with a slow
+	// receiver does not delay the others.
+	maxConcurrentApps = 4
 )
 
-// Run lets time pass in every world and delivers webhooks, until the context
-// ends. Any number of nodes may run it.
+// Run fires due timers and delivers webhooks of all accounts until the context ends.
+// Any number of nodes may run it.
 func (s *Server) Run(ctx context.Context) error {
-	ticker := time.NewTicker(lookTime)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		var apps []ids.ID
@@ -32,11 +32,11 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.dirty.signal:
-			apps = s.dirty.take()
+			apps = s.dirty.drain()
 		case <-ticker.C:
 			due, err := s.options.Accounts.Due(ctx, s.realNow(), maxDue)
 			if err != nil {
-				s.options.Log.Warn("sandbox: asking what is due", "cause", err)
+				s.options.Log.Warn("sandbox due accounts not read", "cause", err)
 				continue
 			}
 			apps = due
@@ -47,36 +47,35 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) wakeAll(ctx context.Context, apps []ids.ID) {
 	var group errgroup.Group
-	group.SetLimit(maxAwake)
+	group.SetLimit(maxConcurrentApps)
 	for _, app := range apps {
 		group.Go(func() error {
 			if err := s.Wake(ctx, app); err != nil && ctx.Err() == nil {
-				s.options.Log.Warn("sandbox: waking an application", "app", app.Format(ids.Application), "cause", err)
+				s.options.Log.Warn("sandbox account not woken, will retry", "app", app.Format(ids.Application), "cause", err)
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // each error has been told
+	_ = group.Wait() // errors are logged above
 }
 
-// Wake lets happen what has come due in the application's world, and delivers
-// its webhooks.
+// Wake fires the due timers of the application's account and delivers its webhooks.
 func (s *Server) Wake(ctx context.Context, app ids.ID) error {
-	err := s.update(ctx, app, func(*engine.Account, engine.Clock) error { return nil })
+	err := s.update(ctx, app, func(*engine.Account, engine.Env) error { return nil })
 	if err != nil {
 		return err
 	}
 	return s.Flush(ctx, app)
 }
 
-// dirtyApps are those whose worlds have something to deliver.
+// dirtyApps are the applications with due timers or deliveries.
 type dirtyApps struct {
 	mu      sync.Mutex
 	waiting map[ids.ID]bool
 	signal  chan struct{}
 }
 
-func (d *dirtyApps) mark(app ids.ID) {
+func (d *dirtyApps) add(app ids.ID) {
 	d.mu.Lock()
 	d.waiting[app] = true
 	d.mu.Unlock()
@@ -86,7 +85,7 @@ func (d *dirtyApps) mark(app ids.ID) {
 	}
 }
 
-func (d *dirtyApps) take() []ids.ID {
+func (d *dirtyApps) drain() []ids.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	apps := make([]ids.ID, 0, len(d.waiting))

@@ -9,7 +9,7 @@ import (
 )
 
 // downgrade queues another price for the next period, as billing does.
-func (r *rig) downgrade(s *stripe.Subscription, to *stripe.Price) *stripe.SubscriptionSchedule {
+func (r *harness) downgrade(s *stripe.Subscription, to *stripe.Price) *stripe.SubscriptionSchedule {
 	r.Helper()
 	schedule := ok[*stripe.SubscriptionSchedule](r)(r.api.SubscriptionSchedules.New(&stripe.SubscriptionScheduleParams{FromSubscription: stripe.String(s.ID)}))
 	now := schedule.Phases[0]

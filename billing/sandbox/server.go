@@ -16,37 +16,37 @@ import (
 	"purser/ids"
 )
 
-// Options is all that the sandbox needs from outside.
+// Options are the dependencies and settings of the sandbox.
 type Options struct {
 	Accounts Accounts
 	BaseURL  string // the public address of the server, for links
-	Secret   []byte // makes the keys; the same on every node, 32 bytes or more
+	Secret   []byte // derives the keys; the same on every node, at least 32 bytes
 
-	// Admits reports whether the application pays through the sandbox. A live
-	// application must never be admitted.
+	// Admits reports whether the application uses the sandbox. It must be false for
+	// live applications.
 	Admits func(ctx context.Context, app ids.ID) (bool, error)
-	// Seller is the name under which the application sells; nil shows the account.
+	// Seller returns the name that the pages show; nil shows the account id.
 	Seller func(ctx context.Context, app ids.ID) (string, error)
-	// Authorize finds the application of a request to the control surface, whose
-	// key may write subscriptions.
+	// Authorize returns the application of a request to the control API, whose key
+	// must have permission to write subscriptions.
 	Authorize func(*http.Request) (ids.ID, error)
-	// Deliver sends a webhook. An error, such as a status that is not 2xx, means
-	// that it is sent again later.
+	// Deliver sends a webhook. After an error, such as a status other than 2xx, it is
+	// retried later.
 	Deliver func(ctx context.Context, url string, header http.Header, body []byte) error
 	// Settle waits until the application's delivered webhooks are applied.
 	Settle func(ctx context.Context, app ids.ID) error
 
-	// SlowDown delays an answer to a request that leads nowhere: strangers send them
-	// as fast as they are answered. Nil delays nothing.
+	// SlowDown delays the response to an invalid page request, to slow down scanners.
+	// Nil delays nothing.
 	SlowDown func(ctx context.Context)
 
-	// Limit takes one request of the application's rate, says in the reply's header what is
-	// left, and gives how long to wait when nothing was. Nil limits nothing.
+	// Limit counts a request against the application's rate limit, sets the rate limit
+	// headers, and returns how long to wait when the limit is reached. Nil limits nothing.
 	Limit func(app ids.ID, header http.Header) (wait time.Duration)
 
-	// OwnEndpoints lets API clients add endpoints at this server's own addresses, which
-	// is for a cashier that uses the sandbox as an account at Stripe. Without it only
-	// Connect adds them: an address that no webhook reaches would be tried for days.
+	// OwnEndpoints lets API clients create endpoints at this server's own addresses, for
+	// a cashier that uses the sandbox like a Stripe account. Otherwise only Connect
+	// creates them: deliveries to an unused address would be retried for days.
 	OwnEndpoints bool
 
 	Log    *slog.Logger
@@ -56,20 +56,20 @@ type Options struct {
 
 // Server is the sandbox of every application.
 type Server struct {
-	options Options
-	handler http.Handler
-	flushes locks
-	changes locks
-	reads   locks
-	faults  faults
-	inUse   keysInUse
-	dirty   dirtyApps
-	visits  gate
-	senders gate
-	sending sync.WaitGroup // of senders
+	options   Options
+	handler   http.Handler
+	flushes   locks
+	changes   locks
+	reads     locks
+	faults    faults
+	inUse     keysInUse
+	dirty     dirtyApps
+	pageSlots gate
+	senders   gate
+	sending   sync.WaitGroup // of senders
 }
 
-// New makes the sandbox. Run must be running for webhooks to leave by themselves.
+// New creates the sandbox. Webhooks are sent in the background only while Run runs.
 func New(options Options) *Server {
 	if options.Random == nil {
 		options.Random = rand.Reader
@@ -82,7 +82,7 @@ func New(options Options) *Server {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	s := &Server{options: options, changes: locks{width: 1}, flushes: locks{width: 1}, reads: locks{width: maxReads}, visits: make(gate, maxVisits), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	s := &Server{options: options, changes: locks{width: 1}, flushes: locks{width: 1}, reads: locks{width: maxReads}, pageSlots: make(gate, maxPageRequests), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
 	mux := http.NewServeMux()
 	s.stripeRoutes(mux)
 	s.controlRoutes(mux)
@@ -91,14 +91,14 @@ func New(options Options) *Server {
 	return s
 }
 
-// Prefix is where Handler must be mounted.
+// Prefix is the path that Handler must be mounted at.
 const Prefix = "/sandbox/"
 
-// Handler answers everything under Prefix.
+// Handler serves all paths under Prefix.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Internal answers as Handler does, for callers in this process: an application that has
-// used up its rate must not keep Purser from its own account.
+// Internal is Handler without the rate limit, for callers in this process: Purser's own
+// requests must not fail when the application has reached its limit.
 func (s *Server) Internal() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), internalKey{}, true)))
@@ -107,8 +107,8 @@ func (s *Server) Internal() http.Handler {
 
 type internalKey struct{}
 
-// StripeHandler answers Stripe's API at the root of an address of its own, for clients
-// that accept no path before /v1.
+// StripeHandler serves Stripe's API at the root, for clients that accept no path prefix
+// before /v1.
 func (s *Server) StripeHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		below := r.Clone(r.Context())
@@ -120,52 +120,52 @@ func (s *Server) StripeHandler() http.Handler {
 	})
 }
 
-// StripeURL is the base address that Stripe's client is given.
+// StripeURL is the base URL for Stripe's client.
 func (s *Server) StripeURL() string { return s.options.BaseURL + stripePrefix }
 
-// Connection is what it takes to be a client of the application's world.
+// Connection holds the credentials of a client of the application's account.
 type Connection struct {
 	URL            string
 	Key            string
 	WebhookSecrets []string // the current one first
 }
 
-// Connect makes sure that the application's webhooks go to the address, and says
-// how to reach its world. It can be called any number of times.
+// Connect ensures that the application's webhooks are sent to the URL, and returns the
+// credentials of its account. It is idempotent.
 func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (Connection, error) {
 	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
-	err := s.update(ctx, app, func(w *engine.Account, m engine.Clock) (err error) {
-		endpoint, known := w.EndpointAt(webhookURL)
+	err := s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
+		endpoint, known := account.EndpointAt(webhookURL)
 		if known && slices.Equal(endpoint.Types, types) {
-			connection.WebhookSecrets = endpoint.Secrets(m.Now)
+			connection.WebhookSecrets = endpoint.Secrets(env.Now)
 			return errUnchanged
 		}
 		if known {
 			endpoint.Types = types
-		} else if endpoint, err = w.CreateEndpoint(m, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
+		} else if endpoint, err = account.CreateEndpoint(env, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
 			return err
 		}
-		connection.WebhookSecrets = endpoint.Secrets(m.Now)
+		connection.WebhookSecrets = endpoint.Secrets(env.Now)
 		return nil
 	})
 	return connection, err
 }
 
-// RollSecret gives the application's webhooks a new secret. The old one signs
-// too for the overlap.
+// RollSecret rotates the signing secret of the application's webhooks. The old secret
+// also signs during the overlap.
 func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, overlap time.Duration) error {
-	return s.update(ctx, app, func(w *engine.Account, m engine.Clock) error {
-		endpoint, known := w.EndpointAt(webhookURL)
+	return s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+		endpoint, known := account.EndpointAt(webhookURL)
 		if !known {
 			return engine.NotFound("webhook endpoint", webhookURL)
 		}
-		endpoint.RollSecret(m, engine.Time(overlap/time.Second))
+		endpoint.RollSecret(env, engine.Time(overlap/time.Second))
 		return nil
 	})
 }
 
-// locks is one lock for each application that uses one now. Width is how many hold it
-// at a time.
+// locks has a semaphore for each application in use. Width is how many may hold it at
+// a time.
 type locks struct {
 	width int
 	mu    sync.Mutex
@@ -174,7 +174,7 @@ type locks struct {
 
 type appLock struct {
 	held  chan struct{}
-	users int // holding it or waiting for it
+	users int // holders and waiters
 }
 
 // lock waits for the application's lock until the context ends.

@@ -35,10 +35,10 @@ func (d *oneAtATime) Update(ctx context.Context, app ids.ID, want persist.Want, 
 func TestChangesOfOneAccountUseOneConnection(t *testing.T) {
 	t.Parallel()
 	const requests = 10
-	documents := &oneAtATime{}
-	r := startWith(t, "2026-03-10", documents)
+	accounts := &oneAtATime{}
+	r := startWith(t, "2026-03-10", accounts)
 	arrived := make(chan struct{}, requests)
-	documents.meet = func() { // holds the account until every request has come
+	accounts.meet = func() { // holds the account until every request has come
 		for range requests {
 			<-arrived
 		}
@@ -52,7 +52,7 @@ func TestChangesOfOneAccountUseOneConnection(t *testing.T) {
 		})
 	}
 	must(t, group.Wait())
-	if most := documents.most.Load(); most != 1 {
-		t.Errorf("%d changes of one account were stored at once", most)
+	if limit := accounts.most.Load(); limit != 1 {
+		t.Errorf("%d changes of one account were stored at once", limit)
 	}
 }

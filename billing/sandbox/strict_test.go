@@ -72,7 +72,7 @@ func TestTheSandboxIsAsStrictAsStripe(t *testing.T) {
 			t.Errorf("left are %v", left)
 		}
 		header := http.Header{"Authorization": {"Bearer " + r.server.Key(r.app)}}
-		if response, body := r.ask(http.MethodPost, "/v1/customers/"+made.ID, header, url.Values{"metadata": {""}}); response.StatusCode != http.StatusOK || !strings.Contains(body, `"metadata":{}`) {
+		if response, body := r.request(http.MethodPost, "/v1/customers/"+made.ID, header, url.Values{"metadata": {""}}); response.StatusCode != http.StatusOK || !strings.Contains(body, `"metadata":{}`) {
 			t.Errorf("%d %s", response.StatusCode, body)
 		}
 	})
@@ -113,7 +113,7 @@ func TestTheSandboxIsAsStrictAsStripe(t *testing.T) {
 			{"/v1/customers", "tax_exemptt", "Received unknown parameter: tax_exemptt"},
 			{"/v1/subscriptions", "items[0][nonsense]", "Received unknown parameter: items[0][nonsense]"},
 		} {
-			if response, body := r.ask(http.MethodPost, c.path, header, url.Values{c.param: {"x"}}); response.StatusCode != http.StatusBadRequest || !strings.Contains(body, c.words) {
+			if response, body := r.request(http.MethodPost, c.path, header, url.Values{c.param: {"x"}}); response.StatusCode != http.StatusBadRequest || !strings.Contains(body, c.words) {
 				t.Errorf("%s %s: %d %s", c.path, c.param, response.StatusCode, body)
 			}
 		}
@@ -145,10 +145,10 @@ func TestTheSandboxShowsWhatItsUsersLookFor(t *testing.T) {
 	t.Run("lists are filtered by one instant", func(t *testing.T) {
 		r := start(t)
 		first := r.customer()
-		r.pass(5_000_000_000)
+		r.passRealTime(5_000_000_000)
 		second := r.customer()
 		header := http.Header{"Authorization": {"Bearer " + r.server.Key(r.app)}}
-		_, body := r.ask(http.MethodGet, fmt.Sprintf("/v1/customers?created=%d", second.Created), header, nil)
+		_, body := r.request(http.MethodGet, fmt.Sprintf("/v1/customers?created=%d", second.Created), header, nil)
 		if strings.Contains(body, first.ID) || !strings.Contains(body, second.ID) {
 			t.Errorf("it lists %s", body)
 		}

@@ -20,76 +20,76 @@ import (
 	"purser/ids"
 )
 
-// maxForm is the size of the largest body that the API takes.
+// maxForm is the largest request body of the API.
 const maxForm = 64 << 10
 
 // maxKey is the length of the longest idempotency key.
 const maxKey = 255
 
-// call is one request to the API, inside of the world that it is about.
+// call is an API request with the account that it reads or changes.
 type call struct {
 	*http.Request
-	w  *engine.Account
-	m  engine.Clock
-	in *form.Fields
+	account *engine.Account
+	env     engine.Env
+	params  *form.Fields
 }
 
 func (c *call) id() string { return c.PathValue("id") }
 
-// operation answers a call. What it returns is shown, with what the caller wants
-// to see expanded.
+// operation handles a call. The returned document is expanded as the caller
+// requested.
 type operation func(*call) (engine.Doc, error)
 
-// reply is an answer that is ready to be sent.
+// reply is a response that is ready to send.
 type reply struct {
 	status   int
 	body     []byte
 	replayed bool
 }
 
-// answer serves one operation of the API.
-func (s *Server) answer(op operation) http.HandlerFunc {
+// stripeHandler is the HTTP handler of an API operation.
+func (s *Server) stripeHandler(op operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		asked := &request{Request: r, id: "req_" + s.randomText()}
+		req := &request{Request: r, id: "req_" + s.randomText()}
 		header := w.Header()
-		header.Set("Request-Id", asked.id)
-		// Whatever version was asked for: this is the one that the answer is in.
+		header.Set("Request-Id", req.id)
+		// The only supported version, whatever the request asked for.
 		header.Set("Stripe-Version", engine.APIVersion)
 		header.Set("Content-Type", "application/json")
 		header.Set("Cache-Control", "no-store")
-		got, err := s.serve(r.Context(), asked, op, header)
+		got, err := s.serve(r.Context(), req, op, header)
 		if err != nil {
-			got = s.explain(asked, err)
+			got = s.errorReply(req, err)
 		}
-		if asked.key != "" {
-			header.Set("Idempotency-Key", asked.key)
+		if req.key != "" {
+			header.Set("Idempotency-Key", req.key)
 		}
 		if got.replayed {
 			header.Set("Idempotent-Replayed", "true")
 		}
 		w.WriteHeader(got.status)
 		if _, err := w.Write(got.body); err != nil {
-			s.options.Log.Debug("sandbox: a reply was not read", "request", asked.id, "cause", err)
+			s.options.Log.Debug("sandbox response not written", "request", req.id, "cause", err)
 		}
 	}
 }
 
-// request is what was asked, before anything is done about it.
+// request is a parsed API request.
 type request struct {
 	*http.Request
-	id     string
-	app    ids.ID
-	values url.Values
-	key    string // Idempotency-Key
-	print  string // tells requests apart that share a key
+	id          string
+	app         ids.ID
+	values      url.Values
+	key         string // Idempotency-Key
+	fingerprint string // detects different requests with the same key
 }
 
 func (s *Server) serve(ctx context.Context, r *request, op operation, header http.Header) (reply, error) {
-	app, err := s.appOf(r.Request)
+	app, err := s.authenticate(r.Request)
 	if err != nil {
 		return reply{}, err
 	}
-	if err := s.takeRate(ctx, app, header); err != nil {
+	if err := s.checkRate(ctx, app, header); err != nil {
 		return reply{}, err
 	}
 	if err := s.checkAdmitted(ctx, r.Request, app); err != nil {
@@ -100,16 +100,16 @@ func (s *Server) serve(ctx context.Context, r *request, op operation, header htt
 		return reply{}, err
 	}
 	if r.Method == http.MethodPost && r.key != "" {
-		done, free := s.inUse.take(app, r.key)
+		done, free := s.inUse.acquire(app, r.key)
 		if !free {
-			return reply{}, engine.InUse(r.key)
+			return reply{}, engine.KeyInUse(r.key)
 		}
 		defer done()
 	}
 	return s.withFaults(ctx, r, op)
 }
 
-// read takes the request's parameters and headers in.
+// read parses the request's parameters and headers.
 func (r *request) read() error {
 	r.key = r.Header.Get("Idempotency-Key")
 	if !utf8.ValidString(r.key) {
@@ -138,7 +138,7 @@ func (r *request) read() error {
 		}
 	}
 	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\n" + r.values.Encode()))
-	r.print = hex.EncodeToString(sum[:])
+	r.fingerprint = hex.EncodeToString(sum[:])
 	return nil
 }
 
@@ -149,20 +149,20 @@ func badRequest(param, message string) *engine.Refusal {
 // execute runs the operation, once for each idempotency key.
 func (s *Server) execute(ctx context.Context, r *request, op operation) (got reply, err error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		look := s.view
+		read := s.view
 		if strings.HasPrefix(r.URL.Path, v1+"test_helpers/test_clocks/") {
-			look = s.read // shows a clock that is advancing instead of waiting for it
+			read = s.read // shows an advancing clock instead of firing its timers
 		}
-		err = look(ctx, r.app, func(w *engine.Account, m engine.Clock) error {
-			got, err = s.run(r, w, m, op)
+		err = read(ctx, r.app, func(account *engine.Account, env engine.Env) error {
+			got, err = s.runOperation(r, account, env, op)
 			return err
 		}, r.keys()...)
 		return got, err
 	}
-	err = s.update(ctx, r.app, func(w *engine.Account, m engine.Clock) error {
-		m.Request = engine.RequestRef{ID: r.id, IdempotencyKey: r.key}
+	err = s.update(ctx, r.app, func(account *engine.Account, env engine.Env) error {
+		env.Request = engine.RequestRef{ID: r.id, IdempotencyKey: r.key}
 		if r.key != "" {
-			old, known, err := w.Recall(m, r.key, r.print)
+			old, known, err := account.LookupAnswer(env, r.key, r.fingerprint)
 			if known {
 				got = reply{status: old.Status, body: old.Body, replayed: true}
 				return errUnchanged
@@ -172,23 +172,23 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 			}
 		}
 		var refusal *engine.Refusal
-		got, err = s.run(r, w, m, op)
+		got, err = s.runOperation(r, account, env, op)
 		if errors.As(err, &refusal) && refusal.Kept {
-			got, err = s.explain(r, refusal), nil
+			got, err = s.errorReply(r, refusal), nil
 		}
 		if err == nil && r.key != "" {
-			w.Remember(m, engine.Answer{Key: r.key, Fingerprint: r.print, Status: got.status, Body: got.body})
+			account.StoreAnswer(env, engine.Answer{Key: r.key, Fingerprint: r.fingerprint, Status: got.status, Body: got.body})
 		}
 		return err
 	}, r.keys()...)
 	return got, err
 }
 
-// maxKeys bounds how many objects are read ahead for one request.
+// maxKeys is how many objects are prefetched for a request.
 const maxKeys = 50
 
-// keys names the objects that a request mentions, so that they are read at once. What
-// is missing here is read later, by a statement of its own.
+// keys are the keys of the objects that a request mentions, which are prefetched in one
+// statement. Others are read lazily.
 func (r *request) keys() (keys []string) {
 	add := func(name, id string) {
 		key, known := engine.KeyOf(id)
@@ -219,26 +219,26 @@ func (r *request) keys() (keys []string) {
 	return keys
 }
 
-// run reads the parameters, and shows what the operation gives.
-func (s *Server) run(r *request, w *engine.Account, m engine.Clock, op operation) (reply, error) {
+// runOperation parses the parameters, runs the operation and encodes its result.
+func (s *Server) runOperation(r *request, account *engine.Account, env engine.Env, op operation) (reply, error) {
 	in, err := form.Parse(r.values)
 	if err != nil {
 		return reply{}, err
 	}
 	expand := in.Texts("expand")
-	doc, err := op(&call{Request: r.Request, w: w, m: m, in: in})
+	doc, err := op(&call{Request: r.Request, account: account, env: env, params: in})
 	if err != nil {
 		return reply{}, unsupported(strings.TrimPrefix(r.URL.Path, v1), err)
 	}
-	if err := w.Expand(doc, expand); err != nil {
+	if err := account.Expand(doc, expand); err != nil {
 		return reply{}, err
 	}
 	body, err := json.Marshal(doc, json.Deterministic(true))
 	return reply{status: http.StatusOK, body: body}, err
 }
 
-// explain turns any error into one that Stripe's clients understand.
-func (s *Server) explain(r *request, err error) reply {
+// errorReply is the response to an error, in Stripe's format.
+func (s *Server) errorReply(r *request, err error) reply {
 	var refusal *engine.Refusal
 	var problem *form.Problem
 	switch {
@@ -247,10 +247,10 @@ func (s *Server) explain(r *request, err error) reply {
 		refusal = badRequest(problem.Param, problem.Message)
 		refusal.Code = problem.Code
 	default:
-		s.options.Log.Error("sandbox: a request failed", "request", r.id, "cause", err)
+		s.options.Log.Error("sandbox request failed", "request", r.id, "cause", err)
 		refusal = &engine.Refusal{Status: http.StatusInternalServerError, Type: "api_error", Message: "Something failed on the sandbox's side."}
 	}
-	// Messages repeat what was sent, which need not be text.
+	// Messages may repeat parameters, which may be invalid UTF-8.
 	body := engine.Doc{"type": refusal.Type, "message": strings.ToValidUTF8(refusal.Message, "?")}
 	for name, value := range map[string]string{"code": refusal.Code, "param": refusal.Param, "decline_code": refusal.DeclineCode} {
 		if value != "" {
@@ -262,7 +262,7 @@ func (s *Server) explain(r *request, err error) reply {
 	}
 	text, err := json.Marshal(engine.Doc{"error": body}, json.Deterministic(true))
 	if err != nil {
-		panic("sandbox: an error that is not JSON: " + err.Error())
+		panic("sandbox: encode error: " + err.Error())
 	}
 	return reply{status: refusal.Status, body: text}
 }
@@ -275,14 +275,14 @@ func (s *Server) randomText() string {
 	return hex.EncodeToString(text[:])
 }
 
-// keysInUse are the idempotency keys of the requests that are being answered on
-// this node. Another node's are found at the document, where they wait.
+// keysInUse are the idempotency keys of the requests in flight on this node. Requests on
+// other nodes are serialized by the account's row lock.
 type keysInUse struct {
 	mu  sync.Mutex
 	all map[string]bool
 }
 
-func (k *keysInUse) take(app ids.ID, key string) (done func(), free bool) {
+func (k *keysInUse) acquire(app ids.ID, key string) (done func(), free bool) {
 	name := app.String() + " " + key
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -300,7 +300,7 @@ func (k *keysInUse) take(app ids.ID, key string) (done func(), free bool) {
 	}, true
 }
 
-// unknownPath is what the API says about a path that it does not have.
+// unknownPath refuses a path that the API does not have.
 func (s *Server) unknownPath(c *call) (engine.Doc, error) {
 	path := strings.TrimPrefix(c.URL.Path, "/sandbox/stripe")
 	refusal := badRequest("", "Unrecognized request URL ("+c.Method+": "+path+").")

@@ -13,16 +13,16 @@ var prorationBehaviors = []string{"always_invoice", "create_prorations", "none"}
 
 func createSubscription(c *call) (engine.Doc, error) {
 	p := engine.NewSubscription{
-		Customer: c.in.Text("customer"), Items: itemChanges(c.in), Metadata: c.in.Pairs("metadata"), Method: c.in.Text("default_payment_method"),
-		SavesMethod: c.in.Group("payment_settings").OneOf("save_default_payment_method", "off", "on_subscription"),
-		Behavior:    c.in.OneOf("payment_behavior", paymentBehaviors...), OffSession: isTrue(c.in.Bool("off_session")),
+		Customer: c.params.Text("customer"), Items: itemChanges(c.params), Metadata: c.params.Pairs("metadata"), Method: c.params.Text("default_payment_method"),
+		SavesMethod: c.params.Group("payment_settings").OneOf("save_default_payment_method", "off", "on_subscription"),
+		Behavior:    c.params.OneOf("payment_behavior", paymentBehaviors...), OffSession: isTrue(c.params.Bool("off_session")),
 	}
-	c.in.OneOf("proration_behavior", prorationBehaviors...)
-	c.in.OneOf("collection_method", "charge_automatically")
-	if err := c.in.Problem(); err != nil {
+	c.params.OneOf("proration_behavior", prorationBehaviors...)
+	c.params.OneOf("collection_method", "charge_automatically")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	s, err := c.w.CreateSubscription(c.m, p)
+	s, err := c.account.CreateSubscription(c.env, p)
 	return show(c, s, err)
 }
 
@@ -39,60 +39,59 @@ func itemChanges(in *form.Fields) []engine.ItemChange {
 }
 
 func getSubscription(c *call) (engine.Doc, error) {
-	return get(c, c.w.Subscriptions, "subscription")
+	return get(c, c.account.Subscriptions, "subscription")
 }
 
 func updateSubscription(c *call) (engine.Doc, error) {
 	p := engine.SubscriptionChange{
-		Items: itemChanges(c.in), Behavior: c.in.OneOf("payment_behavior", paymentBehaviors...),
-		Proration: c.in.OneOf("proration_behavior", prorationBehaviors...), ProrationDate: instant(c.in.Int("proration_date")),
-		Anchor: c.in.OneOf("billing_cycle_anchor", "now", "unchanged"), CancelAtPeriodEnd: c.in.Bool("cancel_at_period_end"),
-		CancelAt: instant(c.in.Int("cancel_at")), Metadata: c.in.Pairs("metadata"), Method: c.in.MaybeText("default_payment_method"),
-		SavesMethod: c.in.Group("payment_settings").MaybeText("save_default_payment_method"), OffSession: c.in.Bool("off_session"),
+		Items: itemChanges(c.params), Behavior: c.params.OneOf("payment_behavior", paymentBehaviors...),
+		Proration: c.params.OneOf("proration_behavior", prorationBehaviors...), ProrationDate: instant(c.params.Int("proration_date")),
+		Anchor: c.params.OneOf("billing_cycle_anchor", "now", "unchanged"), CancelAtPeriodEnd: c.params.Bool("cancel_at_period_end"),
+		CancelAt: instant(c.params.Int("cancel_at")), Metadata: c.params.Pairs("metadata"), Method: c.params.MaybeText("default_payment_method"),
+		SavesMethod: c.params.Group("payment_settings").MaybeText("save_default_payment_method"), OffSession: c.params.Bool("off_session"),
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	s, err := c.w.UpdateSubscription(c.m, c.id(), p)
+	s, err := c.account.UpdateSubscription(c.env, c.id(), p)
 	return show(c, s, err)
 }
 
 func cancelSubscription(c *call) (engine.Doc, error) {
-	// The sandbox never prorates a cancellation: it has nobody to pay back.
-	c.in.Ignore("cancellation_details")
-	now, prorate := c.in.Bool("invoice_now"), c.in.Bool("prorate")
-	if err := c.in.Problem(); err != nil {
+	// Accepted and ignored: the sandbox does not prorate cancellations.
+	c.params.Ignore("cancellation_details")
+	now, prorate := c.params.Bool("invoice_now"), c.params.Bool("prorate")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
 	if isTrue(now) || isTrue(prorate) {
 		return nil, badRequest("prorate", "The sandbox cancels without a last invoice: leave invoice_now and prorate out, or false.")
 	}
-	s, err := c.w.CancelSubscription(c.m, c.id())
+	s, err := c.account.CancelSubscription(c.env, c.id())
 	return show(c, s, err)
 }
 
 func listSubscriptions(c *call) (engine.Doc, error) {
-	customer, price, within := c.in.Text("customer"), c.in.Text("price"), c.within("created")
-	status := c.in.OneOf("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
-	return list(c, c.w.Subscriptions, engine.Filter[engine.Subscription]{Customer: customer, Keep: func(s *engine.Subscription) bool {
-		return s.HasStatus(status) && within.Holds(s.Created) && (price == "" || s.HasPrice(price))
+	customer, price, within := c.params.Text("customer"), c.params.Text("price"), c.timeRange("created")
+	status := c.params.OneOf("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
+	return list(c, c.account.Subscriptions, engine.Filter[engine.Subscription]{Customer: customer, Keep: func(s *engine.Subscription) bool {
+		return s.HasStatus(status) && within.Contains(s.Created) && (price == "" || s.HasPrice(price))
 	}})
 }
 
 func createSchedule(c *call) (engine.Doc, error) {
-	from := c.in.Text("from_subscription")
-	// Refused by Stripe's own reference: a schedule made from a subscription
-	// takes everything from it.
-	if from != "" && hasOther(c.in) {
+	from := c.params.Text("from_subscription")
+	// Stripe refuses other parameters together with from_subscription.
+	if from != "" && hasOther(c.params) {
 		return nil, badRequest("from_subscription", "You cannot set any other parameter together with `from_subscription`.")
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
 	if from == "" {
 		return nil, badRequest("from_subscription", "The sandbox makes schedules from a subscription: set `from_subscription`.")
 	}
-	schedule, err := c.w.CreateSchedule(c.m, from)
+	schedule, err := c.account.CreateSchedule(c.env, from)
 	return show(c, schedule, err)
 }
 
@@ -101,19 +100,19 @@ func hasOther(in *form.Fields) bool {
 }
 
 func getSchedule(c *call) (engine.Doc, error) {
-	return get(c, c.w.Schedules, "subscription schedule")
+	return get(c, c.account.Schedules, "subscription schedule")
 }
 
 func updateSchedule(c *call) (engine.Doc, error) {
-	p := engine.ScheduleChange{EndBehavior: c.in.OneOf("end_behavior", "release", "cancel"), Metadata: c.in.Pairs("metadata")}
-	usual := c.in.OneOf("proration_behavior", prorationBehaviors...)
-	for _, phase := range c.in.List("phases") {
+	p := engine.ScheduleChange{EndBehavior: c.params.OneOf("end_behavior", "release", "cancel"), Metadata: c.params.Pairs("metadata")}
+	usual := c.params.OneOf("proration_behavior", prorationBehaviors...)
+	for _, phase := range c.params.List("phases") {
 		p.Phases = append(p.Phases, newPhase(phase, usual))
 	}
-	if err := c.in.Problem(); err != nil {
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	schedule, err := c.w.UpdateSchedule(c.m, c.id(), p)
+	schedule, err := c.account.UpdateSchedule(c.env, c.id(), p)
 	return show(c, schedule, err)
 }
 
@@ -133,10 +132,10 @@ func newPhase(in *form.Fields, usual string) engine.NewPhase {
 }
 
 func releaseSchedule(c *call) (engine.Doc, error) {
-	c.in.Bool("preserve_cancel_date")
-	if err := c.in.Problem(); err != nil {
+	c.params.Bool("preserve_cancel_date")
+	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}
-	schedule, err := c.w.ReleaseSchedule(c.m, c.id())
+	schedule, err := c.account.ReleaseSchedule(c.env, c.id())
 	return show(c, schedule, err)
 }

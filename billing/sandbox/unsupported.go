@@ -8,8 +8,8 @@ import (
 	"purser/billing/sandbox/form"
 )
 
-// unsupported tells a caller which parameter of Stripe's the sandbox lacks, where a
-// name that Stripe does not have either is a mistake.
+// unsupported distinguishes a Stripe parameter that the sandbox does not support from
+// one that Stripe does not have either.
 func unsupported(path string, err error) error {
 	var problem *form.Problem
 	if !errors.As(err, &problem) || problem.Code != "parameter_unknown" {
@@ -19,7 +19,7 @@ func unsupported(path string, err error) error {
 		if path != resource && !strings.HasPrefix(path, resource+"/") {
 			continue
 		}
-		// What a price is made from cannot be changed at Stripe either.
+		// Stripe too accepts most price parameters at creation only.
 		if resource == "prices" && path != resource {
 			continue
 		}
@@ -35,8 +35,8 @@ func unsupported(path string, err error) error {
 
 func isNumber(step string) bool { return step != "" && strings.Trim(step, "0123456789") == "" }
 
-// stripeParameters are the names of parameters, at any depth, that stripe-go v79 has for
-// a resource.
+// stripeParameters are the parameter names, at any depth, of each resource in stripe-go
+// v79.
 var stripeParameters = map[string]string{
 	"products": `
 		active created currency currency_options custom_unit_amount default_price default_price_data description enabled expand flat_amount

@@ -11,7 +11,7 @@ import (
 )
 
 // upgrade changes the plan as billing does, and nothing else.
-func (r *rig) upgrade(s *stripe.Subscription, to *stripe.Price, change ...func(*stripe.SubscriptionParams)) (*stripe.Subscription, error) {
+func (r *harness) upgrade(s *stripe.Subscription, to *stripe.Price, change ...func(*stripe.SubscriptionParams)) (*stripe.Subscription, error) {
 	params := &stripe.SubscriptionParams{
 		Items:           []*stripe.SubscriptionItemsParams{{ID: stripe.String(s.Items.Data[0].ID), Price: stripe.String(to.ID), Quantity: stripe.Int64(1)}},
 		PaymentBehavior: stripe.String("pending_if_incomplete"), ProrationBehavior: stripe.String("none"), BillingCycleAnchorNow: stripe.Bool(true),
@@ -24,7 +24,7 @@ func (r *rig) upgrade(s *stripe.Subscription, to *stripe.Price, change ...func(*
 }
 
 // saveCard changes the card at the portal.
-func (r *rig) saveCard(customer, card string) {
+func (r *harness) saveCard(customer, card string) {
 	r.Helper()
 	portal := ok[*stripe.BillingPortalSession](r)(r.api.BillingPortalSessions.New(&stripe.BillingPortalSessionParams{
 		Customer: stripe.String(customer), ReturnURL: stripe.String("http://shop.test/"),
@@ -112,7 +112,7 @@ func TestUpgrade(t *testing.T) {
 		r.wantEvents("invoice.paid", "subscription.pending_update_applied", "subscription.updated")
 	})
 
-	t.Run("that nobody pays for expires after 23 hours", func(t *testing.T) {
+	t.Run("that is not paid expires after 23 hours", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		s := r.subscribe(r.price(2900), cardAsksAlways)

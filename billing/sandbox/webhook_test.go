@@ -24,11 +24,11 @@ import (
 	"purser/ids"
 )
 
-// forever takes a signature of any age: the rig's time is not the test's.
+// forever accepts a signature of any age: the harness has its own time.
 const forever = 100 * 365 * day
 
 // deliveries gives what has arrived since the last time, as bytes.
-func (r *rig) deliveries() []received {
+func (r *harness) deliveries() []received {
 	r.Helper()
 	if err := r.server.Flush(r.Context(), r.app); err != nil {
 		r.Log(err)
@@ -108,23 +108,23 @@ func TestWebhooks(t *testing.T) {
 		r.customer()
 		for _, wait := range []time.Duration{0, time.Second, 5 * time.Second, 30 * time.Second} {
 			if wait > 0 {
-				r.pass(wait - time.Millisecond)
+				r.passRealTime(wait - time.Millisecond)
 				if got := r.deliveries(); len(got) != 0 {
 					t.Errorf("sent before %s have passed", wait)
 				}
-				r.pass(time.Millisecond)
+				r.passRealTime(time.Millisecond)
 			}
 			if got := r.deliveries(); len(got) != 1 {
 				t.Errorf("sent %d times after %s", len(got), wait)
 			}
 		}
-		r.pass(time.Hour)
+		r.passRealTime(time.Hour)
 		if got := r.deliveries(); len(got) != 0 {
 			t.Error("sent again though it was taken")
 		}
 	})
 
-	t.Run("say when to wake up, to whoever keeps the document", func(t *testing.T) {
+	t.Run("tell the store when the account is due next", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		if at := r.documents.Kept(r.app).WakeAt; at != 0 {
@@ -155,7 +155,7 @@ func TestWebhooks(t *testing.T) {
 		r.customer()
 		<-arrived
 		// Nobody asks for anything any more: the document's own alarm must do it.
-		r.pass(25 * time.Hour)
+		r.passRealTime(25 * time.Hour)
 		<-arrived
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -187,7 +187,7 @@ func TestWebhooks(t *testing.T) {
 		if got := r.deliveries(); len(got) != 0 {
 			t.Fatalf("%d deliveries to the application itself", len(got))
 		}
-		got := program.take()
+		got := program.drain()
 		if len(got) != 1 {
 			t.Fatalf("%d deliveries", len(got))
 		}
@@ -196,7 +196,7 @@ func TestWebhooks(t *testing.T) {
 		}
 		ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.Del(made.ID, nil))
 		r.customer()
-		if r.deliveries(); len(program.take()) != 0 {
+		if r.deliveries(); len(program.drain()) != 0 {
 			t.Error("it hears of things after it was deleted")
 		}
 	})
@@ -212,11 +212,11 @@ func TestWebhooks(t *testing.T) {
 		r.customer()
 		r.advance(time.Hour) // which delivers all that it waits for
 		for range 10 {
-			r.pass(2 * time.Hour)
+			r.passRealTime(2 * time.Hour)
 			must(t, r.server.Flush(t.Context(), r.app))
 			r.server.WaitForSenders()
 		}
-		if got := len(program.take()); got != 5 {
+		if got := len(program.drain()); got != 5 {
 			t.Errorf("tried %d times", got)
 		}
 	})
@@ -277,11 +277,11 @@ func TestFaults(t *testing.T) {
 		params.SetIdempotencyKey("key-1")
 		return params
 	}
-	inject := func(t *testing.T, r *rig, fault sandbox.Fault) {
+	inject := func(t *testing.T, r *harness, fault sandbox.Fault) {
 		t.Helper()
 		must(t, r.server.Inject(t.Context(), r.app, fault))
 	}
-	count := func(t *testing.T, r *rig) (found int) {
+	count := func(t *testing.T, r *harness) (found int) {
 		t.Helper()
 		list := r.api.Customers.Search(&stripe.CustomerSearchParams{SearchParams: stripe.SearchParams{Query: "name:'Ada'"}})
 		for list.Next() {
@@ -353,7 +353,7 @@ func TestFaults(t *testing.T) {
 		}
 	})
 
-	t.Run("hit the requests that they are for, so many times", func(t *testing.T) {
+	t.Run("apply to matching requests, the given number of times", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		inject(t, r, sandbox.Fault{Mischief: sandbox.Limit, Times: 2, Only: "POST /v1/products"})
@@ -407,17 +407,17 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// program is another program on this machine that receives webhooks.
-type program struct {
+// webhookReceiver is another program on this machine that receives webhooks.
+type webhookReceiver struct {
 	*httptest.Server
 	refuses atomic.Bool
 	mu      sync.Mutex
 	got     []received
 }
 
-func receiverOf(t *testing.T) *program {
+func receiverOf(t *testing.T) *webhookReceiver {
 	t.Helper()
-	p := &program{}
+	p := &webhookReceiver{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -434,8 +434,8 @@ func receiverOf(t *testing.T) *program {
 	return p
 }
 
-// take is what has arrived since the last time.
-func (p *program) take() []received {
+// drain is what has arrived since the last time.
+func (p *webhookReceiver) drain() []received {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	got := p.got

@@ -19,8 +19,8 @@ import (
 	"purser/ids"
 )
 
-// ask sends a request to the API without the client.
-func (r *rig) ask(method, path string, header http.Header, form url.Values) (*http.Response, string) {
+// request sends a request to the API without the client.
+func (r *harness) request(method, path string, header http.Header, form url.Values) (*http.Response, string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), method, r.server.StripeURL()+path, strings.NewReader(form.Encode()))
 	must(r, err)
@@ -49,7 +49,7 @@ func TestAuthentication(t *testing.T) {
 
 	t.Run("takes the key as a bearer token and as a name", func(t *testing.T) {
 		for _, value := range []string{"Bearer " + key, "Basic " + base64.StdEncoding.EncodeToString([]byte(key+":"))} {
-			if response, body := r.ask(http.MethodGet, "/v1/account", http.Header{"Authorization": {value}}, nil); response.StatusCode != http.StatusOK {
+			if response, body := r.request(http.MethodGet, "/v1/account", http.Header{"Authorization": {value}}, nil); response.StatusCode != http.StatusOK {
 				t.Errorf("%d %s", response.StatusCode, body)
 			}
 		}
@@ -62,7 +62,7 @@ func TestAuthentication(t *testing.T) {
 			"none": "", "a short one": key[:len(key)-1], "a changed one": key[:len(key)-1] + "x", "another proof": forged,
 			"one that is not admitted": r.server.Key(other), "a live one": "sk_live_" + key[8:],
 		} {
-			response, body := r.ask(http.MethodGet, "/v1/account", http.Header{"Authorization": {"Bearer " + wrong}}, nil)
+			response, body := r.request(http.MethodGet, "/v1/account", http.Header{"Authorization": {"Bearer " + wrong}}, nil)
 			if response.StatusCode != http.StatusUnauthorized || wrong != "" && strings.Contains(body, wrong) {
 				t.Errorf("%s: %d %s", name, response.StatusCode, body)
 			}
@@ -84,7 +84,7 @@ func TestWire(t *testing.T) {
 	bearer := func() http.Header { return http.Header{"Authorization": {"Bearer " + r.server.Key(r.app)}} }
 
 	t.Run("names every request, and the version", func(t *testing.T) {
-		response, _ := r.ask(http.MethodGet, "/v1/account", bearer(), nil)
+		response, _ := r.request(http.MethodGet, "/v1/account", bearer(), nil)
 		if !strings.HasPrefix(response.Header.Get("Request-Id"), "req_") || response.Header.Get("Stripe-Version") != "2024-06-20" {
 			t.Errorf("headers %v", response.Header)
 		}
@@ -94,7 +94,7 @@ func TestWire(t *testing.T) {
 		for _, version := range []string{"2025-03-31.basil", "2026-09-30.endive", "\xff"} {
 			header := bearer()
 			header.Set("Stripe-Version", version)
-			response, body := r.ask(http.MethodGet, "/v1/account", header, nil)
+			response, body := r.request(http.MethodGet, "/v1/account", header, nil)
 			if response.StatusCode != http.StatusOK || response.Header.Get("Stripe-Version") != "2024-06-20" {
 				t.Errorf("%q answers %d in %q: %s", version, response.StatusCode, response.Header.Get("Stripe-Version"), body)
 			}
@@ -123,7 +123,7 @@ func TestWire(t *testing.T) {
 
 	t.Run("refuses unknown parameters by name, at every depth", func(t *testing.T) {
 		for field, named := range map[string]string{"colour": "colour", "metadata[a][b]": "metadata[a]", "invoice_settings[custom]": "invoice_settings[custom]"} {
-			response, body := r.ask(http.MethodPost, "/v1/customers", bearer(), url.Values{field: {"x"}})
+			response, body := r.request(http.MethodPost, "/v1/customers", bearer(), url.Values{field: {"x"}})
 			if response.StatusCode != http.StatusBadRequest || !strings.Contains(body, `"`+named+`"`) {
 				t.Errorf("%s: %d %s", field, response.StatusCode, body)
 			}
@@ -135,14 +135,14 @@ func TestWire(t *testing.T) {
 		for field, value := range map[string]string{"unit_amount": "1.5", "active": "yes", "recurring[interval]": "fortnight", "recurring": "month"} {
 			form := url.Values{"product": {product}, "currency": {"usd"}, "unit_amount": {"100"}}
 			form.Set(field, value)
-			if response, body := r.ask(http.MethodPost, "/v1/prices", bearer(), form); response.StatusCode != http.StatusBadRequest {
+			if response, body := r.request(http.MethodPost, "/v1/prices", bearer(), form); response.StatusCode != http.StatusBadRequest {
 				t.Errorf("%s=%s: %d %s", field, value, response.StatusCode, body)
 			}
 		}
 	})
 
 	t.Run("answers an unknown path as Stripe does", func(t *testing.T) {
-		response, body := r.ask(http.MethodGet, "/v1/nothing", bearer(), nil)
+		response, body := r.request(http.MethodGet, "/v1/nothing", bearer(), nil)
 		if response.StatusCode != http.StatusNotFound || !strings.Contains(body, "Unrecognized request URL (GET: /v1/nothing)") {
 			t.Errorf("%d %s", response.StatusCode, body)
 		}
@@ -150,11 +150,11 @@ func TestWire(t *testing.T) {
 
 	t.Run("takes bodies up to its limit", func(t *testing.T) {
 		fits := url.Values{"description": {strings.Repeat("a", 64<<10-len("description="))}}
-		if response, _ := r.ask(http.MethodPost, "/v1/customers", bearer(), fits); response.StatusCode != http.StatusOK {
+		if response, _ := r.request(http.MethodPost, "/v1/customers", bearer(), fits); response.StatusCode != http.StatusOK {
 			t.Errorf("at the limit: %d", response.StatusCode)
 		}
 		over := url.Values{"description": {strings.Repeat("a", 64<<10-len("description=")+1)}}
-		if response, _ := r.ask(http.MethodPost, "/v1/customers", bearer(), over); response.StatusCode != http.StatusBadRequest {
+		if response, _ := r.request(http.MethodPost, "/v1/customers", bearer(), over); response.StatusCode != http.StatusBadRequest {
 			t.Errorf("past the limit: %d", response.StatusCode)
 		}
 	})

@@ -13,11 +13,11 @@ type accounts struct {
 	WrongBalances int64 `json:"wrongBalances"`
 }
 
-// audit looks at every wallet of the run: what it holds must be its deposits
+// audit checks every wallet of the run: its balance must be its deposits
 // minus its charges.
 func (b *bench) audit(ctx context.Context) (a accounts, err error) {
 	for _, t := range b.tenants {
-		counts, err := b.rig.postgres.numbers(ctx, t.database, t.auditSQL())
+		counts, err := b.harness.postgres.numbers(ctx, t.database, t.auditSQL())
 		if err != nil {
 			return a, err
 		}

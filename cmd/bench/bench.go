@@ -11,15 +11,15 @@ import (
 // bench is one run: what it has set up, and what it has measured.
 type bench struct {
 	options  options
-	rig      *rig
+	harness  *harness
 	progress io.Writer
 
 	first, second      *node
 	main, many, shared *tenant
 	empty, full        grown
 	reference          bool // pgbench's tables are there
-	visitor            *visitor
-	places             *strings.Replacer // of paths, in the addresses of pages
+	browser            *browser
+	pathParams         *strings.Replacer // of paths, in the addresses of pages
 
 	tenants []*tenant
 	samples samples
@@ -82,17 +82,17 @@ func (b *bench) settle(ctx context.Context) error {
 			continue
 		}
 		settled[t.database] = true
-		if _, err := b.rig.postgres.query(ctx, t.database, "VACUUM ANALYZE"); err != nil {
+		if _, err := b.harness.postgres.query(ctx, t.database, "VACUUM ANALYZE"); err != nil {
 			return err
 		}
 	}
-	_, err := b.rig.postgres.query(ctx, mainDatabase, "CHECKPOINT")
+	_, err := b.harness.postgres.query(ctx, mainDatabase, "CHECKPOINT")
 	return err
 }
 
 func (b *bench) newTenant(ctx context.Context, n *node, name string, wallets int) (*tenant, error) {
 	fmt.Fprintf(b.progress, "making %d wallets…\n", wallets)
-	t, err := b.rig.newTenant(ctx, n, name, wallets)
+	t, err := b.harness.newTenant(ctx, n, name, wallets)
 	if err == nil {
 		b.tenants = append(b.tenants, t)
 	}
@@ -104,7 +104,7 @@ const sizesSQL = `SELECT pg_total_relation_size('usage_events'), pg_wal_lsn_diff
 
 // load runs a load and turns its outcome into a sample.
 func (b *bench) load(ctx context.Context, l load) (sample, error) {
-	p := b.rig.postgres
+	p := b.harness.postgres
 	before, err := p.numbers(ctx, l.tenant.database, sizesSQL)
 	if err != nil {
 		return sample{}, err
@@ -131,7 +131,7 @@ func (b *bench) load(ctx context.Context, l load) (sample, error) {
 		ServerCPU:    us(used.servers) / answered,
 		PostgresCPU:  us(used.postgres) / answered,
 		GeneratorCPU: us(used.generator) / answered,
-		Strangers:    used.strangers(b.options.length),
+		Strangers:    used.others(b.options.length),
 		Events:       int64(out.accepted),
 		StoredBytes:  after[0] - before[0],
 		LogBytes:     after[1] - before[1],

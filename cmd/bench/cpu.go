@@ -21,10 +21,10 @@ func (c cpu) since(before cpu) cpu {
 	return cpu{c.postgres - before.postgres, c.servers - before.servers, c.generator - before.generator, c.machine - before.machine}
 }
 
-// strangers is the percentage of the machine that went to none of the measured
+// others is the percentage of the machine that went to none of the measured
 // while so much time passed: other programs, other machines on the same host, and
 // the kernel's work for no one in particular.
-func (c cpu) strangers(passed time.Duration) float64 {
+func (c cpu) others(passed time.Duration) float64 {
 	share := float64(c.machine-c.postgres-c.servers-c.generator) / float64(passed) / float64(runtime.NumCPU())
 	return 100 * max(share, 0)
 }

@@ -160,7 +160,7 @@ func (l load) connect(ctx context.Context, number int) (*worker, error) {
 
 func (w *worker) run(counted window) error {
 	for sent := time.Now(); sent.Before(counted.to); {
-		got, err := w.ask(sent)
+		got, err := w.send(sent)
 		if err != nil {
 			return err
 		}
@@ -173,9 +173,9 @@ func (w *worker) run(counted window) error {
 	return nil
 }
 
-// ask sends the next request of the cycle and reports whether it was answered as
+// send sends the next request of the cycle and reports whether it was answered as
 // it should be.
-func (w *worker) ask(now time.Time) (bool, error) {
+func (w *worker) send(now time.Time) (bool, error) {
 	next := w.track
 	if w.turn%w.cycle < w.checks {
 		next = w.check

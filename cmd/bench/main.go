@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// options are what a run can be asked for.
+// options are the command line options.
 type options struct {
-	rounds  int
-	length  time.Duration // of one measurement
-	only    []string
-	quick   bool
-	looks   int // at each page
-	many    int // wallets that count as many
-	stored  int // events that count as many
-	json    string
-	program string
-	folder  string
+	rounds    int
+	length    time.Duration // of one measurement
+	only      []string
+	quick     bool
+	pageLoads int // at each page
+	many      int // wallets that count as many
+	stored    int // events that count as many
+	json      string
+	program   string
+	folder    string
 }
 
 const (
@@ -46,21 +46,21 @@ func main() {
 	}
 }
 
-// run is the whole program, with the world passed in.
+// run is the program, with its arguments and outputs passed in.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := readOptions(args, stderr)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(stderr, "starting Postgres and Purser…")
-	r, err := newRig(ctx, o)
-	if r != nil {
-		defer func() { err = errors.Join(err, r.close()) }()
+	h, err := newHarness(ctx, o)
+	if h != nil {
+		defer func() { err = errors.Join(err, h.close()) }()
 	}
 	if err != nil {
 		return err
 	}
-	b := &bench{options: o, rig: r, progress: stderr}
+	b := &bench{options: o, harness: h, progress: stderr}
 	if err := b.measure(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err() // what broke off broke off because of it
@@ -87,7 +87,7 @@ func readOptions(args []string, stderr io.Writer) (o options, err error) {
 	seconds := flags.Float64("seconds", 3, "`length` of one measurement")
 	flags.BoolVar(&o.quick, "quick", false, "one round of two seconds, without the stored events and the pages")
 	only := flags.String("only", "", "measure only these, by `names` parted by commas: "+strings.Join(scenarioNames(), " ")+"; a name also stands for all that begin with it and a dash")
-	flags.IntVar(&o.looks, "looks", 200, "`times` that each page is asked for, as far as the length allows")
+	flags.IntVar(&o.pageLoads, "looks", 200, "`times` that each page is asked for, as far as the length allows")
 	flags.IntVar(&o.many, "wallets", 1_000_000, "`count` of wallets in the measurements with many")
 	flags.IntVar(&o.stored, "stored", 10_000_000, "`count` of events in the measurements with many stored")
 	flags.StringVar(&o.json, "json", "", "write everything that was measured to this `file`")
@@ -114,7 +114,7 @@ func (o options) check(rest []string) error {
 		return errors.New("--rounds must be at least 1")
 	case o.length <= 0:
 		return errors.New("--seconds must be more than 0")
-	case o.looks < 1:
+	case o.pageLoads < 1:
 		return errors.New("--looks must be at least 1")
 	case o.many < 1 || o.many > maxWallets:
 		return fmt.Errorf("--wallets must be from 1 to %d", maxWallets)

@@ -39,20 +39,20 @@ var (
 
 // startNode starts the server and waits until it listens. Without a database it
 // runs as it ships, on the embedded Postgres that it finds in the data folder.
-func (r *rig) startNode(ctx context.Context, database string) (*node, error) {
-	n := &node{database: database, env: r.environment(database)}
+func (h *harness) startNode(ctx context.Context, database string) (*node, error) {
+	n := &node{database: database, env: h.environment(database)}
 	if database == "" {
 		n.database = mainDatabase
 	}
-	log, err := os.Create(filepath.Join(r.folder, fmt.Sprintf("node-%d.log", len(r.nodes))))
+	log, err := os.Create(filepath.Join(h.folder, fmt.Sprintf("node-%d.log", len(h.nodes))))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	n.log = log.Name()
-	n.command = exec.Command(r.program, "serve")
+	n.command = exec.Command(h.program, "serve")
 	n.command.Env, n.command.Stderr = n.env, log
-	// A Ctrl-C is for us: we stop the nodes when nobody asks them any more.
+	// Ctrl-C stops the load first, and the nodes after it.
 	n.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdout, err := n.command.StdoutPipe()
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *rig) startNode(ctx context.Context, database string) (*node, error) {
 	if err := n.command.Start(); err != nil {
 		return nil, err
 	}
-	r.nodes = append(r.nodes, n)
+	h.nodes = append(h.nodes, n)
 	said, err := readGreeting(ctx, stdout)
 	if err != nil {
 		return nil, n.explain(err)

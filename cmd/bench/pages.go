@@ -68,7 +68,7 @@ const pagePrefix = "page-"
 func pageScenarios() (all []scenario) {
 	for _, p := range pages {
 		all = append(all, scenario{pagePrefix + p.name, preparePages, func(b *bench, ctx context.Context) (sample, error) {
-			return b.look(ctx, b.places.Replace(p.path), b.places.Replace(p.shows))
+			return b.measurePage(ctx, b.pathParams.Replace(p.path), b.pathParams.Replace(p.shows))
 		}})
 	}
 	return all
@@ -76,7 +76,7 @@ func pageScenarios() (all []scenario) {
 
 // preparePages fills the application whose events are already many.
 func preparePages(b *bench, ctx context.Context) error {
-	if b.visitor != nil {
+	if b.browser != nil {
 		return nil
 	}
 	if err := b.prepareFull(ctx); err != nil {
@@ -85,26 +85,26 @@ func preparePages(b *bench, ctx context.Context) error {
 	g := b.full
 	fmt.Fprintf(b.progress, "making %d wallets for the pages…\n", b.options.many)
 	wallets := g.tenant.walletsSQL(fewWallets, fewWallets+b.options.many, time.Now().Add(-storedOver), storedOver)
-	if _, err := b.rig.postgres.query(ctx, g.tenant.database, wallets); err != nil {
+	if _, err := b.harness.postgres.query(ctx, g.tenant.database, wallets); err != nil {
 		return err
 	}
-	v, err := g.node.found(ctx, g.tenant)
+	client, err := g.node.signUp(ctx, g.tenant)
 	if err != nil {
 		return err
 	}
-	if err := b.furnish(ctx, g, v); err != nil {
+	if err := b.fillReports(ctx, g, client); err != nil {
 		return err
 	}
-	b.visitor = v
-	b.places, err = b.findPlaces(ctx, g.tenant, v)
+	b.browser = client
+	b.pathParams, err = b.findPathParams(ctx, g.tenant, client)
 	return err
 }
 
-// findPlaces finds a wallet with very many entries, and one of its events from half
+// findPathParams finds a wallet with very many entries, and one of its events from half
 // the time ago.
-func (b *bench) findPlaces(ctx context.Context, t *tenant, v *visitor) (*strings.Replacer, error) {
+func (b *bench) findPathParams(ctx context.Context, t *tenant, client *browser) (*strings.Replacer, error) {
 	identity := identityOf(fewWallets / 2)
-	row, err := b.rig.postgres.query(ctx, t.database, fmt.Sprintf(`
+	row, err := b.harness.postgres.query(ctx, t.database, fmt.Sprintf(`
 		SELECT w.id, e.seq, e.tx_id, encode(substr(e.event_id, 2), 'hex')::uuid
 		FROM wallets w JOIN usage_events e ON e.app_id = w.app_id AND e.wallet_id = w.id AND e.seq = w.last_seq / 2 + 1
 		WHERE w.app_id = '%s' AND w.identity = '%s'`, t.app, identity))
@@ -120,51 +120,51 @@ func (b *bench) findPlaces(ctx context.Context, t *tenant, v *visitor) (*strings
 		return nil, err
 	}
 	transaction, err := wireID(ids.Transaction, columns[2])
-	return strings.NewReplacer("{app}", v.app, "{quiet}", v.org+"/a/"+strings.ToLower(quietName), "{org}", v.org, "{identity}", identity, "{wallet}", wallet, "{half}", columns[1],
+	return strings.NewReplacer("{app}", client.app, "{quiet}", client.org+"/a/"+strings.ToLower(quietName), "{org}", client.org, "{identity}", identity, "{wallet}", wallet, "{half}", columns[1],
 		"{transaction}", transaction, "{event}", columns[3],
 		"{day}", time.Now().Add(-storedOver/2).UTC().Format(time.DateOnly)), err
 }
 
-// The very first look reads from the disk and does not count. The next ones do: a new
-// connection plans a statement five times before it settles, and may do so badly.
-const looksBefore = 1
+// warmupLoads are not measured: the first load reads from disk. Later ones are, although
+// Postgres plans a statement five times before it uses a generic plan.
+const warmupLoads = 1
 
-// look asks for a page many times, one after the other, for no longer than any other
-// measurement takes.
-func (b *bench) look(ctx context.Context, path, shows string) (sample, error) {
+// measurePage loads a page repeatedly, one load at a time, for at most the length of a
+// measurement.
+func (b *bench) measurePage(ctx context.Context, path, shows string) (sample, error) {
 	var latencies histogram
 	nodes := []*node{b.full.node}
 	var start time.Time
 	var before cpu
-	for i := range looksBefore + b.options.looks {
-		if i == looksBefore {
-			start, before = time.Now(), cpuNow(b.rig.postgres.postmaster, nodes)
+	for i := range warmupLoads + b.options.pageLoads {
+		if i == warmupLoads {
+			start, before = time.Now(), cpuNow(b.harness.postgres.postmaster, nodes)
 		}
-		asked := time.Now()
-		if i > looksBefore && asked.Sub(start) > b.options.length {
+		sentAt := time.Now()
+		if i > warmupLoads && sentAt.Sub(start) > b.options.length {
 			break
 		}
-		_, page, err := b.visitor.get(ctx, path)
+		_, page, err := b.browser.get(ctx, path)
 		if err != nil {
 			return sample{}, b.full.node.explain(err)
 		}
-		took := time.Since(asked)
+		took := time.Since(sentAt)
 		if !strings.Contains(page, shows) {
 			return sample{}, fmt.Errorf("%s does not show %q", path, shows)
 		}
-		if i >= looksBefore {
+		if i >= warmupLoads {
 			latencies.add(took)
 		}
 	}
-	passed, used := time.Since(start), cpuNow(b.rig.postgres.postmaster, nodes).since(before)
-	looks := float64(latencies.total)
+	passed, used := time.Since(start), cpuNow(b.harness.postgres.postmaster, nodes).since(before)
+	loads := float64(latencies.total)
 	return sample{
-		Rate:         looks / passed.Seconds(),
+		Rate:         loads / passed.Seconds(),
 		P50MS:        ms(latencies.quantile(0.50)),
 		P99MS:        ms(latencies.quantile(0.99)),
-		ServerCPU:    us(used.servers) / looks,
-		PostgresCPU:  us(used.postgres) / looks,
-		GeneratorCPU: us(used.generator) / looks,
-		Strangers:    used.strangers(passed),
+		ServerCPU:    us(used.servers) / loads,
+		PostgresCPU:  us(used.postgres) / loads,
+		GeneratorCPU: us(used.generator) / loads,
+		Strangers:    used.others(passed),
 	}, nil
 }

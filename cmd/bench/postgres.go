@@ -107,7 +107,7 @@ func (p *postgres) reference(ctx context.Context, script string, clients int, d 
 	}
 	used := cpuNow(p.postmaster, nil).since(before)
 	used.generator += pgbench.ProcessState.UserTime() + pgbench.ProcessState.SystemTime()
-	s := sample{Strangers: used.strangers(time.Since(start))}
+	s := sample{Strangers: used.others(time.Since(start))}
 	var count float64
 	for line, into := range map[*regexp.Regexp]*float64{countLine: &count, tpsLine: &s.Rate, latencyLine: &s.MeanMS} {
 		match := line.FindStringSubmatch(out)

@@ -36,7 +36,7 @@ type line struct {
 
 func (b *bench) report(ctx context.Context) (r report, err error) {
 	r = report{Rounds: b.options.rounds, Seconds: b.options.length.Seconds(), Samples: b.samples}
-	if r.Machine, err = b.rig.machine(); err != nil {
+	if r.Machine, err = b.harness.machine(); err != nil {
 		return r, err
 	}
 	for _, f := range figures {
@@ -50,10 +50,10 @@ func (b *bench) report(ctx context.Context) (r report, err error) {
 
 // machine says what the figures depend on, and nothing by which the machine
 // could be told from another of its kind.
-func (r *rig) machine() (string, error) {
-	sync, err := syncTime(r.folder)
+func (h *harness) machine() (string, error) {
+	sync, err := syncTime(h.folder)
 	return fmt.Sprintf("%d cores, %s/%s, Postgres %s, %s, %.0f µs to sync a page to disk",
-		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, r.postgres.version, runtime.Version(), us(sync)), err
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, h.postgres.version, runtime.Version(), us(sync)), err
 }
 
 // syncTime is the median of some writes to the disk: a commit cannot be faster,
@@ -94,7 +94,7 @@ func (r report) print(out io.Writer) {
 			continue
 		}
 		fmt.Fprint(table, name)
-		for _, what := range []func(sample) float64{rate, p50OrMean, p99, serverCPU, postgresCPU, generatorCPU, strangers} {
+		for _, what := range []func(sample) float64{rate, p50OrMean, p99, serverCPU, postgresCPU, generatorCPU, otherCPU} {
 			fmt.Fprintf(table, "\t%s", short(median(name, what)(r.Samples)))
 		}
 		var rates []string
@@ -104,7 +104,7 @@ func (r report) print(out io.Writer) {
 		fmt.Fprintf(table, "\t%s\n", strings.Join(rates, " "))
 	}
 	table.Flush()
-	if busiest := r.strangers(); busiest > quiet {
+	if busiest := r.otherCPU(); busiest > quiet {
 		fmt.Fprintf(out, "\nOthers used up to %.0f %% of the machine: rates and latencies say little, CPU and bytes still hold.\n", busiest)
 	}
 }
@@ -112,8 +112,8 @@ func (r report) print(out io.Writer) {
 // quiet is the percentage that the kernel alone comes to on an idle machine.
 const quiet = 15
 
-// strangers is the most that others took in any round.
-func (r report) strangers() (most float64) {
+// otherCPU is the most that others took in any round.
+func (r report) otherCPU() (most float64) {
 	for _, rounds := range r.Samples {
 		for _, s := range rounds {
 			most = max(most, s.Strangers)
@@ -124,7 +124,7 @@ func (r report) strangers() (most float64) {
 
 func serverCPU(s sample) float64    { return s.ServerCPU }
 func generatorCPU(s sample) float64 { return s.GeneratorCPU }
-func strangers(s sample) float64    { return s.Strangers }
+func otherCPU(s sample) float64     { return s.Strangers }
 func p50OrMean(s sample) float64    { return max(s.P50MS, s.MeanMS) } // pgbench tells the mean only
 
 // short shows as many digits as say something; nothing for what was not measured.

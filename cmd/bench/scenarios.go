@@ -86,7 +86,7 @@ func prepareMain(b *bench, ctx context.Context) (err error) {
 	if b.main != nil {
 		return nil
 	}
-	if b.first, err = b.rig.startNode(ctx, ""); err != nil {
+	if b.first, err = b.harness.startNode(ctx, ""); err != nil {
 		return err
 	}
 	if b.main, err = b.newTenant(ctx, b.first, "Few wallets", hotWallet+1); err != nil {
@@ -95,11 +95,11 @@ func prepareMain(b *bench, ctx context.Context) (err error) {
 	// The neighbour's rows come after ours in every index, as with all applications
 	// but the youngest. Alone, we would add to the end of an index, where pages are
 	// split far better.
-	neighbour, err := b.newTenant(ctx, b.first, "Neighbour", fewWallets)
+	sameNamesTenant, err := b.newTenant(ctx, b.first, "Neighbour", fewWallets)
 	if err != nil {
 		return err
 	}
-	return b.store(ctx, neighbour, fewWallets)
+	return b.store(ctx, sameNamesTenant, fewWallets)
 }
 
 func prepareMany(b *bench, ctx context.Context) (err error) {
@@ -116,7 +116,7 @@ func prepareShared(b *bench, ctx context.Context) (err error) {
 	if err := prepareMain(b, ctx); err != nil || b.shared != nil {
 		return err
 	}
-	if b.second, err = b.rig.startNode(ctx, mainDatabase); err != nil {
+	if b.second, err = b.harness.startNode(ctx, mainDatabase); err != nil {
 		return err
 	}
 	b.shared, err = b.newTenant(ctx, b.first, "Shared wallets", fewWallets)
@@ -128,7 +128,7 @@ func prepareReference(b *bench, ctx context.Context) error {
 		return nil
 	}
 	b.reference = true
-	return b.rig.postgres.prepareReference(ctx)
+	return b.harness.postgres.prepareReference(ctx)
 }
 
 func prepareStored(b *bench, ctx context.Context) (err error) {
@@ -178,7 +178,7 @@ func (b *bench) grown(ctx context.Context, g grown) (sample, error) {
 
 func reference(script string, clients int) func(*bench, context.Context) (sample, error) {
 	return func(b *bench, ctx context.Context) (sample, error) {
-		return b.rig.postgres.reference(ctx, script, clients, b.options.length)
+		return b.harness.postgres.reference(ctx, script, clients, b.options.length)
 	}
 }
 

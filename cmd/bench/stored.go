@@ -28,10 +28,10 @@ const (
 
 // newGrown makes a database whose wallets have that many events in all.
 func (b *bench) newGrown(ctx context.Context, database string, events int) (g grown, err error) {
-	if _, err := b.rig.postgres.query(ctx, mainDatabase, "CREATE DATABASE "+database); err != nil {
+	if _, err := b.harness.postgres.query(ctx, mainDatabase, "CREATE DATABASE "+database); err != nil {
 		return g, err
 	}
-	if g.node, err = b.rig.startNode(ctx, database); err != nil {
+	if g.node, err = b.harness.startNode(ctx, database); err != nil {
 		return g, err
 	}
 	if g.tenant, err = b.newTenant(ctx, g.node, "Few wallets", fewWallets); err != nil || events == 0 {
@@ -68,14 +68,14 @@ func (b *bench) storeTogether(ctx context.Context, shares ...share) error {
 			moment := fmt.Sprintf("(%d + g * %d / %d)", first, storedOver.Milliseconds(), s.events)
 			rows = append(rows, s.eventsSQL(s.events*step/steps, s.events*(step+1)/steps, moment))
 		}
-		if _, err := b.rig.postgres.query(ctx, shares[0].database, insertEventsSQL(rows)); err != nil {
+		if _, err := b.harness.postgres.query(ctx, shares[0].database, insertEventsSQL(rows)); err != nil {
 			return err
 		}
 		fmt.Fprintf(b.progress, "stored %d of %d events\n", all*(step+1)/steps, all)
 	}
 	for _, s := range shares {
 		s.stored = s.events
-		if _, err := b.rig.postgres.query(ctx, s.database, s.chargedSQL()); err != nil {
+		if _, err := b.harness.postgres.query(ctx, s.database, s.chargedSQL()); err != nil {
 			return err
 		}
 	}

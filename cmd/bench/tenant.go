@@ -38,9 +38,9 @@ const (
 // newTenant makes an application in the way an operator does, with a key from the
 // command line and the catalog over HTTP. Its wallets are written in bulk: a
 // million deposits would take longer than all measurements.
-func (r *rig) newTenant(ctx context.Context, n *node, name string, wallets int) (*tenant, error) {
+func (h *harness) newTenant(ctx context.Context, n *node, name string, wallets int) (*tenant, error) {
 	t := &tenant{name: name, database: n.database, wallets: wallets}
-	if err := t.createKey(ctx, r.program, n.env); err != nil {
+	if err := t.createKey(ctx, h.program, n.env); err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
 	var credit struct{ ID string }
@@ -55,7 +55,7 @@ func (r *rig) newTenant(ctx context.Context, n *node, name string, wallets int) 
 	if err := t.post(ctx, n, "/v1/features", feature, nil); err != nil {
 		return nil, err
 	}
-	_, err = r.postgres.query(ctx, t.database, t.walletsSQL(0, wallets, time.Now().Add(-storedOver-time.Hour), time.Hour))
+	_, err = h.postgres.query(ctx, t.database, t.walletsSQL(0, wallets, time.Now().Add(-storedOver-time.Hour), time.Hour))
 	return t, err
 }
 

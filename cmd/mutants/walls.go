@@ -44,7 +44,7 @@ var sandboxMutants = []mutant{
 	},
 	{
 		name:    "a sandbox key opens every application",
-		changes: []change{once("billing/sandbox/keys.go", "if err != nil || !hmac.Equal([]byte(shown), []byte(proof(s.options.Secret, name))) {", "if err != nil || shown == \"\" {")},
+		changes: []change{once("billing/sandbox/keys.go", "if err != nil || !hmac.Equal([]byte(shown), []byte(keyMAC(s.options.Secret, name))) {", "if err != nil || shown == \"\" {")},
 		pkg:     "./billing/sandbox", tests: "TestAuthentication",
 	},
 	{
@@ -64,7 +64,7 @@ var sandboxMutants = []mutant{
 	},
 	{
 		name:    "reads of one application use all connections of the sandbox",
-		changes: []change{once("billing/sandbox/worlds.go", "const maxReads = 2\n", "const maxReads = 200\n")},
+		changes: []change{once("billing/sandbox/accounts.go", "const maxReads = 2\n", "const maxReads = 200\n")},
 		pkg:     "./billing/sandbox", tests: "TestReadsOfOneAccountUseTwoConnections",
 	},
 	{

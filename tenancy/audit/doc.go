@@ -7,6 +7,6 @@
 // so have all entries after them; an entry that is changed, moved, left out or cut
 // off the end is found by following the chain to its head.
 //
-// What it is not: a guard against whoever can rewrite the whole chain and its head.
-// Against that, the head is kept in another place as well.
+// What it is not: protection against rewriting the whole chain together with its head.
+// Against that, the head is also stored in another place.
 package audit

@@ -36,9 +36,9 @@ func HashPassword(password string, random io.Reader) (string, error) {
 // ErrMalformed is returned for a hash that this package did not make.
 var ErrMalformed = errors.New("credential: malformed password hash")
 
-// Check compares a password with what was kept of it. Outdated reports that the
-// hash was cheaper than today's, and should be made anew while the password is
-// at hand. A password past the longest can belong to no account, and costs nothing.
+// Check compares a password with its stored hash. Outdated reports that the hash has
+// weaker parameters than today's and should be recomputed now. A password over the
+// maximum length is wrong without hashing.
 func Check(password, encoded string) (right, outdated bool, err error) {
 	if utf8.RuneCountInString(password) > MaxPasswordLength {
 		return false, false, nil

@@ -25,7 +25,7 @@ const (
 // ForgottenAfter is when earlier attempts no longer count.
 const ForgottenAfter = 24 * time.Hour
 
-// Attempts is how often somebody has tried in a row without success.
+// Attempts is the number of consecutive failed attempts.
 type Attempts struct {
 	Count  int
 	LastAt int64

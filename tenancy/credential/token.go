@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Token opens something once, for whoever holds it: a link or a recovery code. Only
-// its hash is kept; it is random enough that a fast hash hides it.
+// Token is a single-use bearer secret: a link or a recovery code. Only its hash is
+// stored; it has enough entropy for a fast hash.
 type Token string
 
 // Hash is what is kept of a token.
@@ -23,7 +23,7 @@ const (
 	RecoveryCodes = 10
 )
 
-// NewLink makes the part of a link that nobody can guess.
+// NewLink creates the secret part of a link.
 func NewLink(random io.Reader) (Token, error) {
 	secret := make([]byte, linkSize)
 	if _, err := io.ReadFull(random, secret); err != nil {
@@ -47,7 +47,7 @@ func NewRecoveryCodes(random io.Reader) ([]Token, error) {
 	return codes, nil
 }
 
-// ParseRecoveryCode reads a code as somebody typed it: dashes, spaces and capital
+// ParseRecoveryCode parses a typed code: dashes, spaces and capital
 // letters make no difference.
 func ParseRecoveryCode(text string) Token {
 	plain := strings.Map(func(r rune) rune {

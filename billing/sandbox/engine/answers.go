@@ -1,10 +1,10 @@
 package engine
 
-// Answer is what a request with an idempotency key was answered, kept so that
-// sending it again changes nothing.
+// Answer is the saved response to a request with an idempotency key, so that a retry
+// changes nothing.
 type Answer struct {
 	Key         string
-	Fingerprint string // of what was asked
+	Fingerprint string // of method, path and parameters
 	Status      int
 	Body        []byte
 	At          Time
@@ -12,17 +12,17 @@ type Answer struct {
 }
 
 const (
-	// How long a key holds, by the world's clock.
+	// answerLife is how long a key is valid, by the account's clock.
 	answerLife = day
-	// maxAnswers bounds what a busy day may leave behind; the oldest go first.
+	// maxAnswers is how many answers are kept; the oldest are pruned first.
 	maxAnswers = 1_000
 )
 
-// Recall gives the answer that the key already has. The same key with another
-// request is a mistake of the caller's, and is told so.
-func (w *Account) Recall(m Clock, key, fingerprint string) (answer Answer, known bool, err error) {
-	kept := w.Answers.Get(key)
-	if kept == nil || kept.At < m.Now-answerLife {
+// LookupAnswer returns the saved answer of an idempotency key. The same key with
+// different parameters is refused.
+func (a *Account) LookupAnswer(env Env, key, fingerprint string) (answer Answer, known bool, err error) {
+	kept := a.Answers.Get(key)
+	if kept == nil || kept.At < env.Now-answerLife {
 		return Answer{}, false, nil
 	}
 	if kept.Fingerprint != fingerprint {
@@ -34,15 +34,15 @@ func (w *Account) Recall(m Clock, key, fingerprint string) (answer Answer, known
 	return *kept, true, nil
 }
 
-// Remember keeps an answer. Those whose time is over are pruned.
-func (w *Account) Remember(m Clock, answer Answer) {
-	w.Made++
-	answer.At, answer.Nth = m.Now, w.Made
-	w.Answers.Put(&answer)
+// StoreAnswer saves an answer. Expired ones are pruned.
+func (a *Account) StoreAnswer(env Env, answer Answer) {
+	a.Made++
+	answer.At, answer.Nth = env.Now, a.Made
+	a.Answers.Put(&answer)
 }
 
-// InUse is what a request gets whose key another one is using at this moment.
-func InUse(key string) *Refusal {
+// KeyInUse refuses a request whose key another request is using now.
+func KeyInUse(key string) *Refusal {
 	return &Refusal{
 		Status: conflict, Type: idempotencyError, Code: "idempotency_key_in_use",
 		Message: "There is currently another in-progress request using this Idempotency-Key (" + key + "). Try again in a moment.",

@@ -2,32 +2,32 @@ package engine
 
 import "strings"
 
-// Card is how a test card behaves. It is all that is kept of one, with its last
-// four digits: a number never becomes part of a world.
+// Card names the behavior of a test card. Only this and the last four digits are
+// stored, never a card number.
 type Card string
 
-// TestCard is a card or a bank account that the sandbox's pages take. The
-// numbers and what they do are Stripe's, so that what people know holds here.
+// TestCard is a card or a bank account that the sandbox's pages accept. Numbers and
+// behavior are those of Stripe's test cards.
 type TestCard struct {
 	Card   Card
 	Number string // digits; empty for a bank account
-	Does   string // for people, without a full stop
+	Does   string // description on the page, without a full stop
 
-	token   string   // names it in the API, as a payment method that anybody may use
-	asks    asks     // when the bank wants the customer to authenticate
-	decline *Decline // why each charge fails
-	opens   string   // the dispute that follows a charge: its first status
-	refund  string   // how a refund ends that does not simply succeed
-	unsaved bool     // it cannot be kept for later charges
-	bank    string   // how a debit of a bank account ends, days later
+	token         string          // Stripe's name for it as a test payment method
+	challenge     challengePolicy // when the bank requires authentication
+	decline       *Decline        // of every charge
+	disputeStatus string          // initial status of the dispute that follows a charge
+	refundOutcome string          // of a refund that does not succeed at once
+	notSavable    bool            // it cannot be saved for later charges
+	debitOutcome  string          // of a bank debit, days later
 }
 
-type asks int
+type challengePolicy int
 
 const (
-	asksNever asks = iota
-	asksOnce       // until it has authenticated one time
-	asksAlways
+	challengeNever challengePolicy = iota
+	challengeOnce                  // until it was authenticated once
+	challengeAlways
 )
 
 // Decline is why a charge failed.
@@ -38,37 +38,37 @@ type Decline struct {
 }
 
 var (
-	genericDecline = &Decline{"card_declined", "generic_decline", "Your card was declined."}
-	noFunds        = &Decline{"card_declined", "insufficient_funds", "Your card has insufficient funds."}
-	noMethod       = Decline{"resource_missing", "", "This customer has no attached payment source or default payment method."}
-	debitFailed    = Decline{"payment_intent_payment_attempt_failed", "", "The bank account could not be debited."}
-	notProven      = Decline{"payment_intent_authentication_failure", "", "The payment was not authenticated. Try again or use another card."}
+	genericDecline       = &Decline{"card_declined", "generic_decline", "Your card was declined."}
+	noFunds              = &Decline{"card_declined", "insufficient_funds", "Your card has insufficient funds."}
+	noPaymentMethod      = Decline{"resource_missing", "", "This customer has no attached payment source or default payment method."}
+	debitFailed          = Decline{"payment_intent_payment_attempt_failed", "", "The bank account could not be debited."}
+	authenticationFailed = Decline{"payment_intent_authentication_failure", "", "The payment was not authenticated. Try again or use another card."}
 )
 
 const (
-	endsWell  = "succeeds"
-	endsBadly = "fails"
+	outcomeSucceeds = "succeeds"
+	outcomeFails    = "fails"
 )
 
 var testCards = []TestCard{
 	{Card: "pays", Number: "4242424242424242", Does: "Succeeds, now and at every renewal", token: "pm_card_visa"},
-	{Card: "declined", Number: "4000000000000002", Does: "Declined", token: "pm_card_chargeDeclined", decline: genericDecline, unsaved: true},
-	{Card: "insufficient", Number: "4000000000009995", Does: "Declined: insufficient funds", token: "pm_card_chargeDeclinedInsufficientFunds", decline: noFunds, unsaved: true},
+	{Card: "declined", Number: "4000000000000002", Does: "Declined", token: "pm_card_chargeDeclined", decline: genericDecline, notSavable: true},
+	{Card: "insufficient", Number: "4000000000009995", Does: "Declined: insufficient funds", token: "pm_card_chargeDeclinedInsufficientFunds", decline: noFunds, notSavable: true},
 	{Card: "saved_declined", Number: "4000000000000341", Does: "Can be saved, but every charge fails", token: "pm_card_chargeCustomerFail", decline: genericDecline},
-	{Card: "asks_once", Number: "4000002500003155", Does: "Requires authentication once", token: "pm_card_authenticationRequiredOnSetup", asks: asksOnce},
-	{Card: "asks_always", Number: "4000002760003184", Does: "Requires authentication every time", token: "pm_card_authenticationRequired", asks: asksAlways},
-	{Card: "disputed", Number: "4000000000000259", Does: "Succeeds, then the payment is disputed", token: "pm_card_createDispute", opens: needsResponse},
-	{Card: "inquired", Number: "4000000000001976", Does: "Succeeds, then the bank opens an inquiry", token: "pm_card_createDisputeInquiry", opens: warningNeedsResponse},
-	{Card: "refund_fails", Number: "4000000000005126", Does: "Succeeds; refunds fail after an hour", token: "pm_card_refundFail", refund: endsBadly},
-	{Card: "refund_pends", Number: "4000000000007726", Does: "Succeeds; refunds take an hour", token: "pm_card_pendingRefund", refund: endsWell},
+	{Card: "asks_once", Number: "4000002500003155", Does: "Requires authentication once", token: "pm_card_authenticationRequiredOnSetup", challenge: challengeOnce},
+	{Card: "asks_always", Number: "4000002760003184", Does: "Requires authentication every time", token: "pm_card_authenticationRequired", challenge: challengeAlways},
+	{Card: "disputed", Number: "4000000000000259", Does: "Succeeds, then the payment is disputed", token: "pm_card_createDispute", disputeStatus: needsResponse},
+	{Card: "inquired", Number: "4000000000001976", Does: "Succeeds, then the bank opens an inquiry", token: "pm_card_createDisputeInquiry", disputeStatus: warningNeedsResponse},
+	{Card: "refund_fails", Number: "4000000000005126", Does: "Succeeds; refunds fail after an hour", token: "pm_card_refundFail", refundOutcome: outcomeFails},
+	{Card: "refund_pends", Number: "4000000000007726", Does: "Succeeds; refunds take an hour", token: "pm_card_pendingRefund", refundOutcome: outcomeSucceeds},
 }
 
 var testBanks = []TestCard{
-	{Card: "bank_succeeds", Does: "Debit succeeds after 3 days", token: "pm_usBankAccount_success", bank: endsWell},
-	{Card: "bank_fails", Does: "Debit fails after 3 days", token: "pm_usBankAccount_noAccount", bank: endsBadly},
+	{Card: "bank_succeeds", Does: "Debit succeeds after 3 days", token: "pm_usBankAccount_success", debitOutcome: outcomeSucceeds},
+	{Card: "bank_fails", Does: "Debit fails after 3 days", token: "pm_usBankAccount_noAccount", debitOutcome: outcomeFails},
 }
 
-// TestCards lists the cards in the order in which people should meet them.
+// TestCards lists the cards in the order of the pages.
 func TestCards() []TestCard { return testCards }
 
 // TestBanks lists the bank accounts.
@@ -89,24 +89,24 @@ func indexCards() (cards map[Card]TestCard, numbers map[string]Card, tokens map[
 	return cards, numbers, tokens
 }
 
-// CardOf is the card with the number, digits only.
+// CardOf finds the card with the number, digits only.
 func CardOf(number string) (Card, bool) {
 	card, known := byNumber[number]
 	return card, known
 }
 
-// BankOf is the bank account whose debits end so: "succeeds" or "fails".
-func BankOf(end string) (Card, bool) {
+// BankOf finds the bank account by the outcome of its debits: "succeeds" or "fails".
+func BankOf(outcome string) (Card, bool) {
 	for _, b := range testBanks {
-		if b.bank == end {
+		if b.debitOutcome == outcome {
 			return b.Card, true
 		}
 	}
 	return "", false
 }
 
-// Ends is how a debit of a bank account ends: what BankOf takes.
-func (c TestCard) Ends() string { return c.bank }
+// DebitOutcome is the outcome of debits of a bank account, the argument of BankOf.
+func (c TestCard) DebitOutcome() string { return c.debitOutcome }
 
 // Last4 is the last four digits.
 func (c Card) Last4() string { return byCard[c].last4() }
@@ -124,56 +124,56 @@ type Method struct {
 	Customer string
 	Card     Card
 	Last4    string
-	Proven   bool // authenticated once, which is enough for some cards
+	Proven   bool // authenticated once, which suffices for some cards
 	Metadata map[string]string
 }
 
 // Bank reports whether the method is a bank account.
-func (p *Method) Bank() bool { return byCard[p.Card].bank != "" }
+func (p *Method) Bank() bool { return byCard[p.Card].debitOutcome != "" }
 
-// CardOn is what the customer's next charge would be made to, or nil.
-func (w *Account) CardOn(customer string) *Method {
-	for _, s := range w.subscriptionsOf(customer) {
-		if method := w.methodOf(s); method != nil {
+// CardOn is the payment method of the customer's next charge, or nil.
+func (a *Account) CardOn(customer string) *Method {
+	for _, s := range a.subscriptionsOf(customer) {
+		if method := a.methodOf(s); method != nil {
 			return method
 		}
 	}
-	return w.Methods.Get(w.Customers.Get(customer).Method)
+	return a.Methods.Get(a.Customers.Get(customer).Method)
 }
 
-func (w *Account) addMethod(m Clock, customer string, card Card) *Method {
-	method := &Method{Head: w.newHead(m, "pm_"), Customer: customer, Card: card, Last4: card.Last4()}
-	w.Methods.Put(method)
+func (a *Account) addMethod(env Env, customer string, card Card) *Method {
+	method := &Method{Head: a.newHead(env, "pm_"), Customer: customer, Card: card, Last4: card.Last4()}
+	a.Methods.Put(method)
 	if customer != "" {
-		w.emit(m, "payment_method.attached", method)
+		a.emit(env, "payment_method.attached", method)
 	}
 	return method
 }
 
-// tokenPrefix is that of Stripe's test tokens: tok_visa stands for pm_card_visa.
+// tokenPrefix is the prefix of Stripe's test tokens: tok_visa is pm_card_visa.
 const tokenPrefix = "tok_"
 
-// CreateMethod makes a payment method that no customer has, from a test token.
-func (w *Account) CreateMethod(m Clock, token string, metadata map[string]string) (*Method, error) {
+// CreateMethod creates an unattached payment method from a test token.
+func (a *Account) CreateMethod(env Env, token string, metadata map[string]string) (*Method, error) {
 	name, isToken := strings.CutPrefix(token, tokenPrefix)
 	card, known := byToken["pm_card_"+name]
 	if !isToken || !known {
 		return nil, invalid("card[token]", "The sandbox makes payment methods from Stripe's test tokens only, such as tok_visa: No such token: '%s'", token).withCode("resource_missing")
 	}
-	method := w.addMethod(m, "", card)
-	return method, merge(&method.Metadata, metadata)
+	method := a.addMethod(env, "", card)
+	return method, mergeMetadata(&method.Metadata, metadata)
 }
 
-// AttachMethod gives a payment method to a customer. One of the well-known names makes a
-// new method.
-func (w *Account) AttachMethod(m Clock, id, customer string) (*Method, error) {
-	if _, err := w.customer(customer); err != nil {
+// AttachMethod attaches a payment method to a customer. A test name such as
+// pm_card_visa creates a new method.
+func (a *Account) AttachMethod(env Env, id, customer string) (*Method, error) {
+	if _, err := a.customer(customer); err != nil {
 		return nil, err
 	}
 	if _, isToken := byToken[id]; isToken {
-		return w.attach(m, customer, "payment_method", id)
+		return a.attach(env, customer, "payment_method", id)
 	}
-	method, err := Get(w.Methods, "PaymentMethod", id)
+	method, err := Get(a.Methods, "PaymentMethod", id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -181,44 +181,44 @@ func (w *Account) AttachMethod(m Clock, id, customer string) (*Method, error) {
 		return method, nil
 	case method.Customer != "":
 		return nil, invalid("", "The payment method you provided has already been attached to a customer.")
-	case byCard[method.Card].unsaved:
+	case byCard[method.Card].notSavable:
 		return nil, declined(*byCard[method.Card].decline)
 	}
 	method.Customer = customer
-	w.emit(m, "payment_method.attached", method)
+	a.emit(env, "payment_method.attached", method)
 	return method, nil
 }
 
-// DetachMethod takes a payment method from its customer, for good.
-func (w *Account) DetachMethod(m Clock, id string) (*Method, error) {
-	method, err := Get(w.Methods, "PaymentMethod", id)
+// DetachMethod detaches a payment method from its customer permanently.
+func (a *Account) DetachMethod(env Env, id string) (*Method, error) {
+	method, err := Get(a.Methods, "PaymentMethod", id)
 	if err != nil {
 		return nil, err
 	}
-	customer := w.Customers.Get(method.Customer)
+	customer := a.Customers.Get(method.Customer)
 	if customer == nil {
 		return nil, invalid("", "The payment method you provided is not attached to a customer so detachment is impossible.")
 	}
-	was := w.Render(method)
+	was := a.Render(method)
 	if customer.Method == method.ID {
 		customer.Method = ""
 	}
-	for _, s := range w.subscriptionsOf(customer.ID) {
+	for _, s := range a.subscriptionsOf(customer.ID) {
 		if s.Method == method.ID {
 			s.Method = ""
 		}
 	}
 	method.Customer = ""
-	w.emitChange(m, "payment_method.detached", was, method)
+	a.emitChange(env, "payment_method.detached", was, method)
 	return method, nil
 }
 
-// attach finds the method that a parameter names for the customer. One of the
-// well-known tokens makes a new method, which is how tests get one without a page.
-func (w *Account) attach(m Clock, customer, param, id string) (*Method, error) {
+// attach finds the customer's method that a parameter names. A test name such as
+// pm_card_visa creates a new method, so that tests need no hosted page.
+func (a *Account) attach(env Env, customer, param, id string) (*Method, error) {
 	card, isToken := byToken[id]
 	if !isToken {
-		method, err := find(w.Methods, "PaymentMethod", param, id)
+		method, err := find(a.Methods, "PaymentMethod", param, id)
 		if err != nil {
 			return nil, err
 		}
@@ -227,8 +227,8 @@ func (w *Account) attach(m Clock, customer, param, id string) (*Method, error) {
 		}
 		return method, nil
 	}
-	if test := byCard[card]; test.unsaved {
+	if test := byCard[card]; test.notSavable {
 		return nil, declined(*test.decline)
 	}
-	return w.addMethod(m, customer, card), nil
+	return a.addMethod(env, customer, card), nil
 }

@@ -7,9 +7,8 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// Timer is something that will happen by itself. It names its object and not
-// what it expects there: when it fires, the object's own state decides whether
-// there is still anything to do, so nobody has to take a timer back.
+// Timer is a scheduled change of an object. Timers are never cancelled: when one fires,
+// the object's state decides whether there is anything to do.
 type Timer struct {
 	At     Time
 	Kind   timerKind
@@ -19,9 +18,8 @@ type Timer struct {
 
 type timerKind int
 
-// The kinds, in the order in which those of one instant fire. A pending update
-// ends before the period that it would have changed; a renewal comes after all
-// that its old period still owed.
+// The kinds, in the order in which timers of the same instant fire. A pending update
+// expires before its period ends; a renewal follows everything due in the old period.
 const (
 	sessionExpires timerKind = iota
 	pendingExpires
@@ -45,30 +43,30 @@ func compareTimers(a, b Timer) int {
 	return cmp.Or(cmp.Compare(a.due(), b.due()), cmp.Compare(a.Nth, b.Nth))
 }
 
-// timersRead is how many stored timers are read at a time.
-const timersRead = 2
+// timerBatch is how many stored timers are read at a time.
+const timerBatch = 2
 
-// timerWindow is the timers that come next: all that are new, and the stored ones up
-// to an edge, behind which there may be more.
+// timerWindow holds the earliest timers: all new ones, and the stored ones up to an
+// edge. More stored timers may follow the edge.
 type timerWindow struct {
 	sorted []Timer
 	edge   Timer
 	more   bool
 }
 
-func (w *Account) setTimer(at Time, kind timerKind, o Object) {
-	w.addTimer(Timer{At: at, Kind: kind, Object: o.head().ID})
+func (a *Account) setTimer(at Time, kind timerKind, o Object) {
+	a.addTimer(Timer{At: at, Kind: kind, Object: o.head().ID})
 }
 
-// addTimer numbers a timer that has no number, so that equal ones fire in the order
-// in which they were set.
-func (w *Account) addTimer(timer Timer) {
+// addTimer adds a timer. It gets a sequence number, so that timers of the same instant
+// and kind fire in the order in which they were set.
+func (a *Account) addTimer(timer Timer) {
 	if timer.Nth == 0 {
-		w.Made++
-		timer.Nth = w.Made
+		a.Made++
+		timer.Nth = a.Made
 	}
-	w.timers.Put(&timer)
-	w.window.insert(timer)
+	a.timers.Put(&timer)
+	a.window.insert(timer)
 }
 
 func (n *timerWindow) insert(timer Timer) {
@@ -76,23 +74,23 @@ func (n *timerWindow) insert(timer Timer) {
 	n.sorted = slices.Insert(n.sorted, i, timer)
 }
 
-// extend takes in the stored timers that follow the edge.
-func (n *timerWindow) extend(w *Account, rows []persist.Row) {
-	w.keep(rows)
-	n.more = len(rows) >= timersRead
+// extend adds the stored timers that follow the edge.
+func (n *timerWindow) extend(a *Account, rows []persist.Row) {
+	a.addRows(rows)
+	n.more = len(rows) >= timerBatch
 	for _, row := range rows {
-		timer := w.timers.Get(row.Key[len(kindTimer)+1:])
+		timer := a.timers.Get(row.Key[len(kindTimer)+1:])
 		n.insert(*timer)
 		n.edge = *timer
 	}
 }
 
 // next is the earliest timer, or nil.
-func (n *timerWindow) next(w *Account) *Timer {
+func (n *timerWindow) next(a *Account) *Timer {
 	for n.more && (len(n.sorted) == 0 || compareTimers(n.sorted[0], n.edge) > 0) {
-		rows, err := w.source.Earliest(kindTimer, n.edge.due(), n.edge.Nth, timersRead)
-		readable(err)
-		n.extend(w, rows)
+		rows, err := a.source.Earliest(kindTimer, n.edge.due(), n.edge.Nth, timerBatch)
+		panicOnReadError(err)
+		n.extend(a, rows)
 	}
 	if len(n.sorted) == 0 {
 		return nil
@@ -100,145 +98,145 @@ func (n *timerWindow) next(w *Account) *Timer {
 	return &n.sorted[0]
 }
 
-// all takes in every timer that has been read.
-func (n *timerWindow) all(w *Account) {
+// all adds every loaded timer.
+func (n *timerWindow) all(a *Account) {
 	n.sorted, n.more = nil, false
-	for _, timer := range w.timers.Loaded() {
+	for _, timer := range a.timers.Loaded() {
 		n.insert(*timer)
 	}
 }
 
-// Next is the instant of the earliest timer.
-func (w *Account) Next() (Time, bool) {
-	timer := w.window.next(w)
+// Next returns the time of the earliest timer.
+func (a *Account) Next() (Time, bool) {
+	timer := a.window.next(a)
 	if timer == nil {
 		return 0, false
 	}
 	return timer.At, true
 }
 
-// maxFired is how many timers fire in one transaction: a far jump of the clock must not
-// hold the account's lock and all that it changes at once.
+// maxFired is how many timers fire in one transaction: a long clock advance must not
+// hold the account's lock, or its changes in memory, all at once.
 const maxFired = 50
 
-// IsTimerDue reports whether a timer's time has come at a real one.
-func (w *Account) IsTimerDue(realNow int64) bool {
-	at, timed := w.Next()
-	return timed && int64(at)*1000 <= w.Now(realNow)
+// IsTimerDue reports whether a timer is due at the real time.
+func (a *Account) IsTimerDue(realNow int64) bool {
+	at, timed := a.Next()
+	return timed && int64(at)*1000 <= a.Now(realNow)
 }
 
-// Fire lets happen what is due by the moment, each at its own instant. It reports whether
-// that was all: past maxFired since the account was opened, timers stay for later.
-func (w *Account) Fire(m Clock) (done bool) {
-	for next := w.window.next(w); next != nil && next.At <= m.Now; next = w.window.next(w) {
-		if w.fired >= maxFired && w.source != nil {
+// Fire fires the timers that are due, each at its own time. It reports whether all have
+// fired: beyond maxFired since the account was opened, the rest stays for later.
+func (a *Account) Fire(env Env) (done bool) {
+	for next := a.window.next(a); next != nil && next.At <= env.Now; next = a.window.next(a) {
+		if a.fired >= maxFired && a.source != nil {
 			return false
 		}
-		w.fired++
+		a.fired++
 		timer := *next
-		w.window.sorted = slices.Delete(w.window.sorted, 0, 1)
+		a.window.sorted = slices.Delete(a.window.sorted, 0, 1)
 		id, _ := timer.key()
-		w.timers.Delete(id)
-		w.fire(m.at(timer.At), timer)
+		a.timers.Delete(id)
+		a.fire(env.at(timer.At), timer)
 	}
 	return true
 }
 
-func (w *Account) fire(m Clock, timer Timer) {
+func (a *Account) fire(env Env, timer Timer) {
 	id := timer.Object
 	switch timer.Kind {
 	case sessionExpires:
-		w.sessionExpires(m, w.Sessions.Get(id))
+		a.sessionExpires(env, a.Sessions.Get(id))
 	case pendingExpires:
-		w.pendingExpires(m, w.Subscriptions.Get(id))
+		a.pendingExpires(env, a.Subscriptions.Get(id))
 	case incompleteExpires:
-		w.incompleteExpires(m, w.Subscriptions.Get(id))
+		a.incompleteExpires(env, a.Subscriptions.Get(id))
 	case cancelDue:
-		w.cancelDue(m, w.Subscriptions.Get(id))
+		a.cancelDue(env, a.Subscriptions.Get(id))
 	case periodEnds:
-		w.periodEnds(m, w.Subscriptions.Get(id))
+		a.periodEnds(env, a.Subscriptions.Get(id))
 	case draftEnds:
-		w.draftEnds(m, w.Invoices.Get(id))
+		a.draftEnds(env, a.Invoices.Get(id))
 	case retryDue:
-		w.retryDue(m, w.Invoices.Get(id))
+		a.retryDue(env, a.Invoices.Get(id))
 	case debitEnds:
-		w.debitEnds(m, w.Intents.Get(id))
+		a.debitEnds(env, a.Intents.Get(id))
 	case refundEnds:
-		w.refundEnds(m, w.Refunds.Get(id))
+		a.refundEnds(env, a.Refunds.Get(id))
 	case disputeOpens:
-		w.disputeOpens(m, w.Charges.Get(id))
+		a.disputeOpens(env, a.Charges.Get(id))
 	}
 }
 
-// Now is the world's clock at a real time; both are in milliseconds.
-func (w *Account) Now(realNow int64) int64 { return realNow + w.Offset }
+// Now is the account's time at a real time; both are in milliseconds.
+func (a *Account) Now(realNow int64) int64 { return realNow + a.Offset }
 
-// MoveClock makes the world's clock show the given time at a real one. It never
-// turns the clock back.
-func (w *Account) MoveClock(realNow, to int64) {
-	if to > w.Now(realNow) {
-		w.Offset = to - realNow
+// MoveClock sets the account's clock to the given time at a real time. It never turns
+// the clock back.
+func (a *Account) MoveClock(realNow, to int64) {
+	if to > a.Now(realNow) {
+		a.Offset = to - realNow
 	}
 }
 
-// WakeAt is the real time at which something is next due, a timer or a delivery.
-func (w *Account) WakeAt() (realTime int64, found bool) {
-	realTime, found = w.nextDelivery()
-	if at, waiting := w.Next(); waiting {
-		if due := int64(at)*1000 - w.Offset; !found || due < realTime {
+// WakeAt is the real time at which the next timer or delivery is due.
+func (a *Account) WakeAt() (realTime int64, found bool) {
+	realTime, found = a.nextDelivery()
+	if at, waiting := a.Next(); waiting {
+		if due := int64(at)*1000 - a.Offset; !found || due < realTime {
 			realTime, found = due, true
 		}
 	}
 	return realTime, found
 }
 
-// TestClock is Stripe's handle on a clock. Here there is one clock, the world's,
-// and every test clock shows it.
+// TestClock is Stripe's test clock object. An account has one clock, and every test
+// clock shows it.
 type TestClock struct {
 	Head
 	Name   string
 	Frozen Time
 }
 
-// isAdvancing reports whether something has still to happen by the clock's time.
-func (w *Account) isAdvancing(c *TestClock) bool {
-	next, timed := w.Next()
+// isAdvancing reports whether timers up to the clock's time have still to fire.
+func (a *Account) isAdvancing(c *TestClock) bool {
+	next, timed := a.Next()
 	return timed && next <= c.Frozen
 }
 
-// CreateTestClock names the world's clock. It cannot start elsewhere.
-func (w *Account) CreateTestClock(m Clock, name string) (*TestClock, error) {
-	head := w.newHead(m, "clock_")
-	clock := &TestClock{Head: head, Name: name, Frozen: m.Now}
-	w.TestClocks.Put(clock)
+// CreateTestClock creates a test clock that shows the account's time.
+func (a *Account) CreateTestClock(env Env, name string) (*TestClock, error) {
+	head := a.newHead(env, "clock_")
+	clock := &TestClock{Head: head, Name: name, Frozen: env.Now}
+	a.TestClocks.Put(clock)
 	return clock, nil
 }
 
 const (
-	// frozenSlack is how far in the past a new test clock may begin: callers mean now.
+	// frozenSlack is how far in the past a new test clock may start: it then starts now.
 	frozenSlack = hour
-	// longestStart is how far ahead it may begin.
+	// longestStart is how far in the future it may start.
 	longestStart = 5 * 365 * day
 )
 
-// CheckFrozen refuses a test clock that would begin where the account's clock cannot go.
-func CheckFrozen(m Clock, at Time) error {
-	if at < m.Now-frozenSlack || at > m.Now+longestStart {
-		return invalid("frozen_time", "The sandbox has one clock for the whole application, and it only goes forward: it shows %d, and a test clock can begin there or up to five years later.", m.Now)
+// CheckFrozen refuses a test clock that would start where the account's clock cannot go.
+func CheckFrozen(env Env, at Time) error {
+	if at < env.Now-frozenSlack || at > env.Now+longestStart {
+		return invalid("frozen_time", "The sandbox has one clock for the whole application, and it only goes forward: it shows %d, and a test clock can begin there or up to five years later.", env.Now)
 	}
 	return nil
 }
 
 // CheckAdvance refuses an advance that Stripe's test clocks refuse: backwards,
 // or further than two intervals of the shortest subscription.
-func (w *Account) CheckAdvance(m Clock, to Time) error {
-	if to <= m.Now {
-		return invalid("frozen_time", "The clock can only be advanced: %d is not after its current time %d.", to, m.Now)
+func (a *Account) CheckAdvance(env Env, to Time) error {
+	if to <= env.Now {
+		return invalid("frozen_time", "The clock can only be advanced: %d is not after its current time %d.", to, env.Now)
 	}
 	shortest := to
-	_, _, err := List(w.Subscriptions, Page{Limit: 1}, Filter[Subscription]{Keep: func(s *Subscription) bool {
+	_, _, err := List(a.Subscriptions, Page{Limit: 1}, Filter[Subscription]{Keep: func(s *Subscription) bool {
 		if !s.ended() {
-			shortest = min(shortest, w.interval(s.Items).boundary(m.Now, 2))
+			shortest = min(shortest, a.interval(s.Items).boundary(env.Now, 2))
 		}
 		return false
 	}})

@@ -1,132 +1,131 @@
 package engine
 
-// draftTime is how long a renewal's invoice stays a draft.
+// draftTime is how long the invoice of a renewal stays a draft.
 const draftTime = hour
 
-// dunning is when a renewal that could not be charged is tried again, counted
-// from the first failure. After the last one the subscription is cancelled.
+// dunning is the retry schedule of a failed renewal, counted from the first failure.
+// After the last retry the subscription is cancelled.
 var dunning = []Time{3 * day, 5 * day, 7 * day}
 
-// draftEnds finalises a renewal's invoice and charges it.
-func (w *Account) draftEnds(m Clock, invoice *Invoice) {
-	if invoice.Status != draft || !invoice.Advances || invoice.FinalizesAt != m.Now {
+// draftEnds finalizes and charges the invoice of a renewal.
+func (a *Account) draftEnds(env Env, invoice *Invoice) {
+	if invoice.Status != draft || !invoice.Advances || invoice.FinalizesAt != env.Now {
 		return
 	}
-	w.finalize(m, invoice)
-	w.take(m, invoice)
+	a.finalize(env, invoice)
+	a.collectOffSession(env, invoice)
 }
 
-// retryDue tries again what could not be charged.
-func (w *Account) retryDue(m Clock, invoice *Invoice) {
-	if invoice.Status != open || invoice.NextAttempt != m.Now {
+// retryDue retries a failed invoice.
+func (a *Account) retryDue(env Env, invoice *Invoice) {
+	if invoice.Status != open || invoice.NextAttempt != env.Now {
 		return
 	}
 	invoice.Retries++
-	w.take(m, invoice)
+	a.collectOffSession(env, invoice)
 }
 
-// take charges an invoice by itself, with nobody there.
-func (w *Account) take(m Clock, invoice *Invoice) {
-	s := w.Subscriptions.Get(invoice.Subscription)
-	switch got := w.collect(m, invoice, w.methodOf(s), away); got {
+// collectOffSession charges an invoice automatically, without the customer.
+func (a *Account) collectOffSession(env Env, invoice *Invoice) {
+	s := a.Subscriptions.Get(invoice.Subscription)
+	switch got := a.collect(env, invoice, a.methodOf(s), customerAbsent); got {
 	case paid:
-		w.settle(m, invoice)
+		a.applyPayment(env, invoice)
 	case underway:
 		invoice.NextAttempt = 0
 	default:
-		w.fail(m, invoice, got)
+		a.paymentFailed(env, invoice, got)
 	}
 }
 
-// fail announces that an invoice was not paid, and what that does to its
+// paymentFailed records the failed payment of an invoice and applies it to its
 // subscription.
-func (w *Account) fail(m Clock, invoice *Invoice, got result) {
-	s := w.Subscriptions.Get(invoice.Subscription)
+func (a *Account) paymentFailed(env Env, invoice *Invoice, got result) {
+	s := a.Subscriptions.Get(invoice.Subscription)
 	renewal := !s.ended() && s.Status != incomplete && !s.awaits(invoice)
 	if renewal {
-		w.planRetry(m, invoice)
+		a.planRetry(env, invoice)
 	}
 	if got == needsAction {
-		w.emit(m, "invoice.payment_action_required", invoice)
+		a.emit(env, "invoice.payment_action_required", invoice)
 	} else {
-		w.emit(m, "invoice.payment_failed", invoice)
+		a.emit(env, "invoice.payment_failed", invoice)
 	}
 	switch {
 	case !renewal:
 		return
 	case invoice.NextAttempt == 0:
-		w.end(m, s, "payment_failed")
+		a.cancelNow(env, s, "payment_failed")
 	case s.Status == active:
-		was := w.Render(s)
+		was := a.Render(s)
 		s.Status = pastDue
-		w.emitChange(m, subscriptionUpdated, was, s)
+		a.emitChange(env, subscriptionUpdated, was, s)
 	}
 }
 
-func (w *Account) planRetry(m Clock, invoice *Invoice) {
+func (a *Account) planRetry(env Env, invoice *Invoice) {
 	if invoice.FirstFailure == 0 {
-		invoice.FirstFailure = m.Now
+		invoice.FirstFailure = env.Now
 	}
 	invoice.NextAttempt = 0
 	if invoice.Retries < len(dunning) {
-		// A bank debit fails days after it was tried: what is overdue then is due at once.
-		invoice.NextAttempt = max(m.Now+1, invoice.FirstFailure+dunning[invoice.Retries])
-		w.setTimer(invoice.NextAttempt, retryDue, invoice)
+		// A bank debit fails days after the attempt: an overdue retry is due now.
+		invoice.NextAttempt = max(env.Now+1, invoice.FirstFailure+dunning[invoice.Retries])
+		a.setTimer(invoice.NextAttempt, retryDue, invoice)
 	}
 }
 
-// PayInvoice tries an invoice out of turn, with the customer behind the call
-// unless it says otherwise.
-func (w *Account) PayInvoice(m Clock, id, methodID string, offSession bool) (*Invoice, error) {
-	invoice, err := Get(w.Invoices, "invoice", id)
+// PayInvoice attempts the payment of an invoice, on-session unless offSession is set.
+func (a *Account) PayInvoice(env Env, id, methodID string, offSession bool) (*Invoice, error) {
+	invoice, err := Get(a.Invoices, "invoice", id)
 	if err != nil {
 		return nil, err
 	}
-	s := w.Subscriptions.Get(invoice.Subscription)
+	s := a.Subscriptions.Get(invoice.Subscription)
 	switch {
 	case invoice.Status == settled:
 		return nil, invalid("", "Invoice is already paid")
 	case invoice.Status == void:
 		return nil, invalid("", "This invoice can no longer be paid: its status is void.")
 	case invoice.Status == draft:
-		w.finalize(m, invoice)
+		a.finalize(env, invoice)
 	}
-	if intent := w.Intents.Get(invoice.Intent); intent != nil && intent.Status == processing {
+	if intent := a.Intents.Get(invoice.Intent); intent != nil && intent.Status == processing {
 		return nil, invalid("", "This invoice has a payment that is still processing.")
 	}
-	method := w.methodOf(s)
+	method := a.methodOf(s)
 	if methodID != "" {
-		if method, err = w.attach(m, invoice.Customer, "payment_method", methodID); err != nil {
+		if method, err = a.attach(env, invoice.Customer, "payment_method", methodID); err != nil {
 			return nil, err
 		}
 	}
 	if method == nil && invoice.AmountDue > 0 {
 		return nil, errNoMethod()
 	}
-	how := there
+	how := customerPresent
 	if offSession {
-		how = away
+		how = customerAbsent
 	}
-	switch got := w.collect(m, invoice, method, how); got {
+	switch got := a.collect(env, invoice, method, how); got {
 	case paid:
-		w.settle(m, invoice)
+		a.applyPayment(env, invoice)
 	case underway:
 		invoice.NextAttempt = 0
 	case needsAction:
-		w.emit(m, "invoice.payment_action_required", invoice)
-		return nil, w.tried(declined(Decline{
+		a.emit(env, "invoice.payment_action_required", invoice)
+		return nil, a.keepAttempt(declined(Decline{
 			Code:    "invoice_payment_intent_requires_action",
 			Message: "This payment requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with the invoice.",
-		}), w.Intents.Get(invoice.Intent))
+		}), a.Intents.Get(invoice.Intent))
 	case refused:
-		w.emit(m, "invoice.payment_failed", invoice)
-		intent := w.Intents.Get(invoice.Intent)
-		return nil, w.tried(declined(intent.Error), intent)
+		a.emit(env, "invoice.payment_failed", invoice)
+		intent := a.Intents.Get(invoice.Intent)
+		return nil, a.keepAttempt(declined(intent.Error), intent)
 	}
 	return invoice, nil
 }
 
-// errNoMethod is for a charge with nothing to charge.
+// errNoMethod refuses a charge without a payment method.
 func errNoMethod() *Refusal {
-	return invalid("", "%s Please consider adding a default payment method.", noMethod.Message).withCode(noMethod.Code)
+	return invalid("", "%s Please consider adding a default payment method.", noPaymentMethod.Message).withCode(noPaymentMethod.Code)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// currencies are those that Stripe charges in, in the order of its own message.
+// currencies are Stripe's presentment currencies, in the order of its error message.
 var currencies = strings.Fields(`
 	usd aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd bwp byn bzd cad cdf chf clp cny cop crc
 	cve czk djf dkk dop dzd egp etb eur fjd fkp gbp gel gip gmd gnf gtq gyd hkd hnl hrk htg huf idr ils inr isk jmd jod jpy kes kgs
@@ -15,7 +15,7 @@ var currencies = strings.Fields(`
 
 func checkCurrency(currency string) error {
 	if len(currency) != 3 {
-		return absent("currency")
+		return missingParam("currency")
 	}
 	if !slices.Contains(currencies, currency) {
 		return invalid("currency", "Invalid currency: %s. Stripe currently supports these currencies: %s", currency, strings.Join(currencies, ", "))

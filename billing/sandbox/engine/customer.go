@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Customer is who pays.
+// Customer is a customer of the application.
 type Customer struct {
 	Head
 	Email       string
 	Name        string
 	Description string
 	Metadata    map[string]string
-	Currency    string // of the first subscription; others are refused from then on
-	Balance     int64  // carried to the next invoice; above zero is owed
+	Currency    string // of the first subscription; later ones must have the same
+	Balance     int64  // applied to the next invoice; a positive balance is owed by the customer
 	Method      string // the default payment method for invoices
 	Prefix      string // of invoice numbers
 	Invoices    int    // how many were numbered
@@ -21,7 +21,7 @@ type Customer struct {
 	TestClock   string
 }
 
-// CustomerFields is what a caller may set; nil leaves a field as it is.
+// CustomerFields holds the parameters of a customer; nil leaves a field unchanged.
 type CustomerFields struct {
 	Email       *string
 	Name        *string
@@ -32,43 +32,43 @@ type CustomerFields struct {
 	TestClock   string
 }
 
-// CreateCustomer makes a customer.
-func (w *Account) CreateCustomer(m Clock, p CustomerFields) (*Customer, error) {
-	head := w.newHead(m, "cus_")
-	customer := &Customer{Head: head, Prefix: strings.ToUpper(m.token("", 8))}
-	w.Customers.Put(customer)
+// CreateCustomer creates a customer.
+func (a *Account) CreateCustomer(env Env, p CustomerFields) (*Customer, error) {
+	head := a.newHead(env, "cus_")
+	customer := &Customer{Head: head, Prefix: strings.ToUpper(env.token("", 8))}
+	a.Customers.Put(customer)
 	if p.Attach != "" {
-		method, err := w.attach(m, head.ID, "payment_method", p.Attach)
+		method, err := a.attach(env, head.ID, "payment_method", p.Attach)
 		if err != nil {
 			return nil, err
 		}
-		// The same token names the method that was just made from it.
+		// The same token refers to the method that was just created from it.
 		if p.Method != nil && *p.Method == p.Attach {
 			p.Method = &method.ID
 		}
 	}
-	if err := w.setCustomer(m, customer, p); err != nil {
+	if err := a.setCustomer(env, customer, p); err != nil {
 		return nil, err
 	}
-	w.emit(m, "customer.created", customer)
+	a.emit(env, "customer.created", customer)
 	return customer, nil
 }
 
-// UpdateCustomer changes what is given.
-func (w *Account) UpdateCustomer(m Clock, id string, p CustomerFields) (*Customer, error) {
-	customer, err := w.customer(id)
+// UpdateCustomer changes the given fields.
+func (a *Account) UpdateCustomer(env Env, id string, p CustomerFields) (*Customer, error) {
+	customer, err := a.customer(id)
 	if err != nil {
 		return nil, NotFound("customer", id)
 	}
-	was := w.Render(customer)
-	if err := w.setCustomer(m, customer, p); err != nil {
+	was := a.Render(customer)
+	if err := a.setCustomer(env, customer, p); err != nil {
 		return nil, err
 	}
-	w.emitChange(m, "customer.updated", was, customer)
+	a.emitChange(env, "customer.updated", was, customer)
 	return customer, nil
 }
 
-func (w *Account) setCustomer(m Clock, customer *Customer, p CustomerFields) error {
+func (a *Account) setCustomer(env Env, customer *Customer, p CustomerFields) error {
 	if p.Email != nil && *p.Email != "" {
 		if err := checkEmail("email", *p.Email); err != nil {
 			return err
@@ -77,17 +77,17 @@ func (w *Account) setCustomer(m Clock, customer *Customer, p CustomerFields) err
 	set(&customer.Email, p.Email)
 	set(&customer.Name, p.Name)
 	set(&customer.Description, p.Description)
-	if err := merge(&customer.Metadata, p.Metadata); err != nil {
+	if err := mergeMetadata(&customer.Metadata, p.Metadata); err != nil {
 		return err
 	}
 	if p.TestClock != "" {
-		if _, err := find(w.TestClocks, "test clock", "test_clock", p.TestClock); err != nil {
+		if _, err := find(a.TestClocks, "test clock", "test_clock", p.TestClock); err != nil {
 			return err
 		}
 		customer.TestClock = p.TestClock
 	}
 	if p.Method != nil {
-		method, err := w.attach(m, customer.ID, "invoice_settings[default_payment_method]", *p.Method)
+		method, err := a.attach(env, customer.ID, "invoice_settings[default_payment_method]", *p.Method)
 		if err != nil {
 			return err
 		}
@@ -96,17 +96,17 @@ func (w *Account) setCustomer(m Clock, customer *Customer, p CustomerFields) err
 	return nil
 }
 
-// DeleteCustomer ends the customer's subscriptions and takes the customer away.
-// Its id still answers, as deleted.
-func (w *Account) DeleteCustomer(m Clock, id string) (*Customer, error) {
-	customer, err := w.customer(id)
+// DeleteCustomer cancels the customer's subscriptions and marks the customer deleted.
+// The id is still readable, as deleted.
+func (a *Account) DeleteCustomer(env Env, id string) (*Customer, error) {
+	customer, err := a.customer(id)
 	if err != nil {
 		return nil, NotFound("customer", id)
 	}
-	for _, s := range w.subscriptionsOf(id) {
-		w.end(m, s, "cancellation_requested")
+	for _, s := range a.subscriptionsOf(id) {
+		a.cancelNow(env, s, "cancellation_requested")
 	}
-	w.emit(m, "customer.deleted", customer)
+	a.emit(env, "customer.deleted", customer)
 	customer.Deleted = true
 	return customer, nil
 }
@@ -114,8 +114,8 @@ func (w *Account) DeleteCustomer(m Clock, id string) (*Customer, error) {
 // maxEmail is Stripe's limit.
 const maxEmail = 512
 
-// checkEmail refuses what cannot be an address: it wants a name, an @ and a domain
-// with a dot.
+// checkEmail refuses text that cannot be an address: it needs a name, an @ and a
+// domain with a dot.
 func checkEmail(param, email string) error {
 	name, domain, found := strings.Cut(email, "@")
 	host, top, dotted := strings.Cut(domain, ".")
@@ -126,9 +126,9 @@ func checkEmail(param, email string) error {
 	return nil
 }
 
-// customer finds one that a parameter names and that is not deleted.
-func (w *Account) customer(id string) (*Customer, error) {
-	customer := w.Customers.Get(id)
+// customer finds the customer that a parameter names, unless it is deleted.
+func (a *Account) customer(id string) (*Customer, error) {
+	customer := a.Customers.Get(id)
 	if customer == nil || customer.Deleted {
 		return nil, missing("customer", "customer", id)
 	}

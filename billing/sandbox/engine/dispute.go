@@ -2,7 +2,7 @@ package engine
 
 import "purser/billing/sandbox/persist"
 
-// Dispute is a charge that the customer's bank calls into question.
+// Dispute is a charge that the customer disputed with the bank.
 type Dispute struct {
 	Head
 	Amount    int64
@@ -10,17 +10,17 @@ type Dispute struct {
 	Charge    string
 	Intent    string
 	Status    string
-	Movements []Movement // of the account's balance: none, withdrawn, given back
+	Movements []Movement // balance movements: none, withdrawn, reinstated
 }
 
-// Movement is money that a dispute moved.
+// Movement is a balance movement of a dispute.
 type Movement struct {
 	ID     string
 	Amount int64
 	At     Time
 }
 
-// The states of a dispute. A warning is an inquiry: no money has moved.
+// The states of a dispute. A warning is an inquiry: no funds are withdrawn.
 const (
 	needsResponse        = "needs_response"
 	warningNeedsResponse = "warning_needs_response"
@@ -29,38 +29,38 @@ const (
 	lost                 = "lost"
 )
 
-// disputeOpens is for the cards whose payments are disputed.
-func (w *Account) disputeOpens(m Clock, charge *Charge) {
-	if w.disputeOn(charge) == nil {
-		w.openDispute(m, charge, byCard[w.Methods.Get(charge.Method).Card].opens)
+// disputeOpens opens the dispute of a test card whose payments are disputed.
+func (a *Account) disputeOpens(env Env, charge *Charge) {
+	if a.disputeOn(charge) == nil {
+		a.openDispute(env, charge, byCard[a.Methods.Get(charge.Method).Card].disputeStatus)
 	}
 }
 
-func (w *Account) openDispute(m Clock, charge *Charge, status string) *Dispute {
+func (a *Account) openDispute(env Env, charge *Charge, status string) *Dispute {
 	dispute := &Dispute{
-		Head: w.numbered(m, m.token("dp_", idLength)), Amount: charge.Amount, Currency: charge.Currency,
+		Head: a.numbered(env, env.token("dp_", idLength)), Amount: charge.Amount, Currency: charge.Currency,
 		Charge: charge.ID, Intent: charge.Intent, Status: status,
 	}
-	w.Disputes.Put(dispute)
+	a.Disputes.Put(dispute)
 	charge.Disputed = true
 	if status == needsResponse {
-		w.move(m, dispute, -dispute.Amount)
+		a.addMovement(env, dispute, -dispute.Amount)
 	}
-	w.emit(m, "charge.dispute.created", dispute)
+	a.emit(env, "charge.dispute.created", dispute)
 	if status == needsResponse {
-		w.emit(m, "charge.dispute.funds_withdrawn", dispute)
+		a.emit(env, "charge.dispute.funds_withdrawn", dispute)
 	}
 	return dispute
 }
 
-func (w *Account) move(m Clock, dispute *Dispute, amount int64) {
-	dispute.Movements = append(dispute.Movements, Movement{ID: m.token("txn_", idLength), Amount: amount, At: m.Now})
+func (a *Account) addMovement(env Env, dispute *Dispute, amount int64) {
+	dispute.Movements = append(dispute.Movements, Movement{ID: env.token("txn_", idLength), Amount: amount, At: env.Now})
 }
 
-// Dispute brings the charge's dispute to the outcome: "open", "won" or "lost".
-// It opens one that is not there, and turns an inquiry into a dispute.
-func (w *Account) Dispute(m Clock, charge *Charge, outcome string) (*Dispute, error) {
-	dispute := w.disputeOn(charge)
+// Dispute moves the charge's dispute to the outcome: "open", "won" or "lost". It opens
+// a dispute when there is none, and escalates an inquiry.
+func (a *Account) Dispute(env Env, charge *Charge, outcome string) (*Dispute, error) {
+	dispute := a.disputeOn(charge)
 	switch outcome {
 	case "open", won, lost:
 	default:
@@ -68,79 +68,79 @@ func (w *Account) Dispute(m Clock, charge *Charge, outcome string) (*Dispute, er
 	}
 	switch {
 	case dispute == nil:
-		dispute = w.openDispute(m, charge, needsResponse)
+		dispute = a.openDispute(env, charge, needsResponse)
 	case dispute.Status == won || dispute.Status == lost || dispute.Status == warningClosed:
 		return nil, invalid("", "The dispute of this payment is closed: it ended %s.", dispute.Status)
 	case dispute.Status == warningNeedsResponse && outcome == won:
-		was := w.Render(dispute)
+		was := a.Render(dispute)
 		dispute.Status = warningClosed
-		w.emitChange(m, "charge.dispute.closed", was, dispute)
+		a.emitChange(env, "charge.dispute.closed", was, dispute)
 		return dispute, nil
 	case dispute.Status == warningNeedsResponse:
-		was := w.Render(dispute)
+		was := a.Render(dispute)
 		dispute.Status = needsResponse
-		w.move(m, dispute, -dispute.Amount)
-		w.emitChange(m, "charge.dispute.updated", was, dispute)
-		w.emit(m, "charge.dispute.funds_withdrawn", dispute)
+		a.addMovement(env, dispute, -dispute.Amount)
+		a.emitChange(env, "charge.dispute.updated", was, dispute)
+		a.emit(env, "charge.dispute.funds_withdrawn", dispute)
 	}
 	if outcome != "open" {
-		w.closeDispute(m, dispute, outcome)
+		a.closeDispute(env, dispute, outcome)
 	}
 	return dispute, nil
 }
 
-func (w *Account) closeDispute(m Clock, dispute *Dispute, outcome string) {
-	was := w.Render(dispute)
+func (a *Account) closeDispute(env Env, dispute *Dispute, outcome string) {
+	was := a.Render(dispute)
 	dispute.Status = outcome
 	if outcome == won {
-		w.move(m, dispute, dispute.Amount)
+		a.addMovement(env, dispute, dispute.Amount)
 	}
-	w.emitChange(m, "charge.dispute.closed", was, dispute)
+	a.emitChange(env, "charge.dispute.closed", was, dispute)
 	if outcome == won {
-		w.emit(m, "charge.dispute.funds_reinstated", dispute)
+		a.emit(env, "charge.dispute.funds_reinstated", dispute)
 	}
 }
 
-// disputeOn is the charge's dispute, or nil: a charge has at most one here.
-func (w *Account) disputeOn(charge *Charge) *Dispute {
-	return w.Disputes.One(persist.ByParent, charge.ID)
+// disputeOn is the charge's dispute, or nil: the sandbox allows one per charge.
+func (a *Account) disputeOn(charge *Charge) *Dispute {
+	return a.Disputes.One(persist.ByParent, charge.ID)
 }
 
-// withdrawn reports whether a dispute has taken the charge's money.
-func (w *Account) withdrawn(charge *Charge) bool {
-	dispute := w.disputeOn(charge)
+// fundsWithdrawn reports whether a dispute has withdrawn the charge's funds.
+func (a *Account) fundsWithdrawn(charge *Charge) bool {
+	dispute := a.disputeOn(charge)
 	return dispute != nil && (dispute.Status == needsResponse || dispute.Status == lost)
 }
 
-// ChargeFor finds the money of a checkout, for refunds and disputes that are
-// made by hand. An invoice's id works too: renewals have no checkout.
-func (w *Account) ChargeFor(reference string) (*Charge, error) {
+// ChargeFor finds the charge of a checkout, for refunds and disputes by the control
+// API. An invoice id works too: renewals have no checkout.
+func (a *Account) ChargeFor(reference string) (*Charge, error) {
 	intent := ""
-	if invoice := w.Invoices.Get(reference); invoice != nil {
+	if invoice := a.Invoices.Get(reference); invoice != nil {
 		intent = invoice.Intent
 	} else {
-		session, err := w.SessionOf(reference)
+		session, err := a.SessionOf(reference)
 		if err != nil {
 			return nil, err
 		}
 		intent = session.Intent
-		if first := w.Invoices.Get(session.Invoice); first != nil {
+		if first := a.Invoices.Get(session.Invoice); first != nil {
 			intent = first.Intent
 		}
 	}
-	if paidBy := w.Intents.Get(intent); paidBy != nil && paidBy.Charge != "" {
-		return w.Charges.Get(paidBy.Charge), nil
+	if paidBy := a.Intents.Get(intent); paidBy != nil && paidBy.Charge != "" {
+		return a.Charges.Get(paidBy.Charge), nil
 	}
 	return nil, invalid("checkoutId", "Nothing has been paid for %s.", reference)
 }
 
-// ChargeParent is the charge whose refunds or disputes a list is about, by the charge
-// or by its intent; empty for a list about all.
-func (w *Account) ChargeParent(charge, intent string) string {
+// ChargeParent is the charge that a list of refunds or disputes is filtered by, given
+// directly or by its intent; empty for an unfiltered list.
+func (a *Account) ChargeParent(charge, intent string) string {
 	if charge != "" || intent == "" {
 		return charge
 	}
-	if paid := w.Intents.Get(intent); paid != nil && paid.Charge != "" {
+	if paid := a.Intents.Get(intent); paid != nil && paid.Charge != "" {
 		return paid.Charge
 	}
 	return "none" // no charge has this id

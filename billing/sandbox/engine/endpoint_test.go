@@ -14,30 +14,30 @@ const oldEndpoints = `{"Version": 1, "Endpoints": {
 
 func TestEndpointsOfAnOldDocumentThatLieElsewhereAreOtherPrograms(t *testing.T) {
 	t.Parallel()
-	w, err := OpenStored(persist.Session{Legacy: []byte(oldEndpoints)}, Wanted(), BaseURLs{Webhooks: "https://purser.example/webhooks/"})
+	a, err := OpenStored(persist.Session{Legacy: []byte(oldEndpoints)}, Wanted(), BaseURLs{Webhooks: "https://purser.example/webhooks/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Waiting() != 2 || w.WaitingInside() != 1 || !w.Deliveries.Get("d2").Outside {
-		t.Errorf("%d of %d deliveries are for the application itself", w.WaitingInside(), w.Waiting())
+	if a.Waiting() != 2 || a.WaitingInside() != 1 || !a.Deliveries.Get("d2").Outside {
+		t.Errorf("%d of %d deliveries are for the application itself", a.WaitingInside(), a.Waiting())
 	}
-	if _, err := w.DeleteEndpoint("we_2"); err != nil {
+	if _, err := a.DeleteEndpoint("we_2"); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.DeleteEndpoint("we_1"); err == nil {
+	if _, err := a.DeleteEndpoint("we_1"); err == nil {
 		t.Error("the application's own endpoint was deleted")
 	}
 }
 
 func TestOnlyEndpointsOfOtherProgramsAreCounted(t *testing.T) {
 	t.Parallel()
-	w, err := Open(nil, BaseURLs{})
+	a, err := Open(nil, BaseURLs{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Clock{Random: rand.New(rand.NewPCG(1, 1))}
+	env := Env{Random: rand.New(rand.NewPCG(1, 1))}
 	create := func(outside bool) error {
-		_, err := w.CreateEndpoint(m, NewEndpoint{URL: "http://localhost/hook", Types: []string{"*"}, Outside: outside})
+		_, err := a.CreateEndpoint(env, NewEndpoint{URL: "http://localhost/hook", Types: []string{"*"}, Outside: outside})
 		return err
 	}
 	for i := range maxEndpoints {

@@ -18,35 +18,35 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// begin is a world on the given day, and luck that is the same in every run.
-func begin(t testing.TB, day string) (*Account, Clock) {
+// newTestAccount is an empty account on the given day, with a fixed random seed.
+func newTestAccount(t testing.TB, day string) (*Account, Env) {
 	t.Helper()
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reopen(t, nil), Clock{Now: Time(at.Unix()), Random: rand.New(rand.NewPCG(1, 2))}
+	return reopen(t, nil), Env{Now: Time(at.Unix()), Random: rand.New(rand.NewPCG(1, 2))}
 }
 
 func reopen(t testing.TB, document []byte) *Account {
 	t.Helper()
-	w, err := Open(document, BaseURLs{Site: "http://sandbox.test/apps/1", Account: "acct_1"})
+	a, err := Open(document, BaseURLs{Site: "http://sandbox.test/apps/1", Account: "acct_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return a
 }
 
-func written(t testing.TB, w *Account) []byte {
+func snapshotOf(t testing.TB, a *Account) []byte {
 	t.Helper()
-	document, err := w.Snapshot()
+	document, err := a.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return document
 }
 
-func need[T any](t testing.TB) func(T, error) T {
+func must[T any](t testing.TB) func(T, error) T {
 	return func(got T, err error) T {
 		t.Helper()
 		if err != nil {
@@ -56,69 +56,69 @@ func need[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-func monthlyPrice(t testing.TB, w *Account, m Clock, amount int64) *Price {
+func monthlyPrice(t testing.TB, a *Account, env Env, amount int64) *Price {
 	t.Helper()
 	name := "Plan"
-	product := need[*Product](t)(w.CreateProduct(m, "", ProductFields{Name: &name}))
-	return need[*Price](t)(w.CreatePrice(m, NewPrice{Product: product.ID, Currency: "usd", Amount: &amount, Interval: Interval{"month", 1}}))
+	product := must[*Product](t)(a.CreateProduct(env, "", ProductFields{Name: &name}))
+	return must[*Price](t)(a.CreatePrice(env, NewPrice{Product: product.ID, Currency: "usd", Amount: &amount, Interval: Interval{"month", 1}}))
 }
 
-func subscribe(t testing.TB, w *Account, m Clock, price *Price, card Card) *Subscription {
+func subscribe(t testing.TB, a *Account, env Env, price *Price, card Card) *Subscription {
 	t.Helper()
-	customer := need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
-	session := need[*Session](t)(w.CreateSession(m, NewSession{
+	customer := must[*Customer](t)(a.CreateCustomer(env, CustomerFields{}))
+	session := must[*Session](t)(a.CreateSession(env, NewSession{
 		Mode: modeSubscription, Customer: customer.ID, Success: "http://shop.test/", Lines: []NewSessionLine{{Price: price.ID}},
 	}))
-	step := need[Step](t)(w.PaySession(m, session.ID, card))
-	if token, asked := strings.CutPrefix(step.URL, w.place.Site+"/authenticate/"); asked {
-		need[Step](t)(w.AnswerChallenge(m, token, true))
+	step := must[Step](t)(a.PaySession(env, session.ID, card))
+	if token, asked := strings.CutPrefix(step.URL, a.urls.Site+"/authenticate/"); asked {
+		must[Step](t)(a.AnswerChallenge(env, token, true))
 	}
-	return w.Subscriptions.Get(session.Subscription)
+	return a.Subscriptions.Get(session.Subscription)
 }
 
-// busy is a world in which something of every kind is under way.
-func busy(t testing.TB) (*Account, Clock) {
+// busyAccount is an account with open objects of every kind.
+func busyAccount(t testing.TB) (*Account, Env) {
 	t.Helper()
-	w, m := begin(t, "2026-01-31")
-	need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
-	small, big := monthlyPrice(t, w, m, 2900), monthlyPrice(t, w, m, 9900)
+	a, env := newTestAccount(t, "2026-01-31")
+	must[*Endpoint](t)(a.CreateEndpoint(env, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
+	small, big := monthlyPrice(t, a, env, 2900), monthlyPrice(t, a, env, 9900)
 	var last *Subscription
 	for _, card := range []Card{"pays", "asks_once", "asks_always", "disputed", "refund_fails", "bank_succeeds", "bank_fails"} {
-		last = subscribe(t, w, m, small, card)
+		last = subscribe(t, a, env, small, card)
 	}
-	waits := subscribe(t, w, m, small, "asks_always")
-	need[*Subscription](t)(w.UpdateSubscription(m, waits.ID, SubscriptionChange{
+	waits := subscribe(t, a, env, small, "asks_always")
+	must[*Subscription](t)(a.UpdateSubscription(env, waits.ID, SubscriptionChange{
 		Items: []ItemChange{{ID: waits.Items[0].ID, Price: big.ID}}, Behavior: "pending_if_incomplete", Proration: "none", Anchor: "now",
 	}))
-	turns := subscribe(t, w, m, big, "pays")
-	schedule := need[*Schedule](t)(w.CreateSchedule(m, turns.ID))
+	turns := subscribe(t, a, env, big, "pays")
+	schedule := must[*Schedule](t)(a.CreateSchedule(env, turns.ID))
 	start := turns.PeriodStart
-	need[*Schedule](t)(w.UpdateSchedule(m, schedule.ID, ScheduleChange{Phases: []NewPhase{
+	must[*Schedule](t)(a.UpdateSchedule(env, schedule.ID, ScheduleChange{Phases: []NewPhase{
 		{Start: &start, Items: []ItemChange{{Price: big.ID}}, Proration: "none"}, {Items: []ItemChange{{Price: small.ID}}, Proration: "none"},
 	}}))
-	refunded := subscribe(t, w, m, small, "refund_fails")
-	need[*Refund](t)(w.CreateRefund(m, NewRefund{Charge: w.Invoices.Get(refunded.LatestInvoice).Charge}))
-	need[*Portal](t)(w.CreatePortal(m, Portal{Customer: last.Customer}))
-	need[*Session](t)(w.CreateSession(m, NewSession{
+	refunded := subscribe(t, a, env, small, "refund_fails")
+	must[*Refund](t)(a.CreateRefund(env, NewRefund{Charge: a.Invoices.Get(refunded.LatestInvoice).Charge}))
+	must[*Portal](t)(a.CreatePortal(env, Portal{Customer: last.Customer}))
+	must[*Session](t)(a.CreateSession(env, NewSession{
 		Mode: modeSubscription, Customer: last.Customer, Success: "http://shop.test/", Lines: []NewSessionLine{{Price: small.ID}},
 	}))
-	w.Remember(m, Answer{Key: "k", Status: 200, Body: []byte("{}")})
-	return w, m
+	a.StoreAnswer(env, Answer{Key: "k", Status: 200, Body: []byte("{}")})
+	return a, env
 }
 
 func TestDocument(t *testing.T) {
 	t.Parallel()
 
-	t.Run("holds all of a world", func(t *testing.T) {
-		w, _ := busy(t)
-		if back := reopen(t, written(t, w)); string(written(t, back)) != string(written(t, w)) {
+	t.Run("holds all of an account", func(t *testing.T) {
+		a, _ := busyAccount(t)
+		if back := reopen(t, snapshotOf(t, a)); string(snapshotOf(t, back)) != string(snapshotOf(t, a)) {
 			t.Error("a world that was written down and read again is another")
 		}
 	})
 
 	t.Run("holds no card number", func(t *testing.T) {
-		w, _ := busy(t)
-		document := string(written(t, w))
+		a, _ := busyAccount(t)
+		document := string(snapshotOf(t, a))
 		for _, card := range TestCards() {
 			if strings.Contains(document, card.Number) {
 				t.Errorf("%s is in it", card.Number)
@@ -133,9 +133,9 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-// earlier is an account as the program before stored it: one document, with timers and
+// legacyDocument is an account as the program before stored it: one document, with timers and
 // deliveries in order and without numbers.
-func earlier(t testing.TB) []byte {
+func legacyDocument(t testing.TB) []byte {
 	t.Helper()
 	file, err := os.Open("testdata/account-v1.json.gz")
 	if err != nil {
@@ -174,15 +174,15 @@ func (e everything) Ready(string, int64, int) ([]persist.Row, error)           {
 
 func TestADocumentOfTheProgramBeforeBecomesRowsWithoutLoss(t *testing.T) {
 	t.Parallel()
-	document := earlier(t)
-	place := BaseURLs{Site: "http://sandbox.test/apps/1", Account: "acct_1"}
-	w := need[*Account](t)(OpenStored(persist.Session{Legacy: document}, persist.Want{}, place))
-	change := need[persist.Change](t)(w.Change(Clock{Now: 1769817600}))
+	document := legacyDocument(t)
+	urls := BaseURLs{Site: "http://sandbox.test/apps/1", Account: "acct_1"}
+	a := must[*Account](t)(OpenStored(persist.Session{Legacy: document}, persist.Want{}, urls))
+	change := must[persist.Change](t)(a.Change(Env{Now: 1769817600}))
 	if !change.Replace || change.Head == nil || len(change.Rows) < 159 {
 		t.Fatalf("it leaves %d rows, replacing: %v", len(change.Rows), change.Replace)
 	}
-	back := need[*Account](t)(OpenStored(storedAs(t, change), persist.Want{}, place))
-	exported := need[[]byte](t)(back.Export())
+	back := must[*Account](t)(OpenStored(storedAs(t, change), persist.Want{}, urls))
+	exported := must[[]byte](t)(back.Export())
 
 	var was, is map[string]any
 	if err := errors.Join(json.Unmarshal(document, &was), json.Unmarshal(exported, &is)); err != nil {
@@ -206,9 +206,9 @@ func TestADocumentOfTheProgramBeforeBecomesRowsWithoutLoss(t *testing.T) {
 	}
 	// And time goes on as it would have.
 	later := func(document []byte) string {
-		w := reopen(t, document)
-		w.Fire(Clock{Now: 1769817600 + 40*day, Random: rand.New(rand.NewPCG(3, 4))})
-		return string(written(t, w))
+		a := reopen(t, document)
+		a.Fire(Env{Now: 1769817600 + 40*day, Random: rand.New(rand.NewPCG(3, 4))})
+		return string(snapshotOf(t, a))
 	}
 	if later(document) != later(exported) {
 		t.Error("forty days later it is another account")
@@ -216,28 +216,28 @@ func TestADocumentOfTheProgramBeforeBecomesRowsWithoutLoss(t *testing.T) {
 }
 
 // TestTimePasses is what lets a clock be advanced: however the months are cut
-// into pieces, and however often the world is written down between them, the same
+// into pieces, and however often the account is stored between them, the same
 // things happen at the same instants.
 func TestTimePasses(t *testing.T) {
 	t.Parallel()
-	whole, m := busy(t)
-	begun := written(t, whole)
+	whole, env := busyAccount(t)
+	begun := snapshotOf(t, whole)
 	luck := func() *rand.Rand { return rand.New(rand.NewPCG(3, 4)) }
-	end := m.Now + 130*day
-	whole.Fire(Clock{Now: end, Random: luck()})
-	want := string(written(t, whole))
+	end := env.Now + 130*day
+	whole.Fire(Env{Now: end, Random: luck()})
+	want := string(snapshotOf(t, whole))
 
 	for seed := range uint64(4) {
 		cut := rand.New(rand.NewPCG(seed, seed))
-		w, random := reopen(t, begun), luck()
-		for now := m.Now; now < end; {
+		a, random := reopen(t, begun), luck()
+		for now := env.Now; now < end; {
 			now = min(end, now+Time(1+cut.Int64N(int64(30*day))))
-			w.Fire(Clock{Now: now, Random: random})
+			a.Fire(Env{Now: now, Random: random})
 			if cut.IntN(2) == 0 {
-				w = reopen(t, written(t, w))
+				a = reopen(t, snapshotOf(t, a))
 			}
 		}
-		if got := string(written(t, w)); got != want {
+		if got := string(snapshotOf(t, a)); got != want {
 			t.Errorf("cut with seed %d it is another world: %d bytes, not %d", seed, len(got), len(want))
 		}
 	}
@@ -246,22 +246,22 @@ func TestTimePasses(t *testing.T) {
 // TestBooksBalance holds, after a year, what must be true of money.
 func TestBooksBalance(t *testing.T) {
 	t.Parallel()
-	w, m := busy(t)
-	w.Fire(Clock{Now: m.Now + 366*day, Random: m.Random})
+	a, env := busyAccount(t)
+	a.Fire(Env{Now: env.Now + 366*day, Random: env.Random})
 	charged := map[string]int64{}
-	for _, charge := range w.Charges.Loaded() {
+	for _, charge := range a.Charges.Loaded() {
 		charged[charge.Intent] += charge.Amount
 		if charge.Refunded < 0 || charge.Refunded > charge.Amount {
 			t.Errorf("%s of %d has %d refunded", charge.ID, charge.Amount, charge.Refunded)
 		}
 	}
-	for _, invoice := range w.Invoices.Loaded() {
+	for _, invoice := range a.Invoices.Loaded() {
 		if paid := invoice.Status == settled; paid != (charged[invoice.Intent] == invoice.AmountDue) {
 			t.Errorf("%s is %s, and %d of %d were charged", invoice.ID, invoice.Status, charged[invoice.Intent], invoice.AmountDue)
 		}
 	}
-	for _, s := range w.Subscriptions.Loaded() {
-		if !s.ended() && s.PeriodEnd <= m.Now+366*day {
+	for _, s := range a.Subscriptions.Loaded() {
+		if !s.ended() && s.PeriodEnd <= env.Now+366*day {
 			t.Errorf("%s is %s and its period is over", s.ID, s.Status)
 		}
 	}
@@ -298,7 +298,7 @@ func TestBoundary(t *testing.T) {
 	t.Run("that follows is the first one after", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			unit := rapid.SampledFrom([]string{"day", "week", "month", "year"}).Draw(rt, "unit")
-			i := Interval{unit, rapid.IntRange(1, mostOf[unit]).Draw(rt, "count")}
+			i := Interval{unit, rapid.IntRange(1, maxIntervalCount[unit]).Draw(rt, "count")}
 			anchor := Time(rapid.Int64Range(0, 4e9).Draw(rt, "anchor"))
 			at := anchor + Time(rapid.Int64Range(0, 4e8).Draw(rt, "later"))
 			next := i.following(anchor, at)
@@ -316,13 +316,13 @@ func TestBoundary(t *testing.T) {
 func TestSmallInvoice(t *testing.T) {
 	t.Parallel()
 	t.Run("is carried until it can be charged", func(t *testing.T) {
-		w, m := begin(t, "2026-03-01")
-		s := subscribe(t, w, m, monthlyPrice(t, w, m, 30), "pays")
-		if first := w.Invoices.Get(s.LatestInvoice); first.Status != settled || first.AmountPaid != 0 || w.Customers.Get(s.Customer).Balance != 30 {
+		a, env := newTestAccount(t, "2026-03-01")
+		s := subscribe(t, a, env, monthlyPrice(t, a, env, 30), "pays")
+		if first := a.Invoices.Get(s.LatestInvoice); first.Status != settled || first.AmountPaid != 0 || a.Customers.Get(s.Customer).Balance != 30 {
 			t.Errorf("first %+v", first)
 		}
-		w.Fire(Clock{Now: s.PeriodEnd + hour, Random: m.Random})
-		if second := w.Invoices.Get(s.LatestInvoice); second.AmountPaid != 60 || second.StartingBalance != 30 || w.Customers.Get(s.Customer).Balance != 0 {
+		a.Fire(Env{Now: s.PeriodEnd + hour, Random: env.Random})
+		if second := a.Invoices.Get(s.LatestInvoice); second.AmountPaid != 60 || second.StartingBalance != 30 || a.Customers.Get(s.Customer).Balance != 0 {
 			t.Errorf("second %+v", second)
 		}
 	})
@@ -330,56 +330,56 @@ func TestSmallInvoice(t *testing.T) {
 
 func TestCustomerBalance(t *testing.T) {
 	t.Parallel()
-	credited := func(t *testing.T, credit int64) (*Account, Clock, *Subscription) {
+	credited := func(t *testing.T, credit int64) (*Account, Env, *Subscription) {
 		t.Helper()
-		w, m := begin(t, "2026-03-01")
-		s := subscribe(t, w, m, monthlyPrice(t, w, m, 1000), "pays")
+		a, env := newTestAccount(t, "2026-03-01")
+		s := subscribe(t, a, env, monthlyPrice(t, a, env, 1000), "pays")
 		amount := -credit
-		need[*BalanceTransaction](t)(w.CreateBalanceTransaction(m, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "usd"}))
-		return w, Clock{Now: s.PeriodEnd, Random: m.Random}, s
+		must[*BalanceTransaction](t)(a.CreateBalanceTransaction(env, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "usd"}))
+		return a, Env{Now: s.PeriodEnd, Random: env.Random}, s
 	}
 	// types are those of the customer's transactions, which add up to the balance.
-	types := func(t *testing.T, w *Account, customer string) (all []string) {
+	types := func(t *testing.T, a *Account, customer string) (all []string) {
 		t.Helper()
 		sum := int64(0)
-		for _, transaction := range w.BalanceTransactions.Loaded() {
+		for _, transaction := range a.BalanceTransactions.Loaded() {
 			if sum += transaction.Amount; transaction.EndingBalance != sum {
 				t.Errorf("%+v ends at another sum than %d", transaction, sum)
 			}
 			all = append(all, transaction.Type)
 		}
-		if balance := w.Customers.Get(customer).Balance; balance != sum {
+		if balance := a.Customers.Get(customer).Balance; balance != sum {
 			t.Errorf("the balance is %d, want %d", balance, sum)
 		}
 		return all
 	}
 	t.Run("pays a renewal", func(t *testing.T) {
-		w, m, s := credited(t, 5000)
-		w.Fire(m.at(m.Now + hour))
-		if renewal := w.Invoices.Get(s.LatestInvoice); renewal.Status != settled || renewal.AmountPaid != 0 || renewal.EndingBalance != -4000 {
+		a, env, s := credited(t, 5000)
+		a.Fire(env.at(env.Now + hour))
+		if renewal := a.Invoices.Get(s.LatestInvoice); renewal.Status != settled || renewal.AmountPaid != 0 || renewal.EndingBalance != -4000 {
 			t.Errorf("the renewal is %+v", renewal)
 		}
-		if got, want := types(t, w, s.Customer), []string{adjustment, appliedToInvoice}; !slices.Equal(got, want) {
+		if got, want := types(t, a, s.Customer), []string{adjustment, appliedToInvoice}; !slices.Equal(got, want) {
 			t.Errorf("the transactions are %v, want %v", got, want)
 		}
 	})
 	t.Run("is given back by a voided invoice", func(t *testing.T) {
-		w, m, s := credited(t, 300)
-		w.Fire(m)
+		a, env, s := credited(t, 300)
+		a.Fire(env)
 		no := false
-		need[*Invoice](t)(w.FinalizeInvoice(m, s.LatestInvoice, &no))
-		need[*Invoice](t)(w.VoidInvoice(m, s.LatestInvoice))
-		if got, want := types(t, w, s.Customer), []string{adjustment, appliedToInvoice, unappliedFromInvoice}; !slices.Equal(got, want) {
+		must[*Invoice](t)(a.FinalizeInvoice(env, s.LatestInvoice, &no))
+		must[*Invoice](t)(a.VoidInvoice(env, s.LatestInvoice))
+		if got, want := types(t, a, s.Customer), []string{adjustment, appliedToInvoice, unappliedFromInvoice}; !slices.Equal(got, want) {
 			t.Errorf("the transactions are %v, want %v", got, want)
 		}
-		if balance := w.Customers.Get(s.Customer).Balance; balance != -300 {
+		if balance := a.Customers.Get(s.Customer).Balance; balance != -300 {
 			t.Errorf("the balance is %d", balance)
 		}
 	})
 	t.Run("is kept in one currency", func(t *testing.T) {
-		w, m, s := credited(t, 300)
+		a, env, s := credited(t, 300)
 		amount := int64(-1)
-		if _, err := w.CreateBalanceTransaction(m, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "eur"}); err == nil {
+		if _, err := a.CreateBalanceTransaction(env, NewBalanceTransaction{Customer: s.Customer, Amount: &amount, Currency: "eur"}); err == nil {
 			t.Error("another currency is accepted")
 		}
 	})
@@ -389,31 +389,31 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 
 	t.Run("a delivery is given up after its last try", func(t *testing.T) {
-		w, m := begin(t, "2026-03-01")
-		need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
-		need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
+		a, env := newTestAccount(t, "2026-03-01")
+		must[*Endpoint](t)(a.CreateEndpoint(env, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
+		must[*Customer](t)(a.CreateCustomer(env, CustomerFields{}))
 		tries := 0
-		for now := int64(0); w.Waiting() > 0; now += 3_600_000 {
-			for _, out := range w.Claim(m, now, 1) {
+		for now := int64(0); a.Waiting() > 0; now += 3_600_000 {
+			for _, out := range a.Claim(env, now, 1) {
 				tries++
-				w.Undelivered(out.Delivery, now)
+				a.MarkFailed(out.Delivery, now)
 			}
 		}
 		if tries != maxTries {
 			t.Errorf("tried %d times", tries)
 		}
-		for _, event := range w.Events.Loaded() {
-			if w.IsDelivered(event) {
+		for _, event := range a.Events.Loaded() {
+			if a.IsDelivered(event) {
 				t.Error("the lost event counts as delivered")
 			}
 		}
 	})
 
 	t.Run("a claimed delivery is nobody else's for a while", func(t *testing.T) {
-		w, m := begin(t, "2026-03-01")
-		need[*Endpoint](t)(w.CreateEndpoint(m, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
-		need[*Customer](t)(w.CreateCustomer(m, CustomerFields{}))
-		if len(w.Claim(m, 0, 10)) != 1 || len(w.Claim(m, leaseTime-1, 10)) != 0 || len(w.Claim(m, leaseTime, 10)) != 1 {
+		a, env := newTestAccount(t, "2026-03-01")
+		must[*Endpoint](t)(a.CreateEndpoint(env, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
+		must[*Customer](t)(a.CreateCustomer(env, CustomerFields{}))
+		if len(a.Claim(env, 0, 10)) != 1 || len(a.Claim(env, leaseTime-1, 10)) != 0 || len(a.Claim(env, leaseTime, 10)) != 1 {
 			t.Error("the lease does not hold")
 		}
 	})

@@ -11,45 +11,45 @@ import (
 const APIVersion = "2024-06-20"
 
 const (
-	// How long an event can be listed, as at Stripe.
+	// eventLife is how long an event can be listed, as at Stripe.
 	eventLife = 30 * day
-	// maxEvents bounds what a busy month may leave behind; the oldest go first.
+	// maxEvents is how many events are kept; the oldest are pruned first.
 	maxEvents = 2_000
 )
 
-// Event says that an object was made or changed, and shows it as it was then.
+// Event announces that an object was created or changed, with its state at that time.
 type Event struct {
 	Head
 	Type     string
-	Object   []byte // JSON, kept as bytes: it is never read again, only shown
-	Previous []byte // the attributes that changed, as they were before
+	Object   []byte // JSON, stored as bytes: it is shown but never decoded
+	Previous []byte // previous_attributes
 	Request  RequestRef
-	Lost     bool // some endpoint never took it
+	Lost     bool // an endpoint gave up on it
 }
 
-// emit records that the object is now as it is.
-func (w *Account) emit(m Clock, kind string, o Object) {
-	w.record(m, kind, w.Render(o), nil)
+// emit records an event with the current state of the object.
+func (a *Account) emit(env Env, kind string, o Object) {
+	a.recordEvent(env, kind, a.Render(o), nil)
 }
 
-// emitChange records that the object changed from what it was.
-func (w *Account) emitChange(m Clock, kind string, was Doc, o Object) {
-	now, previous := w.Render(o), Doc{}
+// emitChange records an event with the current state and the previous attributes.
+func (a *Account) emitChange(env Env, kind string, was Doc, o Object) {
+	now, previous := a.Render(o), Doc{}
 	for name, value := range now {
 		if !reflect.DeepEqual(was[name], value) {
 			previous[name] = was[name]
 		}
 	}
-	w.record(m, kind, now, previous)
+	a.recordEvent(env, kind, now, previous)
 }
 
-func (w *Account) record(m Clock, kind string, object, previous Doc) {
-	event := &Event{Head: w.numbered(m, m.token("evt_", idLength)), Type: kind, Object: object.text(), Request: m.Request}
+func (a *Account) recordEvent(env Env, kind string, object, previous Doc) {
+	event := &Event{Head: a.numbered(env, env.token("evt_", idLength)), Type: kind, Object: object.text(), Request: env.Request}
 	if previous != nil {
 		event.Previous = previous.text()
 	}
-	w.Events.Put(event)
-	w.announce(m, event)
+	a.Events.Put(event)
+	a.enqueueEvent(env, event)
 }
 
 // Doc is an object as the API shows it.
@@ -58,8 +58,8 @@ type Doc map[string]any
 func (d Doc) text() jsontext.Value {
 	text, err := json.Marshal(d, json.Deterministic(true))
 	if err != nil {
-		// Every value in a Doc was put there by this package.
-		panic("sandbox: a document that is not JSON: " + err.Error())
+		// Cannot happen: this package sets every value of a Doc.
+		panic("sandbox: encode document: " + err.Error())
 	}
 	return text
 }

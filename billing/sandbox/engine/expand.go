@@ -2,46 +2,46 @@ package engine
 
 import "strings"
 
-// maxExpansion is how deep a path of expand may go, as at Stripe.
+// maxExpansion is the maximum depth of an expand path, as at Stripe.
 const maxExpansion = 4
 
-// expandable lists the properties that hold an id and can hold its object.
+// expandable lists the properties that can be expanded from an id to its object.
 var expandable = map[string]bool{
 	"charge": true, "configuration": true, "customer": true, "default_payment_method": true, "default_price": true, "invoice": true,
 	"latest_charge": true, "latest_invoice": true, "payment_intent": true, "payment_method": true, "price": true, "product": true,
 	"schedule": true, "subscription": true, "test_clock": true,
 }
 
-// Expand puts objects in the place of their ids, along the paths that the caller
-// names, such as "latest_invoice.payment_intent" or, in a list, "data.customer".
-func (w *Account) Expand(doc Doc, paths []string) error {
+// Expand replaces ids with their objects along the given paths, such as
+// "latest_invoice.payment_intent" or, in a list, "data.customer".
+func (a *Account) Expand(doc Doc, paths []string) error {
 	for _, path := range paths {
 		names := strings.Split(path, ".")
 		if len(names) > maxExpansion+1 {
 			return invalid("expand", "You cannot expand more than %d levels of a property. Property: %s.", maxExpansion, path)
 		}
-		if err := w.expand(doc, names, path); err != nil {
+		if err := a.expand(doc, names, path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *Account) expand(doc Doc, names []string, path string) error {
+func (a *Account) expand(doc Doc, names []string, path string) error {
 	name, rest := names[0], names[1:]
 	value, there := doc[name]
 	if !there {
-		if value, there = w.includable(doc, name); !there {
+		if value, there = a.includable(doc, name); !there {
 			return errNotExpandable(path)
 		}
 		doc[name] = value
 	}
 	if id, isID := value.(string); isID && expandable[name] {
-		o, found := w.object(name, id)
+		o, found := a.object(name, id)
 		if !found {
 			return nil
 		}
-		value = w.Render(o)
+		value = a.Render(o)
 		doc[name] = value
 	}
 	var inside []Doc
@@ -59,24 +59,24 @@ func (w *Account) expand(doc Doc, names []string, path string) error {
 		return nil
 	}
 	for _, element := range inside {
-		if err := w.expand(element, rest, path); err != nil {
+		if err := a.expand(element, rest, path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// includable are lists that an object leaves out unless it is asked.
-func (w *Account) includable(doc Doc, name string) (any, bool) {
+// includable returns a list that an object omits unless it is expanded.
+func (a *Account) includable(doc Doc, name string) (any, bool) {
 	id, _ := doc["id"].(string)
 	switch doc["object"] {
 	case "checkout.session":
-		if session := w.Sessions.Get(id); session != nil && name == "line_items" {
-			return w.sessionLines(session), true
+		if session := a.Sessions.Get(id); session != nil && name == "line_items" {
+			return a.sessionLines(session), true
 		}
 	case "charge":
-		if charge := w.Charges.Get(id); charge != nil && name == "refunds" {
-			return w.chargeRefunds(charge), true
+		if charge := a.Charges.Get(id); charge != nil && name == "refunds" {
+			return a.chargeRefunds(charge), true
 		}
 	}
 	return nil, false
@@ -86,8 +86,8 @@ func errNotExpandable(path string) *Refusal {
 	return invalid("expand", "This property cannot be expanded (%s).", path)
 }
 
-// object finds what a property refers to.
-func (w *Account) object(property, id string) (Object, bool) {
+// object finds the object that a property refers to.
+func (a *Account) object(property, id string) (Object, bool) {
 	key, known := KeyOf(id)
 	if property == "product" || property == "default_product" {
 		key, known = ProductKey(id), true
@@ -97,35 +97,35 @@ func (w *Account) object(property, id string) (Object, bool) {
 	}
 	switch kind, _, _ := strings.Cut(key, "/"); kind {
 	case kindInvoice:
-		return present(w.Invoices.Get(id))
+		return asObject(a.Invoices.Get(id))
 	case kindIntent:
-		return present(w.Intents.Get(id))
+		return asObject(a.Intents.Get(id))
 	case kindCharge:
-		return present(w.Charges.Get(id))
+		return asObject(a.Charges.Get(id))
 	case kindSubscription:
-		return present(w.Subscriptions.Get(id))
+		return asObject(a.Subscriptions.Get(id))
 	case kindCustomer:
-		return present(w.Customers.Get(id))
+		return asObject(a.Customers.Get(id))
 	case kindPrice:
-		return present(w.Prices.Get(id))
+		return asObject(a.Prices.Get(id))
 	case kindProduct:
-		return present(w.Products.Get(id))
+		return asObject(a.Products.Get(id))
 	case kindMethod:
-		return present(w.Methods.Get(id))
+		return asObject(a.Methods.Get(id))
 	case kindSchedule:
-		return present(w.Schedules.Get(id))
+		return asObject(a.Schedules.Get(id))
 	case kindSession:
-		return present(w.Sessions.Get(id))
+		return asObject(a.Sessions.Get(id))
 	case kindConfiguration:
-		return present(w.Configurations.Get(id))
+		return asObject(a.Configurations.Get(id))
 	case kindTestClock:
-		return present(w.TestClocks.Get(id))
+		return asObject(a.TestClocks.Get(id))
 	}
 	return nil, false
 }
 
-// present is an object, if there is one.
-func present[O any](o *O) (Object, bool) {
+// asObject reports whether there is an object.
+func asObject[O any](o *O) (Object, bool) {
 	if o == nil {
 		return nil, false
 	}

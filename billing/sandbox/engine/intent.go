@@ -1,16 +1,16 @@
 package engine
 
-// Intent is one sum that is to be paid, through as many attempts as it takes.
+// Intent is a payment intent: one amount to pay, in any number of attempts.
 type Intent struct {
 	Head
 	Amount   int64
 	Currency string
 	Customer string
 	Invoice  string
-	Session  string // the checkout that asks for it, when no invoice does
+	Session  string // checkout session; empty for the payment of an invoice
 	Status   string
 	Method   string
-	Charge   string // the one that succeeded
+	Charge   string // the successful one
 	Error    Decline
 	Secret   string
 	Metadata map[string]string
@@ -25,7 +25,7 @@ const (
 	canceled       = "canceled"
 )
 
-// Charge is money that was taken.
+// Charge is a successful payment.
 type Charge struct {
 	Head
 	Amount   int64
@@ -39,93 +39,93 @@ type Charge struct {
 	Metadata map[string]string
 }
 
-// presence is where the customer is while a charge is tried.
+// presence says whether the customer can authenticate while a charge is attempted.
 type presence int
 
 const (
-	away    presence = iota // a renewal: nobody is there to answer the bank
-	there                   // at a page, or behind the call that is made for them
-	proving                 // and has just authenticated
+	customerAbsent        presence = iota // off-session, such as a renewal
+	customerPresent                       // on-session
+	customerAuthenticated                 // on-session, after authentication
 )
 
-// result is what came of trying.
+// result is the outcome of a payment attempt.
 type result int
 
 const (
 	paid result = iota
 	needsAction
 	refused
-	underway // a bank debit: the answer comes days later
+	underway // a bank debit, whose outcome follows days later
 )
 
-func (w *Account) newIntent(m Clock, amount int64, currency, customer string) *Intent {
-	id := m.token("pi_", idLength)
+func (a *Account) newIntent(env Env, amount int64, currency, customer string) *Intent {
+	id := env.token("pi_", idLength)
 	intent := &Intent{
-		Head: w.numbered(m, id), Amount: amount, Currency: currency, Customer: customer,
-		Status: requiresMethod, Secret: id + m.token("_secret_", idLength),
+		Head: a.numbered(env, id), Amount: amount, Currency: currency, Customer: customer,
+		Status: requiresMethod, Secret: id + env.token("_secret_", idLength),
 	}
-	w.Intents.Put(intent)
+	a.Intents.Put(intent)
 	return intent
 }
 
-// debitTime is after how long a bank debit is known to have worked, or not.
+// debitTime is how long a bank debit is processing.
 const debitTime = 3 * day
 
-// try charges the method for the intent.
-func (w *Account) try(m Clock, intent *Intent, method *Method, how presence) result {
+// attemptCharge attempts to charge the method for the intent.
+func (a *Account) attemptCharge(env Env, intent *Intent, method *Method, how presence) result {
 	card := byCard[method.Card]
 	intent.Method, intent.Error = method.ID, Decline{}
 	switch {
 	case card.decline != nil:
 		intent.Status, intent.Method, intent.Error = requiresMethod, "", *card.decline
 		return refused
-	case how != proving && (card.asks == asksAlways || card.asks == asksOnce && !method.Proven):
+	case how != customerAuthenticated && (card.challenge == challengeAlways || card.challenge == challengeOnce && !method.Proven):
 		intent.Status = requiresAction
 		return needsAction
-	case card.bank != "":
+	case card.debitOutcome != "":
 		intent.Status = processing
-		w.setTimer(m.Now+debitTime, debitEnds, intent)
+		a.setTimer(env.Now+debitTime, debitEnds, intent)
 		return underway
 	}
-	if how == proving {
+	if how == customerAuthenticated {
 		method.Proven = true
 	}
-	w.charge(m, intent)
+	a.createCharge(env, intent)
 	return paid
 }
 
-// charge takes the money.
-func (w *Account) charge(m Clock, intent *Intent) {
+// createCharge records a successful charge of the intent.
+func (a *Account) createCharge(env Env, intent *Intent) {
 	charge := &Charge{
-		Head: w.numbered(m, m.token("ch_", idLength)), Amount: intent.Amount, Currency: intent.Currency, Customer: intent.Customer,
+		Head: a.numbered(env, env.token("ch_", idLength)), Amount: intent.Amount, Currency: intent.Currency, Customer: intent.Customer,
 		Intent: intent.ID, Invoice: intent.Invoice, Method: intent.Method, Metadata: intent.Metadata,
 	}
-	w.Charges.Put(charge)
+	a.Charges.Put(charge)
 	intent.Status, intent.Charge, intent.Error = succeeded, charge.ID, Decline{}
-	w.emit(m, "charge.succeeded", charge)
-	w.emit(m, "payment_intent.succeeded", intent)
-	if byCard[w.Methods.Get(intent.Method).Card].opens != "" {
-		w.setTimer(m.Now, disputeOpens, charge)
+	a.emit(env, "charge.succeeded", charge)
+	a.emit(env, "payment_intent.succeeded", intent)
+	if byCard[a.Methods.Get(intent.Method).Card].disputeStatus != "" {
+		a.setTimer(env.Now, disputeOpens, charge)
 	}
 }
 
-// debitEnds brings the bank's answer to a debit that was under way.
-func (w *Account) debitEnds(m Clock, intent *Intent) {
+// debitEnds applies the outcome of a processing bank debit.
+func (a *Account) debitEnds(env Env, intent *Intent) {
 	if intent.Status != processing {
 		return
 	}
-	if byCard[w.Methods.Get(intent.Method).Card].bank == endsWell {
-		w.charge(m, intent)
-		if invoice := w.Invoices.Get(intent.Invoice); invoice != nil {
-			w.settle(m, invoice)
+	if byCard[a.Methods.Get(intent.Method).Card].debitOutcome == outcomeSucceeds {
+		a.createCharge(env, intent)
+		if invoice := a.Invoices.Get(intent.Invoice); invoice != nil {
+			a.applyPayment(env, invoice)
 		}
-		w.sessionPaidLate(m, intent)
+		a.sessionPaidLate(env, intent)
 		return
 	}
 	intent.Status, intent.Error = requiresMethod, debitFailed
-	if invoice := w.Invoices.Get(intent.Invoice); invoice != nil {
-		w.fail(m, invoice, refused)
-		w.incompleteExpires(m, w.Subscriptions.Get(invoice.Subscription))
+	if invoice := a.Invoices.Get(intent.Invoice); invoice != nil {
+		a.paymentFailed(env, invoice, refused)
+		a.incompleteExpires(env, a.Subscriptions.Get(invoice.Subscription))
 	}
-	w.sessionUnpaidLate(m, intent)
+	a.sessionUnpaidLate(env, intent)
 }

@@ -2,7 +2,7 @@ package engine
 
 import "purser/billing/sandbox/persist"
 
-// Invoice asks a customer for money, for a subscription's period.
+// Invoice is an invoice of a subscription.
 type Invoice struct {
 	Head
 	Customer     string
@@ -16,7 +16,7 @@ type Invoice struct {
 	PeriodEnd    Time
 
 	Number          string
-	Token           string // opens the hosted page
+	Token           string // secret of the hosted page
 	Total           int64
 	StartingBalance int64
 	EndingBalance   int64
@@ -26,7 +26,7 @@ type Invoice struct {
 	Charge          string
 
 	Attempts     int
-	Advances     bool // finalised and retried by itself
+	Advances     bool // auto_advance: finalized and retried automatically
 	FinalizesAt  Time
 	NextAttempt  Time
 	FirstFailure Time
@@ -35,7 +35,7 @@ type Invoice struct {
 	FinalizedAt, PaidAt, VoidedAt Time
 }
 
-// Line is one position of an invoice.
+// Line is a line item of an invoice.
 type Line struct {
 	ID          string
 	Description string
@@ -55,7 +55,7 @@ const (
 	void    = "void"
 )
 
-// Why an invoice was made.
+// The billing reasons.
 const (
 	reasonCreate = "subscription_create"
 	reasonCycle  = "subscription_cycle"
@@ -63,34 +63,34 @@ const (
 )
 
 // newInvoice drafts an invoice for a subscription.
-func (w *Account) newInvoice(m Clock, s *Subscription, reason string, lines []Line) (*Invoice, error) {
-	head := w.newHead(m, "in_")
+func (a *Account) newInvoice(env Env, s *Subscription, reason string, lines []Line) (*Invoice, error) {
+	head := a.newHead(env, "in_")
 	invoice := &Invoice{
 		Head: head, Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: reason, Status: draft,
 		Currency: s.Currency, Advances: true,
-		// What was used up, as Stripe has it; the lines say what is paid for.
-		PeriodStart: m.Now, PeriodEnd: m.Now,
+		// The past period, as at Stripe; the lines have the periods paid for.
+		PeriodStart: env.Now, PeriodEnd: env.Now,
 	}
 	for _, line := range lines {
-		line.ID = m.token("il_", idLength)
+		line.ID = env.token("il_", idLength)
 		invoice.Lines = append(invoice.Lines, line)
 		invoice.Total += line.Amount
 	}
-	w.balance(invoice)
-	w.Invoices.Put(invoice)
-	// Others are finalised at once, by whoever asked for them.
+	a.computeAmountDue(invoice)
+	a.Invoices.Put(invoice)
+	// Other invoices are finalized by the caller.
 	if reason == reasonCycle {
-		invoice.FinalizesAt = m.Now + draftTime
-		w.setTimer(invoice.FinalizesAt, draftEnds, invoice)
+		invoice.FinalizesAt = env.Now + draftTime
+		a.setTimer(invoice.FinalizesAt, draftEnds, invoice)
 	}
-	w.emit(m, "invoice.created", invoice)
+	a.emit(env, "invoice.created", invoice)
 	return invoice, nil
 }
 
-// balance sets what is due after the customer's balance. What is owed to the
-// customer, or is too small to be charged, is carried to the next invoice.
-func (w *Account) balance(invoice *Invoice) {
-	invoice.StartingBalance = w.Customers.Get(invoice.Customer).Balance
+// computeAmountDue sets the amount due after the customer's balance. A credit, or an
+// amount below the minimum charge, is carried to the next invoice.
+func (a *Account) computeAmountDue(invoice *Invoice) {
+	invoice.StartingBalance = a.Customers.Get(invoice.Customer).Balance
 	due := invoice.Total + invoice.StartingBalance
 	if due < minimum(invoice.Currency) {
 		invoice.AmountDue, invoice.EndingBalance = 0, due
@@ -99,76 +99,76 @@ func (w *Account) balance(invoice *Invoice) {
 	}
 }
 
-// finalize fixes what the invoice asks for, and opens it for payment.
-func (w *Account) finalize(m Clock, invoice *Invoice) {
-	customer := w.Customers.Get(invoice.Customer)
-	w.balance(invoice)
-	w.applyBalance(m, invoice)
-	invoice.Status, invoice.FinalizedAt, invoice.FinalizesAt = open, m.Now, 0
-	invoice.Number, invoice.Token = customer.nextNumber(), m.token("", tokenLength)
+// finalize fixes the amount due and opens the invoice for payment.
+func (a *Account) finalize(env Env, invoice *Invoice) {
+	customer := a.Customers.Get(invoice.Customer)
+	a.computeAmountDue(invoice)
+	a.applyBalance(env, invoice)
+	invoice.Status, invoice.FinalizedAt, invoice.FinalizesAt = open, env.Now, 0
+	invoice.Number, invoice.Token = customer.nextNumber(), env.token("", tokenLength)
 	if invoice.AmountDue > 0 {
-		intent := w.newIntent(m, invoice.AmountDue, invoice.Currency, invoice.Customer)
+		intent := a.newIntent(env, invoice.AmountDue, invoice.Currency, invoice.Customer)
 		intent.Invoice = invoice.ID
 		invoice.Intent = intent.ID
 	}
-	w.emit(m, "invoice.finalized", invoice)
+	a.emit(env, "invoice.finalized", invoice)
 }
 
-// collect tries to take what the invoice asks for. A method of nil fails.
-func (w *Account) collect(m Clock, invoice *Invoice, method *Method, how presence) result {
+// collect attempts to charge the amount due. A nil method fails.
+func (a *Account) collect(env Env, invoice *Invoice, method *Method, how presence) result {
 	if invoice.AmountDue == 0 {
 		return paid
 	}
 	invoice.Attempts++
-	intent := w.Intents.Get(invoice.Intent)
+	intent := a.Intents.Get(invoice.Intent)
 	if method == nil {
-		intent.Status, intent.Error = requiresMethod, noMethod
+		intent.Status, intent.Error = requiresMethod, noPaymentMethod
 		return refused
 	}
-	return w.try(m, intent, method, how)
+	return a.attemptCharge(env, intent, method, how)
 }
 
-func (w *Account) markPaid(m Clock, invoice *Invoice) {
-	invoice.Status, invoice.PaidAt, invoice.NextAttempt = settled, m.Now, 0
+func (a *Account) markPaid(env Env, invoice *Invoice) {
+	invoice.Status, invoice.PaidAt, invoice.NextAttempt = settled, env.Now, 0
 	invoice.AmountPaid = invoice.AmountDue
-	if intent := w.Intents.Get(invoice.Intent); intent != nil {
+	if intent := a.Intents.Get(invoice.Intent); intent != nil {
 		invoice.Charge = intent.Charge
 	}
 }
 
-// settle marks the invoice paid, and lets its subscription have what was paid
-// for. The order of the events is that of recorded traffic.
-func (w *Account) settle(m Clock, invoice *Invoice) {
-	w.markPaid(m, invoice)
-	s := w.Subscriptions.Get(invoice.Subscription)
-	was := w.Render(s)
+// applyPayment marks the invoice paid and applies that to its subscription. The events
+// have the order of recorded Stripe traffic.
+func (a *Account) applyPayment(env Env, invoice *Invoice) {
+	a.markPaid(env, invoice)
+	s := a.Subscriptions.Get(invoice.Subscription)
+	was := a.Render(s)
 	switch {
 	case s.awaits(invoice):
-		w.emitPaid(m, invoice)
-		w.applyPending(m, s)
+		a.emitPaid(env, invoice)
+		a.applyPending(env, s)
 	case s.Status == incomplete:
-		w.activate(m, s)
-		w.emitChange(m, subscriptionUpdated, was, s)
-		w.emitPaid(m, invoice)
-	case s.Status == pastDue && !w.owes(s):
-		w.emitPaid(m, invoice)
+		a.activate(env, s)
+		a.emitChange(env, subscriptionUpdated, was, s)
+		a.emitPaid(env, invoice)
+	case s.Status == pastDue && !a.hasUnpaidInvoice(s):
+		a.emitPaid(env, invoice)
 		s.Status = active
-		w.emitChange(m, subscriptionUpdated, was, s)
+		a.emitChange(env, subscriptionUpdated, was, s)
 	default:
-		w.emitPaid(m, invoice)
+		a.emitPaid(env, invoice)
 	}
 }
 
-// emitPaid announces a paid invoice, under both of the names that it has.
-func (w *Account) emitPaid(m Clock, invoice *Invoice) {
-	w.emit(m, "invoice.paid", invoice)
-	w.emit(m, "invoice.payment_succeeded", invoice)
+// emitPaid emits both events of a paid invoice.
+func (a *Account) emitPaid(env Env, invoice *Invoice) {
+	a.emit(env, "invoice.paid", invoice)
+	a.emit(env, "invoice.payment_succeeded", invoice)
 }
 
-// owes reports whether an invoice of the subscription has been tried and is
-// still open, apart from the one that asks for a pending update.
-func (w *Account) owes(s *Subscription) bool {
-	for _, invoice := range w.Invoices.By(persist.ByLiveOf, s.ID) {
+// hasUnpaidInvoice reports whether an invoice of the subscription was attempted and is
+// still open, except that of a pending update.
+func (a *Account) hasUnpaidInvoice(s *Subscription) bool {
+	for _, invoice := range a.Invoices.By(persist.ByLiveOf, s.ID) {
 		if invoice.Status == open && invoice.Attempts > 0 && !s.awaits(invoice) {
 			return true
 		}
@@ -176,11 +176,11 @@ func (w *Account) owes(s *Subscription) bool {
 	return false
 }
 
-// FinalizeInvoice ends a draft out of turn. What is due nothing is paid by that.
-// With auto_advance Stripe collects it at a time of its own choosing, which the
-// sandbox does not imitate.
-func (w *Account) FinalizeInvoice(m Clock, id string, advances *bool) (*Invoice, error) {
-	invoice, err := Get(w.Invoices, "invoice", id)
+// FinalizeInvoice finalizes a draft early. An invoice with nothing due is paid by that.
+// With auto_advance Stripe collects it at an unspecified time, which the sandbox does
+// not imitate.
+func (a *Account) FinalizeInvoice(env Env, id string, advances *bool) (*Invoice, error) {
+	invoice, err := Get(a.Invoices, "invoice", id)
 	if err != nil {
 		return nil, err
 	}
@@ -191,47 +191,47 @@ func (w *Account) FinalizeInvoice(m Clock, id string, advances *bool) (*Invoice,
 		return nil, invalid("auto_advance", "The sandbox finalizes an invoice on request only with `auto_advance=false`.")
 	}
 	invoice.Advances = false
-	w.finalize(m, invoice)
+	a.finalize(env, invoice)
 	if invoice.AmountDue == 0 {
-		w.settle(m, invoice)
+		a.applyPayment(env, invoice)
 	}
 	return invoice, nil
 }
 
-// VoidInvoice takes an open invoice back: nobody can pay it any more.
-func (w *Account) VoidInvoice(m Clock, id string) (*Invoice, error) {
-	invoice, err := Get(w.Invoices, "invoice", id)
+// VoidInvoice voids an open invoice, which can no longer be paid.
+func (a *Account) VoidInvoice(env Env, id string) (*Invoice, error) {
+	invoice, err := Get(a.Invoices, "invoice", id)
 	if err != nil {
 		return nil, err
 	}
 	if invoice.Status != open {
 		return nil, invalid("", "You can only pass in open invoices. This invoice isn't open.").withCode("invoice_not_open")
 	}
-	if intent := w.Intents.Get(invoice.Intent); intent != nil && intent.Status == processing {
+	if intent := a.Intents.Get(invoice.Intent); intent != nil && intent.Status == processing {
 		return nil, invalid("", "This invoice has a payment that is still processing and cannot be voided.")
 	}
-	w.void(m, invoice)
-	s := w.Subscriptions.Get(invoice.Subscription)
-	was := w.Render(s)
+	a.void(env, invoice)
+	s := a.Subscriptions.Get(invoice.Subscription)
+	was := a.Render(s)
 	switch {
 	case s.awaits(invoice):
 		s.Pending = nil
 	case s.Status == incomplete:
-		s.Status, s.EndedAt = incompleteExpired, m.Now
-	case s.Status == pastDue && !w.owes(s):
+		s.Status, s.EndedAt = incompleteExpired, env.Now
+	case s.Status == pastDue && !a.hasUnpaidInvoice(s):
 		s.Status = active
 	default:
 		return invoice, nil
 	}
-	w.emitChange(m, subscriptionUpdated, was, s)
+	a.emitChange(env, subscriptionUpdated, was, s)
 	return invoice, nil
 }
 
-func (w *Account) void(m Clock, invoice *Invoice) {
-	invoice.Status, invoice.VoidedAt, invoice.NextAttempt = void, m.Now, 0
-	w.unapplyBalance(m, invoice)
-	if intent := w.Intents.Get(invoice.Intent); intent != nil {
+func (a *Account) void(env Env, invoice *Invoice) {
+	invoice.Status, invoice.VoidedAt, invoice.NextAttempt = void, env.Now, 0
+	a.unapplyBalance(env, invoice)
+	if intent := a.Intents.Get(invoice.Intent); intent != nil {
 		intent.Status = canceled
 	}
-	w.emit(m, "invoice.voided", invoice)
+	a.emit(env, "invoice.voided", invoice)
 }

@@ -9,7 +9,7 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// The kinds of rows, which are the first part of their keys.
+// The kinds of rows, the first part of their keys.
 const (
 	kindProduct       = "product"
 	kindPrice         = "price"
@@ -34,8 +34,7 @@ const (
 	kindTimer         = "timer"
 )
 
-// prefixes tell the kind of an object from its id. Products are missing: a caller
-// may choose their ids.
+// prefixes map ids to kinds. A product may have another id, chosen by the caller.
 var prefixes = []struct{ prefix, kind string }{
 	{"price_", kindPrice}, {"cus_", kindCustomer}, {"pm_", kindMethod}, {"cs_", kindSession}, {"sub_sched_", kindSchedule},
 	{"sub_", kindSubscription}, {"in_", kindInvoice}, {"pi_", kindIntent}, {"ch_", kindCharge}, {"re_", kindRefund},
@@ -43,7 +42,7 @@ var prefixes = []struct{ prefix, kind string }{
 	{"prod_", kindProduct},
 }
 
-// KeyOf is the key of the object that an id names, as far as the id tells its kind.
+// KeyOf returns the key of the object with the id, when the id's prefix names its kind.
 func KeyOf(id string) (key string, known bool) {
 	for _, p := range prefixes {
 		if strings.HasPrefix(id, p.prefix) {
@@ -53,13 +52,13 @@ func KeyOf(id string) (key string, known bool) {
 	return "", false
 }
 
-// ProductKey, AnswerKey, SessionKey and the like name what ids alone do not.
+// ProductKey is the key of a product, whose id may have any prefix.
 func ProductKey(id string) string { return persist.Key(kindProduct, id) }
 
-// AnswerKey is the key of the answer to a request.
+// AnswerKey is the key of the saved answer to an idempotent request.
 func AnswerKey(idempotencyKey string) string { return persist.Key(kindAnswer, idempotencyKey) }
 
-// HostedPage is where the object of a hosted page is found by the page's token.
+// HostedPage says how the object of a hosted page is found by the page's token.
 type HostedPage struct {
 	Kind    string
 	ByAlias bool // otherwise the token is the id
@@ -95,7 +94,7 @@ func join(lists ...[]string) (all []string) {
 }
 
 // maxReference is the longest lookup_key or client_reference_id, in characters, as at
-// Stripe. It is far below the largest value that an index of Postgres holds.
+// Stripe. It is far below the largest entry of a Postgres index.
 const maxReference = 200
 
 func isReference(text string) bool {
@@ -109,7 +108,7 @@ func checkReference(param, text string) error {
 	return nil
 }
 
-// aliasOf leaves out what older programs accepted and the index cannot hold.
+// aliasOf drops references that older releases accepted and the index cannot hold.
 func aliasOf(reference string) string {
 	if !isReference(reference) {
 		return ""

@@ -7,43 +7,43 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// Page is the part of a list that a caller wants.
+// Page is the requested part of a list.
 type Page struct {
 	Limit  int
 	After  string // the id that the page comes after
 	Before string // the id that the page comes before
 }
 
-// Within is a filter on when an object was made; nil bounds hold nothing.
-type Within struct {
+// TimeRange filters by creation time; a nil bound is open.
+type TimeRange struct {
 	After, From, Before, To *Time
 }
 
-// Holds reports whether the instant lies within.
-func (r Within) Holds(t Time) bool {
+// Contains reports whether t is in the range.
+func (r TimeRange) Contains(t Time) bool {
 	return (r.After == nil || t > *r.After) && (r.From == nil || t >= *r.From) &&
 		(r.Before == nil || t < *r.Before) && (r.To == nil || t <= *r.To)
 }
 
-// Filter is what the objects of a list have in common. The index narrows what is
-// read; Keep decides, and nil keeps all.
+// Filter selects the objects of a list. Customer and Parent are index lookups; Keep
+// filters the result, and nil keeps all.
 type Filter[O any] struct {
 	Customer string
 	Parent   string
 	Keep     func(*O) bool
 }
 
-// Matches reports whether the object belongs to the list.
+// matches reports whether the object belongs to the list.
 func (f Filter[O]) matches(o *O) bool {
 	i := asEntry(o).index()
 	return (f.Customer == "" || i.customer == f.Customer) && (f.Parent == "" || i.parent == f.Parent) && (f.Keep == nil || f.Keep(o))
 }
 
-// listRead is how many objects are read at a time while a filter looks for more.
-const listRead = 100
+// listBatch is how many objects are read at a time while the filter needs more.
+const listBatch = 100
 
-// List gives a page of the objects that the filter keeps, newest first, and whether
-// more lie in the direction of the page.
+// List returns a page of the objects that match the filter, newest first, and whether
+// there are more in the direction of the page.
 func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more bool, err error) {
 	from, oldest := int64(math.MaxInt64), false
 	if page.After != "" {
@@ -57,7 +57,7 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 			return nil, false, err
 		}
 	}
-	t.w.readPages(t.kind, from, oldest, page.Limit, filter.Customer, filter.Parent, func(keys []string) bool {
+	t.account.readPages(t.kind, from, oldest, page.Limit, filter.Customer, filter.Parent, func(keys []string) bool {
 		for _, key := range keys {
 			if o := t.slots[key[len(t.kind)+1:]].o; o != nil && filter.matches(o) {
 				found = append(found, o)
@@ -65,7 +65,7 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 		}
 		return len(found) <= page.Limit
 	})
-	// Objects that are not stored yet are newer than all that are.
+	// Objects that are not stored yet are newer than all stored ones.
 	for _, o := range t.Loaded() {
 		id, nth := asEntry(o).key()
 		if t.slots[id].stored == nil && (oldest && nth > from || !oldest && nth < from) && filter.matches(o) {
@@ -82,9 +82,9 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 	return found[:page.Limit], true, nil
 }
 
-// readPages reads stored rows in order until none are left or no more are wanted.
-func (w *Account) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) {
-	if w.source == nil {
+// readPages reads stored rows in order until none are left or wanted returns false.
+func (a *Account) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) {
+	if a.source == nil {
 		return
 	}
 	page := persist.Page{Kind: kind, From: from, Oldest: oldest, Limit: limit + 1}
@@ -98,10 +98,10 @@ func (w *Account) readPages(kind string, from int64, oldest bool, limit int, cus
 		return
 	}
 	for {
-		rows, err := w.source.Page(page)
-		readable(err)
-		w.keep(rows)
-		// Rows that others refer to are not part of the list.
+		rows, err := a.source.Page(page)
+		panicOnReadError(err)
+		a.addRows(rows)
+		// Drop the rows that were read as references.
 		rows = slices.DeleteFunc(rows, func(r persist.Row) bool {
 			return r.Kind != kind || oldest && r.Nth <= page.From || !oldest && r.Nth >= page.From ||
 				page.Index == persist.ByParent && r.Parent != page.Value || page.Index == persist.ByCustomer && r.Customer != page.Value
@@ -120,7 +120,7 @@ func (w *Account) readPages(kind string, from int64, oldest bool, limit int, cus
 		if !wanted(keys) || len(rows) < page.Limit {
 			return
 		}
-		page.From, page.Limit = rows[len(rows)-1].Nth, listRead
+		page.From, page.Limit = rows[len(rows)-1].Nth, listBatch
 	}
 }
 

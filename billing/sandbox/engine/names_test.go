@@ -19,11 +19,11 @@ func TestUnstorableReferencesOfAnOldDocumentAreNotIndexed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := OpenStored(persist.Session{Legacy: document}, Wanted(), BaseURLs{})
+		a, err := OpenStored(persist.Session{Legacy: document}, Wanted(), BaseURLs{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		change, err := w.Change(Clock{})
+		change, err := a.Change(Env{})
 		if err != nil || len(change.Rows) != 2 {
 			t.Fatalf("%d rows, %v", len(change.Rows), err)
 		}

@@ -2,7 +2,7 @@ package engine
 
 import "purser/billing/sandbox/persist"
 
-// Portal is a customer's visit to the page where cards are changed.
+// Portal is a billing portal session of a customer.
 type Portal struct {
 	Head
 	Token         string
@@ -12,7 +12,7 @@ type Portal struct {
 	Flow          string
 }
 
-// Configuration says what a portal lets customers do.
+// Configuration says which features a portal offers.
 type Configuration struct {
 	Head
 	Default        bool
@@ -26,87 +26,86 @@ type Configuration struct {
 	Metadata       map[string]string
 }
 
-// portalLife is how long a visit may last.
+// portalLife is how long a portal session is valid.
 const portalLife = day
 
-// maxPortals bounds how many visits of a day are kept; the oldest go first.
+// maxPortals is how many portal sessions are kept; the oldest are pruned first.
 const maxPortals = 10_000
 
-// CreatePortal opens the portal for a customer.
-func (w *Account) CreatePortal(m Clock, p Portal) (*Portal, error) {
-	if _, err := w.customer(p.Customer); err != nil {
+// CreatePortal creates a portal session for a customer.
+func (a *Account) CreatePortal(env Env, p Portal) (*Portal, error) {
+	if _, err := a.customer(p.Customer); err != nil {
 		return nil, err
 	}
-	if p.ReturnURL != "" && !webAddress(p.ReturnURL) {
+	if p.ReturnURL != "" && !isWebURL(p.ReturnURL) {
 		return nil, invalid("return_url", "Not a valid URL").withCode("url_invalid")
 	}
 	if p.Flow != "" && p.Flow != "payment_method_update" {
 		return nil, invalid("flow_data[type]", "The sandbox's portal knows the flow `payment_method_update` only.")
 	}
 	if p.Configuration == "" {
-		p.Configuration = w.defaultConfiguration(m).ID
+		p.Configuration = a.defaultConfiguration(env).ID
 	}
-	if _, err := find(w.Configurations, "configuration", "configuration", p.Configuration); err != nil {
+	if _, err := find(a.Configurations, "configuration", "configuration", p.Configuration); err != nil {
 		return nil, err
 	}
-	head := w.newHead(m, "bps_")
-	p.Head, p.Token = head, m.token("", tokenLength)
-	w.Portals.Put(&p)
+	head := a.newHead(env, "bps_")
+	p.Head, p.Token = head, env.token("", tokenLength)
+	a.Portals.Put(&p)
 	return &p, nil
 }
 
-// PortalOf finds a visit by the token of its page, while it lasts.
-func (w *Account) PortalOf(m Clock, token string) (*Portal, error) {
-	if portal := w.Portals.One(persist.ByAlias, token); portal != nil && portal.Created >= m.Now-portalLife {
+// PortalOf finds a valid portal session by the token of its page.
+func (a *Account) PortalOf(env Env, token string) (*Portal, error) {
+	if portal := a.Portals.One(persist.ByAlias, token); portal != nil && portal.Created >= env.Now-portalLife {
 		return portal, nil
 	}
 	return nil, NotFound("portal", token)
 }
 
-// CreateConfiguration keeps what portals made with it will offer.
-func (w *Account) CreateConfiguration(m Clock, c Configuration) (*Configuration, error) {
-	head := w.newHead(m, "bpc_")
+// CreateConfiguration creates a portal configuration.
+func (a *Account) CreateConfiguration(env Env, c Configuration) (*Configuration, error) {
+	head := a.newHead(env, "bpc_")
 	given := c.Metadata
 	c.Head, c.Metadata = head, nil
-	if err := merge(&c.Metadata, given); err != nil {
+	if err := mergeMetadata(&c.Metadata, given); err != nil {
 		return nil, err
 	}
-	w.Configurations.Put(&c)
+	a.Configurations.Put(&c)
 	return &c, nil
 }
 
-func (w *Account) defaultConfiguration(m Clock) *Configuration {
-	if c := w.Configurations.Get(w.Portal); c != nil {
+func (a *Account) defaultConfiguration(env Env) *Configuration {
+	if c := a.Configurations.Get(a.Portal); c != nil {
 		return c
 	}
-	c := &Configuration{Head: w.numbered(m, m.token("bpc_", idLength)), Default: true, ChangesCard: true, ShowsInvoices: true}
-	w.Configurations.Put(c)
-	w.Portal = c.ID
+	c := &Configuration{Head: a.numbered(env, env.token("bpc_", idLength)), Default: true, ChangesCard: true, ShowsInvoices: true}
+	a.Configurations.Put(c)
+	a.Portal = c.ID
 	return c
 }
 
-// SaveCard makes a card the customer's own for all that is charged from now on,
-// at the portal. The bank is not asked: a card that wants authentication asks
-// with the first charge.
-func (w *Account) SaveCard(m Clock, portal *Portal, card Card) (Step, error) {
-	if !w.Configurations.Get(portal.Configuration).ChangesCard {
+// SaveCard makes a card the customer's default payment method, at the portal. It does
+// not authenticate: a card that requires it does so at the next charge.
+func (a *Account) SaveCard(env Env, portal *Portal, card Card) (Step, error) {
+	if !a.Configurations.Get(portal.Configuration).ChangesCard {
 		return Step{Reason: "This portal does not let you change the card."}, nil
 	}
-	if test := byCard[card]; test.unsaved {
+	if test := byCard[card]; test.notSavable {
 		return Step{Reason: test.decline.Message}, nil
 	}
-	customer, err := w.customer(portal.Customer)
+	customer, err := a.customer(portal.Customer)
 	if err != nil {
 		return Step{}, err
 	}
-	method := w.addMethod(m, customer.ID, card)
-	was := w.Render(customer)
+	method := a.addMethod(env, customer.ID, card)
+	was := a.Render(customer)
 	customer.Method = method.ID
-	w.emitChange(m, "customer.updated", was, customer)
-	for _, s := range w.subscriptionsOf(customer.ID) {
-		was := w.Render(s)
+	a.emitChange(env, "customer.updated", was, customer)
+	for _, s := range a.subscriptionsOf(customer.ID) {
+		was := a.Render(s)
 		s.Method = method.ID
-		w.emitChange(m, subscriptionUpdated, was, s)
+		a.emitChange(env, subscriptionUpdated, was, s)
 	}
-	return Step{URL: w.portalURL(portal)}, nil
+	return Step{URL: a.portalURL(portal)}, nil
 }

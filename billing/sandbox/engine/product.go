@@ -17,7 +17,7 @@ type Product struct {
 	Updated      Time
 }
 
-// ProductFields is what a caller may set; nil leaves a field as it is.
+// ProductFields holds the parameters of a product; nil leaves a field unchanged.
 type ProductFields struct {
 	Name         *string
 	Description  *string
@@ -29,51 +29,51 @@ type ProductFields struct {
 // maxProductID is the longest id that a caller may choose.
 const maxProductID = 500
 
-// CreateProduct makes a product, under the caller's id when there is one. A
-// second product with that id is refused, which makes creation repeatable.
-func (w *Account) CreateProduct(m Clock, id string, p ProductFields) (*Product, error) {
+// CreateProduct creates a product, with the caller's id when there is one. A second
+// product with that id is refused, so creation can be retried safely.
+func (a *Account) CreateProduct(env Env, id string, p ProductFields) (*Product, error) {
 	if p.Name == nil || *p.Name == "" {
-		return nil, absent("name")
+		return nil, missingParam("name")
 	}
 	if id == "" {
-		id = m.token("prod_", idLength)
+		id = env.token("prod_", idLength)
 	}
 	if len(id) > maxProductID || strings.ContainsFunc(id, unicode.IsControl) {
 		return nil, invalid("id", "A product's id has at most %d bytes, none of them a control character.", maxProductID)
 	}
-	if w.Products.Get(id) != nil {
+	if a.Products.Get(id) != nil {
 		return nil, invalid("id", "Product already exists.").withCode("resource_already_exists")
 	}
-	product := &Product{Head: w.numbered(m, id), Active: true, Updated: m.Now}
-	if err := w.setProduct(product, p); err != nil {
+	product := &Product{Head: a.numbered(env, id), Active: true, Updated: env.Now}
+	if err := a.setProduct(product, p); err != nil {
 		return nil, err
 	}
-	w.Products.Put(product)
-	w.emit(m, "product.created", product)
+	a.Products.Put(product)
+	a.emit(env, "product.created", product)
 	return product, nil
 }
 
-// UpdateProduct changes what is given.
-func (w *Account) UpdateProduct(m Clock, id string, p ProductFields) (*Product, error) {
-	product, err := Get(w.Products, "product", id)
+// UpdateProduct changes the given fields.
+func (a *Account) UpdateProduct(env Env, id string, p ProductFields) (*Product, error) {
+	product, err := Get(a.Products, "product", id)
 	if err != nil {
 		return nil, err
 	}
-	was := w.Render(product)
-	if err := w.setProduct(product, p); err != nil {
+	was := a.Render(product)
+	if err := a.setProduct(product, p); err != nil {
 		return nil, err
 	}
-	product.Updated = m.Now
-	w.emitChange(m, "product.updated", was, product)
+	product.Updated = env.Now
+	a.emitChange(env, "product.updated", was, product)
 	return product, nil
 }
 
-func (w *Account) setProduct(product *Product, p ProductFields) error {
+func (a *Account) setProduct(product *Product, p ProductFields) error {
 	set(&product.Name, p.Name)
 	set(&product.Description, p.Description)
 	set(&product.Active, p.Active)
 	if p.DefaultPrice != nil {
-		price, err := find(w.Prices, "price", "default_price", *p.DefaultPrice)
+		price, err := find(a.Prices, "price", "default_price", *p.DefaultPrice)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (w *Account) setProduct(product *Product, p ProductFields) error {
 		}
 		product.DefaultPrice = price.ID
 	}
-	return merge(&product.Metadata, p.Metadata)
+	return mergeMetadata(&product.Metadata, p.Metadata)
 }
 
 func set[T any](field *T, value *T) {
@@ -94,9 +94,9 @@ func set[T any](field *T, value *T) {
 // maxPairs is Stripe's limit for metadata.
 const maxPairs = 50
 
-// merge sets the given pairs of metadata; an empty value takes its pair away, and an
-// empty key all that were there.
-func merge(metadata *map[string]string, given map[string]string) error {
+// mergeMetadata sets the given pairs of metadata. An empty value deletes its pair, and an
+// empty key all existing pairs.
+func mergeMetadata(metadata *map[string]string, given map[string]string) error {
 	if len(given) == 0 {
 		return nil
 	}

@@ -1,6 +1,6 @@
 package engine
 
-// Refund is money given back.
+// Refund is a refund of a charge.
 type Refund struct {
 	Head
 	Amount   int64
@@ -18,10 +18,10 @@ const (
 	refundFailed  = "failed"
 )
 
-// refundTime is after how long a refund that does not simply succeed ends.
+// refundTime is when a refund with a delayed outcome ends.
 const refundTime = hour
 
-// NewRefund is what a refund is made from: a charge or its intent.
+// NewRefund holds the parameters of CreateRefund: a charge or its intent.
 type NewRefund struct {
 	Charge   string
 	Intent   string
@@ -30,9 +30,9 @@ type NewRefund struct {
 	Metadata map[string]string
 }
 
-// CreateRefund gives back a charge, or a part of it.
-func (w *Account) CreateRefund(m Clock, p NewRefund) (*Refund, error) {
-	charge, err := w.chargeOf(p)
+// CreateRefund refunds a charge, or a part of it.
+func (a *Account) CreateRefund(env Env, p NewRefund) (*Refund, error) {
+	charge, err := a.chargeOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -42,64 +42,64 @@ func (w *Account) CreateRefund(m Clock, p NewRefund) (*Refund, error) {
 	switch {
 	case left == 0:
 		return nil, invalid("", "Charge %s has already been refunded.", charge.ID).withCode("charge_already_refunded")
-	case w.withdrawn(charge):
+	case a.fundsWithdrawn(charge):
 		return nil, invalid("", "Charge %s has been charged back; cannot issue a refund.", charge.ID).withCode("charge_disputed")
 	case amount < 1:
 		return nil, invalid("amount", "Invalid positive integer").withCode("parameter_invalid_integer")
 	case amount > left:
 		return nil, invalid("amount", "Refund amount (%d) is greater than unrefunded amount on charge (%d).", amount, left)
 	}
-	head := w.newHead(m, "re_")
+	head := a.newHead(env, "re_")
 	refund := &Refund{
 		Head: head, Amount: amount, Currency: charge.Currency, Charge: charge.ID, Intent: charge.Intent,
 		Status: succeeded, Reason: p.Reason,
 	}
-	if err := merge(&refund.Metadata, p.Metadata); err != nil {
+	if err := mergeMetadata(&refund.Metadata, p.Metadata); err != nil {
 		return nil, err
 	}
-	end := byCard[w.Methods.Get(charge.Method).Card].refund
-	if end == endsWell {
+	end := byCard[a.Methods.Get(charge.Method).Card].refundOutcome
+	if end == outcomeSucceeds {
 		refund.Status = refundPending
 	}
 	if end != "" {
-		w.setTimer(m.Now+refundTime, refundEnds, refund)
+		a.setTimer(env.Now+refundTime, refundEnds, refund)
 	}
-	w.Refunds.Put(refund)
+	a.Refunds.Put(refund)
 	charge.Refunded += amount
-	w.emit(m, "charge.refunded", charge)
-	w.emit(m, "refund.created", refund)
+	a.emit(env, "charge.refunded", charge)
+	a.emit(env, "refund.created", refund)
 	return refund, nil
 }
 
-func (w *Account) chargeOf(p NewRefund) (*Charge, error) {
+func (a *Account) chargeOf(p NewRefund) (*Charge, error) {
 	switch {
 	case p.Charge != "" && p.Intent != "":
 		return nil, invalid("payment_intent", "You may only specify one of these parameters: charge, payment_intent.")
 	case p.Charge != "":
-		return find(w.Charges, "charge", "charge", p.Charge)
+		return find(a.Charges, "charge", "charge", p.Charge)
 	case p.Intent == "":
-		return nil, absent("charge")
+		return nil, missingParam("charge")
 	}
-	intent, err := find(w.Intents, "payment_intent", "payment_intent", p.Intent)
+	intent, err := find(a.Intents, "payment_intent", "payment_intent", p.Intent)
 	if err != nil {
 		return nil, err
 	}
 	if intent.Charge == "" {
 		return nil, invalid("payment_intent", "This PaymentIntent (%s) does not have a successful charge to refund.", intent.ID)
 	}
-	return w.Charges.Get(intent.Charge), nil
+	return a.Charges.Get(intent.Charge), nil
 }
 
-// refundEnds brings a refund's late end: some fail after they seemed to work.
-func (w *Account) refundEnds(m Clock, refund *Refund) {
-	charge := w.Charges.Get(refund.Charge)
-	was := w.Render(refund)
-	if byCard[w.Methods.Get(charge.Method).Card].refund == endsBadly {
+// refundEnds applies the delayed outcome of a refund: some fail after they succeeded.
+func (a *Account) refundEnds(env Env, refund *Refund) {
+	charge := a.Charges.Get(refund.Charge)
+	was := a.Render(refund)
+	if byCard[a.Methods.Get(charge.Method).Card].refundOutcome == outcomeFails {
 		refund.Status, refund.Failure = refundFailed, "expired_or_canceled_card"
 		charge.Refunded -= refund.Amount
 	} else {
 		refund.Status = succeeded
 	}
-	w.emitChange(m, "charge.refund.updated", was, refund)
-	w.emitChange(m, "refund.updated", was, refund)
+	a.emitChange(env, "charge.refund.updated", was, refund)
+	a.emitChange(env, "refund.updated", was, refund)
 }

@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// Refusal is an error in the shape that Stripe's clients know.
+// Refusal is an error in the format of Stripe's API.
 type Refusal struct {
 	Status      int
 	Type        string
@@ -12,14 +12,14 @@ type Refusal struct {
 	DeclineCode string
 	Payment     Doc // the payment intent that the error is about
 
-	// Kept says that what happened up to the refusal stays: a payment that was
-	// tried and declined has been tried.
+	// Kept commits the changes made before the refusal: a declined payment attempt
+	// is recorded.
 	Kept bool
 }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Status codes, written out: this package knows no HTTP.
+// HTTP status codes, spelled out because this package does not import net/http.
 const (
 	badRequest      = 400
 	paymentRequired = 402
@@ -33,7 +33,7 @@ const (
 	idempotencyError = "idempotency_error"
 )
 
-// invalid is a request that cannot be carried out as it is.
+// invalid refuses a request with an invalid parameter or state.
 func invalid(param, format string, args ...any) *Refusal {
 	return &Refusal{Status: badRequest, Type: invalidRequest, Param: param, Message: fmt.Sprintf(format, args...)}
 }
@@ -43,34 +43,34 @@ func (r *Refusal) withCode(code string) *Refusal {
 	return r
 }
 
-// missing is a parameter that names nothing.
+// missing refuses a parameter with the id of no object.
 func missing(kind, param, id string) *Refusal {
 	return invalid(param, "No such %s: '%s'", kind, id).withCode("resource_missing")
 }
 
-// NotFound is a path that names nothing.
+// NotFound refuses a path with the id of no object.
 func NotFound(kind, id string) *Refusal {
 	r := missing(kind, "id", id)
 	r.Status = notFound
 	return r
 }
 
-func absent(param string) *Refusal {
+func missingParam(param string) *Refusal {
 	return invalid(param, "Missing required param: %s.", param).withCode("parameter_missing")
 }
 
-// declined is what a caller gets for a charge that the card's bank refused.
+// declined is the error of a declined charge.
 func declined(d Decline) *Refusal {
 	return &Refusal{Status: paymentRequired, Type: cardError, Code: d.Code, DeclineCode: d.DeclineCode, Message: d.Message}
 }
 
-// tried says that the refusal came of a payment that was tried: that stays.
-func (w *Account) tried(r *Refusal, intent *Intent) *Refusal {
-	r.Kept, r.Payment = true, w.Render(intent)
+// keepAttempt marks the refusal as that of a payment attempt, which is recorded.
+func (a *Account) keepAttempt(r *Refusal, intent *Intent) *Refusal {
+	r.Kept, r.Payment = true, a.Render(intent)
 	return r
 }
 
-// find gives the object that a parameter names.
+// find returns the object that a parameter names.
 func find[O any](t *Table[O], kind, param, id string) (*O, error) {
 	found := t.Get(id)
 	if found == nil {
@@ -79,7 +79,7 @@ func find[O any](t *Table[O], kind, param, id string) (*O, error) {
 	return found, nil
 }
 
-// Get gives the object that a path names.
+// Get returns the object that a path names.
 func Get[O any](t *Table[O], kind, id string) (*O, error) {
 	found := t.Get(id)
 	if found == nil {

@@ -6,49 +6,49 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Render shows an object as the API does, with ids where objects can be
-// expanded. Fields that this sandbox has no use for are there when the API
-// always sends them, so that typed clients read what they expect.
-func (w *Account) Render(o Object) Doc {
+// Render returns an object as the API shows it, with ids where objects can be expanded.
+// Fields that the sandbox does not use are included when the API always sends them:
+// typed clients expect them.
+func (a *Account) Render(o Object) Doc {
 	switch o := o.(type) {
 	case *Product:
-		return w.renderProduct(o)
+		return a.renderProduct(o)
 	case *Price:
-		return w.renderPrice(o)
+		return a.renderPrice(o)
 	case *Customer:
-		return w.renderCustomer(o)
+		return a.renderCustomer(o)
 	case *Method:
-		return w.renderMethod(o)
+		return a.renderMethod(o)
 	case *Session:
-		return w.renderSession(o)
+		return a.renderSession(o)
 	case *Subscription:
-		return w.renderSubscription(o)
+		return a.renderSubscription(o)
 	case *Schedule:
-		return w.renderSchedule(o)
+		return a.renderSchedule(o)
 	case *Invoice:
-		return w.renderInvoice(o)
+		return a.renderInvoice(o)
 	case *Intent:
-		return w.renderIntent(o)
+		return a.renderIntent(o)
 	case *Charge:
-		return w.renderCharge(o)
+		return a.renderCharge(o)
 	case *Refund:
-		return w.renderRefund(o)
+		return a.renderRefund(o)
 	case *Dispute:
-		return w.renderDispute(o)
+		return a.renderDispute(o)
 	case *BalanceTransaction:
-		return w.renderBalanceTransaction(o)
+		return a.renderBalanceTransaction(o)
 	case *Event:
-		return w.renderEvent(o)
+		return a.renderEvent(o)
 	case *Portal:
-		return w.renderPortal(o)
+		return a.renderPortal(o)
 	case *Configuration:
-		return w.renderConfiguration(o)
+		return a.renderConfiguration(o)
 	case *Endpoint:
-		return w.renderEndpoint(o)
+		return a.renderEndpoint(o)
 	case *TestClock:
-		return w.renderTestClock(o)
+		return a.renderTestClock(o)
 	}
-	panic("sandbox: an object that nobody can render")
+	panic("sandbox: unknown object type")
 }
 
 func (h *Head) doc(kind string) Doc {
@@ -63,7 +63,7 @@ func (d Doc) with(fields Doc) Doc {
 	return d
 }
 
-// null is how the API shows what is not there.
+// null is JSON null for a zero value.
 func null[T comparable](value T) any {
 	var none T
 	if value == none {
@@ -72,15 +72,15 @@ func null[T comparable](value T) any {
 	return value
 }
 
-// pairs is metadata, which is an object even when it is empty.
-func pairs(metadata map[string]string) map[string]string {
+// metadataDoc renders metadata as an object, also when it is empty.
+func metadataDoc(metadata map[string]string) map[string]string {
 	if metadata == nil {
 		return map[string]string{}
 	}
 	return metadata
 }
 
-// Listed is a list as the API shows one.
+// Listed renders a list object.
 func Listed(url string, docs []Doc, more bool) Doc {
 	if docs == nil {
 		docs = []Doc{}
@@ -90,18 +90,18 @@ func Listed(url string, docs []Doc, more bool) Doc {
 
 var none = []string{}
 
-func (w *Account) renderProduct(p *Product) Doc {
+func (a *Account) renderProduct(p *Product) Doc {
 	return p.doc("product").with(Doc{
 		"active": p.Active, "default_price": null(p.DefaultPrice), "description": null(p.Description), "images": none,
-		"marketing_features": none, "metadata": pairs(p.Metadata), "name": p.Name, "package_dimensions": nil, "shippable": nil,
+		"marketing_features": none, "metadata": metadataDoc(p.Metadata), "name": p.Name, "package_dimensions": nil, "shippable": nil,
 		"statement_descriptor": nil, "tax_code": nil, "unit_label": nil, "updated": p.Updated, "url": nil,
 	})
 }
 
-func (w *Account) renderPrice(p *Price) Doc {
+func (a *Account) renderPrice(p *Price) Doc {
 	doc := p.doc("price").with(Doc{
 		"active": p.Active, "billing_scheme": "per_unit", "currency": p.Currency, "custom_unit_amount": nil,
-		"lookup_key": null(p.LookupKey), "metadata": pairs(p.Metadata), "nickname": null(p.Nickname), "product": p.Product,
+		"lookup_key": null(p.LookupKey), "metadata": metadataDoc(p.Metadata), "nickname": null(p.Nickname), "product": p.Product,
 		"recurring": nil, "tax_behavior": "unspecified", "tiers_mode": nil, "transform_quantity": nil, "type": "one_time",
 		"unit_amount": p.Amount, "unit_amount_decimal": strconv.FormatInt(p.Amount, 10),
 	})
@@ -115,7 +115,7 @@ func (w *Account) renderPrice(p *Price) Doc {
 	return doc
 }
 
-func (w *Account) renderCustomer(c *Customer) Doc {
+func (a *Account) renderCustomer(c *Customer) Doc {
 	if c.Deleted {
 		return Doc{"id": c.ID, "object": "customer", "deleted": true}
 	}
@@ -125,7 +125,7 @@ func (w *Account) renderCustomer(c *Customer) Doc {
 		"invoice_settings": Doc{
 			"custom_fields": nil, "default_payment_method": null(c.Method), "footer": nil, "rendering_options": nil,
 		},
-		"metadata": pairs(c.Metadata), "name": null(c.Name), "next_invoice_sequence": c.Invoices + 1, "phone": nil,
+		"metadata": metadataDoc(c.Metadata), "name": null(c.Name), "next_invoice_sequence": c.Invoices + 1, "phone": nil,
 		"preferred_locales": none, "shipping": nil, "tax_exempt": "none", "test_clock": null(c.TestClock),
 	})
 }
@@ -135,15 +135,15 @@ var noAddress = Doc{
 	"email":   nil, "name": nil, "phone": nil,
 }
 
-func (w *Account) renderMethod(p *Method) Doc {
+func (a *Account) renderMethod(p *Method) Doc {
 	kind, details := p.details()
 	return p.doc("payment_method").with(Doc{
 		"allow_redisplay": "unspecified", "billing_details": noAddress, "customer": null(p.Customer),
-		"metadata": pairs(p.Metadata), "type": kind, kind: details,
+		"metadata": metadataDoc(p.Metadata), "type": kind, kind: details,
 	})
 }
 
-// details is what the API tells of the card or the account.
+// details renders the card or the bank account.
 func (p *Method) details() (kind string, details Doc) {
 	if p.Bank() {
 		return "us_bank_account", Doc{
@@ -157,10 +157,10 @@ func (p *Method) details() (kind string, details Doc) {
 	}
 }
 
-func (w *Account) renderPortal(p *Portal) Doc {
+func (a *Account) renderPortal(p *Portal) Doc {
 	doc := p.doc("billing_portal.session").with(Doc{
 		"configuration": p.Configuration, "customer": p.Customer, "flow": nil, "locale": nil, "on_behalf_of": nil,
-		"return_url": null(p.ReturnURL), "url": w.portalURL(p),
+		"return_url": null(p.ReturnURL), "url": a.portalURL(p),
 	})
 	if p.Flow != "" {
 		doc["flow"] = Doc{
@@ -171,7 +171,7 @@ func (w *Account) renderPortal(p *Portal) Doc {
 	return doc
 }
 
-func (w *Account) renderConfiguration(c *Configuration) Doc {
+func (a *Account) renderConfiguration(c *Configuration) Doc {
 	return c.doc("billing_portal.configuration").with(Doc{
 		"active": true, "application": nil, "default_return_url": null(c.ReturnURL), "is_default": c.Default,
 		"business_profile": Doc{"headline": null(c.Headline), "privacy_policy_url": nil, "terms_of_service_url": nil},
@@ -185,31 +185,31 @@ func (w *Account) renderConfiguration(c *Configuration) Doc {
 			},
 			"subscription_update": Doc{"default_allowed_updates": none, "enabled": c.ChangesOwn, "products": nil, "proration_behavior": "none"},
 		},
-		"login_page": Doc{"enabled": false, "url": nil}, "metadata": pairs(c.Metadata), "updated": c.Created,
+		"login_page": Doc{"enabled": false, "url": nil}, "metadata": metadataDoc(c.Metadata), "updated": c.Created,
 	})
 }
 
-func (w *Account) renderEndpoint(e *Endpoint) Doc {
+func (a *Account) renderEndpoint(e *Endpoint) Doc {
 	return e.doc("webhook_endpoint").with(Doc{
 		"api_version": APIVersion, "application": nil, "description": null(e.Description), "enabled_events": e.Types,
-		"metadata": pairs(e.Metadata), "status": "enabled", "url": e.URL,
+		"metadata": metadataDoc(e.Metadata), "status": "enabled", "url": e.URL,
 	})
 }
 
-func (w *Account) renderEvent(e *Event) Doc {
+func (a *Account) renderEvent(e *Event) Doc {
 	data := Doc{"object": jsontext.Value(e.Object)}
 	if e.Previous != nil {
 		data["previous_attributes"] = jsontext.Value(e.Previous)
 	}
 	return e.doc("event").with(Doc{
-		"api_version": APIVersion, "data": data, "pending_webhooks": w.waitingFor(e.ID), "type": e.Type,
+		"api_version": APIVersion, "data": data, "pending_webhooks": a.waitingFor(e.ID), "type": e.Type,
 		"request": Doc{"id": null(e.Request.ID), "idempotency_key": null(e.Request.IdempotencyKey)},
 	})
 }
 
-func (w *Account) renderTestClock(c *TestClock) Doc {
+func (a *Account) renderTestClock(c *TestClock) Doc {
 	status := "ready"
-	if w.isAdvancing(c) {
+	if a.isAdvancing(c) {
 		status = "advancing"
 	}
 	return c.doc("test_helpers.test_clock").with(Doc{
@@ -217,16 +217,16 @@ func (w *Account) renderTestClock(c *TestClock) Doc {
 	})
 }
 
-// RenderAccount shows the account that the world belongs to.
-func (w *Account) RenderAccount() Doc {
+// RenderAccount renders the account object.
+func (a *Account) RenderAccount() Doc {
 	return Doc{
-		"id": w.place.Account, "object": "account", "charges_enabled": true, "country": "US", "default_currency": "usd",
-		"details_submitted": true, "email": nil, "payouts_enabled": true, "type": "standard", "metadata": pairs(nil),
+		"id": a.urls.Account, "object": "account", "charges_enabled": true, "country": "US", "default_currency": "usd",
+		"details_submitted": true, "email": nil, "payouts_enabled": true, "type": "standard", "metadata": metadataDoc(nil),
 	}
 }
 
-func (w *Account) sessionURL(s *Session) string { return w.place.Site + "/checkout/" + s.ID }
+func (a *Account) sessionURL(s *Session) string { return a.urls.Site + "/checkout/" + s.ID }
 
-func (w *Account) invoiceURL(i *Invoice) string { return w.place.Site + "/invoice/" + i.Token }
+func (a *Account) invoiceURL(i *Invoice) string { return a.urls.Site + "/invoice/" + i.Token }
 
-func (w *Account) portalURL(p *Portal) string { return w.place.Site + "/portal/" + p.Token }
+func (a *Account) portalURL(p *Portal) string { return a.urls.Site + "/portal/" + p.Token }

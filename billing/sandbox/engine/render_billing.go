@@ -4,15 +4,15 @@ import "strconv"
 
 var noTax = Doc{"enabled": false, "liability": nil, "status": nil}
 
-func (w *Account) renderSession(s *Session) Doc {
+func (a *Account) renderSession(s *Session) Doc {
 	doc := s.doc("checkout.session").with(Doc{
 		"after_expiration": nil, "allow_promotion_codes": nil, "amount_subtotal": s.Total, "amount_total": s.Total,
 		"automatic_tax": noTax, "billing_address_collection": nil, "cancel_url": null(s.Cancel),
 		"client_reference_id": null(s.Reference), "client_secret": nil, "consent": nil, "consent_collection": nil, "currency": s.Currency,
 		"currency_conversion": nil, "custom_fields": none,
 		"custom_text": Doc{"after_submit": nil, "shipping_address": nil, "submit": nil, "terms_of_service_acceptance": nil},
-		"customer":    null(s.Customer), "customer_creation": nil, "customer_details": w.customerDetails(s), "customer_email": null(s.Email),
-		"expires_at": s.Expires, "invoice": null(s.Invoice), "invoice_creation": nil, "locale": nil, "metadata": pairs(s.Metadata),
+		"customer":    null(s.Customer), "customer_creation": nil, "customer_details": a.customerDetails(s), "customer_email": null(s.Email),
+		"expires_at": s.Expires, "invoice": null(s.Invoice), "invoice_creation": nil, "locale": nil, "metadata": metadataDoc(s.Metadata),
 		"mode": s.Mode, "payment_intent": null(s.Intent), "payment_link": nil, "payment_method_collection": null(s.Collects),
 		"payment_method_configuration_details": nil, "payment_method_options": Doc{}, "payment_method_types": []string{"card"},
 		"payment_status": s.Payment, "phone_number_collection": Doc{"enabled": false}, "recovered_from": nil,
@@ -22,7 +22,7 @@ func (w *Account) renderSession(s *Session) Doc {
 		"total_details": Doc{"amount_discount": 0, "amount_shipping": 0, "amount_tax": 0}, "ui_mode": "hosted", "url": nil,
 	})
 	if s.Status == open {
-		doc["url"] = w.sessionURL(s)
+		doc["url"] = a.sessionURL(s)
 	}
 	if s.Mode == modeSubscription && s.Collects == "" {
 		doc["payment_method_collection"] = "always"
@@ -30,11 +30,11 @@ func (w *Account) renderSession(s *Session) Doc {
 	return doc
 }
 
-// customerDetails is what is known of who pays: nothing before an address was given.
-func (w *Account) customerDetails(s *Session) any {
+// customerDetails is null until an email address is known.
+func (a *Account) customerDetails(s *Session) any {
 	email, name := any(null(s.Email)), any(nil)
 	if s.Customer != "" {
-		email, name = w.customerEmail(s.Customer), w.customerName(s.Customer)
+		email, name = a.customerEmail(s.Customer), a.customerName(s.Customer)
 	}
 	if email == nil && s.Status != complete {
 		return nil
@@ -42,43 +42,43 @@ func (w *Account) customerDetails(s *Session) any {
 	return Doc{"address": nil, "email": email, "name": name, "phone": nil, "tax_exempt": "none", "tax_ids": none}
 }
 
-func (w *Account) customerEmail(id string) any {
-	if c := w.Customers.Get(id); c != nil {
+func (a *Account) customerEmail(id string) any {
+	if c := a.Customers.Get(id); c != nil {
 		return null(c.Email)
 	}
 	return nil
 }
 
-func (w *Account) customerName(id string) any {
-	if c := w.Customers.Get(id); c != nil {
+func (a *Account) customerName(id string) any {
+	if c := a.Customers.Get(id); c != nil {
 		return null(c.Name)
 	}
 	return nil
 }
 
-// clockOf is the test clock that the customer lives on.
-func (w *Account) clockOf(customer string) any {
-	if c := w.Customers.Get(customer); c != nil {
+// clockOf is the test clock of the customer.
+func (a *Account) clockOf(customer string) any {
+	if c := a.Customers.Get(customer); c != nil {
 		return null(c.TestClock)
 	}
 	return nil
 }
 
-// sessionLines is the list that a session shows when it is asked to.
-func (w *Account) sessionLines(s *Session) Doc {
+// sessionLines is the list that a session shows when line_items is expanded.
+func (a *Account) sessionLines(s *Session) Doc {
 	var lines []Doc
 	for _, line := range s.Lines {
-		price := w.Prices.Get(line.Price)
+		price := a.Prices.Get(line.Price)
 		amount := price.Amount * line.Quantity
 		lines = append(lines, Doc{
 			"id": line.ID, "object": "item", "amount_discount": 0, "amount_subtotal": amount, "amount_tax": 0, "amount_total": amount,
-			"currency": price.Currency, "description": line.Description, "price": w.Render(price), "quantity": line.Quantity,
+			"currency": price.Currency, "description": line.Description, "price": a.Render(price), "quantity": line.Quantity,
 		})
 	}
 	return Listed("/v1/checkout/sessions/"+s.ID+"/line_items", lines, false)
 }
 
-func (w *Account) renderSubscription(s *Subscription) Doc {
+func (a *Account) renderSubscription(s *Subscription) Doc {
 	doc := s.doc("subscription").with(Doc{
 		"application": nil, "application_fee_percent": nil, "automatic_tax": Doc{"enabled": false, "liability": nil},
 		"billing_cycle_anchor": s.Anchor, "billing_cycle_anchor_config": nil, "billing_thresholds": nil,
@@ -89,15 +89,15 @@ func (w *Account) renderSubscription(s *Subscription) Doc {
 		"default_payment_method": null(s.Method), "default_source": nil, "default_tax_rates": none, "description": nil, "discount": nil,
 		"discounts": none, "ended_at": null(s.EndedAt),
 		"invoice_settings": Doc{"account_tax_ids": nil, "issuer": Doc{"type": "self"}},
-		"items":            Listed("/v1/subscription_items?subscription="+s.ID, w.itemDocs(s.ID, s.Items), false),
-		"latest_invoice":   null(s.LatestInvoice), "metadata": pairs(s.Metadata), "next_pending_invoice_item_invoice": nil,
+		"items":            Listed("/v1/subscription_items?subscription="+s.ID, a.itemDocs(s.ID, s.Items), false),
+		"latest_invoice":   null(s.LatestInvoice), "metadata": metadataDoc(s.Metadata), "next_pending_invoice_item_invoice": nil,
 		"on_behalf_of": nil, "pause_collection": nil,
 		"payment_settings": Doc{
 			"payment_method_options": nil, "payment_method_types": nil,
 			"save_default_payment_method": "off",
 		},
 		"pending_invoice_item_interval": nil, "pending_setup_intent": nil, "pending_update": nil, "schedule": null(s.Schedule),
-		"start_date": s.Created, "status": s.Status, "test_clock": w.clockOf(s.Customer), "transfer_data": nil, "trial_end": nil,
+		"start_date": s.Created, "status": s.Status, "test_clock": a.clockOf(s.Customer), "transfer_data": nil, "trial_end": nil,
 		"trial_settings": Doc{"end_behavior": Doc{"missing_payment_method": "create_invoice"}}, "trial_start": nil,
 	})
 	if s.SavesMethod != "" {
@@ -105,29 +105,29 @@ func (w *Account) renderSubscription(s *Subscription) Doc {
 	}
 	if p := s.Pending; p != nil {
 		doc["pending_update"] = Doc{
-			"billing_cycle_anchor": null(p.Anchor), "expires_at": p.Expires, "subscription_items": w.itemDocs(s.ID, p.Items),
+			"billing_cycle_anchor": null(p.Anchor), "expires_at": p.Expires, "subscription_items": a.itemDocs(s.ID, p.Items),
 			"trial_end": nil, "trial_from_plan": nil,
 		}
 	}
 	return doc
 }
 
-func (w *Account) itemDocs(subscription string, items []Item) []Doc {
+func (a *Account) itemDocs(subscription string, items []Item) []Doc {
 	var docs []Doc
 	for _, item := range items {
 		docs = append(docs, Doc{
 			"id": item.ID, "object": "subscription_item", "billing_thresholds": nil, "created": item.Created, "discounts": none,
-			"metadata": pairs(item.Metadata), "price": w.Render(w.Prices.Get(item.Price)), "quantity": item.Quantity,
+			"metadata": metadataDoc(item.Metadata), "price": a.Render(a.Prices.Get(item.Price)), "quantity": item.Quantity,
 			"subscription": subscription, "tax_rates": none,
 		})
 	}
 	return docs
 }
 
-func (w *Account) renderSchedule(c *Schedule) Doc {
+func (a *Account) renderSchedule(c *Schedule) Doc {
 	var phases []Doc
 	for _, phase := range c.Phases {
-		phases = append(phases, w.phaseDoc(phase))
+		phases = append(phases, a.phaseDoc(phase))
 	}
 	doc := c.doc("subscription_schedule").with(Doc{
 		"application": nil, "canceled_at": null(c.CanceledAt), "completed_at": nil, "current_phase": nil, "customer": c.Customer,
@@ -138,21 +138,21 @@ func (w *Account) renderSchedule(c *Schedule) Doc {
 			"invoice_settings": Doc{"account_tax_ids": nil, "days_until_due": nil, "issuer": Doc{"type": "self"}},
 			"on_behalf_of":     nil, "transfer_data": nil,
 		},
-		"end_behavior": c.EndBehavior, "metadata": pairs(c.Metadata), "phases": phases, "released_at": null(c.ReleasedAt),
+		"end_behavior": c.EndBehavior, "metadata": metadataDoc(c.Metadata), "phases": phases, "released_at": null(c.ReleasedAt),
 		"released_subscription": null(c.Released), "status": c.Status, "subscription": null(c.Subscription), "test_clock": nil,
 	})
-	if s := w.Subscriptions.Get(c.Subscription); s != nil && c.Status == active {
+	if s := a.Subscriptions.Get(c.Subscription); s != nil && c.Status == active {
 		phase := c.phaseAt(s.PeriodStart)
 		doc["current_phase"] = Doc{"start_date": phase.Start, "end_date": phase.End}
 	}
 	return doc
 }
 
-func (w *Account) phaseDoc(phase Phase) Doc {
+func (a *Account) phaseDoc(phase Phase) Doc {
 	var items []Doc
 	for _, item := range phase.Items {
 		items = append(items, Doc{
-			"billing_thresholds": nil, "discounts": none, "metadata": pairs(nil), "price": item.Price, "quantity": item.Quantity, "tax_rates": none,
+			"billing_thresholds": nil, "discounts": none, "metadata": metadataDoc(nil), "price": item.Price, "quantity": item.Quantity, "tax_rates": none,
 		})
 	}
 	anchor := any(nil)
@@ -161,27 +161,27 @@ func (w *Account) phaseDoc(phase Phase) Doc {
 	}
 	return Doc{
 		"add_invoice_items": none, "application_fee_percent": nil, "billing_cycle_anchor": anchor, "billing_thresholds": nil,
-		"collection_method": nil, "coupon": nil, "currency": w.Prices.Get(phase.Items[0].Price).Currency, "default_payment_method": nil,
+		"collection_method": nil, "coupon": nil, "currency": a.Prices.Get(phase.Items[0].Price).Currency, "default_payment_method": nil,
 		"default_tax_rates": none, "description": nil, "discounts": none, "end_date": phase.End, "invoice_settings": nil, "items": items,
-		"metadata": pairs(nil), "on_behalf_of": nil, "proration_behavior": phase.Proration, "start_date": phase.Start,
+		"metadata": metadataDoc(nil), "on_behalf_of": nil, "proration_behavior": phase.Proration, "start_date": phase.Start,
 		"transfer_data": nil, "trial_end": nil,
 	}
 }
 
-func (w *Account) renderInvoice(i *Invoice) Doc {
+func (a *Account) renderInvoice(i *Invoice) Doc {
 	doc := i.doc("invoice").with(Doc{
 		"account_country": "US", "account_name": "Sandbox", "account_tax_ids": nil, "amount_due": i.AmountDue, "amount_paid": i.AmountPaid,
 		"amount_remaining": i.AmountDue - i.AmountPaid, "amount_shipping": 0, "application": nil, "application_fee_amount": nil,
 		"attempt_count": i.Attempts, "attempted": i.Attempts > 0 || i.Status == settled, "auto_advance": i.Advances && (i.Status == draft || i.Status == open),
 		"automatic_tax": noTax, "automatically_finalizes_at": null(i.FinalizesAt), "billing_reason": i.Reason, "charge": null(i.Charge),
 		"collection_method": "charge_automatically", "currency": i.Currency, "custom_fields": nil, "customer": i.Customer,
-		"customer_address": nil, "customer_email": w.customerEmail(i.Customer), "customer_name": w.customerName(i.Customer), "customer_phone": nil,
+		"customer_address": nil, "customer_email": a.customerEmail(i.Customer), "customer_name": a.customerName(i.Customer), "customer_phone": nil,
 		"customer_shipping": nil, "customer_tax_exempt": "none", "customer_tax_ids": none, "default_payment_method": nil, "default_source": nil,
 		"default_tax_rates": none, "description": nil, "discount": nil, "discounts": none, "due_date": nil, "effective_at": null(i.FinalizedAt),
 		"ending_balance": nil, "footer": nil, "from_invoice": nil, "hosted_invoice_url": nil, "invoice_pdf": nil,
 		"issuer": Doc{"type": "self"}, "last_finalization_error": nil, "latest_revision": nil,
-		"lines":    Listed("/v1/invoices/"+i.ID+"/lines", w.lineDocs(i), false),
-		"metadata": pairs(nil), "next_payment_attempt": null(i.NextAttempt), "number": null(i.Number), "on_behalf_of": nil,
+		"lines":    Listed("/v1/invoices/"+i.ID+"/lines", a.lineDocs(i), false),
+		"metadata": metadataDoc(nil), "next_payment_attempt": null(i.NextAttempt), "number": null(i.Number), "on_behalf_of": nil,
 		"paid": i.Status == settled, "paid_out_of_band": false, "payment_intent": null(i.Intent),
 		"payment_settings": Doc{"default_mandate": nil, "payment_method_options": nil, "payment_method_types": nil},
 		"period_end":       i.PeriodEnd, "period_start": i.PeriodStart, "post_payment_credit_notes_amount": 0, "pre_payment_credit_notes_amount": 0,
@@ -190,24 +190,24 @@ func (w *Account) renderInvoice(i *Invoice) Doc {
 		"status_transitions": Doc{
 			"finalized_at": null(i.FinalizedAt), "marked_uncollectible_at": nil, "paid_at": null(i.PaidAt), "voided_at": null(i.VoidedAt),
 		},
-		"subscription": i.Subscription, "subscription_details": Doc{"metadata": pairs(i.Metadata)},
-		"subtotal": i.Total, "subtotal_excluding_tax": i.Total, "tax": nil, "test_clock": w.clockOf(i.Customer), "total": i.Total,
+		"subscription": i.Subscription, "subscription_details": Doc{"metadata": metadataDoc(i.Metadata)},
+		"subtotal": i.Total, "subtotal_excluding_tax": i.Total, "tax": nil, "test_clock": a.clockOf(i.Customer), "total": i.Total,
 		"total_discount_amounts": none, "total_excluding_tax": i.Total, "total_tax_amounts": none, "transfer_data": nil, "webhooks_delivered_at": nil,
 	})
 	if i.Token != "" {
-		doc["hosted_invoice_url"], doc["ending_balance"] = w.invoiceURL(i), i.EndingBalance
+		doc["hosted_invoice_url"], doc["ending_balance"] = a.invoiceURL(i), i.EndingBalance
 	}
 	return doc
 }
 
-func (w *Account) lineDocs(i *Invoice) []Doc {
+func (a *Account) lineDocs(i *Invoice) []Doc {
 	var docs []Doc
 	for _, line := range i.Lines {
-		price := w.Prices.Get(line.Price)
+		price := a.Prices.Get(line.Price)
 		doc := Doc{
 			"id": line.ID, "object": "line_item", "amount": line.Amount, "amount_excluding_tax": line.Amount, "currency": i.Currency,
 			"description": line.Description, "discount_amounts": none, "discountable": !line.Proration, "discounts": none, "invoice": i.ID,
-			"livemode": false, "metadata": pairs(i.Metadata), "period": Doc{"start": line.Start, "end": line.End}, "price": w.Render(price),
+			"livemode": false, "metadata": metadataDoc(i.Metadata), "period": Doc{"start": line.Start, "end": line.End}, "price": a.Render(price),
 			"proration": line.Proration, "proration_details": Doc{"credited_items": nil}, "quantity": line.Quantity,
 			"subscription": i.Subscription, "subscription_item": line.Item, "tax_amounts": none, "tax_rates": none,
 			"type": "subscription", "unit_amount_excluding_tax": strconv.FormatInt(price.Amount, 10),
@@ -220,30 +220,30 @@ func (w *Account) lineDocs(i *Invoice) []Doc {
 	return docs
 }
 
-// Upcoming shows the invoice that the subscription's next renewal would make.
-func (w *Account) Upcoming(m Clock, subscription, customer string) (Doc, error) {
+// Upcoming previews the invoice of the subscription's next renewal.
+func (a *Account) Upcoming(env Env, subscription, customer string) (Doc, error) {
 	if subscription == "" {
-		if live := w.subscriptionsOf(customer); len(live) > 0 {
+		if live := a.subscriptionsOf(customer); len(live) > 0 {
 			subscription = live[0].ID
 		}
 	}
-	s := w.Subscriptions.Get(subscription)
+	s := a.Subscriptions.Get(subscription)
 	if s == nil || s.ended() || s.CancelAtPeriodEnd {
 		r := NotFound("upcoming invoice", subscription)
 		r.Code, r.Message = "invoice_upcoming_none", "No upcoming invoices for customer: "+customer
 		return nil, r
 	}
-	end := w.interval(s.Items).following(s.Anchor, s.PeriodEnd)
+	end := a.interval(s.Items).following(s.Anchor, s.PeriodEnd)
 	preview := &Invoice{
 		Head: Head{Created: s.PeriodEnd}, Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: "upcoming", Status: draft,
-		Currency: s.Currency, Lines: append(s.Prorations[:len(s.Prorations):len(s.Prorations)], w.linesFor(s.Items, s.PeriodEnd, end)...),
+		Currency: s.Currency, Lines: append(s.Prorations[:len(s.Prorations):len(s.Prorations)], a.linesFor(s.Items, s.PeriodEnd, end)...),
 		PeriodStart: s.PeriodStart, PeriodEnd: s.PeriodEnd, NextAttempt: s.PeriodEnd + draftTime,
 	}
 	for _, line := range preview.Lines {
 		preview.Total += line.Amount
 	}
-	w.balance(preview)
-	doc := w.renderInvoice(preview)
+	a.computeAmountDue(preview)
+	doc := a.renderInvoice(preview)
 	delete(doc, "id")
 	return doc, nil
 }

@@ -2,12 +2,12 @@ package engine
 
 import "fmt"
 
-// Schedule plans what a subscription turns into.
+// Schedule is a subscription schedule.
 type Schedule struct {
 	Head
 	Customer     string
-	Subscription string // empty once it is released
-	Released     string // the subscription that it let go
+	Subscription string // empty after release
+	Released     string // the released subscription
 	Status       string
 	Phases       []Phase
 	EndBehavior  string
@@ -16,15 +16,15 @@ type Schedule struct {
 	CanceledAt   Time
 }
 
-// Phase is a stretch of time with its items.
+// Phase is a phase of a schedule: a period of time with its items.
 type Phase struct {
 	Start, End Time
 	Items      []PhaseItem
 	Proration  string
-	Anchors    bool // periods count from its start
+	Anchors    bool // billing_cycle_anchor: phase_start
 }
 
-// PhaseItem is one position of a phase.
+// PhaseItem is an item of a phase.
 type PhaseItem struct {
 	Price    string
 	Quantity int64
@@ -32,10 +32,10 @@ type PhaseItem struct {
 
 const released = "released"
 
-// CreateSchedule puts a subscription under a schedule with one phase: what it is
-// now, for the period that it has.
-func (w *Account) CreateSchedule(m Clock, subscription string) (*Schedule, error) {
-	s, err := find(w.Subscriptions, "subscription", "from_subscription", subscription)
+// CreateSchedule creates a schedule from a subscription. Its one phase has the current
+// items and period.
+func (a *Account) CreateSchedule(env Env, subscription string) (*Schedule, error) {
+	s, err := find(a.Subscriptions, "subscription", "from_subscription", subscription)
 	if err != nil {
 		return nil, err
 	}
@@ -47,27 +47,27 @@ func (w *Account) CreateSchedule(m Clock, subscription string) (*Schedule, error
 	case s.CancelAt != 0 || s.CancelAtPeriodEnd:
 		return nil, invalid("from_subscription", "You cannot migrate a subscription that is set to cancel.")
 	}
-	head := w.newHead(m, "sub_sched_")
+	head := a.newHead(env, "sub_sched_")
 	phase := Phase{Start: s.PeriodStart, End: s.PeriodEnd, Proration: "create_prorations"}
 	for _, item := range s.Items {
 		phase.Items = append(phase.Items, PhaseItem{Price: item.Price, Quantity: item.Quantity})
 	}
 	schedule := &Schedule{Head: head, Customer: s.Customer, Subscription: s.ID, Status: active, Phases: []Phase{phase}, EndBehavior: "release"}
-	w.Schedules.Put(schedule)
+	a.Schedules.Put(schedule)
 	s.Schedule = schedule.ID
-	w.emit(m, "subscription_schedule.created", schedule)
+	a.emit(env, "subscription_schedule.created", schedule)
 	return schedule, nil
 }
 
-// ScheduleChange is what a caller wants of a schedule. Phases replace all those
-// that are there.
+// ScheduleChange holds the parameters of UpdateSchedule. Phases replace all existing
+// ones.
 type ScheduleChange struct {
 	Phases      []NewPhase
 	EndBehavior string
 	Metadata    map[string]string
 }
 
-// NewPhase is a phase before its dates are worked out.
+// NewPhase is a phase parameter, before its dates are computed.
 type NewPhase struct {
 	Start, End *Time
 	Iterations *int64
@@ -81,45 +81,43 @@ const (
 	maxIterations = 120
 )
 
-// UpdateSchedule sets the phases to come. The running one must be sent along as
-// it is.
-func (w *Account) UpdateSchedule(m Clock, id string, p ScheduleChange) (*Schedule, error) {
-	schedule, err := Get(w.Schedules, "subscription schedule", id)
+// UpdateSchedule sets the future phases. The current one must be sent unchanged.
+func (a *Account) UpdateSchedule(env Env, id string, p ScheduleChange) (*Schedule, error) {
+	schedule, err := Get(a.Schedules, "subscription schedule", id)
 	if err != nil {
 		return nil, err
 	}
 	if schedule.Status != active {
 		return nil, invalid("", "You cannot update a subscription schedule that is currently in the `%s` status. It must be in `not_started` or `active` status.", schedule.Status)
 	}
-	was := w.Render(schedule)
+	was := a.Render(schedule)
 	if p.Phases != nil {
-		if schedule.Phases, err = w.planPhases(m, schedule, p.Phases); err != nil {
+		if schedule.Phases, err = a.planPhases(env, schedule, p.Phases); err != nil {
 			return nil, err
 		}
 	}
 	if p.EndBehavior != "" {
 		schedule.EndBehavior = p.EndBehavior
 	}
-	if err := merge(&schedule.Metadata, p.Metadata); err != nil {
+	if err := mergeMetadata(&schedule.Metadata, p.Metadata); err != nil {
 		return nil, err
 	}
-	w.emitChange(m, "subscription_schedule.updated", was, schedule)
+	a.emitChange(env, "subscription_schedule.updated", was, schedule)
 	return schedule, nil
 }
 
-// planPhases works out the dates. A phase begins where the one before it ends,
-// and it ends where a period of its own prices does: this sandbox turns a
-// subscription at renewals only.
-func (w *Account) planPhases(m Clock, schedule *Schedule, want []NewPhase) ([]Phase, error) {
+// planPhases computes the dates of phases. A phase starts where the previous one ends,
+// and ends with a period of its own prices: the sandbox changes phases at renewals only.
+func (a *Account) planPhases(env Env, schedule *Schedule, want []NewPhase) ([]Phase, error) {
 	if len(want) > maxPhases {
 		return nil, invalid("phases", "A schedule can have at most %d phases.", maxPhases)
 	}
-	s := w.Subscriptions.Get(schedule.Subscription)
-	current := schedule.phaseAt(m.Now)
+	s := a.Subscriptions.Get(schedule.Subscription)
+	current := schedule.phaseAt(env.Now)
 	var phases []Phase
 	for n, p := range want {
 		param := fmt.Sprintf("phases[%d]", n)
-		items, err := w.phaseItems(m, param, p.Items)
+		items, err := a.phaseItems(env, param, p.Items)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +135,7 @@ func (w *Account) planPhases(m Clock, schedule *Schedule, want []NewPhase) ([]Ph
 			if p.Start != nil && *p.Start != phase.Start {
 				return nil, invalid(param+"[start_date]", "A phase must start when the one before it ends: at %d.", phase.Start)
 			}
-			phase.End = w.phaseEnd(s, phase, p.Iterations)
+			phase.End = a.phaseEnd(s, phase, p.Iterations)
 		}
 		if p.End != nil && *p.End != phase.End {
 			return nil, invalid(param+"[end_date]", "The sandbox ends a phase with a billing period: here at %d.", phase.End)
@@ -145,16 +143,16 @@ func (w *Account) planPhases(m Clock, schedule *Schedule, want []NewPhase) ([]Ph
 		phases = append(phases, phase)
 	}
 	if len(phases) == 0 {
-		return nil, absent("phases")
+		return nil, missingParam("phases")
 	}
 	return phases, nil
 }
 
-func (w *Account) phaseItems(m Clock, param string, want []ItemChange) ([]PhaseItem, error) {
+func (a *Account) phaseItems(env Env, param string, want []ItemChange) ([]PhaseItem, error) {
 	if len(want) == 0 {
-		return nil, absent(param + "[items]")
+		return nil, missingParam(param + "[items]")
 	}
-	items, err := w.changeItems(m, nil, want)
+	items, err := a.changeItems(env, nil, want)
 	if err != nil {
 		return nil, err
 	}
@@ -165,13 +163,13 @@ func (w *Account) phaseItems(m Clock, param string, want []ItemChange) ([]PhaseI
 	return planned, nil
 }
 
-// phaseEnd is where a later phase ends: after so many periods of its prices.
-func (w *Account) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time {
+// phaseEnd is the end of a later phase: after the given iterations of its interval.
+func (a *Account) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time {
 	n := int64(1)
 	set(&n, iterations)
-	interval := w.Prices.Get(phase.Items[0].Price).Interval
+	interval := a.Prices.Get(phase.Items[0].Price).Interval
 	anchor := s.Anchor
-	if phase.Anchors || interval != w.interval(s.Items) {
+	if phase.Anchors || interval != a.interval(s.Items) {
 		anchor = phase.Start
 	}
 	end := phase.Start
@@ -181,30 +179,30 @@ func (w *Account) phaseEnd(s *Subscription, phase Phase, iterations *int64) Time
 	return end
 }
 
-// ReleaseSchedule lets the subscription go on as it is.
-func (w *Account) ReleaseSchedule(m Clock, id string) (*Schedule, error) {
-	schedule, err := Get(w.Schedules, "subscription schedule", id)
+// ReleaseSchedule releases the subscription, which continues unchanged.
+func (a *Account) ReleaseSchedule(env Env, id string) (*Schedule, error) {
+	schedule, err := Get(a.Schedules, "subscription schedule", id)
 	if err != nil {
 		return nil, err
 	}
 	if schedule.Status != active {
 		return nil, invalid("", "You cannot release a subscription schedule that is currently in the `%s` status. It must be in `not_started` or `active` status.", schedule.Status)
 	}
-	s := w.Subscriptions.Get(schedule.Subscription)
-	was := w.Render(s)
-	w.release(m, s, schedule)
-	w.emitChange(m, subscriptionUpdated, was, s)
+	s := a.Subscriptions.Get(schedule.Subscription)
+	was := a.Render(s)
+	a.release(env, s, schedule)
+	a.emitChange(env, subscriptionUpdated, was, s)
 	return schedule, nil
 }
 
-func (w *Account) release(m Clock, s *Subscription, schedule *Schedule) {
-	schedule.Status, schedule.ReleasedAt = released, m.Now
+func (a *Account) release(env Env, s *Subscription, schedule *Schedule) {
+	schedule.Status, schedule.ReleasedAt = released, env.Now
 	schedule.Released, schedule.Subscription = s.ID, ""
 	s.Schedule = ""
-	w.emit(m, "subscription_schedule.released", schedule)
+	a.emit(env, "subscription_schedule.released", schedule)
 }
 
-// phaseAt is the phase in which the instant lies, or the last one.
+// phaseAt is the phase that contains t, or the last one.
 func (c *Schedule) phaseAt(t Time) Phase {
 	for _, phase := range c.Phases {
 		if t < phase.End {
@@ -214,35 +212,35 @@ func (c *Schedule) phaseAt(t Time) Phase {
 	return c.Phases[len(c.Phases)-1]
 }
 
-// turnSchedule brings the subscription into the phase that begins as its period
-// ends. It reports whether the subscription goes on.
-func (w *Account) turnSchedule(m Clock, s *Subscription) bool {
-	schedule := w.Schedules.Get(s.Schedule)
+// enterNextPhase moves the subscription to the phase that starts as its period ends.
+// It reports whether the subscription continues.
+func (a *Account) enterNextPhase(env Env, s *Subscription) bool {
+	schedule := a.Schedules.Get(s.Schedule)
 	if schedule == nil {
 		return true
 	}
-	if last := schedule.Phases[len(schedule.Phases)-1]; last.End <= m.Now {
+	if last := schedule.Phases[len(schedule.Phases)-1]; last.End <= env.Now {
 		if schedule.EndBehavior == "cancel" {
 			return false
 		}
-		w.release(m, s, schedule)
+		a.release(env, s, schedule)
 		return true
 	}
-	phase := schedule.phaseAt(m.Now)
+	phase := schedule.phaseAt(env.Now)
 	if phase.Start != s.PeriodEnd {
 		return true
 	}
 	if s.Pending != nil {
-		w.dropPending(m, s)
+		a.dropPending(env, s)
 	}
 	items := make([]Item, 0, len(phase.Items))
 	for _, item := range phase.Items {
-		items = append(items, Item{ID: m.token("si_", idLength), Price: item.Price, Quantity: item.Quantity, Created: m.Now})
+		items = append(items, Item{ID: env.token("si_", idLength), Price: item.Price, Quantity: item.Quantity, Created: env.Now})
 	}
-	if phase.Anchors || w.interval(items) != w.interval(s.Items) {
+	if phase.Anchors || a.interval(items) != a.interval(s.Items) {
 		s.Anchor = phase.Start
 	}
 	s.Items = items
-	w.emit(m, "subscription_schedule.updated", schedule)
+	a.emit(env, "subscription_schedule.updated", schedule)
 	return true
 }

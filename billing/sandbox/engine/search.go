@@ -7,9 +7,9 @@ var clause = regexp.MustCompile(`^(?:(email|name)|metadata\[(?:'([^']*)'|"([^"]*
 
 var conjunction = regexp.MustCompile(`^\s+(?i:and)\s+`)
 
-// SearchCustomers finds customers by exact values joined with AND, newest
-// first. Of Stripe's query language that is what finding one's own objects needs.
-func (w *Account) SearchCustomers(query string, limit int) (found []*Customer, more bool, err error) {
+// SearchCustomers finds customers by exact values joined with AND, newest first: the
+// part of Stripe's query language that lookups by metadata need.
+func (a *Account) SearchCustomers(query string, limit int) (found []*Customer, more bool, err error) {
 	var conditions []func(*Customer) bool
 	for rest := query; ; {
 		match := clause.FindStringSubmatch(rest)
@@ -37,7 +37,7 @@ func (w *Account) SearchCustomers(query string, limit int) (found []*Customer, m
 		}
 		rest = rest[len(and):]
 	}
-	return List(w.Customers, Page{Limit: limit}, Filter[Customer]{Keep: func(c *Customer) bool {
+	return List(a.Customers, Page{Limit: limit}, Filter[Customer]{Keep: func(c *Customer) bool {
 		for _, holds := range conditions {
 			if c.Deleted || !holds(c) {
 				return false

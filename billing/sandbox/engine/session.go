@@ -6,7 +6,7 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// Session is a checkout at a hosted page.
+// Session is a checkout session at a hosted page.
 type Session struct {
 	Head
 	Mode      string // payment or subscription
@@ -30,10 +30,10 @@ type Session struct {
 	Intent       string
 	Subscription string
 	Invoice      string
-	Failure      string // why the last attempt did not work, for the page
+	Failure      string // error of the last attempt, shown on the page
 }
 
-// SessionLine is one position of an order.
+// SessionLine is a line item of a session.
 type SessionLine struct {
 	ID          string
 	Price       string
@@ -52,7 +52,7 @@ const (
 	modeSubscription = "subscription"
 )
 
-// NewSession is what a session is made from.
+// NewSession holds the parameters of CreateSession.
 type NewSession struct {
 	Mode      string
 	Customer  string
@@ -69,14 +69,14 @@ type NewSession struct {
 	IntentMetadata       map[string]string
 }
 
-// NewSessionLine orders a price that exists, or one that is made for the order.
+// NewSessionLine is a line item with an existing or an inline price.
 type NewSessionLine struct {
 	Price    string
 	Quantity *int64
 	Inline   *InlinePrice
 }
 
-// InlinePrice is a price for one order, with its product.
+// InlinePrice is a price_data parameter: a price for one session, with its product.
 type InlinePrice struct {
 	Currency string
 	Amount   *int64
@@ -90,39 +90,39 @@ const (
 	maxSessionLines = 100
 )
 
-// CreateSession opens a checkout.
-func (w *Account) CreateSession(m Clock, p NewSession) (*Session, error) {
-	if err := w.checkSession(m, p); err != nil {
+// CreateSession creates a checkout session.
+func (a *Account) CreateSession(env Env, p NewSession) (*Session, error) {
+	if err := a.checkSession(env, p); err != nil {
 		return nil, err
 	}
-	head := w.numbered(m, m.token("cs_test_", sessionLength))
+	head := a.numbered(env, env.token("cs_test_", sessionLength))
 	session := &Session{
 		Head: head, Mode: p.Mode, Status: open, Payment: unpaid, Customer: p.Customer, Email: p.Email,
 		Reference: p.Reference, Success: p.Success, Cancel: p.Cancel, Collects: p.Collects,
-		Expires: m.Now + longestSession,
+		Expires: env.Now + longestSession,
 	}
 	for into, given := range map[*map[string]string]map[string]string{
 		&session.Metadata: p.Metadata, &session.SubscriptionMetadata: p.SubscriptionMetadata, &session.IntentMetadata: p.IntentMetadata,
 	} {
-		if err := merge(into, given); err != nil {
+		if err := mergeMetadata(into, given); err != nil {
 			return nil, err
 		}
 	}
 	set(&session.Expires, p.Expires)
 	for n, want := range p.Lines {
-		if err := w.addLine(m, session, n, want); err != nil {
+		if err := a.addLine(env, session, n, want); err != nil {
 			return nil, err
 		}
 	}
-	if err := w.checkOrder(session); err != nil {
+	if err := a.checkOrder(session); err != nil {
 		return nil, err
 	}
-	w.Sessions.Put(session)
-	w.setTimer(session.Expires, sessionExpires, session)
+	a.Sessions.Put(session)
+	a.setTimer(session.Expires, sessionExpires, session)
 	return session, nil
 }
 
-func (w *Account) checkSession(m Clock, p NewSession) error {
+func (a *Account) checkSession(env Env, p NewSession) error {
 	switch {
 	case p.Mode != modePayment && p.Mode != modeSubscription:
 		return invalid("mode", "The sandbox knows the modes `payment` and `subscription`.")
@@ -131,10 +131,10 @@ func (w *Account) checkSession(m Clock, p NewSession) error {
 	case len(p.Lines) == 0 || len(p.Lines) > maxSessionLines:
 		return invalid("line_items", "Between 1 and %d line items are needed.", maxSessionLines)
 	case p.Success == "":
-		return absent("success_url")
-	case !webAddress(p.Success):
+		return missingParam("success_url")
+	case !isWebURL(p.Success):
 		return invalid("success_url", "Not a valid URL").withCode("url_invalid")
-	case p.Cancel != "" && !webAddress(p.Cancel):
+	case p.Cancel != "" && !isWebURL(p.Cancel):
 		return invalid("cancel_url", "Not a valid URL").withCode("url_invalid")
 	case p.Collects == "if_required" && p.Mode != modeSubscription:
 		return invalid("payment_method_collection", "You can only set `payment_method_collection` if there are recurring prices.")
@@ -143,7 +143,7 @@ func (w *Account) checkSession(m Clock, p NewSession) error {
 	case p.Mode != modePayment && p.IntentMetadata != nil:
 		return invalid("payment_intent_data", "You can not pass `payment_intent_data` in `subscription` mode.")
 	}
-	if p.Expires != nil && (*p.Expires < m.Now+shortestSession || *p.Expires > m.Now+longestSession) {
+	if p.Expires != nil && (*p.Expires < env.Now+shortestSession || *p.Expires > env.Now+longestSession) {
 		return invalid("expires_at", "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation and at most 24 hours.")
 	}
 	if err := checkReference("client_reference_id", p.Reference); err != nil {
@@ -155,13 +155,13 @@ func (w *Account) checkSession(m Clock, p NewSession) error {
 	if p.Customer == "" {
 		return nil
 	}
-	_, err := w.customer(p.Customer)
+	_, err := a.customer(p.Customer)
 	return err
 }
 
-func (w *Account) addLine(m Clock, session *Session, n int, want NewSessionLine) error {
+func (a *Account) addLine(env Env, session *Session, n int, want NewSessionLine) error {
 	param := fmt.Sprintf("line_items[%d]", n)
-	price, err := w.linePrice(m, param, want)
+	price, err := a.linePrice(env, param, want)
 	if err != nil {
 		return err
 	}
@@ -181,16 +181,16 @@ func (w *Account) addLine(m Clock, session *Session, n int, want NewSessionLine)
 	session.Currency = price.Currency
 	session.Total += price.Amount * quantity
 	session.Lines = append(session.Lines, SessionLine{
-		ID: m.token("li_", idLength), Price: price.ID, Quantity: quantity, Description: w.Products.Get(price.Product).Name,
+		ID: env.token("li_", idLength), Price: price.ID, Quantity: quantity, Description: a.Products.Get(price.Product).Name,
 	})
 	return nil
 }
 
-// linePrice finds the price of a line, or makes it: an inline price and its
-// product are archived from the start, as at Stripe.
-func (w *Account) linePrice(m Clock, param string, want NewSessionLine) (*Price, error) {
+// linePrice finds or creates the price of a line item. An inline price and its product
+// are created archived, as at Stripe.
+func (a *Account) linePrice(env Env, param string, want NewSessionLine) (*Price, error) {
 	if want.Inline == nil {
-		price, err := find(w.Prices, "price", param+"[price]", want.Price)
+		price, err := find(a.Prices, "price", param+"[price]", want.Price)
 		if err == nil && !price.Active {
 			err = invalid(param+"[price]", "The price specified is inactive. This field only accepts active prices.")
 		}
@@ -202,22 +202,22 @@ func (w *Account) linePrice(m Clock, param string, want NewSessionLine) (*Price,
 	}
 	product := inline.Product
 	if product == "" {
-		made, err := w.CreateProduct(m, "", ProductFields{Name: &inline.Name, Active: &archived})
+		made, err := a.CreateProduct(env, "", ProductFields{Name: &inline.Name, Active: &archived})
 		if err != nil {
 			return nil, err
 		}
 		product = made.ID
 	}
-	return w.CreatePrice(m, NewPrice{Product: product, Currency: inline.Currency, Amount: inline.Amount, Active: &archived})
+	return a.CreatePrice(env, NewPrice{Product: product, Currency: inline.Currency, Amount: inline.Amount, Active: &archived})
 }
 
-// checkOrder holds what must be true of the whole order.
-func (w *Account) checkOrder(session *Session) error {
-	if customer := w.Customers.Get(session.Customer); session.Mode == modeSubscription {
+// checkOrder validates the line items together.
+func (a *Account) checkOrder(session *Session) error {
+	if customer := a.Customers.Get(session.Customer); session.Mode == modeSubscription {
 		if customer != nil && customer.Currency != "" && customer.Currency != session.Currency {
 			return errMixed(customer.Currency)
 		}
-		return w.checkItems(session.items())
+		return a.checkItems(session.items())
 	}
 	if session.Total > maxAmount {
 		return invalid("line_items", "The Checkout Session's total amount must be at most %d.", maxAmount).withCode("amount_too_large")
@@ -228,7 +228,7 @@ func (w *Account) checkOrder(session *Session) error {
 	return nil
 }
 
-// items are those of the subscription that the session would start.
+// items are the items of the subscription that the session starts.
 func (s *Session) items() []Item {
 	var items []Item
 	for _, line := range s.Lines {
@@ -237,38 +237,38 @@ func (s *Session) items() []Item {
 	return items
 }
 
-// ExpireSession closes an open checkout.
-func (w *Account) ExpireSession(m Clock, id string) (*Session, error) {
-	session, err := Get(w.Sessions, "checkout.session", id)
+// ExpireSession expires an open checkout session.
+func (a *Account) ExpireSession(env Env, id string) (*Session, error) {
+	session, err := Get(a.Sessions, "checkout.session", id)
 	if err != nil {
 		return nil, err
 	}
 	if session.Status != open {
 		return nil, invalid("", "Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of `%s`.", session.Status)
 	}
-	w.expireSession(m, session)
+	a.expireSession(env, session)
 	return session, nil
 }
 
-func (w *Account) sessionExpires(m Clock, session *Session) {
+func (a *Account) sessionExpires(env Env, session *Session) {
 	if session.Status == open {
-		w.expireSession(m, session)
+		a.expireSession(env, session)
 	}
 }
 
-func (w *Account) expireSession(m Clock, session *Session) {
+func (a *Account) expireSession(env Env, session *Session) {
 	session.Status = expired
-	w.dropChallenges(session.ID)
-	w.emit(m, "checkout.session.expired", session)
+	a.dropChallenges(session.ID)
+	a.emit(env, "checkout.session.expired", session)
 }
 
-// SessionOf finds a checkout by its id or by the caller's reference to it, the
-// newest first.
-func (w *Account) SessionOf(reference string) (*Session, error) {
-	if session := w.Sessions.Get(reference); session != nil {
+// SessionOf finds a checkout session by its id or, newest first, by its
+// client_reference_id.
+func (a *Account) SessionOf(reference string) (*Session, error) {
+	if session := a.Sessions.Get(reference); session != nil {
 		return session, nil
 	}
-	sessions := w.Sessions.By(persist.ByAlias, reference)
+	sessions := a.Sessions.By(persist.ByAlias, reference)
 	if len(sessions) == 0 {
 		return nil, NotFound("checkout", reference)
 	}

@@ -12,130 +12,130 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-func newWorld(place BaseURLs) *Account {
-	w := &Account{head: head{Version: version, Endpoints: map[string]*Endpoint{}}, tables: map[string]table{}, searched: map[search]bool{}, place: place}
-	w.Products = newTable[Product](w, kindProduct)
-	w.Prices = newTable[Price](w, kindPrice)
-	w.Customers = newTable[Customer](w, kindCustomer)
-	w.Methods = newTable[Method](w, kindMethod)
-	w.Sessions = newTable[Session](w, kindSession)
-	w.Challenges = newTable[Challenge](w, kindChallenge)
-	w.Subscriptions = newTable[Subscription](w, kindSubscription)
-	w.Schedules = newTable[Schedule](w, kindSchedule)
-	w.Invoices = newTable[Invoice](w, kindInvoice)
-	w.Intents = newTable[Intent](w, kindIntent)
-	w.Charges = newTable[Charge](w, kindCharge)
-	w.Refunds = newTable[Refund](w, kindRefund)
-	w.Disputes = newTable[Dispute](w, kindDispute)
-	w.BalanceTransactions = newTable[BalanceTransaction](w, kindBalance)
-	w.Portals = newTable[Portal](w, kindPortal)
-	w.Configurations = newTable[Configuration](w, kindConfiguration)
-	w.TestClocks = newTable[TestClock](w, kindTestClock)
-	w.Events = newTable[Event](w, kindEvent)
-	w.Answers = newTable[Answer](w, kindAnswer)
-	w.Deliveries = newTable[Delivery](w, kindDelivery)
-	w.timers = newTable[Timer](w, kindTimer)
-	return w
+func newAccount(urls BaseURLs) *Account {
+	a := &Account{head: head{Version: version, Endpoints: map[string]*Endpoint{}}, tables: map[string]table{}, searched: map[search]bool{}, urls: urls}
+	a.Products = newTable[Product](a, kindProduct)
+	a.Prices = newTable[Price](a, kindPrice)
+	a.Customers = newTable[Customer](a, kindCustomer)
+	a.Methods = newTable[Method](a, kindMethod)
+	a.Sessions = newTable[Session](a, kindSession)
+	a.Challenges = newTable[Challenge](a, kindChallenge)
+	a.Subscriptions = newTable[Subscription](a, kindSubscription)
+	a.Schedules = newTable[Schedule](a, kindSchedule)
+	a.Invoices = newTable[Invoice](a, kindInvoice)
+	a.Intents = newTable[Intent](a, kindIntent)
+	a.Charges = newTable[Charge](a, kindCharge)
+	a.Refunds = newTable[Refund](a, kindRefund)
+	a.Disputes = newTable[Dispute](a, kindDispute)
+	a.BalanceTransactions = newTable[BalanceTransaction](a, kindBalance)
+	a.Portals = newTable[Portal](a, kindPortal)
+	a.Configurations = newTable[Configuration](a, kindConfiguration)
+	a.TestClocks = newTable[TestClock](a, kindTestClock)
+	a.Events = newTable[Event](a, kindEvent)
+	a.Answers = newTable[Answer](a, kindAnswer)
+	a.Deliveries = newTable[Delivery](a, kindDelivery)
+	a.timers = newTable[Timer](a, kindTimer)
+	return a
 }
 
-func newTable[O any](w *Account, kind string) *Table[O] {
-	t := &Table[O]{kind: kind, w: w, slots: map[string]*slot[O]{}}
-	w.tables[kind] = t
+func newTable[O any](a *Account, kind string) *Table[O] {
+	t := &Table[O]{kind: kind, account: a, slots: map[string]*slot[O]{}}
+	a.tables[kind] = t
 	return t
 }
 
-// Wanted is what a session should read at once: the objects with the keys, and the
-// timers that come next.
+// Wanted is what a session reads in its first statement: the objects with the keys
+// and the earliest timers.
 func Wanted(keys ...string) persist.Want {
 	keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !persist.Storable(key) })
 	slices.Sort(keys)
-	return persist.Want{Keys: slices.Compact(keys), Timers: kindTimer, Limit: timersRead}
+	return persist.Want{Keys: slices.Compact(keys), Timers: kindTimer, Limit: timerBatch}
 }
 
-// OpenStored opens an account whose objects are read as they are needed. One that was
-// stored as a document is read whole, and rewritten as rows with the next change.
-func OpenStored(s persist.Session, want persist.Want, place BaseURLs) (*Account, error) {
+// OpenStored opens an account whose objects are read lazily. An account that is stored
+// as one document is read whole, and rewritten as rows by the next change.
+func OpenStored(s persist.Session, want persist.Want, urls BaseURLs) (*Account, error) {
 	if s.Head == nil {
-		w, err := Open(s.Legacy, place)
+		a, err := Open(s.Legacy, urls)
 		if err == nil {
-			w.replace = s.Legacy != nil
-			w.classifyEndpoints()
+			a.replace = s.Legacy != nil
+			a.classifyEndpoints()
 		}
-		return w, err
+		return a, err
 	}
-	w := newWorld(place)
-	if err := json.Unmarshal(s.Head, &w.head); err != nil {
-		return nil, fmt.Errorf("sandbox: reading a stored account: %w", err)
+	a := newAccount(urls)
+	if err := json.Unmarshal(s.Head, &a.head); err != nil {
+		return nil, fmt.Errorf("sandbox: decode stored account: %w", err)
 	}
-	if w.Version != version {
-		return nil, fmt.Errorf("sandbox: the stored account has version %d, this program knows %d", w.Version, version)
+	if a.Version != version {
+		return nil, fmt.Errorf("sandbox: the stored account has version %d, this program supports %d", a.Version, version)
 	}
-	w.source, w.swept = s.Source, w.Made
-	return w, Guard(func() error {
-		w.keep(s.Rows)
-		w.missing(want.Keys)
-		w.window.extend(w, s.Timers)
+	a.source, a.madeAtOpen = s.Source, a.Made
+	return a, Guard(func() error {
+		a.addRows(s.Rows)
+		a.markMissing(want.Keys)
+		a.window.extend(a, s.Timers)
 		return nil
 	})
 }
 
-// load reads an object and everything it refers to.
-func (w *Account) load(key string) {
+// load reads an object and the objects it refers to.
+func (a *Account) load(key string) {
 	var rows []persist.Row
 	if persist.Storable(key) {
 		var err error
-		rows, err = w.source.Load([]string{key})
-		readable(err)
+		rows, err = a.source.Load([]string{key})
+		panicOnReadError(err)
 	}
-	w.keep(rows)
-	w.missing([]string{key})
+	a.addRows(rows)
+	a.markMissing([]string{key})
 }
 
-// keep takes rows in. All that they refer to has been read with them, so what is not
-// among them does not exist.
-func (w *Account) keep(rows []persist.Row) {
+// addRows adds rows to their tables. Sources return rows together with all that they
+// refer to, so a reference that is not among them does not exist.
+func (a *Account) addRows(rows []persist.Row) {
 	for _, row := range rows {
-		t := w.tables[row.Kind]
+		t := a.tables[row.Kind]
 		if t == nil {
-			panic(unreadable{fmt.Errorf("sandbox: a row of the unknown kind %s", row.Kind)})
+			panic(readError{fmt.Errorf("sandbox: row of unknown kind %s", row.Kind)})
 		}
 		t.add(row)
 	}
 	for _, row := range rows {
-		w.missing(row.Refs)
+		a.markMissing(row.Refs)
 	}
 }
 
-func (w *Account) missing(keys []string) {
+func (a *Account) markMissing(keys []string) {
 	for _, key := range keys {
-		if kind, id, _ := strings.Cut(key, "/"); w.tables[kind] != nil {
-			w.tables[kind].miss(id)
+		if kind, id, _ := strings.Cut(key, "/"); a.tables[kind] != nil {
+			a.tables[kind].markMissing(id)
 		}
 	}
 }
 
-// sweepEvery is after how many new objects expired ones are deleted.
-const sweepEvery = 100
+// pruneEvery is the number of new objects between two deletions of expired ones.
+const pruneEvery = 100
 
-// Change is what has to be stored of what happened since the account was opened.
-func (w *Account) Change(m Clock) (c persist.Change, err error) {
+// Change returns what has to be stored: the changes since the account was opened.
+func (a *Account) Change(env Env) (c persist.Change, err error) {
 	err = Guard(func() error {
-		if w.touched {
-			w.findNextDelivery()
+		if a.queueChanged {
+			a.computeNextDelivery()
 		}
-		c = persist.Change{Replace: w.replace, ClockOffset: w.Offset}
-		for _, kind := range slices.Sorted(maps.Keys(w.tables)) {
-			w.tables[kind].changes(&c)
+		c = persist.Change{Replace: a.replace, ClockOffset: a.Offset}
+		for _, kind := range slices.Sorted(maps.Keys(a.tables)) {
+			a.tables[kind].changes(&c)
 		}
-		if w.Made/sweepEvery != w.swept/sweepEvery {
-			now := int64(m.Now)
+		if a.Made/pruneEvery != a.madeAtOpen/pruneEvery {
+			now := int64(env.Now)
 			c.Prune = []persist.Prune{
 				{Kind: kindEvent, Before: now, Keep: maxEvents, Unless: kindDelivery},
 				{Kind: kindAnswer, Before: now, Keep: maxAnswers},
 				{Kind: kindPortal, Before: now, Keep: maxPortals},
 			}
 		}
-		if at, found := w.WakeAt(); found {
+		if at, found := a.WakeAt(); found {
 			c.WakeAt = max(at, 1)
 		}
 		return nil
@@ -143,8 +143,8 @@ func (w *Account) Change(m Clock) (c persist.Change, err error) {
 	if err != nil {
 		return persist.Change{}, err
 	}
-	if c.Head, err = json.Marshal(&w.head, json.OmitZeroStructFields(true), json.Deterministic(true)); err != nil {
-		return persist.Change{}, fmt.Errorf("sandbox: writing an account: %w", err)
+	if c.Head, err = json.Marshal(&a.head, json.OmitZeroStructFields(true), json.Deterministic(true)); err != nil {
+		return persist.Change{}, fmt.Errorf("sandbox: encode account: %w", err)
 	}
 	return c, nil
 }
@@ -168,7 +168,7 @@ type snapshot struct {
 	Charges             map[string]*Charge
 	Refunds             map[string]*Refund
 	Disputes            map[string]*Dispute
-	BalanceTransactions map[string]*BalanceTransaction `json:",omitempty"` // accounts of before have none
+	BalanceTransactions map[string]*BalanceTransaction `json:",omitempty"` // absent in older documents
 	Portals             map[string]*Portal
 	Configurations      map[string]*Configuration
 	TestClocks          map[string]*TestClock
@@ -182,57 +182,57 @@ type snapshot struct {
 	Answers map[string]*Answer
 }
 
-// Open reads an account from one document, or makes an empty one from nothing. All of
-// it is in memory.
-func Open(document []byte, place BaseURLs) (*Account, error) {
-	w := newWorld(place)
+// Open reads an account from one document, or creates an empty one when there is none.
+// The whole account is in memory.
+func Open(document []byte, urls BaseURLs) (*Account, error) {
+	a := newAccount(urls)
 	if len(document) == 0 {
-		return w, nil
+		return a, nil
 	}
 	var s snapshot
 	if err := json.Unmarshal(document, &s, jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("sandbox: reading a stored world: %w", err)
+		return nil, fmt.Errorf("sandbox: decode account document: %w", err)
 	}
 	if s.Version != documentVersion {
-		return nil, fmt.Errorf("sandbox: the stored world has version %d, this program knows %d", s.Version, documentVersion)
+		return nil, fmt.Errorf("sandbox: the account document has version %d, this program supports %d", s.Version, documentVersion)
 	}
-	w.Offset, w.Made, w.Held = s.Offset, s.Made, s.Held
+	a.Offset, a.Made, a.Held = s.Offset, s.Made, s.Held
 	if s.Endpoints != nil {
-		w.Endpoints = s.Endpoints
+		a.Endpoints = s.Endpoints
 	}
-	fill(w.Products, s.Products)
-	fill(w.Prices, s.Prices)
-	fill(w.Customers, s.Customers)
-	fill(w.Methods, s.Methods)
-	fill(w.Sessions, s.Sessions)
-	fill(w.Challenges, s.Challenges)
-	fill(w.Subscriptions, s.Subscriptions)
-	fill(w.Schedules, s.Schedules)
-	fill(w.Invoices, s.Invoices)
-	fill(w.Intents, s.Intents)
-	fill(w.Charges, s.Charges)
-	fill(w.Refunds, s.Refunds)
-	fill(w.Disputes, s.Disputes)
-	fill(w.BalanceTransactions, s.BalanceTransactions)
-	fill(w.Portals, s.Portals)
-	fill(w.Configurations, s.Configurations)
-	fill(w.TestClocks, s.TestClocks)
-	fill(w.Events, s.Events)
-	fill(w.Answers, s.Answers)
-	for _, c := range w.Configurations.Loaded() {
+	fill(a.Products, s.Products)
+	fill(a.Prices, s.Prices)
+	fill(a.Customers, s.Customers)
+	fill(a.Methods, s.Methods)
+	fill(a.Sessions, s.Sessions)
+	fill(a.Challenges, s.Challenges)
+	fill(a.Subscriptions, s.Subscriptions)
+	fill(a.Schedules, s.Schedules)
+	fill(a.Invoices, s.Invoices)
+	fill(a.Intents, s.Intents)
+	fill(a.Charges, s.Charges)
+	fill(a.Refunds, s.Refunds)
+	fill(a.Disputes, s.Disputes)
+	fill(a.BalanceTransactions, s.BalanceTransactions)
+	fill(a.Portals, s.Portals)
+	fill(a.Configurations, s.Configurations)
+	fill(a.TestClocks, s.TestClocks)
+	fill(a.Events, s.Events)
+	fill(a.Answers, s.Answers)
+	for _, c := range a.Configurations.Loaded() {
 		if c.Default {
-			w.Portal = c.ID
+			a.Portal = c.ID
 		}
 	}
-	// Documents of the first version give timers and deliveries no number, and list
-	// them in order.
+	// Documents of the first version list timers and deliveries in order, without
+	// sequence numbers.
 	for _, d := range s.Queue {
-		w.enqueue(d)
+		a.enqueue(d)
 	}
 	for _, timer := range s.Timers {
-		w.addTimer(*timer)
+		a.addTimer(*timer)
 	}
-	return w, nil
+	return a, nil
 }
 
 func fill[O any](t *Table[O], all map[string]*O) {
@@ -241,50 +241,50 @@ func fill[O any](t *Table[O], all map[string]*O) {
 	}
 }
 
-// Snapshot is the account as one document. Everything must be in memory.
-func (w *Account) Snapshot() ([]byte, error) {
+// Snapshot returns the account as one document. The whole account must be in memory.
+func (a *Account) Snapshot() ([]byte, error) {
 	s := snapshot{
-		Version: documentVersion, Offset: w.Offset, Made: w.Made, Held: w.Held, Endpoints: w.Endpoints,
-		Products: w.Products.all(), Prices: w.Prices.all(), Customers: w.Customers.all(), Methods: w.Methods.all(), Sessions: w.Sessions.all(),
-		Challenges: w.Challenges.all(), Subscriptions: w.Subscriptions.all(), Schedules: w.Schedules.all(), Invoices: w.Invoices.all(),
-		Intents: w.Intents.all(), Charges: w.Charges.all(), Refunds: w.Refunds.all(), Disputes: w.Disputes.all(), Portals: w.Portals.all(),
-		BalanceTransactions: w.BalanceTransactions.all(),
-		Configurations:      w.Configurations.all(), TestClocks: w.TestClocks.all(), Events: w.Events.all(), Answers: w.Answers.all(),
-		Queue: w.Deliveries.Loaded(),
+		Version: documentVersion, Offset: a.Offset, Made: a.Made, Held: a.Held, Endpoints: a.Endpoints,
+		Products: a.Products.all(), Prices: a.Prices.all(), Customers: a.Customers.all(), Methods: a.Methods.all(), Sessions: a.Sessions.all(),
+		Challenges: a.Challenges.all(), Subscriptions: a.Subscriptions.all(), Schedules: a.Schedules.all(), Invoices: a.Invoices.all(),
+		Intents: a.Intents.all(), Charges: a.Charges.all(), Refunds: a.Refunds.all(), Disputes: a.Disputes.all(), Portals: a.Portals.all(),
+		BalanceTransactions: a.BalanceTransactions.all(),
+		Configurations:      a.Configurations.all(), TestClocks: a.TestClocks.all(), Events: a.Events.all(), Answers: a.Answers.all(),
+		Queue: a.Deliveries.Loaded(),
 	}
-	for _, timer := range w.window.sorted {
+	for _, timer := range a.window.sorted {
 		s.Timers = append(s.Timers, &timer)
 	}
 	document, err := json.Marshal(&s, json.OmitZeroStructFields(true), json.Deterministic(true))
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: writing a world down: %w", err)
+		return nil, fmt.Errorf("sandbox: encode account document: %w", err)
 	}
 	return document, nil
 }
 
-// Export is the account as one document, read as a whole.
-func (w *Account) Export() (document []byte, err error) {
+// Export reads the whole account and returns it as one document.
+func (a *Account) Export() (document []byte, err error) {
 	err = Guard(func() error {
-		if w.source != nil {
-			rows, err := w.source.Everything()
-			readable(err)
-			w.keep(rows)
-			w.window.all(w)
+		if a.source != nil {
+			rows, err := a.source.Everything()
+			panicOnReadError(err)
+			a.addRows(rows)
+			a.window.all(a)
 		}
-		document, err = w.Snapshot()
+		document, err = a.Snapshot()
 		return err
 	})
 	return document, err
 }
 
-// Import makes the account what a document says.
-func (w *Account) Import(document []byte) error {
-	read, err := Open(document, w.place)
+// Import replaces the account with that of a document.
+func (a *Account) Import(document []byte) error {
+	read, err := Open(document, a.urls)
 	if err == nil {
 		read.replace = true
-		*w = *read
-		for _, t := range w.tables {
-			t.adopt(w)
+		*a = *read
+		for _, t := range a.tables {
+			t.adopt(a)
 		}
 	}
 	return err

@@ -6,24 +6,24 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// Subscription is a recurring order.
+// Subscription is a customer's subscription.
 type Subscription struct {
 	Head
 	Customer    string
 	Status      string
 	Currency    string
 	Items       []Item
-	Anchor      Time // periods count from it
+	Anchor      Time // billing_cycle_anchor
 	PeriodStart Time
 	PeriodEnd   Time
 	Metadata    map[string]string
 
 	Method        string // its own default payment method
-	SavesMethod   string // whether a method that pays for it becomes its default
+	SavesMethod   string // save_default_payment_method
 	LatestInvoice string
 	Schedule      string
 	Pending       *PendingUpdate
-	Prorations    []Line // wait for the next invoice
+	Prorations    []Line // lines of the next invoice
 
 	CancelAtPeriodEnd bool
 	CancelAt          Time
@@ -32,7 +32,7 @@ type Subscription struct {
 	EndReason         string
 }
 
-// Item is one position of a subscription.
+// Item is a subscription item.
 type Item struct {
 	ID       string
 	Price    string
@@ -51,10 +51,10 @@ const (
 
 const subscriptionUpdated = "customer.subscription.updated"
 
-// firstPaymentTime is how long a new subscription waits for its first payment.
+// firstPaymentTime is how long a new subscription stays incomplete.
 const firstPaymentTime = 23 * hour
 
-// ended reports whether the subscription is over for good.
+// ended reports whether the subscription has a final status.
 func (s *Subscription) ended() bool { return s.Status == canceled || s.Status == incompleteExpired }
 
 // awaits reports whether paying the invoice applies the pending update.
@@ -62,8 +62,8 @@ func (s *Subscription) awaits(invoice *Invoice) bool {
 	return s.Pending != nil && s.Pending.Invoice == invoice.ID
 }
 
-// HasStatus reports whether a filter of a list keeps the subscription. Without
-// one, those that are over are left out.
+// HasStatus reports whether the subscription matches a status filter. The empty filter
+// omits ended ones.
 func (s *Subscription) HasStatus(filter string) bool {
 	switch filter {
 	case "":
@@ -82,7 +82,7 @@ func (s *Subscription) HasPrice(price string) bool {
 	return slices.ContainsFunc(s.Items, func(i Item) bool { return i.Price == price })
 }
 
-// NewSubscription is what a subscription is made from.
+// NewSubscription holds the parameters of CreateSubscription.
 type NewSubscription struct {
 	Customer    string
 	Items       []ItemChange
@@ -93,22 +93,22 @@ type NewSubscription struct {
 	OffSession  bool
 }
 
-// CreateSubscription starts a subscription and tries its first payment.
-func (w *Account) CreateSubscription(m Clock, p NewSubscription) (*Subscription, error) {
+// CreateSubscription creates a subscription and attempts its first payment.
+func (a *Account) CreateSubscription(env Env, p NewSubscription) (*Subscription, error) {
 	if p.Behavior == "pending_if_incomplete" {
 		return nil, invalid("payment_behavior", "`pending_if_incomplete` is only for updating a subscription.")
 	}
-	customer, err := w.customer(p.Customer)
+	customer, err := a.customer(p.Customer)
 	if err != nil {
 		return nil, err
 	}
 	var method *Method
 	if p.Method != "" {
-		if method, err = w.attach(m, customer.ID, "default_payment_method", p.Method); err != nil {
+		if method, err = a.attach(env, customer.ID, "default_payment_method", p.Method); err != nil {
 			return nil, err
 		}
 	}
-	s, invoice, err := w.start(m, customer, p.Items, p.Metadata, method)
+	s, invoice, err := a.startSubscription(env, customer, p.Items, p.Metadata, method)
 	if err != nil {
 		return nil, err
 	}
@@ -116,107 +116,107 @@ func (w *Account) CreateSubscription(m Clock, p NewSubscription) (*Subscription,
 	if s.Status != incomplete || p.Behavior == "default_incomplete" {
 		return s, nil
 	}
-	if method = w.methodOf(s); method == nil {
+	if method = a.methodOf(s); method == nil {
 		return nil, errNoMethod()
 	}
-	how := there
+	how := customerPresent
 	if p.OffSession {
-		how = away
+		how = customerAbsent
 	}
-	switch got := w.collect(m, invoice, method, how); {
+	switch got := a.collect(env, invoice, method, how); {
 	case got == paid:
-		w.settle(m, invoice)
+		a.applyPayment(env, invoice)
 	case got == refused && p.Behavior == "error_if_incomplete":
-		return nil, declined(w.Intents.Get(invoice.Intent).Error)
+		return nil, declined(a.Intents.Get(invoice.Intent).Error)
 	case got == needsAction && p.Behavior == "error_if_incomplete":
 		return nil, errActionRequired()
 	case got != underway:
-		w.fail(m, invoice, got)
+		a.paymentFailed(env, invoice, got)
 	}
 	return s, nil
 }
 
-// start makes the subscription and its first invoice, open and not yet tried.
-// One that costs nothing is active at once.
-func (w *Account) start(m Clock, customer *Customer, want []ItemChange, metadata map[string]string, method *Method) (*Subscription, *Invoice, error) {
-	items, err := w.changeItems(m, nil, want)
+// startSubscription creates the subscription and its first invoice, open and not yet
+// attempted. A free one is active at once.
+func (a *Account) startSubscription(env Env, customer *Customer, want []ItemChange, metadata map[string]string, method *Method) (*Subscription, *Invoice, error) {
+	items, err := a.changeItems(env, nil, want)
 	if err != nil {
 		return nil, nil, err
 	}
-	currency := w.Prices.Get(items[0].Price).Currency
+	currency := a.Prices.Get(items[0].Price).Currency
 	if customer.Currency != "" && customer.Currency != currency {
 		return nil, nil, errMixed(customer.Currency)
 	}
-	head := w.newHead(m, "sub_")
+	head := a.newHead(env, "sub_")
 	var kept map[string]string
-	if err := merge(&kept, metadata); err != nil {
+	if err := mergeMetadata(&kept, metadata); err != nil {
 		return nil, nil, err
 	}
 	customer.Currency = currency
 	s := &Subscription{
 		Head: head, Customer: customer.ID, Status: incomplete, Currency: currency, Items: items, Metadata: kept,
-		Anchor: m.Now, PeriodStart: m.Now, PeriodEnd: w.interval(items).boundary(m.Now, 1),
+		Anchor: env.Now, PeriodStart: env.Now, PeriodEnd: a.interval(items).boundary(env.Now, 1),
 	}
 	if method != nil {
 		s.Method = method.ID
 	}
-	w.Subscriptions.Put(s)
-	invoice, err := w.newInvoice(m, s, reasonCreate, w.linesFor(items, s.PeriodStart, s.PeriodEnd))
+	a.Subscriptions.Put(s)
+	invoice, err := a.newInvoice(env, s, reasonCreate, a.linesFor(items, s.PeriodStart, s.PeriodEnd))
 	if err != nil {
 		return nil, nil, err
 	}
-	w.finalize(m, invoice)
+	a.finalize(env, invoice)
 	s.LatestInvoice = invoice.ID
 	if invoice.AmountDue == 0 {
-		w.activate(m, s)
-		w.markPaid(m, invoice)
-		w.emit(m, "customer.subscription.created", s)
-		w.emitPaid(m, invoice)
+		a.activate(env, s)
+		a.markPaid(env, invoice)
+		a.emit(env, "customer.subscription.created", s)
+		a.emitPaid(env, invoice)
 		return s, invoice, nil
 	}
-	w.setTimer(m.Now+firstPaymentTime, incompleteExpires, s)
-	w.emit(m, "customer.subscription.created", s)
+	a.setTimer(env.Now+firstPaymentTime, incompleteExpires, s)
+	a.emit(env, "customer.subscription.created", s)
 	return s, invoice, nil
 }
 
-// activate begins the periods.
-func (w *Account) activate(m Clock, s *Subscription) {
+// activate makes the subscription active and starts its renewals.
+func (a *Account) activate(env Env, s *Subscription) {
 	s.Status = active
-	// A first payment may arrive after its own period: the next ones follow then.
-	w.setTimer(max(s.PeriodEnd, m.Now), periodEnds, s)
+	// A first payment may succeed after its own period: the renewal is then due now.
+	a.setTimer(max(s.PeriodEnd, env.Now), periodEnds, s)
 }
 
-// incompleteExpires ends a subscription whose first payment never came. One
-// whose payment is under way waits for the bank.
-func (w *Account) incompleteExpires(m Clock, s *Subscription) {
-	if s.Status != incomplete || m.Now < s.Created+firstPaymentTime {
+// incompleteExpires expires a subscription whose first payment did not succeed. One
+// with a processing payment waits for the bank.
+func (a *Account) incompleteExpires(env Env, s *Subscription) {
+	if s.Status != incomplete || env.Now < s.Created+firstPaymentTime {
 		return
 	}
-	invoice := w.Invoices.Get(s.LatestInvoice)
-	if intent := w.Intents.Get(invoice.Intent); intent.Status == processing {
+	invoice := a.Invoices.Get(s.LatestInvoice)
+	if intent := a.Intents.Get(invoice.Intent); intent.Status == processing {
 		return
 	}
-	was := w.Render(s)
-	w.void(m, invoice)
-	s.Status, s.EndedAt = incompleteExpired, m.Now
-	w.emitChange(m, subscriptionUpdated, was, s)
+	was := a.Render(s)
+	a.void(env, invoice)
+	s.Status, s.EndedAt = incompleteExpired, env.Now
+	a.emitChange(env, subscriptionUpdated, was, s)
 }
 
-// methodOf is what the subscription is charged with, or nil.
-func (w *Account) methodOf(s *Subscription) *Method {
-	if method := w.Methods.Get(s.Method); method != nil {
+// methodOf is the payment method of the subscription, or nil.
+func (a *Account) methodOf(s *Subscription) *Method {
+	if method := a.Methods.Get(s.Method); method != nil {
 		return method
 	}
-	return w.Methods.Get(w.Customers.Get(s.Customer).Method)
+	return a.Methods.Get(a.Customers.Get(s.Customer).Method)
 }
 
-// subscriptionsOf lists those of a customer that are not over, oldest first.
-func (w *Account) subscriptionsOf(customer string) []*Subscription {
-	return w.Subscriptions.By(persist.ByLiveOf, customer)
+// subscriptionsOf lists the live subscriptions of a customer, oldest first.
+func (a *Account) subscriptionsOf(customer string) []*Subscription {
+	return a.Subscriptions.By(persist.ByLiveOf, customer)
 }
 
-// errActionRequired is for a payment that only the customer could complete, where
-// nothing may be left incomplete.
+// errActionRequired refuses a payment that requires authentication, where the payment
+// behavior allows no incomplete subscription.
 func errActionRequired() *Refusal {
 	return declined(Decline{
 		Code:    "subscription_payment_intent_requires_action",

@@ -11,27 +11,27 @@ import (
 	"purser/billing/sandbox/persist"
 )
 
-// Table is the objects of one kind. Those that are stored elsewhere are read when
-// they are first asked for, together with what they refer to.
+// Table holds the objects of one kind. Stored objects are read on first use, together
+// with the objects that they refer to.
 type Table[O any] struct {
-	kind  string
-	w     *Account
-	slots map[string]*slot[O]
+	kind    string
+	account *Account
+	slots   map[string]*slot[O]
 }
 
-// slot is what is known of an id: an object, or that there is none.
+// slot caches an id: its object, or that none exists.
 type slot[O any] struct {
 	o      *O
-	stored []byte // as it was read; nil for an object that is new
+	stored []byte // the document as read; nil for a new object
 }
 
-// entry is an object as a table keeps it.
+// entry is an object that a Table can hold.
 type entry interface {
 	key() (id string, nth int64)
 	index() index
 }
 
-// index is the searchable part of an object.
+// index holds the values of an object's index columns.
 type index struct {
 	customer, parent, alias, liveOf string
 	timed                           bool
@@ -53,17 +53,17 @@ func (i index) value(of persist.Index) string {
 	return ""
 }
 
-// unreadable carries a storage error out of the engine, whose rules have no place
-// for one. Guard turns it back into an error.
-type unreadable struct{ error }
+// readError carries a storage error out of the engine as a panic: the rules return
+// refusals only. Guard turns it back into an error.
+type readError struct{ error }
 
-func (u unreadable) Unwrap() error { return u.error }
+func (u readError) Unwrap() error { return u.error }
 
-// Guard runs f, and returns the error of a read that failed inside of it.
+// Guard runs f and returns the error of a storage read that failed inside it.
 func Guard(f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			failed, ours := cause.(unreadable)
+			failed, ours := cause.(readError)
 			if !ours {
 				panic(cause)
 			}
@@ -73,22 +73,22 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-func readable(err error) {
+func panicOnReadError(err error) {
 	if err != nil {
-		panic(unreadable{err})
+		panic(readError{err})
 	}
 }
 
 func asEntry[O any](o *O) entry { return any(o).(entry) }
 
-// Get is the object with the id, or nil.
+// Get returns the object with the id, or nil.
 func (t *Table[O]) Get(id string) *O {
 	known := t.slots[id]
 	if known == nil {
-		if id == "" || t.w.source == nil {
+		if id == "" || t.account.source == nil {
 			return nil
 		}
-		t.w.load(persist.Key(t.kind, id))
+		t.account.load(persist.Key(t.kind, id))
 		known = t.slots[id]
 	}
 	return known.o
@@ -111,7 +111,7 @@ func (t *Table[O]) Delete(id string) {
 	}
 }
 
-// Loaded lists the objects that have been read or made, oldest first.
+// Loaded lists the objects in memory, oldest first.
 func (t *Table[O]) Loaded() []*O {
 	var all []*O
 	for _, known := range t.slots {
@@ -128,7 +128,7 @@ func number[O any](o *O) int64 {
 	return nth
 }
 
-// By lists the objects with a value in an index, oldest first.
+// By lists the objects with the value in an index column, oldest first.
 func (t *Table[O]) By(of persist.Index, value string) []*O {
 	if value == "" {
 		return nil
@@ -141,7 +141,7 @@ func (t *Table[O]) loadedBy(of persist.Index, value string) []*O {
 	return slices.DeleteFunc(t.Loaded(), func(o *O) bool { return asEntry(o).index().value(of) != value })
 }
 
-// One is the object with a value that no two objects share, or nil.
+// One returns the object with a unique value in an index column, or nil.
 func (t *Table[O]) One(of persist.Index, value string) *O {
 	if value == "" {
 		return nil
@@ -156,63 +156,64 @@ func (t *Table[O]) One(of persist.Index, value string) *O {
 	return found[0]
 }
 
-// search is a look-up in an index.
+// search is an index lookup.
 type search struct {
 	kind  string
 	of    persist.Index
 	value string
 }
 
-// prefetch reads the objects with one of the values in an index.
+// prefetch reads the objects with one of the values in an index column. Values that
+// were looked up before are skipped.
 func (t *Table[O]) prefetch(of persist.Index, values ...string) {
-	if t.w.source == nil {
+	if t.account.source == nil {
 		return
 	}
 	values = slices.DeleteFunc(slices.Clone(values), func(value string) bool {
 		at := search{t.kind, of, value}
-		known := t.w.searched[at] || !persist.Storable(value)
-		t.w.searched[at] = true
+		known := t.account.searched[at] || !persist.Storable(value)
+		t.account.searched[at] = true
 		return known
 	})
 	if len(values) == 0 {
 		return
 	}
-	rows, err := t.w.source.Lookup(t.kind, of, values)
-	readable(err)
-	t.w.keep(rows)
+	rows, err := t.account.source.Lookup(t.kind, of, values)
+	panicOnReadError(err)
+	t.account.addRows(rows)
 }
 
-// table is what the world does with tables of any kind.
+// table is a Table of any kind.
 type table interface {
 	add(row persist.Row)
-	miss(id string)
+	markMissing(id string)
 	changes(c *persist.Change)
-	adopt(w *Account)
+	adopt(a *Account)
 }
 
-// add takes a stored row in, unless the object is known: what was changed since it
-// was read must not be lost.
+// add decodes a stored row, unless its object is loaded already: changes in memory
+// must not be overwritten.
 func (t *Table[O]) add(row persist.Row) {
 	id := row.Key[len(t.kind)+1:]
 	if t.slots[id] != nil {
 		return
 	}
 	o := new(O)
-	// Names that appear twice cost time to look for, and this package writes none.
+	// Checking for duplicate names costs time, and this package writes none.
 	if err := json.Unmarshal(row.Document, o, jsontext.AllowDuplicateNames(true)); err != nil {
-		panic(unreadable{fmt.Errorf("sandbox: reading %s: %w", row.Key, err)})
+		panic(readError{fmt.Errorf("sandbox: decode %s: %w", row.Key, err)})
 	}
 	t.slots[id] = &slot[O]{o: o, stored: row.Document}
 }
 
-func (t *Table[O]) miss(id string) {
+func (t *Table[O]) markMissing(id string) {
 	if t.slots[id] == nil {
 		t.slots[id] = &slot[O]{}
 	}
 }
 
-// changes adds what has to be stored: objects that are new or differ from what was
-// read, and those that were deleted.
+// changes adds the rows to store: objects that are new or differ from what was read,
+// and the keys of deleted ones.
 func (t *Table[O]) changes(c *persist.Change) {
 	for _, o := range t.Loaded() {
 		id, _ := asEntry(o).key()
@@ -233,7 +234,7 @@ func (t *Table[O]) row(o *O) persist.Row {
 	i := e.index()
 	document, err := json.Marshal(o, json.OmitZeroStructFields(true), json.Deterministic(true))
 	if err != nil {
-		panic("sandbox: an object that is not JSON: " + err.Error())
+		panic("sandbox: encode object: " + err.Error())
 	}
 	refs := slices.DeleteFunc(i.refs, func(key string) bool { return key[len(key)-1] == '/' })
 	slices.Sort(refs)
@@ -243,7 +244,7 @@ func (t *Table[O]) row(o *O) persist.Row {
 	}
 }
 
-func (t *Table[O]) adopt(w *Account) { t.w = w }
+func (t *Table[O]) adopt(a *Account) { t.account = a }
 
 func (t *Table[O]) all() map[string]*O {
 	all := map[string]*O{}

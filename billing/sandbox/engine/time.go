@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// Time is in seconds since 1970 UTC, the unit of Stripe's objects. The world's
-// clock itself runs in milliseconds, like everything outside of this package.
+// Time is in seconds since 1970 UTC, the unit of Stripe's objects. The account's
+// clock offset and all times outside of this package are in milliseconds.
 type Time int64
 
 const (
@@ -11,7 +11,7 @@ const (
 	day       = 24 * hour
 )
 
-// Interval is how long a recurring price lasts.
+// Interval is the billing interval of a recurring price.
 type Interval struct {
 	Unit  string // day, week, month or year
 	Count int
@@ -20,12 +20,12 @@ type Interval struct {
 // maxIntervalYears is Stripe's longest interval.
 const maxIntervalYears = 3
 
-// mostOf is how many of a unit fit into the longest interval.
-var mostOf = map[string]int{"day": maxIntervalYears * 365, "week": maxIntervalYears * 52, "month": maxIntervalYears * 12, "year": maxIntervalYears}
+// maxIntervalCount is the largest count of each unit.
+var maxIntervalCount = map[string]int{"day": maxIntervalYears * 365, "week": maxIntervalYears * 52, "month": maxIntervalYears * 12, "year": maxIntervalYears}
 
-// boundary is the start of the nth period that counts from the anchor. It is
-// computed from the anchor and not from the boundary before, so the day never
-// drifts: 31 January, 28 February, 31 March.
+// boundary is the start of the nth period after the anchor. It is computed from the
+// anchor, not from the previous boundary, so the day of the month never drifts:
+// 31 January, 28 February, 31 March.
 func (i Interval) boundary(anchor Time, n int) Time {
 	switch i.Unit {
 	case "day":
@@ -39,11 +39,10 @@ func (i Interval) boundary(anchor Time, n int) Time {
 	}
 }
 
-// following is the first boundary after the instant, which is not before the
-// anchor.
+// following is the first boundary after t, where t is not before the anchor.
 func (i Interval) following(anchor, t Time) Time {
 	n := 1
-	// A guess that is never too late, so that old anchors cost no long count.
+	// A lower bound for n, so that old anchors need no long loop.
 	if longest := i.boundary(0, 1) + 4*day; t > anchor {
 		n = max(1, int((t-anchor)/longest))
 	}
@@ -53,7 +52,7 @@ func (i Interval) following(anchor, t Time) Time {
 	return i.boundary(anchor, n)
 }
 
-// addMonths keeps the day of the month, or takes the month's last one.
+// addMonths keeps the day of the month, clamped to the last day of a shorter month.
 func addMonths(t Time, months int) Time {
 	from := time.Unix(int64(t), 0).UTC()
 	first := time.Date(from.Year(), from.Month()+time.Month(months), 1, from.Hour(), from.Minute(), from.Second(), 0, time.UTC)

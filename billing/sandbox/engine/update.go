@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// SubscriptionChange is what a caller wants changed; nil and empty leave things
-// as they are.
+// SubscriptionChange holds the parameters of UpdateSubscription; nil and empty leave
+// fields unchanged.
 type SubscriptionChange struct {
 	Items             []ItemChange
 	Behavior          string // payment_behavior
@@ -11,51 +11,50 @@ type SubscriptionChange struct {
 	ProrationDate     *Time
 	Anchor            string // billing_cycle_anchor: now or unchanged
 	CancelAtPeriodEnd *bool
-	CancelAt          *Time // zero takes it away
+	CancelAt          *Time // zero clears it
 	Metadata          map[string]string
 	Method            *string // default_payment_method
 	SavesMethod       *string
 	OffSession        *bool
 }
 
-// UpdateSubscription changes a subscription, and charges for it when the change
-// says so.
-func (w *Account) UpdateSubscription(m Clock, id string, p SubscriptionChange) (*Subscription, error) {
-	s, err := Get(w.Subscriptions, "subscription", id)
+// UpdateSubscription changes a subscription and invoices the change where required.
+func (a *Account) UpdateSubscription(env Env, id string, p SubscriptionChange) (*Subscription, error) {
+	s, err := Get(a.Subscriptions, "subscription", id)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.checkUpdate(s, p); err != nil {
+	if err := a.checkUpdate(s, p); err != nil {
 		return nil, err
 	}
-	was := w.Render(s)
-	if err := w.setPlain(m, s, p); err != nil {
+	was := a.Render(s)
+	if err := a.setUnbilledFields(env, s, p); err != nil {
 		return nil, err
 	}
 	if len(p.Items) == 0 && p.Anchor != "now" {
-		w.emitChange(m, subscriptionUpdated, was, s)
+		a.emitChange(env, subscriptionUpdated, was, s)
 		return s, nil
 	}
-	items, err := w.changeItems(m, s.Items, p.Items)
+	items, err := a.changeItems(env, s.Items, p.Items)
 	if err != nil {
 		return nil, err
 	}
-	if currency := w.Prices.Get(items[0].Price).Currency; currency != s.Currency {
+	if currency := a.Prices.Get(items[0].Price).Currency; currency != s.Currency {
 		return nil, errMixed(s.Currency)
 	}
-	u := update{s: s, was: was, items: items, proration: p.Proration, behavior: p.Behavior, how: there}
+	u := update{s: s, was: was, items: items, proration: p.Proration, behavior: p.Behavior, how: customerPresent}
 	if p.OffSession != nil && *p.OffSession {
-		u.how = away
+		u.how = customerAbsent
 	}
-	// Another interval cannot keep the old boundaries.
-	if p.Anchor == "now" || w.interval(items) != w.interval(s.Items) {
-		u.anchor = m.Now
+	// Another interval cannot keep the old period boundaries.
+	if p.Anchor == "now" || a.interval(items) != a.interval(s.Items) {
+		u.anchor = env.Now
 	}
-	return s, w.carryOut(m, u)
+	return s, a.executeUpdate(env, u)
 }
 
-// checkUpdate holds what the API refuses whatever the prices are.
-func (w *Account) checkUpdate(s *Subscription, p SubscriptionChange) error {
+// checkUpdate refuses combinations of parameters, whatever the prices are.
+func (a *Account) checkUpdate(s *Subscription, p SubscriptionChange) error {
 	if s.ended() {
 		return invalid("", "A canceled subscription can only update its cancellation_details and metadata.")
 	}
@@ -64,12 +63,12 @@ func (w *Account) checkUpdate(s *Subscription, p SubscriptionChange) error {
 			return err
 		}
 	}
-	// The pair was refused to a public project word for word (postiz-app 1904).
+	// Stripe refuses this pair with this message (seen at postiz-app 1904).
 	if p.ProrationDate != nil && p.Anchor == "now" {
 		return invalid("proration_date", "You cannot specify `proration_date` when `billing_cycle_anchor=now`.")
 	}
 	cancels := p.CancelAtPeriodEnd != nil || p.CancelAt != nil
-	// A schedule owns how its subscription goes on (dust 32051).
+	// A schedule controls the cancellation of its subscription (seen at dust 32051).
 	if cancels && s.Schedule != "" {
 		return invalid("cancel_at_period_end", "The subscription is managed by the subscription schedule `%s`, and updating any cancelation behavior directly is not allowed. Please update the schedule instead.", s.Schedule)
 	}
@@ -82,9 +81,9 @@ func (w *Account) checkUpdate(s *Subscription, p SubscriptionChange) error {
 	return nil
 }
 
-// checkPendingParams holds Stripe's list of what may come with a pending update
-// (docs: billing/subscriptions/pending-updates; the message as codecov-api 839
-// got it). Everything else would take effect although nothing was paid.
+// checkPendingParams allows Stripe's list of parameters for a pending update (docs:
+// billing/subscriptions/pending-updates; the message as seen at codecov-api 839). Any
+// other parameter would take effect before the payment.
 func checkPendingParams(p SubscriptionChange) error {
 	refused := []struct {
 		name  string
@@ -107,114 +106,114 @@ func checkPendingParams(p SubscriptionChange) error {
 	return nil
 }
 
-// setPlain changes what costs nothing.
-func (w *Account) setPlain(m Clock, s *Subscription, p SubscriptionChange) error {
-	if err := merge(&s.Metadata, p.Metadata); err != nil {
+// setUnbilledFields changes the fields that are not invoiced.
+func (a *Account) setUnbilledFields(env Env, s *Subscription, p SubscriptionChange) error {
+	if err := mergeMetadata(&s.Metadata, p.Metadata); err != nil {
 		return err
 	}
 	set(&s.SavesMethod, p.SavesMethod)
 	if p.Method != nil {
-		method, err := w.attach(m, s.Customer, "default_payment_method", *p.Method)
+		method, err := a.attach(env, s.Customer, "default_payment_method", *p.Method)
 		if err != nil {
 			return err
 		}
 		s.Method = method.ID
 	}
 	if p.CancelAt != nil {
-		if *p.CancelAt != 0 && *p.CancelAt <= m.Now {
+		if *p.CancelAt != 0 && *p.CancelAt <= env.Now {
 			return invalid("cancel_at", "`cancel_at` must be in the future.")
 		}
-		w.cancelLater(m, s, *p.CancelAt, false)
+		a.cancelLater(env, s, *p.CancelAt, false)
 	}
 	if p.CancelAtPeriodEnd != nil {
 		if *p.CancelAtPeriodEnd {
-			w.cancelLater(m, s, s.PeriodEnd, true)
+			a.cancelLater(env, s, s.PeriodEnd, true)
 		} else if s.CancelAtPeriodEnd {
-			w.cancelLater(m, s, 0, false)
+			a.cancelLater(env, s, 0, false)
 		}
 	}
 	return nil
 }
 
-// update is a change of items on its way.
+// update is a change of items in progress.
 type update struct {
 	s         *Subscription
 	was       Doc
 	items     []Item
-	anchor    Time // where periods count from afterwards; zero keeps it
+	anchor    Time // new billing_cycle_anchor; zero keeps the old one
 	proration string
 	behavior  string
 	how       presence
 }
 
-// carryOut applies the update, after it was paid for where it has to be.
-func (w *Account) carryOut(m Clock, u update) error {
+// executeUpdate applies the update, after its payment where one is required.
+func (a *Account) executeUpdate(env Env, u update) error {
 	s := u.s
-	lines := w.updateLines(m, u)
+	lines := a.updateLines(env, u)
 	if lines == nil {
-		w.apply(m, s, u.items, u.anchor)
-		w.emitChange(m, subscriptionUpdated, u.was, s)
+		a.applyItems(env, s, u.items, u.anchor)
+		a.emitChange(env, subscriptionUpdated, u.was, s)
 		return nil
 	}
-	method := w.methodOf(s)
+	method := a.methodOf(s)
 	if method != nil && method.Bank() && u.behavior == "pending_if_incomplete" {
 		return invalid("payment_behavior", "`pending_if_incomplete` cannot be used with a bank debit.")
 	}
-	// A newer update replaces the one before, which can then no longer be paid for.
+	// A newer update replaces the pending one, whose invoice is voided.
 	if s.Pending != nil {
-		old := w.Invoices.Get(s.Pending.Invoice)
+		old := a.Invoices.Get(s.Pending.Invoice)
 		s.Pending = nil
-		w.void(m, old)
+		a.void(env, old)
 	}
-	invoice, err := w.newInvoice(m, s, reasonUpdate, lines)
+	invoice, err := a.newInvoice(env, s, reasonUpdate, lines)
 	if err != nil {
 		return err
 	}
-	w.finalize(m, invoice)
+	a.finalize(env, invoice)
 	if method == nil && invoice.AmountDue > 0 {
 		return errNoMethod()
 	}
 	s.LatestInvoice = invoice.ID
-	switch got := w.collect(m, invoice, method, u.how); {
+	switch got := a.collect(env, invoice, method, u.how); {
 	case got == paid:
 		s.Prorations = nil
-		w.apply(m, s, u.items, u.anchor)
-		w.emitChange(m, subscriptionUpdated, u.was, s)
-		w.markPaid(m, invoice)
-		w.emitPaid(m, invoice)
+		a.applyItems(env, s, u.items, u.anchor)
+		a.emitChange(env, subscriptionUpdated, u.was, s)
+		a.markPaid(env, invoice)
+		a.emitPaid(env, invoice)
 	case u.behavior == "pending_if_incomplete":
-		w.suspend(m, u, invoice)
-		w.fail(m, invoice, got)
+		a.savePending(env, u, invoice)
+		a.paymentFailed(env, invoice, got)
 	case got == refused && u.behavior == "error_if_incomplete":
-		return declined(w.Intents.Get(invoice.Intent).Error)
+		return declined(a.Intents.Get(invoice.Intent).Error)
 	case got == needsAction && u.behavior == "error_if_incomplete":
 		return errActionRequired()
 	default:
 		s.Prorations = nil
-		w.apply(m, s, u.items, u.anchor)
-		w.emitChange(m, subscriptionUpdated, u.was, s)
+		a.applyItems(env, s, u.items, u.anchor)
+		a.emitChange(env, subscriptionUpdated, u.was, s)
 		if got != underway {
-			w.fail(m, invoice, got)
+			a.paymentFailed(env, invoice, got)
 		}
 	}
 	return nil
 }
 
-// updateLines is what has to be paid now; nil when nothing is.
-func (w *Account) updateLines(m Clock, u update) []Line {
+// updateLines are the lines to invoice now; nil when there are none.
+func (a *Account) updateLines(env Env, u update) []Line {
 	s := u.s
 	if u.anchor != 0 {
 		lines := slices.Clone(s.Prorations)
 		if u.proration != "none" {
-			lines = append(lines, w.unused(s, m.Now)...)
+			lines = append(lines, a.prorationCredit(s, env.Now)...)
 		}
-		end := w.interval(u.items).boundary(u.anchor, 1)
-		return append(lines, w.linesFor(u.items, u.anchor, end)...)
+		end := a.interval(u.items).boundary(u.anchor, 1)
+		return append(lines, a.linesFor(u.items, u.anchor, end)...)
 	}
 	if u.proration == "none" {
 		return nil
 	}
-	shares := append(w.unused(s, m.Now), w.remaining(s, u.items, m.Now)...)
+	shares := append(a.prorationCredit(s, env.Now), a.prorationCharge(s, u.items, env.Now)...)
 	if u.proration == "always_invoice" {
 		return append(slices.Clone(s.Prorations), shares...)
 	}
@@ -222,16 +221,16 @@ func (w *Account) updateLines(m Clock, u update) []Line {
 	return nil
 }
 
-// apply switches the items, and begins a full new period where the anchor moves.
-func (w *Account) apply(m Clock, s *Subscription, items []Item, anchor Time) {
+// applyItems replaces the items, and starts a full new period when the anchor moves.
+func (a *Account) applyItems(env Env, s *Subscription, items []Item, anchor Time) {
 	s.Items = items
 	if anchor == 0 {
 		return
 	}
 	s.Anchor, s.PeriodStart = anchor, anchor
-	s.PeriodEnd = w.interval(items).boundary(anchor, 1)
+	s.PeriodEnd = a.interval(items).boundary(anchor, 1)
 	if s.CancelAtPeriodEnd {
 		s.CancelAt = s.PeriodEnd
 	}
-	w.setTimer(max(s.PeriodEnd, m.Now), periodEnds, s)
+	a.setTimer(max(s.PeriodEnd, env.Now), periodEnds, s)
 }

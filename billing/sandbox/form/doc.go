@@ -3,9 +3,9 @@
 // What it is: form fields and query parameters with brackets, such as
 // items[0][price]=x, as a tree that handlers read field by field.
 //
-// What always holds: a field is text until a handler asks for something else; a
-// value that is not what the handler asks for, and a field that no handler asked
-// for, are remembered, and the first of them is the error of the whole form.
+// What always holds: values are text until a handler reads them as another type; a
+// value of the wrong type and a field that no handler read are recorded, and the first
+// of them is the error of the form.
 //
-// What it is not: a validator. It knows no resource and no range.
+// What it is not: a validator of resources or ranges.
 package form

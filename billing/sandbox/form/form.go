@@ -13,7 +13,7 @@ import (
 // maxDepth is how many brackets a name may have. The API needs four.
 const maxDepth = 8
 
-// Problem is what is wrong with a form.
+// Problem is an error in a form.
 type Problem struct {
 	Code    string
 	Param   string
@@ -22,8 +22,8 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
-// Fields is one level of a form. The zero level of a field that was not sent is
-// empty, so handlers can read through it.
+// Fields is one level of a form. The level of a field that was not sent is empty, so
+// handlers can read nested fields without checks.
 type Fields struct {
 	children map[string]*node
 	form     *state
@@ -37,7 +37,7 @@ type node struct {
 	below map[string]*node
 }
 
-// state is what all levels of one form share.
+// state is shared by all levels of a form.
 type state struct {
 	root    map[string]*node
 	problem *Problem
@@ -57,7 +57,7 @@ func Parse(values url.Values) (*Fields, error) {
 	return &Fields{children: s.root, form: s}, nil
 }
 
-// add puts one value in its place. The place of the nth expand[] is n.
+// add inserts a value into the tree. The index of the nth expand[] is n.
 func (s *state) add(name, value string, nth int) error {
 	steps, ok := split(name)
 	if !ok || len(steps) > maxDepth {
@@ -89,7 +89,7 @@ func (s *state) add(name, value string, nth int) error {
 	return nil
 }
 
-// split takes a[b][c] apart.
+// split parses a name such as a[b][c].
 func split(name string) (steps []string, ok bool) {
 	first, rest, nested := strings.Cut(name, "[")
 	if first == "" {
@@ -112,8 +112,8 @@ func join(steps []string) string {
 	return steps[0] + "[" + strings.Join(steps[1:], "][") + "]"
 }
 
-// Problem is the first mistake in the form: a value of the wrong kind, or else a
-// field that nobody asked for. Call it when every field has been read.
+// Problem returns the first error of the form: a value of the wrong type, or else a
+// field that was not read. Call it after all fields have been read.
 func (f *Fields) Problem() error {
 	if f.form.problem != nil {
 		return f.form.problem
@@ -143,7 +143,7 @@ func (f *Fields) wrong(n *node, code, kind string) {
 	}
 }
 
-// leaf gives a field that was sent with a value.
+// leaf returns a field that was sent with a value.
 func (f *Fields) leaf(name string) *node {
 	n := f.children[name]
 	if n == nil {
@@ -186,8 +186,8 @@ func (f *Fields) OneOf(name string, values ...string) string {
 	return n.value
 }
 
-// Int is a whole number, or nil when it was not sent. An empty field is zero:
-// that is how a caller takes a value away.
+// Int is an integer, or nil when it was not sent. An empty field is zero, which clears
+// a value.
 func (f *Fields) Int(name string) *int64 {
 	n := f.leaf(name)
 	if n == nil {
@@ -263,7 +263,7 @@ func (f *Fields) IsLeaf(name string) bool {
 	return n != nil && n.leaf
 }
 
-// Clear is the key of pairs that take all earlier ones away.
+// Clear is the key that clears all existing pairs.
 const Clear = ""
 
 // Stripe's limits for metadata.
@@ -272,8 +272,8 @@ const (
 	maxPairValue = 500
 )
 
-// Pairs is a map from names to values, or nil when it was not sent. An empty value takes
-// its pair away, and an empty field all of them.
+// Pairs is a map from names to values, or nil when it was not sent. An empty value
+// deletes its pair, and an empty field all pairs.
 func (f *Fields) Pairs(name string) map[string]string {
 	if !f.Has(name) {
 		return nil
@@ -314,7 +314,7 @@ func (f *Fields) order() []string {
 	})
 }
 
-// Ignore takes a field as known without reading it.
+// Ignore marks a field as read.
 func (f *Fields) Ignore(names ...string) {
 	for _, name := range names {
 		if n := f.children[name]; n != nil {

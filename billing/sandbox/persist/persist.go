@@ -10,10 +10,10 @@ type Row struct {
 	Key      string   // made by Key
 	Kind     string   // the part of the key before the slash
 	Nth      int64    // the order of creation within the application
-	Customer string   // the customer that the object belongs to
-	Parent   string   // the object that it was made for
+	Customer string   // id of the customer
+	Parent   string   // id of the object that it was created for
 	Alias    string   // a second name: a page's token, a lookup key, a caller's reference
-	LiveOf   string   // the object that has to consider this one, as long as it is not settled
+	LiveOf   string   // id of the object for which this one is open, such as the subscription of an unpaid invoice
 	Timed    bool     // whether Due means anything
 	Due      int64    // when a timer fires, a delivery may be tried, or an object expires
 	Refs     []string // keys of the objects that are read together with this one
@@ -38,7 +38,7 @@ const (
 	ByLiveOf
 )
 
-// Page is a part of the rows of a kind, in the order of their numbers.
+// Page is a part of the rows of a kind, in the order of Nth.
 type Page struct {
 	Kind  string
 	Index Index // All, ByCustomer or ByParent
@@ -82,7 +82,7 @@ type Session struct {
 	Source Source
 }
 
-// Change is what a session leaves behind.
+// Change is what a session stores.
 type Change struct {
 	Head    []byte
 	Replace bool // everything stored before is deleted first
@@ -91,10 +91,10 @@ type Change struct {
 	Prune   []Prune
 
 	ClockOffset int64 // how far the application's clock is ahead of the real one, in milliseconds
-	WakeAt      int64 // the real time at which something happens by itself; 0 for never
+	WakeAt      int64 // the real time of the next timer or delivery; 0 for none
 }
 
-// Prune deletes rows of a kind that are past their time or more than Keep, oldest
+// Prune deletes rows of a kind that are expired or more than Keep, oldest
 // first, unless they are the Parent of a row of kind Unless.
 type Prune struct {
 	Kind   string

@@ -1,9 +1,9 @@
 // Package sandboxtest keeps the sandbox's accounts in memory, for tests.
 //
-// What it is: an implementation of sandbox.Documents with nothing behind it.
+// What it is: an implementation of sandbox.Accounts in memory.
 //
-// What always holds: changes of one application follow one another, as they do
-// in the database; a row that was handed out is not changed afterwards.
+// What always holds: updates of an application are serialized, as in the database; a
+// returned row is not changed afterwards.
 //
 // What it is not: for the product. What it holds ends with the process.
 package sandboxtest

@@ -11,7 +11,7 @@ import (
 	"purser/ids"
 )
 
-// Memory is sandbox.Documents. The zero value is empty and ready.
+// Memory is sandbox.Accounts. The zero value is empty and ready.
 type Memory struct {
 	mu  sync.Mutex
 	all map[ids.ID]*account
@@ -24,7 +24,7 @@ type account struct {
 	kept Kept
 }
 
-// Kept is what is known of an account without reading its rows.
+// Kept is the metadata of an account.
 type Kept struct {
 	ClockOffset int64
 	WakeAt      int64
@@ -42,7 +42,7 @@ func (m *Memory) account(app ids.ID) *account {
 	return m.all[app]
 }
 
-// Update is sandbox.Documents.Update.
+// Update is sandbox.Accounts.Update.
 func (m *Memory) Update(_ context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error {
 	a := m.account(app)
 	a.mu.Lock()
@@ -55,15 +55,15 @@ func (m *Memory) Update(_ context.Context, app ids.ID, want persist.Want, change
 	return nil
 }
 
-// View is sandbox.Documents.View.
-func (m *Memory) View(_ context.Context, app ids.ID, want persist.Want, look func(persist.Session) error) error {
+// View is sandbox.Accounts.View.
+func (m *Memory) View(_ context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error {
 	a := m.account(app)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return look(a.session(want))
+	return read(a.session(want))
 }
 
-// Find is sandbox.Documents.Find.
+// Find is sandbox.Accounts.Find.
 func (m *Memory) Find(_ context.Context, app ids.ID, kind, name string, byAlias bool) (string, bool, error) {
 	a := m.account(app)
 	a.mu.Lock()
@@ -80,7 +80,7 @@ func (m *Memory) Find(_ context.Context, app ids.ID, kind, name string, byAlias 
 	return "", false, nil
 }
 
-// Kept is what an account tells without being read.
+// Kept returns the metadata of an account.
 func (m *Memory) Kept(app ids.ID) Kept {
 	a := m.account(app)
 	a.mu.Lock()
@@ -95,8 +95,8 @@ func (m *Memory) Forget(app ids.ID) {
 	delete(m.all, app)
 }
 
-// Due is sandbox.Documents.Due.
-func (m *Memory) Due(_ context.Context, at int64, most int) ([]ids.ID, error) {
+// Due is sandbox.Accounts.Due.
+func (m *Memory) Due(_ context.Context, at int64, limit int) ([]ids.ID, error) {
 	m.mu.Lock()
 	apps := make([]ids.ID, 0, len(m.all))
 	for app := range m.all {
@@ -107,7 +107,7 @@ func (m *Memory) Due(_ context.Context, at int64, most int) ([]ids.ID, error) {
 		wake := m.Kept(app).WakeAt
 		return wake == 0 || wake > at
 	})
-	return apps[:min(len(apps), most)], nil
+	return apps[:min(len(apps), limit)], nil
 }
 
 func (a *account) session(want persist.Want) persist.Session {

@@ -15,7 +15,7 @@ import (
 	"purser/keys"
 )
 
-// backend makes requests as a caller's server would, and visits the pages that its
+// backend calls the API like a customer's server, and submits the hosted pages that its
 // customers are sent to.
 type backend struct {
 	client *http.Client
@@ -23,10 +23,10 @@ type backend struct {
 	key    keys.Secret
 }
 
-func (t *tale) newBackend(key keys.Secret) backend {
-	return backend{key: key, base: t.BaseURL, client: &http.Client{
-		Transport: t.Transport,
-		// A payer is sent on to pages of the caller's, which are nowhere.
+func (s *story) newBackend(key keys.Secret) backend {
+	return backend{key: key, base: s.BaseURL, client: &http.Client{
+		Transport: s.Transport,
+		// Checkouts redirect to pages of the caller, which do not exist here.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -34,11 +34,11 @@ func (t *tale) newBackend(key keys.Secret) backend {
 // object is a JSON object to send.
 type object map[string]any
 
-// maxAnswer is far more than the API ever answers with.
-const maxAnswer = 1 << 20
+// maxResponse is far larger than any response of the API.
+const maxResponse = 1 << 20
 
-// call sends a request, which must be answered with one of the statuses, and reads
-// the answer into what is given.
+// call sends a request and decodes the response, which must have one of the
+// statuses.
 func (b backend) call(ctx context.Context, method, path string, body object, into any, want ...int) (status int, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -69,7 +69,7 @@ func (b backend) send(r *http.Request) (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse))
 	return answer, text, err
 }
 
@@ -79,16 +79,16 @@ func (b backend) post(ctx context.Context, path string, body object, into any) e
 	return err
 }
 
-// use is what a customer does.
-type use struct {
+// usage is one usage event of a customer.
+type usage struct {
 	id, identity, feature string
 	quantity              int64
-	entity                string // the document or the seat, where there is one
-	amount                string // what it costs, where the caller says so
+	entity                string // the document or the seat; may be empty
+	amount                string // of a callback-priced feature
 	occurredAt            int64
 }
 
-func (u use) asked() object {
+func (u usage) checkBody() object {
 	asked := object{"identity": u.identity, "feature": u.feature}
 	if u.quantity != 0 {
 		asked["quantity"] = u.quantity
@@ -105,26 +105,26 @@ func (u use) asked() object {
 	return asked
 }
 
-func (u use) tracked() object {
-	tracked := u.asked()
+func (u usage) eventBody() object {
+	tracked := u.checkBody()
 	tracked["id"] = u.id
 	return tracked
 }
 
-// track sends a use that must have the outcome.
-func (b backend) track(ctx context.Context, u use, outcome string) error {
+// track sends usage that must have the outcome.
+func (b backend) track(ctx context.Context, u usage, outcome string) error {
 	var got struct{ Status, Error string }
-	_, err := b.call(ctx, http.MethodPost, "/v1/events", u.tracked(), &got, http.StatusCreated, http.StatusOK, http.StatusConflict)
+	_, err := b.call(ctx, http.MethodPost, "/v1/events", u.eventBody(), &got, http.StatusCreated, http.StatusOK, http.StatusConflict)
 	if err == nil && got.Status+got.Error != outcome {
 		err = fmt.Errorf("the use %s is %s%s, not %s", u.id, got.Status, got.Error, outcome)
 	}
 	return err
 }
 
-// refused asks before it uses, as a backend does, and is refused both times.
-func (b backend) refused(ctx context.Context, u use, reason string) error {
+// trackDenied checks and then tracks usage, which must be denied both times.
+func (b backend) trackDenied(ctx context.Context, u usage, reason string) error {
 	var got struct{ Reason string }
-	if err := b.post(ctx, "/v1/check", u.asked(), &got); err != nil {
+	if err := b.post(ctx, "/v1/check", u.checkBody(), &got); err != nil {
 		return err
 	}
 	if got.Reason != reason {
@@ -133,11 +133,11 @@ func (b backend) refused(ctx context.Context, u use, reason string) error {
 	return b.track(ctx, u, reason)
 }
 
-// page is where a payer is sent.
+// page is a hosted page.
 type page struct{ ID, URL string }
 
-// visit fills in the form of a page, and gives the address that it leads to.
-func (b backend) visit(ctx context.Context, address string, form url.Values) (next string, err error) {
+// submitForm submits the form of a page and returns the redirect target.
+func (b backend) submitForm(ctx context.Context, address string, form url.Values) (next string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
 		return "", err
@@ -153,34 +153,34 @@ func (b backend) visit(ctx context.Context, address string, form url.Values) (ne
 	return answer.Header.Get("Location"), nil
 }
 
-// pay pays at a hosted page, and authenticates where the card's bank asks for it.
+// pay pays at a hosted page and completes the authentication if one is required.
 func (b backend) pay(ctx context.Context, address, card string) error {
-	next, err := b.visit(ctx, address, url.Values{"card": {card}})
+	next, err := b.submitForm(ctx, address, url.Values{"card": {card}})
 	if err == nil && strings.HasPrefix(next, b.base+"/sandbox/") && strings.Contains(next, "/authenticate/") {
-		_, err = b.visit(ctx, next, url.Values{"result": {"complete"}})
+		_, err = b.submitForm(ctx, next, url.Values{"result": {"complete"}})
 	}
 	return err
 }
 
-// sandboxPath is where the application's sandbox is steered.
-func (t *tale) sandboxPath(name string) string {
-	return "/sandbox/apps/" + t.app.ID.Format(ids.Application) + "/" + name
+// sandboxPath is a path of the sandbox's control API.
+func (s *story) sandboxPath(name string) string {
+	return "/sandbox/apps/" + s.app.ID.Format(ids.Application) + "/" + name
 }
 
 type clockAnswer struct{ Now int64 }
 
 // clock is the application's time.
-func (t *tale) clock(ctx context.Context) (int64, error) {
+func (s *story) clock(ctx context.Context) (int64, error) {
 	var shown clockAnswer
-	_, err := t.backend.call(ctx, http.MethodGet, t.sandboxPath("clock"), nil, &shown, http.StatusOK)
+	_, err := s.backend.call(ctx, http.MethodGet, s.sandboxPath("clock"), nil, &shown, http.StatusOK)
 	return shown.Now, err
 }
 
-// advance moves the application's clock. Whatever happens on the way has happened,
-// and is known to everybody, when it returns.
-func (t *tale) advance(ctx context.Context, to int64) error {
+// advance moves the application's clock. When it returns, all timers on the way have
+// fired and their webhooks are applied.
+func (s *story) advance(ctx context.Context, to int64) error {
 	var shown clockAnswer
-	err := t.backend.post(ctx, t.sandboxPath("clock"), object{"advanceTo": to}, &shown)
-	t.now = shown.Now
+	err := s.backend.post(ctx, s.sandboxPath("clock"), object{"advanceTo": to}, &shown)
+	s.now = shown.Now
 	return err
 }

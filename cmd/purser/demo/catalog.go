@@ -10,7 +10,7 @@ import (
 	"purser/tenancy"
 )
 
-// The keys of what the demo's application sells.
+// The keys of the demo's catalog.
 const (
 	credits = "credits"
 	storage = "storage"
@@ -27,15 +27,15 @@ const (
 	starter    = "starter"
 	team       = "team"
 	teamYearly = "team-yearly"
-	campus     = "campus" // whose currency the provider does not take
+	campus     = "campus" // in a currency that the provider does not support
 	early      = "early-access"
 )
 
-// nano writes an amount of whole credits.
+// nano formats whole credits in nanocredits.
 func nano(credits int64) string { return strconv.FormatInt(credits, 10) + "000000000" }
 
-// fillCatalog makes what is sold, and waits until the provider knows of it.
-func (t *tale) fillCatalog(ctx context.Context) error {
+// fillCatalog creates the catalog and waits until the provider has it.
+func (s *story) fillCatalog(ctx context.Context) error {
 	for _, made := range []struct {
 		path string
 		body object
@@ -59,14 +59,14 @@ func (t *tale) fillCatalog(ctx context.Context) error {
 			limit(chat, 400_000, "month", "credits"), limit(image, 60, "month", "credits"))},
 		{"/v1/plans", plan(early, "Early access", 900, "month", 20, limit(chat, 50_000, "month", "block"))},
 	} {
-		if err := t.backend.post(ctx, made.path, made.body, nil); err != nil {
+		if err := s.backend.post(ctx, made.path, made.body, nil); err != nil {
 			return err
 		}
 	}
-	return t.advance(ctx, t.now+time.Minute.Milliseconds())
+	return s.advance(ctx, s.now+time.Minute.Milliseconds())
 }
 
-// plan is one in dollars that makes transcriptions cheaper.
+// plan is a plan in dollars that discounts transcriptions.
 func plan(key, name string, cents int64, interval string, grant int64, limits ...object) object {
 	p := object{
 		"key": key, "name": name, "amountCents": cents, "currency": "usd", "interval": interval, "featureLimits": limits,
@@ -82,28 +82,28 @@ func limit(feature string, units int64, period, overage string) object {
 	return object{"featureKey": feature, "limit": units, "period": period, "overage": overage}
 }
 
-// raisePrices changes what is sold, by hand and by the API. Subscriptions stay as
-// they are.
-func (t *tale) raisePrices(ctx context.Context) error {
+// raisePrices changes the catalog at the dashboard and by the API. Existing
+// subscriptions keep their terms.
+func (s *story) raisePrices(ctx context.Context) error {
 	cost := metering.Amount(1_250_000_000)
-	if _, err := t.as(tenancy.Developer).UpdateFeature(ctx, archive, metering.FeaturePatch{Cost: &cost}, t.now); err != nil {
+	if _, err := s.actingAs(tenancy.Developer).UpdateFeature(ctx, archive, metering.FeaturePatch{Cost: &cost}, s.now); err != nil {
 		return err
 	}
 	name := "Studio credits"
-	if _, err := t.as(tenancy.Developer).UpdateCredit(ctx, credits, metering.CreditPatch{Name: &name}); err != nil {
+	if _, err := s.actingAs(tenancy.Developer).UpdateCredit(ctx, credits, metering.CreditPatch{Name: &name}); err != nil {
 		return err
 	}
-	if _, err := t.backend.call(ctx, http.MethodPatch, "/v1/plans/"+starter, object{"amountCents": 2400}, nil, http.StatusOK); err != nil {
+	if _, err := s.backend.call(ctx, http.MethodPatch, "/v1/plans/"+starter, object{"amountCents": 2400}, nil, http.StatusOK); err != nil {
 		return err
 	}
-	_, err := t.backend.call(ctx, http.MethodPatch, "/v1/plans/"+early, object{"active": false}, nil, http.StatusOK)
+	_, err := s.backend.call(ctx, http.MethodPatch, "/v1/plans/"+early, object{"active": false}, nil, http.StatusOK)
 	return err
 }
 
-// describe gives the application its address.
-func (t *tale) describe(ctx context.Context) (err error) {
-	if t.app, err = t.app.Change(t.app.Name, "https://studio.example"); err != nil {
+// describe sets the application's deployment URL.
+func (s *story) describe(ctx context.Context) (err error) {
+	if s.app, err = s.app.Change(s.app.Name, "https://studio.example"); err != nil {
 		return err
 	}
-	return t.Store.Org(t.org.ID).By(t.actor(tenancy.Admin)).UpdateApplication(ctx, t.app)
+	return s.Store.Org(s.org.ID).By(s.actor(tenancy.Admin)).UpdateApplication(ctx, s.app)
 }

@@ -6,12 +6,12 @@ import (
 	"net/url"
 )
 
-// customer is who uses the application from day to day.
+// customer is a customer with daily usage.
 type customer struct {
 	identity string
-	plan     string // none when they prepay
+	plan     string // empty for a prepaid customer
 	pace     float64
-	weekly   int64 // credits that are deposited each week
+	weekly   int64 // credits deposited each week
 }
 
 // The sandbox's cards.
@@ -21,7 +21,7 @@ const (
 	cardAsks       = "4000002760003184"
 )
 
-// customers are some with plans, some that prepay, and many small ones.
+// customers have plans, prepay, or are small.
 var customers = func() []customer {
 	list := []customer{
 		{identity: "northwind", plan: team, pace: 11},
@@ -32,7 +32,7 @@ var customers = func() []customer {
 		{identity: "li@wingtip.example", plan: free, pace: 2},
 		{identity: "tailspin", pace: 7, weekly: 220},
 		{identity: "woodgrove", pace: 5, weekly: 160},
-		{identity: "lucerne", pace: 4, weekly: 45}, // runs dry before the week is over
+		{identity: "lucerne", pace: 4, weekly: 45}, // the balance is used up before the week ends
 	}
 	for i := range 24 {
 		list = append(list, customer{identity: fmt.Sprintf("user_%d", 48_100+37*i), pace: 0.6 + float64(i%5)/4, weekly: 14 + int64(i%5)*7})
@@ -40,83 +40,83 @@ var customers = func() []customer {
 	return list
 }()
 
-// openShop brings the customers.
-func (t *tale) openShop(ctx context.Context) error {
+// createCustomers creates wallets, subscriptions and first deposits.
+func (s *story) createCustomers(ctx context.Context) error {
 	for _, c := range customers {
 		var err error
 		switch c.plan {
 		case "":
 		case free:
-			err = t.change(ctx, c.identity, free)
+			err = s.change(ctx, c.identity, free)
 		default:
-			err = t.subscribe(ctx, c.identity, c.plan, cardPays)
+			err = s.subscribe(ctx, c.identity, c.plan, cardPays)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return t.deposit(ctx, 0)
+	return s.deposit(ctx, 0)
 }
 
-// deposit is what customers bring in a week.
-func (t *tale) deposit(ctx context.Context, week int) error {
+// deposit makes the weekly deposits.
+func (s *story) deposit(ctx context.Context, week int) error {
 	for _, c := range customers {
 		if c.weekly == 0 {
 			continue
 		}
-		if err := t.fund(ctx, c.identity, c.weekly, fmt.Sprintf("order-%d-%s", 1000+week, c.identity)); err != nil {
+		if err := s.depositFor(ctx, c.identity, c.weekly, fmt.Sprintf("order-%d-%s", 1000+week, c.identity)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *tale) fund(ctx context.Context, identity string, amount int64, key string) error {
-	return t.backend.post(ctx, "/v1/deposits", object{
+func (s *story) depositFor(ctx context.Context, identity string, amount int64, key string) error {
+	return s.backend.post(ctx, "/v1/deposits", object{
 		"identity": identity, "creditKey": credits, "amountNanocredits": nano(amount), "idempotencyKey": key,
 	}, nil)
 }
 
-// checkout opens a page where a plan is bought.
-func (t *tale) checkout(ctx context.Context, identity, plan string) (p page, err error) {
-	err = t.backend.post(ctx, "/v1/subscription-checkout", object{
+// checkout creates a checkout for a plan.
+func (s *story) checkout(ctx context.Context, identity, plan string) (p page, err error) {
+	err = s.backend.post(ctx, "/v1/subscription-checkout", object{
 		"identity": identity, "planKey": plan, "idempotencyKey": "subscribe-" + identity,
 		"successUrl": "https://studio.example/welcome", "cancelUrl": "https://studio.example/plans",
 	}, &p)
 	return p, err
 }
 
-func (t *tale) subscribe(ctx context.Context, identity, plan, card string) error {
-	p, err := t.checkout(ctx, identity, plan)
+func (s *story) subscribe(ctx context.Context, identity, plan, card string) error {
+	p, err := s.checkout(ctx, identity, plan)
 	if err != nil {
 		return err
 	}
-	return t.backend.pay(ctx, p.URL, card)
+	return s.backend.pay(ctx, p.URL, card)
 }
 
-func (t *tale) change(ctx context.Context, identity, plan string) error {
-	return t.backend.post(ctx, "/v1/subscriptions/"+url.PathEscape(identity)+"/change",
+func (s *story) change(ctx context.Context, identity, plan string) error {
+	return s.backend.post(ctx, "/v1/subscriptions/"+url.PathEscape(identity)+"/change",
 		object{"planKey": plan, "idempotencyKey": "change-" + identity + "-" + plan}, nil)
 }
 
-// topUp pays a dollar for ten credits, and gives the checkout's id.
-func (t *tale) topUp(ctx context.Context, identity string, amount int64) (id string, err error) {
+// topUp pays a dollar for ten credits and returns the checkout's id.
+func (s *story) topUp(ctx context.Context, identity string, amount int64) (id string, err error) {
 	var p page
-	err = t.backend.post(ctx, "/v1/topup-checkout", object{
+	err = s.backend.post(ctx, "/v1/topup-checkout", object{
 		"identity": identity, "creditKey": credits, "amountNanocredits": nano(amount), "amountCents": amount * 10, "currency": "usd",
 		"successUrl": "https://studio.example/thanks", "cancelUrl": "https://studio.example/wallet", "idempotencyKey": "topup-" + identity,
 	}, &p)
 	if err != nil {
 		return "", err
 	}
-	return p.ID, t.backend.pay(ctx, p.URL, cardPays)
+	return p.ID, s.backend.pay(ctx, p.URL, cardPays)
 }
 
-// swapCard puts another card on file, at the billing portal.
-func (t *tale) swapCard(ctx context.Context, identity, card string) error {
+// swapCard saves another card at the billing portal.
+func (s *story) swapCard(ctx context.Context, identity, card string) error {
 	var p page
-	if err := t.backend.post(ctx, "/v1/billing-portal", object{"identity": identity, "returnUrl": "https://studio.example/account"}, &p); err != nil {
+	if err := s.backend.post(ctx, "/v1/billing-portal", object{"identity": identity, "returnUrl": "https://studio.example/account"}, &p); err != nil {
 		return err
 	}
-	return t.backend.pay(ctx, p.URL, card)
+	return s.backend.pay(ctx, p.URL, card)
 }

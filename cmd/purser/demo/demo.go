@@ -14,19 +14,19 @@ import (
 // Options are what the demo needs from the server that it fills.
 type Options struct {
 	Store *store.Store
-	// BaseURL is the server's public address, and Transport what answers there: the
-	// API and the sandbox, without a limit on requests.
+	// BaseURL is the server's public address, and Transport serves it: the API and the
+	// sandbox, without a rate limit.
 	BaseURL   string
 	Transport http.RoundTripper
 	Now       func() int64
-	// Begin is called before the work, when there is any to do.
+	// Begin is called before seeding, unless the demo exists.
 	Begin func()
 }
 
-// Welcome is what whoever started the demo has to know.
+// Welcome is what the demo prints at its start.
 type Welcome struct {
 	People   []Person
-	Password string // of all of them; empty when an earlier start has shown it
+	Password string // of all users; empty when an earlier start has shown it
 	Path     string // of the application's pages
 }
 
@@ -36,30 +36,30 @@ var (
 	errInterrupted = errors.New("an earlier start with --demo was interrupted and has left half of it: remove the database, or take another --data folder, and start again")
 )
 
-// Seed makes the demo, unless it is there already. It takes some seconds, and the
-// server must not have begun to serve.
+// Seed creates the demo, unless it exists. It takes some seconds, and the server must
+// not be serving yet.
 func Seed(ctx context.Context, o Options) (Welcome, error) {
-	there, err := o.isThere(ctx)
+	there, err := o.isSeeded(ctx)
 	if err != nil || there {
 		return Welcome{People: people, Path: path}, err
 	}
 	o.Begin()
-	t, err := o.open(ctx)
+	s, err := o.createOrganization(ctx)
 	if err != nil {
 		return Welcome{}, err
 	}
-	switch err := t.live(ctx); {
+	switch err := s.run(ctx); {
 	case ctx.Err() != nil:
 		return Welcome{}, errStopped
 	case err != nil:
 		return Welcome{}, fmt.Errorf("demo: %w", err)
 	}
-	return Welcome{People: people, Password: t.password, Path: path}, nil
+	return Welcome{People: people, Password: s.password, Path: path}, nil
 }
 
-// isThere reports whether an earlier start has made the demo. The last of its people
-// joins when all else is done, so an account of the last one means the whole.
-func (o Options) isThere(ctx context.Context) (bool, error) {
+// isSeeded reports whether an earlier start has created the demo. The last user joins
+// when all else is done, so the demo is complete when that user exists.
+func (o Options) isSeeded(ctx context.Context) (bool, error) {
 	founded, err := o.hasAccount(ctx, people[0])
 	if err != nil {
 		return false, err
@@ -86,33 +86,33 @@ func (o Options) hasAccount(ctx context.Context, p Person) (bool, error) {
 	return err == nil, err
 }
 
-// The demo's own names. Slugs follow from them, as an empty database has no others.
+// The demo's names. Slugs derive from them, because an empty database has no others.
 const (
 	organizationName = "Lumen"
 	applicationName  = "Studio"
 	path             = "/o/lumen/a/studio"
 )
 
-// tale is the demo while it is being made.
-type tale struct {
+// story is the state of the demo while it is created.
+type story struct {
 	Options
 	password string
 	encoded  string // the password's hash
 	org      tenancy.Organization
 	app      tenancy.Application
 	staff    map[tenancy.Role]tenancy.User
-	backend  backend // of the organization's customers, with a key that may do everything
-	edge     backend // the part of it that tracks usage
+	backend  backend // uses a key with all permissions
+	edge     backend // uses a key that only tracks usage
 	now      int64   // by the application's clock
 }
 
-// live goes through the days, from the first account to the present.
-func (t *tale) live(ctx context.Context) error {
-	chapters := []func(context.Context) error{t.hire, t.makeKeys, t.describe, t.fillCatalog, t.openShop}
+// run simulates all days, from the first account to the present.
+func (s *story) run(ctx context.Context) error {
+	chapters := []func(context.Context) error{s.addMembers, s.makeKeys, s.describe, s.fillCatalog, s.createCustomers}
 	for day := range days {
-		chapters = append(chapters, func(ctx context.Context) error { return t.spend(ctx, day) })
+		chapters = append(chapters, func(ctx context.Context) error { return s.runDay(ctx, day) })
 	}
-	chapters = append(chapters, t.meetSupport, t.makeOtherKeys, t.hireLast)
+	chapters = append(chapters, s.createSupportCases, s.makeOtherKeys, s.addLastMember)
 	for _, chapter := range chapters {
 		if err := chapter(ctx); err != nil {
 			return err

@@ -1,15 +1,14 @@
 // Package demo fills an empty installation with an organization to look around in.
 //
-// What it is: some weeks in the life of an application, lived through in seconds. A
-// backend of its customers makes requests to the API, people pay at the sandbox's
-// pages, the sandbox's clock moves on from day to day, and at the end every case
-// that support meets is there to be found.
+// What it is: some weeks of an application, simulated in seconds. A backend sends
+// requests to the API, customers pay at the sandbox's pages, the sandbox's clock advances
+// day by day, and at the end every case that support handles exists.
 //
-// What always holds: nothing is written past the code that callers use, so the books
-// of the demo are as sound as any; it is made once, in a database that had neither
-// accounts nor organizations, for a development application; chance is seeded, so
-// installations that begin on the same weekday are alike.
+// What always holds: all data is written through the code that callers use, so its
+// balances verify like any other; it is created once, in a database without accounts and
+// organizations, for a development application; randomness is seeded, so installations
+// that start on the same weekday are alike.
 //
-// What it is not: for tests of the product, which make the states they need, nor
-// for anything live.
+// What it is not: a fixture for tests, which create the states they need, nor for live
+// applications.
 package demo

@@ -14,8 +14,8 @@ import (
 	"purser/ids"
 )
 
-// visitor is a person who is signed in to the pages of a node.
-type visitor struct {
+// browser is an HTTP client that is signed in to the dashboard of a node.
+type browser struct {
 	client *http.Client
 	host   string
 	org    string // paths
@@ -25,43 +25,43 @@ type visitor struct {
 // maxPage is more than any page and any file has.
 const maxPage = 16 << 20
 
-// found makes the first account of a node through the link that its server has
+// signUp makes the first account of a node through the link that its server has
 // printed, and takes over the tenant that the command line has made.
-func (n *node) found(ctx context.Context, t *tenant) (*visitor, error) {
+func (n *node) signUp(ctx context.Context, t *tenant) (*browser, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	v := &visitor{client: &http.Client{Jar: jar}, host: n.host}
-	path, err := v.send(ctx, n.setup, url.Values{
+	client := &browser{client: &http.Client{Jar: jar}, host: n.host}
+	path, err := client.send(ctx, n.setup, url.Values{
 		"name": {"Bench"}, "email": {"bench@example.com"}, "password": {"a long run with much load"},
 		"organization": {orgName}, "application": {t.name},
 	})
 	if err != nil {
 		return nil, n.explain(err)
 	}
-	v.app = strings.TrimSuffix(path, "/quickstart")
-	v.org, _, _ = strings.Cut(v.app, "/a/")
-	return v, nil
+	client.app = strings.TrimSuffix(path, "/quickstart")
+	client.org, _, _ = strings.Cut(client.app, "/a/")
+	return client, nil
 }
 
 var formToken = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
 
-// send fills in the form of a page and tells where that led to.
-func (v *visitor) send(ctx context.Context, path string, fields url.Values) (string, error) {
-	_, page, err := v.get(ctx, path)
+// send submits the form of a page and returns the path of the response.
+func (client *browser) send(ctx context.Context, path string, fields url.Values) (string, error) {
+	_, page, err := client.get(ctx, path)
 	if err != nil {
 		return "", err
 	}
-	if token := formToken.FindStringSubmatch(page); token != nil { // who is not signed in has none
+	if token := formToken.FindStringSubmatch(page); token != nil { // absent before sign-in
 		fields.Set("form_token", token[1])
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.host+path, strings.NewReader(fields.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+client.host+path, strings.NewReader(fields.Encode()))
 	if err != nil {
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	end, answer, err := v.do(request)
+	end, answer, err := client.do(request)
 	if err == nil && end == path && !strings.Contains(answer, formSaved) {
 		err = fmt.Errorf("the form on %s was not taken", path)
 	}
@@ -71,17 +71,17 @@ func (v *visitor) send(ctx context.Context, path string, fields url.Values) (str
 // formSaved is in a page that comes back after its own form was taken.
 const formSaved = " saved."
 
-// get reads a page as a whole, and tells its path, which a redirect may change.
-func (v *visitor) get(ctx context.Context, path string) (end, page string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+v.host+path, nil)
+// get reads a page and returns its path, which a redirect may change.
+func (client *browser) get(ctx context.Context, path string) (end, page string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+client.host+path, nil)
 	if err != nil {
 		return "", "", err
 	}
-	return v.do(request)
+	return client.do(request)
 }
 
-func (v *visitor) do(request *http.Request) (end, page string, err error) {
-	response, err := v.client.Do(request)
+func (client *browser) do(request *http.Request) (end, page string, err error) {
+	response, err := client.client.Do(request)
 	if err != nil {
 		return "", "", err
 	}

@@ -14,8 +14,8 @@ import (
 	"purser/store/embedded"
 )
 
-// rig is everything a run has started and made, in one folder.
-type rig struct {
+// harness is everything a run has started and made, in one folder.
+type harness struct {
 	folder   string
 	program  string // the purser that is measured
 	secret   string // shared by all nodes
@@ -29,62 +29,62 @@ const mainDatabase = "postgres"
 // stopLimit is how long Postgres may take to write down what it holds.
 const stopLimit = 2 * time.Minute
 
-// newRig builds the program, unless one is given, and starts Postgres. The rig
+// newHarness builds the program, unless one is given, and starts Postgres. The harness
 // has to be closed even when an error is returned.
-func newRig(ctx context.Context, o options) (*rig, error) {
+func newHarness(ctx context.Context, o options) (*harness, error) {
 	folder, err := os.MkdirTemp(o.folder, "purser-bench-*")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{folder: folder, program: o.program, secret: rand.Text() + rand.Text()}
+	h := &harness{folder: folder, program: o.program, secret: rand.Text() + rand.Text()}
 	// Started by root, Postgres runs as another user, who has to pass through.
 	if err := os.Chmod(folder, 0o711); err != nil {
-		return r, err
+		return h, err
 	}
-	if r.program == "" {
-		r.program = filepath.Join(folder, "purser")
-		build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", r.program, "purser/cmd/purser")
+	if h.program == "" {
+		h.program = filepath.Join(folder, "purser")
+		build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", h.program, "purser/cmd/purser")
 		if out, err := build.CombinedOutput(); err != nil {
-			return r, fmt.Errorf("building purser: %w\n%s", err, out)
+			return h, fmt.Errorf("building purser: %w\n%s", err, out)
 		}
 	}
-	server, err := embedded.Start(ctx, embedded.Options{Dir: r.data()})
+	server, err := embedded.Start(ctx, embedded.Options{Dir: h.data()})
 	if err != nil {
-		return r, err
+		return h, err
 	}
-	r.postgres = &postgres{server: server}
-	return r, r.postgres.find()
+	h.postgres = &postgres{server: server}
+	return h, h.postgres.find()
 }
 
-func (r *rig) data() string { return filepath.Join(r.folder, "data") }
+func (h *harness) data() string { return filepath.Join(h.folder, "data") }
 
-// close stops everything in the order of need and removes it all.
-func (r *rig) close() error {
+// close stops the nodes, then Postgres, and removes the folder.
+func (h *harness) close() error {
 	var failed []error
-	for _, n := range r.nodes {
+	for _, n := range h.nodes {
 		failed = append(failed, n.stop())
 	}
-	if r.postgres != nil {
+	if h.postgres != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		defer cancel()
 		// Where Postgres's user may not enter our folder, the database is outside.
-		failed = append(failed, r.postgres.server.Stop(ctx), os.RemoveAll(r.postgres.server.Home()))
+		failed = append(failed, h.postgres.server.Stop(ctx), os.RemoveAll(h.postgres.server.Home()))
 	}
-	return errors.Join(append(failed, os.RemoveAll(r.folder))...)
+	return errors.Join(append(failed, os.RemoveAll(h.folder))...)
 }
 
 // environment is ours without the settings of another Purser or Postgres, and
 // with those that the measured one gets.
-func (r *rig) environment(database string) []string {
+func (h *harness) environment(database string) []string {
 	var env []string
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "PURSER_") && !strings.HasPrefix(pair, "PG") && !strings.HasPrefix(pair, "DATABASE_URL=") {
 			env = append(env, pair)
 		}
 	}
-	env = append(env, "PURSER_ADDR=127.0.0.1:0", "PURSER_RATE_LIMIT=0", "PURSER_DRAIN=0s", "PURSER_SECRET_KEY="+r.secret)
+	env = append(env, "PURSER_ADDR=127.0.0.1:0", "PURSER_RATE_LIMIT=0", "PURSER_DRAIN=0s", "PURSER_SECRET_KEY="+h.secret)
 	if database == "" {
-		return append(env, "PURSER_DATA="+r.data())
+		return append(env, "PURSER_DATA="+h.data())
 	}
-	return append(env, "DATABASE_URL="+r.postgres.server.URL(database))
+	return append(env, "DATABASE_URL="+h.postgres.server.URL(database))
 }

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	planKey      = "pro"
-	moreFeatures = 50 // that nobody uses
-	deeds        = 200
-	grantedOneIn = 40_000
-	figureDays   = 59 // before today: an overview compares 30 days with the 30 before
+	planKey        = "pro"
+	unusedFeatures = 50 // without usage
+	auditEntries   = 200
+	grantedOneIn   = 40_000
+	figureDays     = 59 // before today: an overview compares 30 days with the 30 before
 )
 
-// furnish gives the application what its pages show beside wallets and events:
-// through the server where that is quick, and else past it.
-func (b *bench) furnish(ctx context.Context, g grown, v *visitor) error {
+// fillReports creates what the application's pages show beside wallets and events:
+// through the server where that is fast, otherwise in SQL.
+func (b *bench) fillReports(ctx context.Context, g grown, client *browser) error {
 	t := g.tenant
-	for i := range moreFeatures {
+	for i := range unusedFeatures {
 		feature := map[string]any{"key": fmt.Sprintf("feature-%02d", i), "name": fmt.Sprintf("Feature %d", i), "unit": "call",
 			"creditKey": "credits", "costNanocredits": fmt.Sprint(cost)}
 		if err := t.post(ctx, g.node, "/v1/features", feature, nil); err != nil {
@@ -29,26 +29,26 @@ func (b *bench) furnish(ctx context.Context, g grown, v *visitor) error {
 	if err := t.post(ctx, g.node, "/v1/plans", plan, nil); err != nil {
 		return err
 	}
-	for i := range deeds { // each is a row of the audit log
-		if _, err := v.send(ctx, v.org+"/settings", url.Values{"name": {fmt.Sprintf("%s %d", orgName, i)}}); err != nil {
+	for i := range auditEntries { // each is a row of the audit log
+		if _, err := client.send(ctx, client.org+"/settings", url.Values{"name": {fmt.Sprintf("%s %d", orgName, i)}}); err != nil {
 			return err
 		}
 	}
-	// Who was active on the days before is copied from what the server counts of this
-	// load. It writes that down when somebody looks.
+	// Activity of earlier days is copied from what the server counts during this load.
+	// It flushes that when a page is read.
 	if _, err := b.grown(ctx, g); err != nil {
 		return err
 	}
-	if _, _, err := v.get(ctx, v.app); err != nil {
+	if _, _, err := client.get(ctx, client.app); err != nil {
 		return err
 	}
-	_, err := b.rig.postgres.query(ctx, t.database, t.deskSQL()+t.figuresSQL()+g.quiet.figuresSQL())
+	_, err := b.harness.postgres.query(ctx, t.database, t.customerRowsSQL()+t.figuresSQL()+g.quiet.figuresSQL())
 	return err
 }
 
-// deskSQL gives a fourth of the wallets a subscription, a tenth a checkout that was
+// customerRowsSQL gives a fourth of the wallets a subscription, a tenth a checkout that was
 // left, one in a thousand a debt, and very few a grant. The wallets of the load have none of these.
-func (t *tenant) deskSQL() string {
+func (t *tenant) customerRowsSQL() string {
 	return fmt.Sprintf(`
 		SET session_replication_role = replica;
 		BEGIN;

@@ -13,29 +13,29 @@ import (
 	"purser/views/page"
 )
 
-func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	return s.checkoutPage(w, r, p, http.StatusOK, "")
 }
 
-// checkoutPage shows the order as it stands, with the reason why it did not go on.
-func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p hosted, status int, reason string) error {
+// checkoutPage renders the checkout, with the reason of a failed attempt.
+func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
 	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
 		return err
 	}
 	var order page.SandboxCheckout
-	err = s.view(r.Context(), p.app, func(world *engine.Account, m engine.Clock) error {
-		session, err := engine.Get(world.Sessions, "checkout.session", p.token)
+	err = s.view(r.Context(), p.app, func(account *engine.Account, env engine.Env) error {
+		session, err := engine.Get(account.Sessions, "checkout.session", p.token)
 		if err != nil {
 			return err
 		}
 		order = page.SandboxCheckout{
-			Clock: s.clockOf(world), Seller: sellerOr(seller, world), State: session.Status, Subscribes: session.Mode == "subscription", Free: session.Free(),
+			Clock: s.clockOf(account), Seller: sellerOr(seller, account), State: session.Status, Subscribes: session.Mode == "subscription", Free: session.Free(),
 			Total: page.SandboxAmount{Minor: session.Total, Currency: session.Currency}, Expires: int64(session.Expires) * 1000,
 			Reason: session.Failure, Back: session.Cancel, Cards: testCards(), Banks: testBanks(),
 		}
 		for _, line := range session.Lines {
-			price := world.Prices.Get(line.Price)
+			price := account.Prices.Get(line.Price)
 			order.Lines = append(order.Lines, page.SandboxLine{
 				Name: line.Description, Quantity: line.Quantity, Interval: intervalOf(price),
 				Amount: page.SandboxAmount{Minor: price.Amount * line.Quantity, Currency: price.Currency},
@@ -52,8 +52,7 @@ func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p hosted, 
 	return render(w, r, status, page.SandboxCheckoutPage(order))
 }
 
-// seller is the name that the pages show. It is looked up before the world is
-// opened, so that nothing waits for it meanwhile.
+// seller is the name that the pages show. It is read before the account is locked.
 func (s *Server) seller(ctx context.Context, app ids.ID) (string, error) {
 	if s.options.Seller == nil {
 		return "", nil
@@ -61,27 +60,27 @@ func (s *Server) seller(ctx context.Context, app ids.ID) (string, error) {
 	return s.options.Seller(ctx, app)
 }
 
-// sellerOr is the account when the application has no name here.
-func sellerOr(name string, world *engine.Account) string {
+// sellerOr falls back to the account id.
+func sellerOr(name string, account *engine.Account) string {
 	if name != "" {
 		return name
 	}
-	account, _ := world.RenderAccount()["id"].(string)
-	return account
+	id, _ := account.RenderAccount()["id"].(string)
+	return id
 }
 
 func intervalOf(price *engine.Price) page.SandboxInterval {
 	return page.SandboxInterval{Unit: price.Interval.Unit, Count: price.Interval.Count}
 }
 
-func (s *Server) clockOf(w *engine.Account) page.SandboxClock {
-	return page.SandboxClock{Now: w.Now(s.realNow()), Moved: w.Offset != 0}
+func (s *Server) clockOf(account *engine.Account) page.SandboxClock {
+	return page.SandboxClock{Now: account.Now(s.realNow()), Moved: account.Offset != 0}
 }
 
-func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) submitCheckout(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	var next engine.Step
-	act := func(world *engine.Account, m engine.Clock) (err error) {
-		session, err := engine.Get(world.Sessions, "checkout.session", p.token)
+	submit := func(account *engine.Account, env engine.Env) (err error) {
+		session, err := engine.Get(account.Sessions, "checkout.session", p.token)
 		if err != nil {
 			return err
 		}
@@ -90,29 +89,29 @@ func (s *Server) actCheckout(w http.ResponseWriter, r *http.Request, p hosted) e
 			next.URL = session.Cancel
 			return errUnchanged
 		case "expire":
-			_, err = world.ExpireSession(m, p.token)
+			_, err = account.ExpireSession(env, p.token)
 			next.URL = r.URL.Path
 			return err
 		case "start":
-			next, err = world.StartFree(m, p.token)
+			next, err = account.StartFree(env, p.token)
 			return err
 		}
-		card, known := chosen(r)
+		card, known := chosenCard(r)
 		if !known {
 			next.Reason = unknownCard
 			return errUnchanged
 		}
-		next, err = world.PaySession(m, p.token, card)
+		next, err = account.PaySession(env, p.token, card)
 		return err
 	}
-	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
 		return s.checkoutPage(w, r, p, status, reason)
 	})
 }
 
-// act changes the world as a person asked, and sends them on, or back to the
-// page with the reason.
-func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change func(*engine.Account, engine.Clock) error, next *engine.Step, again func(status int, reason string) error) error {
+// submitPage applies the form of a page and redirects, or shows the page again with the
+// reason.
+func (s *Server) submitPage(w http.ResponseWriter, r *http.Request, p pageRequest, change func(*engine.Account, engine.Env) error, next *engine.Step, again func(status int, reason string) error) error {
 	err := s.update(r.Context(), p.app, change, p.key)
 	var refused *engine.Refusal
 	switch {
@@ -123,25 +122,25 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, p hosted, change fu
 	case next.Reason != "":
 		return again(http.StatusPaymentRequired, next.Reason)
 	case next.URL == "":
-		// A checkout without an address to go back to: its page says what is so.
+		// A checkout without a return URL: its page shows the result.
 		next.URL = r.URL.Path
 	}
-	p.leave() // webhooks may take their time
-	s.follow(w, r, p.app, next.URL)
+	p.releaseSlot() // before waiting for webhooks
+	s.redirect(w, r, p.app, next.URL)
 	return nil
 }
 
-func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	var asked page.SandboxChallenge
-	err := s.view(r.Context(), p.app, func(world *engine.Account, _ engine.Clock) error {
-		challenge, err := engine.Get(world.Challenges, "authentication", p.token)
+	err := s.view(r.Context(), p.app, func(account *engine.Account, _ engine.Env) error {
+		challenge, err := engine.Get(account.Challenges, "authentication", p.token)
 		if err != nil {
 			return err
 		}
-		asked = page.SandboxChallenge{Clock: s.clockOf(world), Last4: challenge.Card.Last4()}
-		if session := world.Sessions.Get(challenge.For); session != nil {
+		asked = page.SandboxChallenge{Clock: s.clockOf(account), Last4: challenge.Card.Last4()}
+		if session := account.Sessions.Get(challenge.For); session != nil {
 			asked.Amount = page.SandboxAmount{Minor: session.Total, Currency: session.Currency}
-		} else if invoice := world.Invoices.Get(challenge.For); invoice != nil {
+		} else if invoice := account.Invoices.Get(challenge.For); invoice != nil {
 			asked.Amount = page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}
 		}
 		return nil
@@ -152,42 +151,42 @@ func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p hosted)
 	return render(w, r, http.StatusOK, page.SandboxChallengePage(asked))
 }
 
-func (s *Server) actChallenge(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) submitChallenge(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	var next engine.Step
-	act := func(world *engine.Account, m engine.Clock) (err error) {
+	submit := func(account *engine.Account, env engine.Env) (err error) {
 		switch result := r.PostFormValue("result"); result {
 		case "complete", "fail":
-			next, err = world.AnswerChallenge(m, p.token, result == "complete")
+			next, err = account.AnswerChallenge(env, p.token, result == "complete")
 			return err
 		}
 		return badRequest("result", "The result of an authentication is complete or fail.")
 	}
-	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
 		return &engine.Refusal{Status: status, Message: reason}
 	})
 }
 
-func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	return s.invoicePage(w, r, p, http.StatusOK, "")
 }
 
-func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p hosted, status int, reason string) error {
+func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
 	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
 		return err
 	}
 	var shown page.SandboxInvoice
-	err = s.view(r.Context(), p.app, func(world *engine.Account, m engine.Clock) error {
-		invoice, err := world.InvoiceOf(p.token)
+	err = s.view(r.Context(), p.app, func(account *engine.Account, env engine.Env) error {
+		invoice, err := account.InvoiceOf(p.token)
 		if err != nil {
 			return err
 		}
 		shown = page.SandboxInvoice{
-			Clock: s.clockOf(world), Seller: sellerOr(seller, world), Back: wayBack(world, m, invoice, r.URL.Query().Get(fromPortal)),
+			Clock: s.clockOf(account), Seller: sellerOr(seller, account), Back: backURL(account, env, invoice, r.URL.Query().Get(fromPortal)),
 			Number: invoice.Number, State: invoice.Status, Made: int64(invoice.Created) * 1000,
 			Due: page.SandboxAmount{Minor: invoice.AmountDue, Currency: invoice.Currency}, Cards: testCards(), Banks: testBanks(),
 		}
-		if intent := world.Intents.Get(invoice.Intent); intent != nil {
+		if intent := account.Intents.Get(invoice.Intent); intent != nil {
 			shown.Reason, shown.UnderWay = intent.Error.Message, intent.Status == "processing"
 		}
 		for _, line := range invoice.Lines {
@@ -207,69 +206,69 @@ func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p hosted, s
 	return render(w, r, status, page.SandboxInvoicePage(shown))
 }
 
-// fromPortal is the part of an invoice's address that names the portal it was opened
-// from.
+// fromPortal is the query parameter of an invoice page with the token of the portal
+// that linked to it.
 const fromPortal = "portal"
 
-// wayBack is where an invoice was opened from: the customer's portal, or the shop
-// in which the subscription began. It is empty when neither is known.
-func wayBack(world *engine.Account, m engine.Clock, invoice *engine.Invoice, portal string) string {
-	if p, err := world.PortalOf(m, portal); err == nil && p.Customer == invoice.Customer {
+// backURL is the link back from an invoice page: the customer's portal, or the cancel
+// URL of the subscription's checkout. It is empty when neither is known.
+func backURL(account *engine.Account, env engine.Env, invoice *engine.Invoice, portal string) string {
+	if p, err := account.PortalOf(env, portal); err == nil && p.Customer == invoice.Customer {
 		return "../portal/" + url.PathEscape(p.Token)
 	}
-	for _, session := range world.Sessions.By(persist.ByParent, invoice.Subscription) {
+	for _, session := range account.Sessions.By(persist.ByParent, invoice.Subscription) {
 		return session.Cancel
 	}
 	return ""
 }
 
-func (s *Server) actInvoice(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) submitInvoice(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	var next engine.Step
-	act := func(world *engine.Account, m engine.Clock) (err error) {
-		card, known := chosen(r)
+	submit := func(account *engine.Account, env engine.Env) (err error) {
+		card, known := chosenCard(r)
 		if !known {
 			next.Reason = unknownCard
 			return errUnchanged
 		}
-		next, err = world.PayHosted(m, p.token, card)
+		next, err = account.PayHosted(env, p.token, card)
 		if r.URL.RawQuery != "" && strings.HasSuffix(next.URL, r.URL.Path) {
 			next.URL += "?" + r.URL.RawQuery
 		}
 		return err
 	}
-	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
 		return s.invoicePage(w, r, p, status, reason)
 	})
 }
 
-// invoicesShown is how many invoices the portal lists.
+// invoicesShown is how many invoices the portal shows.
 const invoicesShown = 24
 
-func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	return s.portalPage(w, r, p, http.StatusOK, "")
 }
 
-func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p hosted, status int, reason string) error {
+func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
 	seller, err := s.seller(r.Context(), p.app)
 	if err != nil {
 		return err
 	}
 	shown := page.SandboxPortal{Reason: reason, Cards: testCards()}
-	err = s.view(r.Context(), p.app, func(world *engine.Account, m engine.Clock) error {
-		portal, err := world.PortalOf(m, p.token)
+	err = s.view(r.Context(), p.app, func(account *engine.Account, env engine.Env) error {
+		portal, err := account.PortalOf(env, p.token)
 		if err != nil {
 			return err
 		}
-		offers := world.Configurations.Get(portal.Configuration)
-		shown.Clock, shown.Back, shown.ChangesCard = s.clockOf(world), portal.ReturnURL, offers.ChangesCard
-		shown.Seller = sellerOr(seller, world)
-		if card := world.CardOn(portal.Customer); card != nil {
+		offers := account.Configurations.Get(portal.Configuration)
+		shown.Clock, shown.Back, shown.ChangesCard = s.clockOf(account), portal.ReturnURL, offers.ChangesCard
+		shown.Seller = sellerOr(seller, account)
+		if card := account.CardOn(portal.Customer); card != nil {
 			shown.Last4, shown.Bank = card.Last4, card.Bank()
 		}
 		if !offers.ShowsInvoices {
 			return nil
 		}
-		invoices, _, err := engine.List(world.Invoices, engine.Page{Limit: invoicesShown}, engine.Filter[engine.Invoice]{
+		invoices, _, err := engine.List(account.Invoices, engine.Page{Limit: invoicesShown}, engine.Filter[engine.Invoice]{
 			Customer: portal.Customer, Keep: func(i *engine.Invoice) bool { return i.Token != "" },
 		})
 		for _, invoice := range invoices {
@@ -287,10 +286,10 @@ func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p hosted, st
 	return render(w, r, status, page.SandboxPortalPage(shown))
 }
 
-func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, p hosted) error {
+func (s *Server) submitPortal(w http.ResponseWriter, r *http.Request, p pageRequest) error {
 	var next engine.Step
-	act := func(world *engine.Account, m engine.Clock) error {
-		portal, err := world.PortalOf(m, p.token)
+	submit := func(account *engine.Account, env engine.Env) error {
+		portal, err := account.PortalOf(env, p.token)
 		if err != nil {
 			return err
 		}
@@ -299,10 +298,10 @@ func (s *Server) actPortal(w http.ResponseWriter, r *http.Request, p hosted) err
 			next.Reason = unknownCard
 			return errUnchanged
 		}
-		next, err = world.SaveCard(m, portal, card)
+		next, err = account.SaveCard(env, portal, card)
 		return err
 	}
-	return s.act(w, r, p, act, &next, func(status int, reason string) error {
+	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
 		return s.portalPage(w, r, p, status, reason)
 	})
 }

@@ -26,9 +26,9 @@ import (
 	"purser/ids"
 )
 
-// rig is one application with its world, the real client that talks to it, and
+// harness is one application with its account, the real Stripe client, and
 // a receiver of its webhooks.
-type rig struct {
+type harness struct {
 	*testing.T
 	app       ids.ID
 	server    *sandbox.Server
@@ -58,30 +58,30 @@ type received struct {
 }
 
 // startOn is a fresh application on the morning of the given day.
-func startOn(t *testing.T, day string) *rig {
+func startOn(t *testing.T, day string) *harness {
 	t.Helper()
-	documents := &sandboxtest.Memory{}
-	r := startWith(t, day, documents)
-	r.documents = documents
+	accounts := &sandboxtest.Memory{}
+	r := startWith(t, day, accounts)
+	r.documents = accounts
 	return r
 }
 
 // startWith stores the account in a place that the test watches.
-func startWith(t *testing.T, day string, documents sandbox.Accounts) *rig {
+func startWith(t *testing.T, day string, accounts sandbox.Accounts) *harness {
 	t.Helper()
 	now, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, app: ids.New(), now: now.Add(9 * time.Hour)}
+	r := &harness{T: t, app: ids.New(), now: now.Add(9 * time.Hour)}
 	// The address is part of what the server says, so it comes first.
 	var handler http.Handler
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
 	t.Cleanup(r.http.Close)
 	r.server = sandbox.New(sandbox.Options{
-		Accounts: documents, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: accounts, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits: func(_ context.Context, app ids.ID) (bool, error) {
-			if m, metered := documents.(*meter); metered {
+			if m, metered := accounts.(*meter); metered {
 				m.admits.Add(1)
 			}
 			if r.onAdmits != nil {
@@ -127,7 +127,7 @@ func startWith(t *testing.T, day string, documents sandbox.Accounts) *rig {
 	return r
 }
 
-func start(t *testing.T) *rig {
+func start(t *testing.T) *harness {
 	t.Helper()
 	return startOn(t, "2026-03-10")
 }
@@ -138,7 +138,7 @@ const (
 )
 
 // client is the real one. It waits between retries, so most tests allow none.
-func (r *rig) client(key string, retries int64) *client.API {
+func (r *harness) client(key string, retries int64) *client.API {
 	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: stripe.String(r.server.StripeURL()), MaxNetworkRetries: stripe.Int64(retries), EnableTelemetry: stripe.Bool(false),
 		HTTPClient: r.http.Client(), LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull},
@@ -146,20 +146,20 @@ func (r *rig) client(key string, retries int64) *client.API {
 	return client.New(key, &stripe.Backends{API: backend, Connect: backend, Uploads: backend})
 }
 
-func (r *rig) realTime() time.Time {
+func (r *harness) realTime() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now
 }
 
-func (r *rig) pass(d time.Duration) {
+func (r *harness) passRealTime(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = r.now.Add(d)
 }
 
 // receive is the receiver of webhooks. It verifies as Stripe's users do.
-func (r *rig) receive(_ context.Context, to string, header http.Header, body []byte) error {
+func (r *harness) receive(_ context.Context, to string, header http.Header, body []byte) error {
 	if r.onReceive != nil {
 		r.onReceive()
 	}
@@ -183,7 +183,7 @@ func (r *rig) receive(_ context.Context, to string, header http.Header, body []b
 
 // events delivers what waits, and gives the types of all that has arrived since
 // the last time, among those that billing listens to.
-func (r *rig) events() []string {
+func (r *harness) events() []string {
 	r.Helper()
 	if err := r.server.Flush(r.Context(), r.app); err != nil {
 		r.Fatal(err)
@@ -210,32 +210,32 @@ var listened = []string{
 	"subscription_schedule.updated", "subscription_schedule.released", "subscription_schedule.canceled", "customer.deleted",
 }
 
-func (r *rig) wantEvents(want ...string) {
+func (r *harness) wantEvents(want ...string) {
 	r.Helper()
 	if got := r.events(); !slices.Equal(got, want) {
 		r.Errorf("events\n got %s\nwant %s", strings.Join(got, ", "), strings.Join(want, ", "))
 	}
 }
 
-func (r *rig) verify(delivery received, secret string, tolerance time.Duration) (stripe.Event, error) {
+func (r *harness) verify(delivery received, secret string, tolerance time.Duration) (stripe.Event, error) {
 	return webhook.ConstructEventWithOptions(delivery.body, delivery.signature, secret,
 		webhook.ConstructEventOptions{Tolerance: tolerance})
 }
 
-// clock is the world's time.
-func (r *rig) clock() time.Time {
+// clock is the time of the account.
+func (r *harness) clock() time.Time {
 	r.Helper()
 	now, err := r.server.Clock(r.Context(), r.app)
 	must(r, err)
 	return time.UnixMilli(now).UTC()
 }
 
-func (r *rig) advance(d time.Duration) {
+func (r *harness) advance(d time.Duration) {
 	r.Helper()
 	r.advanceTo(r.clock().Add(d))
 }
 
-func (r *rig) advanceTo(to time.Time) {
+func (r *harness) advanceTo(to time.Time) {
 	r.Helper()
 	if _, err := r.server.Advance(r.Context(), r.app, to.UnixMilli()); err != nil {
 		r.Fatal(err)
@@ -277,8 +277,8 @@ func wantRefusal(t testing.TB, err error, status int, code stripe.ErrorCode, wor
 	}
 }
 
-// price is a monthly price of so many cents, unless the parameters say otherwise.
-func (r *rig) price(cents int64, change ...func(*stripe.PriceParams)) *stripe.Price {
+// price creates a monthly price in cents, unless the parameters say otherwise.
+func (r *harness) price(cents int64, change ...func(*stripe.PriceParams)) *stripe.Price {
 	r.Helper()
 	product := ok[*stripe.Product](r)(r.api.Products.New(&stripe.ProductParams{Name: stripe.String("Plan")}))
 	params := &stripe.PriceParams{
@@ -295,13 +295,13 @@ func yearly(p *stripe.PriceParams) { p.Recurring.Interval = stripe.String("year"
 
 func inEuro(p *stripe.PriceParams) { p.Currency = stripe.String("eur") }
 
-func (r *rig) customer() *stripe.Customer {
+func (r *harness) customer() *stripe.Customer {
 	r.Helper()
 	return ok[*stripe.Customer](r)(r.api.Customers.New(&stripe.CustomerParams{}))
 }
 
 // checkout opens a checkout for a subscription to the price.
-func (r *rig) checkout(customer *stripe.Customer, price *stripe.Price, change ...func(*stripe.CheckoutSessionParams)) *stripe.CheckoutSession {
+func (r *harness) checkout(customer *stripe.Customer, price *stripe.Price, change ...func(*stripe.CheckoutSessionParams)) *stripe.CheckoutSession {
 	r.Helper()
 	params := &stripe.CheckoutSessionParams{
 		Mode: stripe.String("subscription"), Customer: stripe.String(customer.ID),
@@ -316,7 +316,7 @@ func (r *rig) checkout(customer *stripe.Customer, price *stripe.Price, change ..
 }
 
 // topup opens a checkout for a single payment.
-func (r *rig) topup(cents int64) *stripe.CheckoutSession {
+func (r *harness) topup(cents int64) *stripe.CheckoutSession {
 	r.Helper()
 	return ok[*stripe.CheckoutSession](r)(r.api.CheckoutSessions.New(topupParams(cents)))
 }
@@ -333,7 +333,7 @@ func topupParams(cents int64) *stripe.CheckoutSessionParams {
 	}
 }
 
-func (r *rig) session(id string, expand ...string) *stripe.CheckoutSession {
+func (r *harness) session(id string, expand ...string) *stripe.CheckoutSession {
 	r.Helper()
 	params := &stripe.CheckoutSessionParams{}
 	for _, path := range expand {
@@ -342,7 +342,7 @@ func (r *rig) session(id string, expand ...string) *stripe.CheckoutSession {
 	return ok[*stripe.CheckoutSession](r)(r.api.CheckoutSessions.Get(id, params))
 }
 
-func (r *rig) subscription(id string) *stripe.Subscription {
+func (r *harness) subscription(id string) *stripe.Subscription {
 	r.Helper()
 	params := &stripe.SubscriptionParams{}
 	params.AddExpand("latest_invoice.payment_intent.latest_charge")
@@ -351,7 +351,7 @@ func (r *rig) subscription(id string) *stripe.Subscription {
 }
 
 // subscribe goes through a checkout with the card.
-func (r *rig) subscribe(price *stripe.Price, card string) *stripe.Subscription {
+func (r *harness) subscribe(price *stripe.Price, card string) *stripe.Subscription {
 	r.Helper()
 	session := r.checkout(r.customer(), price)
 	r.pay(session.URL, card)
@@ -375,7 +375,7 @@ const (
 )
 
 // pay pays at a hosted page, authenticating when asked, and gives where it ends.
-func (r *rig) pay(page, card string) string {
+func (r *harness) pay(page, card string) string {
 	r.Helper()
 	field, value := "card", card
 	if name, end, isBank := strings.Cut(card, "="); isBank {
@@ -392,7 +392,7 @@ func (r *rig) pay(page, card string) string {
 }
 
 // submit sends a form as a browser does, and does not follow.
-func (r *rig) submit(page string, fields url.Values) (status int, location, body string) {
+func (r *harness) submit(page string, fields url.Values) (status int, location, body string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, page, strings.NewReader(fields.Encode()))
 	must(r, err)
@@ -401,7 +401,7 @@ func (r *rig) submit(page string, fields url.Values) (status int, location, body
 	return r.do(request)
 }
 
-func (r *rig) visit(page string) (status int, body string) {
+func (r *harness) visit(page string) (status int, body string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, page, nil)
 	must(r, err)
@@ -409,7 +409,7 @@ func (r *rig) visit(page string) (status int, body string) {
 	return status, body
 }
 
-func (r *rig) do(request *http.Request) (status int, location, body string) {
+func (r *harness) do(request *http.Request) (status int, location, body string) {
 	r.Helper()
 	stays := *r.http.Client()
 	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -422,10 +422,10 @@ func (r *rig) do(request *http.Request) (status int, location, body string) {
 }
 
 // site is where the hosted pages lie.
-func (r *rig) site() string { return r.http.URL + "/sandbox/apps/" + r.app.Format(ids.Application) }
+func (r *harness) site() string { return r.http.URL + "/sandbox/apps/" + r.app.Format(ids.Application) }
 
 // snapshot is the whole account.
-func (r *rig) snapshot() string {
+func (r *harness) snapshot() string {
 	r.Helper()
 	document, err := r.server.Snapshot(r.Context(), r.app)
 	must(r, err)
