@@ -1,12 +1,12 @@
 // Package store persists: it is the only package that talks to Postgres.
 //
 // What it is: handles. App(scope) reads and writes the rows of one application;
-// Org(id) those of one organization; Person(id) those of one account; Auth is
+// Org(id) those of one organization; User(id) those of one account; Auth is
 // for signing in and setting up; Directory has the few lookups that come before a
-// scope is known; Worlds stores the payments sandbox; Usage decides and writes usage
+// scope is known; SandboxAccounts stores the payments sandbox; Engine decides and writes usage
 // in batches. Each exported method is one transaction: load, decide in a domain
 // package, apply. The exceptions read many short snapshots or work in portions, and
-// say so: VerifyWith, reports that go over all rows, and Usage, whose transaction
+// say so: VerifyWith, reports that go over all rows, and Engine, whose transaction
 // is a batch.
 //
 // What always holds: rows of an application are reached only in a transaction
