@@ -25,12 +25,12 @@ func (o Org) By(actor audit.Actor) Org {
 	return o
 }
 
-// CommandLine is who acts when nobody is signed in: whoever runs the installation.
+// CommandLine is the actor of commands, which the operator of the installation runs.
 func CommandLine(now int64) audit.Actor { return audit.Actor{Name: "command line", At: now} }
 
-// audit writes down what is done in this transaction. It does nothing without an actor.
-// It comes last: the head of the log is locked until the commit, and
-// whoever waited for it must not hold what others need.
+// audit records an action in this transaction; without an actor it does nothing. It is
+// the last statement: the head of the log is locked until the commit, and a transaction
+// that waits for it must not hold locks that others need.
 func (tx appTx) audit(ctx context.Context, action, target string, before, after audit.Fields) error {
 	if tx.by.IsZero() {
 		return nil

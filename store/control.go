@@ -11,8 +11,8 @@ import (
 	"purser/tenancy"
 )
 
-// The rows of organizations and people. They belong to no application, so no
-// policy guards them: whoever reads them names the organization.
+// Rows of organizations and users. They belong to no application, so no row-level
+// policy covers them: every query names the organization.
 
 type organizationRow struct {
 	bun.BaseModel `bun:"table:organizations,alias:o"`

@@ -142,8 +142,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 	return app, err
 }
 
-// Scopes lists every application there is, for the tools of whoever runs the
-// installation.
+// Scopes lists every application, for the operator's commands.
 func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error) {
 	var rows []applicationRow
 	if err := d.store.bun.NewSelect().Model(&rows).Column("id", "org_id").OrderExpr("a.id").Scan(ctx); err != nil {

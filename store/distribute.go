@@ -62,8 +62,8 @@ func distribute(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	// Forced policies bind nobody but the owner, who serves no requests, and shards
-	// under them can be neither filled nor moved.
+	// Forced policies bind only the owner, who serves no requests, and Citus can neither
+	// fill nor move shards under them.
 	for _, t := range tables {
 		if !t.Forced {
 			continue

@@ -14,7 +14,7 @@ import (
 	"purser/tenancy/credential"
 )
 
-// Invitation lets whoever holds its link become a member.
+// Invitation makes the first person who opens its link a member.
 type Invitation struct {
 	ID    ids.ID
 	OrgID ids.ID
@@ -95,8 +95,8 @@ func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
 	return list, nil
 }
 
-// WithdrawInvitation closes an invitation that nobody has accepted, if whoever acts
-// could have sent it: an admin does not stop an owner from coming.
+// WithdrawInvitation closes an open invitation, if the actor could have sent it: an
+// admin cannot withdraw the invitation of an owner.
 func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error {
 	return o.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		by, err := o.holdMember(ctx, tx, o.by.UserID)
@@ -154,8 +154,7 @@ type Acceptance struct {
 	By      audit.Actor
 }
 
-// AcceptInvitation makes a member of whoever holds the link, once. Of two at the
-// same moment one is too late.
+// AcceptInvitation makes a user a member, once: of two concurrent calls one fails.
 func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (i Invitation, err error) {
 	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if j.Encoded != "" {

@@ -65,8 +65,8 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 	return k, err
 }
 
-// CreateKey keeps a new key, unless one with its id was made before: whoever sends
-// a form a second time made it the first time. Its secret is not part of it.
+// CreateKey stores a new key, without its secret. A key with the same id is refused: the
+// form was sent twice.
 func (a App) CreateKey(ctx context.Context, k keys.APIKey) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.insertKey(ctx, k); err != nil {
@@ -76,8 +76,7 @@ func (a App) CreateKey(ctx context.Context, k keys.APIKey) error {
 	})
 }
 
-// insertKey writes the key and the way to it. Were only one of them to survive,
-// the key would open nothing, and nobody has seen its secret yet.
+// insertKey writes the key and its address in the directory, in one transaction.
 func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 	if k.Scope != tx.scope {
 		return fault.New(fault.APIKeyNotFound)

@@ -19,7 +19,7 @@ import (
 
 const (
 	migrationsTable = "schema_migrations"
-	migrationLock   = 7_081_727_312_018 // any number that nobody else on the database uses
+	migrationLock   = 7_081_727_312_018 // an advisory lock that no other program on the database uses
 	// repairLockTimeout is how long a repair of policies waits for a table.
 	repairLockTimeout = 10 * time.Second
 	// repairsNamed is how many repairs the log line names.

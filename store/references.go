@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// Whoever comes to name features holds them still first, so that no price changes
-	// between the look and the naming.
+	// Features are locked before a plan refers to them, so that no price changes between
+	// the check and the reference.
 	holdFeatures = declare("hold features", `
 		SELECT id FROM features WHERE app_id = $1 AND key = ANY ($2) ORDER BY id FOR SHARE`)
 

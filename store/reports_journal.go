@@ -30,7 +30,7 @@ type JournalLine struct {
 	// Of what came in or was taken back.
 	SourceKind string // the payment behind it
 	SourceID   string
-	Reason     string // why somebody corrected the balance by hand
+	Reason     string // of a manual adjustment
 }
 
 // JournalPage asks for entries of one wallet that came before the one with the

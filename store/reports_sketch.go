@@ -97,7 +97,7 @@ func (s *sketch) count() (n int64, exact bool) {
 	}
 	const registers = float64(sketchRegisters)
 	estimate := 0.7213 / (1 + 1.079/registers) * registers * registers / sum
-	if estimate <= 2.5*registers && empty > 0 { // few ids: those that nobody fell to tell more
+	if estimate <= 2.5*registers && empty > 0 { // few ids: the empty registers are more exact
 		estimate = registers * math.Log(registers/float64(empty))
 	}
 	return int64(math.Round(estimate)), false

@@ -111,8 +111,8 @@ func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list [
 	return list, more, err
 }
 
-// maxPastSubscriptions is how many of one wallet are listed. Nobody subscribes more
-// often than this by hand.
+// maxPastSubscriptions is how many subscriptions of one wallet are listed: more than a
+// customer makes by hand.
 const maxPastSubscriptions = 100
 
 // SubscriptionsOf lists the latest subscriptions of a wallet, ended ones among them.

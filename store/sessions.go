@@ -13,7 +13,7 @@ import (
 	"purser/ids"
 )
 
-// Session is one browser in which somebody is signed in, or about to be.
+// Session is one browser, signed in or signing in.
 type Session struct {
 	ID        ids.ID
 	UserID    ids.ID // zero before the sign-in
@@ -24,8 +24,7 @@ type Session struct {
 	Agent     string
 }
 
-// sessionHash is what is kept of a token: a table that somebody reads opens
-// nothing.
+// sessionHash is stored in place of the token: a leaked table opens no session.
 func sessionHash(token string) []byte {
 	hash := sha256.Sum256([]byte(token))
 	return hash[:]

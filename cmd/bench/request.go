@@ -22,7 +22,7 @@ func identityOf(wallet int) string {
 const eventIDLength = 36
 
 // request is a whole HTTP request in which the identity, and the event id if it
-// has one, are filled in anew each time.
+// has one, are filled in each time.
 type request struct {
 	text     []byte
 	identity int // where its digits begin

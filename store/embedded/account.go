@@ -21,8 +21,8 @@ type account struct {
 	drop     bool // we are root and must become it
 }
 
-// account is whoever owns the cluster; for a new one, ourselves or, in place of
-// root, whom Postgres refuses, an unprivileged user.
+// account is the owner of the cluster. A new cluster belongs to the current user, or to
+// an unprivileged one in place of root, as which Postgres refuses to run.
 func (c *cluster) account() (account, error) {
 	self := account{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}
 	info, err := os.Stat(c.path(dataName))

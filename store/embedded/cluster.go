@@ -145,9 +145,9 @@ func (c *cluster) launch(ctx context.Context, running *flock.Lock) error {
 	return nil
 }
 
-// initialise makes the cluster under a name that nobody looks for, and gives it
-// its own name when it is whole and on disk. initdb inherits running.lock too:
-// should we die meanwhile, the next one waits for it to end before it starts anew.
+// initialise creates the cluster under a temporary name and renames it when it is
+// complete and on disk. initdb inherits running.lock: if this process dies, the next one
+// waits for initdb to end before it starts over.
 func (c *cluster) initialise(ctx context.Context, bin binaries, as account, running *flock.Lock) error {
 	c.log.Info("making a new Postgres cluster", "folder", c.path(dataName), "version", bin.major)
 	draft := c.path(draftName)

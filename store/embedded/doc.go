@@ -3,13 +3,13 @@
 //
 // What it is: one cluster for a data folder, made on first use and shared by
 // every Purser process that works on that folder. Start joins a running cluster
-// or starts it, Stop ends it with its last user, and whoever uses it brings it
-// back when it dies. On disk:
+// or starts it, Stop ends it with its last user, and its users restart it when
+// it dies. On disk:
 //
 //	<data folder>/postgres/             or the folder that postgres.location names
 //	    cluster/                        the data of Postgres, owned by its user
 //	    socket/                         where it listens; a link when the path is too long
-//	    purser.conf                     our settings, written anew at every start
+//	    purser.conf                     our settings, written at every start
 //	    postgres.log, postgres.log.1    at most about 16 MiB each
 //	    start.lock                      held while someone makes, starts or stops it
 //	    users.lock                      held, shared, by every user

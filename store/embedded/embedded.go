@@ -105,8 +105,8 @@ func (c *cluster) join(ctx context.Context) (*flock.Lock, *pgx.Conn, error) {
 	return user, conn, nil
 }
 
-// leave gives the use back. Whoever wants to join waits at start.lock meanwhile,
-// so it finds the cluster either running, with itself counted, or stopped.
+// leave releases the cluster and stops it after its last user. A process that joins
+// waits at start.lock, so it finds the cluster either running or stopped.
 func (c *cluster) leave(ctx context.Context, user *flock.Lock) error {
 	defer user.Release()
 	starting, err := flock.Acquire(ctx, c.path(startLock), flock.Exclusive)
@@ -123,7 +123,7 @@ func (c *cluster) leave(ctx context.Context, user *flock.Lock) error {
 	return c.stop(ctx)
 }
 
-// url needs no password: whoever can reach the socket may be anyone.
+// url needs no password: only the account can enter the socket's folder.
 func (c *cluster) url(database string) string {
 	query := url.Values{"host": {c.socket()}, "port": {port}, "sslmode": {"disable"}}
 	address := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/" + database}

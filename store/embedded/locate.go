@@ -135,8 +135,8 @@ func settleElsewhere(dir string) (string, error) {
 	return "", err
 }
 
-// writeLocation fails with os.ErrExist when another process was first. Nobody
-// sees half of the file.
+// writeLocation fails with os.ErrExist when another process was first. The
+// file appears at once, complete.
 func writeLocation(dir, home string) error {
 	draft, err := os.CreateTemp(dir, locationName+".*")
 	if err != nil {

@@ -86,8 +86,8 @@ func (c *cluster) notedPID() int {
 
 // isOurs reports whether a process is a Postgres of this cluster: the number
 // alone may have passed to a stranger. Everyone may read a command line, while
-// root in a container may not see the files of another user's process. A dead
-// process that nobody has collected yet has no command line.
+// root in a container may not see the files of another user's process. A zombie
+// has no command line.
 func (c *cluster) isOurs(pid int) bool {
 	if runtime.GOOS != "linux" {
 		return syscall.Kill(pid, 0) == nil

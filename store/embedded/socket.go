@@ -23,8 +23,8 @@ func (c *cluster) socket() string {
 	return c.path(socketName)
 }
 
-// prepareSocket gives the account a folder for its socket that nobody else can
-// enter. It lies in the home; where that path is too long it lies in /tmp, and
+// prepareSocket gives the account a folder for its socket that no other user
+// can enter. It lies in the home; where that path is too long it lies in /tmp, and
 // a link in the home tells every process where.
 func (c *cluster) prepareSocket(as account) (string, error) {
 	link := c.path(socketName)

@@ -77,7 +77,7 @@ func (s *Server) bringBack(ctx context.Context) *pgx.Conn {
 	}
 }
 
-// restart is for a user: the cluster runs afterwards, whoever has started it.
+// restart makes sure that the cluster runs: this process or another one starts it.
 func (c *cluster) restart(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

@@ -20,7 +20,7 @@ func (f Fault) String() string {
 // 1. It is never called twice at once.
 type Plan func(n int) Fault
 
-// Plan replaces what was planned before and counts anew.
+// Plan replaces the plan and restarts its count.
 func (p *Proxy) Plan(plan Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

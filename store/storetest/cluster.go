@@ -81,7 +81,7 @@ func makeFolder(dir string) error {
 	}
 	info, err := os.Lstat(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // removed again: whoever opens a file in it will notice
+		return nil // removed again: opening a file in it will fail
 	}
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"purser/store/embedded/flock"
 )
 
-// templateLock is held by whoever makes a migrated database to copy from.
+// templateLock is held while a migrated template database is created.
 const templateLock = "template.lock"
 
 // The name of a test's database has the number of its process, by which others

@@ -3,8 +3,8 @@
 // What it is: one embedded cluster in the temporary folder, shared by all test
 // processes of a user that run at the same time, with or without make. The first
 // starts it; a process of its own ends and removes it some seconds after the last
-// is gone. A migrated database is made once for each set of migrations and copied
-// for whoever needs one.
+// is gone. A migrated template database is created once for each set of migrations;
+// tests get copies of it.
 //
 // What always holds: a test process has a database that no other process sees;
 // killing anything at any moment does not spoil the next run; a machine without

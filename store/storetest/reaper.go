@@ -42,8 +42,8 @@ func init() {
 }
 
 // startReaper starts the process that ends the cluster, unless there is one. It
-// has its own session and none of our files but its lock, so nobody waits for it
-// and no Ctrl-C reaches it.
+// has its own session and none of our files but its lock, so no process waits for
+// it and no Ctrl-C reaches it.
 func startReaper(dir string, linger time.Duration) error {
 	lock, err := flock.Try(filepath.Join(dir, reaperLock), flock.Exclusive)
 	if errors.Is(err, flock.ErrHeld) {

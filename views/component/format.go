@@ -69,7 +69,7 @@ func ShortText(text string) string {
 	return string(runes[:shownAtFront]) + "…" + string(runes[len(runes)-shownAtBack:])
 }
 
-// gist is how much of somebody else's message stands where it is one of several.
+// gist is the longest part of a provider's message that a list shows.
 const gist = 140
 
 // GistText is the first sentence of a message, and of a long one its beginning. Where

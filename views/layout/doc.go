@@ -7,5 +7,5 @@
 // script or style, which the site's content security policy would block.
 //
 // What it is not: a page. It knows which pages there are and who may open them,
-// for the navigation; it never asks whether somebody may.
+// for the navigation; it checks no permission.
 package layout

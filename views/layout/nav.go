@@ -62,8 +62,8 @@ var orgChapters = []chapter{
 	}},
 }
 
-// AppNav is what somebody with these permissions may open in the application at
-// this address, such as "/o/acme/a/shop".
+// AppNav is the navigation that these permissions open in the application at this
+// address, such as "/o/acme/a/shop".
 func AppNav(href string, may tenancy.Permissions) []NavGroup {
 	return permitted(appChapters, href, may)
 }

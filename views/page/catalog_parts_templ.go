@@ -74,7 +74,7 @@ func clash(a Answered, theirs string) templ.Component {
 	})
 }
 
-// onlyRead stands above a form that somebody may look at and not send.
+// onlyRead is the notice above a form of a member who may not change it.
 func onlyRead(yes bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

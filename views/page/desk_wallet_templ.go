@@ -781,7 +781,7 @@ func WalletDepositsPage(d WalletDeposits) templ.Component {
 type WalletSubscriptions struct {
 	WalletHead
 	Subscriptions []SubscriptionRow
-	Test          bool   // what is owed may be paid by whoever tries things out
+	Test          bool   // a test application: its open invoices can be paid with test cards
 	Portal        string // where a form opens the identity's billing page; empty for who may not
 }
 

@@ -498,11 +498,11 @@ type Invited struct {
 	Action       string
 	Organization string
 	Role         string
-	SignedInAs   string // the address of who is signed in; empty for nobody
+	SignedInAs   string // the address of who is signed in; empty when signed out
 	LoginHref    string
 }
 
-// InvitedPage makes a member of whoever holds the link.
+// InvitedPage asks the holder of an invitation link to join.
 func InvitedPage(i Invited) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -37,7 +37,7 @@ type MemberRow struct {
 	InvitedAs string // whom the invitation was for, in the inviter's words
 }
 
-// InvitationRow is a link that nobody has used yet.
+// InvitationRow is an invitation link that is still open.
 type InvitationRow struct {
 	Note      string
 	Role      string

@@ -112,8 +112,8 @@ func sandboxExact(milliseconds int64) string {
 	return time.UnixMilli(milliseconds).UTC().Format(time.RFC3339)
 }
 
-// sandboxShell surrounds the sandbox's pages: nobody may take them for the real
-// thing.
+// sandboxShell marks the sandbox's pages, so that they are not taken for real
+// payment pages.
 func sandboxShell(title string, clock SandboxClock) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

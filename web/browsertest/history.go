@@ -98,7 +98,7 @@ func (t *Tab) Source() string {
 	return t.Evaluate(`document.documentElement.outerHTML`)
 }
 
-// Fetch is what the server sends for an address to whoever uses this window. Links
+// Fetch is the server's response to a request with the cookies of this window. Links
 // relative to the page are fine.
 func (t *Tab) Fetch(address string) string {
 	t.tb.Helper()

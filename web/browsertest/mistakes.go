@@ -100,7 +100,7 @@ func (m *mistakes) mayPass(mistake string) bool {
 	return false
 }
 
-// reportMistakes fails the test for those that nobody asked about.
+// reportMistakes fails the test for mistakes that it did not expect.
 func (t *Tab) reportMistakes() {
 	t.tb.Helper()
 	for _, mistake := range t.Mistakes() {

@@ -147,7 +147,7 @@ func (t *Tab) Click(selector string) {
 }
 
 // Fill puts a text into a field, in place of what is there. It comes at once, as from
-// a password manager: for each key that is pressed the browser draws the page anew.
+// a password manager: for each pressed key the browser would draw the page.
 func (t *Tab) Fill(selector, text string) {
 	t.tb.Helper()
 	t.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.Focus(chromedp.CSS(selector)), insert(text))

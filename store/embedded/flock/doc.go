@@ -4,8 +4,8 @@
 // shared, with waiting that a context can end.
 //
 // What always holds: a lock ends with the last process that holds its open
-// file, however that process ends, so nothing is ever stale; and whoever holds
-// a lock holds it on the file that lies at the path, not on one since removed.
+// file, however that process ends, so no lock is stale; and a lock is held on
+// the file that is at the path now, not on one that was removed.
 //
 // What it is not: a lock inside one goroutine, nor one across machines.
 package flock
