@@ -41,14 +41,14 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("keeps nothing of what was refused, and leaves the key free", func(t *testing.T) {
-		_, _, err := asked("nobody", "refused", func(store.CustomerState) (store.Decision, error) {
+		_, _, err := asked("unknown", "refused", func(store.CustomerState) (store.Decision, error) {
 			return store.Decision{}, fault.New(fault.PlanInactive)
 		})
 		wantFault(t, err, fault.PlanInactive)
 		if _, err := s.Operation(t.Context(), billing.OperationChange, "refused"); !errors.Is(err, store.ErrUnknown) {
 			t.Error(err)
 		}
-		_, err = s.Wallet(t.Context(), "nobody")
+		_, err = s.Wallet(t.Context(), "unknown")
 		wantFault(t, err, fault.WalletNotFound)
 	})
 

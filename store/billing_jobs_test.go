@@ -358,20 +358,20 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	if work(store.JobPlan, s.plan.ID.String(), moment) {
 		t.Error("the provider is told of grants")
 	}
-	dearer := patch(billing.PlanPatch{AmountCents: new(int64(3900))})
-	if !work(store.JobPlan, s.plan.ID.String(), moment) || dearer.Sync.Status != billing.SyncPending {
+	raised := patch(billing.PlanPatch{AmountCents: new(int64(3900))})
+	if !work(store.JobPlan, s.plan.ID.String(), moment) || raised.Sync.Status != billing.SyncPending {
 		t.Error("the provider is not told of a new price")
 	}
-	noError(t, s.PlanRefused(t.Context(), s.lease(t, "plan"), s.plan.ID, dearer.Sync, "no such currency"))
+	noError(t, s.PlanRefused(t.Context(), s.lease(t, "plan"), s.plan.ID, raised.Sync, "no such currency"))
 	if p := plan(); p.Sync.Status != billing.SyncFailed || p.Sync.Error != "no such currency" {
 		t.Errorf("%+v", p.Sync)
 	}
 	// It changes once more while the provider is told of the change before.
-	dearest := patch(billing.PlanPatch{AmountCents: new(int64(4900))})
-	if p := synced(dearer, "price_2", moment); p.Sync.Status != billing.SyncPending || p.Sync.PriceID != "" {
+	raisedAgain := patch(billing.PlanPatch{AmountCents: new(int64(4900))})
+	if p := synced(raised, "price_2", moment); p.Sync.Status != billing.SyncPending || p.Sync.PriceID != "" {
 		t.Errorf("an old price was taken for the new one: %+v", p.Sync)
 	}
-	if p := synced(dearest, "price_3", moment+1); p.Sync.Status != billing.SyncDone || p.Sync.PriceID != "price_3" {
+	if p := synced(raisedAgain, "price_3", moment+1); p.Sync.Status != billing.SyncDone || p.Sync.PriceID != "price_3" {
 		t.Errorf("%+v", p.Sync)
 	}
 	for price, at := range map[string]int64{"price_pro": moment + billing.PriceArchiveDelay, "price_2": moment + 1 + billing.PriceArchiveDelay} {
@@ -380,7 +380,7 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 		}
 		noError(t, s.PriceArchived(t.Context(), price, at))
 	}
-	elsewhere := store.SyncedPlan{PlanID: s.plan.ID, Began: dearest.Sync, Connection: ids.New(), ProductID: "prod_x", PriceID: "price_x", Terms: dearest.Terms()}
+	elsewhere := store.SyncedPlan{PlanID: s.plan.ID, Began: raisedAgain.Sync, Connection: ids.New(), ProductID: "prod_x", PriceID: "price_x", Terms: raisedAgain.Terms()}
 	if p, err := s.PlanSynced(t.Context(), s.lease(t, "plan"), elsewhere, moment); err != nil || p.Sync.PriceID != "price_3" || p.Sync.ProductID != "prod_pro" {
 		t.Errorf("another account's price was taken: %+v, %v", p.Sync, err)
 	}

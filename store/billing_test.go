@@ -84,13 +84,13 @@ func TestHearSubscription(t *testing.T) {
 		none := []metering.Limit{}
 		_, err := s.UpdatePlan(t.Context(), "pro", billing.PlanPatch{Limits: &none})
 		noError(t, err)
-		dearer := metering.FeaturePatch{Cost: new(metering.Amount(8))}
-		_, err = s.UpdateFeature(t.Context(), "messages", dearer, moment)
+		raised := metering.FeaturePatch{Cost: new(metering.Amount(8))}
+		_, err = s.UpdateFeature(t.Context(), "messages", raised, moment)
 		wantFault(t, err, fault.PricingLocked)
 		ended := paid("sub_1", s.plan)
 		ended.Status = billing.ProviderCanceled
 		s.hear(t, "ann", ids.ID{}, ended)
-		_, err = s.UpdateFeature(t.Context(), "messages", dearer, moment)
+		_, err = s.UpdateFeature(t.Context(), "messages", raised, moment)
 		noError(t, err)
 	})
 

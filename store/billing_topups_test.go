@@ -111,11 +111,11 @@ func TestCheckoutsAreListedTogether(t *testing.T) {
 		page store.CheckoutPage
 		want int
 	}{
-		"of an identity":      {store.CheckoutPage{Identity: "ann"}, 3},
-		"of a kind":           {store.CheckoutPage{Kind: store.SubscriptionCheckout}, 2},
-		"in a state":          {store.CheckoutPage{State: "open"}, 4},
-		"of nobody":           {store.CheckoutPage{Identity: "eve"}, 0},
-		"of a kind and state": {store.CheckoutPage{Kind: store.TopUpCheckout, State: "requested"}, 0},
+		"of an identity":         {store.CheckoutPage{Identity: "ann"}, 3},
+		"of a kind":              {store.CheckoutPage{Kind: store.SubscriptionCheckout}, 2},
+		"in a state":             {store.CheckoutPage{State: "open"}, 4},
+		"of an unknown identity": {store.CheckoutPage{Identity: "eve"}, 0},
+		"of a kind and state":    {store.CheckoutPage{Kind: store.TopUpCheckout, State: "requested"}, 0},
 	} {
 		c.page.Limit = 10
 		if list, _, err := s.Checkouts(t.Context(), c.page); err != nil || len(list) != c.want {

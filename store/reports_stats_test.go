@@ -80,9 +80,9 @@ func TestOverview(t *testing.T) {
 	if d := s.track(t, "ann", 1_000_000); d.Code != fault.InsufficientBalance {
 		t.Fatalf("got %+v", d)
 	}
-	_, err := s.usage.Check(s.use("nobody", 1))
+	_, err := s.usage.Check(s.use("unknown", 1))
 	noError(t, err)
-	if d, err := s.usage.Explain(s.use("nobody", 1)); err != nil || d.Code != fault.InsufficientBalance {
+	if d, err := s.usage.Explain(s.use("unknown", 1)); err != nil || d.Code != fault.InsufficientBalance {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 
@@ -168,7 +168,7 @@ func TestFigures(t *testing.T) {
 		stopping := openStore(t, storetest.URL(t))
 		s := newKiosk(t, stopping)
 		stop := stopping.KeepStats(slog.New(slog.DiscardHandler))
-		s.track(t, "nobody", 1)
+		s.track(t, "unknown", 1)
 		stop()
 		stats, err := db.App(s.application.Scope()).DayStats(t.Context(), moment)
 		if err != nil || stats.Denials != 1 {
@@ -180,14 +180,14 @@ func TestFigures(t *testing.T) {
 		t.Parallel()
 		const month = 30 * 24 * 3_600_000
 		s := newKiosk(t, db)
-		s.track(t, "nobody", 1)
+		s.track(t, "unknown", 1)
 		noError(t, db.SandboxAccounts().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 			return store.Change{Head: []byte("{}"), ClockOffset: month}, nil
 		}))
 		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 0 {
 			t.Errorf("a month ago counts as today: %+v, %v", f, err)
 		}
-		s.track(t, "nobody", 1)
+		s.track(t, "unknown", 1)
 		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 1 {
 			t.Errorf("today does not count: %+v, %v", f, err)
 		}
@@ -198,12 +198,12 @@ func TestFigures(t *testing.T) {
 		url := storetest.FreshURL(t)
 		cut, owner := openStore(t, url), connect(t, url)
 		s := newKiosk(t, cut)
-		s.track(t, "nobody", 1)
+		s.track(t, "unknown", 1)
 		exec(t, owner, `REVOKE INSERT ON denial_days FROM purser_app`)
 		if err := cut.WriteStats(t.Context()); err == nil {
 			t.Error("they are written down without a right to")
 		}
-		s.track(t, "nobody", 1)
+		s.track(t, "unknown", 1)
 		exec(t, owner, `GRANT INSERT ON denial_days TO purser_app`)
 		noError(t, cut.WriteStats(t.Context()))
 		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 2 {

@@ -28,7 +28,7 @@ func TestReadingAhead(t *testing.T) {
 			s.credit(t, numbered("stranger", i), 1000)
 			requests = append(requests, s.message(numbered("stranger", i), numbered("strange", i)))
 		}
-		requests = append(requests, s.message("nobody", "of nobody"))
+		requests = append(requests, s.message("unknown", "of an unknown identity"))
 		outcomes := s.inOneBatch(t, url, n, "gate", requests, func() { meanwhile(n.usage) })
 		stored := s.storedEvents(t, connect(t, url))
 		for _, o := range outcomes {

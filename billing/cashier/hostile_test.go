@@ -109,7 +109,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 		r.advance(11 * time.Minute)
 		return key
 	}
-	t.Run("an upgrade does not cut a dearer period short", func(t *testing.T) {
+	t.Run("an upgrade does not cut a more expensive period short", func(t *testing.T) {
 		r := shop(t)
 		key := givenUp(r)
 		r.changed("max")
@@ -163,7 +163,7 @@ func TestTheLastWishCounts(t *testing.T) {
 			wantFault(r, err, fault.ProviderUnavailable)
 			return r, key
 		}
-		t.Run("a dearer plan stays paid for "+name, func(t *testing.T) {
+		t.Run("a more expensive plan stays paid for "+name, func(t *testing.T) {
 			r, key := cutOff(t)
 			r.changed("max")
 			again(r, key)

@@ -170,7 +170,7 @@ func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
 		r := shop(t)
 		var work []store.Job
 		for range cashier.DrainSize + 1 {
-			work = append(work, store.Job{Kind: store.JobFree, Object: uuid.NewString()}) // of nobody: done at once
+			work = append(work, store.Job{Kind: store.JobFree, Object: uuid.NewString()}) // of no subscription: done at once
 		}
 		r.check(r.store.App(r.scope).Enqueue(t.Context(), work...))
 		if more, err := r.cashier.TryDrain(t.Context(), r.scope); !more || err != nil {

@@ -1,20 +1,15 @@
 package sandbox_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stripe/stripe-go/v79"
-	"golang.org/x/sync/errgroup"
 
-	"purser/billing/sandbox/persist"
-	"purser/billing/sandbox/sandboxtest"
 	"purser/ids"
 )
 
@@ -59,65 +54,18 @@ func TestRequestsPastTheRateAreRefusedAsStripeDoes(t *testing.T) {
 	})
 }
 
-// readMeter counts the reads that are inside of View together.
-type readMeter struct {
-	sandboxtest.Memory
-	inside, most atomic.Int64
-	first        sync.Once
-	meet         func() // called by the first read
-}
-
-func (d *readMeter) View(ctx context.Context, app ids.ID, want persist.Want, read func(persist.Session) error) error {
-	for now := d.inside.Add(1); ; {
-		if was := d.most.Load(); now <= was || d.most.CompareAndSwap(was, now) {
-			break
-		}
-	}
-	defer d.inside.Add(-1)
-	if d.meet != nil {
-		d.first.Do(d.meet)
-	}
-	return d.Memory.View(ctx, app, want, read)
-}
-
-// The store has four connections for the sandbox, of all applications.
-func TestReadsOfOneAccountUseTwoConnections(t *testing.T) {
-	t.Parallel()
-	const requests = 10
-	accounts := &readMeter{}
-	r := startWith(t, "2026-03-10", accounts)
-	arrived := make(chan struct{}, requests)
-	accounts.meet = func() { // holds its place until every request has come
-		for range requests {
-			<-arrived
-		}
-	}
-	r.onAdmits = func() { arrived <- struct{}{} }
-	var group errgroup.Group
-	for range requests {
-		group.Go(func() error {
-			_, err := r.api.Accounts.Get()
-			return err
-		})
-	}
-	must(t, group.Wait())
-	if limit := accounts.most.Load(); limit > 2 {
-		t.Errorf("%d reads of one account ran at once", limit)
-	}
-}
-
 func TestHEADOfTheSandboxChangesNothing(t *testing.T) {
 	t.Parallel()
-	accounts := &oneAtATime{}
+	accounts := &watchedAccounts{}
 	r := startWith(t, "2026-03-10", accounts)
-	accounts.most.Store(0)
+	accounts.updates.most.Store(0)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, r.server.StripeURL()+"/v1/customers", nil)
 	must(t, err)
 	request.Header.Set("Authorization", "Bearer "+r.server.Key(r.app))
 	answer, err := r.http.Client().Do(request)
 	must(t, err)
 	must(t, answer.Body.Close())
-	if answer.StatusCode != http.StatusOK || accounts.most.Load() != 0 {
-		t.Errorf("status %d after %d changes", answer.StatusCode, accounts.most.Load())
+	if answer.StatusCode != http.StatusOK || accounts.updates.most.Load() != 0 {
+		t.Errorf("status %d after %d changes", answer.StatusCode, accounts.updates.most.Load())
 	}
 }

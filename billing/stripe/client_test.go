@@ -164,7 +164,7 @@ func TestProblems(t *testing.T) {
 		_, err = r.CreateCustomer(t.Context(), "key", map[string]string{"a": "2"})
 		r.wantProblem(err, stripe.KeyMisused)
 	})
-	t.Run("a key of nobody", func(t *testing.T) {
+	t.Run("an unknown key", func(t *testing.T) {
 		r := start(t)
 		_, err := stripe.New(stripe.Access{Key: "sk_test_nobody", SandboxURL: r.sandbox.StripeURL()}).Account(t.Context())
 		r.wantProblem(err, stripe.Unauthorized)

@@ -24,7 +24,7 @@ func TestUsers(t *testing.T) {
 	}
 	_, said, err := purser(t, "keys", "create", "--org", "Acme", "--app", "Chat", "--preset", "setup")
 	if err != nil || !strings.Contains(said, "purser users own") {
-		t.Fatalf("an organization of nobody is not told of: %q, %v", said, err)
+		t.Fatalf("an organization without members is not reported: %q, %v", said, err)
 	}
 	db, err := store.Open(t.Context(), url, store.Options{})
 	if err != nil {

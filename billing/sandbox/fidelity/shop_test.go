@@ -191,7 +191,7 @@ func topupOrder(cents int64) *stripe.CheckoutSessionParams {
 	}
 }
 
-// upgradeTo is the request that moves a subscription to a dearer price.
+// upgradeTo is the request that moves a subscription to a more expensive price.
 func upgradeTo(s *stripe.Subscription, price *stripe.Price) *stripe.SubscriptionParams {
 	params := &stripe.SubscriptionParams{
 		Items:           []*stripe.SubscriptionItemsParams{{ID: &s.Items.Data[0].ID, Price: &price.ID, Quantity: stripe.Int64(1)}},
