@@ -37,13 +37,13 @@ endif
 
 # Holds the payments sandbox to Stripe's description of its API: a module of its
 # own, whose dependencies are none of ours.
-FIDELITY := billing/sandbox/fidelity
+FIDELITY := payments/sandbox/fidelity
 
 # Holds the OpenAPI document to generators of clients: a module of its own too.
 CLIENTS := api/clients
 
 # Runs Stripe's current clients against the sandbox: a module of its own, too.
-SDKS := billing/sandbox/sdk
+SDKS := payments/sandbox/sdk
 
 .DEFAULT_GOAL := help
 
@@ -63,7 +63,7 @@ build: ## Build bin/purser
 
 # Those that take longest begin. Most of what they do is done by other processes,
 # and some of them wait, so they are tested beside the rest.
-DRIVERS := ./cmd/purser ./web/browsertest ./billing/cashier ./cmd/...
+DRIVERS := ./cmd/purser ./web/browsertest ./payments/cashier ./cmd/...
 
 # Where goroutines share memory for the sake of speed. The race detector needs a
 # second build of everything, and takes up to four times as long, so elsewhere it is
@@ -83,7 +83,7 @@ test: format postgres chromium compile ## Check and test everything
 # For the loop of editing and testing: vet everything; test the packages that need no
 # database, and the store without the race detector and its slowest tests. Packages
 # that did not change come from Go's cache.
-QUICK := ./fault ./ids ./tenancy/... ./keys ./metering/... ./billing ./billing/sandbox/engine ./billing/sandbox/form ./docs ./static ./store
+QUICK := ./fault ./ids ./tenancy/... ./keys ./metering/... ./billing ./payments/sandbox/engine ./payments/sandbox/form ./docs ./static ./store
 
 .PHONY: quick
 quick: format postgres ## Vet everything and test the domain packages and the store, in about a minute
@@ -163,6 +163,7 @@ format:
 generate: ## Format the templates and write their Go code
 	$(GO) tool templ fmt -log-level warn views
 	$(GO) tool templ generate -log-level warn -path views
+	$(GO) tool templ generate -log-level warn -path payments/sandbox/pages
 
 .PHONY: bench
 bench: postgres build ## Run every benchmark, then the whole server under load; ARGS="--quick" adds arguments

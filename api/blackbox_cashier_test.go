@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"purser/billing/cashier"
-	"purser/billing/sandbox"
 	"purser/ids"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
 	"purser/store"
 	"purser/tenancy/vault"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/ids"
+	"purser/payments/sandbox"
 )
 
 var addressRule = rule{

@@ -2,8 +2,8 @@ package api
 
 import (
 	"purser/billing"
-	"purser/billing/cashier"
 	"purser/ids"
+	"purser/payments/cashier"
 )
 
 // checkoutReply is a hosted checkout page.

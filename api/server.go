@@ -10,8 +10,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/labstack/echo/v4"
 
-	"purser/billing/cashier"
 	"purser/ids"
+	"purser/payments/cashier"
 	"purser/store"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"purser/billing"
-	"purser/billing/sandbox/persist"
 	"purser/ids"
 	"purser/metering"
+	"purser/payments/sandbox/persist"
 	"purser/store"
 	"purser/store/storetest"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"purser/billing"
-	"purser/billing/sandbox/persist"
 	"purser/ids"
+	"purser/payments/sandbox/persist"
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"purser/billing/sandbox/persist"
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/payments/sandbox/persist"
 	"purser/store"
 	"purser/store/storetest"
 )

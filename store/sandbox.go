@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/billing/sandbox/persist"
 	"purser/ids"
+	"purser/payments/sandbox/persist"
 	"purser/tenancy"
 )
 

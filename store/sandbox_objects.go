@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/billing/sandbox/persist"
+	"purser/payments/sandbox/persist"
 )
 
 // objectColumnsRead are the columns of a row, in the order of readObject.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"purser/billing/sandbox/persist"
 	"purser/ids"
+	"purser/payments/sandbox/persist"
 	"purser/store"
 	"purser/store/storetest"
 )

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"purser/billing/sandbox/persist"
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/payments/sandbox/persist"
 	"purser/store"
 	"purser/store/storetest"
 )

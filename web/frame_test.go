@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"purser/billing/sandbox/persist"
+	"purser/payments/sandbox/persist"
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"

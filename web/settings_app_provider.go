@@ -1,8 +1,8 @@
 package web
 
 import (
-	"purser/billing/cashier"
 	"purser/fault"
+	"purser/payments/cashier"
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/page"

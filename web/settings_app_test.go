@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"purser/billing/cashier"
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/payments/cashier"
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"

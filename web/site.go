@@ -13,9 +13,9 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
-	"purser/billing/cashier"
 	"purser/docs"
 	"purser/ids"
+	"purser/payments/cashier"
 	"purser/static"
 	"purser/store"
 	"purser/tenancy/vault"

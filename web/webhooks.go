@@ -11,8 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"purser/billing/cashier"
 	"purser/fault"
+	"purser/payments/cashier"
 )
 
 // WebhookPath is the endpoint for a provider's webhooks of one connection.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"purser/billing/cashier"
 	"purser/ids"
+	"purser/payments/cashier"
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"

@@ -9,12 +9,12 @@ var moneyMutants = []mutant{
 			once("store/billing_payments.go", "\tfor _, p := range payments {\n\t\tmade, err",
 				"\tfor _, p := range payments {\n\t\tp.Source.ID += ids.New().String()\n\t\tmade, err"),
 		},
-		pkg: "./billing/cashier", tests: "TestEveryPaymentCountsOnceHoweverOftenItIsTold",
+		pkg: "./payments/cashier", tests: "TestEveryPaymentCountsOnceHoweverOftenItIsTold",
 	},
 	{
 		name:    "an attempt at a lease is cut short with its caller",
-		changes: []change{once("billing/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)", "context.WithTimeout(ctx, leaseAttemptTimeout)")},
-		pkg:     "./billing/cashier", tests: "TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation",
+		changes: []change{once("payments/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)", "context.WithTimeout(ctx, leaseAttemptTimeout)")},
+		pkg:     "./payments/cashier", tests: "TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation",
 	},
 	{
 		name:    "a lease whose row is locked is an error",
@@ -28,13 +28,13 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a webhook that nobody has signed",
-		changes: []change{once("billing/stripe/webhook.go", "\tif !signedBy(body, header, secrets) || !signedAt(header, now) {\n", "\tif !signedAt(header, now) {\n")},
-		pkg:     "./billing/cashier", tests: "TestForgedStaleAndMisaddressedWebhooksDoNothing",
+		changes: []change{once("payments/stripe/webhook.go", "\tif !signedBy(body, header, secrets) || !signedAt(header, now) {\n", "\tif !signedAt(header, now) {\n")},
+		pkg:     "./payments/cashier", tests: "TestForgedStaleAndMisaddressedWebhooksDoNothing",
 	},
 	{
 		name:    "a webhook of any age",
-		changes: []change{once("billing/stripe/webhook.go", "Abs() <= tolerance", "Abs() >= 0")},
-		pkg:     "./billing/cashier", tests: "TestForgedStaleAndMisaddressedWebhooksDoNothing",
+		changes: []change{once("payments/stripe/webhook.go", "Abs() <= tolerance", "Abs() >= 0")},
+		pkg:     "./payments/cashier", tests: "TestForgedStaleAndMisaddressedWebhooksDoNothing",
 	},
 	{
 		name:    "credits for an invoice that nobody has paid",
@@ -79,22 +79,22 @@ var moneyMutants = []mutant{
 	{
 		name:    "a payment that a full wallet loses",
 		changes: []change{once("store/billing_payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
-		pkg:     "./billing/cashier", tests: "TestAPaymentWithoutRoomIsSetAsideWithAnAlert",
+		pkg:     "./payments/cashier", tests: "TestAPaymentWithoutRoomIsSetAsideWithAnAlert",
 	},
 	{
 		name:    "a top-up sold to a wallet that cannot hold it",
-		changes: []change{once("billing/cashier/checkout.go", "billing.CheckRoom(s.Balances, []billing.Grant{bought})", "billing.CheckRoom(nil, []billing.Grant{bought})")},
-		pkg:     "./billing/cashier", tests: "TestATopUpPastNineteenDigitsIsRefusedBeforeItIsPaid",
+		changes: []change{once("payments/cashier/checkout.go", "billing.CheckRoom(s.Balances, []billing.Grant{bought})", "billing.CheckRoom(nil, []billing.Grant{bought})")},
+		pkg:     "./payments/cashier", tests: "TestATopUpPastNineteenDigitsIsRefusedBeforeItIsPaid",
 	},
 	{
 		name:    "a debt without a bound",
 		changes: []change{once("metering/balance.go", "owed := min(amount-held, MaxAmount-b.Debt)", "owed := amount - held")},
-		pkg:     "./billing/cashier", tests: "TestADebtIsBookedUpToNineteenDigits",
+		pkg:     "./payments/cashier", tests: "TestADebtIsBookedUpToNineteenDigits",
 	},
 	{
 		name:    "a settled payment whose charge is not read",
 		changes: []change{once("store/billing_payments.go", "\t\tif p.ChargeID == \"\" {\n", "\t\tif p.ChargeID != \"?\" {\n")},
-		pkg:     "./billing/cashier", tests: "TestARecoveredTopUpHearsOfItsRefund",
+		pkg:     "./payments/cashier", tests: "TestARecoveredTopUpHearsOfItsRefund",
 	},
 	{
 		name:    "a refund called a dispute",
@@ -104,79 +104,79 @@ var moneyMutants = []mutant{
 	{
 		name:    "a renewal charged beside the upgrade that replaced it",
 		changes: []change{once("billing/project_renewals.go", "\t\t\treturn renewal.AmountDue > 0\n", "\t\t\treturn false\n"), once("billing/project_renewals.go", "renewal.PaidAt >= upgrade.invoice.PaidAt", "false")},
-		pkg:     "./billing/cashier", tests: "TestAnUpgradeBeforeTheRenewalIsChargedReplacesIt",
+		pkg:     "./payments/cashier", tests: "TestAnUpgradeBeforeTheRenewalIsChargedReplacesIt",
 	},
 	{
 		name:    "a cancellation that pays for another period",
-		changes: []change{once("billing/cashier/command_cancel.go", "if renewal = unpaidRenewal(s); renewal == \"\" {", "if renewal = unpaidRenewal(s); true {")},
-		pkg:     "./billing/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",
+		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = unpaidRenewal(s); renewal == \"\" {", "if renewal = unpaidRenewal(s); true {")},
+		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",
 	},
 	{
 		name:    "a paid purchase that gives way to a free subscription",
 		changes: []change{once("billing/project.go", "if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {", "if false {")},
-		pkg:     "./billing/cashier", tests: "TestAPaidPurchaseReplacesAFreeSubscription",
+		pkg:     "./payments/cashier", tests: "TestAPaidPurchaseReplacesAFreeSubscription",
 	},
 	{
 		name:    "terms that the provider's present price decides",
 		changes: []change{once("billing/project.go", "cmp.Compare(a.invoice.Reason.rank(), b.invoice.Reason.rank()),", "cmp.Compare(b.invoice.Reason.rank(), a.invoice.Reason.rank()),")},
-		pkg:     "./billing/cashier", tests: "TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond",
+		pkg:     "./payments/cashier", tests: "TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond",
 	},
 	{
 		name:    "a refusal that is tried again for ever",
-		changes: []change{once("billing/cashier/jobs.go", "case isRefusal(err) && !isPeriodic(job.Kind):", "case false:")},
-		pkg:     "./billing/cashier", tests: "TestWhatTheProviderRefusesIsNotTriedAgainByItself",
+		changes: []change{once("payments/cashier/jobs.go", "case isRefusal(err) && !isPeriodic(job.Kind):", "case false:")},
+		pkg:     "./payments/cashier", tests: "TestWhatTheProviderRefusesIsNotTriedAgainByItself",
 	},
 	{
 		name:    "a lease that is not renewed",
-		changes: []change{once("billing/cashier/lease_renewal.go", "\tif every < 0 {\n", "\tif true {\n")},
-		pkg:     "./billing/cashier", tests: "TestAHolderThatLostItsLeaseIsStopped",
+		changes: []change{once("payments/cashier/lease_renewal.go", "\tif every < 0 {\n", "\tif true {\n")},
+		pkg:     "./payments/cashier", tests: "TestAHolderThatLostItsLeaseIsStopped",
 	},
 	// The next four are seeded for the model: it has to find by drawing what once was a
 	// fault that people met.
 	{
 		name:    "a payment that a full wallet loses, drawn",
 		changes: []change{once("store/billing_payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
-		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
+		pkg:     "./payments/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
 		name:    "a renewal charged beside the upgrade that replaced it, drawn",
 		changes: []change{once("billing/project_renewals.go", "\t\t\treturn renewal.AmountDue > 0\n", "\t\t\treturn false\n"), once("billing/project_renewals.go", "renewal.PaidAt >= upgrade.invoice.PaidAt", "false")},
-		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
+		pkg:     "./payments/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
 		name:    "a paid purchase that gives way to a free subscription, drawn",
 		changes: []change{once("billing/project.go", "if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {", "if false {")},
-		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
+		pkg:     "./payments/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
 		name:    "terms that the provider's present price decides, drawn",
 		changes: []change{once("billing/project.go", "cmp.Compare(a.invoice.Reason.rank(), b.invoice.Reason.rank()),", "cmp.Compare(b.invoice.Reason.rank(), a.invoice.Reason.rank()),")},
-		pkg:     "./billing/cashier", tests: "TestBooksMatchWhatTheProviderTook",
+		pkg:     "./payments/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
 		name:    "staying charged for although no renewal is billed",
 		changes: []change{once("billing/project_changes.go", "\tbilled = billed && priceID", "\tbilled = next == nil && priceID")},
-		pkg:     "./billing/cashier", tests: "TestStayingAtAPriceThatWasChangedAtTheProviderChargesNothing",
+		pkg:     "./payments/cashier", tests: "TestStayingAtAPriceThatWasChangedAtTheProviderChargesNothing",
 	},
 	{
 		name:    "a billed downgrade that a later one hides",
 		changes: []change{once("billing/project_changes.go", "\tbilled = billed && priceID", "\tbilled = billed && next == nil && priceID")},
-		pkg:     "./billing/cashier", tests: "TestADowngradeBesideABilledOneAnswersWhatIsCharged",
+		pkg:     "./payments/cashier", tests: "TestADowngradeBesideABilledOneAnswersWhatIsCharged",
 	},
 	{
 		name:    "a cancellation that a bank debit blocks while the plan renews",
-		changes: []change{once("billing/cashier/command_change.go", "&& !session.Paid && run.isCancellation():", "&& false:")},
-		pkg:     "./billing/cashier", tests: "TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal",
+		changes: []change{once("payments/cashier/command_change.go", "&& !session.Paid && run.isCancellation():", "&& false:")},
+		pkg:     "./payments/cashier", tests: "TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal",
 	},
 	{
 		name:    "staying charged for after the downgrade was",
-		changes: []change{once("billing/cashier/command_change.go", "\t\t\tif sameTerms && unpaidRenewal(s) == \"\" {\n", "\t\t\tif false {\n")},
-		pkg:     "./billing/cashier", tests: "TestStayingAfterTheBilledDowngradeWasChargedChargesNothing",
+		changes: []change{once("payments/cashier/command_change.go", "\t\t\tif sameTerms && unpaidRenewal(s) == \"\" {\n", "\t\t\tif false {\n")},
+		pkg:     "./payments/cashier", tests: "TestStayingAfterTheBilledDowngradeWasChargedChargesNothing",
 	},
 	{
 		name:    "a debited renewal that is never read again",
-		changes: []change{once("billing/cashier/command_action.go", "after.DueAt = run.now + overdueInterval", "after.Object = \"\"")},
-		pkg:     "./billing/cashier", tests: "TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport",
+		changes: []change{once("payments/cashier/command_action.go", "after.DueAt = run.now + overdueInterval", "after.Object = \"\"")},
+		pkg:     "./payments/cashier", tests: "TestARenewalThatIsBeingDebitedIsReadAgainWithoutAReport",
 	},
 	{
 		name:    "a late payment that is refunded unseen",
@@ -186,7 +186,7 @@ var moneyMutants = []mutant{
 	{
 		name:    "a void that is not asked for again after a debit has failed",
 		changes: []change{once("store/billing_operations.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
-		pkg:     "./billing/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
+		pkg:     "./payments/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
 	},
 	{
 		name:    "a refund booked from what another movement was to reach",
@@ -206,36 +206,36 @@ var moneyMutants = []mutant{
 	{
 		name:    "a renewal kept that was debited after its subscription was replaced",
 		changes: []change{once("billing/project_invoices.go", "late, byCheckout := p.collectedLate(sale.invoice), p.replacedByCheckout(sale.invoice)", "late, byCheckout := false, false")},
-		pkg:     "./billing/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
+		pkg:     "./payments/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
 	},
 	{
 		name:    "a billed downgrade that is said to be called off",
 		changes: []change{once("billing/decide.go", "\t\tif current.downgradeBilled() {\n", "\t\tif false {\n")},
-		pkg:     "./billing/cashier", tests: "TestStayingWhileADowngradeIsBilledPaysForThePlanAgain",
+		pkg:     "./payments/cashier", tests: "TestStayingWhileADowngradeIsBilledPaysForThePlanAgain",
 	},
 	{
 		name:    "an archived price that keeps its subscriber",
-		changes: []change{once("billing/cashier/command_change.go", "\tif err != nil || price.Active {\n", "\tif err != nil || price.ID != \"\" {\n")},
-		pkg:     "./billing/cashier", tests: "TestASubscriberAtAnEditedPriceCanDowngrade",
+		changes: []change{once("payments/cashier/command_change.go", "\tif err != nil || price.Active {\n", "\tif err != nil || price.ID != \"\" {\n")},
+		pkg:     "./payments/cashier", tests: "TestASubscriberAtAnEditedPriceCanDowngrade",
 	},
 	{
 		name:    "an upgrade by bank debit that is refused",
-		changes: []change{once("billing/cashier/command_change.go", "|| stripe.Is(err, stripe.CannotWait) {", "{")},
-		pkg:     "./billing/cashier", tests: "TestACustomerWhoPaysByBankDebitUpgradesOnAPage",
+		changes: []change{once("payments/cashier/command_change.go", "|| stripe.Is(err, stripe.CannotWait) {", "{")},
+		pkg:     "./payments/cashier", tests: "TestACustomerWhoPaysByBankDebitUpgradesOnAPage",
 	},
 	{
 		name:    "a balance that paid for a replaced renewal is kept",
 		changes: []change{once("billing/project_renewals.go", "\tif invoice.FromBalance > 0 {\n", "\tif false {\n")},
-		pkg:     "./billing/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+		pkg:     "./payments/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
 	},
 	{
 		name:    "a renewal kept beside the upgrade that was debited at the same time",
 		changes: []change{once("billing/project_renewals.go", "\t\tif byCheckout && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
-		pkg:     "./billing/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
+		pkg:     "./payments/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
 	},
 	{
 		name:    "a price that is archived while a page sells it",
 		changes: []change{once("store/billing_jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
-		pkg:     "./billing/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
+		pkg:     "./payments/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
 	},
 }

@@ -44,13 +44,13 @@ var sandboxMutants = []mutant{
 	},
 	{
 		name:    "a sandbox key opens every application",
-		changes: []change{once("billing/sandbox/keys.go", "if err != nil || !hmac.Equal([]byte(shown), []byte(keyMAC(s.options.Secret, name))) {", "if err != nil || shown == \"\" {")},
-		pkg:     "./billing/sandbox", tests: "TestAuthentication",
+		changes: []change{once("payments/sandbox/keys.go", "if err != nil || !hmac.Equal([]byte(shown), []byte(keyMAC(s.options.Secret, name))) {", "if err != nil || shown == \"\" {")},
+		pkg:     "./payments/sandbox", tests: "TestAuthentication",
 	},
 	{
 		name:    "an API key steers the sandbox of another application",
-		changes: []change{once("billing/sandbox/control.go", "if err != nil || app != owner {", "if err != nil {")},
-		pkg:     "./billing/sandbox", tests: "TestControlAccess",
+		changes: []change{once("payments/sandbox/control.go", "if err != nil || app != owner {", "if err != nil {")},
+		pkg:     "./payments/sandbox", tests: "TestControlAccess",
 	},
 	{
 		name:    "a live application is admitted to the sandbox",
@@ -59,17 +59,17 @@ var sandboxMutants = []mutant{
 	},
 	{
 		name:    "requests to the sandbox have no rate limit",
-		changes: []change{once("billing/sandbox/keys.go", "\tif wait <= 0 {\n", "\tif true {\n")},
-		pkg:     "./billing/sandbox", tests: "TestRequestsPastTheRateAreRefusedAsStripeDoes",
+		changes: []change{once("payments/sandbox/keys.go", "\tif wait <= 0 {\n", "\tif true {\n")},
+		pkg:     "./payments/sandbox", tests: "TestRequestsPastTheRateAreRefusedAsStripeDoes",
 	},
 	{
 		name:    "reads of one application use all connections of the sandbox",
-		changes: []change{once("billing/sandbox/accounts.go", "const maxReads = 2\n", "const maxReads = 200\n")},
-		pkg:     "./billing/sandbox", tests: "TestReadsOfOneAccountUseTwoConnections",
+		changes: []change{once("payments/sandbox/accounts.go", "const maxReads = 2\n", "const maxReads = 200\n")},
+		pkg:     "./payments/sandbox", tests: "TestReadsOfOneAccountUseTwoConnections",
 	},
 	{
 		name:    "a jump of the sandbox's clock is one transaction",
-		changes: []change{once("billing/sandbox/engine/clock.go", "const maxFired = 50\n", "const maxFired = 1 << 30\n")},
-		pkg:     "./billing/sandbox", tests: "TestAFarJumpOfTheClockFiresTimersInBoundedTransactions",
+		changes: []change{once("payments/sandbox/engine/clock.go", "const maxFired = 50\n", "const maxFired = 1 << 30\n")},
+		pkg:     "./payments/sandbox", tests: "TestAFarJumpOfTheClockFiresTimersInBoundedTransactions",
 	},
 }

@@ -19,22 +19,27 @@ import (
 // committed the result, and the command takes half a minute to build.
 func TestGeneratedCodeIsCurrent(t *testing.T) {
 	t.Parallel()
-	views := filepath.Join(moduleRoot, "views")
-	committed, generated := readTree(t, views, "_templ.go"), map[string]string{}
-	for path, template := range readTree(t, views, ".templ") {
-		generated[strings.TrimSuffix(path, ".templ")+"_templ.go"] = generate(t, path, template)
+	committed, generated := map[string]string{}, map[string]string{}
+	for _, folder := range []string{"views", "payments/sandbox/pages"} {
+		root := filepath.Join(moduleRoot, folder)
+		for path, code := range readTree(t, root, "_templ.go") {
+			committed[folder+"/"+path] = code
+		}
+		for path, template := range readTree(t, root, ".templ") {
+			generated[folder+"/"+strings.TrimSuffix(path, ".templ")+"_templ.go"] = generate(t, path, template)
+		}
 	}
 	if len(generated) == 0 {
 		t.Fatal("nothing was generated")
 	}
 	for path, content := range generated {
 		if committed[path] != content {
-			t.Errorf("views/%s is stale: run make generate", path)
+			t.Errorf("%s is stale: run make generate", path)
 		}
 	}
 	for path := range committed {
 		if _, exists := generated[path]; !exists {
-			t.Errorf("views/%s has no template any more: run make generate", path)
+			t.Errorf("%s has no template any more: run make generate", path)
 		}
 	}
 }
@@ -45,15 +50,15 @@ func generate(t *testing.T, path, template string) string {
 	t.Helper()
 	parsed, err := parser.ParseString(template)
 	if err != nil {
-		t.Fatalf("views/%s: %v", path, err)
+		t.Fatalf("%s: %v", path, err)
 	}
 	var code bytes.Buffer
 	if _, err := generator.Generate(parsed, &code, generator.WithVersion(templ.Version()), generator.WithFileName(path)); err != nil {
-		t.Fatalf("views/%s: %v", path, err)
+		t.Fatalf("%s: %v", path, err)
 	}
 	formatted, err := format.Source(code.Bytes())
 	if err != nil {
-		t.Fatalf("views/%s: %v", path, err)
+		t.Fatalf("%s: %v", path, err)
 	}
 	return string(formatted)
 }

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"purser/api"
-	"purser/billing/sandbox"
 	"purser/ids"
+	"purser/payments/sandbox"
 	"purser/store/storetest"
 )
 

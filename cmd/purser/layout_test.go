@@ -38,18 +38,19 @@ var knows = map[string][]string{
 	"tenancy/vault": {"ids"},
 
 	// The provider that lives in the server. Its engine is as pure as a noun.
-	"billing/sandbox":             {"billing", "fault", "ids", "static", "views/...", "billing/sandbox/..."},
-	"billing/sandbox/engine":      {"billing/sandbox/persist"},
-	"billing/sandbox/form":        {},
-	"billing/sandbox/persist":     {}, // the stored form, shared with the store
-	"billing/sandbox/sandboxtest": {"billing/sandbox/persist", "ids"},
+	"payments/sandbox":             {"billing", "fault", "ids", "static", "views/...", "payments/sandbox/..."},
+	"payments/sandbox/engine":      {"payments/sandbox/persist"},
+	"payments/sandbox/form":        {},
+	"payments/sandbox/pages":       {"views/..."},
+	"payments/sandbox/persist":     {}, // the stored form, shared with the store
+	"payments/sandbox/sandboxtest": {"payments/sandbox/persist", "ids"},
 
 	// The conversation with the provider: the client below, the store beside.
-	"billing/stripe":  {"billing", "metering"},
-	"billing/cashier": with(nouns, "billing/stripe", "store", "tenancy/vault"),
+	"payments/stripe":  {"billing", "metering"},
+	"payments/cashier": with(nouns, "payments/stripe", "store", "tenancy/vault"),
 
 	"migrations":         {},
-	"store":              with(nouns, "billing/sandbox/persist", "migrations", "store/internal/limits"),
+	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/limits"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
 
@@ -62,13 +63,13 @@ var knows = map[string][]string{
 
 	"static":    {},
 	"views/...": with(nouns, "docs", "static", "views/..."),
-	"api":       with(nouns, "billing/cashier", "store"),
-	"web":       with(nouns, "billing/cashier", "docs", "store", "static", "tenancy/vault", "views/..."),
+	"api":       with(nouns, "payments/cashier", "store"),
+	"web":       with(nouns, "payments/cashier", "docs", "store", "static", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "cmd/purser/demo", "billing/cashier", "billing/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/embedded/...", "static", "views/...", "api", "web"),
+	"cmd/purser": with(nouns, "cmd/purser/demo", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/embedded/...", "static", "views/...", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -86,11 +87,11 @@ var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest
 var testsKnow = map[string][]string{
 	"store": {"store/embedded"}, // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
-	"billing/stripe":  {"billing/sandbox", "billing/sandbox/sandboxtest", "fault", "ids"},
-	"billing/cashier": {"billing/sandbox", "billing/sandbox/persist", "billing/sandbox/sandboxtest"},
-	"web/browsertest": {"billing", "docs", "fault", "metering", "static", "tenancy", "views/..."}, // for pages that need no server behind them
-	"api":             {"billing/sandbox", "tenancy/vault"},
-	"web":             {"billing/sandbox/persist"}, // to move an application's clock
+	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
+	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest"},
+	"web/browsertest":  {"billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
+	"api":              {"payments/sandbox", "tenancy/vault"},
+	"web":              {"payments/sandbox/persist"}, // to move an application's clock
 }
 
 // owners lists the libraries that only some rooms may touch, tests included.
@@ -98,9 +99,9 @@ var owners = map[string][]string{
 	"github.com/labstack/echo":    {"api", "web", "cmd/purser"},
 	"github.com/uptrace/bun":      {"store/..."},
 	"github.com/jackc/pgx":        {"store/..."},
-	"github.com/stripe/stripe-go": {"billing/stripe"},
+	"github.com/stripe/stripe-go": {"payments/stripe"},
 	"github.com/riverqueue/river": {"store/..."},
-	"github.com/a-h/templ":        {"views/...", "web"},
+	"github.com/a-h/templ":        {"views/...", "web", "payments/sandbox/pages"},
 	"github.com/yuin/goldmark":    {"docs"},
 	"github.com/alexedwards/scs":  {"web"},
 	"github.com/chromedp":         {"web/browsertest"},
@@ -109,13 +110,13 @@ var owners = map[string][]string{
 // borrowers lists the rooms whose tests may touch a library that is not theirs.
 var borrowers = map[string][]string{
 	// What speaks a protocol is tested with the client that everybody uses.
-	"github.com/stripe/stripe-go": {"billing/sandbox"},
+	"github.com/stripe/stripe-go": {"payments/sandbox"},
 	// What was generated is compared with what would be generated now.
 	"github.com/a-h/templ": {"cmd/purser"},
 }
 
 // pure is what TestNounsArePure holds: the nouns, and what is made like one.
-var pure = with(nouns, "billing/sandbox/engine", "billing/sandbox/persist", "tenancy/vault")
+var pure = with(nouns, "payments/sandbox/engine", "payments/sandbox/persist", "tenancy/vault")
 
 // impure is what a noun may not import: it would bring in the world.
 var impure = []string{"context", "log", "log/slog", "os", "net", "net/http", "database/sql"}
@@ -157,7 +158,7 @@ func TestRoomsKnowOnlyWhatTheyMay(t *testing.T) {
 
 // separate are packages in the table that go list does not name: modules of their own,
 // and what needs a build tag.
-var separate = []string{"api/clients", "billing/sandbox/fidelity", "billing/sandbox/sdk", "cmd/lint"}
+var separate = []string{"api/clients", "payments/sandbox/fidelity", "payments/sandbox/sdk", "cmd/lint"}
 
 func TestArchitectureListsWhatEachPackageMayImport(t *testing.T) {
 	t.Parallel()

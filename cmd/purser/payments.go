@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"purser/api"
-	"purser/billing/cashier"
-	"purser/billing/sandbox"
 	"purser/fault"
 	"purser/ids"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/vault"

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"purser/billing/cashier"
 	"purser/ids"
+	"purser/payments/cashier"
 	"purser/store"
 	"purser/tenancy/vault"
 )

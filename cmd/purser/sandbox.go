@@ -11,8 +11,8 @@ import (
 	"net"
 	"net/url"
 
-	"purser/billing/sandbox"
 	"purser/ids"
+	"purser/payments/sandbox"
 	"purser/store"
 	"purser/views/page"
 )

@@ -24,7 +24,7 @@ func (t *Tab) drawnWith(selector string) []css.PlatformFontUsage {
 
 func TestFonts(t *testing.T) {
 	t.Parallel()
-	address := serve(t, map[string]view{"/gallery": pages["gallery"], "/plain": markup(`<h1>x</h1><p>y</p>`)})
+	address := serve(t, map[string]view{"/gallery": samplePages["gallery"], "/plain": markup(`<h1>x</h1><p>y</p>`)})
 
 	t.Run("text is drawn with the embedded fonts", func(t *testing.T) {
 		t.Parallel()

@@ -7,33 +7,34 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"purser/payments/sandbox/pages"
 	"purser/views/page"
 )
 
 const moment = 1_794_648_660_123
 
 var (
-	clock = page.SandboxClock{Now: moment, Moved: true}
-	total = page.SandboxAmount{Minor: 129_000, Currency: "usd"}
-	lines = []page.SandboxLine{{
-		Name: "Team plan", Quantity: 2, Interval: page.SandboxInterval{Unit: "month", Count: 1}, Amount: total,
+	clock = pages.Clock{Now: moment, Moved: true}
+	total = pages.Amount{Minor: 129_000, Currency: "usd"}
+	lines = []pages.Line{{
+		Name: "Team plan", Quantity: 2, Interval: pages.Interval{Unit: "month", Count: 1}, Amount: total,
 		From: moment, To: moment + 30*24*3600_000,
 	}}
-	cards = []page.SandboxCard{{Number: "4242424242424242", Does: "Succeeds"}, {Number: "4000000000000002", Does: "Declined"}}
-	banks = []page.SandboxCard{{Number: "ok", Does: "Succeeds after three days"}}
+	cards = []pages.Card{{Number: "4242424242424242", Does: "Succeeds"}, {Number: "4000000000000002", Does: "Declined"}}
+	banks = []pages.Card{{Number: "ok", Does: "Succeeds after three days"}}
 )
 
-// pages are those that need no server behind them.
-var pages = map[string]view{
+// samplePages need no server behind them.
+var samplePages = map[string]view{
 	"gallery":           page.Gallery(page.GallerySample{}),
 	"gallery-live":      page.Gallery(page.GallerySample{Live: true}),
 	"welcome":           page.Welcome(page.Start{Server: page.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}, NotSetUp: true}),
 	"error":             page.Error(page.Failure{Status: 404, Title: "Page not found", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
-	"sandbox-checkout":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, Seller: "Chat", State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
-	"sandbox-complete":  page.SandboxCheckoutPage(page.SandboxCheckout{Clock: clock, State: "complete", Lines: lines, Total: total}),
-	"sandbox-invoice":   page.SandboxInvoicePage(page.SandboxInvoice{Clock: clock, Seller: "Chat", Back: "/", Number: "A-0001", State: "open", Made: moment, Lines: lines, Due: total, Cards: cards, Banks: banks}),
-	"sandbox-challenge": page.SandboxChallengePage(page.SandboxChallenge{Clock: clock, Amount: total, Last4: "3155"}),
-	"sandbox-portal":    page.SandboxPortalPage(page.SandboxPortal{Clock: clock, Seller: "Chat", Last4: "4242", ChangesCard: true, Cards: cards, Back: "/", Invoices: []page.SandboxInvoiceRow{{Number: "A-0002", State: "open", Made: moment, Total: total, URL: "/", TriedAt: moment}, {Number: "A-0001", State: "paid", Made: moment, Total: total, URL: "/"}}}),
+	"sandbox-checkout":  pages.CheckoutPage(pages.Checkout{Clock: clock, Seller: "Chat", State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
+	"sandbox-complete":  pages.CheckoutPage(pages.Checkout{Clock: clock, State: "complete", Lines: lines, Total: total}),
+	"sandbox-invoice":   pages.InvoicePage(pages.Invoice{Clock: clock, Seller: "Chat", Back: "/", Number: "A-0001", State: "open", Made: moment, Lines: lines, Due: total, Cards: cards, Banks: banks}),
+	"sandbox-challenge": pages.ChallengePage(pages.Challenge{Clock: clock, Amount: total, Last4: "3155"}),
+	"sandbox-portal":    pages.PortalPage(pages.Portal{Clock: clock, Seller: "Chat", Last4: "4242", ChangesCard: true, Cards: cards, Back: "/", Invoices: []pages.InvoiceRow{{Number: "A-0002", State: "open", Made: moment, Total: total, URL: "/", TriedAt: moment}, {Number: "A-0001", State: "paid", Made: moment, Total: total, URL: "/"}}}),
 }
 
 // sampleScreens are those that the samples are checked on: each width and each theme
@@ -80,12 +81,12 @@ var endless = []string{"deposits", "events", "journal", "gallery", "gallery-live
 
 func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
-	lookOver(t, pages, screensOfSample)
+	lookOver(t, samplePages, screensOfSample)
 }
 
 func TestDrawer(t *testing.T) {
 	t.Parallel()
-	address := serve(t, map[string]view{"/gallery": pages["gallery"]})
+	address := serve(t, map[string]view{"/gallery": samplePages["gallery"]})
 
 	t.Run("opens and closes by keyboard, without a script", func(t *testing.T) {
 		t.Parallel()
@@ -123,7 +124,7 @@ func TestDrawer(t *testing.T) {
 
 func TestComponents(t *testing.T) {
 	t.Parallel()
-	address := serve(t, map[string]view{"/gallery": pages["gallery"], "/away": markup("<h1>Away</h1>")})
+	address := serve(t, map[string]view{"/gallery": samplePages["gallery"], "/away": markup("<h1>Away</h1>")})
 
 	t.Run("asks again in place, without a script", func(t *testing.T) {
 		t.Parallel()

@@ -1,0 +1,153 @@
+package cashier
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+const (
+	// requestTimeout bounds a request with all its provider calls: the caller is
+	// answered within 25 seconds even when the provider is down.
+	requestTimeout = 20 * time.Second
+	// leaseDuration is how long a lease lasts without renewal; its holder renews it
+	// every leaseRenewInterval. It is shorter than leaseWait, so a request waits out
+	// the lease of a node that died.
+	leaseDuration      = 8 * time.Second
+	leaseRenewInterval = leaseDuration / 4
+	// leaseWait is how long a request waits for another operation on the same
+	// identity.
+	leaseWait = 10 * time.Second
+	// cleanupTimeout bounds writes that happen after the request's own timeout.
+	cleanupTimeout = 5 * time.Second
+	// resumeDelay is when a retried operation is resumed by a job, unless it finished
+	// before.
+	resumeDelay = 30 * time.Second
+
+	maxClients = 1000
+)
+
+// Options are the dependencies of the cashier.
+type Options struct {
+	Store   *store.Store
+	Vault   *vault.Vault
+	BaseURL string // the public address of the server
+
+	// Sandbox registers the webhook URL with the application's sandbox account and
+	// returns how to reach it. Nil when the server has no sandbox.
+	Sandbox func(ctx context.Context, app ids.ID, webhookURL string, types []string) (Sandbox, error)
+	// SandboxTransport and StripeTransport replace the default HTTP transport, for
+	// example with a proxy. The sandbox may not be reachable at its public address.
+	SandboxTransport http.RoundTripper
+	StripeTransport  http.RoundTripper
+
+	Log *slog.Logger
+	Now func() time.Time // the real clock; the database's when nil
+}
+
+// Sandbox is how to reach an application's account in the sandbox.
+type Sandbox struct {
+	URL            string
+	Key            string
+	WebhookSecrets []string // the current one first
+}
+
+// Cashier calls the payment provider for every application. It is safe for concurrent
+// use.
+type Cashier struct {
+	options       Options
+	limits        limits
+	clients       *lru.Cache[clientKey, *stripe.Client]
+	locks         locks
+	notifier      *notifier
+	renewInterval time.Duration // between two renewals of a lease; zero for renewTime, negative for none
+	// withoutPeriodicJobs is set by tests that enqueue these jobs themselves.
+	withoutPeriodicJobs bool
+}
+
+// limits are the timeouts and sizes that tests lower or raise.
+type limits struct {
+	request   time.Duration
+	leaseWait time.Duration
+	lease     time.Duration
+	cleanup   time.Duration
+	listBatch int
+}
+
+// New creates a cashier. Jobs are only processed while Run is running.
+func New(options Options) (*Cashier, error) {
+	if options.Store == nil || options.Vault == nil || options.Log == nil || options.BaseURL == "" {
+		return nil, fmt.Errorf("cashier: an option is missing")
+	}
+	if options.Now == nil {
+		options.Now = options.Store.Clock().Time
+	}
+	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
+	clients, err := lru.New[clientKey, *stripe.Client](maxClients)
+	if err != nil {
+		return nil, fmt.Errorf("cashier: %w", err)
+	}
+	return &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, notifier: newNotifier()}, nil
+}
+
+// Now is the application's time: the real clock plus the offset of its sandbox clock.
+// Within a withClock context the offset is read once.
+func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
+	if err := c.options.Store.Clock().Trust(ctx); err != nil {
+		return 0, err
+	}
+	kept, _ := ctx.Value(clockOffsetKey{}).(*clockOffset)
+	if kept != nil {
+		if offset := kept.Load(); offset != nil {
+			return c.realNow() + *offset, nil
+		}
+	}
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
+	if err == nil && kept != nil {
+		kept.Store(&offset)
+	}
+	return c.realNow() + offset, err
+}
+
+// clockOffset caches an application's clock offset; nil until it was read.
+type (
+	clockOffset    = atomic.Pointer[int64]
+	clockOffsetKey struct{}
+)
+
+// withClock makes Now read the clock offset once per context. Use it for one
+// application and for seconds only.
+func withClock(ctx context.Context) context.Context {
+	return context.WithValue(ctx, clockOffsetKey{}, new(clockOffset))
+}
+
+func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }
+
+// Subscription reads an identity's subscription. An expired pending change is left
+// out, also before the provider reports it.
+func (c *Cashier) Subscription(ctx context.Context, scope tenancy.Scope, identity string) (billing.Subscription, error) {
+	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
+	if err != nil {
+		return s, err
+	}
+	now, err := c.Now(ctx, scope)
+	return shown(s, now), err
+}
+
+func shown(s billing.Subscription, now int64) billing.Subscription {
+	s.Pending = s.PendingAt(now)
+	return s
+}

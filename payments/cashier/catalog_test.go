@@ -1,0 +1,200 @@
+package cashier_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+	"purser/store"
+)
+
+func (r *harness) readPlan(key string) billing.Plan {
+	r.Helper()
+	return must[billing.Plan](r)(r.store.App(r.scope).Plan(r.Context(), key))
+}
+
+func (r *harness) patchPlan(key string, patch billing.PlanPatch) billing.Plan {
+	r.Helper()
+	return must[billing.Plan](r)(r.store.App(r.scope).UpdatePlan(r.Context(), key, patch))
+}
+
+func TestScenario01_ANewPlanIsToldToTheProvider(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	if made := r.draft("basic", 1000); made.Sync.Status != billing.SyncPending {
+		t.Errorf("a new plan is %s", made.Sync.Status)
+	}
+	r.settle()
+	plan := r.readPlan("basic")
+	if plan.Sync.Status != billing.SyncDone || plan.Sync.ProductID != plan.ProductReference() || plan.Sync.PriceID == "" {
+		t.Errorf("sync is %+v", plan.Sync)
+	}
+}
+
+func TestScenario02_ANewAmountIsANewPrice(t *testing.T) {
+	r := shop(t)
+	before := r.readPlan("basic")
+	r.subscribe("basic", cardPays)
+	raised := int64(1200)
+	if changed := r.patchPlan("basic", billing.PlanPatch{AmountCents: &raised}); changed.Sync.Status != billing.SyncPending {
+		t.Errorf("a changed plan is %s", changed.Sync.Status)
+	}
+	r.settle()
+	after := r.readPlan("basic")
+	if after.Sync.Status != billing.SyncDone || after.Sync.PriceID == before.Sync.PriceID || after.Sync.ProductID != before.Sync.ProductID {
+		t.Errorf("sync went from %+v to %+v", before.Sync, after.Sync)
+	}
+	archived := func() int { return len(r.callsTo("POST /v1/prices/" + before.Sync.PriceID)) }
+	r.advance(24 * time.Hour)
+	if archived() != 0 {
+		t.Error("the old price was archived while a page could still sell it")
+	}
+	r.advance(2 * time.Hour)
+	if archived() != 1 {
+		t.Errorf("the old price was archived %d times", archived())
+	}
+	r.advance(month)
+	if s := r.wantOn("basic", metering.StatusActive); s.Terms.AmountCents != 1000 || s.Terms.PriceID != before.Sync.PriceID {
+		t.Errorf("the subscriber pays %d for %s", s.Terms.AmountCents, s.Terms.PriceID)
+	}
+	r.wantTokens(20*million, 0)
+}
+
+func TestScenario03_ACrashBetweenProductAndPriceMakesNothingTwice(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.plan("other", 500)
+	before := len(r.callsTo("POST /v1/products"))
+	r.draft("basic", 1000)
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/prices"})
+	r.settle()
+	if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncFailed {
+		t.Fatalf("the plan is %s", plan.Sync.Status)
+	}
+	r.advance(time.Minute)
+	if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncDone {
+		t.Errorf("the plan is %s: %s", plan.Sync.Status, plan.Sync.Error)
+	}
+	if made := len(r.callsTo("POST /v1/products")) - before; made != 1 {
+		t.Errorf("%d products were made", made)
+	}
+	if made := len(r.callsTo("POST /v1/prices")); made != 3 {
+		t.Errorf("a price was asked for %d times, with the other plan's", made)
+	}
+}
+
+func TestScenario04_AProviderThatFailsIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.plan("other", 500)
+	r.draft("basic", 1000)
+	r.inject(sandbox.Fault{Mischief: sandbox.Fail, Times: 1, Only: "POST /v1/products"})
+	r.settle()
+	plan := r.readPlan("basic")
+	if plan.Sync.Status != billing.SyncFailed || !strings.Contains(plan.Sync.Error, "unknown error") {
+		t.Errorf("sync is %+v", plan.Sync)
+	}
+	t.Run("when somebody says so", func(t *testing.T) {
+		r.check(r.cashier.RetrySync(t.Context(), r.scope, "basic"))
+		r.settle()
+		if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncDone || plan.Sync.Error != "" {
+			t.Errorf("sync is %+v", plan.Sync)
+		}
+	})
+}
+
+func TestScenario05_AmountsGoAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.plan("yen", 500, in("jpy"))
+	r.plan("nothing", 0)
+	if sent := r.callsTo("POST /v1/prices")[0].Get("unit_amount"); sent != "500" {
+		t.Errorf("500 yen were sent as %s", sent)
+	}
+	for _, wrong := range []struct {
+		cents    int64
+		currency string
+	}{{30, "usd"}, {1001, "kwd"}} {
+		draft := billing.PlanDraft{Key: "wrong", Name: "Wrong", Price: billing.Price{AmountCents: wrong.cents, Currency: wrong.currency, Interval: billing.Month}}
+		_, err := billing.NewPlan(r.app.ID, draft, billing.Catalog{}, 0)
+		if !fault.Is(err, fault.AmountTooSmall) && !fault.Is(err, fault.AmountNotChargeable) {
+			t.Errorf("%d %s: %v", wrong.cents, wrong.currency, err)
+		}
+	}
+}
+
+func TestScenario06_TwoWorkersMakeOnePrice(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.draft("basic", 1000)
+	other := r.newCashier()
+	var both sync.WaitGroup
+	for _, node := range []*cashier.Cashier{r.cashier, other} {
+		both.Go(func() {
+			if err := node.DrainAll(t.Context(), r.app.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncDone {
+		t.Errorf("the plan is %s", plan.Sync.Status)
+	}
+	if products, prices := len(r.callsTo("POST /v1/products")), len(r.callsTo("POST /v1/prices")); products != 1 || prices != 1 {
+		t.Errorf("%d products and %d prices were made", products, prices)
+	}
+}
+
+func TestAPlanIsPutRightAtTheProvider(t *testing.T) {
+	r := shop(t)
+	name := "Renamed"
+	off := false
+	r.patchPlan("basic", billing.PlanPatch{Name: &name, Active: &off})
+	r.settle()
+	updates := r.callsTo("POST /v1/products/" + r.readPlan("basic").ProductReference())
+	if len(updates) != 1 || updates[0].Get("name") != name || updates[0].Get("active") != "false" {
+		t.Errorf("the provider was told %v", updates)
+	}
+	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), newKey())
+	wantFault(t, err, fault.PlanInactive)
+}
+
+func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
+	r := shop(t)
+	r.draft("north", 1000, in("kpw")) // a currency that the provider does not charge in
+	r.settle()
+	wantTries := func(tries int) {
+		t.Helper()
+		failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(t.Context(), 10))
+		if len(failing) != 1 || failing[0].Kind != store.JobPlan || failing[0].Tries != tries || !failing[0].Stopped() || failing[0].FailingSince == 0 {
+			t.Errorf("the jobs that fail are %+v, want one that was stopped after %d tries", failing, tries)
+		}
+	}
+	wantTries(1)
+	if plan := r.readPlan("north"); plan.Sync.Status != billing.SyncFailed || plan.Sync.Error == "" {
+		t.Errorf("the plan is %s: %q", plan.Sync.Status, plan.Sync.Error)
+	}
+	r.advance(3 * 24 * time.Hour)
+	wantTries(1)
+	if number, since, err := r.store.Directory().FailingJobs(t.Context()); err != nil || number < 1 || since == 0 {
+		t.Errorf("metrics have %d jobs that fail, since %d: %v", number, since, err)
+	}
+	if n := must[store.Attention](r)(r.store.App(r.scope).Attention(t.Context(), r.now())); n.Jobs != 1 {
+		t.Errorf("%d jobs need attention", n.Jobs)
+	}
+
+	id := r.readPlan("north").ID.String()
+	r.check(r.store.App(r.scope).RetryJobNow(t.Context(), store.JobPlan, id, r.now()))
+	r.settle()
+	wantTries(2)
+	dollars := "usd"
+	r.patchPlan("north", billing.PlanPatch{Currency: &dollars})
+	r.settle()
+	r.wantNothingFailing()
+}

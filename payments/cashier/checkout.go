@@ -1,0 +1,319 @@
+package cashier
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// Page is a hosted checkout page.
+type Page struct {
+	ID  ids.ID // written as ids.Checkout
+	URL string
+}
+
+// sessionLifetime is how long a checkout session can be paid: an hour less than the
+// provider's limit, so that a retry of the creating call is still valid.
+const sessionLifetime = 23 * time.Hour
+
+// SubscriptionCheckout opens a checkout session for the identity's first subscription.
+func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope, r billing.CheckoutRequest, idempotencyKey string) (Page, error) {
+	return c.runForPage(ctx, scope, request{
+		kind: billing.OperationCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
+		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
+			if err := billing.DecideCheckout(s.Subscription, s.Plan); err != nil {
+				return store.Decision{}, err
+			}
+			if err := billing.CheckRoom(s.Balances, s.Plan.Grants); err != nil {
+				return store.Decision{}, err
+			}
+			op.Parameters[paramCommand] = string(commandCheckout)
+			op.Parameters[paramSessions] = openSessions(s.Changes, now)
+			op.Parameters[paramPlan], op.Parameters[paramPrice] = s.Plan.Key, s.Plan.Sync.PriceID
+			op.Parameters[paramFree] = strconv.FormatBool(s.Plan.Free())
+			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
+			setExpiry(op, now)
+			return store.Decision{Operation: op, Change: &billing.Change{
+				ID: ids.New(), Kind: billing.Checkout, Target: s.Plan.Terms(), State: billing.ChangeRequested, RequestedAt: now,
+			}}, nil
+		},
+	})
+}
+
+// TopUpCheckout opens a checkout session in which the identity buys credits.
+func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r billing.TopUpRequest, idempotencyKey string) (Page, error) {
+	return c.runForPage(ctx, scope, request{
+		kind: billing.OperationTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
+		check: func(current *billing.Subscription) error {
+			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
+		},
+		decide: func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error) {
+			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
+				return store.Decision{}, err
+			}
+			bought := billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount}
+			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
+				return store.Decision{}, err
+			}
+			op.Parameters[paramCommand] = string(commandTopUp)
+			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
+			op.Parameters[paramName] = r.Amount.Credits() + " " + s.Credit.Name // on a bill it is "500 Tokens"
+			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
+			expires := setExpiry(op, now)
+			return store.Decision{Operation: op, TopUp: &billing.TopUp{
+				ID: ids.New(), Identity: r.Identity, Credit: bought,
+				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
+				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
+			}}, nil
+		},
+	})
+}
+
+// setExpiry fixes when the session expires, in whole seconds as the provider counts.
+func setExpiry(op billing.Operation, now int64) int64 {
+	expires := now - now%1000 + sessionLifetime.Milliseconds()
+	op.Parameters[paramExpires] = strconv.FormatInt(expires, 10)
+	return expires
+}
+
+// runForPage runs a request whose result is a page.
+func (c *Cashier) runForPage(ctx context.Context, scope tenancy.Scope, r request) (Page, error) {
+	rec, err := c.runRequest(ctx, scope, r)
+	if err != nil {
+		return Page{}, err
+	}
+	id, err := ids.Parse(ids.Checkout, rec.Result[resultID])
+	return Page{ID: id, URL: rec.Result[resultURL]}, err
+}
+
+// Keys of the stored result; they cannot change.
+const (
+	resultID  = "id"
+	resultURL = "url"
+)
+
+// checkout sells a first subscription.
+func (run *operationRun) checkout(ctx context.Context) error {
+	if err := run.recheckCheckout(ctx); err != nil {
+		return err
+	}
+	if err := run.expireSessions(ctx); err != nil {
+		return err
+	}
+	session, err := run.openSession(ctx, run.provider.CreateSubscriptionSession)
+	if err != nil {
+		return err
+	}
+	_, err = run.app.ApplyCheckout(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, run.completion(session))
+	return err
+}
+
+// recheckCheckout decides again about a failed checkout: the identity may have a
+// subscription by now.
+func (run *operationRun) recheckCheckout(ctx context.Context) error {
+	if !run.hasFailed() {
+		return nil
+	}
+	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
+	if err != nil {
+		return err
+	}
+	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
+	if err != nil {
+		return err
+	}
+	if err := billing.DecideCheckout(current, plan); err != nil {
+		return errors.Join(errSuperseded, err)
+	}
+	return nil
+}
+
+// topUp sells credits.
+func (run *operationRun) topUp(ctx context.Context) error {
+	session, err := run.openSession(ctx, run.provider.CreatePaymentSession)
+	if err != nil {
+		return err
+	}
+	_, err = run.app.ApplyTopUp(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, run.completion(session))
+	return err
+}
+
+// replace sells a subscription that replaces the current one, which has no card to
+// charge.
+func (run *operationRun) replace(ctx context.Context) error {
+	if err := run.expireSessions(ctx); err != nil {
+		return err
+	}
+	session, err := run.openSession(ctx, run.provider.CreateSubscriptionSession)
+	if err != nil {
+		return err
+	}
+	if _, err = run.app.ApplyCheckout(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, nil); err != nil {
+		return err
+	}
+	if run.rec.Parameters[paramSubscription] != "" {
+		return run.complete(ctx)
+	}
+	sub, err := run.currentSubscription(ctx)
+	if err != nil {
+		return err
+	}
+	op := run.rec.Operation
+	op.State = billing.OperationDone
+	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
+}
+
+// completion completes the operation with the page as its result.
+func (run *operationRun) completion(session stripe.Session) *store.Completion {
+	op := run.rec.Operation
+	op.State = billing.OperationDone
+	return &store.Completion{Operation: op, Result: map[string]string{resultID: run.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
+}
+
+// openSession creates the checkout session once, and enqueues a refresh for after its
+// expiry: the webhook about its outcome may be lost.
+func (run *operationRun) openSession(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
+	customer, err := run.c.customer(ctx, run.account, run.rec.Identity)
+	if err != nil {
+		return session, err
+	}
+	order, err := run.sessionOrder(ctx, customer)
+	if err != nil {
+		return session, err
+	}
+	err = run.step(ctx, billing.StepSession,
+		func(ctx context.Context) (bool, error) {
+			if run.rec.Step != billing.StepSession || run.rec.AttemptedAt == 0 {
+				return false, nil // never sent
+			}
+			session, err = run.provider.SessionByReference(ctx, customer, order.Reference)
+			if stripe.Is(err, stripe.NotFound) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+		func(ctx context.Context, key string) error {
+			session, err = create(ctx, key, order)
+			return err
+		})
+	if err != nil {
+		return session, err
+	}
+	return session, run.app.Enqueue(ctx, run.job(store.JobSession, session.ID, session.ExpiresAt+refreshDelay))
+}
+
+// sessionOrder builds the session's parameters from those stored with the operation.
+func (run *operationRun) sessionOrder(ctx context.Context, customer string) (stripe.SessionOrder, error) {
+	p := run.rec.Parameters
+	expires, err := strconv.ParseInt(p[paramExpires], 10, 64)
+	if err != nil {
+		return stripe.SessionOrder{}, errors.New("cashier: the operation has no session expiry")
+	}
+	reference := run.rec.ChangeID.Format(ids.Checkout)
+	order := stripe.SessionOrder{
+		CustomerID: customer, Reference: reference, SuccessURL: p[paramSuccess], CancelURL: p[paramCancel], ExpiresAt: expires,
+		Metadata: map[string]string{metaApp: run.scope.AppID.Format(ids.Application), metaCheckout: reference},
+		PriceID:  p[paramPrice], Free: p[paramFree] == "true", Currency: p[paramCurrency], Name: p[paramName],
+	}
+	if plan := p[paramPlan]; plan != "" {
+		order.Metadata[metaPlan] = plan
+	}
+	if cents := p[paramCents]; cents != "" {
+		if order.AmountCents, err = strconv.ParseInt(cents, 10, 64); err != nil {
+			return order, errors.New("cashier: the operation has no amount")
+		}
+	}
+	if order.SuccessURL == "" {
+		// A change has no return URLs of its own: use the application's.
+		application, err := run.c.options.Store.Org(run.scope.OrgID).Application(ctx, run.scope.AppID)
+		if err != nil {
+			return order, err
+		}
+		order.SuccessURL = run.c.options.BaseURL + "/"
+		if application.DeploymentURL != "" {
+			order.SuccessURL = application.DeploymentURL
+		}
+		order.CancelURL = order.SuccessURL
+	}
+	return order, nil
+}
+
+// Metadata keys on the provider's objects.
+const (
+	metaApp      = "app_id"
+	metaPlan     = "plan_key"
+	metaCheckout = "checkout"
+	metaIdentity = "identity_hash"
+)
+
+// customer returns the identity's customer id, creating the customer when it is new.
+// The idempotency key depends on the identity only, so concurrent operations create
+// one. The provider gets a hash of the identity, not the identity.
+func (c *Cashier) customer(ctx context.Context, with account, identity string) (string, error) {
+	app := c.options.Store.App(with.scope)
+	known, err := app.Customer(ctx, with.ID, identity)
+	if !errors.Is(err, store.ErrUnknown) {
+		return known, err
+	}
+	sum := sha256.Sum256([]byte(with.scope.AppID.String() + "\x00" + identity))
+	hash := hex.EncodeToString(sum[:])
+	key := "psr:" + with.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
+	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaIdentity: hash}
+	made, err := with.provider.CreateCustomer(ctx, key, metadata)
+	var problem *stripe.Problem
+	if errors.As(err, &problem) && problem.Saved {
+		// The provider repeats the saved answer to this key for a day.
+		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
+	}
+	if err != nil {
+		return "", err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return "", err
+	}
+	return app.KeepCustomer(ctx, with.ID, identity, made, now)
+}
+
+// Portal opens the billing portal, where the identity changes its card and sees
+// invoices.
+func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (url string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.request)
+	defer cancel()
+	url, err = c.portal(ctx, scope, identity, returnURL)
+	return url, publicError(err)
+}
+
+func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (string, error) {
+	app := c.options.Store.App(scope)
+	with, err := c.account(ctx, scope)
+	if err != nil {
+		return "", err
+	}
+	if _, err := app.Wallet(ctx, identity); err != nil {
+		return "", err
+	}
+	customer, err := c.customer(ctx, with, identity)
+	if err != nil {
+		return "", err
+	}
+	if with.PortalConfiguration == "" {
+		// Concurrent calls create two configurations; one stays unused.
+		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
+			return "", err
+		}
+		if err := app.SetPortalConfiguration(ctx, with.ID, with.PortalConfiguration); err != nil {
+			return "", err
+		}
+	}
+	return with.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, with.PortalConfiguration, returnURL)
+}

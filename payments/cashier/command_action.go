@@ -1,0 +1,121 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// recover resumes an operation that was interrupted.
+func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, job store.Job) error {
+	id, err := uuid.Parse(job.Object)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(scope)
+	rec, err := app.OperationByID(ctx, ids.ID(id))
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	lease := identityLease(rec.Identity)
+	if rec.Kind == billing.OperationAction {
+		lease = actionLease(rec.Parameters[paramObject])
+	}
+	return c.withLease(ctx, scope, lease, func(ctx context.Context, fence store.Fence) error {
+		// Read again: the previous holder of the lease may have finished it.
+		rec, err := app.OperationByID(ctx, ids.ID(id))
+		if err != nil || rec.State != billing.OperationRunning {
+			return ignoreNotFound(err)
+		}
+		_, err = c.resume(ctx, scope, fence, rec, billing.Background, false)
+		if isFinal(err) {
+			c.options.Log.Warn("operation failed", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
+			return nil // stored as failed; a retry would not help
+		}
+		return err
+	})
+}
+
+// action runs an action that a projection requested.
+func (run *operationRun) action(ctx context.Context) error {
+	object := run.rec.Parameters[paramObject]
+	var err error
+	after := run.job(store.JobSubscription, object, 0)
+	switch billing.ActionKind(run.rec.Parameters[paramAction]) {
+	case billing.CancelNow:
+		err = run.cancelNow(ctx, object)
+	case billing.RefundInvoice:
+		after.Kind = store.JobCharge
+		after.Object, err = run.refundInvoice(ctx, object)
+	case billing.VoidRenewal:
+		var left billing.ProviderInvoice
+		if left, err = run.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
+			// A debit is processing. Its outcome may be reported while this operation still
+			// runs, which starts no second one, so the invoice is always read again later.
+			after.DueAt = run.now + overdueInterval
+		}
+		after.Kind = store.JobInvoice
+	case billing.ReturnBalance:
+		after.Object, err = "", run.returnBalance(ctx, object)
+	default:
+		return errors.New("cashier: unknown action")
+	}
+	if err != nil {
+		return err
+	}
+	op := run.rec.Operation
+	op.State = billing.OperationDone
+	if err := run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op}); err != nil || after.Object == "" {
+		return err
+	}
+	return run.app.Enqueue(ctx, after)
+}
+
+func (run *operationRun) cancelNow(ctx context.Context, id string) error {
+	return run.step(ctx, billing.StepEnd,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.provider.Subscription(ctx, id)
+			return s.Status.Terminal() || stripe.Is(err, stripe.NotFound), ignoreNotFound(err)
+		},
+		func(ctx context.Context, key string) error { return run.provider.CancelNow(ctx, key, id) })
+}
+
+// refundInvoice refunds what was paid of an invoice and returns its charge.
+func (run *operationRun) refundInvoice(ctx context.Context, id string) (chargeID string, err error) {
+	invoice, _, err := run.provider.Invoice(ctx, id)
+	if err != nil || invoice.ChargeID == "" {
+		return "", ignoreNotFound(err)
+	}
+	err = run.step(ctx, billing.StepRefund,
+		func(ctx context.Context) (bool, error) {
+			charge, err := run.provider.Charge(ctx, invoice.ChargeID)
+			r := charge.Reversed()
+			return r.RefundedCents+r.DisputedCents >= invoice.AmountPaid, err
+		},
+		func(ctx context.Context, key string) error {
+			return run.provider.RefundCharge(ctx, key, invoice.ChargeID)
+		})
+	return invoice.ChargeID, err
+}
+
+// returnBalance credits to the customer's balance at the provider what it has paid of
+// an invoice. The credit's metadata names the invoice, so it is found also after the
+// provider has dropped the idempotency key.
+func (run *operationRun) returnBalance(ctx context.Context, id string) error {
+	invoice, _, err := run.provider.Invoice(ctx, id)
+	if err != nil || invoice.FromBalance == 0 {
+		return ignoreNotFound(err)
+	}
+	return run.step(ctx, billing.StepCredit,
+		func(ctx context.Context) (bool, error) {
+			return run.provider.BalanceReturned(ctx, invoice.CustomerID, id)
+		},
+		func(ctx context.Context, key string) error { return run.provider.ReturnBalance(ctx, key, invoice) })
+}

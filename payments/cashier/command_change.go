@@ -1,0 +1,388 @@
+package cashier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+)
+
+// keepPlan cancels every scheduled or pending change.
+func (run *operationRun) keepPlan(ctx context.Context) error {
+	if err := run.clearChanges(ctx, true); err != nil {
+		return err
+	}
+	return run.complete(ctx)
+}
+
+// upgrade updates the subscription to the new price, after everything by which another
+// change could still be paid is cancelled.
+func (run *operationRun) upgrade(ctx context.Context) error {
+	if err := run.recheckUpgrade(ctx); err != nil {
+		return err
+	}
+	if err := run.clearChanges(ctx, true); err != nil {
+		return err
+	}
+	price := run.rec.Parameters[paramPrice]
+	sameTerms := run.rec.Parameters[paramSameTerms] == "true"
+	if sameTerms {
+		if err := run.activatePrice(ctx, price); err != nil {
+			return err
+		}
+		run.remote = nil // the renewal may have been charged since it was read
+	}
+	err := run.step(ctx, billing.StepUpgrade,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.subscription(ctx)
+			return s.PriceID == price || s.Pending != nil && s.Pending.PriceID == price, err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := run.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			// Once the other plan is charged there is no invoice to replace: the customer would
+			// pay for two periods.
+			if sameTerms && unpaidRenewal(s) == "" {
+				return errors.Join(errSuperseded, errChangedSince())
+			}
+			return run.provider.Upgrade(ctx, key, s, price)
+		})
+	if stripe.Is(err, stripe.NoPaymentMethod) || stripe.Is(err, stripe.CannotWait) {
+		return run.fallBackToCheckout(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return run.complete(ctx)
+}
+
+// hasFailed reports whether the operation failed before and the caller retries it. The
+// state it was decided on may have changed.
+func (run *operationRun) hasFailed() bool { return run.rec.Error != "" }
+
+// recheckUpgrade decides again about a failed upgrade. From a more expensive plan it
+// would cut a paid period short; after a cancellation it would charge for a
+// subscription that is about to end.
+func (run *operationRun) recheckUpgrade(ctx context.Context) error {
+	if !run.hasFailed() {
+		return nil
+	}
+	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true})
+	if err != nil {
+		return err
+	}
+	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
+	if err != nil {
+		return err
+	}
+	order, err := billing.DecideChange(&sub, plan)
+	switch {
+	case fault.Is(err, fault.AlreadyOnPlan):
+		return nil // it was paid after all
+	case err == nil && (order.Kind == billing.Upgrade || order.Kind == billing.Keep):
+		return nil
+	case err == nil:
+		err = errChangedSince()
+	}
+	return errors.Join(errSuperseded, err)
+}
+
+// fallBackToCheckout sells the target in a checkout session because there is no card
+// to charge: the customer has none, or pays by bank debit, for which Stripe holds no
+// pending update.
+func (run *operationRun) fallBackToCheckout(ctx context.Context) error {
+	upgrade, err := run.app.Change(ctx, run.rec.ChangeID)
+	if err != nil {
+		return err
+	}
+	bought := billing.Change{
+		ID: ids.New(), Kind: billing.Checkout, Replaces: cmp.Or(upgrade.SubscriptionID, upgrade.Replaces), Target: upgrade.Target,
+		State: billing.ChangeRequested, RequestedAt: run.now,
+	}
+	op := run.rec.Operation.AtStep(billing.StepSession)
+	op.Parameters[paramCommand] = string(commandReplace)
+	setExpiry(op, run.now)
+	if err := run.app.PutChange(ctx, run.fence, op, bought); err != nil {
+		return err
+	}
+	run.rec.Operation, run.rec.ChangeID = op, bought.ID
+	return run.replace(ctx)
+}
+
+// downgrade puts the subscription under a schedule that changes its price at the
+// renewal. These are two calls; after the first one the schedule changes nothing yet.
+func (run *operationRun) downgrade(ctx context.Context) error {
+	if err := run.clearChanges(ctx, true); err != nil {
+		return err
+	}
+	price := run.rec.Parameters[paramPrice]
+	running, err := run.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	// The phases of a schedule include the current price too.
+	if err := run.activatePrice(ctx, running.PriceID); err != nil {
+		return err
+	}
+	err = run.step(ctx, billing.StepSchedule,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.subscription(ctx)
+			return s.ScheduleID != "", err
+		},
+		func(ctx context.Context, key string) error {
+			_, err := run.provider.CreateSchedule(ctx, key, run.rec.Parameters[paramSubscription])
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	err = run.step(ctx, billing.StepPhases,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.subscription(ctx)
+			return s.Next != nil && s.Next.PriceID == price, err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := run.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return run.provider.SetPhases(ctx, key, s.ScheduleID, price)
+		})
+	if err != nil {
+		return err
+	}
+	return run.complete(ctx)
+}
+
+// activatePrice reactivates a price that was archived after its plan was edited: the
+// provider accepts no inactive price in a request, not even the subscription's own. It
+// is archived again after PriceArchiveDelay, and every use moves that time, so a
+// checkout session that sells the price expires first.
+func (run *operationRun) activatePrice(ctx context.Context, id string) error {
+	until := run.now + billing.PriceArchiveDelay
+	if err := run.app.DelayArchive(ctx, id, until); err != nil {
+		return err
+	}
+	price, err := run.provider.Price(ctx, id)
+	if err != nil || price.Active {
+		return err
+	}
+	// Enqueued first, so that a crash leaves no price active for ever.
+	if err := run.app.Enqueue(ctx, run.job(store.JobArchive, id, until)); err != nil {
+		return err
+	}
+	return run.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)
+}
+
+// setCancelFlag sets or clears cancel_at_period_end. A schedule has to be released
+// first.
+func (run *operationRun) setCancelFlag(ctx context.Context) error {
+	if err := run.clearChanges(ctx, run.rec.Parameters[paramVoid] != ""); err != nil {
+		return err
+	}
+	atPeriodEnd := run.rec.Parameters[paramFlag] == "true"
+	if atPeriodEnd {
+		if ended, err := run.cancelUnpaid(ctx); ended || err != nil {
+			return err
+		}
+	}
+	err := run.step(ctx, billing.StepFlag,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.subscription(ctx)
+			return (s.CancelAtPeriodEnd || s.CancelAt != 0) == atPeriodEnd, err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := run.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return run.provider.SetCancel(ctx, key, s, atPeriodEnd)
+		})
+	if err != nil {
+		return err
+	}
+	if atPeriodEnd {
+		return run.completeCancellation(ctx)
+	}
+	return run.complete(ctx)
+}
+
+// changeLocal expires the checkout sessions in which another subscription could be
+// bought, then changes the free subscription.
+func (run *operationRun) changeLocal(ctx context.Context) error {
+	if err := run.expireSessions(ctx); err != nil {
+		return err
+	}
+	sub, err := run.currentSubscription(ctx)
+	if err != nil {
+		return err
+	}
+	switch run.rec.Parameters[paramLocalChange] {
+	case localKeep:
+		sub = sub.ClearChanges()
+	case localCancel:
+		underWay := sub.Pending != nil && sub.Pending.PaymentURL == ""
+		sub = sub.Cancel(billing.CancelOrder{
+			CancelAtPeriodEnd: run.rec.Parameters[paramFlag] == "true", ReleaseScheduled: true, VoidPending: !underWay,
+		})
+	case localSchedule:
+		target, err := run.recheckFree(ctx, sub)
+		if err != nil {
+			return err
+		}
+		sub = sub.ClearChanges().Schedule(target)
+	}
+	op := run.rec.Operation
+	op.State = billing.OperationDone
+	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Subscription: &sub, Answer: &sub})
+}
+
+// recheckFree loads the terms to schedule. The operation may have waited for hours: a
+// plan that is no longer free would be given away.
+func (run *operationRun) recheckFree(ctx context.Context, sub billing.Subscription) (billing.Terms, error) {
+	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
+	if err != nil {
+		return billing.Terms{}, err
+	}
+	order, err := billing.DecideChange(&sub, plan)
+	if err == nil && order.Kind != billing.Downgrade {
+		err = fault.Newf(fault.OperationInProgress, "The price of this plan has changed. Send the request again with a new idempotency key.")
+	}
+	if err != nil {
+		return billing.Terms{}, errors.Join(errSuperseded, err)
+	}
+	return order.Target, nil
+}
+
+// currentSubscription is the identity's subscription. When it has ended since, the
+// operation is superseded.
+func (run *operationRun) currentSubscription(ctx context.Context) (billing.Subscription, error) {
+	sub, err := run.app.Subscription(ctx, run.rec.Identity)
+	if fault.Is(err, fault.SubscriptionNotFound) {
+		err = errors.Join(errSuperseded, err)
+	}
+	return sub, err
+}
+
+// Changes to a free subscription. These strings are stored.
+const (
+	localKeep     = "stay"
+	localSchedule = "queue"
+	localCancel   = "cancel"
+)
+
+// clearChanges releases the schedule and, with pending, voids the upgrade that waits
+// for payment and expires open checkout sessions.
+func (run *operationRun) clearChanges(ctx context.Context, pending bool) error {
+	err := run.step(ctx, billing.StepRelease,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.subscription(ctx)
+			return s.ScheduleID == "", err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := run.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return run.provider.ReleaseSchedule(ctx, key, s.ScheduleID)
+		})
+	if err != nil || !pending {
+		return err
+	}
+	if err := run.voidPendingUpdate(ctx); err != nil {
+		return err
+	}
+	return run.expireSessions(ctx)
+}
+
+func (run *operationRun) voidPendingUpdate(ctx context.Context) error {
+	isVoid := func(ctx context.Context) (bool, error) {
+		s, err := run.subscription(ctx)
+		return s.Pending == nil, err
+	}
+	err := run.step(ctx, billing.StepVoid, isVoid, func(ctx context.Context, key string) error {
+		s, err := run.subscription(ctx)
+		if err != nil {
+			return err
+		}
+		return run.provider.VoidInvoice(ctx, key, s.PendingInvoice)
+	})
+	if !stripe.Is(err, stripe.Refused) {
+		return err
+	}
+	// It may have been paid, or have expired, between the read and the call.
+	if done, readErr := isVoid(ctx); readErr != nil || done {
+		return readErr
+	}
+	return err
+}
+
+// expireSessions expires the checkout sessions that were open when the operation
+// began.
+func (run *operationRun) expireSessions(ctx context.Context) error {
+	for _, id := range strings.Fields(run.rec.Parameters[paramSessions]) {
+		if err := run.expireSession(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isCancellation reports whether the operation ends the subscription with its period.
+func (run *operationRun) isCancellation() bool {
+	a := command(run.rec.Parameters[paramCommand])
+	cancels := a == commandCancel || a == commandLocal && run.rec.Parameters[paramLocalChange] == localCancel
+	return cancels && run.rec.Parameters[paramFlag] == "true"
+}
+
+// expireSession expires one checkout session. One that was paid in the meantime has
+// created a subscription, so the request was decided on outdated state. A bank debit
+// that is processing cannot be stopped: a cancellation leaves it alone, because the
+// current subscription would renew meanwhile; anything else has to wait for its
+// outcome.
+func (run *operationRun) expireSession(ctx context.Context, id string) error {
+	session, err := run.provider.Session(ctx, id)
+	if err == nil && session.Status == billing.SessionOpen {
+		err = run.step(ctx, billing.StepExpire,
+			func(context.Context) (bool, error) { return false, nil },
+			func(ctx context.Context, key string) error {
+				session, err = run.provider.ExpireSession(ctx, key+":"+id, id)
+				return err
+			})
+	}
+	if stripe.Is(err, stripe.Refused) {
+		session, err = run.provider.Session(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	if err := run.c.applySession(ctx, run.account, run.fence, session); err != nil {
+		return err
+	}
+	switch {
+	case session.Status == billing.SessionComplete && !session.Paid && run.isCancellation():
+		return nil
+	case session.Status == billing.SessionComplete && !session.Paid:
+		return errors.Join(errSuperseded,
+			fault.Newf(fault.OperationInProgress, "A bank debit for a checkout of this identity is processing, which takes a few days. Change the plan once it has succeeded or failed."))
+	case session.Status == billing.SessionComplete:
+		return errors.Join(errSuperseded,
+			fault.Newf(fault.OperationInProgress, "A checkout of this identity was just completed. Read the subscription, then try again."))
+	}
+	return nil
+}
+
+// complete syncs the subscription and completes the operation with it.
+func (run *operationRun) complete(ctx context.Context) error {
+	op := run.rec.Operation
+	_, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true, completes: &op})
+	return err
+}

@@ -1,0 +1,255 @@
+package cashier_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+	"purser/store"
+)
+
+// A change that could not be carried out at once is carried out later on the
+// prices of then, or not at all.
+func TestAFreeSubscriptionIsNeverQueuedForAPlanThatCosts(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0)
+	r.plan("mini", 0, grants("tokens", 500*million))
+	r.changed("free")
+	r.changed("pro") // on a page that stays open
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "/expire"})
+	_, err := r.change("mini")
+	wantFault(t, err, fault.ProviderUnavailable)
+
+	dear := int64(5000)
+	_, err = r.store.App(r.scope).UpdatePlan(t.Context(), "mini", billing.PlanPatch{AmountCents: &dear})
+	r.check(err)
+	r.advance(10 * time.Minute)
+	r.advance(40 * 24 * time.Hour)
+	r.wantOn("free", metering.StatusActive)
+	r.wantTokens(0, 0)
+}
+
+// The provider may never say that a page was paid or has expired. It is asked
+// when the page must be over.
+func TestAPageIsLookedAtThoughNoEventTellsOfIt(t *testing.T) {
+	t.Parallel()
+	for claim, pays := range map[string]bool{"one that was paid is credited": true, "one that was not paid is over": false} {
+		t.Run(claim, func(t *testing.T) {
+			r := shop(t)
+			r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Times: 100_000, Only: "GET /v1/events"})
+			page := r.topUp(1000)
+			want, tokens := billing.TopUpExpired, metering.Amount(0)
+			if pays {
+				r.pay(page.URL, cardPays)
+				want, tokens = billing.TopUpPaid, 30*million
+			}
+			r.advance(24 * time.Hour)
+			r.wantTopUp(page.ID, want)
+			r.wantTokens(tokens, 0)
+		})
+	}
+}
+
+// What the provider will not undo, a person has to.
+func TestARefundThatIsRefusedIsSeen(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
+	r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/refunds"})
+	r.pay(page.URL, cardPays)
+	r.pay(second["url"].(string), cardPays)
+	r.settle()
+	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	r.check(err)
+	seen := map[billing.AlertKind]string{}
+	for _, alert := range alerts {
+		seen[alert.Kind] = alert.Identity
+	}
+	if len(alerts) != 2 || seen[billing.ActionRefused] != "ada" || seen[billing.DuplicateSubscription] != "ada" {
+		t.Errorf("alerts: %+v", alerts)
+	}
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(10*million, 0)
+}
+
+// A customer that somebody has deleted at the provider is made again, also while
+// the provider still remembers the call that made the first one.
+func TestADeletedCustomerCanBuyAgain(t *testing.T) {
+	r := shop(t)
+	r.topUp(1000)
+	first := r.callsTo("POST /v1/checkout/sessions")[0].Get("customer")
+	request := must[*http.Request](r)(http.NewRequestWithContext(t.Context(), http.MethodDelete, r.sandbox.StripeURL()+"/v1/customers/"+first, nil))
+	request.Header.Set("Authorization", "Bearer "+r.sandbox.Key(r.app.ID))
+	response := must[*http.Response](r)(r.http.Client().Do(request))
+	r.check(response.Body.Close())
+	r.settle()
+	page := r.topUp(1000)
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTopUp(page.ID, billing.TopUpPaid)
+	r.wantTokens(30*million, 0)
+}
+
+// A request that was given up may be repeated, but what it meant then is not done
+// to what has become of the subscription since.
+func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
+	givenUp := func(r *harness) (key string) {
+		r.plan("max", 9900, grants("tokens", 1000*million))
+		s := r.subscribe("basic", cardPays)
+		key = newKey()
+		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+		_, err := r.upgradeWith(key)
+		wantFault(r, err, fault.ProviderUnavailable)
+		r.advance(11 * time.Minute)
+		return key
+	}
+	t.Run("an upgrade does not cut a more expensive period short", func(t *testing.T) {
+		r := shop(t)
+		key := givenUp(r)
+		r.changed("max")
+		r.settle()
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.OperationInProgress)
+		r.settle()
+		r.wantOn("max", metering.StatusActive)
+		r.wantTokens(1010*million, 0)
+	})
+	t.Run("an upgrade does not go against a cancellation", func(t *testing.T) {
+		r := shop(t)
+		key := givenUp(r)
+		must[billing.Subscription](r)(r.cancel(true))
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.CancellationScheduled)
+		r.wantOn("basic", metering.StatusActive)
+	})
+	t.Run("a checkout does not sell a second subscription", func(t *testing.T) {
+		r := shop(t)
+		key := newKey()
+		r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
+		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
+		wantFault(t, err, fault.ProviderRefused)
+		r.subscribe("pro", cardPays)
+		r.advance(25 * time.Hour)
+		_, err = r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
+		wantFault(t, err, fault.SubscriptionExists)
+	})
+}
+
+// Of an identity's wishes the last one counts. One before it that was cut off is
+// not carried out afterwards, by whom ever.
+func TestTheLastWishCounts(t *testing.T) {
+	for name, again := range map[string]func(*harness, string){
+		"when the one before is found left behind": func(r *harness, _ string) { r.advance(2 * time.Minute) },
+		"when its caller asks again": func(r *harness, key string) {
+			_, err := r.upgradeWith(key)
+			wantFault(r, err, fault.OperationInProgress)
+			r.settle()
+		},
+	} {
+		// cutOff is an upgrade to "pro" that did not get as far as the provider.
+		cutOff := func(t *testing.T) (r *harness, key string) {
+			r = shop(t)
+			r.plan("max", 9900, grants("tokens", 1000*million))
+			s := r.subscribe("basic", cardPays)
+			key = newKey()
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+			_, err := r.upgradeWith(key)
+			wantFault(r, err, fault.ProviderUnavailable)
+			return r, key
+		}
+		t.Run("a more expensive plan stays paid for "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			r.changed("max")
+			again(r, key)
+			r.wantOn("max", metering.StatusActive)
+			r.wantTokens(1010*million, 0)
+		})
+		t.Run("a cancellation stays "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			must[billing.Subscription](r)(r.cancel(true))
+			again(r, key)
+			if s := r.wantOn("basic", metering.StatusActive); !s.CancelAtPeriodEnd {
+				t.Error("it goes on")
+			}
+			r.wantTokens(10*million, 0)
+		})
+		t.Run("a wish to stay on the plan calls it off "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			r.changed("basic")
+			again(r, key)
+			r.wantOn("basic", metering.StatusActive)
+			r.wantTokens(10*million, 0)
+			_, err := r.change("basic")
+			wantFault(t, err, fault.AlreadyOnPlan)
+		})
+		t.Run("and of two that were cut off, the second is carried out "+name, func(t *testing.T) {
+			r, key := cutOff(t)
+			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/"})
+			_, err := r.change("max")
+			wantFault(t, err, fault.ProviderUnavailable)
+			again(r, key)
+			r.advance(2 * time.Minute)
+			r.wantOn("max", metering.StatusActive)
+			r.wantTokens(1010*million, 0)
+		})
+	}
+}
+
+// A wish that was carried out and paid for, and cut off before anybody knew, brings
+// what was paid for, though another one has come after it. Its caller is told so: an
+// answer that refuses says that nothing was charged.
+func TestAWishThatWasPaidForCountsThoughAnotherCame(t *testing.T) {
+	for name, askAtOnce := range map[string]bool{"when it is found left behind": false, "when its caller asks again at once": true} {
+		t.Run(name, func(t *testing.T) { paidAndOvertaken(t, askAtOnce) })
+	}
+}
+
+func paidAndOvertaken(t *testing.T, askAtOnce bool) {
+	r := shop(t)
+	r.plan("max", 9900, grants("tokens", 1000*million))
+	s := r.subscribe("basic", cardPays)
+	r.idle.Store(true)
+	r.dropWebhooks.Store(true)
+	update := "POST /v1/subscriptions/" + s.ProviderID
+	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: update})
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
+	key := newKey()
+	_, err := r.upgradeWith(key)
+	wantFault(t, err, fault.ProviderUnavailable)
+	r.wantTokens(10*million, 0)
+
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
+	_, err = r.change("max")
+	wantFault(t, err, fault.ProviderUnavailable)
+	if askAtOnce {
+		if answer := must[billing.Subscription](r)(r.upgradeWith(key)); answer.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", answer.Terms.PlanKey)
+		}
+	}
+
+	r.idle.Store(false)
+	r.advance(2 * time.Minute)
+	r.wantOn("max", metering.StatusActive)
+	r.wantTokens(1110*million, 0)
+	must[billing.Subscription](r)(r.upgradeWith(key))
+	r.settle()
+	r.wantOn("max", metering.StatusActive)
+	r.wantTokens(1110*million, 0)
+}
+
+// Stripe lives in the present. An application that went ahead in the sandbox
+// would date everything wrong there.
+func TestAnApplicationInTheFutureIsNotConnectedToStripe(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.advance(400 * 24 * time.Hour)
+	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = asStripe{r} })
+	_, err := r.cashier.Connect(t.Context(), r.scope, cashier.Account{APIKey: stripeKey})
+	wantFault(t, err, fault.InvalidRequest)
+}

@@ -1,0 +1,189 @@
+package cashier_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// publicError is a webhook that has not been brought yet.
+type publicError struct {
+	Type    string
+	Created int64
+	body    []byte
+}
+
+// unheard has something happen at the provider of which nobody hears, and gives
+// the webhooks that would have told of it.
+func (r *harness) unheard(happens func()) (all []publicError) {
+	r.Helper()
+	r.idle.Store(true)
+	r.dropWebhooks.Store(true)
+	before := len(r.arrived)
+	happens()
+	r.settle()
+	for _, webhook := range r.arrived[before:] {
+		next := publicError{body: webhook.body}
+		r.check(json.Unmarshal(webhook.body, &next))
+		all = append(all, next)
+	}
+	r.idle.Store(false)
+	r.dropWebhooks.Store(false)
+	return all
+}
+
+// bring brings webhooks one by one, each applied before the next.
+func (r *harness) bring(all []publicError) {
+	r.Helper()
+	connection, secret := r.webhookSecret()
+	for _, t := range all {
+		r.check(r.cashier.ReceiveWebhook(r.Context(), connection, signed(t.body, r.clock(), secret), t.body))
+		r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
+	}
+}
+
+func position(all []publicError, kind string) int {
+	return slices.IndexFunc(all, func(t publicError) bool { return t.Type == kind })
+}
+
+func TestScenario55_TwoEventsOfOneSecondMayBeSwapped(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	all := r.unheard(func() { r.pay(page.URL, cardPays) })
+	created, updated := position(all, "customer.subscription.created"), position(all, "customer.subscription.updated")
+	if created < 0 || updated < created || all[created].Created != all[updated].Created {
+		t.Fatalf("there is no such pair in %+v", all)
+	}
+	r.bring([]publicError{all[updated], all[created]})
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(10*million, 0)
+	slices.Reverse(all)
+	r.bring(all)
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(10*million, 0)
+}
+
+func TestScenario60_TheEndMayBeToldBeforeTheBeginning(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	all := r.unheard(func() {
+		r.pay(page.URL, cardPays)
+		var sandbox struct{ Subscriptions map[string]any }
+		r.check(json.Unmarshal(r.keptWorld(), &sandbox))
+		for id := range sandbox.Subscriptions {
+			r.askProvider(http.MethodDelete, "/v1/subscriptions/"+id, nil)
+		}
+	})
+	slices.Reverse(all)
+	if all[0].Type != "customer.subscription.deleted" {
+		t.Fatalf("the last event is %s", all[0].Type)
+	}
+	for _, next := range all {
+		r.bring([]publicError{next})
+		r.wantNone()
+		// It was paid for before it ended.
+		r.wantTokens(10*million, 0)
+	}
+}
+
+func TestScenario61_AStaleReadDoesNoHarm(t *testing.T) {
+	r := shop(t)
+	r.pay(r.checkout("basic").URL, cardPays)
+	r.settle()
+	s := r.subscription()
+	r.inject(sandbox.Fault{Mischief: sandbox.StaleRead, Times: 2, Only: "subscriptions/" + s.ProviderID})
+	r.changed("pro")
+	r.settle()
+	r.advance(time.Hour)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantTokens(110*million, 0)
+}
+
+// slow is a way to the provider on which one answer takes as long as a test wants.
+type slow struct {
+	path          string // of the call
+	arrived, goOn chan struct{}
+}
+
+func (s slow) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	if strings.HasSuffix(request.URL.Path, s.path) {
+		select {
+		case <-s.arrived:
+		default:
+			close(s.arrived)
+			<-s.goOn
+		}
+	}
+	return answer, err
+}
+
+func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
+	r := shop(t)
+	id := r.subscribe("basic", cardPays).ProviderID
+	way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
+	var log bytes.Buffer
+	node := r.newCashier(func(o *cashier.Options) {
+		o.SandboxTransport, o.Log = way, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
+	ended := make(chan error)
+	go func() { ended <- node.DrainAll(t.Context(), r.app.ID) }()
+	<-way.arrived
+
+	// The answer that says "basic" has left. Until it arrives, the lease runs out and
+	// somebody else upgrades.
+	storetest.Lapse(t, storetest.URL(t), r.app.ID.String())
+	r.changed("pro")
+	r.wantOn("pro", metering.StatusActive)
+	close(way.goOn)
+	r.check(<-ended)
+
+	r.wantOn("pro", metering.StatusActive)
+	r.wantTokens(110*million, 0)
+	if !strings.Contains(log.String(), store.ErrFenced.Error()) {
+		t.Errorf("nobody was refused: %s", log.String())
+	}
+	r.advance(time.Minute)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantTokens(110*million, 0)
+}
+
+func TestRoundsGoOnWhereAPortionEnded(t *testing.T) {
+	r := shop(t)
+	r.cashier.SetLimits(4*time.Minute, 2)
+	const number = 5
+	t.Run("in the list of events", func(t *testing.T) {
+		r.payWithoutWebhooks(number)
+		r.idle.Store(false)
+		r.advance(6 * time.Minute)
+		r.wantPayments(number)
+	})
+	t.Run("in the lists of objects", func(t *testing.T) {
+		var pages []cashier.Page
+		for range number {
+			page := r.topUp(3000)
+			r.pay(page.URL, cardPays)
+			pages = append(pages, page)
+		}
+		r.advance(6 * time.Minute)
+		r.wantTokens(number*30*million, 0)
+		for _, page := range pages {
+			r.refund(page, 1000)
+		}
+		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
+		r.advance(25 * time.Hour)
+		r.wantTokens(number*20*million, 0)
+	})
+}

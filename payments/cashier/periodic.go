@@ -1,0 +1,235 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+	"purser/tenancy"
+)
+
+const (
+	// eventsInterval is the time between two reads of the provider's event list, and
+	// eventsOverlap how far each reaches back before the previous one: events are
+	// listed some seconds after they happen.
+	eventsInterval = int64(5 * time.Minute / time.Millisecond)
+	eventsOverlap  = int64(10 * time.Minute / time.Millisecond)
+	// reconcileInterval is the time between two full reconciliations, and
+	// reconcileWindow how far back they read ended objects: longer than the provider
+	// keeps events.
+	reconcileInterval = int64(24 * time.Hour / time.Millisecond)
+	reconcileWindow   = int64(35 * 24 * time.Hour / time.Millisecond)
+	// enqueueSize is how many jobs are enqueued in one transaction.
+	enqueueSize = 500
+	// listBatchSize is how much of a list one job reads. The rest is another job in
+	// the queue, so a list of any length is read to its end across restarts.
+	listBatchSize = 2000
+	// periodicTimeout bounds one periodic job.
+	periodicTimeout = 50 * time.Second
+	// pruneInterval is the time between two deletions of expired rows: pruneSize rows
+	// in one transaction, as many transactions as fit into periodicTimeout.
+	pruneInterval = int64(24 * time.Hour / time.Millisecond)
+	pruneSize     = 1000
+)
+
+// periodicJobs are the jobs that repeat as long as a connection exists. Each
+// connection has its own, told apart by the object.
+func periodicJobs(connection ids.ID, now int64) []store.Job {
+	name := connection.Format(connectionPrefix)
+	return []store.Job{
+		{Kind: store.JobEvents, Object: name, Connection: connection, DueAt: now + eventsInterval},
+		{Kind: store.JobReconcile, Object: name, Connection: connection, DueAt: now + reconcileInterval},
+		{Kind: store.JobPrune, DueAt: now + pruneInterval},
+	}
+}
+
+// continuation is the job that reads the rest of a list, from position on.
+func (a account) continuation(kind store.JobKind, dueAt int64, position ...string) store.Job {
+	return a.job(kind, strings.Join(append([]string{a.ID.Format(connectionPrefix)}, position...), " "), dueAt)
+}
+
+// positionOf is where a job continues a list; empty for one that starts it.
+func (a account) positionOf(job store.Job) []string {
+	return strings.Fields(strings.TrimPrefix(job.Object, a.ID.Format(connectionPrefix)))
+}
+
+// repeatAt is when a periodic job runs again. A job without a connection predates
+// connection ids, and each connection has its own job by now.
+func repeatAt(job store.Job, at int64) int64 {
+	if job.Connection.IsZero() {
+		return 0
+	}
+	return at
+}
+
+// readEvents finds events whose webhook was lost. It reads from the newest back to
+// those read before, or continues where a batch ended.
+func (c *Cashier) readEvents(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return 0, err
+	}
+	since, behind, continues := with.EventsAfter-eventsOverlap, "", false
+	if position := with.positionOf(job); len(position) == 2 {
+		continues, behind = true, position[1]
+		if since, err = strconv.ParseInt(position[0], 10, 64); err != nil {
+			return 0, err
+		}
+	}
+	var events []stripe.Event
+	newest, read := with.EventsAfter, listBatch{limit: c.limits.listBatch}
+	err = with.provider.Events(ctx, since, eventTypes, behind, func(event stripe.Event) error {
+		newest = max(newest, event.CreatedAt)
+		if event.Live == with.Live {
+			events = append(events, event)
+		}
+		return read.add(event.ID)
+	})
+	if err := read.readError(err, behind); err != nil {
+		return 0, err
+	}
+	for part := range slices.Chunk(events, enqueueSize) {
+		if err := c.enqueueUnseen(ctx, with, part, now); err != nil {
+			return 0, err
+		}
+	}
+	app := c.options.Store.App(with.scope)
+	if read.full {
+		// Before EventsAfter moves: the events in between belong to this job.
+		rest := with.continuation(store.JobEvents, now, strconv.FormatInt(since, 10), read.last)
+		if err := app.Enqueue(ctx, rest); err != nil {
+			return 0, err
+		}
+	}
+	if continues {
+		return 0, nil
+	}
+	return repeatAt(job, now+eventsInterval), app.SetEventsAfter(ctx, with.ID, newest)
+}
+
+// listBatch is how far a list was read.
+type listBatch struct {
+	limit, count int
+	last         string
+	full         bool // there may be more
+}
+
+var errBatchFull = errors.New("cashier: list batch is full")
+
+func (p *listBatch) add(id string) error {
+	p.last = id
+	if p.count++; p.count == p.limit {
+		p.full = true
+		return errBatchFull
+	}
+	return nil
+}
+
+// readError is the error that reading ended with, if any. A list cannot be continued
+// after an object that the provider has deleted; the next periodic job starts it from
+// the beginning.
+func (p *listBatch) readError(err error, behind string) error {
+	if errors.Is(err, errBatchFull) || behind != "" && (stripe.Is(err, stripe.Refused) || stripe.Is(err, stripe.NotFound)) {
+		return nil
+	}
+	return err
+}
+
+// enqueueUnseen enqueues jobs for the events that no webhook has delivered.
+func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stripe.Event, now int64) error {
+	app := c.options.Store.App(with.scope)
+	names := make([]string, len(events))
+	for i, event := range events {
+		names[i] = event.ID
+	}
+	unseen, err := app.UnseenEvents(ctx, with.ID, names)
+	if err != nil {
+		return err
+	}
+	var jobs []store.Job
+	for _, event := range events {
+		if slices.Contains(unseen, event.ID) {
+			jobs = append(jobs, jobsFor(with.ID, event, now)...)
+		}
+	}
+	return app.Enqueue(ctx, jobs...)
+}
+
+// The lists that a reconciliation reads. These strings are stored in jobs.
+const (
+	listSubscriptions = "subscriptions"
+	listRefunds       = "refunds"
+	listDisputes      = "disputes"
+)
+
+// reconcileAll enqueues one job per list. Events are kept for a month, and some are
+// never created, so reconciliation lists the objects themselves.
+func (c *Cashier) reconcileAll(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return 0, err
+	}
+	if position := with.positionOf(job); len(position) > 0 {
+		return 0, c.reconcileList(ctx, with, position[0], strings.Join(position[1:], ""), now)
+	}
+	app := c.options.Store.App(with.scope)
+	for _, list := range []string{listSubscriptions, listRefunds, listDisputes} {
+		if err := app.Enqueue(ctx, with.continuation(store.JobReconcile, now, list)); err != nil {
+			return 0, err
+		}
+	}
+	if with.ReplacedAt != 0 { // a replaced account sells nothing
+		return repeatAt(job, now+reconcileInterval), nil
+	}
+	return repeatAt(job, now+reconcileInterval), app.EnqueuePlans(ctx, now)
+}
+
+// reconcileList enqueues a refresh for each object of a batch of a list, after the
+// given id.
+func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind string, now int64) error {
+	read, kind := with.provider.Subscriptions, store.JobSubscription
+	switch list {
+	case listRefunds:
+		read, kind = with.provider.Refunds, store.JobCharge
+	case listDisputes:
+		read, kind = with.provider.Disputes, store.JobCharge
+	}
+	var jobs []store.Job
+	seen, batch := map[string]bool{}, listBatch{limit: c.limits.listBatch}
+	err := read(ctx, now-reconcileWindow, behind, func(listed stripe.Listed) error {
+		if listed.ObjectID != "" && !seen[listed.ObjectID] {
+			seen[listed.ObjectID] = true
+			jobs = append(jobs, with.job(kind, listed.ObjectID, now))
+		}
+		return batch.add(listed.ID)
+	})
+	if err := batch.readError(err, behind); err != nil {
+		return err
+	}
+	if batch.full {
+		jobs = append(jobs, with.continuation(store.JobReconcile, now, list, batch.last))
+	}
+	for part := range slices.Chunk(jobs, enqueueSize) {
+		if err := c.options.Store.App(with.scope).Enqueue(ctx, part...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prune deletes expired rows. The provider takes no part.
+func (c *Cashier) prune(ctx context.Context, scope tenancy.Scope) (next int64, err error) {
+	for more := true; more; {
+		if more, err = c.options.Store.App(scope).Prune(ctx, pruneSize); err != nil {
+			return 0, err
+		}
+	}
+	now, err := c.Now(ctx, scope)
+	return now + pruneInterval, err
+}

@@ -1,0 +1,276 @@
+package cashier_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+)
+
+func (r *harness) upgradeWith(key string) (billing.Subscription, error) {
+	return r.cashier.Change(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
+}
+
+func TestScenario63_ALostAnswerChargesOnce(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: "POST /v1/subscriptions/" + s.ProviderID})
+	got, err := r.upgradeWith(newKey())
+	r.check(err)
+	if got.Terms.PlanKey != "pro" {
+		t.Errorf("the answer is on %s", got.Terms.PlanKey)
+	}
+	r.settle()
+	r.wantTokens(110*million, 0)
+	r.wantOneKey("upgrade")
+}
+
+// wantOneKey: however often it was sent, it was the same request.
+func (r *harness) wantOneKey(step string) {
+	r.Helper()
+	if keys := r.keysOf(step); len(keys) != 1 {
+		r.Errorf("the step %s was sent under %d keys: %v", step, len(keys), keys)
+	}
+}
+
+func (r *harness) keysOf(step string) (found []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range r.keys {
+		if parts := strings.Split(key, ":"); len(parts) == 4 && parts[2] == step {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestScenario64_ASavedFailureGetsANewKeyAfterALook(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.inject(sandbox.Fault{Mischief: sandbox.Fail, Only: "POST /v1/subscriptions/" + s.ProviderID})
+	got, err := r.upgradeWith(newKey())
+	r.check(err)
+	if got.Terms.PlanKey != "pro" {
+		t.Errorf("the answer is on %s", got.Terms.PlanKey)
+	}
+	r.settle()
+	r.wantTokens(110*million, 0)
+	if keys := r.keysOf("upgrade"); len(keys) != 2 {
+		t.Errorf("keys %v", keys)
+	}
+}
+
+func TestScenario65_NobodyIsChargedAfterTheyGaveUp(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	key := newKey()
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+	_, err := r.upgradeWith(key)
+	wantFault(t, err, fault.ProviderUnavailable)
+	r.advance(11 * time.Minute)
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(10*million, 0)
+
+	t.Run("unless they ask again", func(t *testing.T) {
+		got, err := r.upgradeWith(key)
+		r.check(err)
+		if got.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", got.Terms.PlanKey)
+		}
+		r.settle()
+		r.wantTokens(110*million, 0)
+	})
+}
+
+func TestAnUpgradeThatWasCutOffIsFinishedSoon(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+	_, err := r.upgradeWith(newKey())
+	wantFault(t, err, fault.ProviderUnavailable)
+	r.advance(2 * time.Minute)
+	r.wantOn("pro", metering.StatusActive)
+	r.wantTokens(110*million, 0)
+	r.wantOneKey("upgrade")
+}
+
+func TestScenario66_ARepeatSaysTheSame(t *testing.T) {
+	r := shop(t)
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/checkout/sessions"})
+	key := newKey()
+	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
+	wantFault(t, err, fault.ProviderUnavailable)
+	r.advance(30 * time.Second)
+	page, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
+	r.check(err)
+	if page.URL == "" {
+		t.Error("there is no page")
+	}
+	bodies := r.callsTo("POST /v1/checkout/sessions")
+	if len(bodies) != 2 || !slices.Equal(sorted(bodies[0]), sorted(bodies[1])) {
+		t.Errorf("the bodies are\n%v\n%v", bodies[0], bodies[1])
+	}
+}
+
+func sorted(fields url.Values) []string {
+	var list []string
+	for name, values := range fields {
+		list = append(list, name+"="+values[0])
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestScenario67_FiftyAtOnceAreOne(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	nodes := []*cashier.Cashier{r.cashier, r.newCashier()}
+	key := newKey()
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			got, err := nodes[i%2].Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
+			if err != nil || got.Terms.PlanKey != "pro" {
+				t.Errorf("%v, on %q", err, got.Terms.PlanKey)
+			}
+		})
+	}
+	all.Wait()
+	if sent := len(r.callsTo("POST /v1/subscriptions/" + s.ProviderID)); sent != 1 {
+		t.Errorf("%d updates were sent", sent)
+	}
+	_, err := r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "basic"}, key)
+	wantFault(t, err, fault.IdempotencyConflict)
+	r.settle()
+	r.wantTokens(110*million, 0)
+}
+
+func TestScenario68_AChangeAndACancellationAtOnceFollowOneAnother(t *testing.T) {
+	r := shop(t)
+	r.subscribe("pro", cardPays)
+	var both sync.WaitGroup
+	var changeErr, cancelErr error
+	both.Go(func() { _, changeErr = r.change("basic") })
+	both.Go(func() { _, cancelErr = r.cancel(true) })
+	both.Wait()
+	r.check(cancelErr)
+	if changeErr != nil {
+		wantFault(t, changeErr, fault.CancellationScheduled)
+	}
+	r.settle()
+	if s := r.subscription(); !s.CancelAtPeriodEnd || s.Scheduled != nil {
+		t.Errorf("it ends: %v, scheduled %+v", s.CancelAtPeriodEnd, s.Scheduled)
+	}
+}
+
+func TestScenario69_WithoutAnyWebhookTheRoundsFindEverything(t *testing.T) {
+	ordered := shop(t)
+	history(ordered, ordered.settle)
+	want := ordered.ledger()
+
+	r := openShop(t)
+	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 100_000})
+	history(r, func() { r.advance(6 * time.Minute) })
+	r.advance(25 * time.Hour)
+	if got := r.ledger(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// hangingTransport is a way to the provider on which POSTs to one path get no answer.
+type hangingTransport struct {
+	path    string
+	reached chan struct{} // closed at the first of them
+}
+
+func (u hangingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodPost || !strings.HasSuffix(request.URL.Path, u.path) {
+		return http.DefaultTransport.RoundTrip(request)
+	}
+	select {
+	case <-u.reached:
+	default:
+		close(u.reached)
+	}
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func TestScenario70_AProviderThatIsNotThereIsSaidSoInTime(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	key := newKey()
+	way := hangingTransport{"/v1/subscriptions/" + s.ProviderID, make(chan struct{})}
+	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+	// The time that a request may take is cut short. Where the machine is so slow that
+	// it is over before the call, the request is repeated with more.
+	var err error
+	for talk, reached := time.Second, false; !reached; talk *= 2 {
+		node.SetLimits(talk, 100)
+		_, err = node.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
+		select {
+		case <-way.reached:
+			reached = true
+		default:
+		}
+	}
+	wantFault(t, err, fault.ProviderUnavailable)
+	// Usage is tracked without the provider.
+	r.feature("messages")
+	r.check(r.use("messages", 1))
+	got, err := r.upgradeWith(key)
+	r.check(err)
+	if got.Terms.PlanKey != "pro" {
+		t.Errorf("the repeat is on %s", got.Terms.PlanKey)
+	}
+	r.settle()
+	r.wantTokens(110*million-1, 0)
+}
+
+// sessionOf is the provider's name of a page.
+func (r *harness) sessionOf(checkout string) string {
+	r.Helper()
+	id, err := ids.Parse(ids.Checkout, checkout)
+	r.check(err)
+	c, err := r.store.App(r.scope).CheckoutByID(r.Context(), id)
+	r.check(err)
+	return c.SessionID
+}
+
+func TestAnOpGoesOnAfterAPageThatClosedByItself(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0)
+	r.plan("max", 9900, grants("tokens", 1000*million))
+	r.subscribe("free", noCard)
+	// There is no card, so "pro" is sold on a page. Then there is one.
+	r.changed("pro")
+	sessions := r.callsTo("POST /v1/checkout/sessions")
+	page := r.sessionOf(sessions[len(sessions)-1].Get("client_reference_id"))
+	r.swapCard(cardPays)
+	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "/expire"})
+	key := newKey()
+	upgrade := func() (billing.Subscription, error) {
+		return r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "max"}, key)
+	}
+	_, err := upgrade()
+	wantFault(t, err, fault.ProviderUnavailable)
+	r.provider("/v1/checkout/sessions/"+page+"/expire", nil)
+	got, err := upgrade()
+	r.check(err)
+	if got.Terms.PlanKey != "max" {
+		t.Errorf("the answer is on %s, pending %+v", got.Terms.PlanKey, got.Pending)
+	}
+	r.settle()
+	r.wantTokens(1000*million, 0)
+}

@@ -1,0 +1,125 @@
+package cashier_test
+
+import (
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/store"
+)
+
+// paidTopUp is 30 million tokens for 30 dollars.
+func paidTopUp(t *testing.T, card string) (*harness, cashier.Page) {
+	t.Helper()
+	r := shop(t)
+	page := r.topUp(3000)
+	r.pay(page.URL, card)
+	r.settle()
+	return r, page
+}
+
+func TestScenario46_RefundsTakeBackInProportion(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.wantTokens(30*million, 0)
+	r.refund(page, 1000)
+	r.wantTokens(20*million, 0)
+	r.refund(page, 500)
+	r.wantTokens(15*million, 0)
+}
+
+func TestScenario47_InAnyOrderAndNumber(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.controlSandbox("webhooks", `{"hold": true}`)
+	r.refund(page, 1000)
+	r.refund(page, 500)
+	r.controlSandbox("webhooks", `{"replay": 20, "shuffle": 7}`)
+	r.controlSandbox("webhooks", `{"hold": false}`)
+	r.wantTokens(15*million, 0)
+}
+
+func TestScenario48_WhatWasSpentIsOwed(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.spend(25 * million)
+	r.refund(page, 3000)
+	r.wantTokens(0, 25*million)
+	r.deposit(10 * million)
+	r.wantTokens(0, 15*million)
+	r.deposit(20 * million)
+	r.wantTokens(5*million, 0)
+}
+
+func TestScenario49_AFailedRefundGivesBack(t *testing.T) {
+	r, page := paidTopUp(t, cardRefundFails)
+	r.refund(page, 1500)
+	r.wantTokens(15*million, 0)
+	r.advance(2 * time.Hour)
+	r.wantTokens(30*million, 0)
+}
+
+func TestScenario50_ADisputeHoldsTheMoneyUntilItIsWon(t *testing.T) {
+	t.Run("an inquiry takes nothing", func(t *testing.T) {
+		r, _ := paidTopUp(t, cardInquired)
+		r.wantTokens(30*million, 0)
+	})
+	t.Run("a dispute takes all, and gives it back when won", func(t *testing.T) {
+		r, page := paidTopUp(t, cardPays)
+		r.dispute(page, "open")
+		r.wantTokens(0, 0)
+		r.dispute(page, "won")
+		r.wantTokens(30*million, 0)
+	})
+	t.Run("a lost one stays", func(t *testing.T) {
+		r, page := paidTopUp(t, cardPays)
+		r.dispute(page, "lost")
+		r.wantTokens(0, 0)
+		r.advance(24 * time.Hour)
+		r.wantTokens(0, 0)
+	})
+	t.Run("the card that is always disputed", func(t *testing.T) {
+		r, _ := paidTopUp(t, cardDisputed)
+		r.settle()
+		r.wantTokens(0, 0)
+	})
+}
+
+func TestScenario51_WonAndThenRefunded(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.dispute(page, "open")
+	r.dispute(page, "won")
+	r.refund(page, 1000)
+	r.wantTokens(20*million, 0)
+}
+
+func TestScenario52_NeverMoreThanWasPaid(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.refund(page, 2000)
+	r.wantTokens(10*million, 0)
+	r.dispute(page, "lost")
+	r.wantTokens(0, 0)
+}
+
+func TestScenario53_EveryCreditOfARenewalGoesInProportion(t *testing.T) {
+	r := shop(t)
+	r.credit("stars")
+	r.plan("both", 2000, grants("tokens", 10*million), grants("stars", 4*million))
+	page := r.checkout("both")
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.refund(page, 500)
+	r.wantTokens(7_500_000, 0)
+	if stars, _ := r.balance("stars"); stars != 3*million {
+		t.Errorf("ada has %s stars", stars)
+	}
+}
+
+// deposit is credit that the caller gives.
+func (r *harness) deposit(amount metering.Amount) {
+	r.Helper()
+	key := newKey()
+	_, _, err := r.store.App(r.scope).Deposit(r.Context(), store.Deposit{
+		ID: ids.New(), Identity: "ada", CreditKey: "tokens", Amount: amount, IdempotencyKey: &key, CreatedAt: r.now(),
+	})
+	r.check(err)
+}

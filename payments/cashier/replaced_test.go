@@ -1,0 +1,255 @@
+package cashier_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// accounts leads what is meant for Stripe to the world of the key's account, or
+// nowhere when the key is not good any more.
+type accounts struct {
+	*harness
+	mu     sync.Mutex
+	worlds map[string]ids.ID // by key
+	calls  map[string]int    // with each key
+	before func(path string) // is called before each call; nil for nothing
+}
+
+func (a *accounts) RoundTrip(req *http.Request) (*http.Response, error) {
+	key := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+	a.mu.Lock()
+	sandbox, good := a.worlds[key]
+	a.calls[key]++
+	before := a.before
+	a.mu.Unlock()
+	if before != nil {
+		before(req.URL.Path)
+	}
+	led := req.Clone(req.Context())
+	to := must[*url.URL](a.harness)(url.Parse(a.sandbox.StripeURL() + req.URL.Path))
+	to.RawQuery = req.URL.RawQuery
+	led.URL, led.Host = to, to.Host
+	if good {
+		led.Header.Set("Authorization", "Bearer "+a.sandbox.Key(sandbox))
+	}
+	return http.DefaultTransport.RoundTrip(led)
+}
+
+func (a *accounts) callsWith(key string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls[key]
+}
+
+// revoke has the provider refuse a key from now on.
+func (a *accounts) revoke(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.worlds, key)
+}
+
+func (a *accounts) connect(key string) {
+	a.Helper()
+	must[cashier.Connected](a.harness)(a.cashier.Connect(a.Context(), a.scope, cashier.Account{APIKey: key}))
+}
+
+const firstKey, secondKey, thirdKey = "sk_test_first", "sk_test_second", "sk_test_third"
+
+// twoAccounts is an application that is connected to one account and may go to
+// another.
+func twoAccounts(t *testing.T) *accounts {
+	t.Helper()
+	t.Parallel()
+	r := start(t)
+	a := &accounts{harness: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
+	r.second()
+	a.worlds[firstKey], a.worlds[secondKey], a.worlds[thirdKey] = r.app.ID, r.secondAccount, r.app.ID
+	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
+	a.connect(firstKey)
+	r.credit("tokens")
+	return a
+}
+
+// moved is an application that has sold a top-up of thirty million tokens for 30.00
+// at one account, and then went to another.
+func moved(t *testing.T) (*accounts, cashier.Page) {
+	t.Helper()
+	a := twoAccounts(t)
+	page := a.topUp(3000)
+	a.pay(page.URL, cardPays)
+	a.settle()
+	a.wantTokens(30*million, 0)
+	a.connect(secondKey)
+	a.wantKey("cond")
+	return a, page
+}
+
+// wantKey is about the account that the application sells at.
+func (a *accounts) wantKey(lastFour string) {
+	a.Helper()
+	if connected := must[cashier.Connected](a.harness)(a.cashier.Connection(a.Context(), a.scope)); connected.KeyLastFour != lastFour {
+		a.Fatalf("connected is %+v", connected)
+	}
+}
+
+// latePayer is an application that went to another account while a page was open at
+// the one before, which was taken to be over, and is paid.
+func latePayer(t *testing.T) *accounts {
+	t.Helper()
+	a := twoAccounts(t)
+	a.plan("basic", 1000, grants("tokens", 10*million))
+	page := a.checkout("basic")
+	app := a.store.App(a.scope)
+	change := must[billing.Change](a.harness)(app.Change(t.Context(), page.ID))
+	fence, _, err := app.Lease(t.Context(), "test", ids.New(), time.Minute)
+	a.check(err)
+	over := billing.ProviderSession{ID: change.SessionID, Status: billing.SessionExpired, URL: change.PaymentURL, ExpiresAt: change.ExpiresAt}
+	must[billing.Change](a.harness)(app.ApplyCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
+	a.connect(secondKey)
+	a.wantKey("cond")
+	a.pay(page.URL, cardPays)
+	a.settle()
+	a.wantOn("basic", metering.StatusActive)
+	a.wantTokens(10*million, 0)
+	return a
+}
+
+func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
+	a := twoAccounts(t)
+	var once sync.Once
+	a.before = func(path string) {
+		if path == "/v1/customers" { // the account was chosen, and nothing is stored yet
+			once.Do(func() { a.connect(secondKey) })
+		}
+	}
+	key := newKey()
+	_, err := a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key)
+	wantFault(t, err, fault.OperationInProgress)
+	page := must[cashier.Page](a.harness)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
+	sold := storetest.TopUp(t, storetest.URL(t), a.scope, page.ID)
+	if current := must[store.Connection](a.harness)(a.store.App(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
+		t.Error("it was sold at the account that was replaced")
+	}
+}
+
+func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
+	t.Run("when its webhook tells of a refund or a dispute", func(t *testing.T) {
+		a, page := moved(t)
+		a.refund(page, 1000)
+		a.wantTokens(20*million, 0)
+		a.dispute(page, "lost")
+		a.wantTokens(0, 0)
+	})
+	t.Run("when no webhook comes, and its list of events has it", func(t *testing.T) {
+		a, page := moved(t)
+		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+		a.refund(page, 1000)
+		a.wantTokens(30*million, 0)
+		a.advance(6 * time.Minute)
+		a.wantTokens(20*million, 0)
+	})
+	t.Run("when neither has it, and everything is compared", func(t *testing.T) {
+		a, page := moved(t)
+		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+		a.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
+		a.refund(page, 1000)
+		a.advance(25 * time.Hour)
+		a.wantTokens(20*million, 0)
+	})
+	t.Run("when the work is from before it named its account", func(t *testing.T) {
+		a, page := moved(t)
+		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+		a.refund(page, 1000)
+		paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
+		a.check(a.store.App(a.scope).Enqueue(t.Context(), store.Job{Kind: store.JobCharge, Object: paid[0].ChargeID}))
+		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
+		a.wantTokens(20*million, 0)
+	})
+	t.Run("and is let go of when nothing can be given back any more", func(t *testing.T) {
+		a, _ := moved(t)
+		a.advance(201 * 24 * time.Hour)
+		asked := a.callsWith(firstKey)
+		a.advance(2 * 24 * time.Hour)
+		if now := a.callsWith(firstKey); now != asked {
+			t.Errorf("the account of before was asked %d times more", now-asked)
+		}
+	})
+}
+
+func TestAnAccountThatIsRefusedIsLeftAsItWas(t *testing.T) {
+	a := twoAccounts(t)
+	a.topUp(1000)
+	endpoints := len(a.callsTo("POST /v1/webhook_endpoints"))
+	_, err := a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: secondKey})
+	wantFault(t, err, fault.ProviderInUse)
+	if made := len(a.callsTo("POST /v1/webhook_endpoints")) - endpoints; made != 0 || endpoints == 0 {
+		t.Errorf("%d endpoints were made before, and %d by what was refused", endpoints, made)
+	}
+	a.wantKey("irst")
+}
+
+func TestAReplacedAccountIsNotLetGoOfWhileASubscriptionThereGoesOn(t *testing.T) {
+	a := latePayer(t)
+	a.advance(240 * 24 * time.Hour)
+	if s := a.wantOn("basic", metering.StatusActive); s.Period.End <= a.now() {
+		t.Error("nobody hears of its renewals")
+	}
+}
+
+func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
+	// lockedOut is after a refund that nobody could ask about.
+	lockedOut := func(t *testing.T) *accounts {
+		a, page := moved(t)
+		a.revoke(firstKey)
+		a.refund(page, 1000)
+		a.wantTokens(30*million, 0)
+		return a
+	}
+	t.Run("by the account and the key", func(t *testing.T) {
+		a := lockedOut(t)
+		alerts, _, err := a.store.App(a.scope).Alerts(t.Context(), store.Page{Limit: 10}, false)
+		a.check(err)
+		if len(alerts) != 1 || alerts[0].Kind != billing.KeyRefused || !strings.HasPrefix(alerts[0].ObjectID, "acct_") || !strings.HasSuffix(alerts[0].ObjectID, "irst") {
+			t.Errorf("alerts: %+v", alerts)
+		}
+	})
+	t.Run("and is not tried over and over", func(t *testing.T) {
+		a := lockedOut(t)
+		asked := a.callsWith(firstKey)
+		a.advance(5 * time.Hour)
+		// The round that reads events begins in this time, and nothing more.
+		if more := a.callsWith(firstKey) - asked; more > 1 {
+			t.Errorf("it was tried %d times", more)
+		}
+	})
+	t.Run("and all is made up for with another key, while the account that took its place sells", func(t *testing.T) {
+		a := lockedOut(t)
+		a.topUp(1000)
+		renewed := must[cashier.Connected](a.harness)(a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: thirdKey}))
+		if !renewed.Former || renewed.KeyLastFour != "hird" {
+			t.Errorf("it answers %+v", renewed)
+		}
+		a.wantKey("cond")
+		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
+		a.wantTokens(20*million, 0)
+	})
+	t.Run("and all is made up for once the account is connected with another", func(t *testing.T) {
+		a := lockedOut(t)
+		a.connect(thirdKey)
+		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
+		a.wantTokens(20*million, 0)
+	})
+}

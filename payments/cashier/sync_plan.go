@@ -1,0 +1,120 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+	"purser/tenancy"
+)
+
+// RetrySync makes the plan's sync job due now.
+func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey string) error {
+	app := c.options.Store.App(scope)
+	plan, err := app.Plan(ctx, planKey)
+	if err != nil {
+		return err
+	}
+	if err := app.Enqueue(ctx, store.Job{Kind: store.JobPlan, Object: plan.ID.String()}); err != nil {
+		return err
+	}
+	c.Notify(scope)
+	return nil
+}
+
+// syncPlan makes the provider's product and price match the plan. Both are found by
+// references of ours, so a crash in between creates nothing twice, and changes made in
+// the provider's dashboard are overwritten.
+func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) error {
+	id, err := uuid.Parse(job.Object)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(with.scope)
+	return c.withLease(ctx, with.scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+		plan, err := app.PlanByID(ctx, ids.ID(id))
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		price, err := c.pushPlan(ctx, with, plan, job.Tries)
+		if err != nil {
+			return errors.Join(err, app.PlanRefused(ctx, fence, plan.ID, plan.Sync, errorMessage(err)))
+		}
+		now, err := c.Now(ctx, with.scope)
+		if err != nil {
+			return err
+		}
+		terms := plan.Terms()
+		terms.PriceID = price
+		_, err = app.PlanSynced(ctx, fence, store.SyncedPlan{
+			PlanID: plan.ID, Began: plan.Sync, Connection: with.ID, ProductID: plan.ProductReference(), PriceID: price, Terms: terms,
+		}, now)
+		return err
+	})
+}
+
+// pushPlan updates the product and returns the id of the plan's current price.
+func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan, tries int) (priceID string, err error) {
+	// The references make the calls safe to repeat. The keys only have to be unique,
+	// also against an earlier attempt whose failure the provider has saved.
+	key := "psr:" + plan.ID.Format(ids.Plan) + ":" + strconv.FormatInt(plan.Sync.Version, 10) + ":" + strconv.Itoa(tries) + ":" + ids.New().String()
+	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaPlan: plan.Key}
+	wanted := stripe.Product{ID: plan.ProductReference(), Name: plan.Name, Active: plan.Active}
+	switch there, err := with.provider.Product(ctx, wanted.ID); {
+	case stripe.Is(err, stripe.NotFound):
+		if err := with.provider.CreateProduct(ctx, key+":product", wanted, metadata); err != nil {
+			return "", err
+		}
+	case err != nil:
+		return "", err
+	case there != wanted:
+		if err := with.provider.UpdateProduct(ctx, key+":product", wanted); err != nil {
+			return "", err
+		}
+	}
+	price, err := with.provider.PriceByReference(ctx, plan.PriceReference())
+	switch {
+	case stripe.Is(err, stripe.NotFound):
+		price, err = with.provider.CreatePrice(ctx, key+":price", stripe.Price{
+			ProductID: wanted.ID, Reference: plan.PriceReference(), Price: plan.Price,
+		}, metadata)
+	case err == nil && !price.Active:
+		err = with.provider.SetPriceActive(ctx, key+":price", price.ID, true)
+	}
+	return price.ID, err
+}
+
+// recordPlanError stores on the plan why it is not synced.
+func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job store.Job, cause error) error {
+	id, err := uuid.Parse(job.Object)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(scope)
+	return c.withLease(ctx, scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+		plan, err := app.PlanByID(ctx, ids.ID(id))
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		return app.PlanRefused(ctx, fence, plan.ID, plan.Sync, errorMessage(cause))
+	})
+}
+
+// archivePrice deactivates a price that no open checkout session can need any more.
+func (c *Cashier) archivePrice(ctx context.Context, with account, id string) error {
+	err := with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
+	if ignoreNotFound(err) != nil {
+		return err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return err
+	}
+	return ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
+}

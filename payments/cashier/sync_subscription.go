@@ -1,0 +1,140 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+)
+
+// syncOptions controls how a provider report is stored.
+type syncOptions struct {
+	scheduleRefresh bool               // enqueue the next refresh
+	completes       *billing.Operation // the operation that this completes
+	checkoutID      ids.ID             // the checkout that created it, if known
+}
+
+// syncSubscription reads a subscription from the provider and applies it. Requests,
+// webhooks, periodic jobs and recovery all use it: subscriptions at the provider
+// change here in no other way.
+func (c *Cashier) syncSubscription(ctx context.Context, with account, fence store.Fence, id string, opts syncOptions) (billing.Subscription, error) {
+	remote, err := with.provider.Subscription(ctx, id)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	if opts.checkoutID.IsZero() {
+		opts.checkoutID = checkoutIDOf(remote)
+	}
+	app := c.options.Store.App(with.scope)
+	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: opts.checkoutID, Now: now, Close: opts.completes}
+	if opts.scheduleRefresh {
+		stored.Watch = nextRefresh
+	}
+	projection, err := app.ApplySubscription(ctx, stored)
+	if err != nil {
+		return billing.Subscription{}, err
+	}
+	c.logAlerts(with, projection.Alerts)
+	if len(projection.Actions)+len(projection.Settled) > 0 {
+		defer c.Notify(with.scope)
+	}
+	return projection.Subscription, nil
+}
+
+// checkoutIDOf is the checkout that created a subscription, from its metadata; zero
+// for one that was not sold here.
+func checkoutIDOf(remote stripe.Subscription) ids.ID {
+	id, err := ids.Parse(ids.Checkout, remote.Metadata[metaCheckout])
+	if err != nil {
+		return ids.ID{}
+	}
+	return id
+}
+
+func (c *Cashier) logAlerts(with account, alerts []billing.Alert) {
+	for _, alert := range alerts {
+		c.options.Log.Warn("billing alert raised", "alert", string(alert.Kind), "object", alert.ObjectID, "app", with.scope.AppID.Format(ids.Application))
+	}
+}
+
+const (
+	// renewalGrace is how long after the end of a period a subscription without a
+	// reported renewal is refreshed: the provider charges an hour after the period's
+	// end.
+	renewalGrace = int64(90 * time.Minute / time.Millisecond)
+	// refreshDelay is how long after an expected event an object is refreshed without
+	// a webhook.
+	refreshDelay = int64(time.Minute / time.Millisecond)
+	// overdueInterval is the time between two refreshes of an overdue object.
+	overdueInterval = int64(6 * time.Hour / time.Millisecond)
+)
+
+// nextRefresh is when to read a subscription again without a webhook; zero for never.
+func nextRefresh(s billing.Subscription) int64 {
+	if s.Ended() || s.Local() {
+		return 0
+	}
+	next := s.Period.End + renewalGrace
+	if s.Pending != nil {
+		next = min(next, s.Pending.ExpiresAt+refreshDelay)
+	}
+	return next
+}
+
+// delayOverdue spaces refreshes that would be due at once again, such as during weeks
+// of failed renewals.
+func delayOverdue(next, now int64) int64 {
+	if next != 0 && next <= now {
+		return now + overdueInterval
+	}
+	return next
+}
+
+// applySession stores the state of a checkout session and syncs the subscription that
+// it created.
+func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fence, session stripe.Session) error {
+	app := c.options.Store.App(with.scope)
+	checkout, err := c.checkoutOf(ctx, with, session)
+	if err != nil {
+		return err
+	}
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return err
+	}
+	if checkout.Kind == store.TopUpCheckout {
+		_, err := app.ApplyTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
+		return err
+	}
+	if _, err := app.ApplyCheckout(ctx, fence, checkout.ID, session.ProviderSession, now, nil); err != nil {
+		return err
+	}
+	if session.SubscriptionID == "" {
+		return nil
+	}
+	_, err = c.syncSubscription(ctx, with, fence, session.SubscriptionID, syncOptions{scheduleRefresh: true, checkoutID: checkout.ID})
+	return err
+}
+
+// checkoutOf finds the checkout of a session, also when the response to the creating
+// call was lost: the session carries our reference.
+func (c *Cashier) checkoutOf(ctx context.Context, with account, session stripe.Session) (store.Checkout, error) {
+	app := c.options.Store.App(with.scope)
+	known, err := app.CheckoutBySession(ctx, session.ID)
+	if !errors.Is(err, store.ErrUnknown) {
+		return known, err
+	}
+	id, err := ids.Parse(ids.Checkout, session.Reference)
+	if err != nil {
+		return known, store.ErrUnknown
+	}
+	return app.CheckoutByID(ctx, id)
+}

@@ -1,0 +1,216 @@
+package cashier_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+func TestScenario41_APaidTopUpIsCreditedOnce(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	if sold := r.callsTo("POST /v1/checkout/sessions")[0].Get("line_items[0][price_data][product_data][name]"); sold != "0.03 tokens" {
+		t.Errorf("the bill says %q", sold)
+	}
+	r.wantTokens(0, 0)
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(30*million, 0)
+	r.controlSandbox("webhooks", `{"replay": 50}`)
+	r.settle()
+	r.wantTokens(30*million, 0)
+	if got := r.deposits(); len(got) != 1 || got[0].IdempotencyKey != nil {
+		t.Errorf("ada was given %+v", got)
+	}
+}
+
+func TestScenario42_ABankDebitIsCreditedWhenItArrives(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.pay(page.URL, bankSucceeds)
+	r.settle()
+	r.wantTokens(0, 0)
+	r.wantTopUp(page.ID, billing.TopUpProcessing)
+	r.advance(4 * 24 * time.Hour)
+	r.wantTokens(30*million, 0)
+	r.wantTopUp(page.ID, billing.TopUpPaid)
+
+	t.Run("and never when it fails", func(t *testing.T) {
+		page := r.topUp(3000)
+		r.pay(page.URL, bankFails)
+		r.advance(4 * 24 * time.Hour)
+		r.wantTokens(30*million, 0)
+		r.wantTopUp(page.ID, billing.TopUpFailed)
+	})
+}
+
+func TestScenario43_ALostWebhookIsFoundInTime(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 100})
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(0, 0)
+	r.advance(6 * time.Minute)
+	r.wantTokens(30*million, 0)
+}
+
+func TestScenario45_AnExpiredTopUpIsOver(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.advance(24 * time.Hour)
+	r.wantTopUp(page.ID, billing.TopUpExpired)
+	r.wantTokens(0, 0)
+	_, _, _ = r.submit(page.URL, url.Values{"card": {cardPays}})
+	r.settle()
+	r.wantTokens(0, 0)
+}
+
+func TestTopUpsThatAreNotSold(t *testing.T) {
+	r := shop(t)
+	ask := func(change func(*billing.TopUpRequest)) error {
+		request := r.topUpRequest(3000)
+		change(&request)
+		_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey())
+		return err
+	}
+	wantFault(t, ask(func(q *billing.TopUpRequest) { q.Amount = 0 }), fault.AmountTooSmall)
+	wantFault(t, ask(func(q *billing.TopUpRequest) { q.AmountCents = 49 }), fault.AmountTooSmall)
+	wantFault(t, ask(func(q *billing.TopUpRequest) { q.CreditKey = "gold" }), fault.CreditNotFound)
+	r.plan("closed", 1500, noTopUps)
+	r.subscribe("closed", cardPays)
+	wantFault(t, ask(func(*billing.TopUpRequest) {}), fault.TopupsDisabled)
+}
+
+func TestTheSameKeyGivesTheSameTopUp(t *testing.T) {
+	r := shop(t)
+	key := newKey()
+	first, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+	r.check(err)
+	again, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+	r.check(err)
+	if first != again {
+		t.Errorf("%v became %v", first, again)
+	}
+	_, err = r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(4000), key)
+	wantFault(t, err, fault.IdempotencyConflict)
+}
+
+func TestScenario44_AnAmountThatWasNotAskedForIsSetAside(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	sent := r.callsTo("POST /v1/checkout/sessions")[0]
+	sent.Set("line_items[0][price_data][unit_amount]", "100")
+	cheaper := r.provider("/v1/checkout/sessions", sent)
+	r.pay(cheaper["url"].(string), cardPays)
+	r.settle()
+	r.wantTokens(0, 0)
+	r.wantTopUp(page.ID, billing.TopUpSetAside)
+	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	r.check(err)
+	if len(alerts) != 1 || alerts[0].Kind != billing.AmountMismatch {
+		t.Errorf("alerts: %+v", alerts)
+	}
+}
+
+func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
+	r := shop(t)
+	const nearlyAll = 9_999_999_999_999_999_999 - 20*million
+	request := r.topUpRequest(3000)
+	request.Amount = nearlyAll
+	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey()))
+	full := r.topUp(3000) // while there is room
+	r.pay(page.URL, cardPays)
+	r.pay(full.URL, cardPays)
+	r.subscribe("basic", cardPays)
+	r.wantTokens(nearlyAll+10*million, 0)
+	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	r.check(err)
+	if len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].Identity != "ada" {
+		t.Errorf("alerts: %+v", alerts)
+	}
+	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(t.Context(), 10)); len(failing) != 0 {
+		t.Errorf("it is tried again and again: %+v", failing)
+	}
+	// What never came in is not taken back.
+	r.refund(full, 3000)
+	r.settle()
+	r.wantTokens(nearlyAll+10*million, 0)
+}
+
+func TestAPageThatIsRefusedHoldsNobodyUp(t *testing.T) {
+	r := shop(t)
+	request := r.topUpRequest(3000)
+	request.Currency = "kpw" // which the provider does not charge in
+	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey())
+	wantFault(t, err, fault.ProviderRefused)
+	list, _, err := r.store.App(r.scope).Checkouts(t.Context(), store.CheckoutPage{Page: store.Page{Limit: 10}})
+	r.check(err)
+	if len(list) != 1 || list[0].State != string(billing.TopUpFailed) {
+		t.Errorf("it stays as %+v", list)
+	}
+}
+
+// leaseOf is the name of an identity's lease.
+func leaseOf(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return "identity:" + hex.EncodeToString(sum[:])
+}
+
+// thief takes the lease of whoever asks for a page, and has them refused.
+type thief struct {
+	r    *harness
+	once sync.Once
+}
+
+func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
+	refused := false
+	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/checkout/sessions") {
+		w.once.Do(func() {
+			refused = true
+			storetest.Lapse(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String())
+			_, held, err := w.r.store.App(w.r.scope).Lease(w.r.Context(), leaseOf("ada"), ids.New(), time.Millisecond)
+			if w.r.check(err); !held {
+				w.r.Error("the lease was not to be had")
+			}
+		})
+	}
+	if refused {
+		return &http.Response{
+			StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+			Body: io.NopCloser(strings.NewReader(`{"error": {"type": "invalid_request_error", "message": "No."}}`)),
+		}, nil
+	}
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// What is not closed is not over: a caller who was told that it is would be surprised
+// by what recovery does.
+func TestARefusalThatCouldNotBeNotedIsNotTold(t *testing.T) {
+	r := shop(t)
+	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &thief{r: r} })
+	key := newKey()
+	_, err := node.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+	if err == nil || fault.Is(err, fault.ProviderRefused) {
+		t.Errorf("the caller is told %v", err)
+	}
+	r.advance(2 * time.Minute)
+	page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key))
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(30*million, 0)
+}

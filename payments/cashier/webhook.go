@@ -1,0 +1,122 @@
+package cashier
+
+import (
+	"context"
+	"errors"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/payments/stripe"
+	"purser/store"
+)
+
+// MaxWebhook is the largest webhook body that is read: Stripe's events have at most
+// 256 KiB.
+const MaxWebhook = 256 << 10
+
+var (
+	// ErrBadSignature is returned for a webhook that was not signed by the account, or
+	// not within the tolerance.
+	ErrBadSignature = stripe.ErrSignature
+	// ErrNoSecret is returned for a connection without a webhook secret. Unverified
+	// webhooks are refused.
+	ErrNoSecret = errors.New("cashier: this connection has no webhook secret")
+)
+
+// eventTypes are the subscribed event types. "invoice.created" must never be among
+// them: Stripe delays finalizing an invoice until that webhook is acknowledged.
+var eventTypes = []string{
+	"checkout.session.completed", "checkout.session.async_payment_succeeded", "checkout.session.async_payment_failed", "checkout.session.expired",
+	"customer.subscription.created", "customer.subscription.updated", "customer.subscription.deleted", "customer.subscription.paused",
+	"customer.subscription.resumed", "customer.subscription.pending_update_applied", "customer.subscription.pending_update_expired",
+	"invoice.paid", "invoice.payment_failed", "invoice.payment_action_required", "invoice.voided", "invoice.marked_uncollectible",
+	"invoice.finalization_failed",
+	"charge.refunded", "charge.refund.updated", "refund.created", "refund.updated",
+	"charge.dispute.created", "charge.dispute.updated", "charge.dispute.closed", "charge.dispute.funds_withdrawn", "charge.dispute.funds_reinstated",
+	"subscription_schedule.updated", "subscription_schedule.released", "subscription_schedule.aborted", "subscription_schedule.canceled",
+	"subscription_schedule.completed",
+	"customer.deleted",
+}
+
+// Outcomes of an event. These strings are stored.
+const (
+	outcomeQueued  = "queued"
+	outcomeIgnored = "ignored"
+)
+
+// HasConnection refuses a webhook for an unknown connection before its body is read.
+func (c *Cashier) HasConnection(ctx context.Context, connection string) error {
+	id, err := ids.Parse(connectionPrefix, connection)
+	if err != nil {
+		return fault.New(fault.PathNotFound)
+	}
+	_, err = c.options.Store.Directory().ConnectionScope(ctx, id)
+	return err
+}
+
+// ReceiveWebhook verifies an event, then stores it and enqueues a job for its object
+// before it is acknowledged.
+func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature string, body []byte) error {
+	id, err := ids.Parse(connectionPrefix, connection)
+	if err != nil {
+		return fault.New(fault.PathNotFound)
+	}
+	scope, err := c.options.Store.Directory().ConnectionScope(ctx, id)
+	if err != nil {
+		return err
+	}
+	app := c.options.Store.App(scope)
+	at, err := app.ConnectionByID(ctx, id)
+	if err != nil {
+		return err
+	}
+	secrets, err := c.webhookSecrets(ctx, scope, at)
+	if err != nil {
+		return err
+	}
+	if len(secrets) == 0 {
+		return ErrNoSecret
+	}
+	event, err := stripe.Verify(body, signature, secrets, c.options.Now())
+	if err != nil {
+		return err
+	}
+	now, err := c.Now(ctx, scope)
+	if err != nil {
+		return err
+	}
+	kept := store.WebhookEvent{
+		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
+	}
+	jobs := jobsFor(at.ID, event, now)
+	if event.Live != at.Live || len(jobs) == 0 {
+		kept.Outcome, jobs = outcomeIgnored, nil
+	}
+	if _, err := app.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
+		return err
+	}
+	c.Notify(scope)
+	return nil
+}
+
+// jobsFor are the jobs for an event: a refresh of its object, whose content in the
+// event is not used.
+func jobsFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
+	kinds := map[string]store.JobKind{
+		"checkout.session":      store.JobSession,
+		"subscription":          store.JobSubscription,
+		"invoice":               store.JobInvoice,
+		"charge":                store.JobCharge,
+		"refund":                store.JobRefund,
+		"dispute":               store.JobDispute,
+		"subscription_schedule": store.JobSchedule,
+	}
+	kind, known := kinds[event.Object.Kind]
+	if event.Type == "customer.deleted" {
+		kind, known = store.JobCustomer, true
+	}
+	if !known || event.Object.ID == "" || event.ID == "" {
+		return nil
+	}
+	return []store.Job{{Kind: kind, Object: event.Object.ID, Connection: connection, DueAt: now}}
+}

@@ -1,0 +1,125 @@
+package cashier_test
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/payments/cashier"
+	"purser/payments/sandbox"
+)
+
+// signed is a webhook as the account would send it.
+func signed(body []byte, at time.Time, secrets ...string) string {
+	header := fmt.Sprint("t=", at.Unix())
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		fmt.Fprintf(mac, "%d.%s", at.Unix(), body)
+		header += ",v1=" + hex.EncodeToString(mac.Sum(nil))
+	}
+	return header
+}
+
+// webhookSecret is what the application's webhooks are signed with, and where
+// they go.
+func (r *harness) webhookSecret() (connection, secret string) {
+	r.Helper()
+	shown := must[cashier.Connected](r)(r.cashier.Connection(r.Context(), r.scope))
+	sandbox := must[sandbox.Connection](r)(r.sandbox.Connect(r.Context(), r.app.ID, shown.WebhookURL, cashier.EventTypes()))
+	return shown.WebhookURL[strings.LastIndex(shown.WebhookURL, "/")+1:], sandbox.WebhookSecrets[0]
+}
+
+func TestScenario56_OnlyWhatTheAccountSignedIsTaken(t *testing.T) {
+	r := shop(t)
+	connection, secret := r.webhookSecret()
+	now := time.Now()
+	body := []byte(`{"id":"evt_1","type":"customer.subscription.updated","livemode":false,"data":{"object":{"id":"sub_nobody","object":"subscription"}}}`)
+	large := slices.Concat(body[:len(body)-1], []byte(`,"pad":"`), bytes.Repeat([]byte("x"), 900<<10), []byte(`"}`))
+	for name, c := range map[string]struct {
+		body   []byte
+		header string
+		want   error
+	}{
+		"a good one":              {body, signed(body, now, secret), nil},
+		"a large one":             {large, signed(large, now, secret), nil},
+		"one without data":        {[]byte(`{"id":"evt_2","type":"v2.core.event","data":null}`), signed([]byte(`{"id":"evt_2","type":"v2.core.event","data":null}`), now, secret), nil},
+		"no signature":            {body, "", cashier.ErrBadSignature},
+		"another secret":          {body, signed(body, now, "whsec_other"), cashier.ErrBadSignature},
+		"an old one":              {body, signed(body, now.Add(-6*time.Minute), secret), cashier.ErrBadSignature},
+		"one from the future":     {body, signed(body, now.Add(6*time.Minute), secret), cashier.ErrBadSignature},
+		"a changed body":          {append(slices.Clone(body), ' '), signed(body, now, secret), cashier.ErrBadSignature},
+		"a signature of old kind": {body, strings.Replace(signed(body, now, secret), "v1=", "v0=", 1), cashier.ErrBadSignature},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := r.cashier.ReceiveWebhook(t.Context(), connection, c.header, c.body); !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+	wantFault(t, r.cashier.ReceiveWebhook(t.Context(), ids.New().Format("con"), signed(body, now, secret), body), fault.PathNotFound)
+	wantFault(t, r.cashier.ReceiveWebhook(t.Context(), "nonsense", signed(body, now, secret), body), fault.PathNotFound)
+	r.settle()
+}
+
+func TestScenario57_ASecretCanBeReplaced(t *testing.T) {
+	r := shop(t)
+	connection, old := r.webhookSecret()
+	shown, err := r.cashier.Connection(t.Context(), r.scope)
+	r.check(err)
+	r.check(r.sandbox.RollSecret(t.Context(), r.app.ID, shown.WebhookURL, time.Hour))
+	_, fresh := r.webhookSecret()
+	if fresh == old {
+		t.Fatal("the secret is the same")
+	}
+	body := []byte(`{"id":"evt_1","type":"invoice.paid","data":{"object":{"id":"in_nobody","object":"invoice"}}}`)
+	for _, secrets := range [][]string{{old}, {fresh}, {fresh, old}} {
+		r.check(r.cashier.ReceiveWebhook(t.Context(), connection, signed(body, time.Now(), secrets...), body))
+	}
+	r.advance(2 * time.Hour)
+	if err := r.cashier.ReceiveWebhook(t.Context(), connection, signed(body, time.Now(), old), body); !errors.Is(err, cashier.ErrBadSignature) {
+		t.Errorf("the old secret is still good: %v", err)
+	}
+}
+
+func TestScenario58_TheVersionDoesNotMatterAndTheModeDoes(t *testing.T) {
+	r := shop(t)
+	page := r.topUp(3000)
+	r.inject(sandbox.Fault{Mischief: sandbox.LiveWebhook, Times: 100})
+	r.pay(page.URL, cardPays)
+	r.settle()
+	r.wantTokens(0, 0)
+	other := openShop(t)
+	page = other.topUp(3000)
+	other.inject(sandbox.Fault{Mischief: sandbox.OtherWebhook, Times: 100})
+	other.pay(page.URL, cardPays)
+	other.settle()
+	other.wantTokens(30*million, 0)
+}
+
+func TestScenario59_AWebhookThatWasNotTakenComesAgain(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	r.setRefusal(errRouteDown)
+	r.pay(page.URL, cardPays)
+	r.wantTokens(0, 0)
+	r.setRefusal(nil)
+	r.settle()
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(10*million, 0)
+}
+
+func (r *harness) setRefusal(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = err
+}
