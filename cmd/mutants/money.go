@@ -229,6 +229,14 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
 	},
 	{
+		name: "a balance that is credited back twice",
+		changes: []change{
+			once("payments/stripe/customers.go", ".Metadata[creditedInvoice] == invoiceID {", ".Metadata[creditedInvoice] == \"\" && false {"),
+			once("billing/operation.go", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt)", "string(o.Step) + \":\" + strconv.Itoa(o.Attempt) + ids.New().String()"),
+		},
+		pkg: "./payments/cashier", tests: "TestABalanceThatPaidForAReplacedRenewalIsCreditedBack",
+	},
+	{
 		name:    "a renewal kept beside the upgrade that was debited at the same time",
 		changes: []change{once("billing/project_renewals.go", "\t\tif byCheckout && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
 		pkg:     "./payments/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",

@@ -70,8 +70,9 @@ func TestABalanceThatPaidForAReplacedRenewalIsCreditedBack(t *testing.T) {
 	})
 	t.Run("once, however often the answer is lost", func(t *testing.T) {
 		r := withCredit(t, 5000)
-		// All tries of the first call, so that another call has to find what it did.
-		r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: "POST /v1/customers/" + r.customerID() + "/balance_transactions", Times: 3})
+		// All attempts of the first call (net/http repeats each of the three once), so that
+		// another call has to find what it did.
+		r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: "POST /v1/customers/" + r.customerID() + "/balance_transactions", Times: 6})
 		r.advance(3 * time.Hour)
 		r.wantCustomerCredit(5000 - 2900)
 		r.wantAlerts()
