@@ -63,7 +63,7 @@ func (s *Server) authenticate(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.key.Permissions.Require(c.route.permission)
+	return c.key.Permissions.RequireAll(c.route.permissions)
 }
 
 // audited returns the application with the key as the audit actor. Usage is not audited:
@@ -86,7 +86,7 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 	}
 	ctx, cancel := detach(r.Context(), requestTimeout)
 	defer cancel()
-	c := &call{ctx: ctx, route: route{permission: permission}, now: s.now()}
+	c := &call{ctx: ctx, route: route{permissions: tenancy.PermissionsOf(permission)}, now: s.now()}
 	if err := s.resolveKey(c, r); err != nil {
 		return tenancy.Scope{}, err
 	}
@@ -101,7 +101,7 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 // the database.
 func (s *Server) authenticateCached(c *call) error {
 	key, known := s.keys.Get(c.keyName())
-	if !known || key.Usable(c.now) != nil || !key.Permissions.Has(c.route.permission) || keys.TouchDue(key.LastUsedAt, c.now) {
+	if !known || key.Usable(c.now) != nil || !c.route.permissions.Within(key.Permissions) || keys.TouchDue(key.LastUsedAt, c.now) {
 		return s.authenticate(c)
 	}
 	c.key, c.fromCache = key.APIKey, true

@@ -163,6 +163,11 @@ var meteringOperations = []bodied{
 		rules:  usageRules(nil),
 	},
 	{
+		id: "explainUsage", method: "POST", target: "/v1/explain", required: []string{"identity", "feature"},
+		sample: func() fields { return fields{"identity": newHolder(), "feature": "chat"} },
+		rules:  usageRules(nil),
+	},
+	{
 		id: "trackUsage", method: "POST", target: "/v1/events", required: []string{"id", "identity", "feature"},
 		sample: func() fields { return fields{"id": newName(), "identity": newHolder(), "feature": "chat"} },
 		rules:  usageRules(map[string]rule{"id": textRule(200)}),

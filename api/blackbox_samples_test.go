@@ -14,6 +14,7 @@ type names struct {
 	feature  string
 	plan     string
 	identity string
+	event    string
 	cursors  map[string]string // by list
 }
 
@@ -122,6 +123,36 @@ var samples = []sample{
 	}},
 	{operation: "setBillingPeriod", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
 		return changes("/v1/wallets/"+named.identity+"/billing-period", period("day", 0))
+	}},
+	{operation: "getBalances", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return reads("/v1/wallets/" + named.identity + "/balances?at=1")
+	}},
+	{operation: "listJournal", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return reads("/v1/wallets/" + named.identity + "/journal")
+	}},
+	{operation: "listJournal", own: found, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return reads("/v1/wallets/" + own.identity + "/journal?creditKey=" + named.credit)
+	}},
+	{operation: "listJournal", own: found, other: invalid, request: func(own, named names) request {
+		return reads("/v1/wallets/" + own.identity + "/journal?cursor=" + named.cursors["journal"])
+	}},
+	{operation: "getEvent", own: found, other: refusedWith(fault.EventNotFound), request: func(_, named names) request {
+		return reads("/v1/events/" + named.event)
+	}},
+	{operation: "listEvents", own: found, other: found, request: func(_, named names) request {
+		return reads("/v1/events?identity=" + named.identity)
+	}},
+	{operation: "listEvents", own: found, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
+		return reads("/v1/events?feature=" + named.feature)
+	}},
+	{operation: "listEvents", own: found, other: invalid, request: func(_, named names) request {
+		return reads("/v1/events?cursor=" + named.cursors["events"])
+	}},
+	{operation: "explainUsage", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
+		return adds("/v1/explain", fields{"identity": own.identity, "feature": named.feature})
+	}},
+	{operation: "explainUsage", own: found, other: found, request: func(own, named names) request {
+		return adds("/v1/explain", fields{"identity": named.identity, "feature": own.feature})
 	}},
 	{operation: "checkUsage", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
 		return adds("/v1/check", fields{"identity": own.identity, "feature": named.feature})

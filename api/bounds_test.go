@@ -120,6 +120,10 @@ var fields = map[string]struct {
 		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
 	}},
+	"explainUsage": {"identity feature", map[string]bounds{
+		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
+		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
+	}},
 	"trackUsage": {"id identity feature", map[string]bounds{
 		"id": textOf(200), "identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),

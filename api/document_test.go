@@ -36,6 +36,11 @@ var contract = map[string]string{
 	"setBillingPeriod":           "PATCH /v1/wallets/{identity}/billing-period wallets:write",
 	"createDeposit":              "POST /v1/deposits deposits:write",
 	"listDeposits":               "GET /v1/deposits deposits:read",
+	"getBalances":                "GET /v1/wallets/{identity}/balances wallets:read",
+	"listJournal":                "GET /v1/wallets/{identity}/journal journal:read",
+	"listEvents":                 "GET /v1/events journal:read",
+	"getEvent":                   "GET /v1/events/{id} journal:read",
+	"explainUsage":               "POST /v1/explain events:ingest journal:read",
 	"checkUsage":                 "POST /v1/check events:ingest",
 	"trackUsage":                 "POST /v1/events events:ingest",
 }

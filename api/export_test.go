@@ -54,7 +54,7 @@ func (s *schema) names() (list []string) {
 func (s *Server) Routes() []Operation {
 	var list []Operation
 	for _, r := range s.routes() {
-		list = append(list, Operation{Method: r.method, Path: r.path, Permission: r.permission.String()})
+		list = append(list, Operation{Method: r.method, Path: r.path, Permission: strings.Join(r.permissions.Names(), " ")})
 	}
 	return list
 }

@@ -8,11 +8,11 @@ import (
 
 // route is one operation. A test compares the table with the document.
 type route struct {
-	method     string
-	path       string // with {name} for a parameter, as in the document
-	permission tenancy.Permission
-	handle     func(*call) (reply, error)
-	batched    bool // its transaction compares the key, so a cached key is enough
+	method      string
+	path        string              // with {name} for a parameter, as in the document
+	permissions tenancy.Permissions // all of them
+	handle      func(*call) (reply, error)
+	batched     bool // its transaction compares the key, so a cached key is enough
 }
 
 // routes lists all operations that require a key.
@@ -45,6 +45,8 @@ func (s *Server) routes() []route {
 		post("/v1/wallets", tenancy.WalletsWrite, s.createWallet),
 		get("/v1/wallets", tenancy.WalletsRead, s.listWallets),
 		get("/v1/wallets/{identity}", tenancy.WalletsRead, s.getWallet),
+		get("/v1/wallets/{identity}/balances", tenancy.WalletsRead, s.getBalances),
+		get("/v1/wallets/{identity}/journal", tenancy.JournalRead, s.listJournal),
 		patch("/v1/wallets/{identity}/billing-period", tenancy.WalletsWrite, s.setBillingPeriod),
 
 		post("/v1/deposits", tenancy.DepositsWrite, s.createDeposit),
@@ -52,19 +54,28 @@ func (s *Server) routes() []route {
 
 		batched(post("/v1/check", tenancy.EventsIngest, s.checkUsage)),
 		batched(post("/v1/events", tenancy.EventsIngest, s.trackUsage)),
+		also(tenancy.JournalRead, post("/v1/explain", tenancy.EventsIngest, s.explainUsage)),
+		get("/v1/events", tenancy.JournalRead, s.listEvents),
+		get("/v1/events/{id}", tenancy.JournalRead, s.getEvent),
 	}
 }
 
 func get(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodGet, path: path, permission: p, handle: handle}
+	return route{method: http.MethodGet, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
 }
 
 func post(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodPost, path: path, permission: p, handle: handle}
+	return route{method: http.MethodPost, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
 }
 
 func patch(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodPatch, path: path, permission: p, handle: handle}
+	return route{method: http.MethodPatch, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+}
+
+// also requires another permission.
+func also(p tenancy.Permission, r route) route {
+	r.permissions = r.permissions.With(p)
+	return r
 }
 
 func batched(r route) route {

@@ -35,6 +35,10 @@ func (s *Server) checkUsage(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	return ok(showCheck(d)), nil
+}
+
+func showCheck(d metering.Decision) checkReply {
 	shown := checkReply{
 		Allowed:            d.Allowed(),
 		CreditKey:          d.Before.CreditKey,
@@ -44,12 +48,10 @@ func (s *Server) checkUsage(c *call) (reply, error) {
 	}
 	shown.PeriodStart, shown.PeriodEnd = showPeriod(d.Event.Period)
 	if a := d.Allowance; a.Limited() {
-		shown.Limit = &limitReply{
-			Limit: a.Limit, Used: a.Used, Remaining: a.Remaining(),
-			PeriodStart: a.Period.Start, PeriodEnd: a.Period.End, Overage: string(a.Overage),
-		}
+		limit := showAllowance(a)
+		shown.Limit = &limit
 	}
-	return ok(shown), nil
+	return shown
 }
 
 type eventReply struct {

@@ -31,19 +31,22 @@ func showWallet(w metering.Wallet) walletReply {
 		Identity:            w.Identity,
 		BillingPeriodLocked: w.BillingPeriodLocked(),
 		CreatedAt:           w.CreatedAt,
-		Balances:            []balanceReply{},
+		Balances:            showBalances(w.Balances),
 	}
 	if p := w.BillingPeriod; p != nil {
 		shown.BillingPeriod = &billingPeriodReply{Interval: string(p.Interval), Anchor: p.Anchor}
 	}
-	for _, b := range w.Balances {
-		balance := balanceReply{CreditKey: b.CreditKey, AmountNanocredits: b.Amount.String()}
-		if b.Debt > 0 {
-			balance.DebtNanocredits = b.Debt.String()
-		}
-		shown.Balances = append(shown.Balances, balance)
-	}
 	return shown
+}
+
+func showBalances(balances []metering.Balance) []balanceReply {
+	return showAll(balances, func(b metering.Balance) balanceReply {
+		shown := balanceReply{CreditKey: b.CreditKey, AmountNanocredits: b.Amount.String()}
+		if b.Debt > 0 {
+			shown.DebtNanocredits = b.Debt.String()
+		}
+		return shown
+	})
 }
 
 func (s *Server) createWallet(c *call) (reply, error) {

@@ -19,6 +19,7 @@ const (
 	CreditNotFound        Code = "credit_not_found"
 	FeatureNotFound       Code = "feature_not_found"
 	WalletNotFound        Code = "wallet_not_found"
+	EventNotFound         Code = "event_not_found"
 	APIKeyNotFound        Code = "api_key_not_found"
 	PlanNotFound          Code = "plan_not_found"
 	SubscriptionNotFound  Code = "subscription_not_found"
@@ -83,6 +84,7 @@ var catalogue = map[Code]entry{
 	CreditNotFound:        {NotFound, "There is no credit with this key. Create it first with POST /v1/credits."},
 	FeatureNotFound:       {NotFound, "There is no feature with this key. Create it first with POST /v1/features."},
 	WalletNotFound:        {NotFound, "There is no wallet for this identity. Create it with POST /v1/wallets or a deposit."},
+	EventNotFound:         {NotFound, "There is no event with this id. Denied usage leaves no event."},
 	APIKeyNotFound:        {NotFound, "There is no such API key in this application."},
 	PlanNotFound:          {NotFound, "There is no plan with this key. Create it first with POST /v1/plans."},
 	SubscriptionNotFound:  {NotFound, "This identity has no subscription. Start one with POST /v1/subscription-checkout."},

@@ -60,6 +60,10 @@ var meanings = map[Code]Meaning{
 		"This identity has no wallet yet. Checks don't create one.",
 		"Create the wallet with a deposit or POST /v1/wallets, or treat its balance as zero.",
 	},
+	EventNotFound: {
+		"No accepted or deduplicated event has this id in the application. Denied usage leaves no event.",
+		"Check the id and the application of your API key. If tracking timed out, send the event again with the same id.",
+	},
 	APIKeyNotFound: {
 		"The key ID doesn't belong to this application.",
 		"Look for the key in the application it was created in.",

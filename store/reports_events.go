@@ -32,7 +32,15 @@ type EventQuery struct {
 	WalletID   ids.ID
 	BeforeSeq  int64  // 0 for the newest
 	FeatureKey string // all when empty; ignored for a wallet
+	From, To   int64  // half-open, in milliseconds; 0 for none; ignored for a wallet
 	Page
+}
+
+func (q EventQuery) to() int64 {
+	if q.To == 0 {
+		return lastMoment
+	}
+	return q.To
 }
 
 const eventFoundColumns = `
@@ -131,21 +139,29 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 	case q.FeatureKey == "":
 		return tx.eventsNewestFirst(ctx, q, nil)
 	}
-	prices, err := collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], q.FeatureKey)
-	if err != nil {
+	prices, err := tx.usedPrices(ctx, q.FeatureKey)
+	if err != nil || len(prices) == 0 {
 		return nil, nil, err
 	}
-	if len(prices) == 0 {
-		return nil, nil, fault.New(fault.FeatureNotFound)
-	}
-	if !prices[0].Used {
-		return nil, nil, nil
+	return tx.eventsNewestFirst(ctx, q, prices)
+}
+
+// usedPrices are the numbers of a feature's prices, none when it was never used.
+func (tx appTx) usedPrices(ctx context.Context, featureKey string) ([]int64, error) {
+	prices, err := collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], featureKey)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(prices) == 0:
+		return nil, fault.New(fault.FeatureNotFound)
+	case !prices[0].Used:
+		return nil, nil
 	}
 	numbers := make([]int64, len(prices))
 	for i, p := range prices {
 		numbers[i] = p.Number
 	}
-	return tx.eventsNewestFirst(ctx, q, numbers)
+	return numbers, nil
 }
 
 // eventsNewestFirst lists events of these prices, or all events for nil, newest first.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -74,6 +75,17 @@ var deskCalls = []call[store.App]{
 	{"Journal", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		list, proof, _, err := a.Journal(ctx, store.JournalPage{WalletID: h.walletID, Limit: 100})
 		return []any{list, proof}, err
+	}},
+	{"History", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		list, _, err := a.History(ctx, store.HistoryQuery{Identity: h.deposit.Identity, Limit: 100})
+		return list, err
+	}},
+	{"EventsOfWallet", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		list, _, err := a.EventsOfWallet(ctx, store.HistoryQuery{Identity: h.deposit.Identity, Limit: 100}, "")
+		return list, err
+	}},
+	{"BalancesAt", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.BalancesAt(ctx, h.deposit.Identity, time.Now().Add(time.Hour).UnixMilli())
 	}},
 	{"Events", "its wallet", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		list, _, err := a.Events(ctx, store.EventQuery{WalletID: h.walletID, Page: store.Page{Limit: 100}})

@@ -45,12 +45,13 @@ var (
 	// page alone.
 	scanEvents = declare("look at events", `
 		WITH met AS (
-			SELECT tx_id, wallet_id, seq, price_number FROM usage_events
+			SELECT tx_id, wallet_id, seq, price_number, created_at FROM usage_events
 			WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3 LIMIT $4
 		)
 		SELECT n.met, f.tx_id, f.wallet_id, f.seq
 		FROM (SELECT count(*) AS met FROM met) n LEFT JOIN (
-			SELECT tx_id, wallet_id, seq FROM met WHERE $5::bigint[] IS NULL OR price_number = ANY ($5)
+			SELECT tx_id, wallet_id, seq FROM met
+			WHERE ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $7 AND created_at < $8
 			ORDER BY tx_id DESC LIMIT $6
 		) f ON true`)
 )
@@ -77,17 +78,21 @@ type window struct {
 // eventPositions finds events of these prices, or all events for nil, newest first. It
 // returns the next page, or nil at the end.
 func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64) (list []eventPosition, next *Page, err error) {
-	scan, err := tx.newReverseScan(ctx, q.before())
+	start, stop, err := tx.eventRange(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	scan, err := tx.newReverseScan(ctx, start)
 	if err != nil {
 		return nil, nil, err
 	}
 	skipped := 0
 	for range maxWindows {
-		l, err := scan.next(ctx, tx, prices != nil)
-		if err != nil || l == nil {
+		l, err := scan.next(ctx, tx, prices != nil || q.From != 0)
+		if err != nil || l == nil || !lessID(stop, l.end) {
 			return list, nil, err
 		}
-		found, scanned, err := tx.scanWindow(ctx, *l, prices, q.oneMore()-len(list))
+		found, scanned, err := tx.scanWindow(ctx, *l, q, prices, q.oneMore()-len(list))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,14 +109,28 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 			break
 		}
 	}
-	if scan.end.IsZero() {
+	if scan.end.IsZero() || !lessID(stop, scan.end) {
 		return list, nil, nil
 	}
 	return list, &Page{Before: scan.end, Limit: q.Limit}, nil
 }
 
+// eventRange is the range of ids in which events of the query's time can be. Ids have the
+// real time; the application's clock is ahead of it, never behind.
+func (tx appTx) eventRange(ctx context.Context, q EventQuery) (before, from ids.ID, err error) {
+	before = q.before()
+	if end := idAt(q.to() + clockSlack); lessID(end, before) {
+		before = end
+	}
+	if q.From == 0 {
+		return before, from, nil
+	}
+	offset, err := find(ctx, tx, selectClockOffset, pgx.RowTo[int64], errNoAppState)
+	return before, idAt(q.From - offset - clockSlack), err
+}
+
 // scanWindow reads the newest events of a window and how many it scanned.
-func (tx appTx) scanWindow(ctx context.Context, l window, prices []int64, limit int) (list []eventPosition, scanned int, err error) {
+func (tx appTx) scanWindow(ctx context.Context, l window, q EventQuery, prices []int64, limit int) (list []eventPosition, scanned int, err error) {
 	_, err = collect(ctx, tx, scanEvents, func(row pgx.CollectableRow) (struct{}, error) {
 		var transaction, wallet *ids.ID
 		var seq *int64
@@ -120,7 +139,7 @@ func (tx appTx) scanWindow(ctx context.Context, l window, prices []int64, limit 
 			list = append(list, eventPosition{*transaction, orZero(wallet), orZero(seq)})
 		}
 		return struct{}{}, err
-	}, l.start, l.end, l.limit, prices, limit)
+	}, l.start, l.end, l.limit, prices, limit, q.From, q.to())
 	slices.SortFunc(list, func(a, b eventPosition) int { return bytes.Compare(b.TransactionID[:], a.TransactionID[:]) })
 	return list, scanned, err
 }

@@ -23,14 +23,14 @@ const (
 	SubscriptionsRead
 	SubscriptionsWrite
 	EventsIngest
+	JournalRead
 
-	lastAPIPermission = EventsIngest
+	lastAPIPermission = JournalRead
 )
 
 // What only a member may hold: the dashboard's own.
 const (
-	JournalRead Permission = iota + 1 + lastAPIPermission
-	RequestsRead
+	RequestsRead Permission = iota + 1 + lastAPIPermission
 	BalancesAdjust
 	KeysRead
 	KeysWrite
@@ -58,8 +58,8 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	SubscriptionsRead:  {"subscriptions:read", "read subscriptions"},
 	SubscriptionsWrite: {"subscriptions:write", "open checkouts, change plans, schedule and undo cancellations"},
 	EventsIngest:       {"events:ingest", "check and track usage"},
+	JournalRead:        {"journal:read", "read journals and events, and why usage was charged or denied"},
 
-	JournalRead:       {"journal:read", "read journals and events, and why usage was charged or denied"},
 	RequestsRead:      {"requests:read", "read the log of API requests"},
 	BalancesAdjust:    {"balances:adjust", "adjust balances"},
 	KeysRead:          {"keys:read", "list API keys, without their secrets"},

@@ -29,7 +29,7 @@ func APIPermissions() Permissions { return upTo(lastAPIPermission) }
 
 // ReadPermissions is every API permission that changes nothing.
 func ReadPermissions() Permissions {
-	return PermissionsOf(CreditsRead, FeaturesRead, WalletsRead, DepositsRead, PlansRead, SubscriptionsRead)
+	return PermissionsOf(CreditsRead, FeaturesRead, WalletsRead, DepositsRead, PlansRead, SubscriptionsRead, JournalRead)
 }
 
 func upTo(last Permission) Permissions {
@@ -116,6 +116,14 @@ func (s Permissions) Require(p Permission) error {
 	if !s.Has(p) {
 		return fault.Newf(fault.PermissionDenied,
 			"This requires the permission %s. Use a key that has it, or ask an owner or admin for access.", p)
+	}
+	return nil
+}
+
+// RequireAll refuses when the set lacks one of those that an operation needs.
+func (s Permissions) RequireAll(needed Permissions) error {
+	for p := range needed.Minus(s).Each() {
+		return s.Require(p)
 	}
 	return nil
 }

@@ -30,11 +30,11 @@ func (r Role) Permissions() Permissions {
 		// subscriptions and keys (which could do both) are for admins.
 		return ReadPermissions().Union(PermissionsOf(
 			CreditsWrite, FeaturesWrite, PlansWrite, WalletsWrite, EventsIngest,
-			JournalRead, RequestsRead, KeysRead, MembersRead,
+			RequestsRead, KeysRead, MembersRead,
 		))
 	case Support:
 		// Explains any balance and any denial, and changes nothing.
-		return ReadPermissions().With(JournalRead)
+		return ReadPermissions()
 	default:
 		return Permissions{}
 	}

@@ -82,7 +82,7 @@ var usageMutants = []mutant{
 	{
 		name: "say that nothing was done when time runs out after a try",
 		changes: []change{once("store/usage_track.go",
-			"p.fail(fmt.Errorf(\"store: out of time: %w\", p.lastErr))", "p.fail(errOverloaded)")},
+			"p.fail(fmt.Errorf(\"store: out of time: %w\", p.lastErr))", "p.fail(fmt.Errorf(\"%w\", errOverloaded))")},
 		pkg: "./store", tests: "TestSilentServerIsWaitedForOnlySoLong",
 	},
 	{

@@ -1,0 +1,316 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+// A wallet's entries are numbered without gaps over `journal` and `usage_events`, so a
+// range of numbers is a range of rows, and a read of it has a known cost.
+const (
+	// historyRange is how many entries one statement reads when a list is filtered.
+	historyRange = 2_000
+	// maxHistoryRanges bounds one page; after them the list returns a partial page.
+	maxHistoryRanges = 10
+)
+
+// HistoryQuery filters the entries of one wallet: newest first, or ascending from a
+// number.
+type HistoryQuery struct {
+	Identity  string
+	CreditKey string             // all when empty
+	Kind      metering.EntryKind // all when empty
+	From, To  int64              // half-open, in milliseconds; 0 for none
+
+	Ascending bool
+	Position  int64 // ascending: entries after it; otherwise before it, 0 for the newest
+	Limit     int
+}
+
+func (q HistoryQuery) to() int64 {
+	if q.To == 0 {
+		return lastMoment
+	}
+	return q.To
+}
+
+func (q HistoryQuery) filtered() bool {
+	return q.CreditKey != "" || q.Kind != "" || q.From != 0 || q.To != 0
+}
+
+var (
+	listHistory = declare("list history", `
+		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
+			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
+			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
+			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
+				WHERE p.app_id = $1 AND p.number = l.price_number)
+		FROM (
+			SELECT j.id, j.seq, j.kind, j.credit_id, j.delta_nanocredits AS delta, j.balance_after, j.debt_after, j.idempotency_key,
+				j.created_at, NULL::bigint AS price_number, NULL::bytea AS event_id, NULL::text AS entity_id, NULL::bigint AS quantity,
+				false AS deduplicated, j.source_kind, j.source_id
+			FROM journal j
+			WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq > $3 AND j.seq < $4 AND $5 IS DISTINCT FROM 'charge'
+			UNION ALL
+			SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
+				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
+				e.deduplicated_from IS NOT NULL, NULL, NULL
+			FROM usage_events e
+			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq > $3 AND e.seq < $4 AND coalesce($5::text, 'charge') = 'charge'
+		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
+		WHERE ($5::text IS NULL OR l.kind = $5) AND ($6::uuid IS NULL OR l.credit_id = $6) AND l.created_at >= $7 AND l.created_at < $8
+		ORDER BY CASE WHEN $9 THEN l.seq ELSE -l.seq END LIMIT $10`)
+
+	listEventsInRange = declare("list events in a range", `
+		SELECT`+eventFoundColumns+`
+		FROM (
+			SELECT`+storedEventColumns+`
+			FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4
+				AND ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $6 AND created_at < $7
+			ORDER BY seq DESC LIMIT $8
+		) e`+eventFoundJoins+`
+		ORDER BY e.seq DESC`)
+
+	selectEntryTime = declare("select time of an entry", `
+		SELECT created_at FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq = $3
+		UNION ALL
+		SELECT created_at FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq = $3`)
+
+	// The newest entry of each credit in a range of numbers.
+	listLastOfCredits = declare("list last entries of credits", `
+		SELECT DISTINCT ON (c.key) c.id, c.key, l.balance_after, l.debt_after
+		FROM (
+			SELECT seq, credit_id, balance_after, debt_after
+			FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5
+			UNION ALL
+			SELECT e.seq, (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				e.balance_after, coalesce(e.debt_after, 0)
+			FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq > $3 AND e.seq < $4 AND e.created_at <= $5
+		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
+		ORDER BY c.key, l.seq DESC`)
+)
+
+// History lists entries of a wallet and returns the position of the next page, or 0 at
+// the end. A filtered list that has read very many entries returns a partial page.
+func (a App) History(ctx context.Context, q HistoryQuery) (list []JournalLine, next int64, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		list, next, err = tx.history(ctx, q)
+		return err
+	})
+	return list, next, err
+}
+
+func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine, next int64, err error) {
+	w, err := find(ctx, tx, selectWallet, readWallet, fault.New(fault.WalletNotFound), q.Identity)
+	if err != nil {
+		return nil, 0, err
+	}
+	var creditID *ids.ID
+	if q.CreditKey != "" {
+		credit, err := tx.credit(ctx, q.CreditKey)
+		if err != nil {
+			return nil, 0, err
+		}
+		creditID = &credit.ID
+	}
+	var kind *string
+	if q.Kind != "" {
+		kind = (*string)(&q.Kind)
+	}
+	return pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]JournalLine, error) {
+		return collect(ctx, tx, listHistory, func(row pgx.CollectableRow) (JournalLine, error) {
+			line, err := readJournalLine(row)
+			line.WalletID = w.ID
+			return line, err
+		}, w.ID, low, high, kind, creditID, q.From, q.to(), q.Ascending, limit)
+	}, func(l JournalLine) int64 { return l.Seq })
+}
+
+// EventsOfWallet lists events of a wallet, newest first, of a feature or of all, and
+// returns the position of the next page, or 0 at the end. An identity without a wallet
+// has no events.
+func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) (list []EventFound, next int64, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		w, err := find(ctx, tx, selectWallet, readWallet, fault.New(fault.WalletNotFound), q.Identity)
+		if fault.Is(err, fault.WalletNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var prices []int64
+		if featureKey != "" {
+			if prices, err = tx.usedPrices(ctx, featureKey); err != nil || len(prices) == 0 {
+				return err
+			}
+		}
+		q.Kind = metering.EntryCharge
+		list, next, err = pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
+			return collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, prices, q.From, q.to(), limit)
+		}, func(e EventFound) int64 { return e.Seq })
+		return err
+	})
+	return list, next, err
+}
+
+// pageOfHistory reads ranges of a wallet's entries until the page is full.
+func pageOfHistory[T any](
+	ctx context.Context, tx appTx, w wallet, q HistoryQuery, read func(low, high int64, limit int) ([]T, error), seq func(T) int64,
+) (list []T, next int64, err error) {
+	scan, err := tx.newHistoryScan(ctx, w, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	for range maxHistoryRanges {
+		low, high, ok := scan.next()
+		if !ok {
+			return list, 0, nil
+		}
+		found, err := read(low, high, q.Limit+1-len(list))
+		if err != nil {
+			return nil, 0, err
+		}
+		var more bool
+		if list, more = cut(append(list, found...), q.Limit); more {
+			return list, seq(list[len(list)-1]), nil
+		}
+	}
+	return list, scan.position(), nil
+}
+
+// historyScan walks the numbers of a wallet's entries in ranges.
+type historyScan struct {
+	low, high int64 // exclusive bounds of what is left
+	step      int64
+	ascending bool
+}
+
+// newHistoryScan starts at the query's position, or at its first moment if that is
+// further on.
+func (tx appTx) newHistoryScan(ctx context.Context, w wallet, q HistoryQuery) (scan historyScan, err error) {
+	scan = historyScan{low: 0, high: w.lastSeq + 1, step: historyRange, ascending: q.Ascending}
+	if !q.filtered() {
+		scan.step = int64(q.Limit) + 1
+	}
+	if q.To != 0 {
+		if scan.high, err = tx.entriesBefore(ctx, w, q.To); err != nil {
+			return scan, err
+		}
+	}
+	if q.From != 0 {
+		// The entry before it is earlier than the first moment by the slack, so all with
+		// lower numbers are too early.
+		first, err := tx.entriesBefore(ctx, w, q.From-2*clockSlack-1)
+		if err != nil {
+			return scan, err
+		}
+		scan.low = first - 1
+	}
+	if q.Ascending {
+		scan.low = max(scan.low, q.Position)
+	} else if q.Position != 0 {
+		scan.high = min(scan.high, q.Position)
+	}
+	return scan, nil
+}
+
+func (s *historyScan) next() (low, high int64, ok bool) {
+	if s.high-s.low <= 1 {
+		return 0, 0, false
+	}
+	low, high = s.low, s.high
+	if s.ascending {
+		high = min(high, low+1+s.step)
+		s.low = high - 1
+	} else {
+		low = max(low, high-1-s.step)
+		s.high = low + 1
+	}
+	return low, high, true
+}
+
+// position is where the next page continues, or 0 at the end.
+func (s *historyScan) position() int64 {
+	switch {
+	case s.high-s.low <= 1:
+		return 0
+	case s.ascending:
+		return s.low
+	default:
+		return s.high
+	}
+}
+
+// entriesBefore returns a number from which on every entry of the wallet is later than
+// the moment. Entries are in time order up to clockSlack: a batch takes its time before
+// it gets the wallet's lock. So the search is for an entry that is later by more.
+func (tx appTx) entriesBefore(ctx context.Context, w wallet, moment int64) (int64, error) {
+	low, high := int64(0), w.lastSeq+1 // high: all from here on are later
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		at, err := find(ctx, tx, selectEntryTime, pgx.RowTo[int64], fmt.Errorf("store: wallet %s has no entry %d", w.ID, middle), w.ID, middle)
+		if err != nil {
+			return 0, err
+		}
+		if at > moment+clockSlack {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high, nil
+}
+
+// BalancesAt reads the balances of a wallet as of a moment: after the last entry of each
+// credit that was made by then. Credits that the wallet did not have yet are left out.
+func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (balances []metering.Balance, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		w, err := find(ctx, tx, selectWallet, readWallet, fault.New(fault.WalletNotFound), identity)
+		if err != nil {
+			return err
+		}
+		held, err := tx.withBalances(ctx, []wallet{w})
+		if err != nil {
+			return err
+		}
+		high, err := tx.entriesBefore(ctx, w, moment)
+		if err != nil {
+			return err
+		}
+		last := map[ids.ID]metering.Balance{}
+		// Every credit with an entry has a balance, so the search ends early unless a
+		// credit was not touched for long.
+		for high > 1 && len(last) < len(held[0].Balances) {
+			low := max(0, high-1-historyRange)
+			rows, err := collect(ctx, tx, listLastOfCredits, readBalanceAt, w.ID, low, high, moment)
+			if err != nil {
+				return err
+			}
+			for _, b := range rows {
+				if _, found := last[b.CreditID]; !found {
+					last[b.CreditID] = b
+				}
+			}
+			high = low + 1
+		}
+		for _, b := range held[0].Balances { // in the order of their keys
+			if then, found := last[b.CreditID]; found {
+				balances = append(balances, then)
+			}
+		}
+		return nil
+	})
+	return balances, err
+}
+
+func readBalanceAt(row pgx.CollectableRow) (b metering.Balance, err error) {
+	err = row.Scan(&b.CreditID, &b.CreditKey, (*amount)(&b.Amount), (*amount)(&b.Debt))
+	return b, err
+}
