@@ -40,7 +40,7 @@ type Section struct{ ID, Title string }
 
 // readingOrder is how a newcomer would read. A guide that is not listed comes
 // after these.
-var readingOrder = []string{"start", "concepts", "api", "usage", "deposits", "payments", "errors-and-limits", "operating", "security", "performance"}
+var readingOrder = []string{"start", "concepts", "api", "usage", "deposits", "reading", "payments", "errors-and-limits", "operating", "security", "performance"}
 
 // taken are the addresses below /docs that are no guides.
 var taken = []string{"reference", "errors"}
