@@ -4,7 +4,17 @@
 
 GO ?= go
 FUZZTIME ?= 20s
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# The newest line of RELEASES and the commits since it, as git describe would say it:
+# a clone may lack tags. Without git, or in a shallow clone, it is "dev". The time is the
+# commit's, so that two builds of one commit are the same file.
+VERSION ?= $(shell set -- $$(awk '/^[0-9]/ { last = $$0 } END { print last }' RELEASES); \
+	since=$$(git rev-list --count "$$2..HEAD" 2>/dev/null) || { echo dev; exit; }; \
+	[ "$$since" = 0 ] && name=$$1 || name=$$1-$$since-g$$(git rev-parse --short=12 HEAD); \
+	git diff --quiet HEAD 2>/dev/null || name=$$name-dirty; echo $$name)
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+BUILT := $(shell TZ=UTC0 git show -s --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null || echo unknown)
+STAMP = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.built=$(BUILT)
 
 # The race detector needs a C compiler and the C library's headers. Without them the
 # tests still run.
@@ -59,7 +69,7 @@ run: build ## Build and start the server on ./data; ARGS="--addr :9000" adds arg
 .PHONY: build
 build: ## Build bin/purser
 	@echo "Building Purser…"
-	@$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/purser ./cmd/purser
+	@$(GO) build -ldflags '$(STAMP)' -o bin/purser ./cmd/purser
 
 # Those that take longest begin. Most of what they do is done by other processes,
 # and some of them wait, so they are tested beside the rest.

@@ -251,8 +251,13 @@ func setKey(key *string, value string) error {
 
 // parse reads a command's flags and refuses extra arguments.
 func (c *config) parse(flags *flag.FlagSet, args []string) error {
-	flags.SetOutput(io.Discard) // the returned error is shorter
 	flags.StringVar(&c.data, "data", c.data, "folder of the embedded database (PURSER_DATA)")
+	return parseFlags(flags, args)
+}
+
+// parseFlags is parse for commands without a database.
+func parseFlags(flags *flag.FlagSet, args []string) error {
+	flags.SetOutput(io.Discard) // the returned error is shorter
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return err

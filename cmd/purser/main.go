@@ -10,9 +10,6 @@ import (
 	"strings"
 )
 
-// version is set by the build.
-var version = "dev"
-
 const usage = `Purser: prepaid usage credits, metered and billed.
 
 Usage:
@@ -34,7 +31,10 @@ Usage:
   purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
         update the database's schema and privileges; --distribute distributes its tables over a
         Citus cluster; --adopt-secret-key accepts PURSER_SECRET_KEY in place of a lost key
-  purser version
+  purser health [--addr HOST:PORT]
+        ask the server on this machine whether it is ready; exit 1 if it isn't
+  purser version [--json]
+        print the version, the commit, its time, and the Go release
 
 Environment variables:
   DATABASE_URL       your own Postgres server, instead of the embedded one
@@ -139,9 +139,10 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return migrate(ctx, rest, environ, stdout, stderr)
 	case "verify":
 		return verify(ctx, rest, environ, stdout, stderr)
+	case "health":
+		return health(ctx, rest, environ, stdout)
 	case "version", "--version":
-		fmt.Fprintln(stdout, "purser", version)
-		return nil
+		return printVersion(rest, stdout)
 	case "help", "-h", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil
