@@ -10,15 +10,16 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
-	"purser/views/page"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
 )
 
 func (s *Site) account(req *request) (response, error) {
-	view, err := req.accountPage(page.Draft{Values: map[string]string{"name": req.user.Name}}, page.Draft{})
+	view, err := req.accountPage(component.Draft{Values: map[string]string{"name": req.user.Name}}, component.Draft{})
 	return show(view), err
 }
 
-func (req *request) accountPage(rename, password page.Draft) (templ.Component, error) {
+func (req *request) accountPage(rename, password component.Draft) (templ.Component, error) {
 	sessions, current, err := req.userStore().Sessions(req.context, req.bearer.token, req.site.now())
 	if err != nil {
 		return nil, err
@@ -27,17 +28,17 @@ func (req *request) accountPage(rename, password page.Draft) (templ.Component, e
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return nil, err
 	}
-	a := page.Account{
+	a := accountpage.Account{
 		Frame: req.frame("Your account", ""), Rename: rename, Password: password,
 		HasFactor: err == nil, CodesLeft: factor.CodesLeft,
 	}
 	for _, session := range sessions {
-		a.Sessions = append(a.Sessions, page.OpenSession{
+		a.Sessions = append(a.Sessions, accountpage.OpenSession{
 			ID: session.ID.Format(ids.Session), Agent: session.Agent, Address: session.Address,
 			SeenAt: session.SeenAt, Since: session.CreatedAt, Current: session.ID == current,
 		})
 	}
-	return page.AccountPage(a), nil
+	return accountpage.AccountPage(a), nil
 }
 
 func (s *Site) renameAccount(req *request) (response, error) {
@@ -50,7 +51,7 @@ func (s *Site) renameAccount(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		view, err := req.accountPage(f.draft("name"), page.Draft{})
+		view, err := req.accountPage(f.draft("name"), component.Draft{})
 		return invalid(view), err
 	}
 	if err := req.userStore().Rename(req.context, name); err != nil {
@@ -61,11 +62,11 @@ func (s *Site) renameAccount(req *request) (response, error) {
 
 // passwordPage is the only page that a session with a temporary password may open.
 func (s *Site) passwordPage(req *request) (response, error) {
-	return show(req.passwordForm(page.Draft{})), nil
+	return show(req.passwordForm(component.Draft{})), nil
 }
 
-func (req *request) passwordForm(d page.Draft) templ.Component {
-	return page.PasswordPage(page.Password{Draft: d, Frame: req.frame("Password", ""), Temporary: req.mustChange})
+func (req *request) passwordForm(d component.Draft) templ.Component {
+	return accountpage.PasswordPage(accountpage.Password{Draft: d, Frame: req.frame("Password", ""), Temporary: req.mustChange})
 }
 
 // changePassword requires the current password, so it needs no reauthentication.
@@ -95,7 +96,7 @@ func (s *Site) changePassword(req *request) (response, error) {
 		return invalid(req.passwordForm(f.draft())), nil
 	}
 	if !f.ok() {
-		view, err := req.accountPage(page.Draft{Values: map[string]string{"name": req.user.Name}}, f.draft())
+		view, err := req.accountPage(component.Draft{Values: map[string]string{"name": req.user.Name}}, f.draft())
 		return invalid(view), err
 	}
 	encoded, err := s.passwords.hash(req.context, f.raw("password"), true)
@@ -136,7 +137,7 @@ func (s *Site) endOtherSessions(req *request) (response, error) {
 }
 
 // factorSetup shows a seed and seals it into the form.
-func (req *request) factorSetup(d page.Draft, seed credential.Seed, next string) (templ.Component, error) {
+func (req *request) factorSetup(d component.Draft, seed credential.Seed, next string) (templ.Component, error) {
 	sealed, err := req.site.vault.Seal(seedPlace(req.user.ID), seed)
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (req *request) factorSetup(d page.Draft, seed credential.Seed, next string)
 	if err != nil {
 		return nil, err
 	}
-	setup := page.FactorSetup{
+	setup := accountpage.FactorSetup{
 		Draft: d, Frame: req.frame("Authenticator", ""), Seed: seed.Text(), Address: address, Picture: picture,
 		Sealed: base64.StdEncoding.EncodeToString(sealed), Next: next,
 	}
@@ -155,5 +156,5 @@ func (req *request) factorSetup(d page.Draft, seed credential.Seed, next string)
 			setup.RequiredBy = append(setup.RequiredBy, org.Name)
 		}
 	}
-	return page.FactorSetupPage(setup), nil
+	return accountpage.FactorSetupPage(setup), nil
 }

@@ -10,7 +10,7 @@ import (
 	"purser/store"
 	"purser/tenancy/audit"
 	"purser/views/component"
-	"purser/views/page"
+	orgpage "purser/views/page/org"
 )
 
 const (
@@ -53,7 +53,7 @@ func (s *Site) auditLog(req *request) (response, error) {
 		return response{}, err
 	}
 	path, filter := req.orgPath("audit"), url.Values{}
-	view := page.AuditLog{
+	view := orgpage.AuditLog{
 		Frame: req.frame("Audit log", "audit"), Path: path, Action: req.query("action"), Actor: req.query("actor"),
 		Actors: []component.Option{{Value: "", Text: "Everyone"}, {Value: auditKeys, Text: "API keys"}}, Actions: []component.Option{{Value: "", Text: "Everything"}},
 	}
@@ -79,11 +79,11 @@ func (s *Site) auditLog(req *request) (response, error) {
 		filter.Set("before", strconv.FormatInt(entries[len(entries)-1].Number, 10))
 		view.Pages.Older = path + "?" + filter.Encode()
 	}
-	return show(page.AuditLogPage(view)), nil
+	return show(orgpage.AuditLogPage(view)), nil
 }
 
-func (req *request) auditEntry(e audit.Entry) page.AuditEntry {
-	entry := page.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: req.nameOf(e.AppID)}
+func (req *request) auditEntry(e audit.Entry) orgpage.AuditEntry {
+	entry := orgpage.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: req.nameOf(e.AppID)}
 	before, after := e.Fields()
 	names := map[string]bool{}
 	for name := range before {
@@ -94,10 +94,10 @@ func (req *request) auditEntry(e audit.Entry) page.AuditEntry {
 	}
 	for name := range names {
 		if before[name] != after[name] {
-			entry.Changes = append(entry.Changes, page.AuditChange{Name: name, Before: before[name], After: after[name]})
+			entry.Changes = append(entry.Changes, orgpage.AuditChange{Name: name, Before: before[name], After: after[name]})
 		}
 	}
-	slices.SortFunc(entry.Changes, func(a, b page.AuditChange) int {
+	slices.SortFunc(entry.Changes, func(a, b orgpage.AuditChange) int {
 		if a.Name < b.Name {
 			return -1
 		}

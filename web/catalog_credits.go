@@ -10,7 +10,7 @@ import (
 	"purser/metering"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	catalogpage "purser/views/page/catalog"
 )
 
 func (s *Site) credits(req *request) (response, error) {
@@ -22,14 +22,14 @@ func (s *Site) credits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.Credits(page.CreditList{
+	return show(catalogpage.Credits(catalogpage.CreditList{
 		Frame: req.frame("Credits", "credits"), Base: req.appPath("credits"), Credits: list, MayEdit: req.may(tenancy.CreditsWrite),
 		Pages: pages(req.appPath("credits"), ids.Credit, part, list, more, func(c metering.Credit) ids.ID { return c.ID }),
 	})), nil
 }
 
 func (s *Site) newCredit(req *request) (response, error) {
-	return show(req.creditForm(page.CreditForm{New: true})), nil
+	return show(req.creditForm(catalogpage.CreditForm{New: true})), nil
 }
 
 func (s *Site) createCredit(req *request) (response, error) {
@@ -44,7 +44,7 @@ func (s *Site) createCredit(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		form := page.CreditForm{New: true, Key: f.text("key"), Name: f.text("name"), Unit: f.text("unit")}
+		form := catalogpage.CreditForm{New: true, Key: f.text("key"), Name: f.text("name"), Unit: f.text("unit")}
 		form.Problems = f.problems
 		return invalid(req.creditForm(form)), nil
 	}
@@ -73,7 +73,7 @@ func (s *Site) updateCredit(req *request) (response, error) {
 		return response{}, err
 	}
 	patch := metering.CreditPatch{ExpectedRevision: &revision, Name: new(f.catalogName("name")), Unit: new(f.catalogUnit("unit"))}
-	typed := page.CreditForm{Stored: stored, Key: stored.Key, Name: f.text("name"), Unit: f.text("unit"), Revision: f.raw("revision")}
+	typed := catalogpage.CreditForm{Stored: stored, Key: stored.Key, Name: f.text("name"), Unit: f.text("unit"), Revision: f.raw("revision")}
 	if f.ok() {
 		_, err := req.tenant().UpdateCredit(req.context, stored.Key, patch)
 		if fault.Is(err, fault.RevisionConflict) {
@@ -92,7 +92,7 @@ func (s *Site) updateCredit(req *request) (response, error) {
 
 // creditConflict shows the submitted values beside those stored in the meantime, with
 // the current revision.
-func (req *request) creditConflict(yours page.CreditForm) (response, error) {
+func (req *request) creditConflict(yours catalogpage.CreditForm) (response, error) {
 	credit, err := req.credit()
 	if err != nil {
 		return response{}, err
@@ -114,15 +114,15 @@ func (req *request) credit() (metering.Credit, error) {
 	return req.tenant().Credit(req.context, key)
 }
 
-func creditValues(c metering.Credit) page.CreditForm {
-	return page.CreditForm{Stored: c, Key: c.Key, Name: c.Name, Unit: c.Unit, Revision: strconv.FormatInt(c.Revision, 10)}
+func creditValues(c metering.Credit) catalogpage.CreditForm {
+	return catalogpage.CreditForm{Stored: c, Key: c.Key, Name: c.Name, Unit: c.Unit, Revision: strconv.FormatInt(c.Revision, 10)}
 }
 
-func (req *request) creditForm(form page.CreditForm) templ.Component {
+func (req *request) creditForm(form catalogpage.CreditForm) templ.Component {
 	title := form.Stored.Name
 	if form.New {
 		title = "New credit"
 	}
 	form.Frame, form.Base, form.ReadOnly = req.frame(title, "credits"), req.appPath("credits"), !req.may(tenancy.CreditsWrite)
-	return page.Credit(form)
+	return catalogpage.Credit(form)
 }

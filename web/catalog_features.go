@@ -12,7 +12,7 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	catalogpage "purser/views/page/catalog"
 )
 
 func (s *Site) features(req *request) (response, error) {
@@ -24,14 +24,14 @@ func (s *Site) features(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.Features(page.FeatureList{
+	return show(catalogpage.Features(catalogpage.FeatureList{
 		Frame: req.frame("Features", "features"), Base: req.appPath("features"), Features: list, MayEdit: req.may(tenancy.FeaturesWrite),
 		Pages: pages(req.appPath("features"), ids.Feature, part, list, more, func(f metering.Feature) ids.ID { return f.ID }),
 	})), nil
 }
 
 func (s *Site) newFeature(req *request) (response, error) {
-	view, err := req.featureForm(page.FeatureForm{New: true, Values: page.FeatureValues{
+	view, err := req.featureForm(catalogpage.FeatureForm{New: true, Values: catalogpage.FeatureValues{
 		QuantityPerUnit: "1", PricingMode: string(metering.Fixed), Deduplication: string(metering.DeduplicateNone),
 	}})
 	return show(view), err
@@ -62,7 +62,7 @@ func (s *Site) createFeature(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		view, err := req.featureForm(page.FeatureForm{New: true, Values: typedFeature(f), Answered: page.Answered{Problems: f.problems}})
+		view, err := req.featureForm(catalogpage.FeatureForm{New: true, Values: typedFeature(f), Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("features"), "Feature "+feature.Key+" created.")
@@ -73,7 +73,7 @@ func (s *Site) editFeature(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, err := req.featureForm(page.FeatureForm{Stored: stored, Values: featureValues(stored)})
+	view, err := req.featureForm(catalogpage.FeatureForm{Stored: stored, Values: featureValues(stored)})
 	return show(view), err
 }
 
@@ -114,7 +114,7 @@ func (s *Site) updateFeature(req *request) (response, error) {
 		if stored, err = req.feature(); err != nil {
 			return response{}, err
 		}
-		view, err := req.featureForm(page.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: page.Answered{Problems: f.problems}})
+		view, err := req.featureForm(catalogpage.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("features"), "Feature "+stored.Key+" saved.")
@@ -143,7 +143,7 @@ func (req *request) featureConflict(f *form) (response, error) {
 	theirs := featureValues(stored)
 	yours := asLocked(typedFeature(f), stored)
 	yours.Revision = theirs.Revision
-	view, err := req.featureForm(page.FeatureForm{Stored: stored, Values: yours, Answered: page.Answered{Clash: &component.Clash{
+	view, err := req.featureForm(catalogpage.FeatureForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
 		Rows: []component.Difference{
 			{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 			{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
@@ -178,21 +178,21 @@ func (f *form) pricingMode(field string) metering.PricingMode {
 }
 
 func (f *form) deduplication(field string) metering.Deduplication {
-	return choice(f, field, page.Deduplications()...)
+	return choice(f, field, catalogpage.Deduplications()...)
 }
 
 func (f *form) quantity(field string) int64 { return f.count(field, 1) }
 
-func typedFeature(f *form) page.FeatureValues {
-	return page.FeatureValues{
+func typedFeature(f *form) catalogpage.FeatureValues {
+	return catalogpage.FeatureValues{
 		Key: f.text("key"), Name: f.text("name"), Unit: f.text("unit"), CreditKey: f.text("credit"), Cost: f.text("cost"),
 		QuantityPerUnit: f.text("quantity"), PricingMode: f.text("pricing_mode"), Deduplication: f.text("deduplication"),
 		Revision: f.raw("revision"),
 	}
 }
 
-func featureValues(f metering.Feature) page.FeatureValues {
-	return page.FeatureValues{
+func featureValues(f metering.Feature) catalogpage.FeatureValues {
+	return catalogpage.FeatureValues{
 		Key: f.Key, Name: f.Name, Unit: f.Unit, CreditKey: f.CreditKey, Cost: f.Cost.Credits(),
 		QuantityPerUnit: strconv.FormatInt(f.QuantityPerUnit, 10), PricingMode: string(f.PricingMode),
 		Deduplication: string(f.Deduplication), Revision: strconv.FormatInt(f.Revision, 10),
@@ -201,7 +201,7 @@ func featureValues(f metering.Feature) page.FeatureValues {
 
 // asLocked restores the stored values of locked fields: browsers do not send disabled
 // fields, and values typed before the lock have no effect.
-func asLocked(values page.FeatureValues, stored metering.Feature) page.FeatureValues {
+func asLocked(values catalogpage.FeatureValues, stored metering.Feature) catalogpage.FeatureValues {
 	is := featureValues(stored)
 	values.Key = is.Key
 	if stored.PlanPricingLocked {
@@ -213,7 +213,7 @@ func asLocked(values page.FeatureValues, stored metering.Feature) page.FeatureVa
 	return values
 }
 
-func (req *request) featureForm(form page.FeatureForm) (templ.Component, error) {
+func (req *request) featureForm(form catalogpage.FeatureForm) (templ.Component, error) {
 	options, err := req.creditOptions()
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (req *request) featureForm(form page.FeatureForm) (templ.Component, error) 
 	}
 	form.Frame, form.Options = req.frame(title, "features"), options
 	form.Base, form.Credits, form.ReadOnly = req.appPath("features"), req.appPath("credits"), !req.may(tenancy.FeaturesWrite)
-	return page.Feature(form), nil
+	return catalogpage.Feature(form), nil
 }
 
 func hasOption(options []component.Option, value string) bool {

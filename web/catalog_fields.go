@@ -10,7 +10,7 @@ import (
 
 	"purser/fault"
 	"purser/metering"
-	"purser/views/page"
+	"purser/views/component"
 )
 
 // Catalog fields have the same limits as in the API.
@@ -21,7 +21,7 @@ const maxCount = 1<<53 - 1
 var keyPattern = regexp.MustCompile(`\A[a-z0-9][a-z0-9_-]*\z`)
 
 func isCatalogKey(text string) bool {
-	return len(text) <= page.MaxKeyLength && keyPattern.MatchString(text)
+	return len(text) <= component.MaxKeyLength && keyPattern.MatchString(text)
 }
 
 // catalogKey is the path parameter of a credit, feature or plan. An invalid key is not
@@ -37,14 +37,18 @@ func (req *request) catalogKey() (string, error) {
 func (f *form) catalogKey(field string) string {
 	key := f.text(field)
 	if !isCatalogKey(key) {
-		f.fail(field, fmt.Sprintf("Use 1 to %d characters: a–z, 0–9, - and _. Start with a letter or digit.", page.MaxKeyLength))
+		f.fail(field, fmt.Sprintf("Use 1 to %d characters: a–z, 0–9, - and _. Start with a letter or digit.", component.MaxKeyLength))
 	}
 	return key
 }
 
-func (f *form) catalogName(field string) string { return f.line(field, "name", page.MaxNameLength) }
+func (f *form) catalogName(field string) string {
+	return f.line(field, "name", component.MaxNameLength)
+}
 
-func (f *form) catalogUnit(field string) string { return f.line(field, "unit", page.MaxUnitLength) }
+func (f *form) catalogUnit(field string) string {
+	return f.line(field, "unit", component.MaxUnitLength)
+}
 
 // line is a single-line text. Lengths count characters, as in the API.
 func (f *form) line(field, noun string, limit int) string {

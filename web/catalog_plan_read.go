@@ -8,7 +8,7 @@ import (
 	"purser/fault"
 	"purser/metering"
 	"purser/views/component"
-	"purser/views/page"
+	catalogpage "purser/views/page/catalog"
 )
 
 // maxPlanRows is the most rows of each list of a plan.
@@ -18,7 +18,7 @@ var currencyPattern = regexp.MustCompile(`\A[a-z]{3}\z`)
 
 // readPlan parses the form into the draft. Validation errors are added to the form; only
 // internal errors are returned.
-func (req *request) readPlan(f *form, typed page.PlanValues, draft *billing.PlanDraft) error {
+func (req *request) readPlan(f *form, typed catalogpage.PlanValues, draft *billing.PlanDraft) error {
 	draft.Name = f.catalogName("name")
 	draft.Interval = choice(f, "interval", billing.Month, billing.Year)
 	draft.TopupsEnabled, draft.Active = typed.TopupsEnabled, typed.Active
@@ -44,7 +44,7 @@ func (f *form) money(field, currency string) int64 {
 	return amount
 }
 
-func readLimits(f *form, rows []page.LimitRow) (limits []metering.Limit) {
+func readLimits(f *form, rows []catalogpage.LimitRow) (limits []metering.Limit) {
 	list := rowReader{form: f, list: "limits", keyField: "feature"}
 	for i, row := range rows {
 		if row == spareLimit || !list.accepts(i, row.Feature) {
@@ -52,33 +52,33 @@ func readLimits(f *form, rows []page.LimitRow) (limits []metering.Limit) {
 		}
 		limits = append(limits, metering.Limit{
 			FeatureKey: row.Feature,
-			Limit:      f.count(page.RowField("limits", i, "limit"), 0),
-			Period:     choice(f, page.RowField("limits", i, "period"), metering.LimitMonth, metering.LimitBilling),
-			Overage:    choice(f, page.RowField("limits", i, "overage"), metering.OverageBlock, metering.OverageCredits),
+			Limit:      f.count(catalogpage.RowField("limits", i, "limit"), 0),
+			Period:     choice(f, catalogpage.RowField("limits", i, "period"), metering.LimitMonth, metering.LimitBilling),
+			Overage:    choice(f, catalogpage.RowField("limits", i, "overage"), metering.OverageBlock, metering.OverageCredits),
 		})
 	}
 	return limits
 }
 
-func readGrants(f *form, rows []page.GrantRow) (grants []billing.Grant) {
+func readGrants(f *form, rows []catalogpage.GrantRow) (grants []billing.Grant) {
 	list := rowReader{form: f, list: "grants", keyField: "credit"}
 	for i, row := range rows {
 		if row == spareGrant || !list.accepts(i, row.Credit) {
 			continue
 		}
-		grants = append(grants, billing.Grant{CreditKey: row.Credit, Amount: f.credits(page.RowField("grants", i, "amount"))})
+		grants = append(grants, billing.Grant{CreditKey: row.Credit, Amount: f.credits(catalogpage.RowField("grants", i, "amount"))})
 	}
 	return grants
 }
 
-func readMultipliers(f *form, rows []page.MultiplierRow) (multipliers []metering.Multiplier) {
+func readMultipliers(f *form, rows []catalogpage.MultiplierRow) (multipliers []metering.Multiplier) {
 	list := rowReader{form: f, list: "multipliers", keyField: "feature"}
 	for i, row := range rows {
 		if row == spareMultiplier || !list.accepts(i, row.Feature) {
 			continue
 		}
 		multipliers = append(multipliers, metering.Multiplier{
-			FeatureKey: row.Feature, BasisPoints: f.percent(page.RowField("multipliers", i, "percent")),
+			FeatureKey: row.Feature, BasisPoints: f.percent(catalogpage.RowField("multipliers", i, "percent")),
 		})
 	}
 	return multipliers
@@ -103,7 +103,7 @@ type rowReader struct {
 
 // accepts reports whether the row names something that no earlier row names.
 func (r *rowReader) accepts(row int, key string) bool {
-	field := page.RowField(r.list, row, r.keyField)
+	field := catalogpage.RowField(r.list, row, r.keyField)
 	switch {
 	case key == "":
 		r.form.fail(field, "Enter a "+r.keyField+" key, or remove the row.")
@@ -127,7 +127,7 @@ func (r *rowReader) accepts(row int, key string) bool {
 
 // checkReferences looks up the features and credits of the rows, so that a typo is shown
 // at its row. The store checks again when it saves.
-func (req *request) checkReferences(f *form, typed page.PlanValues) error {
+func (req *request) checkReferences(f *form, typed catalogpage.PlanValues) error {
 	features, err := req.featureOptions()
 	if err != nil {
 		return err
@@ -137,17 +137,17 @@ func (req *request) checkReferences(f *form, typed page.PlanValues) error {
 		return err
 	}
 	for i, row := range typed.Limits {
-		if err := req.findFeature(f, page.RowField("limits", i, "feature"), row.Feature, features); err != nil {
+		if err := req.findFeature(f, catalogpage.RowField("limits", i, "feature"), row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Multipliers {
-		if err := req.findFeature(f, page.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
+		if err := req.findFeature(f, catalogpage.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Grants {
-		if err := req.findCredit(f, page.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
+		if err := req.findCredit(f, catalogpage.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
 			return err
 		}
 	}

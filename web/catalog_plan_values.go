@@ -7,30 +7,30 @@ import (
 	"purser/billing"
 	"purser/metering"
 	"purser/views/component"
-	"purser/views/page"
+	catalogpage "purser/views/page/catalog"
 )
 
 // A plan's form has fields and three lists of rows. This file handles the submitted text;
 // readPlan parses and validates it.
 
 // typedPlan is the form as submitted.
-func typedPlan(f *form) page.PlanValues {
-	row := func(list string, i int, field string) string { return f.text(page.RowField(list, i, field)) }
-	values := page.PlanValues{
+func typedPlan(f *form) catalogpage.PlanValues {
+	row := func(list string, i int, field string) string { return f.text(catalogpage.RowField(list, i, field)) }
+	values := catalogpage.PlanValues{
 		Key: f.text("key"), Name: f.text("name"), Amount: f.text("amount"), Currency: strings.ToLower(f.text("currency")),
 		Interval: f.text("interval"), TopupsEnabled: f.isSet("topups"), Active: f.isSet("active"), Revision: f.raw("revision"),
 	}
-	for i := 0; f.isSet(page.RowField("limits", i, "feature")); i++ {
-		values.Limits = append(values.Limits, page.LimitRow{
+	for i := 0; f.isSet(catalogpage.RowField("limits", i, "feature")); i++ {
+		values.Limits = append(values.Limits, catalogpage.LimitRow{
 			Feature: row("limits", i, "feature"), Limit: row("limits", i, "limit"),
 			Period: row("limits", i, "period"), Overage: row("limits", i, "overage"),
 		})
 	}
-	for i := 0; f.isSet(page.RowField("grants", i, "credit")); i++ {
-		values.Grants = append(values.Grants, page.GrantRow{Credit: row("grants", i, "credit"), Amount: row("grants", i, "amount")})
+	for i := 0; f.isSet(catalogpage.RowField("grants", i, "credit")); i++ {
+		values.Grants = append(values.Grants, catalogpage.GrantRow{Credit: row("grants", i, "credit"), Amount: row("grants", i, "amount")})
 	}
-	for i := 0; f.isSet(page.RowField("multipliers", i, "feature")); i++ {
-		values.Multipliers = append(values.Multipliers, page.MultiplierRow{
+	for i := 0; f.isSet(catalogpage.RowField("multipliers", i, "feature")); i++ {
+		values.Multipliers = append(values.Multipliers, catalogpage.MultiplierRow{
 			Feature: row("multipliers", i, "feature"), Percent: row("multipliers", i, "percent"),
 		})
 	}
@@ -41,21 +41,21 @@ func typedPlan(f *form) page.PlanValues {
 const percentPlaces = 2
 
 // planValues formats a stored plan for the form.
-func planValues(p billing.Plan) page.PlanValues {
-	values := page.PlanValues{
+func planValues(p billing.Plan) catalogpage.PlanValues {
+	values := catalogpage.PlanValues{
 		Key: p.Key, Name: p.Name, Amount: p.Decimal(), Currency: p.Currency, Interval: string(p.Interval),
 		TopupsEnabled: p.TopupsEnabled, Active: p.Active, Revision: strconv.FormatInt(p.Revision, 10),
 	}
 	for _, l := range p.Limits {
-		values.Limits = append(values.Limits, page.LimitRow{
+		values.Limits = append(values.Limits, catalogpage.LimitRow{
 			Feature: l.FeatureKey, Limit: strconv.FormatInt(l.Limit, 10), Period: string(l.Period), Overage: string(l.Overage),
 		})
 	}
 	for _, g := range p.Grants {
-		values.Grants = append(values.Grants, page.GrantRow{Credit: g.CreditKey, Amount: g.Amount.Credits()})
+		values.Grants = append(values.Grants, catalogpage.GrantRow{Credit: g.CreditKey, Amount: g.Amount.Credits()})
 	}
 	for _, m := range p.Multipliers {
-		values.Multipliers = append(values.Multipliers, page.MultiplierRow{
+		values.Multipliers = append(values.Multipliers, catalogpage.MultiplierRow{
 			Feature: m.FeatureKey, Percent: metering.FormatDecimal(uint64(m.BasisPoints), percentPlaces),
 		})
 	}
@@ -63,13 +63,13 @@ func planValues(p billing.Plan) page.PlanValues {
 }
 
 var (
-	spareLimit      = page.LimitRow{Period: string(metering.LimitMonth), Overage: string(metering.OverageBlock)}
-	spareGrant      = page.GrantRow{}
-	spareMultiplier = page.MultiplierRow{}
+	spareLimit      = catalogpage.LimitRow{Period: string(metering.LimitMonth), Overage: string(metering.OverageBlock)}
+	spareGrant      = catalogpage.GrantRow{}
+	spareMultiplier = catalogpage.MultiplierRow{}
 )
 
 // withSpareRows appends an empty row to each list.
-func withSpareRows(values page.PlanValues) page.PlanValues {
+func withSpareRows(values catalogpage.PlanValues) catalogpage.PlanValues {
 	values.Limits = append(values.Limits, spareLimit)
 	values.Grants = append(values.Grants, spareGrant)
 	values.Multipliers = append(values.Multipliers, spareMultiplier)
@@ -78,7 +78,7 @@ func withSpareRows(values page.PlanValues) page.PlanValues {
 
 // rowsChanged adds or removes a row if that button was pressed. The form is then shown
 // again without validation.
-func rowsChanged(f *form, values *page.PlanValues) bool {
+func rowsChanged(f *form, values *catalogpage.PlanValues) bool {
 	act, target, _ := strings.Cut(f.text("do"), ".")
 	list, number, _ := strings.Cut(target, ".")
 	if act != "add" && act != "remove" {
@@ -117,26 +117,26 @@ func withRow[T any](rows []T, remove int, spare T) []T {
 }
 
 // planDifferences compares the submitted form with the plan stored in the meantime.
-func planDifferences(yours, theirs page.PlanValues) []component.Difference {
-	difference := func(label string, of func(page.PlanValues) string) component.Difference {
+func planDifferences(yours, theirs catalogpage.PlanValues) []component.Difference {
+	difference := func(label string, of func(catalogpage.PlanValues) string) component.Difference {
 		return component.Difference{Label: label, Yours: of(yours), Theirs: of(theirs)}
 	}
 	return []component.Difference{
-		difference("Name", func(req page.PlanValues) string { return req.Name }),
-		difference("Price", func(req page.PlanValues) string { return req.Amount + " " + req.Currency }),
-		difference("Billing interval", func(req page.PlanValues) string { return req.Interval }),
-		difference("Active", func(req page.PlanValues) string { return yesOrNo(req.Active) }),
-		difference("Allow top-ups", func(req page.PlanValues) string { return yesOrNo(req.TopupsEnabled) }),
-		difference("Included", func(req page.PlanValues) string {
-			return rowTexts(req.Limits, func(r page.LimitRow) (key, text string) {
+		difference("Name", func(req catalogpage.PlanValues) string { return req.Name }),
+		difference("Price", func(req catalogpage.PlanValues) string { return req.Amount + " " + req.Currency }),
+		difference("Billing interval", func(req catalogpage.PlanValues) string { return req.Interval }),
+		difference("Active", func(req catalogpage.PlanValues) string { return yesOrNo(req.Active) }),
+		difference("Allow top-ups", func(req catalogpage.PlanValues) string { return yesOrNo(req.TopupsEnabled) }),
+		difference("Included", func(req catalogpage.PlanValues) string {
+			return rowTexts(req.Limits, func(r catalogpage.LimitRow) (key, text string) {
 				return r.Feature, r.Limit + " per " + r.Period + ", then " + r.Overage
 			})
 		}),
-		difference("Credits", func(req page.PlanValues) string {
-			return rowTexts(req.Grants, func(r page.GrantRow) (key, text string) { return r.Credit, r.Amount })
+		difference("Credits", func(req catalogpage.PlanValues) string {
+			return rowTexts(req.Grants, func(r catalogpage.GrantRow) (key, text string) { return r.Credit, r.Amount })
 		}),
-		difference("Price overrides", func(req page.PlanValues) string {
-			return rowTexts(req.Multipliers, func(r page.MultiplierRow) (key, text string) { return r.Feature, r.Percent + " %" })
+		difference("Price overrides", func(req catalogpage.PlanValues) string {
+			return rowTexts(req.Multipliers, func(r catalogpage.MultiplierRow) (key, text string) { return r.Feature, r.Percent + " %" })
 		}),
 	}
 }

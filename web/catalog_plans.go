@@ -9,7 +9,7 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	catalogpage "purser/views/page/catalog"
 )
 
 func (s *Site) plans(req *request) (response, error) {
@@ -21,14 +21,14 @@ func (s *Site) plans(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.Plans(page.PlanList{
+	return show(catalogpage.Plans(catalogpage.PlanList{
 		Frame: req.frame("Plans", "plans"), Base: req.appPath("plans"), Plans: list, MayEdit: req.may(tenancy.PlansWrite),
 		Pages: pages(req.appPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
 	})), nil
 }
 
 func (s *Site) newPlan(req *request) (response, error) {
-	view, err := req.planForm(page.PlanForm{New: true, Values: withSpareRows(page.PlanValues{
+	view, err := req.planForm(catalogpage.PlanForm{New: true, Values: withSpareRows(catalogpage.PlanValues{
 		Currency: "usd", Interval: string(billing.Month), Active: true, TopupsEnabled: true,
 	})})
 	return show(view), err
@@ -41,7 +41,7 @@ func (s *Site) createPlan(req *request) (response, error) {
 	}
 	typed := typedPlan(f)
 	if rowsChanged(f, &typed) {
-		view, err := req.planForm(page.PlanForm{New: true, Values: typed})
+		view, err := req.planForm(catalogpage.PlanForm{New: true, Values: typed})
 		return show(view), err
 	}
 	draft := billing.PlanDraft{Key: f.catalogKey("key")}
@@ -58,7 +58,7 @@ func (s *Site) createPlan(req *request) (response, error) {
 		req.notifyCashier()
 	}
 	if !f.ok() {
-		view, err := req.planForm(page.PlanForm{New: true, Values: typed, Answered: page.Answered{Problems: f.problems}})
+		view, err := req.planForm(catalogpage.PlanForm{New: true, Values: typed, Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
@@ -69,7 +69,7 @@ func (s *Site) editPlan(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, err := req.planForm(page.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
+	view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
 	return show(view), err
 }
 
@@ -79,13 +79,13 @@ func (s *Site) viewPlan(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.PlanView{
+	view := catalogpage.PlanView{
 		Frame: req.frame(stored.Name, "plans"), Base: req.appPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
 	}
 	if req.may(tenancy.PlansWrite) {
 		view.Edit = req.appPath("plans", stored.Key, "edit")
 	}
-	return show(page.PlanViewPage(view)), nil
+	return show(catalogpage.PlanViewPage(view)), nil
 }
 
 func (s *Site) updatePlan(req *request) (response, error) {
@@ -104,7 +104,7 @@ func (s *Site) updatePlan(req *request) (response, error) {
 	typed := typedPlan(f)
 	typed.Key = stored.Key
 	if rowsChanged(f, &typed) {
-		view, err := req.planForm(page.PlanForm{Stored: stored, Values: typed})
+		view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: typed})
 		return show(view), err
 	}
 	var draft billing.PlanDraft
@@ -133,7 +133,7 @@ func (s *Site) updatePlan(req *request) (response, error) {
 		req.notifyCashier()
 	}
 	if !f.ok() {
-		view, err := req.planForm(page.PlanForm{Stored: stored, Values: typed, Answered: page.Answered{Problems: f.problems}})
+		view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: typed, Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("plans"), "Plan "+stored.Key+" saved.")
@@ -154,14 +154,14 @@ func (f *form) checkPlan(field string, err error) error {
 	return f.check(field, err)
 }
 
-func (req *request) planConflict(yours page.PlanValues) (response, error) {
+func (req *request) planConflict(yours catalogpage.PlanValues) (response, error) {
 	stored, err := req.plan()
 	if err != nil {
 		return response{}, err
 	}
 	theirs := planValues(stored)
 	yours.Revision = theirs.Revision
-	view, err := req.planForm(page.PlanForm{Stored: stored, Values: yours, Answered: page.Answered{Clash: &component.Clash{
+	view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
 		Rows: planDifferences(yours, theirs),
 	}}})
 	return conflict(view), err
@@ -175,7 +175,7 @@ func (req *request) plan() (billing.Plan, error) {
 	return req.tenant().Plan(req.context, key)
 }
 
-func (req *request) planForm(form page.PlanForm) (templ.Component, error) {
+func (req *request) planForm(form catalogpage.PlanForm) (templ.Component, error) {
 	var err error
 	if form.Credits, err = req.creditOptions(); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (req *request) planForm(form page.PlanForm) (templ.Component, error) {
 	form.Frame, form.Base = req.frame(title, "plans"), req.appPath("plans")
 	form.ReadOnly = !req.may(tenancy.PlansWrite)
 	form.MayRetry = !form.ReadOnly && req.site.cashier != nil
-	return page.Plan(form), nil
+	return catalogpage.Plan(form), nil
 }
 
 // featureOptions lists the features that a plan can name.

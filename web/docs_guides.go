@@ -11,7 +11,7 @@ import (
 	"purser/docs"
 	"purser/fault"
 	"purser/views/layout"
-	"purser/views/page"
+	docspage "purser/views/page/docs"
 )
 
 func (s *Site) docsHome(req *request) (response, error) {
@@ -20,7 +20,7 @@ func (s *Site) docsHome(req *request) (response, error) {
 		return response{}, err
 	}
 	guides, err := docs.Guides()
-	return show(page.DocsHomePage(page.DocsHome{Frame: frame, Guides: guides})), err
+	return show(docspage.HomePage(docspage.Home{Frame: frame, Guides: guides})), err
 }
 
 // docsGuide renders a guide; with the suffix .md it returns the source.
@@ -46,14 +46,14 @@ func (s *Site) docsGuide(req *request) (response, error) {
 		return response{}, err
 	}
 	frame.Nav = append(frame.Nav, onThisPage(guides[at]))
-	guide := page.DocsGuide{Frame: frame, Guide: guides[at]}
+	guide := docspage.Guide{Frame: frame, Guide: guides[at]}
 	if at > 0 {
 		guide.Previous = &guides[at-1]
 	}
 	if at+1 < len(guides) {
 		guide.Next = &guides[at+1]
 	}
-	return show(page.DocsGuidePage(guide)), nil
+	return show(docspage.GuidePage(guide)), nil
 }
 
 // docsFrame is the sidebar of the documentation, with a link back to the dashboard for

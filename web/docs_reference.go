@@ -7,7 +7,7 @@ import (
 	"purser/docs"
 	"purser/fault"
 	"purser/views/layout"
-	"purser/views/page"
+	docspage "purser/views/page/docs"
 )
 
 func (s *Site) docsReference(req *request) (response, error) {
@@ -20,7 +20,7 @@ func (s *Site) docsReference(req *request) (response, error) {
 		return response{}, err
 	}
 	frame.Nav = append(frame.Nav, referenceGroups(reference))
-	return show(page.DocsReferencePage(page.DocsReference{Frame: frame, Reference: reference})), nil
+	return show(docspage.ReferencePage(docspage.Reference{Frame: frame, Reference: reference})), nil
 }
 
 func (s *Site) docsGroup(req *request) (response, error) {
@@ -45,7 +45,7 @@ func (s *Site) docsGroup(req *request) (response, error) {
 		operations.Items = append(operations.Items, layout.NavItem{Key: "#" + op.ID, Label: op.Summary, Href: "#" + op.ID})
 	}
 	frame.Nav = append(frame.Nav, referenceGroups(reference), operations)
-	return show(page.DocsGroupPage(page.DocsGroup{Frame: frame, Group: group, Address: s.server.Address})), nil
+	return show(docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Address: s.server.Address})), nil
 }
 
 const referencePrefix = "/docs/reference/"
@@ -59,9 +59,9 @@ func referenceGroups(reference *docs.Reference) layout.NavGroup {
 	return groups
 }
 
-func docsStatus(kind fault.Kind) page.DocsStatus {
+func docsStatus(kind fault.Kind) docspage.Status {
 	status := kind.Status()
-	return page.DocsStatus{Status: status, Text: http.StatusText(status)}
+	return docspage.Status{Status: status, Text: http.StatusText(status)}
 }
 
 func (s *Site) docsErrors(req *request) (response, error) {
@@ -69,19 +69,19 @@ func (s *Site) docsErrors(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	var statuses []page.DocsStatus
+	var statuses []docspage.Status
 	for _, code := range fault.Codes() {
 		f := fault.New(code)
 		status := docsStatus(f.Kind())
-		at := slices.IndexFunc(statuses, func(s page.DocsStatus) bool { return s.Status == status.Status })
+		at := slices.IndexFunc(statuses, func(s docspage.Status) bool { return s.Status == status.Status })
 		if at < 0 {
 			at = len(statuses)
 			statuses = append(statuses, status)
 		}
 		statuses[at].Codes = append(statuses[at].Codes, f)
 	}
-	slices.SortFunc(statuses, func(a, b page.DocsStatus) int { return a.Status - b.Status })
-	return show(page.DocsErrorsPage(page.DocsErrors{Frame: frame, Statuses: statuses})), nil
+	slices.SortFunc(statuses, func(a, b docspage.Status) int { return a.Status - b.Status })
+	return show(docspage.ErrorsPage(docspage.Errors{Frame: frame, Statuses: statuses})), nil
 }
 
 func (s *Site) docsError(req *request) (response, error) {
@@ -98,5 +98,5 @@ func (s *Site) docsError(req *request) (response, error) {
 		return response{}, err
 	}
 	f := fault.New(code)
-	return show(page.DocsErrorPage(page.DocsError{Frame: frame, Fault: f, Status: docsStatus(f.Kind())})), nil
+	return show(docspage.ErrorPage(docspage.Error{Frame: frame, Fault: f, Status: docsStatus(f.Kind())})), nil
 }

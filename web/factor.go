@@ -10,7 +10,8 @@ import (
 	"purser/store"
 	"purser/tenancy/credential"
 	"purser/tenancy/vault"
-	"purser/views/page"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
 )
 
 const wrongCode = "Wrong or already used code. Wait for the next one and try again."
@@ -65,7 +66,7 @@ func (s *Site) factorPage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, err := req.factorSetup(page.Draft{}, seed, localPath(req.query("next")))
+	view, err := req.factorSetup(component.Draft{}, seed, localPath(req.query("next")))
 	return show(view), err
 }
 
@@ -146,5 +147,5 @@ func (req *request) showRecoveryCodes(codes []credential.Token, next string) (re
 	for _, code := range codes {
 		lines = append(lines, string(code))
 	}
-	return show(page.RecoveryCodesPage(page.RecoveryCodes{Frame: req.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next})), nil
+	return show(accountpage.RecoveryCodesPage(accountpage.RecoveryCodes{Frame: req.frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next})), nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"purser/fault"
 	"purser/views/component"
-	"purser/views/page"
 )
 
 // Limits of a form, far above what any page sends.
@@ -102,8 +101,8 @@ func (f *form) ok() bool { return len(f.problems) == 0 }
 
 // draft returns the values of these fields for showing the form again. It never includes
 // a password.
-func (f *form) draft(fields ...string) page.Draft {
-	d := page.Draft{Values: map[string]string{}, Problems: f.problems}
+func (f *form) draft(fields ...string) component.Draft {
+	d := component.Draft{Values: map[string]string{}, Problems: f.problems}
 	for _, field := range fields {
 		d.Values[field] = f.values.Get(field)
 	}

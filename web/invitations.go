@@ -10,18 +10,20 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
-	"purser/views/page"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
+	orgpage "purser/views/page/org"
 )
 
 // invitationTTL is how long an invitation link is valid.
 const invitationTTL = 7 * 24 * time.Hour
 
 func (s *Site) invitePage(req *request) (response, error) {
-	return show(page.InvitePage(req.inviteForm(req.accessForm(page.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
+	return show(orgpage.InvitePage(req.inviteForm(req.accessForm(component.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
 }
 
-func (req *request) inviteForm(access page.AccessForm) page.Invite {
-	return page.Invite{AccessForm: access, Frame: req.frame("Invite", "members"), Action: req.orgPath("members", "invite"), Back: req.orgPath("members")}
+func (req *request) inviteForm(access orgpage.AccessForm) orgpage.Invite {
+	return orgpage.Invite{AccessForm: access, Frame: req.frame("Invite", "members"), Action: req.orgPath("members", "invite"), Back: req.orgPath("members")}
 }
 
 // invite creates a link and shows it once: only its hash is stored.
@@ -44,7 +46,7 @@ func (s *Site) invite(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		return invalid(page.InvitePage(req.inviteForm(req.accessForm(f.draft("note"), given)))), nil
+		return invalid(orgpage.InvitePage(req.inviteForm(req.accessForm(f.draft("note"), given)))), nil
 	}
 	link, err := credential.NewLink(rand.Reader)
 	if err != nil {
@@ -57,7 +59,7 @@ func (s *Site) invite(req *request) (response, error) {
 	if err := req.organization().Invite(req.context, i, link.Hash()); err != nil {
 		return response{}, err
 	}
-	return show(page.InvitationMadePage(page.InvitationMade{
+	return show(orgpage.InvitationMadePage(orgpage.InvitationMade{
 		Frame: req.frame("Invitation", "members"), Note: note, ExpiresAt: i.ExpiresAt,
 		Link: s.server.Address + invitationPath(link), Done: req.orgPath("members"),
 	})), nil
@@ -77,15 +79,15 @@ func (s *Site) withdrawInvitation(req *request) (response, error) {
 func invitationPath(link credential.Token) string { return pathOf([]string{"invite", string(link)}) }
 
 func (s *Site) invitedPage(req *request) (response, error) {
-	invited, _, err := req.invited(page.Draft{})
+	invited, _, err := req.invited(component.Draft{})
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.InvitedPage(invited)), nil
+	return show(accountpage.InvitedPage(invited)), nil
 }
 
 // invited is the page of the link in the path, if it can still be accepted.
-func (req *request) invited(d page.Draft) (invited page.Invited, link credential.Token, err error) {
+func (req *request) invited(d component.Draft) (invited accountpage.Invited, link credential.Token, err error) {
 	text, err := req.param("token")
 	if err != nil {
 		return invited, "", err
@@ -96,15 +98,15 @@ func (req *request) invited(d page.Draft) (invited page.Invited, link credential
 		return invited, "", err
 	}
 	path := invitationPath(link)
-	return page.Invited{
-		Draft: d, Action: path, Organization: org.Name, Role: page.RoleName(i.Role), SignedInAs: req.user.Email,
+	return accountpage.Invited{
+		Draft: d, Action: path, Organization: org.Name, Role: orgpage.RoleName(i.Role), SignedInAs: req.user.Email,
 		LoginHref: "/login?" + url.Values{"next": {path}}.Encode(),
 	}, link, nil
 }
 
 // accept adds the signed-in user, or a new account, as a member.
 func (s *Site) accept(req *request) (response, error) {
-	invited, link, err := req.invited(page.Draft{})
+	invited, link, err := req.invited(component.Draft{})
 	if err != nil {
 		return response{}, err
 	}
@@ -137,7 +139,7 @@ func (s *Site) accept(req *request) (response, error) {
 	}
 	if !f.ok() {
 		invited.Draft = f.draft("name", "email")
-		return invalid(page.InvitedPage(invited)), nil
+		return invalid(accountpage.InvitedPage(invited)), nil
 	}
 	if !req.isSignedIn() {
 		if err := req.signInOnDevice(joining.User.ID); err != nil {

@@ -6,7 +6,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
-	"purser/views/page"
+	keyspage "purser/views/page/keys"
 )
 
 // rotateKey creates the replacement and shows its secret, as createKey does. A key is
@@ -24,7 +24,7 @@ func (s *Site) rotateKey(req *request) (response, error) {
 	if !f.ok() {
 		detail, err := req.keyDetail(old)
 		detail.Problems = f.problems
-		return invalid(page.APIKey(detail)), err
+		return invalid(keyspage.APIKey(detail)), err
 	}
 	rotation := keys.Rotation{ID: ids.New(), By: req.user.ID, Overlap: overlap}
 	rotated, err := req.tenant().RotateKey(req.context, old.ID, func(old keys.APIKey) (keys.Rotated, error) {
@@ -36,7 +36,7 @@ func (s *Site) rotateKey(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.NewSecret(page.KeySecret{
+	return show(keyspage.NewSecret(keyspage.KeySecret{
 		Frame: req.frame(rotated.New.Name, "keys"), Base: req.appPath("keys"), Key: rotated.New, Secret: rotated.Secret,
 		Old: &rotated.Old, Overlap: overlap != keys.NoOverlap,
 	})), nil
@@ -67,7 +67,7 @@ func (s *Site) revokeKey(req *request) (response, error) {
 	if req.app.Live && f.text("confirm") != key.Name {
 		detail, err := req.keyDetail(key)
 		detail.TypedBad = "The name doesn't match. Enter it exactly as shown."
-		return invalid(page.APIKey(detail)), err
+		return invalid(keyspage.APIKey(detail)), err
 	}
 	if _, err := req.tenant().RevokeKey(req.context, key.ID, req.site.now()); err != nil {
 		return response{}, err

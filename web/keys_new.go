@@ -8,7 +8,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
-	"purser/views/page"
+	keyspage "purser/views/page/keys"
 )
 
 const dayInMilliseconds = 24 * 60 * 60 * 1000
@@ -19,7 +19,7 @@ func (s *Site) newKey(req *request) (response, error) {
 	if err != nil || !preset.Permissions().Minus(req.member.Permissions()).IsEmpty() {
 		preset = keys.Ingestion
 	}
-	return show(page.NewAPIKey(req.keyForm(ids.New(), req.query("from"), page.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
+	return show(keyspage.NewAPIKey(req.keyForm(ids.New(), req.query("from"), keyspage.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
 }
 
 // cameFrom is the page to return to, given as a keyword and never as a URL; "" for the
@@ -59,11 +59,11 @@ func (s *Site) createKey(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		form := req.keyForm(number, f.text("from"), page.KeyValues{
+		form := req.keyForm(number, f.text("from"), keyspage.KeyValues{
 			Name: f.text("name"), Preset: f.text("preset"), Permissions: f.list("permissions"), Lifetime: f.text("lifetime"),
 		})
 		form.Problems = f.problems
-		return invalid(page.NewAPIKey(form)), nil
+		return invalid(keyspage.NewAPIKey(form)), nil
 	}
 	key, secret, err := keys.New(spec, req.member.Permissions(), req.site.now(), rand.Reader)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Site) createKey(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.NewSecret(page.KeySecret{
+	return show(keyspage.NewSecret(keyspage.KeySecret{
 		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key, Secret: secret, Back: req.cameFrom(f.text("from")),
 	})), nil
 }
@@ -101,7 +101,7 @@ func (req *request) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
 	}
 	lifetimes := map[string]int64{}
 	var values []string
-	for _, l := range page.Lifetimes() {
+	for _, l := range keyspage.Lifetimes() {
 		lifetimes[l.Value] = l.Days
 		values = append(values, l.Value)
 	}
@@ -111,8 +111,8 @@ func (req *request) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
 	return spec, nil
 }
 
-func (req *request) keyForm(id ids.ID, from string, values page.KeyValues) page.KeyForm {
-	return page.KeyForm{
+func (req *request) keyForm(id ids.ID, from string, values keyspage.KeyValues) keyspage.KeyForm {
+	return keyspage.KeyForm{
 		Frame: req.frame("New API key", "keys"), Base: req.appPath("keys"), ID: id.Format(ids.APIKey),
 		Maker: req.member.Permissions(), Values: values, From: from, Back: req.cameFrom(from),
 	}
@@ -124,7 +124,7 @@ func (req *request) alreadyCreated(id ids.ID) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return conflict(page.AlreadyCreated(page.KeyMadeBefore{
+	return conflict(keyspage.AlreadyCreated(keyspage.KeyMadeBefore{
 		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key,
 	})), nil
 }

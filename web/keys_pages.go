@@ -5,7 +5,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
-	"purser/views/page"
+	keyspage "purser/views/page/keys"
 )
 
 func (s *Site) keys(req *request) (response, error) {
@@ -21,7 +21,7 @@ func (s *Site) keys(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(page.APIKeys(page.KeyList{
+	return show(keyspage.APIKeys(keyspage.KeyList{
 		Frame: req.frame("API keys", "keys"), Base: req.appPath("keys"), Now: req.site.now(), Keys: rows, MayEdit: req.may(tenancy.KeysWrite),
 		Pages: pages(req.appPath("keys"), ids.APIKey, part, list, more, func(k keys.APIKey) ids.ID { return k.ID }),
 	})), nil
@@ -33,7 +33,7 @@ func (s *Site) key(req *request) (response, error) {
 		return response{}, err
 	}
 	detail, err := req.keyDetail(k)
-	return show(page.APIKey(detail)), err
+	return show(keyspage.APIKey(detail)), err
 }
 
 // key is the key of the path.
@@ -45,12 +45,12 @@ func (req *request) key() (keys.APIKey, error) {
 	return req.tenant().Key(req.context, id)
 }
 
-func (req *request) keyDetail(k keys.APIKey) (page.KeyDetail, error) {
+func (req *request) keyDetail(k keys.APIKey) (keyspage.KeyDetail, error) {
 	rows, err := req.keyRows([]keys.APIKey{k})
 	if err != nil {
-		return page.KeyDetail{}, err
+		return keyspage.KeyDetail{}, err
 	}
-	return page.KeyDetail{
+	return keyspage.KeyDetail{
 		Frame: req.frame(k.Name, "keys"), Base: req.appPath("keys"), Now: req.site.now(), Key: rows[0],
 		MayEdit: req.may(tenancy.KeysWrite), Live: req.app.Live,
 		Lacks: k.Permissions.Minus(req.member.Permissions()).String(),
@@ -58,18 +58,18 @@ func (req *request) keyDetail(k keys.APIKey) (page.KeyDetail, error) {
 }
 
 // keyRows adds the creators, and whether a rotated key is still in use.
-func (req *request) keyRows(list []keys.APIKey) ([]page.KeyRow, error) {
+func (req *request) keyRows(list []keys.APIKey) ([]keyspage.KeyRow, error) {
 	creators := map[ids.ID]string{{}: ""} // keys created on the command line have no creator
 	replacedAt := map[ids.ID]int64{}
 	for _, k := range list {
 		replacedAt[k.ID] = k.CreatedAt
 	}
-	rows := make([]page.KeyRow, len(list))
+	rows := make([]keyspage.KeyRow, len(list))
 	for i, k := range list {
 		if err := req.findCreator(creators, k.CreatedBy); err != nil {
 			return nil, err
 		}
-		rows[i] = page.KeyRow{APIKey: k, Creator: creators[k.CreatedBy]}
+		rows[i] = keyspage.KeyRow{APIKey: k, Creator: creators[k.CreatedBy]}
 		if k.ReplacedBy.IsZero() || k.Usable(req.site.now()) != nil {
 			continue
 		}

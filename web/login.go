@@ -12,7 +12,8 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
-	"purser/views/page"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
 )
 
 // codeTimeout is how long the second step may take after the password.
@@ -27,7 +28,7 @@ func (s *Site) loginPage(req *request) (response, error) {
 		return redirect("/o"), nil
 	}
 	setUp, err := s.isSetUp(req.context)
-	return show(page.LoginPage(page.Login{Next: localPath(req.query("next")), SignedOut: req.query("left") != "", NotSetUp: !setUp})), err
+	return show(accountpage.LoginPage(accountpage.Login{Next: localPath(req.query("next")), SignedOut: req.query("left") != "", NotSetUp: !setUp})), err
 }
 
 func (s *Site) login(req *request) (response, error) {
@@ -42,7 +43,7 @@ func (s *Site) login(req *request) (response, error) {
 	}
 	if !right {
 		f.fail("", loginFailed)
-		return invalid(page.LoginPage(page.Login{Draft: f.draft("email"), Next: next})), nil
+		return invalid(accountpage.LoginPage(accountpage.Login{Draft: f.draft("email"), Next: next})), nil
 	}
 	if account.HasFactor {
 		return req.requireCode(account.UserID, next)
@@ -178,7 +179,7 @@ func (s *Site) codePage(req *request) (response, error) {
 	if _, waiting := req.pendingCodeUser(); !waiting {
 		return redirect("/login"), nil
 	}
-	return show(page.SecondStepPage(page.SecondStep{Next: localPath(req.query("next"))})), nil
+	return show(accountpage.SecondStepPage(accountpage.SecondStep{Next: localPath(req.query("next"))})), nil
 }
 
 func (s *Site) loginCode(req *request) (response, error) {
@@ -203,23 +204,23 @@ func (s *Site) loginCode(req *request) (response, error) {
 	}
 	if !right {
 		f.fail("code", wrongCode)
-		return invalid(page.SecondStepPage(page.SecondStep{Draft: f.draft(), Next: next})), nil
+		return invalid(accountpage.SecondStepPage(accountpage.SecondStep{Draft: f.draft(), Next: next})), nil
 	}
 	return req.finishLogin(user, "password and code", next)
 }
 
 // confirmPage is the password confirmation.
 func (s *Site) confirmPage(req *request) (response, error) {
-	view, err := req.confirmForm(page.Draft{}, localPath(req.query("next")))
+	view, err := req.confirmForm(component.Draft{}, localPath(req.query("next")))
 	return show(view), err
 }
 
-func (req *request) confirmForm(d page.Draft, next string) (templ.Component, error) {
+func (req *request) confirmForm(d component.Draft, next string) (templ.Component, error) {
 	_, err := req.userStore().Factor(req.context)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return nil, err
 	}
-	return page.AgainPage(page.Again{Draft: d, Frame: req.frame("Confirm", ""), Next: next, NeedsCode: err == nil}), nil
+	return accountpage.AgainPage(accountpage.Again{Draft: d, Frame: req.frame("Confirm", ""), Next: next, NeedsCode: err == nil}), nil
 }
 
 func (s *Site) confirm(req *request) (response, error) {

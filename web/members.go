@@ -5,7 +5,8 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/tenancy"
-	"purser/views/page"
+	"purser/views/component"
+	orgpage "purser/views/page/org"
 )
 
 func (s *Site) members(req *request) (response, error) {
@@ -17,13 +18,13 @@ func (s *Site) members(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	m := page.Members{Frame: req.frame("Members", "members"), LeaveAction: req.orgPath("leave")}
+	m := orgpage.Members{Frame: req.frame("Members", "members"), LeaveAction: req.orgPath("leave")}
 	if req.may(tenancy.MembersWrite) {
 		m.InviteHref = req.orgPath("members", "invite")
 	}
 	for _, p := range roster {
-		row := page.MemberRow{
-			Name: p.Name, Email: p.Email, Role: page.RoleName(p.Role), HasFactor: p.HasFactor,
+		row := orgpage.MemberRow{
+			Name: p.Name, Email: p.Email, Role: orgpage.RoleName(p.Role), HasFactor: p.HasFactor,
 			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == req.user.ID, InvitedAs: p.InvitedAs,
 		}
 		if req.member.CheckManage(p.Member) == nil {
@@ -32,13 +33,13 @@ func (s *Site) members(req *request) (response, error) {
 		m.People = append(m.People, row)
 	}
 	for _, i := range open {
-		row := page.InvitationRow{Note: i.Note, Role: page.RoleName(i.Role), ExpiresAt: i.ExpiresAt}
+		row := orgpage.InvitationRow{Note: i.Note, Role: orgpage.RoleName(i.Role), ExpiresAt: i.ExpiresAt}
 		if req.member.CheckWithdraw(i.Access) == nil {
 			row.Withdraw = req.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw")
 		}
 		m.Invitations = append(m.Invitations, row)
 	}
-	return show(page.MembersPage(m)), nil
+	return show(orgpage.MembersPage(m)), nil
 }
 
 // pathMember is the member of the path.
@@ -67,20 +68,20 @@ func (s *Site) memberPage(req *request) (response, error) {
 	if err := req.member.CheckManage(p.Member); err != nil {
 		return response{}, err // the form could only be refused
 	}
-	return show(page.MemberEditPage(req.memberEdit(p, req.accessForm(page.Draft{}, p.Access)))), nil
+	return show(orgpage.MemberEditPage(req.memberEdit(p, req.accessForm(component.Draft{}, p.Access)))), nil
 }
 
-func (req *request) memberEdit(p store.MemberProfile, access page.AccessForm) page.MemberEdit {
+func (req *request) memberEdit(p store.MemberProfile, access orgpage.AccessForm) orgpage.MemberEdit {
 	self := req.orgPath("members", p.UserID.Format(ids.User))
-	return page.MemberEdit{
+	return orgpage.MemberEdit{
 		AccessForm: access, Frame: req.frame(p.Name, "members"), Name: p.Name, Email: p.Email,
 		Action: self, RemoveAction: self + "/remove", Back: req.orgPath("members"),
 	}
 }
 
 // accessForm offers the roles and permissions that the member may grant.
-func (req *request) accessForm(d page.Draft, chosen tenancy.Access) page.AccessForm {
-	return page.AccessForm{
+func (req *request) accessForm(d component.Draft, chosen tenancy.Access) orgpage.AccessForm {
+	return orgpage.AccessForm{
 		Draft: d, Role: string(chosen.Role), Chosen: chosen.Custom,
 		Holds: req.member.Permissions(), IsOwner: req.member.Role == tenancy.Owner,
 	}
@@ -116,9 +117,9 @@ func (s *Site) changeMember(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		return invalid(page.MemberEditPage(req.memberEdit(p, req.accessForm(f.draft(), given)))), nil
+		return invalid(orgpage.MemberEditPage(req.memberEdit(p, req.accessForm(f.draft(), given)))), nil
 	}
-	return req.done(req.orgPath("members"), p.Name+" is now "+page.RoleName(given.Role)+".")
+	return req.done(req.orgPath("members"), p.Name+" is now "+orgpage.RoleName(given.Role)+".")
 }
 
 func (s *Site) removeMember(req *request) (response, error) {

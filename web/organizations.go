@@ -7,11 +7,11 @@ import (
 	"purser/ids"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	orgpage "purser/views/page/org"
 )
 
 func (s *Site) organizations(req *request) (response, error) {
-	return show(page.OrganizationsPage(page.Organizations{Frame: req.frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
+	return show(orgpage.OrganizationsPage(orgpage.Organizations{Frame: req.frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
 }
 
 // mayCreateOrganizations refuses on a server where only the operator creates
@@ -28,7 +28,7 @@ func (s *Site) newOrganizationPage(req *request) (response, error) {
 	if err := s.mayCreateOrganizations(req); err != nil {
 		return response{}, err
 	}
-	return show(page.OrganizationNewPage(page.OrganizationNew{Frame: req.frame("New organization", "")})), nil
+	return show(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Frame: req.frame("New organization", "")})), nil
 }
 
 func (s *Site) createOrganization(req *request) (response, error) {
@@ -44,7 +44,7 @@ func (s *Site) createOrganization(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(page.OrganizationNewPage(page.OrganizationNew{Draft: f.draft("name"), Frame: req.frame("New organization", "")})), nil
+		return invalid(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: f.draft("name"), Frame: req.frame("New organization", "")})), nil
 	}
 	if org, err = req.userStore().CreateOrganization(req.context, org, req.actor()); err != nil {
 		return response{}, err
@@ -53,12 +53,12 @@ func (s *Site) createOrganization(req *request) (response, error) {
 }
 
 func (s *Site) organizationPage(req *request) (response, error) {
-	o := page.Organization{Frame: req.frame(req.org.Name, "applications"), SuggestFactor: req.ownsLiveWithoutFactor()}
+	o := orgpage.Organization{Frame: req.frame(req.org.Name, "applications"), SuggestFactor: req.ownsLiveWithoutFactor()}
 	if req.may(tenancy.AppsWrite) {
 		o.NewHref = req.orgPath("a", "new")
 	}
 	for _, app := range req.apps {
-		card := page.ApplicationCard{Application: req.place(app)}
+		card := orgpage.ApplicationCard{Application: req.place(app)}
 		if req.may(tenancy.WalletsRead) {
 			tenant := s.store.App(app.Scope())
 			day, err := tenant.DayStats(req.context, s.now())
@@ -72,11 +72,11 @@ func (s *Site) organizationPage(req *request) (response, error) {
 		}
 		o.Cards = append(o.Cards, card)
 	}
-	return show(page.OrganizationPage(o)), nil
+	return show(orgpage.OrganizationPage(o)), nil
 }
 
 func (s *Site) newApplicationPage(req *request) (response, error) {
-	return show(page.ApplicationNewPage(page.ApplicationNew{Frame: req.frame("New application", "applications"), Action: req.orgPath("a", "new")})), nil
+	return show(orgpage.ApplicationNewPage(orgpage.ApplicationNew{Frame: req.frame("New application", "applications"), Action: req.orgPath("a", "new")})), nil
 }
 
 func (s *Site) createApplication(req *request) (response, error) {
@@ -93,7 +93,7 @@ func (s *Site) createApplication(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(page.ApplicationNewPage(page.ApplicationNew{
+		return invalid(orgpage.ApplicationNewPage(orgpage.ApplicationNew{
 			Draft: f.draft("name", "mode"), Frame: req.frame("New application", "applications"), Action: req.orgPath("a", "new"),
 		})), nil
 	}
@@ -104,11 +104,11 @@ func (s *Site) createApplication(req *request) (response, error) {
 }
 
 func (s *Site) organizationSettingsPage(req *request) (response, error) {
-	return show(page.OrganizationSettingsPage(req.organizationSettings(page.Draft{Values: map[string]string{"name": req.org.Name}}))), nil
+	return show(orgpage.OrganizationSettingsPage(req.organizationSettings(component.Draft{Values: map[string]string{"name": req.org.Name}}))), nil
 }
 
-func (req *request) organizationSettings(d page.Draft) page.OrganizationSettings {
-	return page.OrganizationSettings{
+func (req *request) organizationSettings(d component.Draft) orgpage.OrganizationSettings {
+	return orgpage.OrganizationSettings{
 		Draft: d, Frame: req.frame("Settings", "organization"), Action: req.orgPath("settings"), Slug: req.org.Slug, ID: req.org.ID.Format(ids.Organization),
 		FactorAction: req.orgPath("settings", "second-factor"), RequiresFactor: req.org.RequiresFactor, RequiredHere: req.site.requireFactor, HasFactor: req.hasFactor,
 	}
@@ -149,7 +149,7 @@ func (s *Site) renameOrganization(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(page.OrganizationSettingsPage(req.organizationSettings(f.draft("name")))), nil
+		return invalid(orgpage.OrganizationSettingsPage(req.organizationSettings(f.draft("name")))), nil
 	}
 	if err := req.organization().Rename(req.context, renamed.Name); err != nil {
 		return response{}, err

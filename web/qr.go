@@ -6,14 +6,14 @@ import (
 
 	"rsc.io/qr"
 
-	"purser/views/page"
+	accountpage "purser/views/page/account"
 )
 
 // drawQR draws a QR code as one path of horizontal runs of dark modules.
-func drawQR(text string) (page.QR, error) {
+func drawQR(text string) (accountpage.QR, error) {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {
-		return page.QR{}, fmt.Errorf("web: QR code: %w", err)
+		return accountpage.QR{}, fmt.Errorf("web: QR code: %w", err)
 	}
 	var path strings.Builder
 	for y := range code.Size {
@@ -27,5 +27,5 @@ func drawQR(text string) (page.QR, error) {
 			}
 		}
 	}
-	return page.QR{Size: code.Size, Path: path.String()}, nil
+	return accountpage.QR{Size: code.Size, Path: path.String()}, nil
 }

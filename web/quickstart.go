@@ -9,7 +9,7 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 const (
@@ -31,7 +31,7 @@ func (s *Site) quickstart(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q := page.Quickstart{
+	q := supportpage.Quickstart{
 		Path:      req.appPath("quickstart"),
 		Steps:     req.firstSteps(progress),
 		Languages: docs.Languages,
@@ -54,7 +54,7 @@ func (s *Site) quickstart(req *request) (response, error) {
 		return response{}, err
 	}
 	q.Frame = req.frame("Quickstart", "quickstart")
-	return show(page.QuickstartPage(q)), nil
+	return show(supportpage.QuickstartPage(q)), nil
 }
 
 // firstSteps are the setup steps and their state. Steps link only to pages that the
@@ -125,7 +125,7 @@ func missing(call docs.Call, hasCredit, hasFeature bool) []component.CommandLine
 }
 
 // failures are the latest refused requests, for members who may read requests.
-func (req *request) failures() ([]page.FailedCall, error) {
+func (req *request) failures() ([]supportpage.FailedCall, error) {
 	if !req.may(tenancy.RequestsRead) {
 		return nil, nil
 	}
@@ -133,9 +133,9 @@ func (req *request) failures() ([]page.FailedCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []page.FailedCall
+	var list []supportpage.FailedCall
 	for _, r := range requests {
-		list = append(list, page.FailedCall{At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: r.Code})
+		list = append(list, supportpage.FailedCall{At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: r.Code})
 	}
 	return list, nil
 }

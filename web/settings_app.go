@@ -4,12 +4,12 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	settingspage "purser/views/page/settings"
 )
 
 func (s *Site) settings(req *request) (response, error) {
-	view, err := req.settingsPage(page.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
-	return show(page.Settings(view)), err
+	view, err := req.settingsPage(settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
+	return show(settingspage.Settings(view)), err
 }
 
 func (s *Site) updateSettings(req *request) (response, error) {
@@ -27,10 +27,10 @@ func (s *Site) updateSettings(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		view, err := req.settingsPage(page.AppSettings{
-			Name: f.text("name"), DeploymentURL: f.text("deployment_url"), Answered: page.Answered{Problems: f.problems},
+		view, err := req.settingsPage(settingspage.AppSettings{
+			Name: f.text("name"), DeploymentURL: f.text("deployment_url"), Answered: component.Answered{Problems: f.problems},
 		})
-		return invalid(page.Settings(view)), err
+		return invalid(settingspage.Settings(view)), err
 	}
 	changed.Name = named.Name
 	if changed != req.app {
@@ -49,9 +49,9 @@ func (s *Site) revokeKeys(req *request) (response, error) {
 		return response{}, err
 	}
 	if req.app.Live && f.text("confirm") != req.app.Name {
-		view, err := req.settingsPage(page.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
+		view, err := req.settingsPage(settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
 		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
-		return invalid(page.Settings(view)), err
+		return invalid(settingspage.Settings(view)), err
 	}
 	revoked, err := req.tenant().RevokeKeys(req.context, req.site.now())
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Site) revokeKeys(req *request) (response, error) {
 }
 
 // settingsPage adds the frame and the provider.
-func (req *request) settingsPage(view page.AppSettings) (page.AppSettings, error) {
+func (req *request) settingsPage(view settingspage.AppSettings) (settingspage.AppSettings, error) {
 	provider, err := req.provider()
 	if err != nil {
 		return view, err

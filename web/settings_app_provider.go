@@ -5,24 +5,25 @@ import (
 	"purser/payments/cashier"
 	"purser/store"
 	"purser/tenancy"
-	"purser/views/page"
+	"purser/views/component"
+	settingspage "purser/views/page/settings"
 )
 
 // provider is the public part of the application's payment account.
-func (req *request) provider() (page.Provider, error) {
+func (req *request) provider() (settingspage.Provider, error) {
 	if req.site.cashier == nil {
-		return page.Provider{}, nil
+		return settingspage.Provider{}, nil
 	}
 	connected, err := req.site.cashier.Connection(req.context, req.scope())
 	off := req.site.sandboxOff && !req.app.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// A test application is connected to the sandbox on first use.
-		return page.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: req.sandboxAPI()}, nil
+		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: req.sandboxAPI()}, nil
 	}
 	if connected.Mode == store.SandboxConnection && off {
-		return page.Provider{Known: true, SandboxOff: true, Address: req.site.server.Address}, err
+		return settingspage.Provider{Known: true, SandboxOff: true, Address: req.site.server.Address}, err
 	}
-	return page.Provider{
+	return settingspage.Provider{
 		API:   req.sandboxAPI(),
 		Known: true, Address: req.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
@@ -31,9 +32,9 @@ func (req *request) provider() (page.Provider, error) {
 
 // sandboxAPI is the API access to the application's sandbox account, for members who may
 // connect an account: the key allows as much.
-func (req *request) sandboxAPI() page.SandboxAPI {
+func (req *request) sandboxAPI() settingspage.SandboxAPI {
 	if req.site.sandbox == nil || req.site.sandboxOff || req.app.Live || !req.may(tenancy.SettingsWrite) {
-		return page.SandboxAPI{}
+		return settingspage.SandboxAPI{}
 	}
 	return req.site.sandbox(req.app.ID)
 }
@@ -60,10 +61,10 @@ func (s *Site) connectProvider(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		view, err := req.settingsPage(page.AppSettings{
-			Name: req.app.Name, DeploymentURL: req.app.DeploymentURL, Answered: page.Answered{Problems: f.problems},
+		view, err := req.settingsPage(settingspage.AppSettings{
+			Name: req.app.Name, DeploymentURL: req.app.DeploymentURL, Answered: component.Answered{Problems: f.problems},
 		})
-		return invalid(page.Settings(view)), err
+		return invalid(settingspage.Settings(view)), err
 	}
 	return req.done(req.appPath("settings"), message)
 }

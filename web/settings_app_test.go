@@ -19,7 +19,7 @@ import (
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
-	"purser/views/page"
+	settingspage "purser/views/page/settings"
 )
 
 // newTestCashier is a cashier that reaches no provider.
@@ -111,8 +111,8 @@ func TestTheDangerZone(t *testing.T) {
 
 func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 	t.Parallel()
-	options := Options{Store: storetest.Open(t), Cashier: newTestCashier(t), Sandbox: func(app ids.ID) page.SandboxAPI {
-		return page.SandboxAPI{URL: "http://127.0.0.1:8081", Key: "sk_test_of_" + app.String(), Version: "2024-06-20"}
+	options := Options{Store: storetest.Open(t), Cashier: newTestCashier(t), Sandbox: func(app ids.ID) settingspage.SandboxAPI {
+		return settingspage.SandboxAPI{URL: "http://127.0.0.1:8081", Key: "sk_test_of_" + app.String(), Version: "2024-06-20"}
 	}}
 	r := newHarnessOn(t, options)
 	key := "sk_test_of_" + r.app.ID.String()

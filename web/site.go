@@ -20,6 +20,8 @@ import (
 	"purser/store"
 	"purser/tenancy/vault"
 	"purser/views/page"
+	accountpage "purser/views/page/account"
+	settingspage "purser/views/page/settings"
 )
 
 // Options configures a Site.
@@ -45,7 +47,7 @@ type Options struct {
 	RequireFactor bool
 	// Sandbox returns the API access to an application's sandbox account; if nil, it is
 	// not shown.
-	Sandbox func(app ids.ID) page.SandboxAPI
+	Sandbox func(app ids.ID) settingspage.SandboxAPI
 	// SandboxOff reports that this server has no payments sandbox.
 	SandboxOff bool
 	// TrustedProxies are networks whose X-Forwarded-For is trusted.
@@ -56,7 +58,7 @@ type Options struct {
 
 // Site serves the dashboard and the documentation.
 type Site struct {
-	server      page.Server
+	server      accountpage.Server
 	https       bool
 	store       *store.Store
 	usage       *store.Engine
@@ -76,7 +78,7 @@ type Site struct {
 	setUp   atomic.Bool // there is an account
 	vault   *vault.Vault
 	cashier *cashier.Cashier
-	sandbox func(app ids.ID) page.SandboxAPI
+	sandbox func(app ids.ID) settingspage.SandboxAPI
 	exports chan struct{} // slots of concurrent exports
 
 	sandboxOff       bool
@@ -87,7 +89,7 @@ type Site struct {
 // New creates the site. It needs no closing.
 func New(options Options) *Site {
 	s := &Site{
-		server: page.Server{
+		server: accountpage.Server{
 			Version: options.Version,
 			Address: strings.TrimRight(options.BaseURL, "/"),
 			Program: options.Program,
@@ -138,7 +140,7 @@ func (s *Site) welcome(req *request) (response, error) {
 		return redirect("/o"), nil
 	}
 	setUp, err := s.isSetUp(req.context)
-	return show(page.Welcome(page.Start{Server: s.server, NotSetUp: !setUp})), err
+	return show(accountpage.Welcome(accountpage.Start{Server: s.server, NotSetUp: !setUp})), err
 }
 
 // gallery shows every component in all its states.

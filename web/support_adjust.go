@@ -10,11 +10,11 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/views/component"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 func (s *Site) adjustForm(req *request) (response, error) {
-	view, err := req.adjustView(page.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
+	view, err := req.adjustView(supportpage.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
 	if err != nil {
 		return response{}, err
 	}
@@ -40,7 +40,7 @@ func (s *Site) adjust(req *request) (response, error) {
 	if f.ok() {
 		return req.done(req.walletPath(wallet), adjusted(requested))
 	}
-	view, err := req.adjustView(page.AdjustForm{
+	view, err := req.adjustView(supportpage.AdjustForm{
 		EntryID: f.text("entry"), CreditKey: f.text("credit"), Direction: f.text("direction"),
 		Amount: f.text("amount"), Reason: f.text("reason"), Problems: f.problems,
 	})
@@ -88,7 +88,7 @@ func (f *form) adjustment() (requested store.Adjustment) {
 	}
 }
 
-func (req *request) adjustView(form page.AdjustForm) (templ.Component, error) {
+func (req *request) adjustView(form supportpage.AdjustForm) (templ.Component, error) {
 	head, _, err := req.walletHead("")
 	if err != nil {
 		return nil, err
@@ -98,5 +98,5 @@ func (req *request) adjustView(form page.AdjustForm) (templ.Component, error) {
 	for _, c := range credits {
 		form.Credits = append(form.Credits, component.Option{Value: c.Key, Text: c.Name})
 	}
-	return page.AdjustPage(form), err
+	return supportpage.AdjustPage(form), err
 }

@@ -5,7 +5,7 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/tenancy"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 // alertWords describe an alert: what happened, what Purser did and what is left to do.
@@ -63,17 +63,17 @@ func (s *Site) alerts(req *request) (response, error) {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("alerts"), "show")
-	view := page.AlertList{Frame: req.frame("Payment issues", "overview"), Path: list.path, All: all}
+	view := supportpage.AlertList{Frame: req.frame("Payment issues", "overview"), Path: list.path, All: all}
 	for _, a := range found {
 		view.Alerts = append(view.Alerts, req.alertRow(a))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Alert, func(a store.Alert) ids.ID { return a.ID }))
-	return show(page.Alerts(view)), nil
+	return show(supportpage.Alerts(view)), nil
 }
 
-func (req *request) alertRow(a store.Alert) page.AlertRow {
+func (req *request) alertRow(a store.Alert) supportpage.AlertRow {
 	words := alertWords[a.Kind]
-	row := page.AlertRow{
+	row := supportpage.AlertRow{
 		Title: words.title, Advice: words.advice, ObjectID: a.ObjectID, Identity: a.Identity, CreatedAt: a.CreatedAt, ResolvedAt: a.ResolvedAt,
 	}
 	if a.Identity != "" {

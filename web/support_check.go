@@ -9,7 +9,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/views/component"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 // maxName is the most characters of an identity or entity.
@@ -21,7 +21,7 @@ var errNoUsage = errors.New("web: there is no engine to ask")
 // check runs the API's check on the engine. It is a GET: it changes nothing, and its URL
 // can be shared.
 func (s *Site) check(req *request) (response, error) {
-	view := page.CheckForm{
+	view := supportpage.CheckForm{
 		Path: req.appPath("check"), Identity: req.query("identity"), FeatureKey: req.query("feature"),
 		Quantity: req.query("quantity"), Amount: req.query("amount"), EntityID: req.query("entity"),
 	}
@@ -48,13 +48,13 @@ func (s *Site) check(req *request) (response, error) {
 	view.Frame = req.frame("Why denied?", "check")
 	if asked && len(problems) > 0 {
 		view.Problems = problems
-		return invalid(page.Check(view)), nil
+		return invalid(supportpage.Check(view)), nil
 	}
-	return show(page.Check(view)), nil
+	return show(supportpage.Check(view)), nil
 }
 
 // parseCheck parses the usage to check, with the API's limits.
-func parseCheck(form page.CheckForm) (use store.Usage, problems []component.Problem) {
+func parseCheck(form supportpage.CheckForm) (use store.Usage, problems []component.Problem) {
 	fail := func(field, message string) {
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
@@ -79,7 +79,7 @@ func parseCheck(form page.CheckForm) (use store.Usage, problems []component.Prob
 	return use, problems
 }
 
-func (req *request) runCheck(use store.Usage) (*page.CheckAnswer, error) {
+func (req *request) runCheck(use store.Usage) (*supportpage.CheckAnswer, error) {
 	if req.site.usage == nil {
 		return nil, errNoUsage
 	}
@@ -87,7 +87,7 @@ func (req *request) runCheck(use store.Usage) (*page.CheckAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &page.CheckAnswer{
+	a := &supportpage.CheckAnswer{
 		Allowed: d.Allowed(), Code: string(d.Code), Title: "Allowed", Charge: d.Event.Charge.Amount,
 		Balance: d.Before, Allowance: d.Allowance, Period: d.Event.Period,
 	}

@@ -3,7 +3,7 @@ package web
 import (
 	"purser/store"
 	"purser/tenancy"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 // maxJobs is how many failing jobs the page lists.
@@ -33,7 +33,7 @@ func (s *Site) jobs(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.JobList{Frame: req.frame("Failing jobs", "overview")}
+	view := supportpage.JobList{Frame: req.frame("Failing jobs", "overview")}
 	if view.More = len(found) > maxJobs; view.More {
 		found = found[:maxJobs]
 	}
@@ -41,7 +41,7 @@ func (s *Site) jobs(req *request) (response, error) {
 		view.Retry = req.appPath("jobs", "retry")
 	}
 	for _, w := range found {
-		row := page.JobRow{
+		row := supportpage.JobRow{
 			Title: jobWords[w.Kind], Kind: string(w.Kind), Object: w.Object, Error: w.LastError, Tries: w.Tries, Since: w.FailingSince,
 		}
 		if !w.Stopped() {
@@ -49,7 +49,7 @@ func (s *Site) jobs(req *request) (response, error) {
 		}
 		view.Jobs = append(view.Jobs, row)
 	}
-	return show(page.Jobs(view)), nil
+	return show(supportpage.Jobs(view)), nil
 }
 
 func (s *Site) retryJob(req *request) (response, error) {

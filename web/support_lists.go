@@ -9,7 +9,7 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 func (s *Site) events(req *request) (response, error) {
@@ -28,7 +28,7 @@ func (s *Site) events(req *request) (response, error) {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("events"), "event", "feature")
-	view := page.EventList{Frame: req.frame("Events", "events"), Path: list.path, Export: list.file(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
+	view := supportpage.EventList{Frame: req.frame("Events", "events"), Path: list.path, Export: list.file(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
 	for _, e := range found {
 		view.Events = append(view.Events, req.eventRow(e, true))
 	}
@@ -38,7 +38,7 @@ func (s *Site) events(req *request) (response, error) {
 		view.Unfinished = len(found) < p.Limit
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), older)
-	return show(page.Events(view)), nil
+	return show(supportpage.Events(view)), nil
 }
 
 func (req *request) eventQuery() store.EventQuery {
@@ -99,7 +99,7 @@ func (s *Site) deposits(req *request) (response, error) {
 	q, problems := req.depositQuery()
 	q.Page = p
 	list := req.listing(req.appPath("deposits"), "kind", "credit", "from", "to")
-	view := page.DepositList{
+	view := supportpage.DepositList{
 		Frame: req.frame("Deposits", "deposits"), Path: list.path, Export: list.file(),
 		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
 		From: req.query("from"), To: req.query("to"), Active: len(list.filter) > 0, Problems: problems,
@@ -112,7 +112,7 @@ func (s *Site) deposits(req *request) (response, error) {
 		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
 	}
 	if len(problems) > 0 {
-		return invalid(page.Deposits(view)), nil
+		return invalid(supportpage.Deposits(view)), nil
 	}
 	found, more, err := req.tenant().FindDeposits(req.context, q)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Site) deposits(req *request) (response, error) {
 		view.Deposits = append(view.Deposits, req.depositRow(d, true))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Deposit, func(d store.DepositFound) ids.ID { return d.ID }))
-	return show(page.Deposits(view)), nil
+	return show(supportpage.Deposits(view)), nil
 }
 
 // onHold is the filter for failed payments, in either of the two states.
@@ -163,14 +163,14 @@ func (s *Site) subscriptions(req *request) (response, error) {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("subscriptions"), "status")
-	view := page.SubscriptionList{
+	view := supportpage.SubscriptionList{
 		Frame: req.frame("Subscriptions", "subscriptions"), Path: list.path, Export: list.file(), Status: req.query("status"), Statuses: subscriptionStatuses,
 	}
 	for _, row := range found {
 		view.Subscriptions = append(view.Subscriptions, req.subscriptionRow(row, true))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Subscription, func(s store.SubscriptionFound) ids.ID { return s.ID }))
-	return show(page.Subscriptions(view)), nil
+	return show(supportpage.Subscriptions(view)), nil
 }
 
 var checkoutKinds = []component.Option{
@@ -201,11 +201,11 @@ func (s *Site) checkouts(req *request) (response, error) {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("checkouts"), "identity", "kind")
-	view := page.CheckoutList{
+	view := supportpage.CheckoutList{
 		Frame: req.frame("Checkouts", "checkouts"), Path: list.path, Export: list.file(), Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds,
 	}
 	for _, c := range found {
-		row := page.CheckoutRow{
+		row := supportpage.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
 			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
 			WalletHref: req.listing(req.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt,
@@ -216,7 +216,7 @@ func (s *Site) checkouts(req *request) (response, error) {
 		view.Checkouts = append(view.Checkouts, row)
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Checkout, func(c store.Checkout) ids.ID { return c.ID }))
-	return show(page.Checkouts(view)), nil
+	return show(supportpage.Checkouts(view)), nil
 }
 
 func isOpen(c store.Checkout) bool { return c.State == "requested" || c.State == "open" }
@@ -255,9 +255,9 @@ func (s *Site) requests(req *request) (response, error) {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("requests"), "show")
-	view := page.RequestList{Frame: req.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.KeepsFailures().Hours() / 24)}
+	view := supportpage.RequestList{Frame: req.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.KeepsFailures().Hours() / 24)}
 	for _, r := range found {
-		row := page.RequestRow{
+		row := supportpage.RequestRow{
 			ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
 			CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked,
 		}
@@ -273,7 +273,7 @@ func (s *Site) requests(req *request) (response, error) {
 		view.Requests = append(view.Requests, row)
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Request, func(r store.Request) ids.ID { return r.ID }))
-	return show(page.Requests(view)), nil
+	return show(supportpage.Requests(view)), nil
 }
 
 // count formats a whole number.

@@ -8,7 +8,8 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	settingspage "purser/views/page/settings"
+	supportpage "purser/views/page/support"
 )
 
 // periods are the choices of the overview. The first is the default.
@@ -49,7 +50,7 @@ func (s *Site) overview(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.Overview{
+	view := supportpage.Overview{
 		Path: req.appPath(), Tiles: req.tiles(o, chosen.before),
 		Uses:   req.chart(o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
 		Denied: req.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
@@ -62,13 +63,13 @@ func (s *Site) overview(req *request) (response, error) {
 		})
 	}
 	for _, f := range o.Top {
-		view.Top = append(view.Top, page.TopFeature{Key: f.FeatureKey, Uses: f.Uses, Denied: f.Denied})
+		view.Top = append(view.Top, supportpage.TopFeature{Key: f.FeatureKey, Uses: f.Uses, Denied: f.Denied})
 	}
 	for _, r := range o.Reasons {
-		view.Reasons = append(view.Reasons, page.TopReason{Code: string(r.Code), Href: "/docs/errors/" + string(r.Code), Count: r.Count})
+		view.Reasons = append(view.Reasons, supportpage.TopReason{Code: string(r.Code), Href: "/docs/errors/" + string(r.Code), Count: r.Count})
 	}
 	view.Frame = req.frame("Overview", "overview")
-	return show(page.OverviewPage(view)), nil
+	return show(supportpage.OverviewPage(view)), nil
 }
 
 // tiles compare the period with the one before. Charged and deposited amounts have a
@@ -194,50 +195,50 @@ func (req *request) steps(p store.Progress) []component.Step {
 }
 
 // concerns lists only warnings whose page the member may open.
-func (req *request) concerns(a store.Attention, provider page.Provider) (list []page.Concern) {
-	add := func(needed tenancy.Permission, c page.Concern) {
+func (req *request) concerns(a store.Attention, provider settingspage.Provider) (list []supportpage.Concern) {
+	add := func(needed tenancy.Permission, c supportpage.Concern) {
 		if req.may(needed) {
 			list = append(list, c)
 		}
 	}
 	if len(a.SyncErrors) > 0 && provider.IsMissing() {
 		// The sync was not attempted, so these errors are misleading.
-		add(tenancy.PlansRead, page.Concern{
+		add(tenancy.PlansRead, supportpage.Concern{
 			Text: "No payment provider is connected", More: "Connect one to sell plans.", Tone: "danger", Link: "Connect a payment provider",
 			Href: req.linkIfPermitted(tenancy.SettingsWrite, "settings"),
 		})
 		a.SyncErrors = nil
 	}
 	for _, plan := range a.SyncErrors {
-		add(tenancy.PlansRead, page.Concern{
+		add(tenancy.PlansRead, supportpage.Concern{
 			Text: "Plan \"" + plan.Name + "\" failed to sync with the payment provider", More: component.GistText(plan.Error), Tone: "danger", Link: "Fix plan", Href: req.appPath("plans", plan.Key, "edit"),
 		})
 	}
 	for _, key := range a.Expiring {
-		add(tenancy.KeysRead, page.Concern{
+		add(tenancy.KeysRead, supportpage.Concern{
 			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: "Rotate key", Href: req.appPath("keys"),
 		})
 	}
 	if a.OnHold > 0 {
-		add(tenancy.SubscriptionsRead, page.Concern{
+		add(tenancy.SubscriptionsRead, supportpage.Concern{
 			Text: upTo(a.OnHold, "subscription is", "subscriptions are") + " on payment hold", Tone: "danger", Link: "View subscriptions",
 			Href: req.listing(req.appPath("subscriptions")).at("status", onHold),
 		})
 	}
 	if a.InDebt > 0 {
-		add(tenancy.WalletsRead, page.Concern{
+		add(tenancy.WalletsRead, supportpage.Concern{
 			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn", Link: "View wallets",
 			Href: req.listing(req.appPath("wallets")).at("show", string(store.WalletsInDebt)),
 		})
 	}
 	if a.Alerts > 0 {
-		add(tenancy.SubscriptionsRead, page.Concern{
+		add(tenancy.SubscriptionsRead, supportpage.Concern{
 			Text: upTo(a.Alerts, "payment issue needs", "payment issues need") + " your decision", Tone: "danger", Link: "Review payments",
 			More: "Purser can't resolve these on its own.", Href: req.appPath("alerts"),
 		})
 	}
 	if a.Jobs > 0 {
-		add(tenancy.SubscriptionsRead, page.Concern{
+		add(tenancy.SubscriptionsRead, supportpage.Concern{
 			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger", Link: "View jobs",
 			More: "Payments, refunds or plans may be out of date.", Href: req.appPath("jobs"),
 		})
@@ -254,24 +255,24 @@ func (req *request) verifications() ([]store.VerifyRun, error) {
 }
 
 // failedVerifications lists runs that found differences or did not finish.
-func failedVerifications(runs []store.VerifyRun) (list []page.Concern) {
+func failedVerifications(runs []store.VerifyRun) (list []supportpage.Concern) {
 	for _, r := range runs {
 		switch {
 		case r.Differences > 0:
-			list = append(list, page.Concern{
+			list = append(list, supportpage.Concern{
 				Text: "Verification found " + component.Counted(r.Differences, "difference", "differences"), Tone: "danger",
 				More: "The journal and the stored balances don't match. See Verification below and contact the operator of this server.",
 			})
 		case r.Failure != "":
-			list = append(list, page.Concern{Text: "Verification did not finish", More: "Reason: " + r.Failure + ".", Tone: "warn"})
+			list = append(list, supportpage.Concern{Text: "Verification did not finish", More: "Reason: " + r.Failure + ".", Tone: "warn"})
 		}
 	}
 	return list
 }
 
-func verifiedRows(runs []store.VerifyRun) (list []page.Verified) {
+func verifiedRows(runs []store.VerifyRun) (list []supportpage.Verified) {
 	for _, r := range runs {
-		row := page.Verified{Label: "All entries", FinishedAt: r.FinishedAt, Entries: r.Entries, Result: "No differences", Tone: "ok", Lines: r.Lines}
+		row := supportpage.Verified{Label: "All entries", FinishedAt: r.FinishedAt, Entries: r.Entries, Result: "No differences", Tone: "ok", Lines: r.Lines}
 		if r.Kind == store.VerifyNew {
 			row.Label = "New entries"
 		}

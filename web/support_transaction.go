@@ -7,7 +7,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/tenancy"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 // transaction shows any change of a balance. Deposits and requests share its id under
@@ -21,7 +21,7 @@ func (s *Site) transaction(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.Change{ID: id.Format(ids.Transaction), Identity: t.Identity, WalletHref: req.walletPath(t.WalletID)}
+	view := supportpage.Change{ID: id.Format(ids.Transaction), Identity: t.Identity, WalletHref: req.walletPath(t.WalletID)}
 	var entry metering.Entry
 	if t.Event != nil {
 		entry = t.Event.Entry()
@@ -41,7 +41,7 @@ func (s *Site) transaction(req *request) (response, error) {
 	view.After = metering.Balance{CreditKey: view.CreditKey, Amount: entry.BalanceAfter, Debt: entry.DebtAfter}
 	view.Before = balanceBefore(view.After, entry.Delta)
 	view.Frame = req.frame("Transaction", "wallets")
-	return show(page.Transaction(view)), nil
+	return show(supportpage.Transaction(view)), nil
 }
 
 // balanceBefore reverses a change. Balance and debt together can need one digit more
@@ -63,8 +63,8 @@ func balanceBefore(after metering.Balance, change metering.Delta) metering.Balan
 	return b
 }
 
-func (req *request) eventDetails(e store.EventFound) *page.EventDetails {
-	details := &page.EventDetails{
+func (req *request) eventDetails(e store.EventFound) *supportpage.EventDetails {
+	details := &supportpage.EventDetails{
 		Event: e.Event, RequestID: e.TransactionID.Format(ids.Request), FeatureKey: e.FeatureKey, FeatureName: e.FeatureName, Unit: e.Unit,
 		KeyName: e.KeyName, KeyID: e.KeyID.Format(ids.APIKey), Derivation: e.Derivation(),
 	}

@@ -9,7 +9,7 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 // planFilter is the prefix of the filter by plan.
@@ -30,11 +30,11 @@ func (s *Site) wallets(req *request) (response, error) {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("wallets"), "q", "show")
-	view := page.WalletList{
+	view := supportpage.WalletList{
 		Frame: req.frame("Wallets", "wallets"), Path: list.path, Query: q.Identity, Show: req.query("show"), Shows: options,
 	}
 	for _, w := range found {
-		row := page.WalletRow{Href: req.walletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
+		row := supportpage.WalletRow{Href: req.walletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
 		if w.Subscription != nil {
 			subscription := req.subscriptionRow(*w.Subscription, false)
 			row.Subscription = &subscription
@@ -46,7 +46,7 @@ func (s *Site) wallets(req *request) (response, error) {
 	} else {
 		view.Pages = list.pages("after", q.After != "", lastIdentity(found, more))
 	}
-	return show(page.Wallets(view)), nil
+	return show(supportpage.Wallets(view)), nil
 }
 
 func lastIdentity(found []store.WalletFound, more bool) string {
@@ -84,19 +84,19 @@ func (req *request) walletFilters(q *store.WalletQuery) ([]component.Option, err
 
 // walletHead reads the header of every wallet tab. It shows balances, so it requires
 // more than the tab's own permission.
-func (req *request) walletHead(tab string) (page.WalletHead, store.WalletFound, error) {
+func (req *request) walletHead(tab string) (supportpage.WalletHead, store.WalletFound, error) {
 	id, err := req.id("id", ids.Wallet)
 	if err != nil {
-		return page.WalletHead{}, store.WalletFound{}, err
+		return supportpage.WalletHead{}, store.WalletFound{}, err
 	}
 	if err := req.member.Permissions().Require(tenancy.WalletsRead); err != nil {
-		return page.WalletHead{}, store.WalletFound{}, err
+		return supportpage.WalletHead{}, store.WalletFound{}, err
 	}
 	w, err := req.tenant().WalletByID(req.context, id)
 	if err != nil {
-		return page.WalletHead{}, w, err
+		return supportpage.WalletHead{}, w, err
 	}
-	head := page.WalletHead{
+	head := supportpage.WalletHead{
 		Frame: req.frame(component.ShortText(w.Identity), "wallets"), List: req.appPath("wallets"), Path: req.walletPath(id), Tab: tab,
 		ID: id.Format(ids.Wallet), Identity: w.Identity, CreatedAt: w.CreatedAt, Balances: w.Balances,
 		BillingPeriod: w.BillingPeriod, Locked: w.BillingPeriodLocked(),
@@ -130,17 +130,17 @@ func (s *Site) walletJournal(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv"}
+	view := supportpage.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv"}
 	credits := map[ids.ID]string{}
 	for _, l := range lines {
 		credits[l.CreditID] = l.CreditKey
-		view.Lines = append(view.Lines, page.JournalRow{
+		view.Lines = append(view.Lines, supportpage.JournalRow{
 			Href: req.transactionPath(l.ID), Seq: l.Seq, Kind: l.Kind, About: entryLabel(l), Deduplicated: l.Deduplicated,
 			Delta: l.Delta, BalanceAfter: l.BalanceAfter, DebtAfter: l.DebtAfter, CreditKey: l.CreditKey, CreatedAt: l.CreatedAt,
 		})
 	}
 	for _, r := range proof {
-		proven := page.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}
+		proven := supportpage.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}
 		if before == 0 && isSameVersion(w.Wallet, lines) {
 			stored := w.Balance(r.CreditID)
 			proven.Stored = &stored
@@ -152,7 +152,7 @@ func (s *Site) walletJournal(req *request) (response, error) {
 		older = strconv.FormatInt(lines[len(lines)-1].Seq, 10)
 	}
 	view.Pages = listing{path: head.Path}.pages("before", before != 0, older)
-	return show(page.WalletJournalPage(view)), nil
+	return show(supportpage.WalletJournalPage(view)), nil
 }
 
 // entryLabel is a short label for an entry.
@@ -200,7 +200,7 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.WalletUsage{WalletHead: head}
+	view := supportpage.WalletUsage{WalletHead: head}
 	for _, e := range events {
 		view.Events = append(view.Events, req.eventRow(e, false))
 	}
@@ -209,7 +209,7 @@ func (s *Site) walletUsage(req *request) (response, error) {
 		older = strconv.FormatInt(events[len(events)-1].Seq, 10)
 	}
 	view.Pages = listing{path: head.Path + "/usage"}.pages("before", before != 0, older)
-	return show(page.WalletUsagePage(view)), nil
+	return show(supportpage.WalletUsagePage(view)), nil
 }
 
 func (s *Site) walletDeposits(req *request) (response, error) {
@@ -225,7 +225,7 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.WalletDeposits{WalletHead: head}
+	view := supportpage.WalletDeposits{WalletHead: head}
 	for _, d := range list {
 		view.Deposits = append(view.Deposits, req.depositRow(d, false))
 	}
@@ -234,7 +234,7 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 		older = strconv.FormatInt(list[len(list)-1].Seq, 10)
 	}
 	view.Pages = listing{path: head.Path + "/deposits"}.pages("before", before != 0, older)
-	return show(page.WalletDepositsPage(view)), nil
+	return show(supportpage.WalletDepositsPage(view)), nil
 }
 
 func (s *Site) walletSubscriptions(req *request) (response, error) {
@@ -246,14 +246,14 @@ func (s *Site) walletSubscriptions(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := page.WalletSubscriptions{WalletHead: head, Test: !req.app.Live}
+	view := supportpage.WalletSubscriptions{WalletHead: head, Test: !req.app.Live}
 	if view.Test && s.cashier != nil && req.may(tenancy.SubscriptionsWrite) {
 		view.Portal = head.Path + "/portal"
 	}
 	for _, subscription := range list {
 		view.Subscriptions = append(view.Subscriptions, req.subscriptionRow(subscription, false))
 	}
-	return show(page.WalletSubscriptionsPage(view)), nil
+	return show(supportpage.WalletSubscriptionsPage(view)), nil
 }
 
 // openPortal redirects to the billing portal of a wallet's identity, in test mode only.

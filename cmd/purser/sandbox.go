@@ -14,7 +14,7 @@ import (
 	"purser/ids"
 	"purser/payments/sandbox"
 	"purser/store"
-	"purser/views/page"
+	settingspage "purser/views/page/settings"
 )
 
 // sandboxKeys is the purpose of the derived key for sandbox API keys.
@@ -60,8 +60,8 @@ func sandboxURL(c config) string {
 }
 
 // sandboxAPI is the API access to an application's sandbox account.
-func (p *payments) sandboxAPI(app ids.ID) page.SandboxAPI {
-	return page.SandboxAPI{URL: p.apiURL, Key: p.sandbox.Key(app), Version: sandbox.APIVersion}
+func (p *payments) sandboxAPI(app ids.ID) settingspage.SandboxAPI {
+	return settingspage.SandboxAPI{URL: p.apiURL, Key: p.sandbox.Key(app), Version: sandbox.APIVersion}
 }
 
 // printSandboxKey prints what a Stripe client needs. The key is derived from the
@@ -103,10 +103,10 @@ func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr
 	if c.baseURL == "" {
 		c.baseURL = "http://" + c.addr
 	}
-	return printSandbox(stdout, page.SandboxAPI{URL: sandboxURL(c), Key: sandbox.KeyOf(secret.derive(sandboxKeys), app), Version: sandbox.APIVersion}, *asJSON)
+	return printSandbox(stdout, settingspage.SandboxAPI{URL: sandboxURL(c), Key: sandbox.KeyOf(secret.derive(sandboxKeys), app), Version: sandbox.APIVersion}, *asJSON)
 }
 
-func printSandbox(out io.Writer, api page.SandboxAPI, asJSON bool) error {
+func printSandbox(out io.Writer, api settingspage.SandboxAPI, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(map[string]string{"url": api.URL, "key": api.Key, "version": api.Version})
 	}

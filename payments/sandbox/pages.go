@@ -14,8 +14,8 @@ import (
 	"purser/ids"
 	"purser/payments/sandbox/engine"
 	"purser/payments/sandbox/pages"
-	"purser/views/page"
 	"purser/payments/sandbox/persist"
+	"purser/views/page"
 )
 
 // pageRoutes registers the hosted pages. The token in a page's address is its only

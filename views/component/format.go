@@ -18,6 +18,14 @@ func AmountText(a metering.Amount) string { return separate(a.Credits()) }
 // CountText is a whole number, such as "12,480".
 func CountText(n uint64) string { return separate(strconv.FormatUint(n, 10)) }
 
+// WholeNumber is a number that is never negative, such as a quantity.
+func WholeNumber(n int64) string { return CountText(uint64(n)) }
+
+// PercentText is a share in basis points, such as "12.50 %".
+func PercentText(basisPoints int64) string {
+	return strconv.FormatInt(basisPoints/100, 10) + "." + strconv.FormatInt(100+basisPoints%100, 10)[1:] + " %"
+}
+
 // MoneyText is money as people write it, such as "1,290.00 USD".
 func MoneyText(amountCents int64, currency string) string {
 	if amountCents < 0 {

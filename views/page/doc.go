@@ -1,4 +1,6 @@
-// Package page is the pages that people see, one file a page or page group.
+// Package page is the pages that people see: one package for each area of the
+// dashboard below it, one file a page or page group. Here are the pages of no area:
+// errors, and the gallery of components.
 //
 // What it is: a struct that holds all that a page shows, and a templ function
 // of that struct.

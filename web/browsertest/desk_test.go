@@ -8,7 +8,7 @@ import (
 	"purser/tenancy"
 	"purser/views/component"
 	"purser/views/layout"
-	"purser/views/page"
+	supportpage "purser/views/page/support"
 )
 
 // deskPages are those of the support desk, with what they show at worst: hostile
@@ -24,7 +24,7 @@ func deskPages() map[string]view {
 		}
 	}
 	hostile, endless := "<img src=x onerror=alert(1)> & \"quotes\" \u202e", strings.Repeat("long-identity.", 14)+"com"
-	held := page.SubscriptionRow{
+	held := supportpage.SubscriptionRow{
 		ID: "sub_01m7ewzp3pfr4976jxkvfa63gm", ProviderID: "sub_1NWg2zEVYOqk", Identity: hostile, WalletHref: app + "/wallets/x", PlanName: "Team & <b>more</b>",
 		PlanHref: app + "/plans/team/edit", Status: metering.StatusPastDue, Period: metering.Period{Start: moment, End: moment + 1}, CancelAtPeriodEnd: true,
 		Downgrade: true, Pending: true, CreatedAt: moment, EndedAt: moment,
@@ -32,29 +32,29 @@ func deskPages() map[string]view {
 	balances := []metering.Balance{
 		{CreditKey: "tokens", Amount: metering.MaxAmount}, {CreditKey: "coins", Debt: 2_500_000_000}, {CreditKey: "minutes"}, {CreditKey: "seats", Amount: 1},
 	}
-	head := func(tab string) page.WalletHead {
-		return page.WalletHead{
+	head := func(tab string) supportpage.WalletHead {
+		return supportpage.WalletHead{
 			Frame: frame("wallets"), List: app + "/wallets", Path: app + "/wallets/x", Tab: tab, ID: "wal_01m7ewzp3pfr4976jxkvfa63gm", Identity: endless,
 			CreatedAt: moment, Balances: balances, BillingPeriod: &metering.BillingPeriod{Interval: metering.Month}, Current: metering.MonthOf(moment), Locked: true,
 			Subscription: &held, Check: app + "/check", Adjust: app + "/wallets/x/adjust",
 		}
 	}
-	events := []page.EventRow{
+	events := []supportpage.EventRow{
 		{Href: app + "/transactions/x", EventID: "0199d1c7-6c1e-7b61-b9ad-6a4fd1f2a001", Identity: hostile, WalletHref: app + "/wallets/x", FeatureKey: "messages", EntityID: "room 7",
 			Quantity: metering.MaxQuantity, Unit: "message", Amount: metering.MaxAmount, CreditKey: "tokens", OccurredAt: moment - 5, CreatedAt: moment},
 		{Href: app + "/transactions/y", EventID: hostile, Identity: endless, WalletHref: app + "/wallets/x", FeatureKey: "daily", Quantity: 1, Unit: "day", CreditKey: "tokens",
 			OccurredAt: moment, CreatedAt: moment, FirstHref: app + "/transactions/x"},
 	}
-	usual := []page.EventRow{{
+	usual := []supportpage.EventRow{{
 		Href: app + "/transactions/x", EventID: "0199d1c7-6c1e-7b61-b9ad-6a4fd1f2a001", Identity: "maximiliane.mustermann@example.com", WalletHref: app + "/wallets/x", FeatureKey: "image.generation",
 		EntityID: "room 7", Quantity: 120_400, Unit: "message", Amount: 1_234_567_891_234, CreditKey: "tokens", OccurredAt: moment - 5, CreatedAt: moment,
 	}}
-	deposits := []page.DepositRow{
+	deposits := []supportpage.DepositRow{
 		{Href: app + "/transactions/d", ID: "dep_01m7ewzp3pfr4976jxkvfa63gm", Kind: metering.EntryDeposit, Identity: hostile, WalletHref: app + "/wallets/x", Amount: 5, CreditKey: "tokens", IdempotencyKey: endless, CreatedAt: moment},
 		{Href: app + "/transactions/e", ID: "dep_01m7ewzp3pfr4976jxkvfa63gn", Kind: metering.EntryTopUp, Identity: "bob", WalletHref: app + "/wallets/x", Amount: metering.MaxAmount, CreditKey: "tokens", Source: "session cs_test_a1", CreatedAt: moment},
 	}
-	own := func(rows []page.EventRow) []page.EventRow {
-		list := append([]page.EventRow(nil), rows...)
+	own := func(rows []supportpage.EventRow) []supportpage.EventRow {
+		list := append([]supportpage.EventRow(nil), rows...)
 		for i := range list {
 			list[i].Identity = ""
 		}
@@ -63,17 +63,17 @@ func deskPages() map[string]view {
 	pager := component.Pages{Newer: app, Older: app + "?before=x"}
 	options := []component.Option{{Text: "All"}, {Value: "x", Text: "One of them"}}
 	refused := []component.Problem{{Field: "amount", Message: "Give an amount above zero."}, {Field: "reason", Message: "Say why."}}
-	proof := page.JournalProof{CreditKey: "tokens", BalanceProof: metering.BalanceProof{Entries: 2, Opening: metering.Balance{Debt: 7}, Valid: true, Known: true, Closing: balances[0]}, Stored: &balances[0]}
-	wrong := page.JournalProof{CreditKey: "coins", BalanceProof: metering.BalanceProof{Entries: 1}}
+	proof := supportpage.JournalProof{CreditKey: "tokens", BalanceProof: metering.BalanceProof{Entries: 2, Opening: metering.Balance{Debt: 7}, Valid: true, Known: true, Closing: balances[0]}, Stored: &balances[0]}
+	wrong := supportpage.JournalProof{CreditKey: "coins", BalanceProof: metering.BalanceProof{Entries: 1}}
 	used := metering.Event{
 		EventID: "evt-1", EntityID: "room 7", Quantity: 12, OccurredAt: moment, CreatedAt: moment, Period: metering.DayOf(moment),
 		Charge:    metering.Charge{Amount: 3_750_000_000, PricingMode: metering.Fixed, Cost: 1_500_000_000, QuantityPerUnit: 1, BasisPoints: 5_000, Billable: 5, FeatureRevision: 3},
 		Allowance: metering.Allowance{Limit: 100, Used: 93, Covered: 7, Period: metering.MonthOf(moment), Overage: metering.OverageCredits},
 	}
-	charge := page.Change{
+	charge := supportpage.Change{
 		Frame: frame("wallets"), ID: "txn_01m7ewzp3pfr4976jxkvfa63gm", Kind: metering.EntryCharge, Seq: 12, Identity: hostile, WalletHref: app + "/wallets/x", CreditKey: "tokens",
 		Delta: metering.Delta{Amount: 3_750_000_000, Out: true}, Before: balances[0], After: balances[3], CreatedAt: moment,
-		Event: &page.EventDetails{Event: used, RequestID: "req_01m7ewzp3pfr4976jxkvfa63gm", FeatureKey: "messages", FeatureName: "Messages", FeatureHref: app + "/features/messages/edit",
+		Event: &supportpage.EventDetails{Event: used, RequestID: "req_01m7ewzp3pfr4976jxkvfa63gm", FeatureKey: "messages", FeatureName: "Messages", FeatureHref: app + "/features/messages/edit",
 			Unit: "message", KeyName: "Server", KeyHref: app + "/keys/x", Derivation: used.Derivation()},
 	}
 	adjusted := charge
@@ -83,48 +83,48 @@ func deskPages() map[string]view {
 		bars[i] = component.Bar{Label: component.DayText(moment + int64(i)*86_400_000), Value: uint64(i * i), Text: component.CountText(uint64(i * i))}
 	}
 	return map[string]view{
-		"wallets": page.Wallets(page.WalletList{Frame: frame("wallets"), Path: app + "/wallets", Query: "ann", Shows: options, Pages: pager, Wallets: []page.WalletRow{
+		"wallets": supportpage.Wallets(supportpage.WalletList{Frame: frame("wallets"), Path: app + "/wallets", Query: "ann", Shows: options, Pages: pager, Wallets: []supportpage.WalletRow{
 			{Href: app + "/wallets/x", Identity: hostile, Balances: balances, Subscription: &held, CreatedAt: moment}, {Href: app + "/wallets/y", Identity: endless, CreatedAt: moment},
 		}}),
-		"wallets-none": page.Wallets(page.WalletList{Frame: frame("wallets"), Path: app + "/wallets", Shows: options}),
-		"journal": page.WalletJournalPage(page.WalletJournal{WalletHead: head("journal"), Pages: pager, Proofs: []page.JournalProof{proof, wrong}, Lines: []page.JournalRow{
+		"wallets-none": supportpage.Wallets(supportpage.WalletList{Frame: frame("wallets"), Path: app + "/wallets", Shows: options}),
+		"journal": supportpage.WalletJournalPage(supportpage.WalletJournal{WalletHead: head("journal"), Pages: pager, Proofs: []supportpage.JournalProof{proof, wrong}, Lines: []supportpage.JournalRow{
 			{Href: app + "/transactions/x", Seq: 2, Kind: metering.EntryCharge, About: "messages × 3", Deduplicated: true, Delta: metering.Delta{Out: true}, BalanceAfter: metering.MaxAmount, CreditKey: "tokens", CreatedAt: moment},
 			{Href: app + "/transactions/y", Seq: 1, Kind: metering.EntryDispute, About: hostile, Delta: metering.Delta{Amount: metering.MaxAmount, Out: true}, DebtAfter: metering.MaxAmount, CreditKey: "coins", CreatedAt: moment},
 		}}),
-		"wallet-usage":        page.WalletUsagePage(page.WalletUsage{WalletHead: head("usage"), Events: own(events), Pages: pager}),
-		"wallet-deposits":     page.WalletDepositsPage(page.WalletDeposits{WalletHead: head("deposits")}),
-		"wallet-subscription": page.WalletSubscriptionsPage(page.WalletSubscriptions{WalletHead: head("subscription"), Subscriptions: []page.SubscriptionRow{held}}),
-		"adjust":              page.AdjustPage(page.AdjustForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Direction: "in", Amount: "much", Problems: refused}),
-		"charge":              page.Transaction(charge),
-		"adjustment":          page.Transaction(adjusted),
-		"check": page.Check(page.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &page.CheckAnswer{
+		"wallet-usage":        supportpage.WalletUsagePage(supportpage.WalletUsage{WalletHead: head("usage"), Events: own(events), Pages: pager}),
+		"wallet-deposits":     supportpage.WalletDepositsPage(supportpage.WalletDeposits{WalletHead: head("deposits")}),
+		"wallet-subscription": supportpage.WalletSubscriptionsPage(supportpage.WalletSubscriptions{WalletHead: head("subscription"), Subscriptions: []supportpage.SubscriptionRow{held}}),
+		"adjust":              supportpage.AdjustPage(supportpage.AdjustForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Direction: "in", Amount: "much", Problems: refused}),
+		"charge":              supportpage.Transaction(charge),
+		"adjustment":          supportpage.Transaction(adjusted),
+		"check": supportpage.Check(supportpage.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &supportpage.CheckAnswer{
 			Code: "insufficient_balance", Title: "Denied: the balance does not cover the charge.", Balance: balances[1], Allowance: used.Allowance, Period: used.Period, WalletHref: app + "/wallets/x",
 			Gates: []component.GateLine{
 				{Question: "Not already billed this period", Outcome: metering.GatePassed},
 				{Question: "Balance covers the charge", Outcome: metering.GateFailed, Numbers: "Needs 6 tokens, has 1 tokens.", Fix: "Deposit at least 5 tokens."},
 			},
 		}}),
-		"events":        page.Events(page.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: events, Unfinished: true, Pages: pager}),
-		"events-usual":  page.Events(page.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: usual}),
-		"deposits":      page.Deposits(page.DepositList{Frame: frame("deposits"), Path: app + "/deposits", Export: app + "/deposits.csv", Kinds: options, Credits: options, From: "2026-01-01", Active: true, Deposits: deposits, Pages: pager}),
-		"subscriptions": page.Subscriptions(page.SubscriptionList{Frame: frame("subscriptions"), Path: app + "/subscriptions", Statuses: options, Subscriptions: []page.SubscriptionRow{held}, Pages: pager}),
-		"checkouts": page.Checkouts(page.CheckoutList{Frame: frame("checkouts"), Path: app + "/checkouts", Kinds: options, Checkouts: []page.CheckoutRow{
+		"events":        supportpage.Events(supportpage.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: events, Unfinished: true, Pages: pager}),
+		"events-usual":  supportpage.Events(supportpage.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: usual}),
+		"deposits":      supportpage.Deposits(supportpage.DepositList{Frame: frame("deposits"), Path: app + "/deposits", Export: app + "/deposits.csv", Kinds: options, Credits: options, From: "2026-01-01", Active: true, Deposits: deposits, Pages: pager}),
+		"subscriptions": supportpage.Subscriptions(supportpage.SubscriptionList{Frame: frame("subscriptions"), Path: app + "/subscriptions", Statuses: options, Subscriptions: []supportpage.SubscriptionRow{held}, Pages: pager}),
+		"checkouts": supportpage.Checkouts(supportpage.CheckoutList{Frame: frame("checkouts"), Path: app + "/checkouts", Kinds: options, Checkouts: []supportpage.CheckoutRow{
 			{ID: "chk_01m7ewzp3pfr4976jxkvfa63gm", Sells: "team", Price: component.Sum{AmountCents: 2900, Currency: "usd"}, Identity: hostile, WalletHref: app + "/wallets?q=x", State: component.Badge{Text: "Open", Tone: "accent"}, CreatedAt: moment, ExpiresAt: moment},
 		}}),
-		"requests": page.Requests(page.RequestList{Frame: frame("requests"), Path: app + "/requests", Counted: 12_000, Failures: 3, Pages: pager, Requests: []page.RequestRow{
+		"requests": supportpage.Requests(supportpage.RequestList{Frame: frame("requests"), Path: app + "/requests", Counted: 12_000, Failures: 3, Pages: pager, Requests: []supportpage.RequestRow{
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gm", At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", TookMicros: 2_345, KeyName: "Server", KeyMasked: "psr_test_…9fQ2", KeyHref: app + "/keys/x"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "PATCH", Route: "/v1/wallets/{identity}/billing-period", Status: 500, Code: "internal_error", CodeHref: "/docs/errors/internal_error", TookMicros: 15_000_000, KeyName: "Server"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gp", At: moment, Method: "POST", Route: "/v1/events", Status: 200, TookMicros: 900, KeyName: "Server", TxnHref: app + "/transactions/x"},
 		}}),
-		"requests-failed": page.Requests(page.RequestList{Frame: frame("requests"), Path: app + "/requests", Failed: true, Counted: 12_000, Failures: 3, KeptDays: 30, Pages: pager, Requests: []page.RequestRow{
+		"requests-failed": supportpage.Requests(supportpage.RequestList{Frame: frame("requests"), Path: app + "/requests", Failed: true, Counted: 12_000, Failures: 3, KeptDays: 30, Pages: pager, Requests: []supportpage.RequestRow{
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gm", At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", TookMicros: 2_345, KeyName: "Server", KeyMasked: "psr_test_…9fQ2", KeyHref: app + "/keys/x", Identity: "customer-with-a-rather-long-name@example.com", WalletHref: app + "/wallets?q=x", Feature: "chat-message"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "GET", Route: "/v1/wallets/{identity}", Status: 404, Code: "wallet_not_found", CodeHref: "/docs/errors/wallet_not_found", TookMicros: 900, KeyName: "Server"},
 		}}),
-		"overview-new": page.OverviewPage(page.Overview{
+		"overview-new": supportpage.OverviewPage(supportpage.Overview{
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}}, Tiles: []component.Figure{{Label: "Charged", Value: "0", Before: "None in the previous 30 days"}},
 			Quickstart: app + "/quickstart", Check: app + "/check",
 		}),
-		"overview": page.OverviewPage(page.Overview{
+		"overview": supportpage.OverviewPage(supportpage.Overview{
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}, {Label: "Today", Href: app + "?days=1"}},
 			Tiles: []component.Figure{
 				{Label: "Charged", Value: "48,120.25", Unit: "tokens", Before: "Up 12% from 42,964.5 in the previous 30 days", Href: app + "/events"},
@@ -132,9 +132,9 @@ func deskPages() map[string]view {
 				{Label: "Deposits", Value: "99,999,999,999,999,999.999999999", Unit: "tokens"},
 			},
 			Uses: component.Series{ID: "uses-chart", Title: "Usage by day", Unit: "events", StepName: "Day", Bars: bars}, Denied: component.Series{ID: "denied-chart", Title: "Denials by day", Unit: "denials", StepName: "Day", Bars: bars},
-			Attention: []page.Concern{{Text: "Plan \"Team\" failed to sync with the payment provider", More: "No such currency: <b>xyz</b>", Tone: "danger", Link: "Fix plan", Href: app + "/plans/team/edit"}, {Text: "2 balances are in debt", Tone: "warn", Link: "View wallets", Href: app + "/wallets?show=debt"}},
+			Attention: []supportpage.Concern{{Text: "Plan \"Team\" failed to sync with the payment provider", More: "No such currency: <b>xyz</b>", Tone: "danger", Link: "Fix plan", Href: app + "/plans/team/edit"}, {Text: "2 balances are in debt", Tone: "warn", Link: "View wallets", Href: app + "/wallets?show=debt"}},
 			Steps:     []component.Step{{Text: "Create a credit", Done: true}, {Text: "Create a feature", Hint: "What your customers use.", Href: app + "/features"}},
-			Top:       []page.TopFeature{{Key: "messages", Uses: 1_204_331, Denied: 37}}, Reasons: []page.TopReason{{Code: "insufficient_balance", Href: "/docs/errors/insufficient_balance", Count: 37}},
+			Top:       []supportpage.TopFeature{{Key: "messages", Uses: 1_204_331, Denied: 37}}, Reasons: []supportpage.TopReason{{Code: "insufficient_balance", Href: "/docs/errors/insufficient_balance", Count: 37}},
 		}),
 	}
 }

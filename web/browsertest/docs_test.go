@@ -11,7 +11,8 @@ import (
 	"purser/tenancy"
 	"purser/views/component"
 	"purser/views/layout"
-	"purser/views/page"
+	docspage "purser/views/page/docs"
+	supportpage "purser/views/page/support"
 )
 
 // docsPages are all guides and one of each other page of the documentation.
@@ -30,32 +31,32 @@ func docsPages(t *testing.T) map[string]view {
 		t.Fatal(err)
 	}
 	frame := layout.DocsFrame{Title: "Documentation", Current: "home", Nav: []layout.NavGroup{{Title: "Guides", Items: []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}}}}}
-	conflict := page.DocsStatus{Status: http.StatusConflict, Text: "Conflict", Codes: []*fault.Fault{fault.New(fault.InsufficientBalance)}}
+	conflict := docspage.Status{Status: http.StatusConflict, Text: "Conflict", Codes: []*fault.Fault{fault.New(fault.InsufficientBalance)}}
 	views := map[string]view{
-		"docs":           page.DocsHomePage(page.DocsHome{Frame: frame, Guides: guides}),
-		"docs-reference": page.DocsReferencePage(page.DocsReference{Frame: frame, Reference: reference}),
-		"docs-errors":    page.DocsErrorsPage(page.DocsErrors{Frame: frame, Statuses: []page.DocsStatus{conflict}}),
-		"docs-error":     page.DocsErrorPage(page.DocsError{Frame: frame, Fault: conflict.Codes[0], Status: conflict}),
-		"quickstart":     page.QuickstartPage(quickstart(t)),
+		"docs":           docspage.HomePage(docspage.Home{Frame: frame, Guides: guides}),
+		"docs-reference": docspage.ReferencePage(docspage.Reference{Frame: frame, Reference: reference}),
+		"docs-errors":    docspage.ErrorsPage(docspage.Errors{Frame: frame, Statuses: []docspage.Status{conflict}}),
+		"docs-error":     docspage.ErrorPage(docspage.Error{Frame: frame, Fault: conflict.Codes[0], Status: conflict}),
+		"quickstart":     supportpage.QuickstartPage(quickstart(t)),
 	}
 	for _, group := range reference.Groups {
-		views["docs-reference-"+group.Slug] = page.DocsGroupPage(page.DocsGroup{Frame: frame, Group: group, Address: "https://purser.example"})
+		views["docs-reference-"+group.Slug] = docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Address: "https://purser.example"})
 	}
 	for _, guide := range guides {
-		views["docs-"+guide.Slug] = page.DocsGuidePage(page.DocsGuide{Frame: frame, Guide: guide, Next: &guides[0]})
+		views["docs-"+guide.Slug] = docspage.GuidePage(docspage.Guide{Frame: frame, Guide: guide, Next: &guides[0]})
 	}
 	return views
 }
 
 // quickstart is the page while it waits, with something that went wrong.
-func quickstart(t *testing.T) page.Quickstart {
+func quickstart(t *testing.T) supportpage.Quickstart {
 	t.Helper()
 	call := docs.Call{Address: "https://purser.example", Identity: "user-42", Credit: "tokens", Feature: "chat"}
 	snippet, err := docs.FindLanguage("go").Snippet(call)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page.Quickstart{
+	return supportpage.Quickstart{
 		Frame: layout.Frame{
 			Title: "Quickstart", Current: "quickstart", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"},
 			Org: layout.Place{Name: "Acme", Href: "/o/acme"}, App: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}},
@@ -68,7 +69,7 @@ func quickstart(t *testing.T) page.Quickstart {
 		Language:  docs.FindLanguage("go"),
 		Snippet:   snippet,
 		Call:      call,
-		Failures:  []page.FailedCall{{At: moment, Method: "POST", Route: "/v1/events", Status: http.StatusNotFound, Code: fault.FeatureNotFound}},
+		Failures:  []supportpage.FailedCall{{At: moment, Method: "POST", Route: "/v1/events", Status: http.StatusNotFound, Code: fault.FeatureNotFound}},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"purser/payments/sandbox/pages"
 	"purser/views/page"
+	accountpage "purser/views/page/account"
 )
 
 const moment = 1_794_648_660_123
@@ -28,7 +29,7 @@ var (
 var samplePages = map[string]view{
 	"gallery":           page.Gallery(page.GallerySample{}),
 	"gallery-live":      page.Gallery(page.GallerySample{Live: true}),
-	"welcome":           page.Welcome(page.Start{Server: page.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}, NotSetUp: true}),
+	"welcome":           accountpage.Welcome(accountpage.Start{Server: accountpage.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}, NotSetUp: true}),
 	"error":             page.Error(page.Failure{Status: 404, Title: "Page not found", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
 	"sandbox-checkout":  pages.CheckoutPage(pages.Checkout{Clock: clock, Seller: "Chat", State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
 	"sandbox-complete":  pages.CheckoutPage(pages.Checkout{Clock: clock, State: "complete", Lines: lines, Total: total}),

@@ -5,21 +5,21 @@ import (
 
 	"purser/billing"
 	"purser/views/layout"
-	"purser/views/page"
+	catalogpage "purser/views/page/catalog"
 )
 
 // Each row's percentage has room for its digits, and shows its label and its sign,
 // however narrow the screen.
 func TestPlanFormShowsItsPercentages(t *testing.T) {
 	t.Parallel()
-	form := page.PlanForm{
+	form := catalogpage.PlanForm{
 		Frame: layout.Frame{Title: "Pro", Current: "plans", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"}, Org: layout.Place{Name: "Acme", Href: "/o/acme"}, App: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}}},
 		Base:  "/plans", Stored: billing.Plan{Key: "pro", Name: "Pro"},
-		Values: page.PlanValues{Key: "pro", Name: "Pro", Amount: "29.00", Currency: "usd", Interval: "month", Multipliers: []page.MultiplierRow{{Feature: "messages", Percent: "12.5"}, {}}},
+		Values: catalogpage.PlanValues{Key: "pro", Name: "Pro", Amount: "29.00", Currency: "usd", Interval: "month", Multipliers: []catalogpage.MultiplierRow{{Feature: "messages", Percent: "12.5"}, {}}},
 	}
 	fresh := form
 	fresh.New, fresh.Stored, fresh.Values.Key = true, billing.Plan{}, ""
-	address := serve(t, map[string]view{"/edit": page.Plan(form), "/new": page.Plan(fresh)})
+	address := serve(t, map[string]view{"/edit": catalogpage.Plan(form), "/new": catalogpage.Plan(fresh)})
 	tabs := Open(t, Phone).Several(t)
 	for _, name := range []string{"edit", "new"} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,25 @@
+package component
+
+// Answered is what the server said to a form: what is wrong with it, or what was
+// changed under it. It is zero when the form is shown for the first time.
+type Answered struct {
+	Problems []Problem
+	Clash    *Clash // a stale revision: yours and theirs
+}
+
+// Wrong is what is wrong with the value of one field.
+func (a Answered) Wrong(field string) string {
+	for _, problem := range a.Problems {
+		if problem.Field == field {
+			return problem.Message
+		}
+	}
+	return ""
+}
+
+// The longest texts that the catalog takes, in characters.
+const (
+	MaxKeyLength  = 80
+	MaxNameLength = 120
+	MaxUnitLength = 40
+)

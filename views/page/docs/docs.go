@@ -1,0 +1,151 @@
+package docs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"purser/docs"
+	"purser/fault"
+	"purser/views/component"
+	"purser/views/layout"
+)
+
+// Home is the entry to the documentation.
+type Home struct {
+	Frame  layout.DocsFrame
+	Guides []docs.Guide
+}
+
+// Guide is one guide, between its neighbours.
+type Guide struct {
+	Frame          layout.DocsFrame
+	Guide          docs.Guide
+	Previous, Next *docs.Guide
+}
+
+// Reference is what there is to call.
+type Reference struct {
+	Frame     layout.DocsFrame
+	Reference *docs.Reference
+}
+
+// Group is the operations of one group, in full.
+type Group struct {
+	Frame   layout.DocsFrame
+	Group   docs.Group
+	Address string // of this server
+}
+
+// Errors is every error code, by status.
+type Errors struct {
+	Frame    layout.DocsFrame
+	Statuses []Status
+}
+
+// Status is the codes that answer with one status.
+type Status struct {
+	Status int
+	Text   string
+	Codes  []*fault.Fault
+}
+
+func (s Status) id() string    { return "status-" + strconv.Itoa(s.Status) }
+func (s Status) title() string { return fmt.Sprintf("%d %s", s.Status, s.Text) }
+
+// Error is one code: what it means, and what to do.
+type Error struct {
+	Frame  layout.DocsFrame
+	Fault  *fault.Fault
+	Status Status
+}
+
+// answer is what a program gets to see.
+func (e Error) answer() component.CommandLine {
+	return component.CommandLine{
+		ID:    "answer",
+		Label: "Response as JSON",
+		Text:  fmt.Sprintf("HTTP %s\n\n{\n  \"error\": %q,\n  \"message\": %q\n}", e.Status.title(), e.Fault.Code, e.Fault.Message),
+	}
+}
+
+// codeBlock shows a guide's code. The number keeps the id apart from the others
+// of the page.
+func codeBlock(number int, code *docs.Code) component.CommandLine {
+	label := "Example"
+	switch code.Language {
+	case "sh":
+		label = "Command"
+	case "json":
+		label = "Response"
+	}
+	return component.CommandLine{ID: fmt.Sprintf("code-%d", number), Label: fmt.Sprintf("%s %d", label, number), Text: code.Text}
+}
+
+func (g Group) curl(op docs.Operation) component.CommandLine {
+	return component.CommandLine{ID: op.ID + "-curl", Label: "Command for: " + op.Summary, Text: op.Curl(g.Address)}
+}
+
+func answerExample(op docs.Operation, answer docs.Answer) component.CommandLine {
+	return component.CommandLine{
+		ID:    fmt.Sprintf("%s-%d", op.ID, answer.Status),
+		Label: fmt.Sprintf("Example of %d for: %s", answer.Status, op.Summary),
+		Text:  answer.Example,
+	}
+}
+
+// need is what the caller has to hold.
+func need(op docs.Operation) string {
+	if op.Permission == "" {
+		return "none"
+	}
+	return op.Permission
+}
+
+// line is a field on a row of its own; nested ones come after it, by their whole
+// name.
+type line struct {
+	docs.Field
+	Path string
+}
+
+func lines(fields []docs.Field, above string) []line {
+	var all []line
+	for _, field := range fields {
+		path := above + field.Name
+		all = append(all, line{field, path})
+		below := path + "."
+		if strings.HasPrefix(field.Type, "list of object") {
+			below = path + "[]."
+		}
+		all = append(all, lines(field.Fields, below)...)
+	}
+	return all
+}
+
+// kind is the type, and whether it must be there.
+func (l line) kind() string {
+	switch {
+	case l.In != "" && l.Required:
+		return l.Type + " in the " + l.In + ", required"
+	case l.In != "":
+		return l.Type + " in the " + l.In
+	case l.Required:
+		return l.Type + ", required"
+	}
+	return l.Type
+}
+
+func (l line) rules() string {
+	var rules []string
+	if len(l.Values) > 0 {
+		rules = append(rules, "one of "+strings.Join(l.Values, ", "))
+	}
+	if l.Rule != "" {
+		rules = append(rules, l.Rule)
+	}
+	if l.Default != "" {
+		rules = append(rules, "default "+l.Default)
+	}
+	return strings.Join(rules, "; ")
+}
