@@ -235,7 +235,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "no question whether a key may do it, at the edge",
-		changes: []change{once("api/authenticate.go", "\treturn c.key.Permissions.Require(c.route.permission)\n", "\treturn nil\n")},
+		changes: []change{once("api/authenticate.go", "\treturn c.key.Permissions.RequireAll(c.route.permissions)\n", "\treturn nil\n")},
 		pkg:     "./api", tests: "TestPermissionMatrix",
 	},
 }
