@@ -129,7 +129,11 @@ func missingNames(like names) names {
 		identity: newHolder(), event: newName(), cursors: map[string]string{},
 	}
 	for list, cursor := range like.cursors {
-		missing.cursors[list] = cursor[:len(cursor)-2] + "AA"
+		last := "AA"
+		if strings.HasSuffix(cursor, last) {
+			last = "BA"
+		}
+		missing.cursors[list] = cursor[:len(cursor)-2] + last
 	}
 	return missing
 }
