@@ -6,6 +6,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"purser/httpd"
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
@@ -43,7 +44,7 @@ func (s *Server) resolveKey(c *call, r *http.Request) error {
 			return err
 		}
 	}
-	c.scope, c.keyID = address.Scope, address.KeyID
+	c.scope, c.keyID, c.record.Anonymous = address.Scope, address.KeyID, false
 	return nil
 }
 
@@ -84,9 +85,9 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 	if err := s.store.Clock().Trust(r.Context()); err != nil {
 		return tenancy.Scope{}, err
 	}
-	ctx, cancel := detach(r.Context(), requestTimeout)
+	ctx, cancel := httpd.Detach(r.Context(), requestTimeout)
 	defer cancel()
-	c := &call{ctx: ctx, route: route{permissions: tenancy.PermissionsOf(permission)}, now: s.now()}
+	c := &call{ctx: ctx, record: &httpd.Request{}, route: route{permissions: tenancy.PermissionsOf(permission)}, now: s.now()}
 	if err := s.resolveKey(c, r); err != nil {
 		return tenancy.Scope{}, err
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"purser/api"
+	"purser/httpd"
 	"purser/store"
 	"purser/store/storetest"
 )
@@ -110,14 +114,28 @@ func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*n
 	if n.till, err = newTestCashier(s, c); err != nil {
 		return nil, err
 	}
-	o.Store, o.Usage, o.Cashier, o.Log, o.Now, o.CursorKey = s, n.usage, n.till.Cashier, newLog(), c.now, cursorKey
+	o.Store, o.Usage, o.Cashier, o.Now, o.CursorKey = s, n.usage, n.till.Cashier, c.now, cursorKey
 	server, err := api.New(o)
 	if err != nil {
 		return nil, err
 	}
 	n.server = server
-	n.serve(server.Echo(), cleanup)
+	n.serve(shellOf(server, httpd.Options{Log: newLog(), Ready: n.ready}), cleanup)
 	return n, nil
+}
+
+// shellOf is the API behind the shell, as the composition root puts it together.
+func shellOf(server *api.Server, o httpd.Options) *echo.Echo {
+	app := httpd.New(o).Echo()
+	server.Register(app)
+	return app
+}
+
+func (n *node) ready(ctx context.Context) error {
+	if err := n.usage.Ready(ctx); err != nil {
+		return errors.New(store.Reason(err))
+	}
+	return nil
 }
 
 func (n *node) serve(handler http.Handler, cleanup func(func())) {

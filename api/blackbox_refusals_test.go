@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"purser/api"
+	"purser/httpd"
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
@@ -23,13 +24,13 @@ func closableNode(t *testing.T, o api.Options) (n *node, closeDatabase func()) {
 	}
 	t.Cleanup(s.Close)
 	now := time.Now().UnixMilli()
-	o.Store, o.Log, o.CursorKey, o.Now = s, newLog(), cursorKey, func() int64 { return now }
+	o.Store, o.CursorKey, o.Now = s, cursorKey, func() int64 { return now }
 	server, err := api.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n = &node{server: server, store: s, clock: &clock{}}
-	n.serve(server.Echo(), t.Cleanup)
+	n.serve(shellOf(server, httpd.Options{Log: newLog()}), t.Cleanup)
 	return n, s.Close
 }
 
@@ -107,7 +108,7 @@ func TestHangUpsLeaveTheDatabaseItsConnections(t *testing.T) {
 		target, secret string
 		want           int
 	}{
-		{"/v1/credits", mintSecret(t).Reveal(), 401}, {"/v1/credits", tn.key, 200}, {"/v1/application", tn.key, 200}, {"/readyz", "", 200},
+		{"/v1/credits", mintSecret(t).Reveal(), 401}, {"/v1/credits", tn.key, 200}, {"/v1/application", tn.key, 200},
 	} {
 		r := httptest.NewRequestWithContext(gone, "GET", c.target, nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)

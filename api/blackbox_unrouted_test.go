@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"purser/api"
+	"purser/httpd"
 )
 
 // unknownPaths lead nowhere, some of them by very little.
@@ -72,7 +72,8 @@ func TestUnroutedPaths(t *testing.T) {
 		}
 	})
 	t.Run("every reply carries the security headers", func(t *testing.T) {
-		n := limitedNode(t, api.Options{HTTPS: true})
+		n := &node{}
+		n.serve(shellOf(tn.node.server, httpd.Options{HTTPS: true, Log: newLog()}), t.Cleanup)
 		for _, target := range []string{"/v1/credits", "/v1/openapi.json", "/v1/nothing", "/healthz", "/readyz"} {
 			got := must(n.exchange(request{method: "GET", target: target, key: tn.key}))
 			for name, want := range map[string]string{

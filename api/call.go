@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/fault"
+	"purser/httpd"
 	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
@@ -21,6 +22,7 @@ import (
 // call is the state of one request.
 type call struct {
 	ctx           context.Context
+	record        *httpd.Request
 	id            ids.ID // of the request
 	route         route
 	request       *http.Request
@@ -41,10 +43,11 @@ type call struct {
 func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		request := ec.Request()
-		ctx, cancel := detach(request.Context(), r.timeout())
+		ctx, cancel := httpd.Detach(request.Context(), r.timeout())
 		defer cancel()
-		c := &call{ctx: ctx, route: r, request: request, id: requestIDOf(ec)}
-		ec.Set(callKey, c)
+		record := httpd.RequestOf(ec)
+		c := &call{ctx: ctx, route: r, request: request, record: record, id: record.ID}
+		record.Anonymous, record.Done = true, func() { s.recordRequest(c) }
 		var err error
 		if c.path, err = pathParameters(ec); err != nil {
 			return err
@@ -61,23 +64,16 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			s.SlowDown(request.Context())
 			return err
 		}
-		if err := s.inFlight.enter(c.scope.AppID, 1); err != nil {
+		if err := s.inFlight.Enter(c.scope.AppID, 1); err != nil {
 			return err
 		}
-		defer s.inFlight.leave(c.scope.AppID, 1)
+		defer s.inFlight.Leave(c.scope.AppID, 1)
 		out, err := s.dispatch(c, op, request)
 		if err != nil {
 			return err
 		}
-		return writeJSON(ec, out.status, out.body)
+		return httpd.WriteJSON(ec, out.status, out.body)
 	}
-}
-
-// detach gives a request its own deadline. A client that disconnects does not cancel its
-// queries: pgx closes the connection of a cancelled query, so disconnects could exhaust
-// the pool.
-func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
 // extend moves the deadline by the time that the body took to arrive, so that a slow
@@ -126,6 +122,7 @@ func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error
 		admit = s.authenticateCached
 	}
 	err := admit(c)
+	c.record.App, c.record.Key = c.scope.AppID, c.key.ID
 	c.authenticated = err == nil || fault.Is(err, fault.PermissionDenied)
 	if err != nil {
 		return reply{}, err
@@ -201,20 +198,6 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, fault.New(fault.BodyTooLarge)
 	}
 	return body, nil
-}
-
-// routeByEscapedPath makes echo match the path as it was sent. Go keeps the original
-// only when it differs from its own encoding, so a handler could not tell whether a '%'
-// is still encoded, and decoding twice would address another wallet. A RawPath that Go
-// kept is not encoded again: a %2F beside an unescaped character would become a slash.
-func routeByEscapedPath(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(ec echo.Context) error {
-		target := ec.Request().URL
-		if target.RawPath == "" {
-			target.RawPath = target.EscapedPath()
-		}
-		return next(ec)
-	}
 }
 
 // pathParameters decodes each path parameter exactly once.

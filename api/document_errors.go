@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"purser/fault"
+	"purser/httpd"
 )
 
 // expandDocument adds the server's URL and the error codes of the catalogue to the
@@ -121,7 +122,7 @@ func (e *expansion) fail(at jsontext.Pointer, format string, args ...any) {
 func withExamples(response input, codes []fault.Code) input {
 	examples := map[fault.Code]any{}
 	for _, code := range codes {
-		examples[code] = map[string]any{"value": errorReply{code, fault.New(code).Message}}
+		examples[code] = map[string]any{"value": httpd.ErrorBody{Error: code, Message: fault.New(code).Message}}
 	}
 	media := maps.Clone(response.Object("content").Object("application/json"))
 	media["examples"] = examples

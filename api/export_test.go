@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/labstack/echo/v4"
+	"purser/httpd"
 )
 
 // What the tests from outside may see of the inside: the document, the route
@@ -135,10 +135,7 @@ func (s *Server) Gates() http.Handler {
 			continue
 		}
 		r.handle = func(*call) (reply, error) { return created(eventReply{Status: "accepted"}), nil }
-		e := echo.New()
-		e.HTTPErrorHandler = s.handleError
-		e.Pre(s.instrument, routeByEscapedPath)
-		e.Use(refuseMethods)
+		e := httpd.New(httpd.Options{}).Echo()
 		e.Add(r.method, echoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
 		return e
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"purser/fault"
+	"purser/httpd"
 	"purser/ids"
 )
 
@@ -49,7 +50,7 @@ func (l *keyLimits) take(key keyName, header http.Header) error {
 		header["Ratelimit-Policy"], header["Ratelimit"] = l.policy, []string{string(text)}
 	}
 	if level.refuse > 0 {
-		return &waitError{fault.New(fault.RateLimited), level.refuse}
+		return &httpd.WaitError{Fault: fault.New(fault.RateLimited), Wait: level.refuse}
 	}
 	return nil
 }
@@ -57,26 +58,9 @@ func (l *keyLimits) take(key keyName, header http.Header) error {
 // LimitSandbox removes a token from the bucket of the application's sandbox key, which
 // has the rate of one API key. It returns how long to wait, or 0 if there was a token.
 func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
-	var w *waitError
+	var w *httpd.WaitError
 	if errors.As(s.limits.take(keyName{app: app}, header), &w) {
-		return w.wait
+		return w.Wait
 	}
 	return 0
-}
-
-// waitError is a refusal with a Retry-After.
-type waitError struct {
-	*fault.Fault
-	wait time.Duration
-}
-
-func (w *waitError) Unwrap() error { return w.Fault }
-
-// retryAfter is the Retry-After of a refusal in whole seconds, at least one.
-func retryAfter(err error) int {
-	var w *waitError
-	if errors.As(err, &w) {
-		return max(1, int(math.Ceil(w.wait.Seconds())))
-	}
-	return 1
 }

@@ -3,26 +3,20 @@ package api
 import (
 	"cmp"
 	"net/http"
-	"time"
 
-	"github.com/labstack/echo/v4"
-
-	"purser/fault"
 	"purser/store"
 )
 
 // recordRequest counts the request for the application's request list, unless its key is
 // unknown. It takes a lock and updates counters after the response was sent; they are
 // flushed to the database later.
-func (s *Server) recordRequest(ec echo.Context, took time.Duration) {
-	c, known := ec.Get(callKey).(*call)
-	if !known || c.keyID.IsZero() {
+func (s *Server) recordRequest(c *call) {
+	if c.keyID.IsZero() {
 		return
 	}
-	refused, _ := ec.Get(faultKey).(fault.Code)
 	r := store.Request{
-		ID: c.id, At: c.now - c.clockOffset, Method: c.route.method, Route: c.route.path, Status: ec.Response().Status,
-		Code: refused, TookMicros: took.Microseconds(), KeyID: c.keyID,
+		ID: c.id, At: c.now - c.clockOffset, Method: c.route.method, Route: c.route.path, Status: c.record.Status,
+		Code: c.record.Fault, TookMicros: c.record.Took.Microseconds(), KeyID: c.keyID,
 	}
 	if r.Failed() {
 		r.Authenticated = r.Status != http.StatusUnauthorized && (c.authenticated || s.isCachedUsable(c))

@@ -63,3 +63,6 @@ func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.conn) })
 }
+
+// Ready is checkSchema on a connection of the pool.
+func (s *Store) Ready(ctx context.Context) error { return checkSchema(ctx, s.pool) }

@@ -10,15 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Ready reports why the schema does not fit this binary, or nil: the database must
-// answer and know every migration that this binary was built with.
-func (s *Store) Ready(ctx context.Context) error { return checkSchema(ctx, s.pool) }
-
 // querier is a pool, or one connection of it.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
+// checkSchema reports why the schema does not fit this binary, or nil: the database must
+// answer and know every migration that this binary was built with.
 func checkSchema(ctx context.Context, on querier) error {
 	applied, err := appliedMigrations(ctx, on)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"purser/api"
 	"purser/cmd/purser/demo"
+	"purser/httpd"
 	"purser/store"
 )
 
@@ -17,7 +18,8 @@ func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Engin
 	if err != nil {
 		return err
 	}
-	app := server.Echo()
+	app := httpd.New(httpd.Options{}).Echo()
+	server.Register(app)
 	payments.mount(app, server) // until the real server mounts it
 	made, err := demo.Seed(ctx, demo.Options{
 		Store:     db,

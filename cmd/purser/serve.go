@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"purser/api"
+	"purser/httpd"
 	"purser/store"
 	"purser/web"
 )
@@ -143,7 +144,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		}
 	}
 	site := newSite(c, db, usage, seals, payments, document, log)
-	app, server, err := newApp(c, db, usage, meters, secret, site, payments, lines)
+	app, shell, err := newApp(c, db, usage, meters, secret, site, payments, lines)
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.runPeriodically)
 	}
-	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, server.StartDrain}, loops, log)
+	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, shell.StartDrain}, loops, log)
 }
 
 // serveWith serves while the loops run. They stop after the last request, which may need
@@ -179,32 +180,42 @@ func serveWith(ctx context.Context, listener *connections, app http.Handler, d d
 	return group.Wait()
 }
 
-// newApp mounts the API and the dashboard on one echo app.
-func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *api.Server, error) {
+// newApp mounts the API, the dashboard and the payment routes on one echo app.
+func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *httpd.Server, error) {
 	server, err := api.New(api.Options{
-		Store:   db.Store,
-		Usage:   usage,
-		Cashier: payments.cashier,
-		Log:     lines.log,
+		Store:     db.Store,
+		Usage:     usage,
+		Cashier:   payments.cashier,
+		CursorKey: secret.derive("cursors"),
+		RateLimit: c.rateLimit,
+		BaseURL:   c.baseURL,
+		NetworkOf: site.NetworkOf,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	shell := httpd.New(httpd.Options{
+		Log: lines.log,
 		LogsRequest: func(status int) bool {
 			return lines.requests.admits(status, time.Now())
 		},
-		CursorKey: secret.derive("cursors"),
-		RateLimit: c.rateLimit,
+		Ready: func(ctx context.Context) error {
+			if err := usage.Ready(ctx); err != nil { // logs the cause too
+				return errors.New(store.Reason(err))
+			}
+			return nil
+		},
 		MaxBodies: max(1, c.maxConnections/2),
-		BaseURL:   c.baseURL,
 		HTTPS:     strings.HasPrefix(c.baseURL, "https://"),
 		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,
 		ErrorPage: site.RenderError,
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	app := server.Echo()
+	app := shell.Echo()
+	server.Register(app)
 	site.Register(app)
 	payments.mount(app, server)
-	return app, server, nil
+	return app, shell, nil
 }
 
 // drain is the period between SIGTERM and closing the listener, in which load balancers

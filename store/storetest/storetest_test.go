@@ -22,11 +22,8 @@ func TestURL(t *testing.T) {
 		}
 	})
 
-	t.Run("serves a store that is ready and durable", func(t *testing.T) {
+	t.Run("serves a store that is durable", func(t *testing.T) {
 		s := Open(t)
-		if err := s.Ready(t.Context()); err != nil {
-			t.Error(err)
-		}
 		if err := s.CheckDurable(t.Context()); err != nil {
 			t.Error(err)
 		}

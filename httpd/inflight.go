@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"sync"
@@ -6,11 +6,11 @@ import (
 	"purser/fault"
 )
 
-// inFlight bounds concurrent work and shares it among owners: each may hold as much as
+// InFlight bounds concurrent work and shares it among owners: each may hold as much as
 // is still free. One owner gets half of the limit, two get a third each, and the rest
 // stays free for others. Beyond that a request is refused before any work: a longer
 // queue would only delay every response.
-type inFlight[K comparable] struct {
+type InFlight[K comparable] struct {
 	limit int64
 
 	mu     sync.Mutex
@@ -18,13 +18,13 @@ type inFlight[K comparable] struct {
 	owners map[K]int64
 }
 
-// newInFlight returns one with a limit for all owners together.
-func newInFlight[K comparable](limit int64) *inFlight[K] {
-	return &inFlight[K]{limit: limit, owners: make(map[K]int64)}
+// NewInFlight returns one with a limit for all owners together.
+func NewInFlight[K comparable](limit int64) *InFlight[K] {
+	return &InFlight[K]{limit: limit, owners: make(map[K]int64)}
 }
 
-// enter acquires a weight for an owner; leave releases it.
-func (f *inFlight[K]) enter(owner K, weight int64) error {
+// Enter acquires a weight for an owner; Leave releases it.
+func (f *InFlight[K]) Enter(owner K, weight int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if own := f.owners[owner]; own+weight > f.limit-f.used {
@@ -35,8 +35,8 @@ func (f *inFlight[K]) enter(owner K, weight int64) error {
 	return nil
 }
 
-// leave releases a weight.
-func (f *inFlight[K]) leave(owner K, weight int64) {
+// Leave releases a weight.
+func (f *InFlight[K]) Leave(owner K, weight int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.used -= weight

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"encoding/hex"
@@ -27,7 +27,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		header[echo.HeaderXContentTypeOptions] = noSniff
 		header[echo.HeaderContentSecurityPolicy] = noContent
 		header[echo.HeaderReferrerPolicy] = noReferrer
-		if s.https || ec.Request().TLS != nil {
+		if s.options.HTTPS || ec.Request().TLS != nil {
 			header[echo.HeaderStrictTransportSecurity] = strictTransport
 		}
 		if s.draining.Load() {

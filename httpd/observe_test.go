@@ -1,4 +1,4 @@
-package api_test
+package httpd_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"purser/api"
 	"purser/fault"
+	"purser/httpd"
 )
 
 // levelLog keeps level and text of each line.
@@ -52,7 +52,7 @@ func (l *levelLog) read() []string {
 func TestAClientThatHangsUpIsNoError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answer func(echo.Context) error // after the client has gone
+		answer func(echo.Context) error // after the client disconnected
 		want   string
 	}{
 		"a cancelled statement": {
@@ -77,14 +77,11 @@ func TestAClientThatHangsUpIsNoError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log, observed := &levelLog{}, make(chan int, 1)
-			server, err := api.New(api.Options{
-				Log: slog.New(log), CursorKey: cursorKey,
+			shell := httpd.New(httpd.Options{
+				Log:     slog.New(log),
 				Observe: func(_, _ string, status int, _ time.Duration) { observed <- status },
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			app, entered := server.Echo(), make(chan struct{})
+			app, entered := shell.Echo(), make(chan struct{})
 			app.GET("/v1/slow", func(ec echo.Context) error {
 				close(entered)
 				<-ec.Request().Context().Done()
@@ -101,7 +98,7 @@ func TestAClientThatHangsUpIsNoError(t *testing.T) {
 				hangUp()
 			}()
 			if _, err := listening.Client().Do(request); !errors.Is(err, context.Canceled) {
-				t.Errorf("the client hears %v", err)
+				t.Errorf("the client gets %v", err)
 			}
 			status := <-observed
 			listening.Close() // waits for the handler, and so for its line
@@ -115,15 +112,12 @@ func TestAClientThatHangsUpIsNoError(t *testing.T) {
 func TestRequestsWithoutALineAreStillObserved(t *testing.T) {
 	t.Parallel()
 	log, observed := &levelLog{}, make(chan int, 4)
-	server, err := api.New(api.Options{
-		Log: slog.New(log), CursorKey: cursorKey, Now: func() int64 { return 0 },
+	shell := httpd.New(httpd.Options{
+		Log:         slog.New(log),
 		Observe:     func(_, _ string, status int, _ time.Duration) { observed <- status },
 		LogsRequest: func(status int) bool { return status != http.StatusOK },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listening := httptest.NewServer(server.Echo())
+	listening := httptest.NewServer(shell.Echo())
 	for _, path := range []string{"/healthz", "/v1/nowhere"} {
 		response, err := listening.Client().Get(listening.URL + path)
 		if err != nil {

@@ -1,11 +1,13 @@
-package api
+package httpd
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
@@ -13,7 +15,8 @@ import (
 	"purser/fault"
 )
 
-type errorReply struct {
+// ErrorBody is the body of every error under /v1.
+type ErrorBody struct {
 	Error   fault.Code `json:"error"`
 	Message string     `json:"message"`
 }
@@ -37,13 +40,13 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	case fault.NotAllowed:
 		header.Set("Allow", strings.TrimPrefix(header.Get("Allow"), "OPTIONS, "))
 	}
-	if !isAPIPath(ec.Request().URL.Path) && s.errorPage != nil {
-		err = s.errorPage(ec, code, requestID(ec))
+	if !isAPIPath(ec.Request().URL.Path) && s.options.ErrorPage != nil {
+		err = s.options.ErrorPage(ec, code, requestID(ec))
 	} else {
-		err = writeJSON(ec, code, errorReply{f.Code, f.Message})
+		err = WriteJSON(ec, code, ErrorBody{f.Code, f.Message})
 	}
 	if err != nil && ec.Request().Context().Err() == nil {
-		s.log.Warn("reply failed", "request", requestID(ec), "cause", err)
+		s.options.Log.Warn("reply failed", "request", requestID(ec), "cause", err)
 	}
 }
 
@@ -53,8 +56,7 @@ func isUnauthenticated(ec echo.Context, err error) bool {
 	if errors.Is(err, echo.ErrNotFound) || errors.Is(err, echo.ErrMethodNotAllowed) {
 		return true
 	}
-	c, routed := ec.Get(callKey).(*call)
-	return routed && c.keyID.IsZero()
+	return RequestOf(ec).Anonymous
 }
 
 // publicFault converts an error into one that may be shown. An error that is not a fault
@@ -69,9 +71,9 @@ func (s *Server) publicFault(err error, ec echo.Context) *fault.Fault {
 		f = fault.New(fault.MethodNotAllowed)
 	default:
 		f = fault.New(fault.InternalError)
-		s.log.Error("request failed", "request", requestID(ec), "cause", err)
+		s.options.Log.Error("request failed", "request", requestID(ec), "cause", err)
 	}
-	setFault(ec, f.Code)
+	RequestOf(ec).Fault = f.Code
 	return f
 }
 
@@ -98,7 +100,8 @@ func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func writeJSON(ec echo.Context, code int, body any) error {
+// WriteJSON sends a body that no cache may keep.
+func WriteJSON(ec echo.Context, code int, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -106,4 +109,22 @@ func writeJSON(ec echo.Context, code int, body any) error {
 	ec.Response().Header().Set("Cache-Control", "no-store")
 	ec.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
 	return ec.Blob(code, echo.MIMEApplicationJSON, text)
+}
+
+// WaitError is a refusal with a Retry-After.
+type WaitError struct {
+	*fault.Fault
+	Wait time.Duration
+}
+
+// Unwrap gives the refusal.
+func (w *WaitError) Unwrap() error { return w.Fault }
+
+// retryAfter is the Retry-After of a refusal in whole seconds, at least one.
+func retryAfter(err error) int {
+	var w *WaitError
+	if errors.As(err, &w) {
+		return max(1, int(math.Ceil(w.Wait.Seconds())))
+	}
+	return 1
 }

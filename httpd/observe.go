@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"context"
@@ -11,30 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"purser/fault"
 	"purser/ids"
 )
-
-// Keys of echo's request context.
-const (
-	idKey    = "id"
-	callKey  = "call"
-	faultKey = "fault"
-)
-
-const requestIDHeader = "X-Request-Id"
-
-func requestID(ec echo.Context) string { return ec.Response().Header().Get(requestIDHeader) }
-
-// requestIDOf is the request's id. The transaction of a usage event has the same id, so
-// each can be found by the other.
-func requestIDOf(ec echo.Context) ids.ID {
-	id, _ := ec.Get(idKey).(ids.ID)
-	return id
-}
-
-// setFault stores the refusal's code for the log line.
-func setFault(ec echo.Context, code fault.Code) { ec.Set(faultKey, code) }
 
 // instrument gives every request an id, recovers panics, records metrics and writes one
 // log line. The line has the route and never the path, whose identities may be email
@@ -42,10 +20,10 @@ func setFault(ec echo.Context, code fault.Code) { ec.Set(faultKey, code) }
 func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		started := time.Now()
-		id := ids.New()
-		ec.Set(idKey, id)
-		ec.Response().Header().Set(requestIDHeader, id.Format(ids.Request))
-		err := s.recoverPanic(next, ec)
+		r := &Request{ID: ids.New()}
+		ec.Set(requestKey, r)
+		ec.Response().Header().Set(requestIDHeader, r.ID.Format(ids.Request))
+		err := recoverPanic(next, ec)
 		if err != nil && !clientClosed(ec, err) {
 			s.handleError(err, ec)
 		}
@@ -55,12 +33,14 @@ func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			ec.Response().Status = statusClientClosed
 		}
-		took := time.Since(started)
+		r.Status, r.Took = ec.Response().Status, time.Since(started)
 		// Send the response before recording it.
 		_ = http.NewResponseController(ec.Response()).Flush()
-		s.observe(ec.Request().Method, ec.Path(), ec.Response().Status, took)
-		s.logRequest(ec, took)
-		s.recordRequest(ec, took)
+		s.options.Observe(ec.Request().Method, ec.Path(), r.Status, r.Took)
+		s.logRequest(ec, r)
+		if r.Done != nil {
+			r.Done()
+		}
 		return nil
 	}
 }
@@ -79,7 +59,7 @@ func clientClosed(ec echo.Context, err error) bool {
 }
 
 // recoverPanic turns a panic into an error, so that one request cannot end the others.
-func (s *Server) recoverPanic(next echo.HandlerFunc, ec echo.Context) (err error) {
+func recoverPanic(next echo.HandlerFunc, ec echo.Context) (err error) {
 	defer func() {
 		cause := recover()
 		if cause == http.ErrAbortHandler {
@@ -92,33 +72,32 @@ func (s *Server) recoverPanic(next echo.HandlerFunc, ec echo.Context) (err error
 	return next(ec)
 }
 
-func (s *Server) logRequest(ec echo.Context, took time.Duration) {
+func (s *Server) logRequest(ec echo.Context, r *Request) {
 	level := slog.LevelInfo
-	code := ec.Response().Status
-	if code >= http.StatusInternalServerError {
+	if r.Status >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
 	ctx := ec.Request().Context()
-	if !s.log.Enabled(ctx, level) || !s.logsRequest(code) {
+	if !s.options.Log.Enabled(ctx, level) || !s.options.LogsRequest(r.Status) {
 		return
 	}
 	line := []slog.Attr{
 		slog.String("request", requestID(ec)),
 		slog.String("method", ec.Request().Method),
 		slog.String("route", ec.Path()),
-		slog.Int("status", code),
-		slog.Float64("ms", float64(took.Microseconds())/1000),
+		slog.Int("status", r.Status),
+		slog.Float64("ms", float64(r.Took.Microseconds())/1000),
 	}
 	if trace := traceID(ec.Request().Header); trace != "" {
 		line = append(line, slog.String("trace", trace))
 	}
-	if c, known := ec.Get(callKey).(*call); known && !c.key.ID.IsZero() {
+	if !r.Key.IsZero() {
 		line = append(line,
-			slog.String("app", c.scope.AppID.Format(ids.Application)),
-			slog.String("key", c.key.ID.Format(ids.APIKey)))
+			slog.String("app", r.App.Format(ids.Application)),
+			slog.String("key", r.Key.Format(ids.APIKey)))
 	}
-	if refused, known := ec.Get(faultKey).(fault.Code); known {
-		line = append(line, slog.String("error", string(refused)))
+	if r.Fault != "" {
+		line = append(line, slog.String("error", string(r.Fault)))
 	}
-	s.log.LogAttrs(ctx, level, "request", line...)
+	s.options.Log.LogAttrs(ctx, level, "request", line...)
 }

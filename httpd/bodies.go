@@ -1,8 +1,6 @@
-package api
+package httpd
 
-import (
-	"github.com/labstack/echo/v4"
-)
+import "github.com/labstack/echo/v4"
 
 const (
 	// maxBodies is how many bytes of request bodies may be in flight outside /v1, where
@@ -39,12 +37,12 @@ func (s *Server) limitBodies(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.ContentLength > 0 {
 			weight = min(max(r.ContentLength, smallestBody), largestBody)
 		}
-		network := s.networkOf(r)
-		if err := s.bodies.enter(network, weight); err != nil {
+		network := s.options.NetworkOf(r)
+		if err := s.bodies.Enter(network, weight); err != nil {
 			ec.Response().Header()[echo.HeaderConnection] = closeConnection // the body stays unread
 			return err
 		}
-		defer s.bodies.leave(network, weight)
+		defer s.bodies.Leave(network, weight)
 		return next(ec)
 	}
 }
