@@ -15,11 +15,11 @@ import (
 )
 
 func (s *Site) account(req *request) (response, error) {
-	view, err := req.accountPage(component.Draft{Values: map[string]string{"name": req.user.Name}}, component.Draft{})
+	view, err := accountPage(req, component.Draft{Values: map[string]string{"name": req.user.Name}}, component.Draft{})
 	return show(view), err
 }
 
-func (req *request) accountPage(rename, password component.Draft) (templ.Component, error) {
+func accountPage(req *request, rename, password component.Draft) (templ.Component, error) {
 	sessions, current, err := req.userStore().Sessions(req.context, req.bearer.token, req.site.now())
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (s *Site) renameAccount(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		view, err := req.accountPage(f.draft("name"), component.Draft{})
+		view, err := accountPage(req, f.draft("name"), component.Draft{})
 		return invalid(view), err
 	}
 	if err := req.userStore().Rename(req.context, name); err != nil {
@@ -62,10 +62,10 @@ func (s *Site) renameAccount(req *request) (response, error) {
 
 // passwordPage is the only page that a session with a temporary password may open.
 func (s *Site) passwordPage(req *request) (response, error) {
-	return show(req.passwordForm(component.Draft{})), nil
+	return show(passwordForm(req, component.Draft{})), nil
 }
 
-func (req *request) passwordForm(d component.Draft) templ.Component {
+func passwordForm(req *request, d component.Draft) templ.Component {
 	return accountpage.PasswordPage(accountpage.Password{Draft: d, Frame: req.frame("Password", ""), Temporary: req.mustChange})
 }
 
@@ -75,7 +75,7 @@ func (s *Site) changePassword(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := f.check("password", req.checkChoice(f.raw("password"), req.user)); err != nil {
+	if err := f.check("password", checkChoice(req, f.raw("password"), req.user)); err != nil {
 		return response{}, err
 	}
 	if f.ok() && f.raw("password") == f.raw("current") {
@@ -84,7 +84,7 @@ func (s *Site) changePassword(req *request) (response, error) {
 	var account store.Account
 	if f.ok() {
 		var right bool
-		account, right, err = req.confirmPassword(f.raw("current"))
+		account, right, err = confirmPassword(req, f.raw("current"))
 		if err != nil {
 			return response{}, err
 		}
@@ -93,10 +93,10 @@ func (s *Site) changePassword(req *request) (response, error) {
 		}
 	}
 	if !f.ok() && req.mustChange {
-		return invalid(req.passwordForm(f.draft())), nil
+		return invalid(passwordForm(req, f.draft())), nil
 	}
 	if !f.ok() {
-		view, err := req.accountPage(component.Draft{Values: map[string]string{"name": req.user.Name}}, f.draft())
+		view, err := accountPage(req, component.Draft{Values: map[string]string{"name": req.user.Name}}, f.draft())
 		return invalid(view), err
 	}
 	encoded, err := s.passwords.hash(req.context, f.raw("password"), true)
@@ -137,7 +137,7 @@ func (s *Site) endOtherSessions(req *request) (response, error) {
 }
 
 // factorSetup shows a seed and seals it into the form.
-func (req *request) factorSetup(d component.Draft, seed credential.Seed, next string) (templ.Component, error) {
+func factorSetup(req *request, d component.Draft, seed credential.Seed, next string) (templ.Component, error) {
 	sealed, err := req.site.vault.Seal(seedPlace(req.user.ID), seed)
 	if err != nil {
 		return nil, err

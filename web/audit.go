@@ -27,7 +27,7 @@ var auditNouns = []string{
 // auditKeys is the filter value for all API keys.
 const auditKeys = "keys"
 
-func (req *request) auditFilter() store.AuditPage {
+func auditFilter(req *request) store.AuditPage {
 	p := store.AuditPage{Actor: req.query("actor")}
 	if p.Actor == auditKeys {
 		p.Actor = audit.Keys
@@ -42,7 +42,7 @@ func (req *request) auditFilter() store.AuditPage {
 }
 
 func (s *Site) auditLog(req *request) (response, error) {
-	p := req.auditFilter()
+	p := auditFilter(req)
 	p.Limit = auditPageSize
 	entries, more, err := req.organization().AuditLog(req.context, p)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Site) auditLog(req *request) (response, error) {
 		view.Pages.Newer = path + "?" + filter.Encode()
 	}
 	for _, e := range entries {
-		view.Entries = append(view.Entries, req.auditEntry(e))
+		view.Entries = append(view.Entries, auditEntry(req, e))
 	}
 	if more {
 		filter.Set("before", strconv.FormatInt(entries[len(entries)-1].Number, 10))
@@ -82,8 +82,8 @@ func (s *Site) auditLog(req *request) (response, error) {
 	return show(orgpage.AuditLogPage(view)), nil
 }
 
-func (req *request) auditEntry(e audit.Entry) orgpage.AuditEntry {
-	entry := orgpage.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: req.nameOf(e.AppID)}
+func auditEntry(req *request, e audit.Entry) orgpage.AuditEntry {
+	entry := orgpage.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: applicationName(req, e.AppID)}
 	before, after := e.Fields()
 	names := map[string]bool{}
 	for name := range before {
@@ -106,7 +106,7 @@ func (req *request) auditEntry(e audit.Entry) orgpage.AuditEntry {
 	return entry
 }
 
-func (req *request) nameOf(app ids.ID) string {
+func applicationName(req *request, app ids.ID) string {
 	for _, a := range req.apps {
 		if a.ID == app {
 			return a.Name
@@ -116,7 +116,7 @@ func (req *request) nameOf(app ids.ID) string {
 }
 
 func (s *Site) auditExport(req *request) (response, error) {
-	p := req.auditFilter()
+	p := auditFilter(req)
 	p.Limit = maxAuditExport
 	entries, _, err := req.organization().AuditLog(req.context, p)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Site) auditExport(req *request) (response, error) {
 		}
 		rows = append(rows, []string{
 			strconv.FormatInt(e.Number, 10), time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z"), e.Name, e.Address, request,
-			e.Action, e.Target, req.nameOf(e.AppID), e.Before, e.After,
+			e.Action, e.Target, applicationName(req, e.AppID), e.Before, e.After,
 		})
 	}
 	return csvFile(req.org.Slug+"-audit.csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil

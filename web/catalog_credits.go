@@ -29,7 +29,7 @@ func (s *Site) credits(req *request) (response, error) {
 }
 
 func (s *Site) newCredit(req *request) (response, error) {
-	return show(req.creditForm(catalogpage.CreditForm{New: true})), nil
+	return show(creditForm(req, catalogpage.CreditForm{New: true})), nil
 }
 
 func (s *Site) createCredit(req *request) (response, error) {
@@ -46,21 +46,21 @@ func (s *Site) createCredit(req *request) (response, error) {
 	if !f.ok() {
 		form := catalogpage.CreditForm{New: true, Key: f.text("key"), Name: f.text("name"), Unit: f.text("unit")}
 		form.Problems = f.problems
-		return invalid(req.creditForm(form)), nil
+		return invalid(creditForm(req, form)), nil
 	}
 	return req.done(req.appPath("credits"), "Credit "+credit.Key+" created.")
 }
 
 func (s *Site) editCredit(req *request) (response, error) {
-	credit, err := req.credit()
+	credit, err := pathCredit(req)
 	if err != nil {
 		return response{}, err
 	}
-	return show(req.creditForm(creditValues(credit))), nil
+	return show(creditForm(req, creditValues(credit))), nil
 }
 
 func (s *Site) updateCredit(req *request) (response, error) {
-	stored, err := req.credit()
+	stored, err := pathCredit(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -77,7 +77,7 @@ func (s *Site) updateCredit(req *request) (response, error) {
 	if f.ok() {
 		_, err := req.tenant().UpdateCredit(req.context, stored.Key, patch)
 		if fault.Is(err, fault.RevisionConflict) {
-			return req.creditConflict(typed)
+			return creditConflict(req, typed)
 		}
 		if err := f.check("", err); err != nil {
 			return response{}, err
@@ -85,15 +85,15 @@ func (s *Site) updateCredit(req *request) (response, error) {
 	}
 	if !f.ok() {
 		typed.Problems = f.problems
-		return invalid(req.creditForm(typed)), nil
+		return invalid(creditForm(req, typed)), nil
 	}
 	return req.done(req.appPath("credits"), "Credit "+stored.Key+" saved.")
 }
 
 // creditConflict shows the submitted values beside those stored in the meantime, with
 // the current revision.
-func (req *request) creditConflict(yours catalogpage.CreditForm) (response, error) {
-	credit, err := req.credit()
+func creditConflict(req *request, yours catalogpage.CreditForm) (response, error) {
+	credit, err := pathCredit(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -103,10 +103,10 @@ func (req *request) creditConflict(yours catalogpage.CreditForm) (response, erro
 		{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 		{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
 	}}
-	return conflict(req.creditForm(yours)), nil
+	return conflict(creditForm(req, yours)), nil
 }
 
-func (req *request) credit() (metering.Credit, error) {
+func pathCredit(req *request) (metering.Credit, error) {
 	key, err := req.catalogKey()
 	if err != nil {
 		return metering.Credit{}, err
@@ -118,7 +118,7 @@ func creditValues(c metering.Credit) catalogpage.CreditForm {
 	return catalogpage.CreditForm{Stored: c, Key: c.Key, Name: c.Name, Unit: c.Unit, Revision: strconv.FormatInt(c.Revision, 10)}
 }
 
-func (req *request) creditForm(form catalogpage.CreditForm) templ.Component {
+func creditForm(req *request, form catalogpage.CreditForm) templ.Component {
 	title := form.Stored.Name
 	if form.New {
 		title = "New credit"

@@ -31,7 +31,7 @@ func (s *Site) features(req *request) (response, error) {
 }
 
 func (s *Site) newFeature(req *request) (response, error) {
-	view, err := req.featureForm(catalogpage.FeatureForm{New: true, Values: catalogpage.FeatureValues{
+	view, err := featureForm(req, catalogpage.FeatureForm{New: true, Values: catalogpage.FeatureValues{
 		QuantityPerUnit: "1", PricingMode: string(metering.Fixed), Deduplication: string(metering.DeduplicateNone),
 	}})
 	return show(view), err
@@ -62,23 +62,23 @@ func (s *Site) createFeature(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		view, err := req.featureForm(catalogpage.FeatureForm{New: true, Values: typedFeature(f), Answered: component.Answered{Problems: f.problems}})
+		view, err := featureForm(req, catalogpage.FeatureForm{New: true, Values: typedFeature(f), Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("features"), "Feature "+feature.Key+" created.")
 }
 
 func (s *Site) editFeature(req *request) (response, error) {
-	stored, err := req.feature()
+	stored, err := pathFeature(req)
 	if err != nil {
 		return response{}, err
 	}
-	view, err := req.featureForm(catalogpage.FeatureForm{Stored: stored, Values: featureValues(stored)})
+	view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: featureValues(stored)})
 	return show(view), err
 }
 
 func (s *Site) updateFeature(req *request) (response, error) {
-	stored, err := req.feature()
+	stored, err := pathFeature(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -103,7 +103,7 @@ func (s *Site) updateFeature(req *request) (response, error) {
 	if f.ok() {
 		_, err := req.tenant().UpdateFeature(req.context, stored.Key, patch, req.site.now())
 		if fault.Is(err, fault.RevisionConflict) {
-			return req.featureConflict(f)
+			return featureConflict(req, f)
 		}
 		if err := f.checkFeature("", err); err != nil {
 			return response{}, err
@@ -111,10 +111,10 @@ func (s *Site) updateFeature(req *request) (response, error) {
 	}
 	if !f.ok() {
 		// Read again: the feature may have been locked after the first read.
-		if stored, err = req.feature(); err != nil {
+		if stored, err = pathFeature(req); err != nil {
 			return response{}, err
 		}
-		view, err := req.featureForm(catalogpage.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: component.Answered{Problems: f.problems}})
+		view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("features"), "Feature "+stored.Key+" saved.")
@@ -135,15 +135,15 @@ func (f *form) checkFeature(field string, err error) error {
 	return f.check(field, err)
 }
 
-func (req *request) featureConflict(f *form) (response, error) {
-	stored, err := req.feature()
+func featureConflict(req *request, f *form) (response, error) {
+	stored, err := pathFeature(req)
 	if err != nil {
 		return response{}, err
 	}
 	theirs := featureValues(stored)
 	yours := asLocked(typedFeature(f), stored)
 	yours.Revision = theirs.Revision
-	view, err := req.featureForm(catalogpage.FeatureForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
+	view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
 		Rows: []component.Difference{
 			{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 			{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
@@ -157,7 +157,7 @@ func (req *request) featureConflict(f *form) (response, error) {
 	return conflict(view), err
 }
 
-func (req *request) feature() (metering.Feature, error) {
+func pathFeature(req *request) (metering.Feature, error) {
 	key, err := req.catalogKey()
 	if err != nil {
 		return metering.Feature{}, err
@@ -213,8 +213,8 @@ func asLocked(values catalogpage.FeatureValues, stored metering.Feature) catalog
 	return values
 }
 
-func (req *request) featureForm(form catalogpage.FeatureForm) (templ.Component, error) {
-	options, err := req.creditOptions()
+func featureForm(req *request, form catalogpage.FeatureForm) (templ.Component, error) {
+	options, err := creditOptions(req)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func hasOption(options []component.Option, value string) bool {
 }
 
 // creditOptions lists the credits that a feature or a grant can use.
-func (req *request) creditOptions() ([]component.Option, error) {
+func creditOptions(req *request) ([]component.Option, error) {
 	credits, _, err := req.tenant().Credits(req.context, store.Page{Limit: maxOptions})
 	var options []component.Option
 	for _, c := range credits {

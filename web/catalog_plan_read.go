@@ -18,7 +18,7 @@ var currencyPattern = regexp.MustCompile(`\A[a-z]{3}\z`)
 
 // readPlan parses the form into the draft. Validation errors are added to the form; only
 // internal errors are returned.
-func (req *request) readPlan(f *form, typed catalogpage.PlanValues, draft *billing.PlanDraft) error {
+func readPlan(req *request, f *form, typed catalogpage.PlanValues, draft *billing.PlanDraft) error {
 	draft.Name = f.catalogName("name")
 	draft.Interval = choice(f, "interval", billing.Month, billing.Year)
 	draft.TopupsEnabled, draft.Active = typed.TopupsEnabled, typed.Active
@@ -31,7 +31,7 @@ func (req *request) readPlan(f *form, typed catalogpage.PlanValues, draft *billi
 	draft.Limits = readLimits(f, typed.Limits)
 	draft.Grants = readGrants(f, typed.Grants)
 	draft.Multipliers = readMultipliers(f, typed.Multipliers)
-	return req.checkReferences(f, typed)
+	return checkReferences(req, f, typed)
 }
 
 func (f *form) money(field, currency string) int64 {
@@ -127,27 +127,27 @@ func (r *rowReader) accepts(row int, key string) bool {
 
 // checkReferences looks up the features and credits of the rows, so that a typo is shown
 // at its row. The store checks again when it saves.
-func (req *request) checkReferences(f *form, typed catalogpage.PlanValues) error {
-	features, err := req.featureOptions()
+func checkReferences(req *request, f *form, typed catalogpage.PlanValues) error {
+	features, err := featureOptions(req)
 	if err != nil {
 		return err
 	}
-	credits, err := req.creditOptions()
+	credits, err := creditOptions(req)
 	if err != nil {
 		return err
 	}
 	for i, row := range typed.Limits {
-		if err := req.findFeature(f, catalogpage.RowField("limits", i, "feature"), row.Feature, features); err != nil {
+		if err := findFeature(req, f, catalogpage.RowField("limits", i, "feature"), row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Multipliers {
-		if err := req.findFeature(f, catalogpage.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
+		if err := findFeature(req, f, catalogpage.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Grants {
-		if err := req.findCredit(f, catalogpage.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
+		if err := findCredit(req, f, catalogpage.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (req *request) checkReferences(f *form, typed catalogpage.PlanValues) error
 }
 
 // findFeature reads a feature that is not among the listed options.
-func (req *request) findFeature(f *form, field, key string, known []component.Option) error {
+func findFeature(req *request, f *form, field, key string, known []component.Option) error {
 	if key == "" || f.problem(field) != "" || hasOption(known, key) {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (req *request) findFeature(f *form, field, key string, known []component.Op
 	return err
 }
 
-func (req *request) findCredit(f *form, field, key string, known []component.Option) error {
+func findCredit(req *request, f *form, field, key string, known []component.Option) error {
 	if key == "" || f.problem(field) != "" || hasOption(known, key) {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (s *Site) plans(req *request) (response, error) {
 }
 
 func (s *Site) newPlan(req *request) (response, error) {
-	view, err := req.planForm(catalogpage.PlanForm{New: true, Values: withSpareRows(catalogpage.PlanValues{
+	view, err := planForm(req, catalogpage.PlanForm{New: true, Values: withSpareRows(catalogpage.PlanValues{
 		Currency: "usd", Interval: string(billing.Month), Active: true, TopupsEnabled: true,
 	})})
 	return show(view), err
@@ -41,11 +41,11 @@ func (s *Site) createPlan(req *request) (response, error) {
 	}
 	typed := typedPlan(f)
 	if rowsChanged(f, &typed) {
-		view, err := req.planForm(catalogpage.PlanForm{New: true, Values: typed})
+		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed})
 		return show(view), err
 	}
 	draft := billing.PlanDraft{Key: f.catalogKey("key")}
-	if err := req.readPlan(f, typed, &draft); err != nil {
+	if err := readPlan(req, f, typed, &draft); err != nil {
 		return response{}, err
 	}
 	if f.ok() {
@@ -55,27 +55,27 @@ func (s *Site) createPlan(req *request) (response, error) {
 		if err := f.checkPlan("key", err); err != nil {
 			return response{}, err
 		}
-		req.notifyCashier()
+		notifyCashier(req)
 	}
 	if !f.ok() {
-		view, err := req.planForm(catalogpage.PlanForm{New: true, Values: typed, Answered: component.Answered{Problems: f.problems}})
+		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed, Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
 }
 
 func (s *Site) editPlan(req *request) (response, error) {
-	stored, err := req.plan()
+	stored, err := pathPlan(req)
 	if err != nil {
 		return response{}, err
 	}
-	view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
+	view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
 	return show(view), err
 }
 
 // viewPlan is the read-only page of a plan.
 func (s *Site) viewPlan(req *request) (response, error) {
-	stored, err := req.plan()
+	stored, err := pathPlan(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -89,7 +89,7 @@ func (s *Site) viewPlan(req *request) (response, error) {
 }
 
 func (s *Site) updatePlan(req *request) (response, error) {
-	stored, err := req.plan()
+	stored, err := pathPlan(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -104,11 +104,11 @@ func (s *Site) updatePlan(req *request) (response, error) {
 	typed := typedPlan(f)
 	typed.Key = stored.Key
 	if rowsChanged(f, &typed) {
-		view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: typed})
+		view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: typed})
 		return show(view), err
 	}
 	var draft billing.PlanDraft
-	if err := req.readPlan(f, typed, &draft); err != nil {
+	if err := readPlan(req, f, typed, &draft); err != nil {
 		return response{}, err
 	}
 	if f.ok() {
@@ -125,15 +125,15 @@ func (s *Site) updatePlan(req *request) (response, error) {
 			Active:           &draft.Active,
 		})
 		if fault.Is(err, fault.RevisionConflict) {
-			return req.planConflict(typed)
+			return planConflict(req, typed)
 		}
 		if err := f.checkPlan("", err); err != nil {
 			return response{}, err
 		}
-		req.notifyCashier()
+		notifyCashier(req)
 	}
 	if !f.ok() {
-		view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: typed, Answered: component.Answered{Problems: f.problems}})
+		view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: typed, Answered: component.Answered{Problems: f.problems}})
 		return invalid(view), err
 	}
 	return req.done(req.appPath("plans"), "Plan "+stored.Key+" saved.")
@@ -154,20 +154,20 @@ func (f *form) checkPlan(field string, err error) error {
 	return f.check(field, err)
 }
 
-func (req *request) planConflict(yours catalogpage.PlanValues) (response, error) {
-	stored, err := req.plan()
+func planConflict(req *request, yours catalogpage.PlanValues) (response, error) {
+	stored, err := pathPlan(req)
 	if err != nil {
 		return response{}, err
 	}
 	theirs := planValues(stored)
 	yours.Revision = theirs.Revision
-	view, err := req.planForm(catalogpage.PlanForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
+	view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
 		Rows: planDifferences(yours, theirs),
 	}}})
 	return conflict(view), err
 }
 
-func (req *request) plan() (billing.Plan, error) {
+func pathPlan(req *request) (billing.Plan, error) {
 	key, err := req.catalogKey()
 	if err != nil {
 		return billing.Plan{}, err
@@ -175,12 +175,12 @@ func (req *request) plan() (billing.Plan, error) {
 	return req.tenant().Plan(req.context, key)
 }
 
-func (req *request) planForm(form catalogpage.PlanForm) (templ.Component, error) {
+func planForm(req *request, form catalogpage.PlanForm) (templ.Component, error) {
 	var err error
-	if form.Credits, err = req.creditOptions(); err != nil {
+	if form.Credits, err = creditOptions(req); err != nil {
 		return nil, err
 	}
-	if form.Features, err = req.featureOptions(); err != nil {
+	if form.Features, err = featureOptions(req); err != nil {
 		return nil, err
 	}
 	title := "New plan"
@@ -194,7 +194,7 @@ func (req *request) planForm(form catalogpage.PlanForm) (templ.Component, error)
 }
 
 // featureOptions lists the features that a plan can name.
-func (req *request) featureOptions() ([]component.Option, error) {
+func featureOptions(req *request) ([]component.Option, error) {
 	features, _, err := req.tenant().Features(req.context, store.Page{Limit: maxOptions})
 	var options []component.Option
 	for _, f := range features {

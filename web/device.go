@@ -24,7 +24,7 @@ func devicePlace(user ids.ID) vault.Place { return vault.Place{Purpose: "device"
 
 // deviceOf is the device id of this browser for the user, or "". The cookie is sealed
 // for one user and is not valid for another account.
-func (req *request) deviceOf(user ids.ID) string {
+func deviceOf(req *request, user ids.ID) string {
 	cookie, err := req.http().Cookie(req.site.deviceCookieName())
 	if err != nil || user.IsZero() {
 		return ""
@@ -42,16 +42,16 @@ func (req *request) deviceOf(user ids.ID) string {
 
 // signInOnDevice signs in and makes this browser a known device, whose attempts are
 // counted separately.
-func (req *request) signInOnDevice(user ids.ID) error {
+func signInOnDevice(req *request, user ids.ID) error {
 	if err := req.signIn(user); err != nil {
 		return err
 	}
-	return req.rememberDevice(user)
+	return rememberDevice(req, user)
 }
 
 // rememberDevice sets the device cookie for the user.
-func (req *request) rememberDevice(user ids.ID) error {
-	id := req.deviceOf(user)
+func rememberDevice(req *request, user ids.ID) error {
+	id := deviceOf(req, user)
 	if id == "" {
 		id = ids.New().String()
 	}

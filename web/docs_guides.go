@@ -15,7 +15,7 @@ import (
 )
 
 func (s *Site) docsHome(req *request) (response, error) {
-	frame, err := req.docsFrame("Documentation", "home")
+	frame, err := docsFrame(req, "Documentation", "home")
 	if err != nil {
 		return response{}, err
 	}
@@ -41,7 +41,7 @@ func (s *Site) docsGuide(req *request) (response, error) {
 	if asText {
 		return text("text/markdown; charset=utf-8", guides[at].Markdown), nil
 	}
-	frame, err := req.docsFrame(guides[at].Title, slug)
+	frame, err := docsFrame(req, guides[at].Title, slug)
 	if err != nil {
 		return response{}, err
 	}
@@ -58,7 +58,7 @@ func (s *Site) docsGuide(req *request) (response, error) {
 
 // docsFrame is the sidebar of the documentation, with a link back to the dashboard for
 // signed-in users.
-func (req *request) docsFrame(title, current string) (layout.DocsFrame, error) {
+func docsFrame(req *request, title, current string) (layout.DocsFrame, error) {
 	guides, err := docs.Guides()
 	if err != nil {
 		return layout.DocsFrame{}, err

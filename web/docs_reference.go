@@ -15,7 +15,7 @@ func (s *Site) docsReference(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	frame, err := req.docsFrame("API reference", "reference")
+	frame, err := docsFrame(req, "API reference", "reference")
 	if err != nil {
 		return response{}, err
 	}
@@ -36,7 +36,7 @@ func (s *Site) docsGroup(req *request) (response, error) {
 	if !found {
 		return response{}, fault.New(fault.PathNotFound)
 	}
-	frame, err := req.docsFrame(group.Name, referencePrefix+group.Slug)
+	frame, err := docsFrame(req, group.Name, referencePrefix+group.Slug)
 	if err != nil {
 		return response{}, err
 	}
@@ -65,7 +65,7 @@ func docsStatus(kind fault.Kind) docspage.Status {
 }
 
 func (s *Site) docsErrors(req *request) (response, error) {
-	frame, err := req.docsFrame("Error codes", "error-codes")
+	frame, err := docsFrame(req, "Error codes", "error-codes")
 	if err != nil {
 		return response{}, err
 	}
@@ -93,7 +93,7 @@ func (s *Site) docsError(req *request) (response, error) {
 	if !fault.Known(code) {
 		return response{}, fault.New(fault.PathNotFound)
 	}
-	frame, err := req.docsFrame(name, "error-codes")
+	frame, err := docsFrame(req, name, "error-codes")
 	if err != nil {
 		return response{}, err
 	}

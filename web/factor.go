@@ -18,8 +18,8 @@ const wrongCode = "Wrong or already used code. Wait for the next one and try aga
 
 // checkCode counts the attempt, then checks a TOTP or recovery code. Each is accepted
 // once.
-func (req *request) checkCode(p proof, code string) (right bool, err error) {
-	if err := req.attempt(p); err != nil {
+func checkCode(req *request, p proof, code string) (right bool, err error) {
+	if err := admitAttempt(req, p); err != nil {
 		return false, err
 	}
 	person := req.site.store.User(p.user)
@@ -33,19 +33,19 @@ func (req *request) checkCode(p proof, code string) (right bool, err error) {
 			req.logAccount("recovery code used", p.user)
 		}
 	} else {
-		right, err = req.checkStep(person, p.user, factor, code)
+		right, err = checkStep(req, person, p.user, factor, code)
 	}
 	if err != nil {
 		return false, err
 	}
 	if !right {
-		req.logRefusal(p, "wrong code")
+		logRefusal(req, p, "wrong code")
 		return false, nil
 	}
-	return true, req.clearAttempts(p)
+	return true, clearAttempts(req, p)
 }
 
-func (req *request) checkStep(person store.User, user ids.ID, factor store.Factor, code string) (right bool, err error) {
+func checkStep(req *request, person store.User, user ids.ID, factor store.Factor, code string) (right bool, err error) {
 	seed, err := req.site.vault.Open(seedPlace(user), factor.SealedSeed)
 	if err != nil {
 		return false, err
@@ -66,7 +66,7 @@ func (s *Site) factorPage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, err := req.factorSetup(component.Draft{}, seed, localPath(req.query("next")))
+	view, err := factorSetup(req, component.Draft{}, seed, localPath(req.query("next")))
 	return show(view), err
 }
 
@@ -86,7 +86,7 @@ func (s *Site) addFactor(req *request) (response, error) {
 	step, found := credential.Seed(seed).Step(f.text("code"), 0, s.now())
 	if !found {
 		f.fail("code", "Wrong code. Check that your device's clock is right, then enter the current code.")
-		view, err := req.factorSetup(f.draft(), seed, localPath(f.raw("next")))
+		view, err := factorSetup(req, f.draft(), seed, localPath(f.raw("next")))
 		return invalid(view), err
 	}
 	// The form may have been sealed with the previous key.
@@ -102,7 +102,7 @@ func (s *Site) addFactor(req *request) (response, error) {
 		return response{}, err
 	}
 	req.logAccount("authenticator added", req.user.ID)
-	return req.showRecoveryCodes(codes, localPath(f.raw("next")))
+	return showRecoveryCodes(req, codes, localPath(f.raw("next")))
 }
 
 // replaceCodes creates new recovery codes and invalidates the old ones.
@@ -118,7 +118,7 @@ func (s *Site) replaceCodes(req *request) (response, error) {
 		return response{}, err
 	}
 	req.logAccount("recovery codes replaced", req.user.ID)
-	return req.showRecoveryCodes(codes, "/")
+	return showRecoveryCodes(req, codes, "/")
 }
 
 func (s *Site) removeFactor(req *request) (response, error) {
@@ -139,7 +139,7 @@ func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err
 
 // showRecoveryCodes responds with the codes directly: a redirect would require storing
 // them.
-func (req *request) showRecoveryCodes(codes []credential.Token, next string) (response, error) {
+func showRecoveryCodes(req *request, codes []credential.Token, next string) (response, error) {
 	if next == "/" {
 		next = "/account"
 	}

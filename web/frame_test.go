@@ -55,7 +55,7 @@ func TestAMovedClock(t *testing.T) {
 		req := &request{site: r.site, clockOffset: offset.Milliseconds()}
 		label := func(day int64) string {
 			o := store.Overview{Days: []store.OverviewDay{{Day: day}}}
-			return req.chart(o, "uses", "Uses", "uses", func(d store.OverviewDay) int64 { return d.Uses }).Bars[0].Label
+			return dayChart(req, o, "uses", "Uses", "uses", func(d store.OverviewDay) int64 { return d.Uses }).Bars[0].Label
 		}
 		if got, want := label(req.now()), component.DayText(req.now()); got != want {
 			t.Errorf("a day of another year is %s, not %s", got, want)

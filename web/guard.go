@@ -14,6 +14,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/tenancy"
+	"purser/views/component"
 )
 
 // pageTimeout is the default deadline of a request: shorter than the server's write
@@ -169,7 +170,7 @@ func (req *request) checkFormToken() error {
 		return err
 	}
 	want := req.formToken()
-	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(formTokenField)), []byte(want)) != 1 {
+	if want == "" || subtle.ConstantTimeCompare([]byte(f.raw(component.FormTokenField)), []byte(want)) != 1 {
 		req.logAccount("form without its session's token refused", req.user.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"purser/tenancy"
+	"purser/views/component"
 )
 
 func TestLocalPath(t *testing.T) {
@@ -77,7 +78,7 @@ func TestAForeignPageGainsNothing(t *testing.T) {
 	t.Run("while the site's own form works", func(t *testing.T) {
 		owner := r.join(t, tenancy.Owner)
 		shown := owner.get(t, r.orgPath("settings"))
-		if !strings.Contains(shown.body, `name="`+formTokenField+`" value="`+owner.formToken+`"`) {
+		if !strings.Contains(shown.body, `name="`+component.FormTokenField+`" value="`+owner.formToken+`"`) {
 			t.Error("the form has no token")
 		}
 		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {"Renamed"}}); got.status != http.StatusSeeOther {

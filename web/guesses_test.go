@@ -13,6 +13,7 @@ import (
 	"purser/ids"
 	"purser/tenancy"
 	"purser/tenancy/credential"
+	"purser/views/component"
 )
 
 // guessFrom counts one wrong guess from each of the networks 10.x.y.0, without the cost
@@ -101,7 +102,7 @@ func TestManyFailedAttemptsMakeNetworksWaitLonger(t *testing.T) {
 	if strings.Count(log.String(), alarm) != 1 || !strings.Contains(log.String(), owner.user.ID.Format(ids.User)) {
 		t.Errorf("not logged once with the account:\n%s", log.String())
 	}
-	home.post(t, "/logout", url.Values{formTokenField: {tokenIn(home.get(t, "/account").body)}})
+	home.post(t, "/logout", url.Values{component.FormTokenField: {tokenIn(home.get(t, "/account").body)}})
 	for i := range 2 {
 		if got := home.login(t, email, "wrong"); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("a known browser's guess %d: status %d", i, got.status)

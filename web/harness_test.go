@@ -20,6 +20,7 @@ import (
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
+	"purser/views/component"
 )
 
 // harness is a site over a real Postgres, with an organization and a development
@@ -170,7 +171,7 @@ func (b *browser) get(t *testing.T, path string) seen {
 // very site.
 func (b *browser) post(t *testing.T, path string, fields url.Values) seen {
 	t.Helper()
-	sent := url.Values{formTokenField: {b.formToken}}
+	sent := url.Values{component.FormTokenField: {b.formToken}}
 	for name, values := range fields {
 		sent[name] = values
 	}

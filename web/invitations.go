@@ -19,10 +19,10 @@ import (
 const invitationTTL = 7 * 24 * time.Hour
 
 func (s *Site) invitePage(req *request) (response, error) {
-	return show(orgpage.InvitePage(req.inviteForm(req.accessForm(component.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
+	return show(orgpage.InvitePage(inviteForm(req, accessForm(req, component.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
 }
 
-func (req *request) inviteForm(access orgpage.AccessForm) orgpage.Invite {
+func inviteForm(req *request, access orgpage.AccessForm) orgpage.Invite {
 	return orgpage.Invite{AccessForm: access, Frame: req.frame("Invite", "members"), Action: req.orgPath("members", "invite"), Back: req.orgPath("members")}
 }
 
@@ -46,7 +46,7 @@ func (s *Site) invite(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		return invalid(orgpage.InvitePage(req.inviteForm(req.accessForm(f.draft("note"), given)))), nil
+		return invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.draft("note"), given)))), nil
 	}
 	link, err := credential.NewLink(rand.Reader)
 	if err != nil {
@@ -79,15 +79,15 @@ func (s *Site) withdrawInvitation(req *request) (response, error) {
 func invitationPath(link credential.Token) string { return pathOf([]string{"invite", string(link)}) }
 
 func (s *Site) invitedPage(req *request) (response, error) {
-	invited, _, err := req.invited(component.Draft{})
+	invited, _, err := loadInvited(req, component.Draft{})
 	if err != nil {
 		return response{}, err
 	}
 	return show(accountpage.InvitedPage(invited)), nil
 }
 
-// invited is the page of the link in the path, if it can still be accepted.
-func (req *request) invited(d component.Draft) (invited accountpage.Invited, link credential.Token, err error) {
+// loadInvited is the page of the link in the path, if it can still be accepted.
+func loadInvited(req *request, d component.Draft) (invited accountpage.Invited, link credential.Token, err error) {
 	text, err := req.param("token")
 	if err != nil {
 		return invited, "", err
@@ -106,7 +106,7 @@ func (req *request) invited(d component.Draft) (invited accountpage.Invited, lin
 
 // accept adds the signed-in user, or a new account, as a member.
 func (s *Site) accept(req *request) (response, error) {
-	invited, link, err := req.invited(component.Draft{})
+	invited, link, err := loadInvited(req, component.Draft{})
 	if err != nil {
 		return response{}, err
 	}
@@ -116,7 +116,7 @@ func (s *Site) accept(req *request) (response, error) {
 	}
 	joining := store.Acceptance{User: req.user}
 	if !req.isSignedIn() {
-		if joining.User, err = req.newUser(f, invited.Organization); err != nil {
+		if joining.User, err = newUser(req, f, invited.Organization); err != nil {
 			return response{}, err
 		}
 		if f.ok() {
@@ -125,7 +125,7 @@ func (s *Site) accept(req *request) (response, error) {
 			}
 		}
 	}
-	joining.By = req.actorFor(joining.User)
+	joining.By = actorFor(req, joining.User)
 	var i store.Invitation
 	if f.ok() {
 		i, err = s.store.Auth().AcceptInvitation(req.context, link.Hash(), joining)
@@ -142,7 +142,7 @@ func (s *Site) accept(req *request) (response, error) {
 		return invalid(accountpage.InvitedPage(invited)), nil
 	}
 	if !req.isSignedIn() {
-		if err := req.signInOnDevice(joining.User.ID); err != nil {
+		if err := signInOnDevice(req, joining.User.ID); err != nil {
 			return response{}, err
 		}
 		req.logAccount("account created", joining.User.ID, "by", "invitation")

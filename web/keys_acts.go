@@ -12,7 +12,7 @@ import (
 // rotateKey creates the replacement and shows its secret, as createKey does. A key is
 // rotated once, so a resubmitted form creates nothing.
 func (s *Site) rotateKey(req *request) (response, error) {
-	old, err := req.key()
+	old, err := pathKey(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -22,7 +22,7 @@ func (s *Site) rotateKey(req *request) (response, error) {
 	}
 	overlap := choice(f, "overlap", keys.Overlaps()...)
 	if !f.ok() {
-		detail, err := req.keyDetail(old)
+		detail, err := keyDetail(req, old)
 		detail.Problems = f.problems
 		return invalid(keyspage.APIKey(detail)), err
 	}
@@ -31,7 +31,7 @@ func (s *Site) rotateKey(req *request) (response, error) {
 		return keys.Rotate(old, rotation, req.member.Permissions(), req.site.now(), rand.Reader)
 	})
 	if fault.Is(err, fault.APIKeyNotRotatable) {
-		return req.notRotatable(old.ID, err)
+		return notRotatable(req, old.ID, err)
 	}
 	if err != nil {
 		return response{}, err
@@ -43,20 +43,20 @@ func (s *Site) rotateKey(req *request) (response, error) {
 }
 
 // notRotatable redirects to the existing replacement if that is the reason.
-func (req *request) notRotatable(id ids.ID, refusal error) (response, error) {
+func notRotatable(req *request, id ids.ID, refusal error) (response, error) {
 	old, err := req.tenant().Key(req.context, id)
 	if err != nil {
 		return response{}, err
 	}
 	if !old.ReplacedBy.IsZero() {
-		return req.alreadyCreated(old.ReplacedBy)
+		return alreadyCreated(req, old.ReplacedBy)
 	}
 	return response{}, refusal
 }
 
 // revokeKey revokes a key. A live key's name must be typed: a server may depend on it.
 func (s *Site) revokeKey(req *request) (response, error) {
-	key, err := req.key()
+	key, err := pathKey(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -65,7 +65,7 @@ func (s *Site) revokeKey(req *request) (response, error) {
 		return response{}, err
 	}
 	if req.app.Live && f.text("confirm") != key.Name {
-		detail, err := req.keyDetail(key)
+		detail, err := keyDetail(req, key)
 		detail.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return invalid(keyspage.APIKey(detail)), err
 	}

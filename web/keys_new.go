@@ -19,12 +19,12 @@ func (s *Site) newKey(req *request) (response, error) {
 	if err != nil || !preset.Permissions().Minus(req.member.Permissions()).IsEmpty() {
 		preset = keys.Ingestion
 	}
-	return show(keyspage.NewAPIKey(req.keyForm(ids.New(), req.query("from"), keyspage.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
+	return show(keyspage.NewAPIKey(keyForm(req, ids.New(), req.query("from"), keyspage.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
 }
 
-// cameFrom is the page to return to, given as a keyword and never as a URL; "" for the
+// originPage is the page to return to, given as a keyword and never as a URL; "" for the
 // list of keys.
-func (req *request) cameFrom(word string) string {
+func originPage(req *request, word string) string {
 	if word != fromQuickstart {
 		return ""
 	}
@@ -54,12 +54,12 @@ func (s *Site) createKey(req *request) (response, error) {
 		return response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
 	}
 	id := keyIDFor(req.app.ID, number)
-	spec, err := req.keySpec(f, id)
+	spec, err := keySpec(req, f, id)
 	if err != nil {
 		return response{}, err
 	}
 	if !f.ok() {
-		form := req.keyForm(number, f.text("from"), keyspage.KeyValues{
+		form := keyForm(req, number, f.text("from"), keyspage.KeyValues{
 			Name: f.text("name"), Preset: f.text("preset"), Permissions: f.list("permissions"), Lifetime: f.text("lifetime"),
 		})
 		form.Problems = f.problems
@@ -71,19 +71,19 @@ func (s *Site) createKey(req *request) (response, error) {
 	}
 	err = req.tenant().CreateKey(req.context, key)
 	if fault.Is(err, fault.AlreadyExists) {
-		return req.alreadyCreated(id)
+		return alreadyCreated(req, id)
 	}
 	if err != nil {
 		return response{}, err
 	}
 	return show(keyspage.NewSecret(keyspage.KeySecret{
-		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key, Secret: secret, Back: req.cameFrom(f.text("from")),
+		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key, Secret: secret, Back: originPage(req, f.text("from")),
 	})), nil
 }
 
 // keySpec parses the form. Permissions checked before another preset was chosen are
 // ignored.
-func (req *request) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
+func keySpec(req *request, f *form, id ids.ID) (spec keys.Spec, err error) {
 	spec = keys.Spec{ID: id, App: req.app, CreatedBy: req.user.ID}
 	spec.Name, err = tenancy.ParseName(f.text("name"))
 	if err := f.check("name", err); err != nil {
@@ -111,15 +111,15 @@ func (req *request) keySpec(f *form, id ids.ID) (spec keys.Spec, err error) {
 	return spec, nil
 }
 
-func (req *request) keyForm(id ids.ID, from string, values keyspage.KeyValues) keyspage.KeyForm {
+func keyForm(req *request, id ids.ID, from string, values keyspage.KeyValues) keyspage.KeyForm {
 	return keyspage.KeyForm{
 		Frame: req.frame("New API key", "keys"), Base: req.appPath("keys"), ID: id.Format(ids.APIKey),
-		Maker: req.member.Permissions(), Values: values, From: from, Back: req.cameFrom(from),
+		Maker: req.member.Permissions(), Values: values, From: from, Back: originPage(req, from),
 	}
 }
 
 // alreadyCreated responds to a resubmitted form.
-func (req *request) alreadyCreated(id ids.ID) (response, error) {
+func alreadyCreated(req *request, id ids.ID) (response, error) {
 	key, err := req.tenant().Key(req.context, id)
 	if err != nil {
 		return response{}, err

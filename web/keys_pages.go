@@ -17,7 +17,7 @@ func (s *Site) keys(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	rows, err := req.keyRows(list)
+	rows, err := keyRows(req, list)
 	if err != nil {
 		return response{}, err
 	}
@@ -28,16 +28,16 @@ func (s *Site) keys(req *request) (response, error) {
 }
 
 func (s *Site) key(req *request) (response, error) {
-	k, err := req.key()
+	k, err := pathKey(req)
 	if err != nil {
 		return response{}, err
 	}
-	detail, err := req.keyDetail(k)
+	detail, err := keyDetail(req, k)
 	return show(keyspage.APIKey(detail)), err
 }
 
-// key is the key of the path.
-func (req *request) key() (keys.APIKey, error) {
+// pathKey is the key of the path.
+func pathKey(req *request) (keys.APIKey, error) {
 	id, err := req.id("key", ids.APIKey)
 	if err != nil {
 		return keys.APIKey{}, err
@@ -45,8 +45,8 @@ func (req *request) key() (keys.APIKey, error) {
 	return req.tenant().Key(req.context, id)
 }
 
-func (req *request) keyDetail(k keys.APIKey) (keyspage.KeyDetail, error) {
-	rows, err := req.keyRows([]keys.APIKey{k})
+func keyDetail(req *request, k keys.APIKey) (keyspage.KeyDetail, error) {
+	rows, err := keyRows(req, []keys.APIKey{k})
 	if err != nil {
 		return keyspage.KeyDetail{}, err
 	}
@@ -58,7 +58,7 @@ func (req *request) keyDetail(k keys.APIKey) (keyspage.KeyDetail, error) {
 }
 
 // keyRows adds the creators, and whether a rotated key is still in use.
-func (req *request) keyRows(list []keys.APIKey) ([]keyspage.KeyRow, error) {
+func keyRows(req *request, list []keys.APIKey) ([]keyspage.KeyRow, error) {
 	creators := map[ids.ID]string{{}: ""} // keys created on the command line have no creator
 	replacedAt := map[ids.ID]int64{}
 	for _, k := range list {
@@ -66,7 +66,7 @@ func (req *request) keyRows(list []keys.APIKey) ([]keyspage.KeyRow, error) {
 	}
 	rows := make([]keyspage.KeyRow, len(list))
 	for i, k := range list {
-		if err := req.findCreator(creators, k.CreatedBy); err != nil {
+		if err := findCreator(req, creators, k.CreatedBy); err != nil {
 			return nil, err
 		}
 		rows[i] = keyspage.KeyRow{APIKey: k, Creator: creators[k.CreatedBy]}
@@ -87,7 +87,7 @@ func (req *request) keyRows(list []keys.APIKey) ([]keyspage.KeyRow, error) {
 }
 
 // findCreator reads a user's name once. A deleted account has no name.
-func (req *request) findCreator(found map[ids.ID]string, id ids.ID) error {
+func findCreator(req *request, found map[ids.ID]string, id ids.ID) error {
 	if _, asked := found[id]; asked {
 		return nil
 	}

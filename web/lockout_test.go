@@ -13,6 +13,7 @@ import (
 	"purser/ids"
 	"purser/tenancy"
 	"purser/tenancy/credential"
+	"purser/views/component"
 )
 
 // newProxyHarness is a clock harness whose callers say in a header where they come from.
@@ -59,7 +60,7 @@ func TestForeignGuessesNeverLockTheOwnerOut(t *testing.T) {
 	t.Run("a known browser signs in from the stranger's network", func(t *testing.T) {
 		clock.advance(time.Hour)
 		guess(t, "192.0.2.99")
-		home.post(t, "/logout", url.Values{formTokenField: {tokenIn(home.get(t, "/account").body)}})
+		home.post(t, "/logout", url.Values{component.FormTokenField: {tokenIn(home.get(t, "/account").body)}})
 		if got := home.login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
 			t.Errorf("status %d", got.status)
 		}

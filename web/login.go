@@ -37,7 +37,7 @@ func (s *Site) login(req *request) (response, error) {
 		return response{}, err
 	}
 	next := localPath(f.raw("next"))
-	account, right, err := req.checkPassword(f.text("email"), f.raw("password"))
+	account, right, err := checkPassword(req, f.text("email"), f.raw("password"))
 	if err != nil {
 		return response{}, err
 	}
@@ -46,14 +46,14 @@ func (s *Site) login(req *request) (response, error) {
 		return invalid(accountpage.LoginPage(accountpage.Login{Draft: f.draft("email"), Next: next})), nil
 	}
 	if account.HasFactor {
-		return req.requireCode(account.UserID, next)
+		return requireCode(req, account.UserID, next)
 	}
-	return req.finishLogin(account.UserID, "password", next)
+	return finishLogin(req, account.UserID, "password", next)
 }
 
 // checkPassword counts the attempt, then compares. An email without an account costs the
 // same reads and the same hash as one with.
-func (req *request) checkPassword(typed, password string) (account store.Account, right bool, err error) {
+func checkPassword(req *request, typed, password string) (account store.Account, right bool, err error) {
 	email, err := tenancy.ParseEmail(typed)
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, but the attempt is counted
@@ -62,38 +62,38 @@ func (req *request) checkPassword(typed, password string) (account store.Account
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return account, false, err
 	}
-	from := req.deviceOf(account.UserID)
+	from := deviceOf(req, account.UserID)
 	p := proof{step: "password", user: account.UserID, known: from != ""}
 	if !p.known {
 		from = siteOf(req.bearer.address).String()
 		p.address = credential.AddressSubject(email, account.ChangedAt, req.site.now())
 	}
 	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
-	right, err = req.provePassword(p, &account, password)
+	right, err = provePassword(req, p, &account, password)
 	return account, right, err
 }
 
 // confirmPassword checks the signed-in user's password. Attempts are counted per
 // session: others cannot use them up, and a stolen session is limited.
-func (req *request) confirmPassword(password string) (account store.Account, right bool, err error) {
+func confirmPassword(req *request, password string) (account store.Account, right bool, err error) {
 	account, err = req.site.store.Auth().Account(req.context, req.user.Email)
 	if err != nil {
 		return account, false, err
 	}
-	right, err = req.provePassword(req.sessionProof("password"), &account, password)
+	right, err = provePassword(req, sessionProof(req, "password"), &account, password)
 	return account, right, err
 }
 
 // sessionProof is an attempt within the session. Each step has its own count: the right
 // password must not clear wrong codes.
-func (req *request) sessionProof(step string) proof {
+func sessionProof(req *request, step string) proof {
 	return proof{step: "session " + step, user: req.user.ID, known: true, subject: credential.SessionSubject(req.bearer.token, step)}
 }
 
 // checkCounted enters the queue of password checks, counts the attempt and compares. An
 // attempt refused by a full queue is not counted for the account: nothing was checked.
-func (req *request) checkCounted(p proof, password, encoded string) (right, outdated bool, err error) {
-	if err := req.attemptFromNetwork(p); err != nil {
+func checkCounted(req *request, p proof, password, encoded string) (right, outdated bool, err error) {
+	if err := attemptFromNetwork(req, p); err != nil {
 		return false, false, err
 	}
 	leave, err := req.site.passwords.enter(req.context, p.known)
@@ -101,7 +101,7 @@ func (req *request) checkCounted(p proof, password, encoded string) (right, outd
 		return false, false, err
 	}
 	defer leave()
-	if err := req.countAttempt(p); err != nil {
+	if err := countAttempt(req, p); err != nil {
 		return false, false, err
 	}
 	return credential.Check(password, encoded)
@@ -109,19 +109,19 @@ func (req *request) checkCounted(p proof, password, encoded string) (right, outd
 
 // provePassword counts the attempt and compares. An expired temporary password counts as
 // wrong. An outdated hash is replaced, in account too.
-func (req *request) provePassword(p proof, account *store.Account, password string) (right bool, err error) {
+func provePassword(req *request, p proof, account *store.Account, password string) (right bool, err error) {
 	if account.UserID.IsZero() {
 		account.Encoded = credential.Dummy
 	}
-	right, outdated, err := req.checkCounted(p, password, account.Encoded)
+	right, outdated, err := checkCounted(req, p, password, account.Encoded)
 	switch {
 	case err != nil:
 		return false, err
 	case !right || account.UserID.IsZero():
-		req.logRefusal(p, "wrong password")
+		logRefusal(req, p, "wrong password")
 		return false, nil
 	case account.Expired(req.site.now()):
-		req.logRefusal(p, "temporary password expired")
+		logRefusal(req, p, "temporary password expired")
 		return false, nil
 	}
 	if outdated {
@@ -134,12 +134,12 @@ func (req *request) provePassword(p proof, account *store.Account, password stri
 		}
 		account.Encoded = encoded
 	}
-	return true, req.clearAttempts(p)
+	return true, clearAttempts(req, p)
 }
 
 // finishLogin signs in and redirects.
-func (req *request) finishLogin(user ids.ID, factors, next string) (response, error) {
-	if err := req.signInOnDevice(user); err != nil {
+func finishLogin(req *request, user ids.ID, factors, next string) (response, error) {
+	if err := signInOnDevice(req, user); err != nil {
 		return response{}, err
 	}
 	req.logAccount("signed in", user, "factors", factors)
@@ -157,7 +157,7 @@ func (req *request) logAccount(event string, user ids.ID, more ...any) {
 // requireCode stores the user whose password was right and who still needs a second
 // factor. It ends any earlier session in this browser: the password must not count for
 // another user.
-func (req *request) requireCode(user ids.ID, next string) (response, error) {
+func requireCode(req *request, user ids.ID, next string) (response, error) {
 	if err := req.resetSession(); err != nil {
 		return response{}, err
 	}
@@ -168,7 +168,7 @@ func (req *request) requireCode(user ids.ID, next string) (response, error) {
 
 // pendingCodeUser is the user whose password was right within codeTimeout and whose code
 // is missing.
-func (req *request) pendingCodeUser() (user ids.ID, waiting bool) {
+func pendingCodeUser(req *request) (user ids.ID, waiting bool) {
 	m := req.site.sessions
 	user, err := ids.Parse(ids.User, m.GetString(req.context, sessionAwaiting))
 	age := req.site.now() - m.GetInt64(req.context, sessionReauthAt)
@@ -176,7 +176,7 @@ func (req *request) pendingCodeUser() (user ids.ID, waiting bool) {
 }
 
 func (s *Site) codePage(req *request) (response, error) {
-	if _, waiting := req.pendingCodeUser(); !waiting {
+	if _, waiting := pendingCodeUser(req); !waiting {
 		return redirect("/login"), nil
 	}
 	return show(accountpage.SecondStepPage(accountpage.SecondStep{Next: localPath(req.query("next"))})), nil
@@ -187,18 +187,18 @@ func (s *Site) loginCode(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	user, waiting := req.pendingCodeUser()
+	user, waiting := pendingCodeUser(req)
 	if !waiting {
 		return redirect("/login"), nil
 	}
 	next := localPath(f.raw("next"))
-	device := req.deviceOf(user)
+	device := deviceOf(req, user)
 	code := f.text("code")
 	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}
 	if credential.ParseRecoveryCode(code) != "" && !p.known {
 		p.subject = credential.RecoverySubject(user.Format(ids.User), siteOf(req.bearer.address).String())
 	}
-	right, err := req.checkCode(p, code)
+	right, err := checkCode(req, p, code)
 	if err != nil {
 		return response{}, err
 	}
@@ -206,16 +206,16 @@ func (s *Site) loginCode(req *request) (response, error) {
 		f.fail("code", wrongCode)
 		return invalid(accountpage.SecondStepPage(accountpage.SecondStep{Draft: f.draft(), Next: next})), nil
 	}
-	return req.finishLogin(user, "password and code", next)
+	return finishLogin(req, user, "password and code", next)
 }
 
 // confirmPage is the password confirmation.
 func (s *Site) confirmPage(req *request) (response, error) {
-	view, err := req.confirmForm(component.Draft{}, localPath(req.query("next")))
+	view, err := confirmForm(req, component.Draft{}, localPath(req.query("next")))
 	return show(view), err
 }
 
-func (req *request) confirmForm(d component.Draft, next string) (templ.Component, error) {
+func confirmForm(req *request, d component.Draft, next string) (templ.Component, error) {
 	_, err := req.userStore().Factor(req.context)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return nil, err
@@ -229,14 +229,14 @@ func (s *Site) confirm(req *request) (response, error) {
 		return response{}, err
 	}
 	next := localPath(f.raw("next"))
-	account, right, err := req.confirmPassword(f.raw("password"))
+	account, right, err := confirmPassword(req, f.raw("password"))
 	if err != nil {
 		return response{}, err
 	}
 	if !right {
 		f.fail("password", "Wrong password.")
 	} else if account.HasFactor {
-		if right, err = req.checkCode(req.sessionProof("code"), f.text("code")); err != nil {
+		if right, err = checkCode(req, sessionProof(req, "code"), f.text("code")); err != nil {
 			return response{}, err
 		}
 		if !right {
@@ -244,7 +244,7 @@ func (s *Site) confirm(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		view, err := req.confirmForm(f.draft(), next)
+		view, err := confirmForm(req, f.draft(), next)
 		return invalid(view), err
 	}
 	if err := s.sessions.RenewToken(req.context); err != nil {

@@ -16,6 +16,7 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
+	"purser/views/component"
 )
 
 const password = "nine green herons wade"
@@ -284,7 +285,7 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 
 // tokenIn is the form token of a page.
 func tokenIn(body string) string {
-	_, rest, _ := strings.Cut(body, `name="`+formTokenField+`" value="`)
+	_, rest, _ := strings.Cut(body, `name="`+component.FormTokenField+`" value="`)
 	token, _, _ := strings.Cut(rest, `"`)
 	return token
 }

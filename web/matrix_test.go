@@ -9,6 +9,7 @@ import (
 
 	"purser/ids"
 	"purser/tenancy"
+	"purser/views/component"
 )
 
 // expected is what a row of the table must answer to a visitor, as far as it is
@@ -67,7 +68,7 @@ func TestEveryRouteKeepsItsDoor(t *testing.T) {
 						t.Errorf("%s %s takes a form of %s without a token: %d", row.method, row.path, role, got.status)
 					}
 				}
-				got := b.do(t, row.method, path, map[string][]string{formTokenField: {b.formToken}})
+				got := b.do(t, row.method, path, map[string][]string{component.FormTokenField: {b.formToken}})
 				if !expected(row, role, own)(got) {
 					t.Errorf("%s %s (needs %s) answers %d %s to %q, own %t", row.method, row.path, row.requires, got.status, got.location, role, own)
 				}
@@ -110,7 +111,7 @@ func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
 // tryRow asks for a row with a form that says nothing.
 func (b *browser) tryRow(t *testing.T, row route, at *harness) seen {
 	t.Helper()
-	return b.do(t, row.method, fill(row.path, at), map[string][]string{formTokenField: {b.formToken}})
+	return b.do(t, row.method, fill(row.path, at), map[string][]string{component.FormTokenField: {b.formToken}})
 }
 
 // fill puts the place's own names, and ids that lead nowhere, into a path.

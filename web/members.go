@@ -43,7 +43,7 @@ func (s *Site) members(req *request) (response, error) {
 }
 
 // pathMember is the member of the path.
-func (req *request) pathMember() (found store.MemberProfile, err error) {
+func pathMember(req *request) (found store.MemberProfile, err error) {
 	id, err := req.id("user", ids.User)
 	if err != nil {
 		return found, err
@@ -61,17 +61,17 @@ func (req *request) pathMember() (found store.MemberProfile, err error) {
 }
 
 func (s *Site) memberPage(req *request) (response, error) {
-	p, err := req.pathMember()
+	p, err := pathMember(req)
 	if err != nil {
 		return response{}, err
 	}
 	if err := req.member.CheckManage(p.Member); err != nil {
 		return response{}, err // the form could only be refused
 	}
-	return show(orgpage.MemberEditPage(req.memberEdit(p, req.accessForm(component.Draft{}, p.Access)))), nil
+	return show(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, component.Draft{}, p.Access)))), nil
 }
 
-func (req *request) memberEdit(p store.MemberProfile, access orgpage.AccessForm) orgpage.MemberEdit {
+func memberEdit(req *request, p store.MemberProfile, access orgpage.AccessForm) orgpage.MemberEdit {
 	self := req.orgPath("members", p.UserID.Format(ids.User))
 	return orgpage.MemberEdit{
 		AccessForm: access, Frame: req.frame(p.Name, "members"), Name: p.Name, Email: p.Email,
@@ -80,7 +80,7 @@ func (req *request) memberEdit(p store.MemberProfile, access orgpage.AccessForm)
 }
 
 // accessForm offers the roles and permissions that the member may grant.
-func (req *request) accessForm(d component.Draft, chosen tenancy.Access) orgpage.AccessForm {
+func accessForm(req *request, d component.Draft, chosen tenancy.Access) orgpage.AccessForm {
 	return orgpage.AccessForm{
 		Draft: d, Role: string(chosen.Role), Chosen: chosen.Custom,
 		Holds: req.member.Permissions(), IsOwner: req.member.Role == tenancy.Owner,
@@ -99,7 +99,7 @@ func (f *form) access() (tenancy.Access, error) {
 }
 
 func (s *Site) changeMember(req *request) (response, error) {
-	p, err := req.pathMember()
+	p, err := pathMember(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -117,13 +117,13 @@ func (s *Site) changeMember(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		return invalid(orgpage.MemberEditPage(req.memberEdit(p, req.accessForm(f.draft(), given)))), nil
+		return invalid(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, f.draft(), given)))), nil
 	}
 	return req.done(req.orgPath("members"), p.Name+" is now "+orgpage.RoleName(given.Role)+".")
 }
 
 func (s *Site) removeMember(req *request) (response, error) {
-	p, err := req.pathMember()
+	p, err := pathMember(req)
 	if err != nil {
 		return response{}, err
 	}

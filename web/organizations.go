@@ -53,7 +53,7 @@ func (s *Site) createOrganization(req *request) (response, error) {
 }
 
 func (s *Site) organizationPage(req *request) (response, error) {
-	o := orgpage.Organization{Frame: req.frame(req.org.Name, "applications"), SuggestFactor: req.ownsLiveWithoutFactor()}
+	o := orgpage.Organization{Frame: req.frame(req.org.Name, "applications"), SuggestFactor: ownsLiveWithoutFactor(req)}
 	if req.may(tenancy.AppsWrite) {
 		o.NewHref = req.orgPath("a", "new")
 	}
@@ -104,10 +104,10 @@ func (s *Site) createApplication(req *request) (response, error) {
 }
 
 func (s *Site) organizationSettingsPage(req *request) (response, error) {
-	return show(orgpage.OrganizationSettingsPage(req.organizationSettings(component.Draft{Values: map[string]string{"name": req.org.Name}}))), nil
+	return show(orgpage.OrganizationSettingsPage(organizationSettings(req, component.Draft{Values: map[string]string{"name": req.org.Name}}))), nil
 }
 
-func (req *request) organizationSettings(d component.Draft) orgpage.OrganizationSettings {
+func organizationSettings(req *request, d component.Draft) orgpage.OrganizationSettings {
 	return orgpage.OrganizationSettings{
 		Draft: d, Frame: req.frame("Settings", "organization"), Action: req.orgPath("settings"), Slug: req.org.Slug, ID: req.org.ID.Format(ids.Organization),
 		FactorAction: req.orgPath("settings", "second-factor"), RequiresFactor: req.org.RequiresFactor, RequiredHere: req.site.requireFactor, HasFactor: req.hasFactor,
@@ -115,7 +115,7 @@ func (req *request) organizationSettings(d component.Draft) orgpage.Organization
 }
 
 // ownsLiveWithoutFactor reports an owner of a live application without an authenticator.
-func (req *request) ownsLiveWithoutFactor() bool {
+func ownsLiveWithoutFactor(req *request) bool {
 	return !req.hasFactor && req.member.Role == tenancy.Owner && slices.ContainsFunc(req.apps, func(a tenancy.Application) bool { return a.Live })
 }
 
@@ -149,7 +149,7 @@ func (s *Site) renameOrganization(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(orgpage.OrganizationSettingsPage(req.organizationSettings(f.draft("name")))), nil
+		return invalid(orgpage.OrganizationSettingsPage(organizationSettings(req, f.draft("name")))), nil
 	}
 	if err := req.organization().Rename(req.context, renamed.Name); err != nil {
 		return response{}, err

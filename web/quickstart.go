@@ -33,20 +33,20 @@ func (s *Site) quickstart(req *request) (response, error) {
 	}
 	q := supportpage.Quickstart{
 		Path:      req.appPath("quickstart"),
-		Steps:     req.firstSteps(progress),
+		Steps:     firstSteps(req, progress),
 		Languages: docs.Languages,
 		Language:  docs.FindLanguage(req.query("language")),
 		Done:      progress.IsUsed,
 		Events:    req.appPath("events"),
 	}
-	call, hasFeature, err := req.firstCall(progress)
+	call, hasFeature, err := firstCall(req, progress)
 	if err != nil {
 		return response{}, err
 	}
 	q.Call = call
 	if !progress.IsUsed {
 		q.Missing = missing(call, progress.HasCredit, hasFeature)
-		if q.Failures, err = req.failures(); err != nil {
+		if q.Failures, err = recentFailures(req); err != nil {
 			return response{}, err
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Site) quickstart(req *request) (response, error) {
 
 // firstSteps are the setup steps and their state. Steps link only to pages that the
 // member may open.
-func (req *request) firstSteps(p store.Progress) []component.Step {
+func firstSteps(req *request, p store.Progress) []component.Step {
 	to := func(needed tenancy.Permission, parts ...string) string {
 		if req.may(needed) {
 			return req.appPath(parts...)
@@ -68,7 +68,7 @@ func (req *request) firstSteps(p store.Progress) []component.Step {
 	}
 	return []component.Step{
 		// After the first event the setup key may have been revoked.
-		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: req.firstKey(),
+		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: firstKey(req),
 			Hint: "Use the preset “Setup and ingestion”. The secret is shown once."},
 		{Text: "Create a credit", Done: p.HasCredit, Href: to(tenancy.CreditsWrite, "credits"),
 			Hint: "The unit you bill in: tokens, minutes, messages."},
@@ -84,7 +84,7 @@ const fromQuickstart = "quickstart"
 
 // firstKey is the URL of the form for a key that may do all steps, or "" without the
 // permission.
-func (req *request) firstKey() string {
+func firstKey(req *request) string {
 	if !req.may(tenancy.KeysWrite) {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (req *request) firstKey() string {
 
 // firstCall names an existing credit and feature, or samples. A feature qualifies if it
 // can be used by its name alone.
-func (req *request) firstCall(p store.Progress) (call docs.Call, hasFeature bool, err error) {
+func firstCall(req *request, p store.Progress) (call docs.Call, hasFeature bool, err error) {
 	call = docs.Call{Address: req.site.server.Address, Identity: sampleIdentity, Credit: sampleCredit, Feature: sampleFeature}
 	features, _, err := req.tenant().Features(req.context, store.Page{Limit: quickstartFeatures})
 	for _, f := range features {
@@ -124,8 +124,8 @@ func missing(call docs.Call, hasCredit, hasFeature bool) []component.CommandLine
 	return append(commands, component.CommandLine{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()})
 }
 
-// failures are the latest refused requests, for members who may read requests.
-func (req *request) failures() ([]supportpage.FailedCall, error) {
+// recentFailures are the latest refused requests, for members who may read requests.
+func recentFailures(req *request) ([]supportpage.FailedCall, error) {
 	if !req.may(tenancy.RequestsRead) {
 		return nil, nil
 	}

@@ -146,13 +146,13 @@ func TestQuickstartLeadsToAKeyThatFits(t *testing.T) {
 		}
 	})
 	t.Run("a key that only ingests is no tick", func(t *testing.T) {
-		made := b.post(t, r.appPath("keys", "new"), keyForm("ingestion", ""))
+		made := b.post(t, r.appPath("keys", "new"), newKeyFields("ingestion", ""))
 		if made.status != http.StatusOK || strings.Contains(made.body, r.appPath("quickstart")+`">Done`) || ticks(b.get(t, r.appPath("quickstart"))) != 0 {
 			t.Errorf("status %d", made.status)
 		}
 	})
 	t.Run("a stored key leads back, and is ticked", func(t *testing.T) {
-		made := b.post(t, r.appPath("keys", "new"), keyForm("setup", "quickstart"))
+		made := b.post(t, r.appPath("keys", "new"), newKeyFields("setup", "quickstart"))
 		if made.status != http.StatusOK || !strings.Contains(made.body, `href="`+r.appPath("quickstart")+`">Done`) {
 			t.Errorf("status %d", made.status)
 		}
@@ -161,7 +161,7 @@ func TestQuickstartLeadsToAKeyThatFits(t *testing.T) {
 		}
 	})
 	t.Run("no other word leads anywhere", func(t *testing.T) {
-		made := b.post(t, r.appPath("keys", "new"), keyForm("setup", "https://evil.example"))
+		made := b.post(t, r.appPath("keys", "new"), newKeyFields("setup", "https://evil.example"))
 		if made.status != http.StatusOK || strings.Contains(made.body, "evil.example") {
 			t.Errorf("status %d", made.status)
 		}
@@ -174,7 +174,7 @@ func TestQuickstartLeadsToAKeyThatFits(t *testing.T) {
 	})
 }
 
-func keyForm(preset, from string) url.Values {
+func newKeyFields(preset, from string) url.Values {
 	return url.Values{"id": {ids.New().Format(ids.APIKey)}, "name": {"Server"}, "preset": {preset}, "lifetime": {"none"}, "from": {from}}
 }
 

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"html"
 	"mime"
 	"net/http"
-	"regexp"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
+
+	"purser/views/component"
 )
 
 // response is the result of a handler. It is sent only after the session was saved, so a
@@ -60,30 +60,17 @@ func (r response) with(name, value string) response {
 	return r
 }
 
-// render renders the whole view and adds the form token to its forms.
+// render renders the whole view, with the session's token in its forms.
 func (r response) render(ctx context.Context, formToken string) (response, error) {
 	if r.view == nil {
 		return r, nil
 	}
 	var body bytes.Buffer
-	if err := r.view.Render(ctx, &body); err != nil {
+	if err := r.view.Render(component.WithFormToken(ctx, formToken), &body); err != nil {
 		return r, fmt.Errorf("web: rendering a page: %w", err)
 	}
-	r.body = withFormToken(body.Bytes(), formToken)
+	r.body = body.Bytes()
 	return r.with(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8), nil
-}
-
-var postingForm = regexp.MustCompile(`<form\s[^>]*method="post"[^>]*>`)
-
-// withFormToken adds the token to every form that posts. It is done here and not in the
-// views, so that no form can miss it. User text is escaped, so a matching tag is always
-// the view's.
-func withFormToken(body []byte, token string) []byte {
-	if token == "" {
-		return body
-	}
-	field := `<input type="hidden" name="` + formTokenField + `" value="` + html.EscapeString(token) + `">`
-	return postingForm.ReplaceAll(body, []byte("$0"+field))
 }
 
 func (r response) send(c echo.Context) error {

@@ -31,8 +31,6 @@ const (
 	sessionAwaiting  = "awaiting" // the user whose password was right and whose code is missing
 )
 
-const formTokenField = "form_token"
-
 // Cookie names. Browsers accept the __Host- prefix only over https and for this exact
 // host, so plain http uses another name.
 const (

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Site) settings(req *request) (response, error) {
-	view, err := req.settingsPage(settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
+	view, err := settingsPage(req, settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
 	return show(settingspage.Settings(view)), err
 }
 
@@ -27,7 +27,7 @@ func (s *Site) updateSettings(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		view, err := req.settingsPage(settingspage.AppSettings{
+		view, err := settingsPage(req, settingspage.AppSettings{
 			Name: f.text("name"), DeploymentURL: f.text("deployment_url"), Answered: component.Answered{Problems: f.problems},
 		})
 		return invalid(settingspage.Settings(view)), err
@@ -49,7 +49,7 @@ func (s *Site) revokeKeys(req *request) (response, error) {
 		return response{}, err
 	}
 	if req.app.Live && f.text("confirm") != req.app.Name {
-		view, err := req.settingsPage(settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
+		view, err := settingsPage(req, settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
 		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return invalid(settingspage.Settings(view)), err
 	}
@@ -61,8 +61,8 @@ func (s *Site) revokeKeys(req *request) (response, error) {
 }
 
 // settingsPage adds the frame and the provider.
-func (req *request) settingsPage(view settingspage.AppSettings) (settingspage.AppSettings, error) {
-	provider, err := req.provider()
+func settingsPage(req *request, view settingspage.AppSettings) (settingspage.AppSettings, error) {
+	provider, err := loadProvider(req)
 	if err != nil {
 		return view, err
 	}

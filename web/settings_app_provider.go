@@ -9,8 +9,8 @@ import (
 	settingspage "purser/views/page/settings"
 )
 
-// provider is the public part of the application's payment account.
-func (req *request) provider() (settingspage.Provider, error) {
+// loadProvider is the public part of the application's payment account.
+func loadProvider(req *request) (settingspage.Provider, error) {
 	if req.site.cashier == nil {
 		return settingspage.Provider{}, nil
 	}
@@ -18,13 +18,13 @@ func (req *request) provider() (settingspage.Provider, error) {
 	off := req.site.sandboxOff && !req.app.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// A test application is connected to the sandbox on first use.
-		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: req.sandboxAPI()}, nil
+		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: sandboxAPI(req)}, nil
 	}
 	if connected.Mode == store.SandboxConnection && off {
 		return settingspage.Provider{Known: true, SandboxOff: true, Address: req.site.server.Address}, err
 	}
 	return settingspage.Provider{
-		API:   req.sandboxAPI(),
+		API:   sandboxAPI(req),
 		Known: true, Address: req.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
@@ -32,7 +32,7 @@ func (req *request) provider() (settingspage.Provider, error) {
 
 // sandboxAPI is the API access to the application's sandbox account, for members who may
 // connect an account: the key allows as much.
-func (req *request) sandboxAPI() settingspage.SandboxAPI {
+func sandboxAPI(req *request) settingspage.SandboxAPI {
 	if req.site.sandbox == nil || req.site.sandboxOff || req.app.Live || !req.may(tenancy.SettingsWrite) {
 		return settingspage.SandboxAPI{}
 	}
@@ -61,7 +61,7 @@ func (s *Site) connectProvider(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		view, err := req.settingsPage(settingspage.AppSettings{
+		view, err := settingsPage(req, settingspage.AppSettings{
 			Name: req.app.Name, DeploymentURL: req.app.DeploymentURL, Answered: component.Answered{Problems: f.problems},
 		})
 		return invalid(settingspage.Settings(view)), err
@@ -71,7 +71,7 @@ func (s *Site) connectProvider(req *request) (response, error) {
 
 // retrySync syncs a plan with the provider again.
 func (s *Site) retrySync(req *request) (response, error) {
-	plan, err := req.plan()
+	plan, err := pathPlan(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -86,7 +86,7 @@ func (s *Site) retrySync(req *request) (response, error) {
 
 // notifyCashier starts the sync of a saved plan now instead of with the next periodic
 // run.
-func (req *request) notifyCashier() {
+func notifyCashier(req *request) {
 	if req.site.cashier != nil {
 		req.site.cashier.Notify(req.scope())
 	}

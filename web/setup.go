@@ -33,7 +33,7 @@ func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
 }
 
 // setupLink is the link of the path, if it is valid.
-func (req *request) setupLink() (link credential.Token, err error) {
+func setupLink(req *request) (link credential.Token, err error) {
 	text, err := req.param("token")
 	if err != nil {
 		return "", err
@@ -54,7 +54,7 @@ var errSetupClosed = fault.New(fault.PathNotFound)
 
 // setupClosed explains why a link is invalid. Every link gets the same page: a guessed
 // one learns no more than the sign-in page shows.
-func (req *request) setupClosed() (response, error) {
+func setupClosed(req *request) (response, error) {
 	setUp, err := req.site.isSetUp(req.context)
 	if err != nil {
 		return response{}, err
@@ -84,9 +84,9 @@ func (s *Site) isSetUp(ctx context.Context) (bool, error) {
 }
 
 func (s *Site) setupPage(req *request) (response, error) {
-	link, err := req.setupLink()
+	link, err := setupLink(req)
 	if errors.Is(err, errSetupClosed) {
-		return req.setupClosed()
+		return setupClosed(req)
 	}
 	if err != nil {
 		return response{}, err
@@ -97,9 +97,9 @@ func (s *Site) setupPage(req *request) (response, error) {
 func setupPath(link credential.Token) string { return pathOf([]string{"setup", string(link)}) }
 
 func (s *Site) setup(req *request) (response, error) {
-	link, err := req.setupLink()
+	link, err := setupLink(req)
 	if errors.Is(err, errSetupClosed) {
-		return req.setupClosed()
+		return setupClosed(req)
 	}
 	if err != nil {
 		return response{}, err
@@ -120,12 +120,12 @@ func (s *Site) setup(req *request) (response, error) {
 	}
 	bootstrap, err = s.store.Auth().CreateFirstAccount(req.context, link.Hash(), bootstrap)
 	if fault.Is(err, fault.PathNotFound) {
-		return req.setupClosed() // another request used the link first
+		return setupClosed(req) // another request used the link first
 	}
 	if err != nil {
 		return response{}, err
 	}
-	if err := req.signInOnDevice(bootstrap.User.ID); err != nil {
+	if err := signInOnDevice(req, bootstrap.User.ID); err != nil {
 		return response{}, err
 	}
 	req.logAccount("account created", bootstrap.User.ID, "by", "setup link")
@@ -135,7 +135,7 @@ func (s *Site) setup(req *request) (response, error) {
 // readBootstrap parses the form.
 func (s *Site) readBootstrap(f *form, req *request) (found store.Bootstrap, err error) {
 	now := s.now()
-	found.User, err = req.newUser(f, f.text("organization"), f.text("application"))
+	found.User, err = newUser(req, f, f.text("organization"), f.text("application"))
 	if err != nil {
 		return found, err
 	}
@@ -147,13 +147,13 @@ func (s *Site) readBootstrap(f *form, req *request) (found store.Bootstrap, err 
 	if err := f.check("application", err); err != nil {
 		return found, err
 	}
-	found.By = req.actorFor(found.User)
+	found.By = actorFor(req, found.User)
 	return found, nil
 }
 
 // newUser reads the fields of a new account. The password must not contain the given
 // names.
-func (req *request) newUser(f *form, names ...string) (u tenancy.User, err error) {
+func newUser(req *request, f *form, names ...string) (u tenancy.User, err error) {
 	u = tenancy.User{ID: ids.New(), CreatedAt: req.site.now()}
 	u.Name, err = tenancy.ParseName(f.text("name"))
 	if err := f.check("name", err); err != nil {
@@ -163,12 +163,12 @@ func (req *request) newUser(f *form, names ...string) (u tenancy.User, err error
 	if err := f.check("email", err); err != nil {
 		return u, err
 	}
-	err = req.checkChoice(f.raw("password"), u, names...)
+	err = checkChoice(req, f.raw("password"), u, names...)
 	return u, f.check("password", err)
 }
 
 // actorFor is the audit actor of a request that creates its own account.
-func (req *request) actorFor(u tenancy.User) audit.Actor {
+func actorFor(req *request, u tenancy.User) audit.Actor {
 	by := req.actor()
 	by.UserID, by.Name = u.ID, u.Email
 	return by
@@ -176,7 +176,7 @@ func (req *request) actorFor(u tenancy.User) audit.Actor {
 
 // checkChoice refuses a password that can be guessed from the user, their organizations
 // or this server.
-func (req *request) checkChoice(password string, u tenancy.User, names ...string) error {
+func checkChoice(req *request, password string, u tenancy.User, names ...string) error {
 	names = append(names, u.Email, u.Name, req.site.server.Address)
 	for _, org := range req.orgs {
 		names = append(names, org.Name)

@@ -14,7 +14,7 @@ import (
 )
 
 func (s *Site) adjustForm(req *request) (response, error) {
-	view, err := req.adjustView(supportpage.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
+	view, err := adjustView(req, supportpage.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
 	if err != nil {
 		return response{}, err
 	}
@@ -40,7 +40,7 @@ func (s *Site) adjust(req *request) (response, error) {
 	if f.ok() {
 		return req.done(req.walletPath(wallet), adjusted(requested))
 	}
-	view, err := req.adjustView(supportpage.AdjustForm{
+	view, err := adjustView(req, supportpage.AdjustForm{
 		EntryID: f.text("entry"), CreditKey: f.text("credit"), Direction: f.text("direction"),
 		Amount: f.text("amount"), Reason: f.text("reason"), Problems: f.problems,
 	})
@@ -88,8 +88,8 @@ func (f *form) adjustment() (requested store.Adjustment) {
 	}
 }
 
-func (req *request) adjustView(form supportpage.AdjustForm) (templ.Component, error) {
-	head, _, err := req.walletHead("")
+func adjustView(req *request, form supportpage.AdjustForm) (templ.Component, error) {
+	head, _, err := walletHead(req, "")
 	if err != nil {
 		return nil, err
 	}

@@ -65,13 +65,13 @@ func (s *Site) alerts(req *request) (response, error) {
 	list := req.listing(req.appPath("alerts"), "show")
 	view := supportpage.AlertList{Frame: req.frame("Payment issues", "overview"), Path: list.path, All: all}
 	for _, a := range found {
-		view.Alerts = append(view.Alerts, req.alertRow(a))
+		view.Alerts = append(view.Alerts, newAlertRow(req, a))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Alert, func(a store.Alert) ids.ID { return a.ID }))
 	return show(supportpage.Alerts(view)), nil
 }
 
-func (req *request) alertRow(a store.Alert) supportpage.AlertRow {
+func newAlertRow(req *request, a store.Alert) supportpage.AlertRow {
 	words := alertWords[a.Kind]
 	row := supportpage.AlertRow{
 		Title: words.title, Advice: words.advice, ObjectID: a.ObjectID, Identity: a.Identity, CreatedAt: a.CreatedAt, ResolvedAt: a.ResolvedAt,

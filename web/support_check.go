@@ -25,7 +25,7 @@ func (s *Site) check(req *request) (response, error) {
 		Path: req.appPath("check"), Identity: req.query("identity"), FeatureKey: req.query("feature"),
 		Quantity: req.query("quantity"), Amount: req.query("amount"), EntityID: req.query("entity"),
 	}
-	features, err := req.featureFilter("Select a feature")
+	features, err := featureFilter(req, "Select a feature")
 	if err != nil {
 		return response{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Site) check(req *request) (response, error) {
 	use, problems := parseCheck(view)
 	if asked && len(problems) == 0 {
 		use.Scope = req.scope()
-		view.Answer, err = req.runCheck(use)
+		view.Answer, err = runCheck(req, use)
 		if fault.Is(err, fault.FeatureNotFound) {
 			problems, err = append(problems, component.Problem{Field: "feature", Message: "Feature not found."}), nil
 		}
@@ -79,7 +79,7 @@ func parseCheck(form supportpage.CheckForm) (use store.Usage, problems []compone
 	return use, problems
 }
 
-func (req *request) runCheck(use store.Usage) (*supportpage.CheckAnswer, error) {
+func runCheck(req *request, use store.Usage) (*supportpage.CheckAnswer, error) {
 	if req.site.usage == nil {
 		return nil, errNoUsage
 	}

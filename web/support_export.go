@@ -35,8 +35,8 @@ func (s *Site) export(file func(*request) (response, error)) func(*request) (res
 	}
 }
 
-// fileName names the content, and whether rows were left out.
-func (req *request) fileName(of string, more bool) string {
+// exportName names the content, and whether rows were left out.
+func exportName(req *request, of string, more bool) string {
 	if more {
 		of += fmt.Sprintf("-newest-%d", maxExport)
 	}
@@ -52,7 +52,7 @@ func timestamp(at int64) string {
 }
 
 func (s *Site) depositsExport(req *request) (response, error) {
-	q, problems := req.depositQuery()
+	q, problems := depositQuery(req)
 	if len(problems) > 0 {
 		return redirect(req.listing(req.appPath("deposits"), "kind", "credit", "from", "to").at("", "")), nil
 	}
@@ -72,13 +72,13 @@ func (s *Site) depositsExport(req *request) (response, error) {
 			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
 		})
 	}
-	return csvFile(req.fileName("deposits", more), []string{
+	return csvFile(exportName(req, "deposits", more), []string{
 		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
 	}, rows), nil
 }
 
 func (s *Site) eventsExport(req *request) (response, error) {
-	q := req.eventQuery()
+	q := eventQuery(req)
 	q.Limit = exportPortion
 	var rows [][]string
 	more := true
@@ -99,14 +99,14 @@ func (s *Site) eventsExport(req *request) (response, error) {
 		}
 		q.Page = *next
 	}
-	return csvFile(req.fileName("events", more), []string{
+	return csvFile(exportName(req, "events", more), []string{
 		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
 		"credits", "nanocredits", "nanocredits after", "key",
 	}, rows), nil
 }
 
 func (s *Site) subscriptionsExport(req *request) (response, error) {
-	q := req.subscriptionQuery()
+	q := subscriptionQuery(req)
 	q.Limit = maxExport
 	found, more, err := req.tenant().FindSubscriptions(req.context, q)
 	if err != nil {
@@ -119,13 +119,13 @@ func (s *Site) subscriptionsExport(req *request) (response, error) {
 			strconv.FormatBool(f.CancelAtPeriodEnd), timestamp(f.CreatedAt), timestamp(f.EndedAt), f.ProviderID,
 		})
 	}
-	return csvFile(req.fileName("subscriptions", more), []string{
+	return csvFile(exportName(req, "subscriptions", more), []string{
 		"id", "identity", "plan", "status", "period start", "period end", "ends with its period", "created", "ended", "provider id",
 	}, rows), nil
 }
 
 func (s *Site) checkoutsExport(req *request) (response, error) {
-	q := req.checkoutQuery()
+	q := checkoutQuery(req)
 	q.Limit = maxExport
 	found, more, err := req.tenant().Checkouts(req.context, q)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Site) checkoutsExport(req *request) (response, error) {
 			c.State, timestamp(c.CreatedAt), timestamp(c.ExpiresAt), c.SessionID,
 		})
 	}
-	return csvFile(req.fileName("checkouts", more), []string{
+	return csvFile(exportName(req, "checkouts", more), []string{
 		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id",
 	}, rows), nil
 }
@@ -156,7 +156,7 @@ func signedText(d metering.Delta) string {
 }
 
 func (s *Site) journalExport(req *request) (response, error) {
-	_, w, err := req.walletHead("journal")
+	_, w, err := walletHead(req, "journal")
 	if err != nil {
 		return response{}, err
 	}
@@ -171,7 +171,7 @@ func (s *Site) journalExport(req *request) (response, error) {
 			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID,
 		})
 	}
-	return csvFile(req.fileName("journal", more), []string{
+	return csvFile(exportName(req, "journal", more), []string{
 		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity",
 	}, rows), nil
 }

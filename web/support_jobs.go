@@ -60,6 +60,6 @@ func (s *Site) retryJob(req *request) (response, error) {
 	if err := req.tenant().RetryJobNow(req.context, store.JobKind(f.text("kind")), f.raw("object"), req.now()); err != nil {
 		return response{}, err
 	}
-	req.notifyCashier()
+	notifyCashier(req)
 	return req.done(req.appPath("jobs"), "Retrying the job.")
 }

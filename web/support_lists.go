@@ -17,11 +17,11 @@ func (s *Site) events(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	options, err := req.featureFilter("All features")
+	options, err := featureFilter(req, "All features")
 	if err != nil {
 		return response{}, err
 	}
-	q := req.eventQuery()
+	q := eventQuery(req)
 	q.Page = p
 	found, next, err := req.tenant().Events(req.context, q)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Site) events(req *request) (response, error) {
 	list := req.listing(req.appPath("events"), "event", "feature")
 	view := supportpage.EventList{Frame: req.frame("Events", "events"), Path: list.path, Export: list.file(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
 	for _, e := range found {
-		view.Events = append(view.Events, req.eventRow(e, true))
+		view.Events = append(view.Events, newEventRow(req, e, true))
 	}
 	older := ""
 	if next != nil {
@@ -41,12 +41,12 @@ func (s *Site) events(req *request) (response, error) {
 	return show(supportpage.Events(view)), nil
 }
 
-func (req *request) eventQuery() store.EventQuery {
+func eventQuery(req *request) store.EventQuery {
 	return store.EventQuery{EventID: req.query("event"), FeatureKey: req.query("feature")}
 }
 
 // featureFilter lists the features to filter by.
-func (req *request) featureFilter(none string) ([]component.Option, error) {
+func featureFilter(req *request, none string) ([]component.Option, error) {
 	options := []component.Option{{Value: "", Text: none}}
 	features, _, err := req.tenant().Features(req.context, store.Page{Limit: maxOptions})
 	for _, f := range features {
@@ -65,7 +65,7 @@ var depositKinds = []component.Option{
 const dayLayout = "2006-01-02"
 
 // depositQuery parses the filters and their validation errors.
-func (req *request) depositQuery() (q store.DepositQuery, problems []component.Problem) {
+func depositQuery(req *request) (q store.DepositQuery, problems []component.Problem) {
 	q.CreditKey = req.query("credit")
 	for _, kind := range depositKinds {
 		if kind.Value == req.query("kind") {
@@ -96,7 +96,7 @@ func (s *Site) deposits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q, problems := req.depositQuery()
+	q, problems := depositQuery(req)
 	q.Page = p
 	list := req.listing(req.appPath("deposits"), "kind", "credit", "from", "to")
 	view := supportpage.DepositList{
@@ -119,7 +119,7 @@ func (s *Site) deposits(req *request) (response, error) {
 		return response{}, err
 	}
 	for _, d := range found {
-		view.Deposits = append(view.Deposits, req.depositRow(d, true))
+		view.Deposits = append(view.Deposits, newDepositRow(req, d, true))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Deposit, func(d store.DepositFound) ids.ID { return d.ID }))
 	return show(supportpage.Deposits(view)), nil
@@ -140,7 +140,7 @@ var subscriptionStatuses = []component.Option{
 	{Value: string(metering.StatusCanceled), Text: "Ended"},
 }
 
-func (req *request) subscriptionQuery() store.SubscriptionQuery {
+func subscriptionQuery(req *request) store.SubscriptionQuery {
 	chosen := req.query("status")
 	q := store.SubscriptionQuery{OnHold: chosen == onHold}
 	for _, status := range subscriptionStatuses {
@@ -156,7 +156,7 @@ func (s *Site) subscriptions(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q := req.subscriptionQuery()
+	q := subscriptionQuery(req)
 	q.Page = p
 	found, more, err := req.tenant().FindSubscriptions(req.context, q)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Site) subscriptions(req *request) (response, error) {
 		Frame: req.frame("Subscriptions", "subscriptions"), Path: list.path, Export: list.file(), Status: req.query("status"), Statuses: subscriptionStatuses,
 	}
 	for _, row := range found {
-		view.Subscriptions = append(view.Subscriptions, req.subscriptionRow(row, true))
+		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, row, true))
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Subscription, func(s store.SubscriptionFound) ids.ID { return s.ID }))
 	return show(supportpage.Subscriptions(view)), nil
@@ -179,7 +179,7 @@ var checkoutKinds = []component.Option{
 	{Value: string(store.TopUpCheckout), Text: "Top-ups"},
 }
 
-func (req *request) checkoutQuery() store.CheckoutPage {
+func checkoutQuery(req *request) store.CheckoutPage {
 	q := store.CheckoutPage{Identity: req.query("identity")}
 	for _, kind := range checkoutKinds {
 		if kind.Value == req.query("kind") {
@@ -194,7 +194,7 @@ func (s *Site) checkouts(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q := req.checkoutQuery()
+	q := checkoutQuery(req)
 	q.Page = p
 	found, more, err := req.tenant().Checkouts(req.context, q)
 	if err != nil {

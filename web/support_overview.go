@@ -38,7 +38,7 @@ func (s *Site) overview(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	provider, err := req.provider()
+	provider, err := loadProvider(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -46,16 +46,16 @@ func (s *Site) overview(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	runs, err := req.verifications()
+	runs, err := recentVerifications(req)
 	if err != nil {
 		return response{}, err
 	}
 	view := supportpage.Overview{
-		Path: req.appPath(), Tiles: req.tiles(o, chosen.before),
-		Uses:   req.chart(o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
-		Denied: req.chart(o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
-		Steps:  req.steps(progress), Attention: append(failedVerifications(runs), req.concerns(attention, provider)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
-		Quickstart: req.linkIfPermitted(tenancy.WalletsRead, "quickstart"), Events: req.linkIfPermitted(tenancy.JournalRead, "events"), Check: req.linkIfPermitted(tenancy.JournalRead, "check"),
+		Path: req.appPath(), Tiles: overviewTiles(req, o, chosen.before),
+		Uses:   dayChart(req, o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
+		Denied: dayChart(req, o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
+		Steps:  overviewSteps(req, progress), Attention: append(failedVerifications(runs), overviewConcerns(req, attention, provider)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
+		Quickstart: linkIfPermitted(req, tenancy.WalletsRead, "quickstart"), Events: linkIfPermitted(req, tenancy.JournalRead, "events"), Check: linkIfPermitted(req, tenancy.JournalRead, "check"),
 	}
 	for _, period := range periods {
 		view.Days = append(view.Days, component.Tab{
@@ -72,21 +72,21 @@ func (s *Site) overview(req *request) (response, error) {
 	return show(supportpage.OverviewPage(view)), nil
 }
 
-// tiles compare the period with the one before. Charged and deposited amounts have a
+// overviewTiles compare the period with the one before. Charged and deposited amounts have a
 // tile per credit, because credits cannot be summed.
-func (req *request) tiles(o store.Overview, before string) (tiles []component.Figure) {
-	tiles = append(tiles, totals("Charged", req.linkIfPermitted(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
+func overviewTiles(req *request, o store.Overview, before string) (tiles []component.Figure) {
+	tiles = append(tiles, totals("Charged", linkIfPermitted(req, tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
 	tiles = append(tiles,
-		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: req.linkIfPermitted(tenancy.JournalRead, "check")},
+		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: linkIfPermitted(req, tenancy.JournalRead, "check")},
 		component.Figure{
 			Label: "Active wallets", Value: about(o.Now.ActiveExact) + count(o.Now.Active),
-			Before: against(o.Now.Active, o.Before.Active, before), Href: req.linkIfPermitted(tenancy.WalletsRead, "wallets"),
+			Before: against(o.Now.Active, o.Before.Active, before), Href: linkIfPermitted(req, tenancy.WalletsRead, "wallets"),
 		})
-	return append(tiles, totals("Deposits", req.linkIfPermitted(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
+	return append(tiles, totals("Deposits", linkIfPermitted(req, tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
 }
 
 // linkIfPermitted is the URL of a page of the application, or "" without the permission.
-func (req *request) linkIfPermitted(needed tenancy.Permission, part string) string {
+func linkIfPermitted(req *request, needed tenancy.Permission, part string) string {
 	if !req.may(needed) {
 		return ""
 	}
@@ -163,8 +163,8 @@ func compared(now, before *big.Int, beforeText, words string) string {
 	return word + component.DigitsText(percent.String()) + "% from " + beforeText + " " + words
 }
 
-// chart includes the year of a day in another year: a test clock may be ahead.
-func (req *request) chart(o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
+// dayChart includes the year of a day in another year: a test clock may be ahead.
+func dayChart(req *request, o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
 	series := component.Series{ID: id, Title: title, Unit: unit, StepName: "Day"}
 	thisYear := time.UnixMilli(req.site.now()).UTC().Year()
 	for _, day := range o.Days {
@@ -180,8 +180,8 @@ func (req *request) chart(o store.Overview, id, title, unit string, value func(s
 	return series
 }
 
-// steps are the setup steps, until all are done.
-func (req *request) steps(p store.Progress) []component.Step {
+// overviewSteps are the setup steps, until all are done.
+func overviewSteps(req *request, p store.Progress) []component.Step {
 	if p.HasCredit && p.HasFeature && p.IsFunded && p.IsUsed {
 		return nil
 	}
@@ -194,8 +194,8 @@ func (req *request) steps(p store.Progress) []component.Step {
 	}
 }
 
-// concerns lists only warnings whose page the member may open.
-func (req *request) concerns(a store.Attention, provider settingspage.Provider) (list []supportpage.Concern) {
+// overviewConcerns lists only warnings whose page the member may open.
+func overviewConcerns(req *request, a store.Attention, provider settingspage.Provider) (list []supportpage.Concern) {
 	add := func(needed tenancy.Permission, c supportpage.Concern) {
 		if req.may(needed) {
 			list = append(list, c)
@@ -205,7 +205,7 @@ func (req *request) concerns(a store.Attention, provider settingspage.Provider) 
 		// The sync was not attempted, so these errors are misleading.
 		add(tenancy.PlansRead, supportpage.Concern{
 			Text: "No payment provider is connected", More: "Connect one to sell plans.", Tone: "danger", Link: "Connect a payment provider",
-			Href: req.linkIfPermitted(tenancy.SettingsWrite, "settings"),
+			Href: linkIfPermitted(req, tenancy.SettingsWrite, "settings"),
 		})
 		a.SyncErrors = nil
 	}
@@ -246,8 +246,8 @@ func (req *request) concerns(a store.Attention, provider settingspage.Provider) 
 	return list
 }
 
-// verifications are the latest runs, for members who may read the journal.
-func (req *request) verifications() ([]store.VerifyRun, error) {
+// recentVerifications are the latest runs, for members who may read the journal.
+func recentVerifications(req *request) ([]store.VerifyRun, error) {
 	if !req.may(tenancy.JournalRead) {
 		return nil, nil
 	}

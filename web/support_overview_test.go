@@ -18,24 +18,24 @@ func TestConcernsAboutPlans(t *testing.T) {
 	refused := store.Attention{SyncErrors: []store.PlanInError{{Key: "pro", Name: "Pro", Error: message}, {Key: "max", Name: "Max", Error: message}}}
 
 	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
-		list := req.concerns(refused, settingspage.Provider{Known: true, Stripe: true})
+		list := overviewConcerns(req, refused, settingspage.Provider{Known: true, Stripe: true})
 		if len(list) != 2 || list[0].Text != `Plan "Pro" failed to sync with the payment provider` || list[0].More != "Invalid currency: xyz." ||
 			list[0].Href != r.appPath("plans", "pro", "edit") {
 			t.Errorf("they are %+v", list)
 		}
 	})
 	t.Run("say once that no provider is connected", func(t *testing.T) {
-		list := req.concerns(refused, settingspage.Provider{Known: true})
+		list := overviewConcerns(req, refused, settingspage.Provider{Known: true})
 		if len(list) != 1 || list[0].Text != "No payment provider is connected" || list[0].Href != r.appPath("settings") {
 			t.Errorf("they are %+v", list)
 		}
 		req := &request{site: r.site, org: r.org, app: r.app, member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
-		if list := req.concerns(refused, settingspage.Provider{Known: true}); len(list) != 1 || list[0].Href != "" {
+		if list := overviewConcerns(req, refused, settingspage.Provider{Known: true}); len(list) != 1 || list[0].Href != "" {
 			t.Errorf("support is told %+v", list)
 		}
 	})
 	t.Run("say nothing of a provider while no plan needs one", func(t *testing.T) {
-		if list := req.concerns(store.Attention{}, settingspage.Provider{Known: true}); len(list) != 0 {
+		if list := overviewConcerns(req, store.Attention{}, settingspage.Provider{Known: true}); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})

@@ -103,7 +103,7 @@ func (req *request) transactionPath(id ids.ID) string {
 	return req.appPath("transactions", id.Format(ids.Transaction))
 }
 
-func (req *request) eventRow(e store.EventFound, whole bool) supportpage.EventRow {
+func newEventRow(req *request, e store.EventFound, whole bool) supportpage.EventRow {
 	row := supportpage.EventRow{
 		Href: req.transactionPath(e.TransactionID), EventID: e.EventID, FeatureKey: e.FeatureKey, EntityID: e.EntityID,
 		Quantity: e.Quantity, Unit: e.Unit, Amount: e.Charge.Amount, CreditKey: e.CreditKey, OccurredAt: e.OccurredAt, CreatedAt: e.CreatedAt,
@@ -117,7 +117,7 @@ func (req *request) eventRow(e store.EventFound, whole bool) supportpage.EventRo
 	return row
 }
 
-func (req *request) depositRow(d store.DepositFound, whole bool) supportpage.DepositRow {
+func newDepositRow(req *request, d store.DepositFound, whole bool) supportpage.DepositRow {
 	row := supportpage.DepositRow{
 		Href: req.transactionPath(d.ID), ID: d.ID.Format(ids.Deposit), Kind: d.Kind, Amount: d.Amount, CreditKey: d.CreditKey,
 		Source: sourceText(d.SourceKind, d.SourceID), CreatedAt: d.CreatedAt,
@@ -139,7 +139,7 @@ func sourceText(kind, id string) string {
 	return kind + " " + id
 }
 
-func (req *request) subscriptionRow(s store.SubscriptionFound, whole bool) supportpage.SubscriptionRow {
+func newSubscriptionRow(req *request, s store.SubscriptionFound, whole bool) supportpage.SubscriptionRow {
 	row := supportpage.SubscriptionRow{
 		ID: s.ID.Format(ids.Subscription), ProviderID: s.ProviderID, PlanName: s.PlanName, Status: s.Status, Period: s.Period,
 		CancelAtPeriodEnd: s.CancelAtPeriodEnd, Downgrade: s.Downgrade, Pending: s.Pending, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,

@@ -26,14 +26,14 @@ func (s *Site) transaction(req *request) (response, error) {
 	if t.Event != nil {
 		entry = t.Event.Entry()
 		entry.Seq, view.CreditKey = t.Event.Seq, t.Event.CreditKey
-		view.Event = req.eventDetails(*t.Event)
+		view.Event = eventDetails(req, *t.Event)
 	} else {
 		entry, view.CreditKey = t.Entry.Entry, t.Entry.CreditKey
 		view.Reason, view.Source = t.Entry.Reason, sourceText(t.Entry.SourceKind, t.Entry.SourceID)
 		if entry.IdempotencyKey != nil {
 			view.IdempotencyKey = *entry.IdempotencyKey
 		}
-		if view.By, err = req.userName(t.ByUserID); err != nil {
+		if view.By, err = userName(req, t.ByUserID); err != nil {
 			return response{}, err
 		}
 	}
@@ -63,7 +63,7 @@ func balanceBefore(after metering.Balance, change metering.Delta) metering.Balan
 	return b
 }
 
-func (req *request) eventDetails(e store.EventFound) *supportpage.EventDetails {
+func eventDetails(req *request, e store.EventFound) *supportpage.EventDetails {
 	details := &supportpage.EventDetails{
 		Event: e.Event, RequestID: e.TransactionID.Format(ids.Request), FeatureKey: e.FeatureKey, FeatureName: e.FeatureName, Unit: e.Unit,
 		KeyName: e.KeyName, KeyID: e.KeyID.Format(ids.APIKey), Derivation: e.Derivation(),
@@ -81,7 +81,7 @@ func (req *request) eventDetails(e store.EventFound) *supportpage.EventDetails {
 }
 
 // userName is the name of a member, or the id of a former member.
-func (req *request) userName(user ids.ID) (string, error) {
+func userName(req *request, user ids.ID) (string, error) {
 	if user.IsZero() {
 		return "", nil
 	}

@@ -21,7 +21,7 @@ func (s *Site) wallets(req *request) (response, error) {
 		return response{}, err
 	}
 	q := store.WalletQuery{Identity: req.query("q"), After: req.query("after"), Page: p}
-	options, err := req.walletFilters(&q)
+	options, err := walletFilters(req, &q)
 	if err != nil {
 		return response{}, err
 	}
@@ -36,7 +36,7 @@ func (s *Site) wallets(req *request) (response, error) {
 	for _, w := range found {
 		row := supportpage.WalletRow{Href: req.walletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
 		if w.Subscription != nil {
-			subscription := req.subscriptionRow(*w.Subscription, false)
+			subscription := newSubscriptionRow(req, *w.Subscription, false)
 			row.Subscription = &subscription
 		}
 		view.Wallets = append(view.Wallets, row)
@@ -57,7 +57,7 @@ func lastIdentity(found []store.WalletFound, more bool) string {
 }
 
 // walletFilters reads the active filter and lists the available ones.
-func (req *request) walletFilters(q *store.WalletQuery) ([]component.Option, error) {
+func walletFilters(req *request, q *store.WalletQuery) ([]component.Option, error) {
 	options := []component.Option{
 		{Value: "", Text: "All wallets"},
 		{Value: string(store.WalletsInDebt), Text: "In debt"},
@@ -84,7 +84,7 @@ func (req *request) walletFilters(q *store.WalletQuery) ([]component.Option, err
 
 // walletHead reads the header of every wallet tab. It shows balances, so it requires
 // more than the tab's own permission.
-func (req *request) walletHead(tab string) (supportpage.WalletHead, store.WalletFound, error) {
+func walletHead(req *request, tab string) (supportpage.WalletHead, store.WalletFound, error) {
 	id, err := req.id("id", ids.Wallet)
 	if err != nil {
 		return supportpage.WalletHead{}, store.WalletFound{}, err
@@ -105,7 +105,7 @@ func (req *request) walletHead(tab string) (supportpage.WalletHead, store.Wallet
 		head.Current = w.BillingPeriod.Containing(req.now())
 	}
 	if w.Subscription != nil {
-		row := req.subscriptionRow(*w.Subscription, false)
+		row := newSubscriptionRow(req, *w.Subscription, false)
 		head.Subscription = &row
 	}
 	if req.may(tenancy.JournalRead) {
@@ -122,7 +122,7 @@ func (s *Site) walletJournal(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := req.walletHead("journal")
+	head, w, err := walletHead(req, "journal")
 	if err != nil {
 		return response{}, err
 	}
@@ -192,7 +192,7 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := req.walletHead("usage")
+	head, w, err := walletHead(req, "usage")
 	if err != nil {
 		return response{}, err
 	}
@@ -202,7 +202,7 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	}
 	view := supportpage.WalletUsage{WalletHead: head}
 	for _, e := range events {
-		view.Events = append(view.Events, req.eventRow(e, false))
+		view.Events = append(view.Events, newEventRow(req, e, false))
 	}
 	older := ""
 	if next != nil {
@@ -217,7 +217,7 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := req.walletHead("deposits")
+	head, w, err := walletHead(req, "deposits")
 	if err != nil {
 		return response{}, err
 	}
@@ -227,7 +227,7 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 	}
 	view := supportpage.WalletDeposits{WalletHead: head}
 	for _, d := range list {
-		view.Deposits = append(view.Deposits, req.depositRow(d, false))
+		view.Deposits = append(view.Deposits, newDepositRow(req, d, false))
 	}
 	older := ""
 	if more {
@@ -238,7 +238,7 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 }
 
 func (s *Site) walletSubscriptions(req *request) (response, error) {
-	head, w, err := req.walletHead("subscription")
+	head, w, err := walletHead(req, "subscription")
 	if err != nil {
 		return response{}, err
 	}
@@ -251,7 +251,7 @@ func (s *Site) walletSubscriptions(req *request) (response, error) {
 		view.Portal = head.Path + "/portal"
 	}
 	for _, subscription := range list {
-		view.Subscriptions = append(view.Subscriptions, req.subscriptionRow(subscription, false))
+		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, subscription, false))
 	}
 	return show(supportpage.WalletSubscriptionsPage(view)), nil
 }

@@ -120,7 +120,7 @@ type proof struct {
 
 // logRefusal logs a failed attempt and its account. The typed email is not logged:
 // people type passwords there by mistake.
-func (req *request) logRefusal(p proof, reason string) {
+func logRefusal(req *request, p proof, reason string) {
 	account := "unknown"
 	if !p.user.IsZero() {
 		account = p.user.Format(ids.User)
@@ -131,32 +131,32 @@ func (req *request) logRefusal(p proof, reason string) {
 	}
 }
 
-// attempt counts an attempt before it is made. The refusal is the same whether the
+// admitAttempt counts an attempt before it is made. The refusal is the same whether the
 // account exists or not.
-func (req *request) attempt(p proof) error {
-	if err := req.attemptFromNetwork(p); err != nil {
+func admitAttempt(req *request, p proof) error {
+	if err := attemptFromNetwork(req, p); err != nil {
 		return err
 	}
-	return req.countAttempt(p)
+	return countAttempt(req, p)
 }
 
 // attemptFromNetwork counts an attempt for its network, on this node.
-func (req *request) attemptFromNetwork(p proof) error {
+func attemptFromNetwork(req *request, p proof) error {
 	if !p.known && !req.site.networks.allow(req.bearer.address, time.UnixMilli(req.site.now())) {
-		req.logRefusal(p, "too many attempts from the network")
+		logRefusal(req, p, "too many attempts from the network")
 		return tooMany(time.Minute / attemptsPerMinute)
 	}
 	return nil
 }
 
 // countAttempt counts an attempt in Postgres, for all nodes.
-func (req *request) countAttempt(p proof) error {
+func countAttempt(req *request, p proof) error {
 	attempt, err := req.site.store.Auth().Attempt(req.context, p.subject, p.address, req.site.now())
 	if err != nil {
 		return err
 	}
 	if attempt.Wait > 0 {
-		req.logRefusal(p, "too many attempts")
+		logRefusal(req, p, "too many attempts")
 		return tooMany(attempt.Wait)
 	}
 	if attempt.ReachedLimit && !p.user.IsZero() {
@@ -166,7 +166,7 @@ func (req *request) countAttempt(p proof) error {
 }
 
 // clearAttempts deletes the counted attempts after a success.
-func (req *request) clearAttempts(p proof) error {
+func clearAttempts(req *request, p proof) error {
 	return req.site.store.Auth().ForgetAttempts(req.context, p.subject, p.address)
 }
 

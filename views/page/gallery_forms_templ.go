@@ -248,6 +248,10 @@ func galleryForms() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
+			templ_7745c5c3_Err = component.FormToken().Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 			templ_7745c5c3_Err = component.Problems(component.Refusal{Problems: []component.Problem{
 				{Field: "key", Message: "A feature with this key exists."},
 				{Message: "The credit was archived meanwhile."},

@@ -605,6 +605,10 @@ func keyActs(d KeyDetail) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
+					templ_7745c5c3_Err = component.FormToken().Render(ctx, templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
 					templ_7745c5c3_Err = component.Select(component.Selection{
 						Label: component.Label{Name: "overlap", Text: "Old key", Error: d.Wrong("overlap")},
 						Value: string(keys.OneDay), Options: overlapOptions(),

@@ -117,6 +117,10 @@ func Settings(s AppSettings) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
+				templ_7745c5c3_Err = component.FormToken().Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 				templ_7745c5c3_Err = component.Field(component.Input{
 					Label: component.Label{Name: "name", Text: "Name", Hint: "Dashboard URLs don't change.", Error: s.Wrong("name")},
 					Value: s.Name, MaxLength: component.MaxNameLength,
