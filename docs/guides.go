@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"purser"
 )
 
 //go:embed *.md
@@ -21,6 +23,8 @@ type Guide struct {
 	Body     []Block
 	Sections []Section
 	Markdown string // the file as it is written
+
+	Introduction string // text before the first section, for the search
 }
 
 // Block is either HTML that is safe to show or a piece of code.
@@ -35,15 +39,42 @@ type Code struct {
 	Text     string // without the last line feed
 }
 
-// Section is a heading of the second level.
-type Section struct{ ID, Title string }
+// Section is a heading of the second level, and the text below it for the search.
+type Section struct{ ID, Title, Text string }
 
-// readingOrder is how a newcomer would read. A guide that is not listed comes
-// after these.
-var readingOrder = []string{"start", "concepts", "api", "usage", "deposits", "reading", "payments", "errors-and-limits", "operating", "security", "performance"}
+// Chapter is a part of the navigation.
+type Chapter struct {
+	Title string
+	Slugs []string
+}
+
+// Chapters are the guides as a newcomer would read them. A guide that is not listed
+// comes in the last chapter.
+var Chapters = []Chapter{
+	{"Get started", []string{"start", "concepts"}},
+	{"Build", []string{"api", "usage", "deposits", "reading", "payments", "errors-and-limits"}},
+	{"Operate", []string{"operating", "security", "performance"}},
+}
+
+// readingOrder is all chapters in one list.
+var readingOrder = func() (slugs []string) {
+	for _, chapter := range Chapters {
+		slugs = append(slugs, chapter.Slugs...)
+	}
+	return slugs
+}()
+
+// Chapter is the position in Chapters of the chapter that has the guide.
+func (g Guide) Chapter() int {
+	at := slices.IndexFunc(Chapters, func(c Chapter) bool { return slices.Contains(c.Slugs, g.Slug) })
+	if at < 0 {
+		return len(Chapters) - 1
+	}
+	return at
+}
 
 // taken are the addresses below /docs that are no guides.
-var taken = []string{"reference", "errors"}
+var taken = []string{"reference", "errors", "search", "changelog"}
 
 // Guides gives all guides in reading order. They are read once; an error is a
 // mistake in a guide, which a test finds.
@@ -77,6 +108,16 @@ func readGuides(tree fs.FS) ([]Guide, error) {
 	slices.SortStableFunc(guides, func(a, b Guide) int { return cmp.Compare(place(a.Slug), place(b.Slug)) })
 	return guides, nil
 }
+
+// Changelog is CHANGELOG.md as a guide, which is not among the guides.
+var Changelog = sync.OnceValues(func() (Guide, error) {
+	guide, err := parseGuide([]byte(purser.Changelog), map[string]bool{})
+	if err != nil {
+		return Guide{}, fmt.Errorf("CHANGELOG.md: %w", err)
+	}
+	guide.Slug = "changelog"
+	return guide, nil
+})
 
 func place(slug string) int {
 	if at := slices.Index(readingOrder, slug); at >= 0 {

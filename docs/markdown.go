@@ -78,9 +78,12 @@ func (r *guideReader) block(node ast.Node) error {
 			return nil // the page shows it
 		}
 		if node.Level == 2 {
-			r.guide.Sections = append(r.guide.Sections, Section{headingID(node), plain(node, r.source)})
+			r.guide.Sections = append(r.guide.Sections, Section{ID: headingID(node), Title: plain(node, r.source)})
+		} else {
+			r.note(plain(node, r.source))
 		}
 		linkToItself(node)
+		return markdown.Renderer().Render(&r.html, r.source, node)
 	case *ast.Paragraph:
 		if r.guide.Summary == "" {
 			r.guide.Summary = firstSentence(plain(node, r.source))
@@ -90,6 +93,7 @@ func (r *guideReader) block(node ast.Node) error {
 		fmt.Fprintf(&r.html, `<div class="table-frame" role="region" aria-label="Table %d" tabindex="0">`, r.tables)
 		defer r.html.WriteString("</div>\n")
 	}
+	r.note(spaced(node, r.source))
 	return markdown.Renderer().Render(&r.html, r.source, node)
 }
 
@@ -97,6 +101,16 @@ func (r *guideReader) code(language string, lines *text.Segments) {
 	r.flush()
 	written := strings.TrimRight(string(lines.Value(r.source)), "\n")
 	r.guide.Body = append(r.guide.Body, Block{Code: &Code{language, written}})
+	r.note(written)
+}
+
+// note adds text to the section that is being read, for the search.
+func (r *guideReader) note(text string) {
+	if last := len(r.guide.Sections) - 1; last >= 0 {
+		r.guide.Sections[last].Text += text + " "
+		return
+	}
+	r.guide.Introduction += text + " "
 }
 
 func (r *guideReader) flush() {
@@ -225,9 +239,17 @@ func linkToItself(heading *ast.Heading) {
 }
 
 // plain is a node's text without its markup.
-func plain(node ast.Node, source []byte) string {
+func plain(node ast.Node, source []byte) string { return words(node, source, "") }
+
+// spaced is plain with spaces between blocks, such as the cells of a table.
+func spaced(node ast.Node, source []byte) string { return words(node, source, " ") }
+
+func words(node ast.Node, source []byte, between string) string {
 	var words strings.Builder
 	_ = ast.Walk(node, func(child ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering && child.Type() == ast.TypeBlock {
+			words.WriteString(between)
+		}
 		switch child := child.(type) {
 		case *ast.Text:
 			if entering {

@@ -32,6 +32,17 @@ document.addEventListener("click", (event) => {
 offerCopies(document);
 document.addEventListener("htmx:load", (event) => offerCopies(event.target));
 
+// "/" goes to the page's search, unless it is typed into a field.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  const field = document.querySelector('input[aria-keyshortcuts="/"]');
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+  field.select();
+});
+
 // A browser keeps the page that was left, to show it again on Back. A secret that
 // is shown once must not be in it.
 addEventListener("pagehide", () => {

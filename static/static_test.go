@@ -137,6 +137,9 @@ func TestContrast(t *testing.T) {
 			pairs = append(pairs, pair{front, back, 4.5})
 		}
 		pairs = append(pairs, pair{"edge", back, 3})
+		for _, token := range []string{"keyword", "string", "number", "name", "function"} {
+			pairs = append(pairs, pair{"code-" + token, back, 4.5})
+		}
 	}
 	for _, tone := range []string{"ok", "warn", "danger", "live"} {
 		pairs = append(pairs, pair{tone, tone + "-soft", 4.5}, pair{"text", tone + "-soft", 4.5})

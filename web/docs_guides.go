@@ -45,7 +45,7 @@ func (s *Site) docsGuide(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	frame.Nav = append(frame.Nav, onThisPage(guides[at]))
+	frame.Contents = contents(guides[at])
 	guide := docspage.Guide{Frame: frame, Guide: guides[at]}
 	if at > 0 {
 		guide.Previous = &guides[at-1]
@@ -63,28 +63,64 @@ func docsFrame(req *request, title, current string) (layout.DocsFrame, error) {
 	if err != nil {
 		return layout.DocsFrame{}, err
 	}
-	reading := layout.NavGroup{Title: "Guides"}
+	nav := []layout.NavGroup{{}}
+	for _, chapter := range docs.Chapters {
+		nav = append(nav, layout.NavGroup{Title: chapter.Title})
+	}
 	for _, guide := range guides {
-		reading.Items = append(reading.Items, layout.NavItem{Key: guide.Slug, Label: guide.Title, Href: "/docs/" + guide.Slug})
+		group := &nav[1+guide.Chapter()]
+		group.Items = append(group.Items, layout.NavItem{Key: guide.Slug, Label: guide.Title, Href: "/docs/" + guide.Slug})
 	}
 	lookup := layout.NavGroup{Title: "Reference", Items: []layout.NavItem{
 		{Key: "reference", Label: "API reference", Href: "/docs/reference"},
 		{Key: "error-codes", Label: "Error codes", Href: "/docs/errors"},
+		{Key: "changelog", Label: "Changelog", Href: "/docs/changelog"},
 	}}
 	door := layout.NavItem{Key: "login", Label: "Sign in", Href: "/login"}
 	if req.isSignedIn() {
 		door = layout.NavItem{Key: "organizations", Label: "Your organizations", Href: "/o"}
 	}
-	start := layout.NavGroup{Items: []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}, door}}
-	return layout.DocsFrame{Title: title, Current: current, Nav: []layout.NavGroup{start, reading, lookup}}, nil
+	nav[0].Items = []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}, door}
+	return layout.DocsFrame{Title: title, Current: current, Nav: append(nav, lookup)}, nil
 }
 
-func onThisPage(guide docs.Guide) layout.NavGroup {
-	group := layout.NavGroup{Title: "On this page"}
+// contents are the sections of a guide.
+func contents(guide docs.Guide) []layout.NavItem {
+	var items []layout.NavItem
 	for _, section := range guide.Sections {
-		group.Items = append(group.Items, layout.NavItem{Key: "#" + section.ID, Label: section.Title, Href: "#" + section.ID})
+		items = append(items, layout.NavItem{Label: section.Title, Href: "#" + section.ID})
 	}
-	return group
+	return items
+}
+
+// docsChangelog shows CHANGELOG.md.
+func (s *Site) docsChangelog(req *request) (response, error) {
+	changelog, err := docs.Changelog()
+	if err != nil {
+		return response{}, err
+	}
+	frame, err := req.docsFrame(changelog.Title, changelog.Slug)
+	if err != nil {
+		return response{}, err
+	}
+	frame.Contents = contents(changelog)
+	return show(docspage.GuidePage(docspage.Guide{Frame: frame, Guide: changelog})), nil
+}
+
+// docsSearch shows what a query finds. The same page serves the plain form and htmx,
+// which selects the results.
+func (s *Site) docsSearch(req *request) (response, error) {
+	index, err := s.docsIndex()
+	if err != nil {
+		return response{}, err
+	}
+	frame, err := req.docsFrame("Search", "search")
+	if err != nil {
+		return response{}, err
+	}
+	query := shorten(req.query("q"), docs.MaxQuery)
+	frame.Query, frame.Search = query, true
+	return show(docspage.SearchPage(docspage.Search{Frame: frame, Query: query, Results: index.Search(query)})), nil
 }
 
 // llms lists the pages for language models, as llmstxt.org proposes.

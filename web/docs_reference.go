@@ -40,11 +40,10 @@ func (s *Site) docsGroup(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	operations := layout.NavGroup{Title: "On this page"}
 	for _, op := range group.Operations {
-		operations.Items = append(operations.Items, layout.NavItem{Key: "#" + op.ID, Label: op.Summary, Href: "#" + op.ID})
+		frame.Contents = append(frame.Contents, layout.NavItem{Label: op.Summary, Href: "#" + op.ID})
 	}
-	frame.Nav = append(frame.Nav, referenceGroups(reference), operations)
+	frame.Nav = append(frame.Nav, referenceGroups(reference))
 	return show(docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Address: s.server.Address})), nil
 }
 
@@ -81,6 +80,9 @@ func (s *Site) docsErrors(req *request) (response, error) {
 		statuses[at].Codes = append(statuses[at].Codes, f)
 	}
 	slices.SortFunc(statuses, func(a, b docspage.Status) int { return a.Status - b.Status })
+	for _, status := range statuses {
+		frame.Contents = append(frame.Contents, layout.NavItem{Label: status.Title(), Href: "#" + status.ID()})
+	}
 	return show(docspage.ErrorsPage(docspage.Errors{Frame: frame, Statuses: statuses})), nil
 }
 

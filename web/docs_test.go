@@ -3,6 +3,7 @@ package web
 import (
 	"html"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -55,6 +56,27 @@ func TestDocs(t *testing.T) {
 		}
 	})
 
+	t.Run("searches as a plain form, and shows the query as text", func(t *testing.T) {
+		page := guest.get(t, "/docs/search?q=retry+same+id")
+		if page.status != http.StatusOK || !strings.Contains(page.body, `href="/docs/usage#retry-with-the-same-id"`) || !strings.Contains(page.body, "<mark>") {
+			t.Errorf("%d: %s", page.status, page.body)
+		}
+		page = guest.get(t, "/docs/search?q="+url.QueryEscape(`"><script>`+strings.Repeat("x", 10_000)))
+		if page.status != http.StatusOK || strings.Contains(page.body, "><script>x") || len(page.body) > 40_000 {
+			t.Errorf("%d, %d bytes", page.status, len(page.body))
+		}
+		if page := guest.get(t, "/docs/search"); page.status != http.StatusOK || !strings.Contains(page.body, `name="q"`) {
+			t.Errorf("without a query: %d", page.status)
+		}
+	})
+
+	t.Run("shows the changelog with a link to each version", func(t *testing.T) {
+		page := guest.get(t, "/docs/changelog")
+		if page.status != http.StatusOK || !strings.Contains(page.body, `href="#unreleased"`) || !strings.Contains(page.body, "0.1.0") {
+			t.Errorf("%d: %.500s", page.status, page.body)
+		}
+	})
+
 	t.Run("leads back who is signed in, and to the sign-in who is not", func(t *testing.T) {
 		member := r.join(t, tenancy.Developer)
 		if page := member.get(t, "/docs"); !strings.Contains(page.body, `href="/o"`) || strings.Contains(page.body, `href="/login"`) {
@@ -78,6 +100,13 @@ func TestDocs(t *testing.T) {
 	})
 }
 
+var span = regexp.MustCompile(`</?span[^>]*>`)
+
+// shownText is a page's source without the colours of code.
+func shownText(body string) string {
+	return html.UnescapeString(span.ReplaceAllString(body, ""))
+}
+
 func TestDocsReference(t *testing.T) {
 	t.Parallel()
 	r := newDocsHarness(t)
@@ -89,7 +118,7 @@ func TestDocsReference(t *testing.T) {
 		list := guest.get(t, "/docs/reference")
 		for _, group := range reference.Groups {
 			page := guest.get(t, "/docs/reference/"+group.Slug)
-			body := html.UnescapeString(page.body)
+			body := shownText(page.body)
 			for _, op := range group.Operations {
 				if !strings.Contains(list.body, `href="/docs/reference/`+group.Slug+"#"+op.ID+`"`) {
 					t.Errorf("%s is not listed", op.ID)

@@ -10,6 +10,8 @@ func (s *Site) docsRoutes() []route {
 		get("/docs/reference/{group}", anyone, s.docsGroup),
 		get("/docs/errors", anyone, s.docsErrors),
 		get("/docs/errors/{code}", anyone, s.docsError),
+		get("/docs/search", anyone, s.docsSearch),
+		get("/docs/changelog", anyone, s.docsChangelog),
 		get("/docs/{guide}", anyone, s.docsGuide),
 		get("/llms.txt", anyone, s.llms),
 		get("/llms-full.txt", anyone, s.llmsFull),

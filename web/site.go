@@ -66,6 +66,7 @@ type Site struct {
 	now         func() int64
 	timeout     time.Duration
 	reference   func() (*docs.Reference, error)
+	docsIndex   func() (*docs.Index, error)
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
 	passwords   *passwords
@@ -114,6 +115,13 @@ func New(options Options) *Site {
 		newOrganizations: options.NewOrganizations,
 		requireFactor:    options.RequireFactor,
 	}
+	s.docsIndex = sync.OnceValues(func() (*docs.Index, error) {
+		reference, err := s.reference()
+		if err != nil {
+			return nil, err
+		}
+		return docs.NewIndex(reference)
+	})
 	if s.server.Program == "" {
 		s.server.Program = "purser"
 	}

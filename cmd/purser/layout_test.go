@@ -58,6 +58,9 @@ var knows = map[string][]string{
 	"store/internal/limits": {},
 	"store/faultproxy":      {},
 
+	// It embeds the files of the module's root.
+	"purser": {},
+
 	// The guides, and the reference as the OpenAPI document has it.
 	"docs": {"fault"},
 
@@ -98,15 +101,16 @@ var testsKnow = map[string][]string{
 
 // owners lists the libraries that only some rooms may touch, tests included.
 var owners = map[string][]string{
-	"github.com/labstack/echo":    {"httpd", "api", "web", "cmd/purser"},
-	"github.com/uptrace/bun":      {"store/..."},
-	"github.com/jackc/pgx":        {"store/..."},
-	"github.com/stripe/stripe-go": {"payments/stripe"},
-	"github.com/riverqueue/river": {"store/..."},
-	"github.com/a-h/templ":        {"views/...", "web", "payments/sandbox/pages"},
-	"github.com/yuin/goldmark":    {"docs"},
-	"github.com/alexedwards/scs":  {"web"},
-	"github.com/chromedp":         {"web/browsertest"},
+	"github.com/labstack/echo":     {"httpd", "api", "web", "cmd/purser"},
+	"github.com/uptrace/bun":       {"store/..."},
+	"github.com/jackc/pgx":         {"store/..."},
+	"github.com/stripe/stripe-go":  {"payments/stripe"},
+	"github.com/riverqueue/river":  {"store/..."},
+	"github.com/a-h/templ":         {"views/...", "web", "payments/sandbox/pages"},
+	"github.com/yuin/goldmark":     {"docs"},
+	"github.com/alecthomas/chroma": {"docs"},
+	"github.com/alexedwards/scs":   {"web"},
+	"github.com/chromedp":          {"web/browsertest"},
 }
 
 // borrowers lists the rooms whose tests may touch a library that is not theirs.

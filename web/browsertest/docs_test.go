@@ -39,10 +39,27 @@ func docsPages(t *testing.T) map[string]view {
 		"docs-error":     docspage.ErrorPage(docspage.Error{Frame: frame, Fault: conflict.Codes[0], Status: conflict}),
 		"quickstart":     supportpage.QuickstartPage(quickstart(t)),
 	}
+	index, err := docs.NewIndex(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changelog, err := docs.Changelog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	searching := frame
+	searching.Query, searching.Search = "refund", true
+	views["docs-search"] = docspage.SearchPage(docspage.Search{Frame: searching, Query: "refund", Results: index.Search("refund")})
+	views["docs-search-nothing"] = docspage.SearchPage(docspage.Search{Frame: searching, Query: "zzyzx"})
+	views["docs-changelog"] = docspage.GuidePage(docspage.Guide{Frame: frame, Guide: changelog})
 	for _, group := range reference.Groups {
 		views["docs-reference-"+group.Slug] = docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Address: "https://purser.example"})
 	}
 	for _, guide := range guides {
+		frame := frame
+		for _, section := range guide.Sections {
+			frame.Contents = append(frame.Contents, layout.NavItem{Label: section.Title, Href: "#" + section.ID})
+		}
 		views["docs-"+guide.Slug] = docspage.GuidePage(docspage.Guide{Frame: frame, Guide: guide, Next: &guides[0]})
 	}
 	return views
@@ -76,7 +93,7 @@ func quickstart(t *testing.T) supportpage.Quickstart {
 func TestDocsAreAccessible(t *testing.T) {
 	t.Parallel()
 	lookOver(t, docsPages(t), func(name string) []Screen {
-		if slices.Contains([]string{"docs", "docs-usage", "docs-reference-plans", "quickstart"}, name) {
+		if slices.Contains([]string{"docs", "docs-usage", "docs-search", "docs-reference-plans", "quickstart"}, name) {
 			return sampleScreens
 		}
 		return []Screen{Phone} // they are made of the same parts, so some on the other are enough

@@ -24,6 +24,25 @@ type Guide struct {
 	Previous, Next *docs.Guide
 }
 
+// Search is what a search found.
+type Search struct {
+	Frame   layout.DocsFrame
+	Query   string
+	Results []docs.Result
+}
+
+func (s Search) lead() string {
+	switch {
+	case s.Query == "":
+		return "Search the guides, the API reference, the error codes and the changelog."
+	case len(s.Results) == 0:
+		return "No results for “" + s.Query + "”. Try a single word, such as refund."
+	case len(s.Results) == docs.MaxResults:
+		return fmt.Sprintf("The best %d results for “%s”.", docs.MaxResults, s.Query)
+	}
+	return component.Counted(int64(len(s.Results)), "result", "results") + " for “" + s.Query + "”."
+}
+
 // Reference is what there is to call.
 type Reference struct {
 	Frame     layout.DocsFrame
@@ -50,8 +69,11 @@ type Status struct {
 	Codes  []*fault.Fault
 }
 
-func (s Status) id() string    { return "status-" + strconv.Itoa(s.Status) }
-func (s Status) title() string { return fmt.Sprintf("%d %s", s.Status, s.Text) }
+// ID is the anchor of the status.
+func (s Status) ID() string { return "status-" + strconv.Itoa(s.Status) }
+
+// Title is the status in words.
+func (s Status) Title() string { return fmt.Sprintf("%d %s", s.Status, s.Text) }
 
 // Error is one code: what it means, and what to do.
 type Error struct {
@@ -63,9 +85,10 @@ type Error struct {
 // answer is what a program gets to see.
 func (e Error) answer() component.CommandLine {
 	return component.CommandLine{
-		ID:    "answer",
-		Label: "Response as JSON",
-		Text:  fmt.Sprintf("HTTP %s\n\n{\n  \"error\": %q,\n  \"message\": %q\n}", e.Status.title(), e.Fault.Code, e.Fault.Message),
+		ID:       "answer",
+		Label:    "Response as JSON",
+		Language: "json",
+		Text:     fmt.Sprintf("HTTP %s\n\n{\n  \"error\": %q,\n  \"message\": %q\n}", e.Status.Title(), e.Fault.Code, e.Fault.Message),
 	}
 }
 
@@ -79,18 +102,19 @@ func codeBlock(number int, code *docs.Code) component.CommandLine {
 	case "json":
 		label = "Response"
 	}
-	return component.CommandLine{ID: fmt.Sprintf("code-%d", number), Label: fmt.Sprintf("%s %d", label, number), Text: code.Text}
+	return component.CommandLine{ID: fmt.Sprintf("code-%d", number), Label: fmt.Sprintf("%s %d", label, number), Text: code.Text, Language: code.Language}
 }
 
 func (g Group) curl(op docs.Operation) component.CommandLine {
-	return component.CommandLine{ID: op.ID + "-curl", Label: "Command for: " + op.Summary, Text: op.Curl(g.Address)}
+	return component.CommandLine{ID: op.ID + "-curl", Label: "Command for: " + op.Summary, Text: op.Curl(g.Address), Language: "sh"}
 }
 
 func answerExample(op docs.Operation, answer docs.Answer) component.CommandLine {
 	return component.CommandLine{
-		ID:    fmt.Sprintf("%s-%d", op.ID, answer.Status),
-		Label: fmt.Sprintf("Example of %d for: %s", answer.Status, op.Summary),
-		Text:  answer.Example,
+		ID:       fmt.Sprintf("%s-%d", op.ID, answer.Status),
+		Label:    fmt.Sprintf("Example of %d for: %s", answer.Status, op.Summary),
+		Text:     answer.Example,
+		Language: "json",
 	}
 }
 

@@ -65,7 +65,7 @@ func ErrorsPage(e Errors) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 string
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(status.id())
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(status.ID())
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs/errors.templ`, Line: 18, Col: 24}
 				}
@@ -78,7 +78,7 @@ func ErrorsPage(e Errors) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(status.title())
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(status.Title())
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/docs/errors.templ`, Line: 18, Col: 43}
 				}
@@ -191,7 +191,7 @@ func ErrorPage(e Error) templ.Component {
 			templ_7745c5c3_Err = component.Head(component.Heading{
 				Trail:  []component.Crumb{{Label: "Documentation", Href: "/docs"}, {Label: "Error codes", Href: "/docs/errors"}},
 				Title:  string(e.Fault.Code),
-				Badges: []component.Badge{{Text: e.Status.title()}},
+				Badges: []component.Badge{{Text: e.Status.Title()}},
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
