@@ -99,7 +99,7 @@ func (s *Site) docsChangelog(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	frame, err := req.docsFrame(changelog.Title, changelog.Slug)
+	frame, err := docsFrame(req, changelog.Title, changelog.Slug)
 	if err != nil {
 		return response{}, err
 	}
@@ -114,7 +114,7 @@ func (s *Site) docsSearch(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	frame, err := req.docsFrame("Search", "search")
+	frame, err := docsFrame(req, "Search", "search")
 	if err != nil {
 		return response{}, err
 	}
