@@ -19,8 +19,9 @@ func TestAHintCountsAtMostAThousandFailingJobs(t *testing.T) {
 			SELECT app_id, org_id, 'charge', gen_random_uuid()::text, 1, gen_random_uuid(), 1, 7 FROM app_state, generate_series(1, $2) WHERE app_id = $1`,
 			a.application.ID, c.more)
 		noError(t, a.Enqueue(t.Context(), store.Job{Kind: store.JobPlan, Object: "p", DueAt: 70}))
-		if number, since, err := openStore(t, url).Directory().FailingJobs(t.Context()); err != nil || number != c.want || since != 7 {
-			t.Errorf("%d jobs fail since %d, %v; want %d", number, since, err, c.want)
+		queues, err := openStore(t, url).Directory().JobQueues(t.Context())
+		if err != nil || len(queues) != 1 || queues[0] != (store.JobQueue{Kind: "billing", Failing: c.want, FailingSince: 7, OldestDue: 1}) {
+			t.Errorf("the queues are %+v, %v; want %d failing jobs", queues, err, c.want)
 		}
 	}
 }

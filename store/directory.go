@@ -187,17 +187,34 @@ func (d Directory) ScopesWithJobs(ctx context.Context, realNow int64, most int) 
 	return d.due(ctx, billingWake, realNow, most)
 }
 
-// FailingJobs counts the billing jobs of all applications that fail, of each up to
-// 1,000, and says since when the oldest does, by the database's clock; zero for none. It says nothing about
-// the jobs.
-func (d Directory) FailingJobs(ctx context.Context) (number, since int64, err error) {
-	err = d.store.pool.QueryRow(ctx, `
-		SELECT coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint
-		FROM work_hints WHERE kind = $1`, billingWake).Scan(&number, &since)
+// JobQueue describes the jobs of one kind of queue, of all applications.
+type JobQueue struct {
+	Kind string // "billing" or "sandbox"
+	// Failing counts failing jobs, of each application up to 1,000.
+	Failing int64
+	// FailingSince is when the oldest of them first failed; zero for none.
+	FailingSince int64
+	// OldestDue is when the longest waiting application's next job is or was due; zero
+	// for none. Stopped jobs do not count, and neither do those that were enqueued without
+	// a time.
+	OldestDue int64
+}
+
+// JobQueues summarizes the queues by the database's clock. It says nothing about single
+// jobs or applications.
+func (d Directory) JobQueues(ctx context.Context) ([]JobQueue, error) {
+	rows, err := d.store.pool.Query(ctx, `
+		SELECT kind, coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint,
+			coalesce(min(due_at) FILTER (WHERE due_at > 0 AND due_at < $1), 0)::bigint
+		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedWork/2)
 	if err != nil {
-		return 0, 0, fmt.Errorf("store: failing jobs: %w", err)
+		return nil, fmt.Errorf("store: job queues: %w", err)
 	}
-	return number, since, nil
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JobQueue])
+	if err != nil {
+		return nil, fmt.Errorf("store: job queues: %w", err)
+	}
+	return list, nil
 }
 
 func (d Directory) due(ctx context.Context, kind string, realNow int64, most int) ([]tenancy.Scope, error) {

@@ -63,6 +63,22 @@ type EngineOptions struct {
 	Log *slog.Logger
 	// Now is the clock, in milliseconds since 1970. Nil means the database's clock.
 	Now func() int64
+	// ObserveBatch is called after every batch, from the goroutine that ran it. Nil means
+	// no measurement.
+	ObserveBatch func(Batch)
+}
+
+// Kinds of batches.
+const (
+	EventBatch = "events"
+	CheckBatch = "checks"
+)
+
+// Batch describes a finished batch.
+type Batch struct {
+	Kind string // EventBatch or CheckBatch
+	Size int    // requests, deferred ones included
+	Took time.Duration
 }
 
 // Engine decides and records usage, many requests per transaction. It is the hot path:
@@ -81,12 +97,13 @@ type Engine struct {
 	requestTimeout, batchTimeout time.Duration // shorter in tests
 	clockTolerance               int64         // maxDecisionAge in milliseconds
 
-	conflicts, prefetched, splits, differing, borrowed atomic.Int64
+	observeBatch                                                func(Batch)
+	conflicts, prefetched, splits, retries, differing, borrowed atomic.Int64
 }
 
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	u := &Engine{store: s, log: o.Log, cache: newUsageCache(), requestTimeout: requestTimeout, batchTimeout: batchTimeout}
+	u := &Engine{store: s, log: o.Log, cache: newUsageCache(), requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch}
 	var err error
 	if u.writes, err = s.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
 		return nil, err
@@ -104,8 +121,8 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
 	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(processStart) }, log: u.log}
-	u.tracks = newBatcher(u, u.track)
-	u.checks = newBatcher(u, u.check)
+	u.tracks = newBatcher(u, EventBatch, u.track)
+	u.checks = newBatcher(u, CheckBatch, u.check)
 	s.usageCaches.Store(u.cache, true)
 	return u, nil
 }
@@ -128,9 +145,11 @@ type EngineStats struct {
 	Conflicts  int64 // optimistic batches that were rolled back and retried under locks
 	Prefetched int64 // requests whose wallet was read while the previous batch was written
 	Splits     int64 // batches that were split in half: each points at a bug
+	Retries    int64 // attempts of a batch that failed and were repeated
 	Differing  int64 // duplicate event ids whose content differs from the first
 	Borrowed   int64 // transactions on a connection borrowed from the store's pool
-	Waiting    int   // requests queued now
+
+	QueuedEvents, QueuedChecks int // requests queued now
 }
 
 // Stats reads the counters.
@@ -139,9 +158,12 @@ func (u *Engine) Stats() EngineStats {
 		Conflicts:  u.conflicts.Load(),
 		Prefetched: u.prefetched.Load(),
 		Splits:     u.splits.Load(),
+		Retries:    u.retries.Load(),
 		Differing:  u.differing.Load(),
 		Borrowed:   u.borrowed.Load(),
-		Waiting:    u.tracks.waiting() + u.checks.waiting(),
+
+		QueuedEvents: u.tracks.waiting(),
+		QueuedChecks: u.checks.waiting(),
 	}
 }
 

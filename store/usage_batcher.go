@@ -13,6 +13,7 @@ import (
 // company.
 type batcher struct {
 	engine *Engine
+	kind   string           // of its batches
 	run    func([]*request) // resolves or defers every request of a batch
 
 	mu    sync.Mutex
@@ -22,8 +23,8 @@ type batcher struct {
 	idle  *sync.Cond
 }
 
-func newBatcher(u *Engine, work func([]*request)) *batcher {
-	l := &batcher{engine: u, run: work, wake: make(chan struct{}), queue: newFairQueue()}
+func newBatcher(u *Engine, kind string, work func([]*request)) *batcher {
+	l := &batcher{engine: u, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue()}
 	l.idle = sync.NewCond(&l.mu)
 	go l.loop()
 	return l
@@ -132,7 +133,14 @@ func (l *batcher) runBatch(batch []*request) {
 		}
 		l.complete(batch)
 	}()
+	observe := l.engine.observeBatch
+	if observe == nil {
+		l.run(batch)
+		return
+	}
+	begun := time.Now()
 	l.run(batch)
+	observe(Batch{Kind: l.kind, Size: len(batch), Took: time.Since(begun)})
 }
 
 func (l *batcher) complete(batch []*request) {

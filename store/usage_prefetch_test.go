@@ -46,7 +46,7 @@ func TestReadingAhead(t *testing.T) {
 		if got["accepted"] != known+strange || got["insufficient_balance"] != 1 {
 			t.Errorf("answers: %v", got)
 		}
-		if stats := n.usage.Stats(); stats.Prefetched != strange+1 || stats.Conflicts != 0 || stats.Waiting != 0 {
+		if stats := n.usage.Stats(); stats.Prefetched != strange+1 || stats.Conflicts != 0 || stats.QueuedEvents+stats.QueuedChecks != 0 {
 			t.Errorf("the node counts %+v", stats)
 		}
 	})

@@ -67,6 +67,7 @@ func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt)
 				}
 				return
 			}
+			u.retries.Add(1)
 			u.log.Warn("usage batch retried, clock differs from the database", "uses", len(requests), "tries", tries)
 			if tries > 1 {
 				backOff(tries) // they still differ after a new measurement
@@ -77,6 +78,7 @@ func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt)
 			violations++
 		}
 		if !isDeterministic(err) || (sqlState(err) == uniqueViolation && violations < maxUniqueViolations) {
+			u.retries.Add(1)
 			u.log.Warn("usage batch retried", "uses", len(requests), "tries", tries, "cause", err)
 			backOff(tries)
 			continue

@@ -11,10 +11,6 @@ import (
 	"purser/tenancy"
 )
 
-// verifyInstallation is the kind of the verification of what belongs to no
-// application. Its subject is the zero id.
-const verifyInstallation VerifyKind = "installation"
-
 type claimTimes struct{ At, Until int64 }
 
 const (
@@ -51,24 +47,48 @@ func (d Directory) DueVerifications(ctx context.Context, kind VerifyKind, now in
 	return list, nil
 }
 
+// VerificationAge is when the subject that has waited longest for a kind of verification
+// was last claimed for one: an application, or the installation itself. One that was
+// never verified counts from its creation.
+type VerificationAge struct {
+	Kind   VerifyKind
+	Oldest int64
+}
+
+// VerificationAges reads the age of each kind of verification that has a subject.
+func (d Directory) VerificationAges(ctx context.Context) ([]VerificationAge, error) {
+	rows, err := d.store.pool.Query(ctx, `
+		SELECT k.kind, min(coalesce(c.claimed_at, a.created_at))
+		FROM applications a CROSS JOIN (VALUES ('all'), ('new')) AS k (kind)
+			LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = k.kind
+		GROUP BY k.kind
+		UNION ALL SELECT kind, claimed_at FROM verification_claims WHERE subject_id = $1
+		ORDER BY 1`, ids.ID{})
+	if err != nil {
+		return nil, fmt.Errorf("store: verification ages: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[VerificationAge])
+	return list, wrapped("store: verification ages: %w", err)
+}
+
 // ClaimInstallation reports whether this node is to verify what belongs to no
 // application now.
 func (d Directory) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
 	var waiting bool
 	err := d.store.pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_until > $4 OR claimed_at > $3 AND claimed_until = 0))`,
-		ids.ID{}, verifyInstallation, now-every.Milliseconds(), now).Scan(&waiting)
+		ids.ID{}, VerifyInstallation, now-every.Milliseconds(), now).Scan(&waiting)
 	if err != nil || waiting {
 		return false, wrapped("store: claim of the installation: %w", err)
 	}
-	tag, err := d.store.pool.Exec(ctx, claimInstallation, ids.ID{}, verifyInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
+	tag, err := d.store.pool.Exec(ctx, claimInstallation, ids.ID{}, VerifyInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
 	return tag.RowsAffected() == 1, wrapped("store: claim of the installation: %w", err)
 }
 
 // FinishInstallation ends the claim that was made at this time. With a time to retry at
 // it is due again then.
 func (d Directory) FinishInstallation(ctx context.Context, claimedAt, retryAt int64) error {
-	_, err := d.store.pool.Exec(ctx, endClaim, ids.ID{}, verifyInstallation, claimedAt, retryAt)
+	_, err := d.store.pool.Exec(ctx, endClaim, ids.ID{}, VerifyInstallation, claimedAt, retryAt)
 	return wrapped("store: end of the claim of the installation: %w", err)
 }
 

@@ -17,6 +17,9 @@ type VerifyKind string
 const (
 	VerifyNew VerifyKind = "new" // what no pass has verified
 	VerifyAll VerifyKind = "all"
+	// VerifyInstallation reads what belongs to no application. Its subject is the zero
+	// id.
+	VerifyInstallation VerifyKind = "installation"
 )
 
 // VerifyRun is a verification that has ended.

@@ -132,6 +132,11 @@ func readConfig(environ []string) (config, error) {
 	return c, errors.Join(problems...)
 }
 
+// verifyIntervals are the intervals of verifications by kind; zero for kinds that are off.
+func (c *config) verifyIntervals() map[store.VerifyKind]time.Duration {
+	return map[store.VerifyKind]time.Duration{store.VerifyNew: c.verifyNew, store.VerifyAll: c.verifyAll, store.VerifyInstallation: c.verifyAll}
+}
+
 func (c *config) setBaseURL(value string) error {
 	u, err := url.Parse(value)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

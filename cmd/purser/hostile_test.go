@@ -105,7 +105,7 @@ func servedRoutes(t *testing.T) (routes []hostileRoute, bank *sandbox.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	payments, err := newPayments(c, db.Store, seals, secret(c.secretKey), log)
+	payments, err := newPayments(c, db.Store, seals, secret(c.secretKey), newMetrics(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ Environment variables:
                      which requests to log: all, errors, none, or a maximum
                      number per second (default 10)
   PURSER_METRICS_ADDR
-                     a private address for Prometheus metrics at /metrics (default none)
+                     a private address for Prometheus metrics at /metrics and profiles at /debug/pprof/ (default none)
   PURSER_SANDBOX     on or off: the payments sandbox of test applications (default on)
   PURSER_SANDBOX_ADDR
                      an address that serves the sandbox's Stripe API at its root, for SDKs without a path (default none)

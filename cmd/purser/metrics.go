@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strconv"
 	"time"
 
@@ -16,24 +17,69 @@ import (
 	"purser/store"
 )
 
-// metrics are the Prometheus metrics of a node. Labels are routes and statuses, never an
-// application, key or identity.
+// metrics are the Prometheus metrics of a node. Labels have a fixed set of values:
+// routes, statuses, kinds; never an application, key or identity.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.HistogramVec
+	registry     *prometheus.Registry
+	requests     *prometheus.HistogramVec
+	batches      map[string]batchMetrics
+	jobs         *prometheus.HistogramVec
+	jobLag       *prometheus.HistogramVec
+	webhooks     *prometheus.CounterVec
+	webhookLag   prometheus.Histogram
+	providerCall *prometheus.HistogramVec
 }
+
+// batchMetrics are the metrics of one kind of batch.
+type batchMetrics struct{ size, seconds prometheus.Observer }
+
+// lagBuckets reach from a second to a day.
+var lagBuckets = []float64{1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}
 
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "purser_request_seconds",
-			Help:    "Request duration by method, route and status.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 15},
-		}, []string{"method", "route", "status"}),
+		requests: histogram("purser_request_seconds", "Request duration by method, route and status.",
+			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 15}, "method", "route", "status"),
+		jobs: histogram("purser_job_seconds", "Duration of billing jobs by kind and result: done, retried or stopped.",
+			[]float64{.01, .05, .25, 1, 5, 20}, "kind", "result"),
+		jobLag: histogram("purser_job_lag_seconds", "How long billing jobs were overdue when they started, by kind. Test applications with a moved clock are left out.",
+			lagBuckets, "kind"),
+		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "purser_webhooks_total", Help: "Events received from payment providers by outcome: queued or ignored.",
+		}, []string{"outcome"}),
+		webhookLag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "purser_webhook_lag_seconds", Help: "Time from the provider's event to its receipt. Test applications with a moved clock are left out.",
+			Buckets: lagBuckets,
+		}),
+		providerCall: histogram("purser_provider_request_seconds", "Duration of calls to payment providers by provider, resource and status class, or error without a response.",
+			[]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 20}, "provider", "resource", "status"),
 	}
-	m.registry.MustRegister(m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	built := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "purser_build_info", Help: "Always 1; the label is the version.", ConstLabels: prometheus.Labels{"version": version},
+	})
+	built.Set(1)
+	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.providerCall, built,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.newBatches()
 	return m
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// newBatches creates the metrics of batches. Their children are looked up once, so that a
+// batch is observed without one.
+func (m *metrics) newBatches() {
+	size := histogram("purser_usage_batch_size", "Events or checks per batch.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "kind")
+	seconds := histogram("purser_usage_batch_seconds", "Duration of batches of events or checks, with their retries.",
+		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 10}, "kind")
+	m.registry.MustRegister(size, seconds)
+	m.batches = map[string]batchMetrics{}
+	for _, kind := range []string{store.EventBatch, store.CheckBatch} {
+		m.batches[kind] = batchMetrics{size.WithLabelValues(kind), seconds.WithLabelValues(kind)}
+	}
 }
 
 // observe records a request. Unknown methods share a label, because clients choose them.
@@ -46,11 +92,20 @@ func (m *metrics) observe(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// registerUsage adds the counters of the usage engine.
+func (m *metrics) observeBatch(b store.Batch) {
+	of := m.batches[b.Kind]
+	of.size.Observe(float64(b.Size))
+	of.seconds.Observe(b.Took.Seconds())
+}
+
+// registerUsage adds the figures of the usage engine.
 func (m *metrics) registerUsage(u *store.Engine) {
 	counter := func(name, help string, read func(store.EngineStats) int64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
 			func() float64 { return float64(read(u.Stats())) }))
+	}
+	gauge := func(o prometheus.GaugeOpts, read func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(o, read))
 	}
 	counter("purser_usage_conflicts_total", "Batches retried with locks after a version conflict.",
 		func(s store.EngineStats) int64 { return s.Conflicts })
@@ -58,58 +113,35 @@ func (m *metrics) registerUsage(u *store.Engine) {
 		func(s store.EngineStats) int64 { return s.Prefetched })
 	counter("purser_usage_splits_total", "Batches split after a database error. Each one is a bug: see the log.",
 		func(s store.EngineStats) int64 { return s.Splits })
+	counter("purser_usage_retries_total", "Attempts of a batch that failed in the database and were repeated.",
+		func(s store.EngineStats) int64 { return s.Retries })
 	counter("purser_usage_differing_repeats_total", "Repeated event ids with different content.",
 		func(s store.EngineStats) int64 { return s.Differing })
 	counter("purser_usage_borrowed_connections_total", "Event and check transactions that borrowed a connection from the general pool.",
 		func(s store.EngineStats) int64 { return s.Borrowed })
-	m.registry.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far this node's clock is ahead of the database clock, which Purser uses."},
-		func() float64 { return u.Clock().Offset().Seconds() }))
-	m.registry.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: "Events and checks waiting in the queues."},
-		func() float64 { return float64(u.Stats().Waiting) }))
-}
-
-// jobsTimeout bounds the query behind the job metrics.
-const jobsTimeout = 5 * time.Second
-
-// registerJobs adds the failing billing jobs of all applications, so every node reports
-// the same. They are absent while the database is down.
-func (m *metrics) registerJobs(db *store.Store) {
-	m.registry.MustRegister(jobsCollector{
-		db: db,
-		number: prometheus.NewDesc("purser_jobs_failing",
-			"Failing billing jobs of all applications.", nil, nil),
-		since: prometheus.NewDesc("purser_jobs_failing_since_seconds",
-			"When the oldest failing billing job started failing, as Unix time; 0 for none.", nil, nil),
+	gauge(prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far this node's clock is ahead of the database clock, which Purser uses."},
+		func() float64 { return u.Clock().Offset().Seconds() })
+	const waiting = "Events or checks waiting in the queues."
+	gauge(prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: waiting, ConstLabels: prometheus.Labels{"kind": store.EventBatch}},
+		func() float64 { return float64(u.Stats().QueuedEvents) })
+	gauge(prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: waiting, ConstLabels: prometheus.Labels{"kind": store.CheckBatch}},
+		func() float64 { return float64(u.Stats().QueuedChecks) })
+	gauge(prometheus.GaugeOpts{Name: "purser_ready", Help: "1 while /readyz answers 200, apart from a drain; otherwise 0."}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+		defer cancel()
+		if u.Ready(ctx) != nil {
+			return 0
+		}
+		return 1
 	})
 }
 
-// jobsCollector reads both metrics with one query.
-type jobsCollector struct {
-	db            *store.Store
-	number, since *prometheus.Desc
-}
+// metricsStopTimeout is how long a scrape or profile may take to finish when the server
+// stops.
+const metricsStopTimeout = time.Second
 
-// Describe implements prometheus.Collector.
-func (c jobsCollector) Describe(to chan<- *prometheus.Desc) {
-	to <- c.number
-	to <- c.since
-}
-
-// Collect implements prometheus.Collector.
-func (c jobsCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), jobsTimeout)
-	defer cancel()
-	number, since, err := c.db.Directory().FailingJobs(ctx)
-	if err != nil {
-		return
-	}
-	to <- prometheus.MustNewConstMetric(c.number, prometheus.GaugeValue, float64(number))
-	to <- prometheus.MustNewConstMetric(c.since, prometheus.GaugeValue, float64(since)/1000)
-}
-
-// serve serves /metrics on its own address until stop is called.
+// serve serves /metrics and /debug/pprof on their own address until stop is called. The
+// address must be private: both tell how the process works.
 func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
@@ -118,13 +150,24 @@ func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) 
 	if err != nil {
 		return nil, listenError("PURSER_METRICS_ADDR", addr, err)
 	}
+	log.Info("metrics listening", "address", listener.Addr().String())
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics stopped", "cause", err)
 		}
 	}()
-	return func() { _ = server.Shutdown(context.Background()) }, nil
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), metricsStopTimeout)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close() // a profile may run for minutes
+		}
+	}, nil
 }

@@ -40,12 +40,16 @@ type payments struct {
 	server http.Handler
 }
 
-func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, log *slog.Logger) (p *payments, err error) {
+func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, meters *metrics, log *slog.Logger) (p *payments, err error) {
 	p = &payments{store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log}
-	options := cashier.Options{Store: db, Vault: seals, BaseURL: c.baseURL, Log: log}
+	options := cashier.Options{
+		Store: db, Vault: seals, BaseURL: c.baseURL, Log: log, ObserveJob: meters.observeJob, ObserveWebhook: meters.observeWebhook,
+		StripeTransport: meters.measureProvider(stripeProvider, http.DefaultTransport),
+	}
 	if !c.sandboxOff {
 		options.Sandbox = p.connect
-		options.SandboxTransport = p.transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Internal().ServeHTTP(w, r) }))
+		options.SandboxTransport = meters.measureProvider(sandboxProvider,
+			p.transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.sandbox.Internal().ServeHTTP(w, r) })))
 	}
 	if p.cashier, err = cashier.New(options); err != nil || c.sandboxOff {
 		return p, err

@@ -131,7 +131,7 @@ func (s sealedRows) readable(key secret) (number int) {
 func (s sealedRows) rotationOf(log *slog.Logger) rotation {
 	s.Helper()
 	seals := vaultOf(s.T, isKey, wasKey)
-	p, err := newPayments(config{baseURL: "http://127.0.0.1:1"}, s.db, seals, isKey, log)
+	p, err := newPayments(config{baseURL: "http://127.0.0.1:1"}, s.db, seals, isKey, newMetrics(), log)
 	if err != nil {
 		s.Fatal(err)
 	}

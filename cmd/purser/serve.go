@@ -113,15 +113,15 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
-	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log})
+	meters := newMetrics()
+	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log, ObserveBatch: meters.observeBatch})
 	if err != nil {
 		return err
 	}
 	defer usage.Close() // after the last request, before the pool is closed
 	defer db.KeepStats(log)()
-	meters := newMetrics()
 	meters.registerUsage(usage)
-	meters.registerJobs(db.Store)
+	meters.registerDatabase(db.Store, usage, c.verifyIntervals())
 	stopMetrics, err := meters.serve(c.metricsAddr, log)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if stripeListener != nil {
 		c.sandboxAddr = stripeListener.Addr().String() // resolves port 0
 	}
-	payments, err := newPayments(c, db.Store, seals, secret, log)
+	payments, err := newPayments(c, db.Store, seals, secret, meters, log)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 	defer cancel()
 	started := time.Now()
 	found, err := verifyInstallation(limited, v.store)
-	run := store.VerifyRun{Kind: "installation", Differences: int64(len(found.differences))}
+	run := store.VerifyRun{Kind: store.VerifyInstallation, Differences: int64(len(found.differences))}
 	if err != nil {
 		run.Failure = err.Error()
 		if limited.Err() == nil || ctx.Err() != nil {
@@ -250,6 +250,11 @@ func newVerifyMetrics(registry *prometheus.Registry) verifyMetrics {
 		seconds: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "purser_verify_seconds_total", Help: "Time spent in verification, including pauses.",
 		}),
+	}
+	for _, kind := range []store.VerifyKind{store.VerifyNew, store.VerifyAll, store.VerifyInstallation} {
+		for _, result := range []string{"sound", "differs", "failed"} {
+			m.runs.WithLabelValues(string(kind), result) // from 0 on, so that the first increase is seen
+		}
 	}
 	registry.MustRegister(m.runs, m.differences, m.entries, m.seconds)
 	return m

@@ -54,6 +54,11 @@ type Options struct {
 	SandboxTransport http.RoundTripper
 	StripeTransport  http.RoundTripper
 
+	// ObserveJob is called after every job and ObserveWebhook for every event that was
+	// received; nil for no measurement.
+	ObserveJob     func(JobRun)
+	ObserveWebhook func(WebhookReceipt)
+
 	Log *slog.Logger
 	Now func() time.Time // the real clock; the database's when nil
 }
@@ -91,6 +96,12 @@ type limits struct {
 func New(options Options) (*Cashier, error) {
 	if options.Store == nil || options.Vault == nil || options.Log == nil || options.BaseURL == "" {
 		return nil, fmt.Errorf("cashier: an option is missing")
+	}
+	if options.ObserveJob == nil {
+		options.ObserveJob = func(JobRun) {}
+	}
+	if options.ObserveWebhook == nil {
+		options.ObserveWebhook = func(WebhookReceipt) {}
 	}
 	if options.Now == nil {
 		options.Now = options.Store.Clock().Time

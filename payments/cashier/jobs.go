@@ -28,6 +28,8 @@ const (
 func (c *Cashier) runJob(ctx context.Context, scope tenancy.Scope, job store.Job) error {
 	app := c.options.Store.App(scope)
 	ctx = withClock(ctx)
+	run := JobRun{Kind: job.Kind, Result: JobDone, Lag: c.lagSince(ctx, scope, job.DueAt)}
+	begun := time.Now()
 	limit := c.limits.request
 	if isPeriodic(job.Kind) {
 		limit = periodicTimeout
@@ -42,12 +44,16 @@ func (c *Cashier) runJob(ctx context.Context, scope tenancy.Scope, job store.Job
 	if clockErr != nil {
 		return clockErr
 	}
+	run.Took = time.Since(begun)
+	defer func() { c.options.ObserveJob(run) }()
 	if err == nil || errors.Is(err, errAccountRetired) {
 		return app.FinishJob(ctx, job, next)
 	}
+	run.Result = JobRetried
 	level, remote, until := slog.LevelWarn, "job failed, will retry", now+retryDelay(err, job.Tries)
 	switch {
 	case isRefusal(err) && !isPeriodic(job.Kind):
+		run.Result = JobStopped
 		level, remote, until = slog.LevelError, "job stopped: the payment provider refuses it for good", store.StoppedWork
 	case job.Tries+1 >= store.ManyTries:
 		level, remote = slog.LevelError, "job keeps failing, will retry"
@@ -232,8 +238,12 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, id string) er
 
 // refreshParent enqueues a refresh of the subscription or charge that an object
 // belongs to.
-func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) (err error) {
-	parent := with.job(store.JobSubscription, "", 0)
+func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) error {
+	now, err := c.Now(ctx, with.scope)
+	if err != nil {
+		return err
+	}
+	parent := with.job(store.JobSubscription, "", now)
 	switch job.Kind {
 	case store.JobInvoice:
 		_, parent.Object, err = with.provider.Invoice(ctx, job.Object)

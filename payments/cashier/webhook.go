@@ -65,6 +65,7 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if err != nil {
 		return err
 	}
+	ctx = withClock(ctx)
 	app := c.options.Store.App(scope)
 	at, err := app.ConnectionByID(ctx, id)
 	if err != nil {
@@ -95,6 +96,7 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if _, err := app.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
 		return err
 	}
+	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(ctx, scope, event.CreatedAt)})
 	c.Notify(scope)
 	return nil
 }

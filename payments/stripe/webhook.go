@@ -25,7 +25,7 @@ type Event struct {
 	Type       string
 	APIVersion string
 	Live       bool
-	CreatedAt  int64 // set by Events; zero from a webhook
+	CreatedAt  int64 // in milliseconds; zero for unknown
 	Object     Object
 }
 
@@ -72,6 +72,7 @@ func readEvent(body []byte) (Event, error) {
 		Type       string `json:"type"`
 		APIVersion string `json:"api_version"`
 		Live       bool   `json:"livemode"`
+		Created    any    `json:"created"` // a number of seconds, or ignored
 		Data       *struct {
 			Object json.RawMessage `json:"object"`
 		} `json:"data"`
@@ -79,7 +80,8 @@ func readEvent(body []byte) (Event, error) {
 	if err := json.Unmarshal(body, &out); err != nil {
 		return Event{}, err
 	}
-	event := Event{ID: out.ID, Type: out.Type, APIVersion: out.APIVersion, Live: out.Live}
+	created, _ := out.Created.(float64)
+	event := Event{ID: out.ID, Type: out.Type, APIVersion: out.APIVersion, Live: out.Live, CreatedAt: milliseconds(int64(created))}
 	if out.Data != nil {
 		_ = json.Unmarshal(out.Data.Object, &event.Object) // as in Events
 	}
