@@ -152,11 +152,7 @@ var nested = []struct {
 // exampleBody is a body that the document shows.
 func exampleBody(t testing.TB, op *operation) string {
 	t.Helper()
-	_, root, err := parseDocument("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := root.Object("paths").Object(op.path).Object(strings.ToLower(op.method))
+	node := expanded(t).Object("paths").Object(op.path).Object(strings.ToLower(op.method))
 	example, err := json.Marshal(node.Object("requestBody").Object("content").Object("application/json").Object("example"))
 	if err != nil {
 		t.Fatal(err)

@@ -3,22 +3,22 @@ package api
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
-	"strings"
+
+	"purser/api/openapi"
 )
 
 // compiler compiles the document's schemas into request validators. An unknown keyword
 // is an error, so that nothing in the document is silently not enforced.
 type compiler struct {
-	root     input              // the document, for resolving references
+	root     *openapi.Object    // the document, for resolving references
 	compiled map[string]*schema // by reference; nil while being compiled
 	errs     []error
 }
 
-func newCompiler(root input) *compiler {
+func newCompiler(root *openapi.Object) *compiler {
 	return &compiler{root: root, compiled: map[string]*schema{}}
 }
 
@@ -31,7 +31,7 @@ func (c *compiler) err() error { return errors.Join(c.errs...) }
 
 // schema compiles a node. After a failure it still returns a schema, only to find
 // further failures.
-func (c *compiler) schema(node input, at string) *schema {
+func (c *compiler) schema(node *openapi.Object, at string) *schema {
 	s := &schema{
 		maxItems:  math.MaxInt,
 		maxLength: math.MaxInt,
@@ -43,7 +43,7 @@ func (c *compiler) schema(node input, at string) *schema {
 	if node.Has("$ref") {
 		s = c.reference(node, at)
 	}
-	for _, keyword := range slices.Sorted(maps.Keys(node)) {
+	for _, keyword := range slices.Sorted(slices.Values(node.Names())) {
 		c.keyword(s, node, keyword, at)
 	}
 	c.finish(s, at)
@@ -53,8 +53,8 @@ func (c *compiler) schema(node input, at string) *schema {
 // reference starts from a copy of the referenced schema. Only annotations are allowed
 // beside $ref: other keywords would be validated twice, and client generators ignore
 // them or apply a default to a field that is always present.
-func (c *compiler) reference(node input, at string) *schema {
-	for keyword := range node {
+func (c *compiler) reference(node *openapi.Object, at string) *schema {
+	for keyword := range node.All() {
 		if !slices.Contains([]string{"$ref", "description"}, keyword) {
 			c.fail(at, "%s cannot stand beside $ref", keyword)
 		}
@@ -74,25 +74,16 @@ func (c *compiler) reference(node input, at string) *schema {
 	return &s
 }
 
-// resolve returns the referenced node, or the node itself.
-func (c *compiler) resolve(node input, at string) input {
-	if !node.Has("$ref") {
-		return node
-	}
-	ref := c.text(node, "$ref", at)
-	path, local := strings.CutPrefix(ref, "#/")
-	found := c.root
-	for segment := range strings.SplitSeq(path, "/") {
-		found, _ = found[segment].(input)
-	}
-	if !local || found == nil {
-		c.fail(at, "%s refers to nothing", ref)
-		return input{}
+// resolve follows a reference.
+func (c *compiler) resolve(node *openapi.Object, at string) *openapi.Object {
+	found, err := c.root.Resolve(node)
+	if err != nil {
+		c.fail(at, "%v", err)
 	}
 	return found
 }
 
-func (c *compiler) keyword(s *schema, node input, keyword, at string) {
+func (c *compiler) keyword(s *schema, node *openapi.Object, keyword, at string) {
 	switch keyword {
 	case "$ref", "title", "description", "examples", "x-go-type":
 	case "x-rule": // read beside pattern
@@ -101,7 +92,7 @@ func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 			c.fail(at, "required needs properties")
 		}
 	case "type":
-		s.types = c.types(node["type"], at)
+		s.types = c.types(node.Get("type"), at)
 	case "oneOf":
 		for i, alternative := range c.objects(node, keyword, at) {
 			s.oneOf = append(s.oneOf, c.schema(alternative, fmt.Sprintf("%s/oneOf/%d", at, i)))
@@ -113,7 +104,7 @@ func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 	case "minProperties":
 		s.minProperties = int(expect[int64](c, node, keyword, at))
 	case "items":
-		s.items = c.schema(expect[input](c, node, keyword, at), at+"/items")
+		s.items = c.schema(expect[*openapi.Object](c, node, keyword, at), at+"/items")
 	case "maxItems":
 		s.maxItems = int(expect[int64](c, node, keyword, at))
 	case "minLength":
@@ -137,7 +128,7 @@ func (c *compiler) keyword(s *schema, node input, keyword, at string) {
 	case "maximum":
 		s.maximum = expect[int64](c, node, keyword, at)
 	case "default":
-		s.fallback, s.hasFallback = node["default"], true
+		s.fallback, s.hasFallback = node.Get("default"), true
 	default:
 		c.fail(at, "the keyword %s is not understood", keyword)
 	}
@@ -199,24 +190,24 @@ func (c *compiler) types(value any, at string) (set kinds) {
 
 // properties puts the required ones first, in document order, so that the first
 // violation is the one that a reader of the document expects.
-func (c *compiler) properties(node input, at string) []property {
-	nodes := expect[input](c, node, "properties", at)
+func (c *compiler) properties(node *openapi.Object, at string) []property {
+	nodes := expect[*openapi.Object](c, node, "properties", at)
 	required := c.texts(node, "required", at)
 	names := slices.Clone(required)
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+	for _, name := range slices.Sorted(slices.Values(nodes.Names())) {
 		if !slices.Contains(required, name) {
 			names = append(names, name)
 		}
 	}
 	var all []property
 	for _, name := range names {
-		each := c.schema(expect[input](c, nodes, name, at), at+"/"+name)
+		each := c.schema(expect[*openapi.Object](c, nodes, name, at), at+"/"+name)
 		all = append(all, property{name, slices.Contains(required, name), each})
 	}
 	return all
 }
 
-func (c *compiler) pattern(node input, at string) *regexp.Regexp {
+func (c *compiler) pattern(node *openapi.Object, at string) *regexp.Regexp {
 	pattern, err := regexp.Compile(c.text(node, "pattern", at))
 	if err != nil {
 		c.fail(at, "%v", err)
@@ -224,7 +215,7 @@ func (c *compiler) pattern(node input, at string) *regexp.Regexp {
 	return pattern
 }
 
-func (c *compiler) format(s *schema, node input, at string) {
+func (c *compiler) format(s *schema, node *openapi.Object, at string) {
 	switch format := c.text(node, "format", at); format {
 	case "int64": // every integer is read as int64
 	case "uri", "web-address": // the latter with braces, which the library takes for both
@@ -238,20 +229,20 @@ func (c *compiler) format(s *schema, node input, at string) {
 }
 
 // expect reads a member of a node. A missing member or another type is a failure.
-func expect[T any](c *compiler, node input, name, at string) (value T) {
-	value, ok := node[name].(T)
+func expect[T any](c *compiler, node *openapi.Object, name, at string) (value T) {
+	value, ok := node.Get(name).(T)
 	if !ok {
 		c.fail(at, "%s is missing or of the wrong type", name)
 	}
 	return value
 }
 
-func (c *compiler) text(node input, name, at string) string {
+func (c *compiler) text(node *openapi.Object, name, at string) string {
 	return expect[string](c, node, name, at)
 }
 
 // texts reads an optional array of strings.
-func (c *compiler) texts(node input, name, at string) (all []string) {
+func (c *compiler) texts(node *openapi.Object, name, at string) (all []string) {
 	for i, value := range c.items(node, name, at) {
 		each, ok := value.(string)
 		if !ok {
@@ -263,9 +254,9 @@ func (c *compiler) texts(node input, name, at string) (all []string) {
 }
 
 // objects reads an optional array of objects.
-func (c *compiler) objects(node input, name, at string) (all []input) {
+func (c *compiler) objects(node *openapi.Object, name, at string) (all []*openapi.Object) {
 	for i, value := range c.items(node, name, at) {
-		each, ok := value.(input)
+		each, ok := value.(*openapi.Object)
 		if !ok {
 			c.fail(at, "%s/%d is not an object", name, i)
 		}
@@ -274,7 +265,7 @@ func (c *compiler) objects(node input, name, at string) (all []input) {
 	return all
 }
 
-func (c *compiler) items(node input, name, at string) []any {
+func (c *compiler) items(node *openapi.Object, name, at string) []any {
 	if !node.Has(name) {
 		return nil
 	}

@@ -2,15 +2,12 @@ package api
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/goccy/go-yaml"
+	"purser/api/openapi"
 )
 
 //go:embed openapi.yaml
@@ -48,17 +45,21 @@ type response struct {
 // loadDocument compiles the document. It is called once at startup; an error is a
 // mistake in openapi.yaml.
 func loadDocument(baseURL string) (*document, error) {
-	encoded, root, err := parseDocument(baseURL)
+	root, err := parseDocument(baseURL)
+	if err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	encoded, err := root.JSON()
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	c := newCompiler(root)
 	doc := &document{json: encoded, gzip: compress(encoded), etag: etagOf(encoded)}
-	paths := expect[input](c, root, "paths", "document")
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		methods := expect[input](c, paths, path, "paths")
-		for _, method := range slices.Sorted(maps.Keys(methods)) {
-			op := c.operation(method, path, expect[input](c, methods, method, path))
+	paths := expect[*openapi.Object](c, root, "paths", "document")
+	for _, path := range slices.Sorted(slices.Values(paths.Names())) {
+		methods := expect[*openapi.Object](c, paths, path, "paths")
+		for _, method := range slices.Sorted(slices.Values(methods.Names())) {
+			op := c.operation(method, path, expect[*openapi.Object](c, methods, method, path))
 			doc.operations = append(doc.operations, op)
 		}
 	}
@@ -68,11 +69,8 @@ func loadDocument(baseURL string) (*document, error) {
 	return doc, nil
 }
 
-// Document returns the OpenAPI document as it is served.
-func Document() ([]byte, error) {
-	encoded, _, err := parseDocument("")
-	return encoded, err
-}
+// Document returns the OpenAPI document as it is served without a base URL.
+func Document() (*openapi.Object, error) { return parseDocument("") }
 
 // operation finds an operation by its method and its path template, or returns nil.
 func (d *document) operation(method, path string) *operation {
@@ -84,41 +82,16 @@ func (d *document) operation(method, path string) *operation {
 	return nil
 }
 
-// parseDocument returns the document, expanded for the base URL, as compact JSON and as
-// a tree.
-func parseDocument(baseURL string) ([]byte, input, error) {
-	encoded, err := yaml.YAMLToJSON(openapiYAML)
-	if err != nil {
-		return nil, nil, err
-	}
-	compact := jsontext.Value(encoded)
-	if err := compact.Compact(); err != nil {
-		return nil, nil, err
-	}
-	root, err := decodeTree(compact)
-	if err != nil {
-		return nil, nil, err
-	}
-	if encoded, err = expandDocument(compact, root, baseURL); err != nil {
-		return nil, nil, err
-	}
-	root, err = decodeTree(encoded)
-	return encoded, root, err
-}
-
-func decodeTree(encoded []byte) (input, error) {
-	root, err := decodeJSON(encoded)
+// parseDocument reads openapi.yaml and expands it for the base URL.
+func parseDocument(baseURL string) (*openapi.Object, error) {
+	root, err := openapi.Parse(openapiYAML)
 	if err != nil {
 		return nil, err
 	}
-	tree, ok := root.(input)
-	if !ok {
-		return nil, errors.New("not an object")
-	}
-	return tree, nil
+	return root, expandDocument(root, baseURL)
 }
 
-func (c *compiler) operation(method, path string, node input) *operation {
+func (c *compiler) operation(method, path string, node *openapi.Object) *operation {
 	op := &operation{
 		id:        c.text(node, "operationId", path),
 		method:    strings.ToUpper(method),
@@ -131,7 +104,7 @@ func (c *compiler) operation(method, path string, node input) *operation {
 	if !slices.Contains([]string{"get", "post", "patch"}, method) {
 		c.fail(at, "%s is not read", method)
 	}
-	if security, isOpen := node["security"].([]any); !isOpen || len(security) > 0 {
+	if security, isOpen := node.Get("security").([]any); !isOpen || len(security) > 0 {
 		op.permission = c.text(node, "x-permission", at)
 	}
 	op.params, op.query, op.idempotency = c.parameters(node, at)
@@ -144,13 +117,12 @@ func (c *compiler) operation(method, path string, node input) *operation {
 		c.fail(at, "a parameter of the path is not described")
 	}
 	if node.Has("requestBody") {
-		op.body = c.content(expect[input](c, node, "requestBody", at), at+"/requestBody")
+		op.body = c.content(expect[*openapi.Object](c, node, "requestBody", at), at+"/requestBody")
 	}
 	if op.idempotency != nil && (op.body == nil || op.body.property(idempotencyField) == nil) {
 		c.fail(at, "the body has no field for the header %s", idempotencyHeader)
 	}
-	for status, answer := range expect[input](c, node, "responses", at) {
-		answer, _ := answer.(input)
+	for status, answer := range expect[*openapi.Object](c, node, "responses", at).Objects() {
 		op.responses[c.status(status, at)] = c.response(answer, at+"/"+status)
 	}
 	return op
@@ -159,7 +131,7 @@ func (c *compiler) operation(method, path string, node input) *operation {
 // parameters builds one closed object schema for the path parameters and one for the
 // query, so that they are validated like a body. The only supported header is
 // Idempotency-Key.
-func (c *compiler) parameters(node input, at string) (path, query, idempotency *schema) {
+func (c *compiler) parameters(node *openapi.Object, at string) (path, query, idempotency *schema) {
 	path = &schema{types: kindObject, member: "parameter"}
 	query = &schema{types: kindObject, member: "parameter"}
 	for _, parameter := range c.objects(node, "parameters", at) {
@@ -185,20 +157,19 @@ func (c *compiler) parameters(node input, at string) (path, query, idempotency *
 }
 
 // named reads a parameter or a header.
-func (c *compiler) named(name string, node input, at string) property {
+func (c *compiler) named(name string, node *openapi.Object, at string) property {
 	at += "/" + name
-	each := c.schema(expect[input](c, node, "schema", at), at)
+	each := c.schema(expect[*openapi.Object](c, node, "schema", at), at)
 	if each.types != kindString && each.types != kindInteger {
 		c.fail(at, "only strings and integers can be read from text")
 	}
 	return property{name, node.Bool("required"), each}
 }
 
-func (c *compiler) response(node input, at string) *response {
+func (c *compiler) response(node *openapi.Object, at string) *response {
 	node = c.resolve(node, at)
 	headers := &schema{types: kindObject, open: true}
-	for name, header := range node.Object("headers") {
-		header, _ := header.(input)
+	for name, header := range node.Object("headers").Objects() {
 		p := c.named(name, c.resolve(header, at), at)
 		headers.properties = append(headers.properties, p)
 	}
@@ -206,10 +177,10 @@ func (c *compiler) response(node input, at string) *response {
 }
 
 // content compiles the schema of the only media type.
-func (c *compiler) content(node input, at string) *schema {
-	content := expect[input](c, node, "content", at)
-	media := expect[input](c, content, "application/json", at)
-	return c.schema(expect[input](c, media, "schema", at), at)
+func (c *compiler) content(node *openapi.Object, at string) *schema {
+	content := expect[*openapi.Object](c, node, "content", at)
+	media := expect[*openapi.Object](c, content, "application/json", at)
+	return c.schema(expect[*openapi.Object](c, media, "schema", at), at)
 }
 
 func (c *compiler) status(code, at string) int {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"purser/api/openapi"
 )
 
 // contract is every operation with the permission that it needs.
@@ -154,10 +156,7 @@ func TestDocumentIsClosed(t *testing.T) {
 }
 
 func TestDocumentStructure(t *testing.T) {
-	_, root, err := parseDocument("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := expanded(t)
 	if root.Text("openapi") != "3.1.0" || root.Object("info").Text("title") != "Purser" || root.Object("info").Text("version") != "1.0.0" {
 		t.Errorf("the head is %q, %v", root.Text("openapi"), root.Object("info"))
 	}
@@ -189,7 +188,7 @@ func TestDocumentStructure(t *testing.T) {
 				t.Errorf("%s: the body is not required", at)
 			}
 			for status, answer := range node.Object("responses") {
-				if c := newCompiler(root); c.resolve(answer.(input), at).Text("description") == "" {
+				if c := newCompiler(asObject(root)); c.resolve(asObject(answer.(input)), at).Text("description") == "" {
 					t.Errorf("%s %s is not described", at, status)
 				}
 			}
@@ -205,10 +204,7 @@ func TestDocumentStructure(t *testing.T) {
 // TestDocumentReferences finds components that nothing uses and references that
 // the compiler never followed.
 func TestDocumentReferences(t *testing.T) {
-	encoded, root, err := parseDocument("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, encoded := expanded(t), loaded(t).json
 	for kind, components := range root.Object("components") {
 		for name := range components.(input) {
 			reference := fmt.Sprintf(`"#/components/%s/%s"`, kind, name)
@@ -221,11 +217,8 @@ func TestDocumentReferences(t *testing.T) {
 }
 
 func TestDocumentExamples(t *testing.T) {
-	_, root, err := parseDocument("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, examples := newCompiler(root), 0
+	root := expanded(t)
+	c, examples := newCompiler(asObject(root)), 0
 	check := func(at string, s *schema, example any) {
 		examples++
 		if v := s.check(example); v != nil {
@@ -241,17 +234,17 @@ func TestDocumentExamples(t *testing.T) {
 			}
 		case input:
 			if example, given := node["example"]; given { // of a media type or a parameter
-				check(at, c.schema(node.Object("schema"), at), example)
+				check(at, c.schema(asObject(node.Object("schema")), at), example)
 			} else if named, given := node["examples"].(input); given { // of an error response
 				for code, example := range named {
-					check(at+"/"+code, c.schema(node.Object("schema"), at), example.(input)["value"])
+					check(at+"/"+code, c.schema(asObject(node.Object("schema")), at), example.(input)["value"])
 				}
 			} else if strings.HasSuffix(at, "/application/json") {
 				t.Errorf("%s has no example", at)
 			}
 			if list, given := node["examples"].([]any); given { // of a schema
 				for _, example := range list {
-					check(at, c.schema(node, at), example)
+					check(at, c.schema(asObject(node), at), example)
 				}
 			}
 			for name, member := range node {
@@ -295,11 +288,11 @@ func TestCompilerRefuses(t *testing.T) {
 		"a required field it does not say": {`{"type":"object","properties":{},"required":["a"]}`, "a is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, err := decodeBody([]byte(`{"loop":{"$ref":"#/loop"},"text":{"type":"string"}}`))
+			root, err := openapi.Parse([]byte(`{"loop":{"$ref":"#/loop"},"text":{"type":"string"}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			node, err := decodeBody([]byte(c.schema))
+			node, err := openapi.Parse([]byte(c.schema))
 			if err != nil {
 				t.Fatal(err)
 			}

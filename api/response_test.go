@@ -58,7 +58,7 @@ func (d *document) unroutedResponse(status int) (*response, error) {
 	if name == "" {
 		return nil, fmt.Errorf("nothing answers %d where there is no operation", status)
 	}
-	_, root, err := parseDocument("")
+	root, err := parseDocument("")
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"purser/api/openapi"
 )
 
 // Reference is the OpenAPI document as people read it.
@@ -59,32 +61,27 @@ type Answer struct {
 	Example     string // JSON
 }
 
-// ReadReference reads an OpenAPI document, as YAML or JSON. It knows what our own
-// document uses and no more of the standard.
-func ReadReference(document []byte) (*Reference, error) {
-	root, err := parseTree(document)
-	if err != nil {
-		return nil, err
-	}
+// ReadReference reads an OpenAPI document. It knows what our own document uses and no
+// more of the standard.
+func ReadReference(root *openapi.Object) (*Reference, error) {
 	r := &referenceReader{root: root}
-	info := root.object("info")
-	reference := &Reference{Version: info.text("version"), Introduction: r.html(info.text("description"))}
+	info := root.Object("info")
+	reference := &Reference{Version: info.Text("version"), Introduction: r.html(textOf(info, "description"))}
 	byTag := map[string][]Operation{}
-	for _, path := range root.object("paths") {
-		for _, method := range asTree(path.Value) {
-			node := asTree(method.Value)
-			op := r.operation(fmt.Sprint(method.Key), fmt.Sprint(path.Key), node)
-			tag := fmt.Sprint(node.list("tags")...)
+	for path, methods := range root.Object("paths").Objects() {
+		for method, node := range methods.Objects() {
+			op := r.operation(method, path, node)
+			tag := fmt.Sprint(node.List("tags")...)
 			byTag[tag] = append(byTag[tag], op)
 		}
 	}
-	for _, item := range root.list("tags") {
-		tag := asTree(item)
-		name := tag.text("name")
+	for _, item := range root.List("tags") {
+		tag, _ := item.(*openapi.Object)
+		name := tag.Text("name")
 		reference.Groups = append(reference.Groups, Group{
 			Slug:        strings.ToLower(name),
 			Name:        name,
-			Description: tag.text("description"),
+			Description: textOf(tag, "description"),
 			Operations:  byTag[name],
 		})
 	}
@@ -93,7 +90,7 @@ func ReadReference(document []byte) (*Reference, error) {
 
 // referenceReader keeps the first thing that it could not read.
 type referenceReader struct {
-	root    tree
+	root    *openapi.Object
 	problem error
 }
 
@@ -111,27 +108,27 @@ func (r *referenceReader) html(source string) string {
 	return shown
 }
 
-func (r *referenceReader) operation(method, path string, node tree) Operation {
+func (r *referenceReader) operation(method, path string, node *openapi.Object) Operation {
 	op := Operation{
-		ID:          node.text("operationId"),
+		ID:          textOf(node, "operationId"),
 		Method:      strings.ToUpper(method),
 		Path:        path,
-		Summary:     node.text("summary"),
-		Description: r.html(node.text("description")),
-		Permission:  node.text("x-permission"),
+		Summary:     textOf(node, "summary"),
+		Description: r.html(textOf(node, "description")),
+		Permission:  textOf(node, "x-permission"),
 		address:     path,
 	}
-	for _, item := range node.object("responses") {
-		answer := r.answer(fmt.Sprint(item.Key), asTree(item.Value))
+	for status, response := range node.Object("responses").Objects() {
+		answer := r.answer(status, response)
 		if answer.Status >= 400 {
 			op.Refusals = append(op.Refusals, answer)
 		} else {
 			op.Answers = append(op.Answers, answer)
 		}
 	}
-	if media := r.media(node.object("requestBody")); media != nil {
-		op.Body = r.fields(media.object("schema"))
-		op.BodyExample = showJSON(media.get("example"))
+	if media := r.media(node.Object("requestBody")); media != nil {
+		op.Body = r.fields(media.Object("schema"))
+		op.BodyExample = showJSON(media.Get("example"))
 	}
 	r.parameters(&op, node)
 	return op
@@ -139,14 +136,15 @@ func (r *referenceReader) operation(method, path string, node tree) Operation {
 
 // parameters reads those of the path and the query, and makes the example's
 // address from them.
-func (r *referenceReader) parameters(op *Operation, node tree) {
+func (r *referenceReader) parameters(op *Operation, node *openapi.Object) {
 	var query []string
-	for _, item := range node.list("parameters") {
-		parameter := r.resolve(asTree(item))
-		field := r.field(parameter.text("name"), parameter.object("schema"))
-		field.In, field.Required = parameter.text("in"), parameter.flag("required")
-		if parameter.has("description") {
-			field.Description = r.html(parameter.text("description"))
+	for _, item := range node.List("parameters") {
+		parameter, _ := item.(*openapi.Object)
+		parameter = r.resolve(parameter)
+		field := r.field(textOf(parameter, "name"), parameter.Object("schema"))
+		field.In, field.Required = textOf(parameter, "in"), parameter.Bool("required")
+		if parameter.Has("description") {
+			field.Description = r.html(textOf(parameter, "description"))
 		}
 		op.Parameters = append(op.Parameters, field)
 		example := r.example(node, parameter)
@@ -161,7 +159,7 @@ func (r *referenceReader) parameters(op *Operation, node tree) {
 	}
 }
 
-func (r *referenceReader) answer(status string, node tree) Answer {
+func (r *referenceReader) answer(status string, node *openapi.Object) Answer {
 	code, err := strconv.Atoi(status)
 	if err != nil {
 		r.fail(fmt.Errorf("the status %s is not a number", status))
@@ -170,26 +168,26 @@ func (r *referenceReader) answer(status string, node tree) Answer {
 	media := r.media(node)
 	return Answer{
 		Status:      code,
-		Description: node.text("description"),
-		Fields:      r.fields(media.object("schema")),
-		Example:     showJSON(media.get("example")),
+		Description: textOf(node, "description"),
+		Fields:      r.fields(media.Object("schema")),
+		Example:     showJSON(media.Get("example")),
 	}
 }
 
 // example is a value for a parameter: the one that the example answer shows under
 // the same name, so that question and answer fit together, or else its own.
-func (r *referenceReader) example(operation, parameter tree) string {
-	for _, item := range operation.object("responses") {
-		answer := asTree(r.media(asTree(item.Value)).get("example"))
-		if shown := answer.text(parameter.text("name")); shown != "" {
+func (r *referenceReader) example(operation, parameter *openapi.Object) string {
+	for _, response := range operation.Object("responses").Objects() {
+		answer := r.media(response).Object("example")
+		if shown := textOf(answer, parameter.Text("name")); shown != "" {
 			return shown
 		}
 	}
-	return fmt.Sprint(parameter.get("example"))
+	return fmt.Sprint(parameter.Get("example"))
 }
 
-func (r *referenceReader) media(node tree) tree {
-	return r.resolve(node).object("content").object("application/json")
+func (r *referenceReader) media(node *openapi.Object) *openapi.Object {
+	return r.resolve(node).Object("content").Object("application/json")
 }
 
 // Curl is a command that calls the operation at the server's address, with the
@@ -216,4 +214,16 @@ func (r *Reference) FindGroup(slug string) (Group, bool) {
 		return Group{}, false
 	}
 	return r.Groups[at], true
+}
+
+// textOf is a member's text without the line break that YAML leaves at its end.
+func textOf(node *openapi.Object, name string) string { return strings.TrimSpace(node.Text(name)) }
+
+// resolve follows a reference; what leads nowhere is empty.
+func (r *referenceReader) resolve(node *openapi.Object) *openapi.Object {
+	found, err := r.root.Resolve(node)
+	if err != nil {
+		r.fail(err)
+	}
+	return found
 }

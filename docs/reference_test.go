@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"purser/api/openapi"
 )
 
 func readOurs(t *testing.T) *Reference {
@@ -13,7 +15,11 @@ func readOurs(t *testing.T) *Reference {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference, err := ReadReference(document)
+	root, err := openapi.Parse(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := ReadReference(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,13 +157,16 @@ func TestCurl(t *testing.T) {
 func TestReadReferenceRefuses(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string]string{
-		"what is no document": "- a\n- b\n",
 		"a reference to nothing": `{"tags":[{"name":"A"}],"paths":{"/a":{"get":{"tags":["A"],"operationId":"a",
 			"responses":{"200":{"$ref":"#/components/responses/Missing"}}}}}}`,
 		"a reference to itself": `{"loop":{"$ref":"#/loop"},"paths":{"/a":{"get":{"tags":["A"],"operationId":"a","responses":{"200":{"$ref":"#/loop"}}}}}}`,
 		"a status in words":     `{"paths":{"/a":{"get":{"tags":["A"],"operationId":"a","responses":{"default":{"description":"x"}}}}}}`,
 	} {
-		if _, err := ReadReference([]byte(document)); err == nil {
+		root, err := openapi.Parse([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadReference(root); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -165,15 +174,15 @@ func TestReadReferenceRefuses(t *testing.T) {
 
 func TestShowJSON(t *testing.T) {
 	t.Parallel()
-	root, err := parseTree([]byte(`{"short": {"b": 1, "a": ["<x>", null, true]}, "long": [{"name": "` + strings.Repeat("x", 70) + `"}]}`))
+	root, err := openapi.Parse([]byte(`{"short": {"b": 1, "a": ["<x>", null, true]}, "long": [{"name": "` + strings.Repeat("x", 70) + `"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := showJSON(root.get("short")); got != `{"b": 1, "a": ["<x>", null, true]}` {
+	if got := showJSON(root.Get("short")); got != `{"b": 1, "a": ["<x>", null, true]}` {
 		t.Error(got)
 	}
 	want := "[\n  {\n    \"name\": \"" + strings.Repeat("x", 70) + "\"\n  }\n]"
-	if got := showJSON(root.get("long")); got != want {
+	if got := showJSON(root.Get("long")); got != want {
 		t.Error(got)
 	}
 }

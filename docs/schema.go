@@ -4,50 +4,52 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"purser/api/openapi"
 )
 
 // fields lists the members of an object, or of the objects in a list, in the
 // order of the document.
-func (r *referenceReader) fields(schema tree) []Field {
+func (r *referenceReader) fields(schema *openapi.Object) []Field {
 	schema = r.resolve(schema)
 	switch {
-	case schema.has("oneOf"): // ours are an object or null
-		return r.fields(asTree(schema.list("oneOf")[0]))
-	case schema.has("items"):
-		return r.fields(schema.object("items"))
+	case schema.Has("oneOf"): // ours are an object or null
+		first, _ := schema.List("oneOf")[0].(*openapi.Object)
+		return r.fields(first)
+	case schema.Has("items"):
+		return r.fields(schema.Object("items"))
 	}
-	required := schema.list("required")
+	required := schema.List("required")
 	var fields []Field
-	for _, property := range schema.object("properties") {
-		name := fmt.Sprint(property.Key)
-		field := r.field(name, asTree(property.Value))
+	for name, property := range schema.Object("properties").Objects() {
+		field := r.field(name, property)
 		field.Required = slices.Contains(required, any(name))
 		fields = append(fields, field)
 	}
 	return fields
 }
 
-func (r *referenceReader) field(name string, schema tree) Field {
+func (r *referenceReader) field(name string, schema *openapi.Object) Field {
 	schema = r.resolve(schema)
 	field := Field{
 		Name:        name,
 		Type:        r.typeName(schema),
 		Rule:        rule(schema),
-		Description: r.html(schema.text("description")),
+		Description: r.html(textOf(schema, "description")),
 		Fields:      r.fields(schema),
 	}
-	if schema.has("default") {
-		field.Default = showJSON(schema.get("default"))
+	if schema.Has("default") {
+		field.Default = showJSON(schema.Get("default"))
 	}
-	for _, value := range schema.list("enum") {
+	for _, value := range schema.List("enum") {
 		field.Values = append(field.Values, fmt.Sprint(value))
 	}
 	return field
 }
 
-func (r *referenceReader) typeName(schema tree) string {
+func (r *referenceReader) typeName(schema *openapi.Object) string {
 	var names []string
-	switch kind := schema.get("type").(type) {
+	switch kind := schema.Get("type").(type) {
 	case string:
 		names = []string{kind}
 	case []any:
@@ -57,14 +59,14 @@ func (r *referenceReader) typeName(schema tree) string {
 	}
 	for i, name := range names {
 		if name == "array" {
-			names[i] = "list of " + r.typeName(r.resolve(schema.object("items"))) + "s"
+			names[i] = "list of " + r.typeName(r.resolve(schema.Object("items"))) + "s"
 		}
 	}
 	return strings.Join(names, " or ")
 }
 
 // rule says a schema's bounds in words.
-func rule(schema tree) string {
+func rule(schema *openapi.Object) string {
 	var parts []string
 	for _, bounds := range []struct{ least, above, most, of string }{
 		{"minLength", "", "maxLength", " characters"},
@@ -75,14 +77,14 @@ func rule(schema tree) string {
 			parts = append(parts, text)
 		}
 	}
-	if text := schema.text("x-rule"); text != "" {
-		parts = append(parts, text)
+	if own := textOf(schema, "x-rule"); own != "" {
+		parts = append(parts, own)
 	}
 	return strings.Join(parts, "; ")
 }
 
-func between(schema tree, least, above, most, of string) string {
-	low, over, high := schema.get(least), schema.get(above), schema.get(most)
+func between(schema *openapi.Object, least, above, most, of string) string {
+	low, over, high := schema.Get(least), schema.Get(above), schema.Get(most)
 	switch {
 	case over != nil && high != nil:
 		return fmt.Sprintf("more than %v, at most %v%s", over, high, of)

@@ -15,8 +15,8 @@ import (
 	"purser/fault"
 )
 
-// ErrorBody is the body of every error under /v1.
-type ErrorBody struct {
+// errorBody is the body of every error under /v1.
+type errorBody struct {
 	Error   fault.Code `json:"error"`
 	Message string     `json:"message"`
 }
@@ -43,7 +43,7 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	if !isAPIPath(ec.Request().URL.Path) && s.options.ErrorPage != nil {
 		err = s.options.ErrorPage(ec, code, requestID(ec))
 	} else {
-		err = WriteJSON(ec, code, ErrorBody{f.Code, f.Message})
+		err = WriteJSON(ec, code, errorBody{f.Code, f.Message})
 	}
 	if err != nil && ec.Request().Context().Err() == nil {
 		s.options.Log.Warn("reply failed", "request", requestID(ec), "cause", err)

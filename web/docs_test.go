@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"purser/api/openapi"
 	"purser/docs"
 	"purser/fault"
 	"purser/store/storetest"
@@ -18,7 +19,9 @@ import (
 // newDocsHarness is a site that knows the document of the API.
 func newDocsHarness(t *testing.T) *harness {
 	t.Helper()
-	document, err := os.ReadFile("../api/openapi.yaml")
+	text, err := os.ReadFile("../api/openapi.yaml")
+	noError(t, err)
+	document, err := openapi.Parse(text)
 	noError(t, err)
 	return newHarnessOn(t, Options{Store: storetest.Open(t), BaseURL: "https://purser.example", Document: document})
 }

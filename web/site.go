@@ -13,6 +13,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
+	"purser/api/openapi"
 	"purser/docs"
 	"purser/ids"
 	"purser/payments/cashier"
@@ -30,7 +31,7 @@ type Options struct {
 	Version string
 	Program string // the name of the command in instructions; "purser" if empty
 	// Document is the served OpenAPI document, for the reference.
-	Document []byte
+	Document *openapi.Object
 	Store    *store.Store
 	// Usage answers the check page. Without it the page fails.
 	Usage *store.Engine

@@ -8,7 +8,11 @@ import (
 )
 
 func main() {
-	document, err := api.Document()
+	root, err := api.Document()
+	var document []byte
+	if err == nil {
+		document, err = root.JSON()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -142,7 +142,11 @@ func servedRoutes(t *testing.T) (routes []hostileRoute, bank *sandbox.Server) {
 // exampleBodies is the bodies that the document shows.
 func exampleBodies(t *testing.T) (bodies []string) {
 	t.Helper()
-	document, err := api.Document()
+	root, err := api.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := root.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,19 +62,20 @@ var knows = map[string][]string{
 	"purser": {},
 
 	// The guides, and the reference as the OpenAPI document has it.
-	"docs": {"fault"},
+	"docs":        {"api/openapi", "fault"},
+	"api/openapi": {}, // the one reader of the document
 
 	"static":    {},
 	"views/...": with(nouns, "docs", "static", "views/..."),
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
-	"api":   with(nouns, "httpd", "payments/cashier", "store"),
-	"web":   with(nouns, "payments/cashier", "docs", "store", "static", "tenancy/vault", "views/..."),
+	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store"),
+	"web":   with(nouns, "api/openapi", "payments/cashier", "docs", "store", "static", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "cmd/purser/demo", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -94,7 +95,7 @@ var testsKnow = map[string][]string{
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest"},
-	"web/browsertest":  {"billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
+	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"payments/sandbox", "tenancy/vault"},
 	"web":              {"payments/sandbox/persist"}, // to move an application's clock
 }

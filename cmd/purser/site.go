@@ -7,13 +7,14 @@ import (
 	"log/slog"
 	"os"
 
+	"purser/api/openapi"
 	"purser/store"
 	"purser/tenancy/vault"
 	"purser/web"
 )
 
 // newSite creates the dashboard.
-func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, document []byte, log *slog.Logger) *web.Site {
+func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, document *openapi.Object, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
 		BaseURL:  c.baseURL,
 		Version:  version,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"purser/api/openapi"
 	"purser/docs"
 	"purser/fault"
 	"purser/tenancy"
@@ -26,7 +27,11 @@ func docsPages(t *testing.T) map[string]view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference, err := docs.ReadReference(document)
+	root, err := openapi.Parse(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := docs.ReadReference(root)
 	if err != nil {
 		t.Fatal(err)
 	}
