@@ -31,6 +31,9 @@ type situation struct {
 	RoleExists  bool
 	RoleIsPower bool // the serving role passes row-level security
 	CanServe    bool // the login may become the serving role
+	PassesWalls bool // row-level security does not apply to the login
+	Restoring   bool // a restore has begun and not finished
+	Citus       bool // tables are distributed
 }
 
 // From version 16 on, a member of a role may only become it with the option SET.
@@ -43,7 +46,9 @@ const readSituation = `
 		to_regrole($1) IS NOT NULL,
 		coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1), false),
 		coalesce((SELECT pg_has_role(current_user, oid,
-			CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) FROM pg_roles WHERE rolname = $1), false)`
+			CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) FROM pg_roles WHERE rolname = $1), false),
+		(SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
+		to_regclass('public.` + restoreMarker + `') IS NOT NULL, to_regclass('pg_dist_partition') IS NOT NULL`
 
 func examine(ctx context.Context, conn *pgx.Conn) (s situation, err error) {
 	rows, err := conn.Query(ctx, readSituation, appRole)

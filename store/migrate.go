@@ -38,24 +38,22 @@ func Migrate(ctx context.Context, address string) error {
 // A login that does not own the tables changes nothing: Prepare then checks that
 // everything is as the owner's Prepare would leave it, and refuses otherwise.
 func Prepare(ctx context.Context, address string, log *slog.Logger) error {
-	config, err := parseAddress(address)
-	if err != nil {
-		return err
-	}
-	if err := checkEncryption(&config.Config, log); err != nil {
-		return err
-	}
-	conn, err := connectAtStart(ctx, config)
+	return prepare(ctx, address, log, false)
+}
+
+// prepare is Prepare; restoring is for the restore itself, which alone may use a database
+// that it has not finished.
+func prepare(ctx context.Context, address string, log *slog.Logger, restoring bool) error {
+	conn, s, err := connectAndExamine(ctx, address, log)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	s, err := examine(ctx, conn)
-	if err != nil {
-		return fmt.Errorf("store: examining the database: %w", err)
-	}
 	if err := s.usable(); err != nil {
 		return fmt.Errorf("store: %w", err)
+	}
+	if s.Restoring && !restoring {
+		return fmt.Errorf("store: %w", errRestoring)
 	}
 	if s.Owner != "" && !s.Owns {
 		if err := checkServing(ctx, conn, s, address); err != nil {
@@ -67,10 +65,16 @@ func Prepare(ctx context.Context, address string, log *slog.Logger) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
 		return fmt.Errorf("store: waiting for other migrations: %w", err)
 	}
+	// Once more: a restore may have begun while we waited.
+	if marked, err := isMarked(ctx, conn); err != nil {
+		return err
+	} else if marked && !restoring {
+		return fmt.Errorf("store: %w", errRestoring)
+	}
 	if err := ensureRole(ctx, conn, s); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := applyMigrations(ctx, config); err != nil {
+	if err := applyMigrations(ctx, conn.Config()); err != nil {
 		return err
 	}
 	if err := migrateJobs(ctx, address); err != nil {

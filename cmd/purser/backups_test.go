@@ -19,28 +19,27 @@ import (
 
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// backupCommands are the commands of the section about backups: how to dump, and
-// how to restore.
-func backupCommands(t *testing.T) (dump, restore string) {
+// backupCommands are the commands of a section of the guide.
+func backupCommands(t *testing.T, section string) (blocks []string) {
 	t.Helper()
 	guides, err := docs.Guides()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, guide := range guides {
-		_, section, found := strings.Cut(guide.Markdown, "\n## Backups\n")
-		if !found {
+		if guide.Slug != "backup" {
 			continue
 		}
-		section, _, _ = strings.Cut(section, "\n## ")
-		blocks := shellBlock.FindAllStringSubmatch(section, -1)
-		if len(blocks) != 2 {
-			t.Fatalf("the section has %d blocks of commands", len(blocks))
+		_, text, _ := strings.Cut(guide.Markdown, "\n## "+section+"\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		for _, block := range shellBlock.FindAllStringSubmatch(text, -1) {
+			blocks = append(blocks, block[1])
 		}
-		return blocks[0][1], blocks[1][1]
 	}
-	t.Fatal("no guide has a section about backups")
-	return "", ""
+	if len(blocks) == 0 {
+		t.Fatalf("the section %q has no commands", section)
+	}
+	return blocks
 }
 
 // follow runs commands as a reader would, those of Purser in this process.
@@ -48,7 +47,7 @@ func follow(t *testing.T, folder, commands string, environ []string) (printed st
 	t.Helper()
 	var out bytes.Buffer
 	for line := range strings.Lines(commands) {
-		line = strings.TrimSpace(line)
+		line = strings.ReplaceAll(strings.TrimSpace(line), "purser.dump", filepath.Join(folder, "purser.dump"))
 		if args, ours := strings.CutPrefix(line, "purser "); ours {
 			if err := run(t.Context(), strings.Fields(args), environ, &out, &out); err != nil {
 				t.Fatalf("%s: %v\n%s", line, err, out.String())
@@ -64,10 +63,9 @@ func follow(t *testing.T, folder, commands string, environ []string) (printed st
 	return out.String()
 }
 
-func TestABackupIsRestoredAsTheGuideSays(t *testing.T) {
-	t.Parallel()
-	p := startProduct(t)
-	key := p.newKey(t, "--org", "Acme", "--app", "Chat", "--preset", "setup")
+// useOnce sets up an application and records the event e1 for the wallet ann.
+func useOnce(t *testing.T, base, key string) {
+	t.Helper()
 	for _, step := range []struct{ path, body string }{
 		{"credits", `{"key":"tokens","name":"Tokens","unit":"token"}`},
 		{"features", `{"key":"chat","name":"Chat","unit":"message","creditKey":"tokens","costNanocredits":"7"}`},
@@ -75,13 +73,30 @@ func TestABackupIsRestoredAsTheGuideSays(t *testing.T) {
 		{"deposits", `{"identity":"ann","creditKey":"tokens","amountNanocredits":"70","idempotencyKey":"d"}`},
 		{"events", `{"id":"e1","identity":"ann","feature":"chat"}`},
 	} {
-		if got := status(t, http.MethodPost, p.base+"/v1/"+step.path, key.Secret, step.body); got != http.StatusCreated {
+		if got := status(t, http.MethodPost, base+"/v1/"+step.path, key, step.body); got != http.StatusCreated {
 			t.Fatalf("POST %s answers %d", step.path, got)
 		}
 	}
-	dump, restore := backupCommands(t)
+}
+
+// goesOn asks a server that has the rows of useOnce for an event that it knows and one
+// that it doesn't.
+func goesOn(t *testing.T, base, key string) {
+	t.Helper()
+	for id, want := range map[string]int{"e1": http.StatusOK, "e2": http.StatusCreated} {
+		if got := status(t, http.MethodPost, base+"/v1/events", key, `{"id":"`+id+`","identity":"ann","feature":"chat"}`); got != want {
+			t.Errorf("the event %s answers %d, not %d", id, got, want)
+		}
+	}
+}
+
+func TestABackupIsRestoredAsTheGuideSays(t *testing.T) {
+	t.Parallel()
+	p := startProduct(t)
+	key := p.newKey(t, "--org", "Acme", "--app", "Chat", "--preset", "setup")
+	useOnce(t, p.base, key.Secret)
 	folder := t.TempDir()
-	follow(t, folder, dump, p.environ)
+	follow(t, folder, backupCommands(t, "Back up")[0], p.environ)
 
 	// Another machine, whose Postgres never had a Purser.
 	server, err := embedded.Start(t.Context(), embedded.Options{Dir: storetest.DataDir(t)})
@@ -93,8 +108,15 @@ func TestABackupIsRestoredAsTheGuideSays(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	const whole = "1 application, 1 wallet, 2 entries: 0 differences"
+	restores := backupCommands(t, "Restore")
+	storetest.Exec(t, server.URL("postgres"), `CREATE DATABASE other`)
+	other := []string{"DATABASE_URL=" + server.URL("other"), "PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey)}
+	if printed := follow(t, folder, restores[1], other); !strings.Contains(printed, whole) {
+		t.Errorf("with pg_restore: %s", printed)
+	}
 	environ := []string{"DATABASE_URL=" + server.URL("postgres"), "PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey)}
-	if printed := follow(t, folder, restore, environ); !strings.Contains(printed, "1 application, 1 wallet, 2 entries: 0 differences") {
+	if printed := follow(t, folder, restores[0], environ); !strings.Contains(printed, whole) {
 		t.Errorf("printed %s", printed)
 	}
 	wrong := []string{environ[0], "PURSER_SECRET_KEY=" + strings.Repeat("w", minSecretKey)}
@@ -107,11 +129,7 @@ func TestABackupIsRestoredAsTheGuideSays(t *testing.T) {
 		storetest.Exec(t, server.URL("postgres"), `GRANT purser_app TO purser_serve`)
 		serving := strings.Replace(server.URL("postgres"), "postgres@", "purser_serve@", 1)
 		base, _ := startServer(t, "DATABASE_URL="+serving)
-		for id, want := range map[string]int{"e1": http.StatusOK, "e2": http.StatusCreated} {
-			if got := status(t, http.MethodPost, base+"/v1/events", key.Secret, `{"id":"`+id+`","identity":"ann","feature":"chat"}`); got != want {
-				t.Errorf("the event %s answers %d, not %d", id, got, want)
-			}
-		}
+		goesOn(t, base, key.Secret)
 		var out bytes.Buffer
 		if err := run(t.Context(), []string{"verify"}, []string{"DATABASE_URL=" + serving}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "3 entries: 0 differences") {
 			t.Errorf("verify says %s, %v", out.String(), err)

@@ -260,6 +260,19 @@ func (c *config) parse(flags *flag.FlagSet, args []string) error {
 	return parseFlags(flags, args)
 }
 
+// parseFile is parse for commands with a file as their one argument, before or after flags.
+func (c *config) parseFile(flags *flag.FlagSet, args []string) (path string, err error) {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		path, args = args[0], args[1:]
+	} else if last := len(args) - 1; last >= 0 {
+		path, args = args[last], args[:last]
+	}
+	if path == "" || strings.HasPrefix(path, "-") {
+		return "", fmt.Errorf("%s: name a file, such as 'purser %s purser.dump'", flags.Name(), flags.Name())
+	}
+	return path, c.parse(flags, args)
+}
+
 // parseFlags is parse for commands without a database.
 func parseFlags(flags *flag.FlagSet, args []string) error {
 	flags.SetOutput(io.Discard) // the returned error is shorter

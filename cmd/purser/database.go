@@ -24,28 +24,39 @@ type database struct {
 }
 
 // openDatabase starts or connects to Postgres, migrates the schema and opens the store.
-func openDatabase(ctx context.Context, c config, log *slog.Logger) (_ *database, err error) {
-	db := &database{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, db.close())
-		}
-	}()
-	db.address = c.databaseURL
-	if db.address == "" {
-		if db.server, err = embedded.Start(ctx, embedded.Options{Dir: c.data, Log: log}); err != nil {
-			return nil, err
-		}
-		db.address = db.server.URL(databaseName)
-	}
-	if err = store.Prepare(ctx, db.address, log); err != nil {
+func openDatabase(ctx context.Context, c config, log *slog.Logger) (*database, error) {
+	db, err := startDatabase(ctx, c, log)
+	if err != nil {
 		return nil, err
+	}
+	if err := db.open(ctx, c, log, store.Prepare); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+// startDatabase starts Postgres if it is the embedded one. The store is not open yet.
+func startDatabase(ctx context.Context, c config, log *slog.Logger) (*database, error) {
+	if c.databaseURL != "" {
+		return &database{address: c.databaseURL}, nil
+	}
+	server, err := embedded.Start(ctx, embedded.Options{Dir: c.data, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return &database{address: server.URL(databaseName), server: server}, nil
+}
+
+// open prepares the schema and opens the store.
+func (db *database) open(ctx context.Context, c config, log *slog.Logger, prepare func(context.Context, string, *slog.Logger) error) (err error) {
+	if err := prepare(ctx, db.address, log); err != nil {
+		return err
 	}
 	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log, KeepFailures: c.keepFailures}); err != nil {
-		return nil, err
+		return err
 	}
 	ids.UseClock(db.Clock().Nanos)
-	return db, nil
+	return nil
 }
 
 // close closes the connections, then stops the embedded server. It has no deadline: no

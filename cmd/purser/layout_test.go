@@ -52,6 +52,7 @@ var knows = map[string][]string{
 	"migrations":         {},
 	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/limits"),
 	"store/embedded/...": {"store/embedded/..."},
+	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
 
 	// How long a session may take, which test processes relax.
@@ -75,7 +76,7 @@ var knows = map[string][]string{
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.

@@ -31,6 +31,10 @@ Usage:
   purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
         update the database's schema and privileges; --distribute distributes its tables over a
         Citus cluster; --adopt-secret-key accepts PURSER_SECRET_KEY in place of a lost key
+  purser backup FILE [--data FOLDER]
+        write the database to a file, with pg_dump, beside running servers
+  purser restore FILE [--accept-differences] [--data FOLDER]
+        restore a backup into an empty database or a new data folder, and verify it
   purser health [--addr HOST:PORT]
         ask the server on this machine whether it is ready; exit 1 if it isn't
   purser version [--json]
@@ -139,6 +143,10 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return migrate(ctx, rest, environ, stdout, stderr)
 	case "verify":
 		return verify(ctx, rest, environ, stdout, stderr)
+	case "backup":
+		return writeBackup(ctx, rest, environ, stdout, stderr)
+	case "restore":
+		return restoreBackup(ctx, rest, environ, stdout, stderr)
 	case "health":
 		return health(ctx, rest, environ, stdout)
 	case "version", "--version":

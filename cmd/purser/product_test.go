@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,31 +36,38 @@ type product struct {
 // startProduct starts the product. It stops with the test.
 func startProduct(t *testing.T, settings ...string) product {
 	t.Helper()
-	p := product{database: storetest.FreshURL(t), log: new(safeBuffer)}
+	p := product{database: storetest.FreshURL(t)}
 	p.environ = append([]string{
 		"DATABASE_URL=" + p.database,
 		"PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey),
 		"PURSER_DATA=" + filepath.Join(t.TempDir(), "data"),
 	}, settings...)
-	ctx, stop := context.WithCancel(context.Background())
+	process := startProcess(t, p.environ)
+	p.base, p.greeting, p.log = process.base, process.greeting, process.log
+	return p
+}
+
+// process is 'purser serve' in this process.
+type process struct {
+	base, greeting string
+	log            *safeBuffer
+	end            context.CancelFunc
+	ended          chan error
+	stopped        sync.Once
+}
+
+// startProcess serves until stop, or the end of the test.
+func startProcess(t *testing.T, environ []string) *process {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	p := &process{log: new(safeBuffer), end: end, ended: make(chan error, 1)}
 	stdout, printed := io.Pipe()
-	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, p.environ, printed, p.log)
+		err := run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, environ, printed, p.log)
 		printed.CloseWithError(err)
-		ended <- err
+		p.ended <- err
 	}()
-	t.Cleanup(func() {
-		stop()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("the server did not stop cleanly: %v", err)
-			}
-		case <-time.After(patience):
-			t.Error("the server did not stop")
-		}
-	})
+	t.Cleanup(func() { p.stop(t) })
 	var err error
 	if p.greeting, err = readGreeting(stdout); err != nil {
 		t.Fatalf("the server did not start: %v\n%s", err, p.log.String())
@@ -73,6 +81,21 @@ func startProduct(t *testing.T, settings ...string) product {
 	}
 	go io.Copy(io.Discard, stdout)
 	return p
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.stopped.Do(func() {
+		p.end()
+		select {
+		case err := <-p.ended:
+			if err != nil {
+				t.Errorf("the server did not stop cleanly: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("the server did not stop")
+		}
+	})
 }
 
 // lastOfGreeting is what the server says when it has said everything else.

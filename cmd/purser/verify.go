@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -36,17 +35,14 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if limit < 0 {
 		return errors.New("--limit must be a positive duration, such as 5m")
 	}
-	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	db, err := openDatabase(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	started := time.Now()
-	now := db.Clock().Time()
 	if recent > 0 {
-		options.Since = now.Add(-recent)
+		options.Since = db.Clock().Time().Add(-recent)
 	}
-	options.Record, options.Now = true, now.UnixMilli()
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; recorded progress is kept", limit))
@@ -57,11 +53,19 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 			err = errors.Join(cause, err)
 		}
 	}()
-	books, err := verifyAll(ctx, db.Store, options, stdout)
+	return verifyEverything(ctx, db.Store, options, stdout)
+}
+
+// verifyEverything verifies all applications and the installation, records the result,
+// and prints it with a sum.
+func verifyEverything(ctx context.Context, db *store.Store, options store.VerifyOptions, stdout io.Writer) error {
+	started := time.Now()
+	options.Record, options.Now = true, db.Clock().Time().UnixMilli()
+	books, err := verifyAll(ctx, db, options, stdout)
 	if err != nil {
 		return err
 	}
-	if err := printInstallation(ctx, db.Store, &books, stdout); err != nil {
+	if err := printInstallation(ctx, db, &books, stdout); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s, %s, %s: %s, in %s.\n",

@@ -59,7 +59,7 @@ func (c *cluster) binaries(ctx context.Context) (binaries, error) {
 // installed lists what the machine has, the newest first, never empty.
 func (c *cluster) installed(ctx context.Context) ([]binaries, error) {
 	var found []binaries
-	for _, dir := range c.candidates() {
+	for _, dir := range folders(c.binDir, "initdb") {
 		b := binaries{dir: dir}
 		if !executable(b.postgres()) || !executable(b.initdb()) {
 			continue
@@ -80,16 +80,18 @@ func (c *cluster) installed(ctx context.Context) ([]binaries, error) {
 	return found, nil
 }
 
-func (c *cluster) candidates() []string {
-	if c.binDir != "" {
-		return []string{c.binDir}
+// folders are where programs may be: the given folder alone, or those of distributions and
+// that of the named program on the PATH.
+func folders(binDir, name string) []string {
+	if binDir != "" {
+		return []string{binDir}
 	}
 	var dirs []string
 	for _, pattern := range packaged {
 		matches, _ := filepath.Glob(pattern) // only a malformed pattern fails
 		dirs = append(dirs, matches...)
 	}
-	if path, err := exec.LookPath("initdb"); err == nil {
+	if path, err := exec.LookPath(name); err == nil {
 		dirs = append(dirs, filepath.Dir(path))
 	}
 	return dirs
@@ -100,18 +102,18 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-var versionLine = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
+var versionLine = regexp.MustCompile(`^\w+ \(PostgreSQL\) (\d+)`)
 
-func majorOf(ctx context.Context, postgres string) (int, error) {
-	cmd := exec.CommandContext(ctx, postgres, "--version")
+func majorOf(ctx context.Context, program string) (int, error) {
+	cmd := exec.CommandContext(ctx, program, "--version")
 	cmd.Env = environment()
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("asking %s for its version: %w", postgres, err)
+		return 0, fmt.Errorf("asking %s for its version: %w", program, err)
 	}
 	match := versionLine.FindSubmatch(out)
 	if match == nil {
-		return 0, fmt.Errorf("%s does not tell its version, but %q", postgres, out)
+		return 0, fmt.Errorf("%s does not tell its version, but %q", program, out)
 	}
 	return strconv.Atoi(string(match[1]))
 }
