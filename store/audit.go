@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/uptrace/bun"
 
 	"purser/ids"
 	"purser/tenancy/audit"
@@ -35,17 +34,17 @@ func (tx appTx) audit(ctx context.Context, action, target string, before, after 
 	if tx.by.IsZero() {
 		return nil
 	}
-	return appendAudit(ctx, pgxTx{tx.conn}, tx.scope.OrgID, tx.by, audit.Action{
+	return appendAudit(ctx, tx.conn, tx.scope.OrgID, tx.by, audit.Action{
 		AppID: tx.scope.AppID, Action: action, Target: target, Before: before, After: after,
 	})
 }
 
 // audit is as in a transaction of an application.
-func (o Org) audit(ctx context.Context, tx bun.Tx, d audit.Action) error {
+func (o Org) audit(ctx context.Context, tx peopleTx, d audit.Action) error {
 	if o.by.IsZero() {
 		return nil
 	}
-	return appendAudit(ctx, bunTx{tx}, o.id, o.by, d)
+	return appendAudit(ctx, tx.conn, o.id, o.by, d)
 }
 
 // auditPeople is as audit, in a transaction on the rows of people.
@@ -53,7 +52,7 @@ func (o Org) auditPeople(ctx context.Context, tx pgx.Tx, d audit.Action) error {
 	if o.by.IsZero() {
 		return nil
 	}
-	return appendAudit(ctx, pgxTx{tx.Conn()}, o.id, o.by, d)
+	return appendAudit(ctx, tx.Conn(), o.id, o.by, d)
 }
 
 // Two round trips while the head is locked: writes of one organization wait for it.
@@ -71,16 +70,16 @@ const (
 
 // appendAudit adds one entry behind the head, which it holds until the transaction
 // ends: entries are numbered in the order in which they commit.
-func appendAudit(ctx context.Context, tx anyTx, org ids.ID, by audit.Actor, d audit.Action) error {
+func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
 	var head audit.Head
 	var seal []byte
-	if err := tx.scan(ctx, lockAuditHead, []any{org.String(), head.Seal[:]}, &head.Number, &seal); err != nil {
+	if err := conn.QueryRow(ctx, lockAuditHead, org, head.Seal[:]).Scan(&head.Number, &seal); err != nil {
 		return fmt.Errorf("store: lock audit head: %w", err)
 	}
 	copy(head.Seal[:], seal)
 	e := audit.Next(org, head, by, d)
-	err := tx.run(ctx, insertAuditEntry, org.String(), e.Number, e.At, nullableID(e.UserID), e.Name, e.Address,
-		nullableID(e.RequestID), nullableID(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:])
+	_, err := conn.Exec(ctx, insertAuditEntry, org, e.Number, e.At, orNull(e.UserID), e.Name, e.Address,
+		orNull(e.RequestID), orNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:])
 	if err != nil {
 		return fmt.Errorf("store: insert audit entry: %w", err)
 	}

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/uptrace/bun"
 
 	"purser/ids"
@@ -83,9 +86,29 @@ func (r memberRow) noun() tenancy.Member {
 
 func uuidOf(id ids.ID) uuid.UUID { return uuid.UUID(id) }
 
+// peopleTx is one transaction on the rows of organizations and people: the query
+// builder, and the connection that it runs on for statements of their own.
+type peopleTx struct {
+	bun.Tx
+	conn *pgx.Conn
+}
+
 // control runs work in one transaction on the rows of organizations and people.
-func (s *Store) control(ctx context.Context, work func(context.Context, bun.Tx) error) error {
-	return s.bun.RunInTx(ctx, nil, work)
+func (s *Store) control(ctx context.Context, work func(context.Context, peopleTx) error) (err error) {
+	held, err := s.bun.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("store: no connection: %w", err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	var conn *pgx.Conn
+	err = held.Raw(func(driver any) error {
+		conn = driver.(*stdlib.Conn).Conn()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("store: no connection: %w", err)
+	}
+	return held.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error { return work(ctx, peopleTx{tx, conn}) })
 }
 
 // So many spellings of a slug are tried: acme, acme-2, acme-3 and so on.
@@ -93,7 +116,7 @@ const maxSlugs = 1000
 
 // insertOrganization keeps an organization. Only one that the command line or the setup
 // makes has a command name.
-func insertOrganization(ctx context.Context, tx bun.Tx, o tenancy.Organization, commandName string) (tenancy.Organization, error) {
+func insertOrganization(ctx context.Context, tx peopleTx, o tenancy.Organization, commandName string) (tenancy.Organization, error) {
 	row := organizationRow{ID: uuidOf(o.ID), Slug: o.Slug, Name: o.Name, CreatedAt: o.CreatedAt, RequiresFactor: o.RequiresFactor, CommandName: commandName}
 	slug, err := insertUnderFreeSlug(ctx, o.Slug, func(ctx context.Context, slug string) (int64, error) {
 		row.Slug = slug
@@ -115,7 +138,7 @@ var insertAppState = declare("insert app state", `
 
 // insertApplication writes the application and its state row, without which
 // nothing of it could be written.
-func insertApplication(ctx context.Context, tx bun.Tx, a tenancy.Application) (tenancy.Application, error) {
+func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) (tenancy.Application, error) {
 	row := rowOfApplication(a)
 	slug, err := insertUnderFreeSlug(ctx, a.Slug, func(ctx context.Context, slug string) (int64, error) {
 		row.Slug = slug
@@ -129,10 +152,10 @@ func insertApplication(ctx context.Context, tx bun.Tx, a tenancy.Application) (t
 		return a, fmt.Errorf("store: insert application: %w", err)
 	}
 	a.Slug = slug
-	if _, err := tx.Tx.ExecContext(ctx, setApplication(a.ID)); err != nil {
+	if _, err := tx.conn.Exec(ctx, setApplication(a.ID)); err != nil {
 		return a, fmt.Errorf("store: name the application: %w", err)
 	}
-	if _, err := tx.Tx.ExecContext(ctx, insertAppState.sql, uuidOf(a.ID), uuidOf(a.OrgID), a.CreatedAt); err != nil {
+	if _, err := tx.conn.Exec(ctx, insertAppState.sql, uuidOf(a.ID), uuidOf(a.OrgID), a.CreatedAt); err != nil {
 		return a, fmt.Errorf("store: %s: %w", insertAppState.name, err)
 	}
 	return a, nil

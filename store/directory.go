@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/uptrace/bun"
 
 	"purser/fault"
 	"purser/ids"
@@ -70,17 +68,16 @@ func (r OrgRef) String() string {
 	return r.Name
 }
 
-func (r OrgRef) find(ctx context.Context, tx anyTx) (id ids.ID, err error) {
-	var text string
+func (r OrgRef) find(ctx context.Context, conn *pgx.Conn) (id ids.ID, err error) {
 	switch {
 	case !r.ID.IsZero():
-		err = tx.scan(ctx, `SELECT id::text FROM organizations WHERE id = $1`, []any{r.ID.String()}, &text)
+		err = conn.QueryRow(ctx, `SELECT id FROM organizations WHERE id = $1`, r.ID).Scan(&id)
 	case r.Slug != "":
-		err = tx.scan(ctx, `SELECT id::text FROM organizations WHERE slug = $1`, []any{r.Slug}, &text)
+		err = conn.QueryRow(ctx, `SELECT id FROM organizations WHERE slug = $1`, r.Slug).Scan(&id)
 	default:
-		err = tx.scan(ctx, `SELECT id::text FROM organizations WHERE command_name = $1`, []any{r.Name}, &text)
+		err = conn.QueryRow(ctx, `SELECT id FROM organizations WHERE command_name = $1`, r.Name).Scan(&id)
 	}
-	if errors.Is(err, sql.ErrNoRows) { // pgx's own kind is one of these as well
+	if errors.Is(err, pgx.ErrNoRows) {
 		if r.Name != "" {
 			return id, fault.Newf(fault.PathNotFound, "The command line has not created an organization named %q. For one created in the dashboard, use its id or slug from its settings.", r.Name)
 		}
@@ -89,7 +86,7 @@ func (r OrgRef) find(ctx context.Context, tx anyTx) (id ids.ID, err error) {
 	if err != nil {
 		return id, fmt.Errorf("store: find organization: %w", err)
 	}
-	return parseUUID(text)
+	return id, nil
 }
 
 // OrganizationsNamed lists the ids of organizations with the given name, whether members
@@ -110,11 +107,11 @@ func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int
 // organization only when it is given by a name. It is for the command line, whose user
 // owns the whole installation. Two of them at once make one application.
 func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {
-	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := d.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("store: lock organizations: %w", err)
 		}
-		id, err := ref.find(ctx, bunTx{tx})
+		id, err := ref.find(ctx, tx.conn)
 		if fault.Is(err, fault.PathNotFound) && ref.Name != "" {
 			org, err = insertOrganization(ctx, tx, org, ref.Name)
 			id = org.ID
@@ -137,7 +134,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}
-		return appendAudit(ctx, bunTx{tx}, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
+		return appendAudit(ctx, tx.conn, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
 	})
 	return app, err
 }

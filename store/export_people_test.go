@@ -27,7 +27,7 @@ func AuditInApp(ctx context.Context, a App, action, target string, after ...audi
 
 // CreateOrganization keeps a new organization, under a free spelling of its slug.
 func (d Directory) CreateOrganization(ctx context.Context, o tenancy.Organization) (tenancy.Organization, error) {
-	err := d.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+	err := d.store.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
 		o, err = insertOrganization(ctx, tx, o, "")
 		return err
 	})
@@ -45,7 +45,7 @@ type userRow struct {
 
 // CreateUser keeps a new person, unless the address is taken.
 func (d Directory) CreateUser(ctx context.Context, u tenancy.User) error {
-	return d.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return d.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		row := userRow{ID: uuidOf(u.ID), Email: u.Email, Name: u.Name, CreatedAt: u.CreatedAt}
 		result, err := tx.NewInsert().Model(&row).On("CONFLICT (email) DO NOTHING").Exec(ctx)
 		if err != nil {

@@ -158,7 +158,7 @@ type Acceptance struct {
 func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (i Invitation, err error) {
 	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if j.Encoded != "" {
-			if err := insertAccount(ctx, pgxTx{tx.Conn()}, j.User, j.Encoded); err != nil {
+			if err := insertAccount(ctx, tx.Conn(), j.User, j.Encoded); err != nil {
 				return err
 			}
 		}
@@ -185,7 +185,7 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		if tag.RowsAffected() == 0 {
 			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
-		return appendAudit(ctx, pgxTx{tx.Conn()}, i.OrgID, j.By, audit.Action{
+		return appendAudit(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),
 			After: accessFields(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
 		})

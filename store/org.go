@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/uptrace/bun"
-
 	"purser/fault"
 	"purser/ids"
 	"purser/tenancy"
@@ -31,7 +29,7 @@ func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (te
 	if app.OrgID != o.id {
 		return app, fault.New(fault.PathNotFound)
 	}
-	err := o.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+	err := o.store.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}
@@ -70,7 +68,7 @@ func (o Org) Applications(ctx context.Context) (list []tenancy.Application, err 
 
 // UpdateApplication writes the name and the address of an application.
 func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) error {
-	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		var rows []applicationRow
 		err := tx.NewSelect().Model(&rows).Where("a.org_id = ?", uuidOf(o.id)).Where("a.id = ?", uuidOf(app.ID)).For("NO KEY UPDATE").Scan(ctx)
 		if err != nil {
@@ -95,7 +93,7 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 
 // Rename gives the organization another name.
 func (o Org) Rename(ctx context.Context, name string) error {
-	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		row, err := o.lock(ctx, tx)
 		if err != nil {
 			return err
@@ -113,7 +111,7 @@ func (o Org) Rename(ctx context.Context, name string) error {
 // RequireFactor sets whether members may act in the organization only with an
 // authenticator.
 func (o Org) RequireFactor(ctx context.Context, required bool) error {
-	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		row, err := o.lock(ctx, tx)
 		if err != nil {
 			return err
@@ -133,7 +131,7 @@ func (o Org) RequireFactor(ctx context.Context, required bool) error {
 
 // lock locks the organization's row. A stronger lock would conflict with inserts into
 // the audit log, which reference the organization, and could deadlock with them.
-func (o Org) lock(ctx context.Context, tx bun.Tx) (row organizationRow, err error) {
+func (o Org) lock(ctx context.Context, tx peopleTx) (row organizationRow, err error) {
 	var rows []organizationRow
 	if err := tx.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).For("NO KEY UPDATE").Scan(ctx); err != nil {
 		return row, fmt.Errorf("store: lock organization: %w", err)

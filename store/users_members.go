@@ -20,7 +20,7 @@ func (o Org) Members(ctx context.Context) (list []tenancy.Member, err error) {
 
 // ChangeMember changes a member's access, if the acting member may do that.
 func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access) error {
-	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx bun.Tx, held lockedMembers) error {
+	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx peopleTx, held lockedMembers) error {
 		if err := held.by.CheckChange(held.target, given, held.owners); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access
 // RemoveMember removes a member, if the acting member may do that. Members may remove
 // themselves.
 func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
-	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx bun.Tx, held lockedMembers) error {
+	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx peopleTx, held lockedMembers) error {
 		if err := held.by.CheckRemove(held.target, held.owners); err != nil {
 			return err
 		}
@@ -65,13 +65,13 @@ func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
 
 // revokeAccess ends a user's sessions, unless they changed their own access, and the
 // invitations that they sent: both predate the change.
-func (o Org) revokeAccess(ctx context.Context, tx bun.Tx, user ids.ID) error {
+func (o Org) revokeAccess(ctx context.Context, tx peopleTx, user ids.ID) error {
 	if o.by.UserID != user {
-		if _, err := tx.Tx.ExecContext(ctx, `DELETE FROM sessions WHERE user_id = $1`, uuidOf(user)); err != nil {
+		if _, err := tx.conn.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1`, uuidOf(user)); err != nil {
 			return fmt.Errorf("store: end sessions: %w", err)
 		}
 	}
-	_, err := tx.Tx.ExecContext(ctx, `
+	_, err := tx.conn.Exec(ctx, `
 		UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND invited_by = $2 AND closed_at IS NULL`,
 		uuidOf(o.id), uuidOf(user), o.by.At)
 	if err != nil {
@@ -138,8 +138,8 @@ type lockedMembers struct {
 // withLockedMembers locks every member of the organization, so that the count of owners
 // cannot change and the acting member still has the role they act by. A user who is no
 // longer a member gets not found.
-func (o Org) withLockedMembers(ctx context.Context, user ids.ID, act func(context.Context, bun.Tx, lockedMembers) error) error {
-	return o.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+func (o Org) withLockedMembers(ctx context.Context, user ids.ID, act func(context.Context, peopleTx, lockedMembers) error) error {
+	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		all, err := o.members(ctx, tx, "UPDATE")
 		if err != nil {
 			return err

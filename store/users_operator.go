@@ -87,7 +87,7 @@ func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit
 		return fmt.Errorf("store: organizations of a user: %w", err)
 	}
 	for _, org := range orgs {
-		if err := appendAudit(ctx, pgxTx{tx.Conn()}, org, by, d); err != nil {
+		if err := appendAudit(ctx, tx.Conn(), org, by, d); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.
 		if err != nil {
 			return err
 		}
-		org, err := ref.find(ctx, pgxTx{tx.Conn()})
+		org, err := ref.find(ctx, tx.Conn())
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.
 			return err
 		}
 		made = true
-		return appendAudit(ctx, pgxTx{tx.Conn()}, org, by, audit.Action{
+		return appendAudit(ctx, tx.Conn(), org, by, audit.Action{
 			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Fields{"role": string(tenancy.Owner), "address": email},
 		})
 	})

@@ -2,11 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
-	"github.com/uptrace/bun"
+	"github.com/jackc/pgx/v5"
 
 	"purser/fault"
 	"purser/ids"
@@ -58,13 +57,13 @@ type Bootstrap struct {
 // the command line created before have no members and become the first user's: the
 // holder of the link runs the installation.
 func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bootstrap) (Bootstrap, error) {
-	err := e.store.control(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := e.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		// Blocks other account creations until this transaction ends.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("store: lock users: %w", err)
 		}
 		var open bool
-		err := tx.Tx.QueryRowContext(ctx, `
+		err := tx.conn.QueryRow(ctx, `
 			SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
 		if err != nil {
 			return fmt.Errorf("store: setup link: %w", err)
@@ -75,7 +74,7 @@ func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bo
 		if _, err := tx.ExecContext(ctx, `DELETE FROM setup_links`); err != nil {
 			return fmt.Errorf("store: close setup links: %w", err)
 		}
-		if err := insertAccount(ctx, bunTx{tx}, f.User, f.Encoded); err != nil {
+		if err := insertAccount(ctx, tx.conn, f.User, f.Encoded); err != nil {
 			return err
 		}
 		return f.assignOrganizations(ctx, tx)
@@ -85,7 +84,7 @@ func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bo
 
 // assignOrganizations gives the first user their organizations, including the named
 // one.
-func (f *Bootstrap) assignOrganizations(ctx context.Context, tx bun.Tx) error {
+func (f *Bootstrap) assignOrganizations(ctx context.Context, tx peopleTx) error {
 	var orphans []organizationRow
 	err := tx.NewSelect().Model(&orphans).Where("NOT EXISTS (SELECT FROM members m WHERE m.org_id = o.id)").OrderExpr("o.id").Scan(ctx)
 	if err != nil {
@@ -125,20 +124,20 @@ func (f *Bootstrap) assignOrganizations(ctx context.Context, tx bun.Tx) error {
 	if f.App, err = insertApplication(ctx, tx, f.App); err != nil {
 		return err
 	}
-	return appendAudit(ctx, bunTx{tx}, f.Org.ID, f.By, applicationCreated(f.App))
+	return appendAudit(ctx, tx.conn, f.Org.ID, f.By, applicationCreated(f.App))
 }
 
-func (f *Bootstrap) addOwner(ctx context.Context, tx bun.Tx, org tenancy.Organization) error {
+func (f *Bootstrap) addOwner(ctx context.Context, tx peopleTx, org tenancy.Organization) error {
 	row := rowOfMember(tenancy.Member{OrgID: org.ID, UserID: f.User.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: f.User.CreatedAt})
 	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 		return fmt.Errorf("store: insert owner: %w", err)
 	}
-	return appendAudit(ctx, bunTx{tx}, org.ID, f.By, organizationCreated(org, f.User.ID))
+	return appendAudit(ctx, tx.conn, org.ID, f.By, organizationCreated(org, f.User.ID))
 }
 
 // CreateOrganization creates an organization that the user owns.
 func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
-	err := p.store.control(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+	err := p.store.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
 		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
 			return err
 		}
@@ -146,7 +145,7 @@ func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, 
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 			return fmt.Errorf("store: insert owner: %w", err)
 		}
-		return appendAudit(ctx, bunTx{tx}, org.ID, by, organizationCreated(org, p.id))
+		return appendAudit(ctx, tx.conn, org.ID, by, organizationCreated(org, p.id))
 	})
 	return org, err
 }
@@ -156,18 +155,18 @@ func organizationCreated(org tenancy.Organization, owner ids.ID) audit.Action {
 }
 
 // insertAccount stores a user and their password, unless the address is taken.
-func insertAccount(ctx context.Context, tx anyTx, u tenancy.User, encoded string) error {
+func insertAccount(ctx context.Context, conn *pgx.Conn, u tenancy.User, encoded string) error {
 	var made string
-	err := tx.scan(ctx, `
+	err := conn.QueryRow(ctx, `
 		INSERT INTO users (id, email, name, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (email) DO NOTHING RETURNING email`,
-		[]any{u.ID.String(), u.Email, u.Name, u.CreatedAt}, &made)
-	if errors.Is(err, sql.ErrNoRows) { // pgx's own kind is one of these as well
+		u.ID, u.Email, u.Name, u.CreatedAt).Scan(&made)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.Newf(fault.AlreadyExists, "An account with this email already exists. Sign in first.")
 	}
 	if err != nil {
 		return fmt.Errorf("store: insert user: %w", err)
 	}
-	if err := tx.run(ctx, `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID.String(), encoded, u.CreatedAt); err != nil {
+	if _, err := conn.Exec(ctx, `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID, encoded, u.CreatedAt); err != nil {
 		return fmt.Errorf("store: insert password: %w", err)
 	}
 	return nil
