@@ -6,6 +6,7 @@ import (
 
 	"purser/billing"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // storedAnswer is the response to a request as it was first given. A repeated request
@@ -62,7 +63,7 @@ func decodeAnswer(text []byte) (*billing.Subscription, error) {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return nil, fmt.Errorf("store: answer: %w", err)
 	}
-	id, err := parseUUID(stored.ID)
+	id, err := pg.ParseUUID(stored.ID)
 	if err != nil {
 		return nil, fmt.Errorf("store: answer: %w", err)
 	}
@@ -72,7 +73,7 @@ func decodeAnswer(text []byte) (*billing.Subscription, error) {
 		Anchor: stored.Anchor, CancelAtPeriodEnd: stored.CancelAtPeriodEnd, CreatedAt: stored.CreatedAt, EndedAt: stored.EndedAt,
 	}
 	if stored.ConnectionID != "" {
-		if s.ConnectionID, err = parseUUID(stored.ConnectionID); err != nil {
+		if s.ConnectionID, err = pg.ParseUUID(stored.ConnectionID); err != nil {
 			return nil, fmt.Errorf("store: answer: %w", err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // CustomerState is the state that a request about an identity is decided by.
@@ -47,7 +49,7 @@ type BeginInput struct {
 // whether this one is new. When Decide fails, nothing is stored and the key stays free.
 func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, began bool, err error) {
 	walletID := ids.New()
-	for range maxAttempts {
+	for range pg.MaxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 			if err := tx.verifyFence(ctx, b.Fence); err != nil {
 				return err
@@ -61,11 +63,11 @@ func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, bega
 		})
 		// Another identity took the key between the read and the insert, or the reply
 		// to COMMIT was lost: the next attempt finds the stored operation.
-		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
+		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
 			break
 		}
 	}
-	a.walletChanged(b.Identity)
+	a.app.WalletChanged(b.Identity)
 	return rec, err == nil && rec.ID == b.Op.ID, err
 }
 
@@ -74,7 +76,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec O
 	if err := tx.holdConnection(ctx, b.Op.ConnectionID); err != nil {
 		return rec, err
 	}
-	w, err := tx.lockOrMakeWallet(ctx, walletID, b.Identity, b.Now)
+	w, err := tx.LockOrMakeWallet(ctx, walletID, b.Identity, b.Now)
 	if err != nil {
 		return rec, err
 	}
@@ -101,14 +103,14 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec O
 	return rec, tx.scheduleWake(ctx)
 }
 
-func (tx appTx) customerState(ctx context.Context, w wallet, b BeginInput) (s CustomerState, err error) {
+func (tx appTx) customerState(ctx context.Context, w ledger.Wallet, b BeginInput) (s CustomerState, err error) {
 	if b.PlanKey != "" {
-		if s.Plan, err = find(ctx, tx, holdPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
+		if s.Plan, err = pg.Find(ctx, tx, holdPlan, readPlan, fault.New(fault.PlanNotFound), b.PlanKey); err != nil {
 			return s, err
 		}
 	}
 	if b.CreditKey != "" {
-		if s.Credit, err = tx.credit(ctx, b.CreditKey); err != nil {
+		if s.Credit, err = tx.Credit(ctx, b.CreditKey); err != nil {
 			return s, err
 		}
 	}
@@ -119,7 +121,7 @@ func (tx appTx) customerState(ctx context.Context, w wallet, b BeginInput) (s Cu
 	case !fault.Is(err, fault.SubscriptionNotFound):
 		return s, err
 	}
-	if s.Changes, err = collect(ctx, tx, selectOpenChanges, readChange, w.ID); err != nil {
+	if s.Changes, err = pg.Collect(ctx, tx, selectOpenChanges, readChange, w.ID); err != nil {
 		return s, err
 	}
 	free, err := tx.payments(ctx, selectPayments, w.ID, ids.ID{})
@@ -127,7 +129,7 @@ func (tx appTx) customerState(ctx context.Context, w wallet, b BeginInput) (s Cu
 		return s, err
 	}
 	s.Payments = plainPayments(free)
-	filled, err := tx.withBalances(ctx, []wallet{w})
+	filled, err := tx.WithBalances(ctx, []ledger.Wallet{w})
 	if err != nil {
 		return s, err
 	}
@@ -136,7 +138,7 @@ func (tx appTx) customerState(ctx context.Context, w wallet, b BeginInput) (s Cu
 }
 
 // writeDecision stores the subscription, change or top-up that the request is about.
-func (tx appTx) writeDecision(ctx context.Context, w *wallet, decision Decision, now int64, rec *OperationRecord) error {
+func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision Decision, now int64, rec *OperationRecord) error {
 	if s := decision.Subscription; s != nil {
 		if err := tx.writeSubscription(ctx, w, *s); err != nil {
 			return err
@@ -167,7 +169,7 @@ func (tx appTx) insertOperation(ctx context.Context, walletID ids.ID, f Fence, r
 	if err != nil {
 		return err
 	}
-	return tx.exec(ctx, insertOp, 1, rec.ID, tx.scope.OrgID, walletID, rec.Kind, rec.IdempotencyKey, rec.Fingerprint[:], parameters, rec.Step,
-		rec.Attempt, rec.State, rec.CreatedAt, orNull(rec.AttemptedAt), orNull(rec.ChangeID), answer, orNull(rec.ConnectionID),
+	return tx.Exec(ctx, insertOp, 1, rec.ID, tx.Scope.OrgID, walletID, rec.Kind, rec.IdempotencyKey, rec.Fingerprint[:], parameters, rec.Step,
+		rec.Attempt, rec.State, rec.CreatedAt, pg.OrNull(rec.AttemptedAt), pg.OrNull(rec.ChangeID), answer, pg.OrNull(rec.ConnectionID),
 		f.Number)
 }

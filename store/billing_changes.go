@@ -9,42 +9,44 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 const changeColumns = `
 	c.id, c.kind, c.subscription_id, c.replaces, c.terms, c.state, c.requested_at, c.session_id, c.invoice_id, c.payment_url, c.expires_at`
 
 var (
-	insertChange = declare("insert change", `
+	insertChange = pg.Declare("insert change", `
 		INSERT INTO subscription_changes (app_id, id, org_id, wallet_id, kind, subscription_id, replaces, terms, state, requested_at,
 			session_id, invoice_id, payment_url, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
 
-	updateChange = declare("update change", `
+	updateChange = pg.Declare("update change", `
 		UPDATE subscription_changes SET subscription_id = $3, state = $4, session_id = $5, invoice_id = $6, payment_url = $7, expires_at = $8
 		WHERE app_id = $1 AND id = $2`)
 
-	dropChange = declare("drop change", `
+	dropChange = pg.Declare("drop change", `
 		UPDATE subscription_changes SET state = 'dropped'
 		WHERE app_id = $1 AND id = $2 AND state IN ('requested', 'pending')`)
 
-	selectChange = declare("select change", `
+	selectChange = pg.Declare("select change", `
 		SELECT`+changeColumns+`
 		FROM subscription_changes c WHERE c.app_id = $1 AND c.id = $2`)
 
 	// All changes of a subscription, the checkout that created it, and the changes that
 	// would replace it.
-	selectChangesOf = declare("select changes of subscription", `
+	selectChangesOf = pg.Declare("select changes of subscription", `
 		SELECT`+changeColumns+`
 		FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND (c.subscription_id = $3 OR c.replaces = $3)
 		ORDER BY c.id`)
 
-	selectOpenChanges = declare("select open changes", `
+	selectOpenChanges = pg.Declare("select open changes", `
 		SELECT`+changeColumns+`
 		FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND c.state IN ('requested', 'pending')
 		ORDER BY c.id`)
 
-	selectIdentityOfChange = declare("select identity of change", `
+	selectIdentityOfChange = pg.Declare("select identity of change", `
 		SELECT w.identity
 		FROM subscription_changes c JOIN wallets w ON w.app_id = $1 AND w.id = c.wallet_id
 		WHERE c.app_id = $1 AND c.id = $2`)
@@ -60,8 +62,8 @@ func readChange(row pgx.CollectableRow) (billing.Change, error) {
 	if err != nil {
 		return c, err
 	}
-	c.SubscriptionID, c.Replaces = orZero(subscription), orZero(replaces)
-	c.SessionID, c.InvoiceID, c.PaymentURL, c.ExpiresAt = orZero(session), orZero(invoice), orZero(url), orZero(expires)
+	c.SubscriptionID, c.Replaces = pg.OrZero(subscription), pg.OrZero(replaces)
+	c.SessionID, c.InvoiceID, c.PaymentURL, c.ExpiresAt = pg.OrZero(session), pg.OrZero(invoice), pg.OrZero(url), pg.OrZero(expires)
 	c.Target, err = thawTerms(terms)
 	return c, err
 }
@@ -71,8 +73,8 @@ func (tx appTx) insertChange(ctx context.Context, walletID ids.ID, c billing.Cha
 	if err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, insertChange, 1, c.ID, tx.scope.OrgID, walletID, c.Kind, orNull(c.SubscriptionID), orNull(c.Replaces), terms, c.State,
-		c.RequestedAt, orNull(c.SessionID), orNull(c.InvoiceID), orNull(c.PaymentURL), orNull(c.ExpiresAt)); err != nil {
+	if err := tx.Exec(ctx, insertChange, 1, c.ID, tx.Scope.OrgID, walletID, c.Kind, pg.OrNull(c.SubscriptionID), pg.OrNull(c.Replaces), terms, c.State,
+		c.RequestedAt, pg.OrNull(c.SessionID), pg.OrNull(c.InvoiceID), pg.OrNull(c.PaymentURL), pg.OrNull(c.ExpiresAt)); err != nil {
 		return err
 	}
 	return tx.referChange(ctx, c)
@@ -82,18 +84,18 @@ func (tx appTx) insertChange(ctx context.Context, walletID ids.ID, c billing.Cha
 // change, and drops the references of a closed one.
 func (tx appTx) referChange(ctx context.Context, c billing.Change) error {
 	if c.State == billing.ChangeRequested || c.State == billing.ChangePending {
-		return tx.refer(ctx, c.ID, c.Target.Metering())
+		return tx.Refer(ctx, c.ID, c.Target.Metering())
 	}
-	return tx.refer(ctx, c.ID)
+	return tx.Refer(ctx, c.ID)
 }
 
 // dropChange drops a change that was not paid for.
 func (tx appTx) dropChange(ctx context.Context, id ids.ID) error {
-	dropped, err := tx.execAny(ctx, dropChange, id)
+	dropped, err := tx.ExecAny(ctx, dropChange, id)
 	if err != nil || dropped == 0 {
 		return err
 	}
-	return tx.refer(ctx, id)
+	return tx.Refer(ctx, id)
 }
 
 // writeChanges stores the state of changes. Changes that are no longer pending go
@@ -107,8 +109,8 @@ func (tx appTx) writeChanges(ctx context.Context, changes []billing.Change) erro
 	}
 	changes = slices.SortedStableFunc(slices.Values(changes), func(a, b billing.Change) int { return cmp.Compare(waits(a), waits(b)) })
 	for _, c := range changes {
-		if err := tx.exec(ctx, updateChange, 1, c.ID, orNull(c.SubscriptionID), c.State, orNull(c.SessionID), orNull(c.InvoiceID),
-			orNull(c.PaymentURL), orNull(c.ExpiresAt)); err != nil {
+		if err := tx.Exec(ctx, updateChange, 1, c.ID, pg.OrNull(c.SubscriptionID), c.State, pg.OrNull(c.SessionID), pg.OrNull(c.InvoiceID),
+			pg.OrNull(c.PaymentURL), pg.OrNull(c.ExpiresAt)); err != nil {
 			return err
 		}
 		if err := tx.referChange(ctx, c); err != nil {
@@ -120,7 +122,7 @@ func (tx appTx) writeChanges(ctx context.Context, changes []billing.Change) erro
 
 // Change reads a change.
 func (a App) Change(ctx context.Context, id ids.ID) (billing.Change, error) {
-	return findOne(ctx, a, selectChange, readChange, ErrUnknown, id)
+	return pg.FindOne(ctx, a.app, selectChange, readChange, ErrUnknown, id)
 }
 
 // PutChange replaces the change that an operation requests, such as a checkout for an
@@ -138,7 +140,7 @@ func (a App) PutChange(ctx context.Context, f Fence, op billing.Operation, c bil
 		if rec.ChangeID == c.ID { // committed by an earlier attempt whose reply was lost
 			return nil
 		}
-		locked, err := tx.lockWallets(ctx, rec.Identity)
+		locked, err := tx.LockWallets(ctx, rec.Identity)
 		if err != nil {
 			return err
 		}
@@ -151,7 +153,7 @@ func (a App) PutChange(ctx context.Context, f Fence, op billing.Operation, c bil
 		if err := tx.insertChange(ctx, locked[0].ID, c); err != nil {
 			return err
 		}
-		if err := tx.exec(ctx, setOpChange, 1, op.ID, c.ID); err != nil {
+		if err := tx.Exec(ctx, setOpChange, 1, op.ID, c.ID); err != nil {
 			return err
 		}
 		return tx.putOperation(ctx, op)
@@ -166,14 +168,14 @@ func (a App) ApplyCheckout(ctx context.Context, f Fence, change ids.ID, remote b
 		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		if identity, err = find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change); err != nil {
+		if identity, err = pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change); err != nil {
 			return err
 		}
-		locked, err := tx.lockWallets(ctx, identity)
+		locked, err := tx.LockWallets(ctx, identity)
 		if err != nil {
 			return err
 		}
-		if c, err = find(ctx, tx, selectChange, readChange, ErrUnknown, change); err != nil {
+		if c, err = pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, change); err != nil {
 			return err
 		}
 		c = c.After(remote)
@@ -185,21 +187,21 @@ func (a App) ApplyCheckout(ctx context.Context, f Fence, change ids.ID, remote b
 		}
 		return tx.complete(ctx, end)
 	})
-	a.walletChanged(identity)
+	a.app.WalletChanged(identity)
 	return c, err
 }
 
 // showPendingChange updates a live subscription with the pending change that would
 // replace it.
-func (tx appTx) showPendingChange(ctx context.Context, w *wallet, subscription ids.ID, now int64) error {
+func (tx appTx) showPendingChange(ctx context.Context, w *ledger.Wallet, subscription ids.ID, now int64) error {
 	if subscription.IsZero() {
 		return nil
 	}
-	s, err := find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription)
+	s, err := pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription)
 	if err != nil || !s.Live() {
 		return err
 	}
-	changes, err := collect(ctx, tx, selectChangesOf, readChange, w.ID, subscription)
+	changes, err := pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, subscription)
 	if err != nil {
 		return err
 	}
@@ -208,5 +210,5 @@ func (tx appTx) showPendingChange(ctx context.Context, w *wallet, subscription i
 
 // IdentityOfChange returns the identity that requested a change.
 func (a App) IdentityOfChange(ctx context.Context, change ids.ID) (string, error) {
-	return findOne(ctx, a, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change)
+	return pg.FindOne(ctx, a.app, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change)
 }

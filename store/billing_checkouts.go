@@ -8,6 +8,8 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // CheckoutKind is what a hosted page sells.
@@ -55,14 +57,14 @@ const (
 )
 
 var (
-	selectCheckoutBySession = declare("select checkout by session", changeCheckouts+` AND c.session_id = $2
+	selectCheckoutBySession = pg.Declare("select checkout by session", changeCheckouts+` AND c.session_id = $2
 		UNION ALL`+topUpCheckouts+` AND t.session_id = $2`)
 
-	selectCheckoutByID = declare("select checkout by id", changeCheckouts+` AND c.id = $2
+	selectCheckoutByID = pg.Declare("select checkout by id", changeCheckouts+` AND c.id = $2
 		UNION ALL`+topUpCheckouts+` AND t.id = $2`)
 
 	// Each half is limited before the union: a page never costs more than two.
-	listCheckouts = declare("list checkouts", `
+	listCheckouts = pg.Declare("list checkouts", `
 		(`+changeCheckouts+` AND c.id < $2 AND ($3::text IS NULL OR $3 = 'subscription') AND ($4::text IS NULL OR c.state = $4)
 		ORDER BY c.id DESC LIMIT $5)
 		UNION ALL
@@ -71,7 +73,7 @@ var (
 		ORDER BY id DESC LIMIT $5`)
 
 	// An identity's checkouts are found by the wallet's index.
-	listCheckoutsOfWallet = declare("list checkouts of wallet", `
+	listCheckoutsOfWallet = pg.Declare("list checkouts of wallet", `
 		(`+changeCheckouts+` AND c.wallet_id = $6 AND c.id < $2 AND ($3::text IS NULL OR $3 = 'subscription') AND ($4::text IS NULL OR c.state = $4)
 		ORDER BY c.id DESC LIMIT $5)
 		UNION ALL
@@ -84,20 +86,20 @@ func readCheckout(row pgx.CollectableRow) (c Checkout, err error) {
 	var session, url, plan, credit *string
 	var expires *int64
 	err = row.Scan(&c.ID, &c.Kind, &c.Identity, &session, &c.State, &url, &expires, &c.CreatedAt, &plan, &credit,
-		(*amount)(&c.Amount), &c.AmountCents, &c.Currency)
-	c.SessionID, c.URL, c.ExpiresAt = orZero(session), orZero(url), orZero(expires)
-	c.PlanKey, c.CreditKey = orZero(plan), orZero(credit)
+		(*pg.Amount)(&c.Amount), &c.AmountCents, &c.Currency)
+	c.SessionID, c.URL, c.ExpiresAt = pg.OrZero(session), pg.OrZero(url), pg.OrZero(expires)
+	c.PlanKey, c.CreditKey = pg.OrZero(plan), pg.OrZero(credit)
 	return c, err
 }
 
 // CheckoutBySession finds a checkout by the provider's session id.
 func (a App) CheckoutBySession(ctx context.Context, sessionID string) (Checkout, error) {
-	return findOne(ctx, a, selectCheckoutBySession, readCheckout, ErrUnknown, sessionID)
+	return pg.FindOne(ctx, a.app, selectCheckoutBySession, readCheckout, ErrUnknown, sessionID)
 }
 
 // CheckoutByID finds a checkout by our id.
 func (a App) CheckoutByID(ctx context.Context, id ids.ID) (Checkout, error) {
-	return findOne(ctx, a, selectCheckoutByID, readCheckout, ErrUnknown, id)
+	return pg.FindOne(ctx, a.app, selectCheckoutByID, readCheckout, ErrUnknown, id)
 }
 
 // CheckoutPage filters checkouts; an empty field does not filter.
@@ -113,21 +115,21 @@ func (a App) Checkouts(ctx context.Context, p CheckoutPage) (list []Checkout, mo
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The planner underestimates how many rows pass the policies and would sort all
 		// checkouts for one page.
-		if _, err := tx.conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
+		if _, err := tx.Conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: checkouts: %w", err)
 		}
-		asked := []any{p.before(), orNull(p.Kind), orNull(p.State), p.oneMore()}
+		asked := []any{p.Start(), pg.OrNull(p.Kind), pg.OrNull(p.State), p.OneMore()}
 		if p.Identity == "" {
-			list, err = collect(ctx, tx, listCheckouts, readCheckout, asked...)
+			list, err = pg.Collect(ctx, tx, listCheckouts, readCheckout, asked...)
 			return err
 		}
-		wallets, err := collect(ctx, tx, selectWallet, readWallet, p.Identity)
+		wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, p.Identity)
 		if err != nil || len(wallets) == 0 {
 			return err
 		}
-		list, err = collect(ctx, tx, listCheckoutsOfWallet, readCheckout, append(asked, wallets[0].ID)...)
+		list, err = pg.Collect(ctx, tx, listCheckoutsOfWallet, readCheckout, append(asked, wallets[0].ID)...)
 		return err
 	})
-	list, more = cut(list, p.Limit)
+	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // JobKind is what a job does.
@@ -63,7 +64,7 @@ const ManyTries = 5
 const jobColumns = `kind, object, connection_id, due_at, tries, version, last_error, failing_since`
 
 var (
-	enqueueJobs = declare("enqueue work", `
+	enqueueJobs = pg.Declare("enqueue work", `
 		INSERT INTO work_queue (app_id, org_id, kind, object, connection_id, due_at, version)
 		SELECT s.app_id, s.org_id, t.kind, t.object, t.connection_id, t.due_at, $6
 		FROM app_state s CROSS JOIN unnest($2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS t (kind, object, connection_id, due_at)
@@ -73,12 +74,12 @@ var (
 			connection_id = coalesce(excluded.connection_id, work_queue.connection_id)`)
 
 	// The new version makes a worker that is about to finish the job keep it.
-	delayArchive = declare("delay archive", `
+	delayArchive = pg.Declare("delay archive", `
 		UPDATE work_queue SET due_at = greatest(due_at, $3), version = $4
 		WHERE app_id = $1 AND kind = '`+string(JobArchive)+`' AND object = $2`)
 
 	// A stopped job stays stopped: the provider's rejection does not go away by itself.
-	enqueuePlans = declare("enqueue plans", `
+	enqueuePlans = pg.Declare("enqueue plans", `
 		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
 		SELECT s.app_id, s.org_id, 'plan', p.id::text, $2, $3
 		FROM app_state s JOIN plans p ON p.app_id = $1
@@ -87,28 +88,28 @@ var (
 		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version
 		WHERE work_queue.due_at < 253402300799999`)
 
-	selectDueJobs = declare("select due work", `
+	selectDueJobs = pg.Declare("select due work", `
 		SELECT `+jobColumns+`
 		FROM work_queue WHERE app_id = $1 AND due_at <= $2 ORDER BY due_at, kind, object LIMIT $3`)
 
-	selectNextDue = declare("select next work", `
+	selectNextDue = pg.Declare("select next work", `
 		SELECT due_at FROM work_queue WHERE app_id = $1 ORDER BY due_at LIMIT 1`)
 
-	deleteJobVersion = declare("delete work", `
+	deleteJobVersion = pg.Declare("delete work", `
 		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4`)
 
-	deleteJob = declare("drop work", `
+	deleteJob = pg.Declare("drop work", `
 		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3`)
 
 	// A new API key may succeed where the previous one failed.
-	retryFailedJobs = declare("hurry work", `
+	retryFailedJobs = pg.Declare("hurry work", `
 		UPDATE work_queue SET due_at = $2 WHERE app_id = $1 AND tries > 0 AND due_at > $2`)
 
-	repeatJob = declare("repeat work", `
+	repeatJob = pg.Declare("repeat work", `
 		UPDATE work_queue SET due_at = $5, tries = 0, last_error = NULL, failing_since = NULL
 		WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4`)
 
-	postponeJob = declare("postpone work", `
+	postponeJob = pg.Declare("postpone work", `
 		UPDATE work_queue SET tries = tries + 1, last_error = $5, due_at = CASE WHEN version = $4 THEN $6 ELSE due_at END,
 			failing_since = coalesce(failing_since, $7)
 		WHERE app_id = $1 AND kind = $2 AND object = $3`)
@@ -119,7 +120,7 @@ func readJob(row pgx.CollectableRow) (w Job, err error) {
 	var connection *ids.ID
 	var failing *int64
 	err = row.Scan(&w.Kind, &w.Object, &connection, &w.DueAt, &w.Tries, &w.Version, &lastError, &failing)
-	w.Connection, w.LastError, w.FailingSince = orZero(connection), orZero(lastError), orZero(failing)
+	w.Connection, w.LastError, w.FailingSince = pg.OrZero(connection), pg.OrZero(lastError), pg.OrZero(failing)
 	return w, err
 }
 
@@ -136,7 +137,7 @@ func (a App) Enqueue(ctx context.Context, jobs ...Job) error {
 // DelayArchive postpones the archiving of a price to that time at least.
 func (a App) DelayArchive(ctx context.Context, priceID string, until int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, delayArchive, priceID, until, ids.New())
+		_, err := tx.ExecAny(ctx, delayArchive, priceID, until, ids.New())
 		return err
 	})
 }
@@ -144,7 +145,7 @@ func (a App) DelayArchive(ctx context.Context, priceID string, until int64) erro
 // EnqueuePlans enqueues the sync of every plan.
 func (a App) EnqueuePlans(ctx context.Context, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if _, err := tx.execAny(ctx, enqueuePlans, now, ids.New()); err != nil {
+		if _, err := tx.ExecAny(ctx, enqueuePlans, now, ids.New()); err != nil {
 			return err
 		}
 		return tx.scheduleWake(ctx)
@@ -161,9 +162,9 @@ func (tx appTx) enqueue(ctx context.Context, jobs ...Job) error {
 	var due []int64
 	for _, w := range once(jobs) {
 		kinds, objects, due = append(kinds, string(w.Kind)), append(objects, w.Object), append(due, w.DueAt)
-		connections = append(connections, orNull(w.Connection))
+		connections = append(connections, pg.OrNull(w.Connection))
 	}
-	return tx.exec(ctx, enqueueJobs, int64(len(kinds)), kinds, objects, connections, due, ids.New())
+	return tx.Exec(ctx, enqueueJobs, int64(len(kinds)), kinds, objects, connections, due, ids.New())
 }
 
 // once keeps the first job of each object: one statement cannot update a row twice.
@@ -184,19 +185,19 @@ func once(jobs []Job) (list []Job) {
 
 // deleteJob removes a job at any version.
 func (tx appTx) deleteJob(ctx context.Context, kind JobKind, object string) error {
-	_, err := tx.execAny(ctx, deleteJob, kind, object)
+	_, err := tx.ExecAny(ctx, deleteJob, kind, object)
 	return err
 }
 
 // DueJobs lists the jobs that are due, the longest waiting first.
 func (a App) DueJobs(ctx context.Context, now int64, most int) ([]Job, error) {
-	return listAll(ctx, a, selectDueJobs, readJob, now, most)
+	return pg.ListAll(ctx, a.app, selectDueJobs, readJob, now, most)
 }
 
 // NextJobDue returns when the next job is due, if there is one.
 func (a App) NextJobDue(ctx context.Context) (dueAt int64, found bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		next, err := collect(ctx, tx, selectNextDue, pgx.RowTo[int64])
+		next, err := pg.Collect(ctx, tx, selectNextDue, pgx.RowTo[int64])
 		if found = len(next) == 1; found {
 			dueAt = next[0]
 		}
@@ -210,9 +211,9 @@ func (a App) NextJobDue(ctx context.Context) (dueAt int64, found bool, err error
 func (a App) FinishJob(ctx context.Context, w Job, next int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) (err error) {
 		if next == 0 {
-			_, err = tx.execAny(ctx, deleteJobVersion, w.Kind, w.Object, w.Version)
+			_, err = tx.ExecAny(ctx, deleteJobVersion, w.Kind, w.Object, w.Version)
 		} else {
-			_, err = tx.execAny(ctx, repeatJob, w.Kind, w.Object, w.Version, next)
+			_, err = tx.ExecAny(ctx, repeatJob, w.Kind, w.Object, w.Version, next)
 		}
 		if err != nil {
 			return err
@@ -232,7 +233,7 @@ func (a App) RetryJob(ctx context.Context, w Job, reason string, until int64) er
 		if err != nil {
 			return err
 		}
-		if _, err := tx.execAny(ctx, postponeJob, w.Kind, w.Object, w.Version, cutText(reason, maxJobError), until, failed); err != nil {
+		if _, err := tx.ExecAny(ctx, postponeJob, w.Kind, w.Object, w.Version, cutText(reason, maxJobError), until, failed); err != nil {
 			return err
 		}
 		return tx.scheduleWake(ctx)

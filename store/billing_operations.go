@@ -9,6 +9,7 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // operationRecoveryDelay is how long an operation may run before a job checks whether
@@ -46,12 +47,12 @@ const fromOps = `
 	FROM provider_ops o LEFT JOIN wallets w ON w.app_id = $1 AND w.id = o.wallet_id`
 
 var (
-	insertOp = declare("insert op", `
+	insertOp = pg.Declare("insert op", `
 		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state,
 			created_at, attempted_at, change_id, answer, connection_id, fence)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`)
 
-	insertAction = declare("insert action", `
+	insertAction = pg.Declare("insert action", `
 		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state, created_at,
 			connection_id)
 		VALUES ($1, $2, $3, $4, 'action', $5, $6, $7, $8, 1, 'running', $9, $10)
@@ -60,34 +61,34 @@ var (
 		WHERE provider_ops.state = 'done' AND provider_ops.parameters ->> 'action' = '`+string(billing.VoidRenewal)+`'
 		RETURNING id`)
 
-	selectOp = declare("select op", `
+	selectOp = pg.Declare("select op", `
 		SELECT`+opColumns+fromOps+`
 		WHERE o.app_id = $1 AND o.kind = $2 AND o.idempotency_key = $3`)
 
-	selectOpByID = declare("select op by id", `
+	selectOpByID = pg.Declare("select op by id", `
 		SELECT`+opColumns+fromOps+`
 		WHERE o.app_id = $1 AND o.id = $2`)
 
 	// Operations on the identity's subscription that began after this one. An operation
 	// without a fence predates all that have one.
-	countLaterOps = declare("count later ops", `
+	countLaterOps = pg.Declare("count later ops", `
 		SELECT count(*)
 		FROM provider_ops o JOIN provider_ops l ON l.app_id = $1 AND l.wallet_id = o.wallet_id
 		WHERE o.app_id = $1 AND o.id = $2 AND l.fence > coalesce(o.fence, 0) AND l.state <> 'failed'
 			AND l.kind IN ('change', 'cancel', 'checkout')`)
 
-	updateOp = declare("update op", `
+	updateOp = pg.Declare("update op", `
 		UPDATE provider_ops SET parameters = $3, step = $4, attempt = $5, attempted_at = $6, connection_id = $7, state = 'running', error = NULL
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
 
-	closeOp = declare("close op", `
+	closeOp = pg.Declare("close op", `
 		UPDATE provider_ops SET state = $3, step = $4, attempt = $5, answer = $6, result = $7, error = $8
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
 
-	selectWalletOfOp = declare("select wallet of op", `
+	selectWalletOfOp = pg.Declare("select wallet of op", `
 		SELECT o.wallet_id FROM provider_ops o WHERE o.app_id = $1 AND o.id = $2`)
 
-	setOpChange = declare("set op change", `
+	setOpChange = pg.Declare("set op change", `
 		UPDATE provider_ops SET change_id = $3 WHERE app_id = $1 AND id = $2`)
 )
 
@@ -103,8 +104,8 @@ func readOp(row pgx.CollectableRow) (OperationRecord, error) {
 		return o, err
 	}
 	copy(o.Fingerprint[:], fingerprint)
-	o.AttemptedAt, o.Identity, o.ChangeID, o.Error = orZero(attempted), orZero(identity), orZero(change), orZero(failure)
-	o.ConnectionID = orZero(connection)
+	o.AttemptedAt, o.Identity, o.ChangeID, o.Error = pg.OrZero(attempted), pg.OrZero(identity), pg.OrZero(change), pg.OrZero(failure)
+	o.ConnectionID = pg.OrZero(connection)
 	if err := json.Unmarshal(parameters, &o.Parameters); err != nil {
 		return o, fmt.Errorf("store: op parameters: %w", err)
 	}
@@ -127,7 +128,7 @@ func (a App) Operation(ctx context.Context, kind billing.OperationKind, idempote
 }
 
 func (tx appTx) operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (OperationRecord, error) {
-	return find(ctx, tx, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
+	return pg.Find(ctx, tx, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
 }
 
 // OperationByID reads an operation.
@@ -140,14 +141,14 @@ func (a App) OperationByID(ctx context.Context, id ids.ID) (o OperationRecord, e
 }
 
 func (tx appTx) operationByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
-	return find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
+	return pg.Find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
 }
 
 // Overtaken reports whether a later operation on the identity's subscription began and
 // may have been executed.
 func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		later, err := find(ctx, tx, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
+		later, err := pg.Find(ctx, tx, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
 		overtaken = later > 0
 		return err
 	})
@@ -170,14 +171,14 @@ func (tx appTx) putOperation(ctx context.Context, op billing.Operation) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.execAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, orNull(op.AttemptedAt), orNull(op.ConnectionID))
+	_, err = tx.ExecAny(ctx, updateOp, op.ID, parameters, op.Step, op.Attempt, pg.OrNull(op.AttemptedAt), pg.OrNull(op.ConnectionID))
 	return err
 }
 
 // CompleteOperation finishes an operation.
 func (a App) CompleteOperation(ctx context.Context, f Fence, c Completion) error {
 	if c.Subscription != nil {
-		defer a.walletChanged(c.Subscription.Identity)
+		defer a.app.WalletChanged(c.Subscription.Identity)
 	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.verifyFence(ctx, f); err != nil {
@@ -203,14 +204,14 @@ func (tx appTx) complete(ctx context.Context, c *Completion) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.execAny(ctx, closeOp, c.Operation.ID, c.Operation.State, c.Operation.Step, c.Operation.Attempt, answer, result, orNull(cutText(c.Error, maxJobError))); err != nil {
+	if _, err := tx.ExecAny(ctx, closeOp, c.Operation.ID, c.Operation.State, c.Operation.Step, c.Operation.Attempt, answer, result, pg.OrNull(cutText(c.Error, maxJobError))); err != nil {
 		return err
 	}
 	if !c.DropChange.IsZero() {
 		if err := tx.dropChange(ctx, c.DropChange); err != nil {
 			return err
 		}
-		if _, err := tx.execAny(ctx, dropTopUp, c.DropChange); err != nil {
+		if _, err := tx.ExecAny(ctx, dropTopUp, c.DropChange); err != nil {
 			return err
 		}
 	}
@@ -228,11 +229,11 @@ func (tx appTx) raiseOperationAlerts(ctx context.Context, c *Completion) error {
 	if len(c.Alerts) == 0 {
 		return nil
 	}
-	walletID, err := find(ctx, tx, selectWalletOfOp, pgx.RowTo[*ids.ID], ErrUnknown, c.Operation.ID)
+	walletID, err := pg.Find(ctx, tx, selectWalletOfOp, pgx.RowTo[*ids.ID], ErrUnknown, c.Operation.ID)
 	if err != nil {
 		return err
 	}
-	return tx.raiseAlerts(ctx, orZero(walletID), c.Alerts, c.Now)
+	return tx.raiseAlerts(ctx, pg.OrZero(walletID), c.Alerts, c.Now)
 }
 
 // writeFreeSubscription stores the free subscription of an operation.
@@ -240,7 +241,7 @@ func (tx appTx) writeFreeSubscription(ctx context.Context, s *billing.Subscripti
 	if s == nil {
 		return nil
 	}
-	locked, err := tx.lockWallets(ctx, s.Identity)
+	locked, err := tx.LockWallets(ctx, s.Identity)
 	if err != nil {
 		return err
 	}
@@ -268,8 +269,8 @@ func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID,
 		if err != nil {
 			return err
 		}
-		id, err := optionalRow(find(ctx, tx, insertAction, pgx.RowTo[ids.ID], ErrUnknown, ids.New(), tx.scope.OrgID, walletID,
-			string(action.Kind)+":"+action.ObjectID, make([]byte, len(billing.Fingerprint{})), parameters, step, now, orNull(connection)))
+		id, err := optionalRow(pg.Find(ctx, tx, insertAction, pgx.RowTo[ids.ID], ErrUnknown, ids.New(), tx.Scope.OrgID, walletID,
+			string(action.Kind)+":"+action.ObjectID, make([]byte, len(billing.Fingerprint{})), parameters, step, now, pg.OrNull(connection)))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 const paymentColumns = `
@@ -15,13 +17,13 @@ const paymentColumns = `
 	refunded_cents, disputed_cents`
 
 var (
-	insertPayment = declare("insert payment", `
+	insertPayment = pg.Declare("insert payment", `
 		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
 			intent_id, charge_id, plan_id, period_start, period_end, free, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (app_id, source_kind, source_id) DO NOTHING`)
 
-	insertPaymentCredits = declare("insert payment credits", `
+	insertPaymentCredits = pg.Declare("insert payment credits", `
 		INSERT INTO payment_credits (app_id, org_id, source_kind, source_id, credit_id, position, amount_nanocredits)
 		SELECT s.app_id, s.org_id, $2, $3, t.credit_id, t.position, t.amount
 		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::integer[], $6::numeric[]) AS t (credit_id, position, amount)
@@ -29,39 +31,39 @@ var (
 
 	// A subscription's own payments and the wallet's free grants: the input of a
 	// projection.
-	selectPayments = declare("select payments", `
+	selectPayments = pg.Declare("select payments", `
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 AND (free OR subscription_id = $3)`)
 
 	// When the subscription that replaced this one was first paid.
-	selectReplacedFrom = declare("select replaced from", `
+	selectReplacedFrom = pg.Declare("select replaced from", `
 		SELECT coalesce(min(p.period_start), 0)
 		FROM subscription_changes c
 		JOIN provider_payments p ON p.app_id = $1 AND p.wallet_id = c.wallet_id AND p.subscription_id = c.subscription_id
 		WHERE c.app_id = $1 AND c.wallet_id = $2 AND c.replaces = $3 AND c.state = 'applied'`)
 
-	selectPaymentOfCharge = declare("select payment of charge", `
+	selectPaymentOfCharge = pg.Declare("select payment of charge", `
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND (charge_id = $2 OR intent_id = $3)
 		ORDER BY created_at LIMIT 1`)
 
-	selectIdentityOfCharge = declare("select identity of charge", `
+	selectIdentityOfCharge = pg.Declare("select identity of charge", `
 		SELECT w.identity
 		FROM provider_payments p JOIN wallets w ON w.app_id = $1 AND w.id = p.wallet_id
 		WHERE p.app_id = $1 AND (p.charge_id = $2 OR p.intent_id = $3)
 		ORDER BY p.created_at LIMIT 1`)
 
-	selectPaymentCredits = declare("select payment credits", `
+	selectPaymentCredits = pg.Declare("select payment credits", `
 		SELECT p.source_kind, p.source_id, p.credit_id, c.key, p.amount_nanocredits, p.taken_back_nanocredits
 		FROM payment_credits p JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
 		WHERE p.app_id = $1 AND p.source_id = ANY ($2)
 		ORDER BY p.source_kind, p.source_id, p.position`)
 
-	reversePayment = declare("reverse payment", `
+	reversePayment = pg.Declare("reverse payment", `
 		UPDATE provider_payments SET refunded_cents = $4, disputed_cents = $5
 		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3`)
 
-	reverseCredit = declare("reverse credit", `
+	reverseCredit = pg.Declare("reverse credit", `
 		UPDATE payment_credits SET taken_back_nanocredits = $5
 		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3 AND credit_id = $4`)
 )
@@ -79,14 +81,14 @@ func readPayment(row pgx.CollectableRow) (storedPayment, error) {
 	var start, end *int64
 	err := row.Scan(&p.Source.Kind, &p.Source.ID, &p.walletID, &p.AmountCents, &p.Currency, &intent, &charge, &plan, &start, &end, &p.Free,
 		&p.RefundedCents, &p.DisputedCents)
-	p.IntentID, p.ChargeID, p.PlanID = orZero(intent), orZero(charge), orZero(plan)
-	p.Period = metering.Period{Start: orZero(start), End: orZero(end)}
+	p.IntentID, p.ChargeID, p.PlanID = pg.OrZero(intent), pg.OrZero(charge), pg.OrZero(plan)
+	p.Period = metering.Period{Start: pg.OrZero(start), End: pg.OrZero(end)}
 	return p, err
 }
 
 // payments reads payments with the credits that they granted.
-func (tx appTx) payments(ctx context.Context, s statement, args ...any) ([]storedPayment, error) {
-	list, err := collect(ctx, tx, s, readPayment, args...)
+func (tx appTx) payments(ctx context.Context, s pg.Statement, args ...any) ([]storedPayment, error) {
+	list, err := pg.Collect(ctx, tx, s, readPayment, args...)
 	if err != nil || len(list) == 0 {
 		return list, err
 	}
@@ -96,10 +98,10 @@ func (tx appTx) payments(ctx context.Context, s statement, args ...any) ([]store
 		place[list[i].Source] = &list[i].Payment
 		sources[i] = list[i].Source.ID
 	}
-	_, err = collect(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) (struct{}, error) {
 		var source billing.Source
 		var brought, taken billing.Grant
-		err := row.Scan(&source.Kind, &source.ID, &brought.CreditID, &brought.CreditKey, (*amount)(&brought.Amount), (*amount)(&taken.Amount))
+		err := row.Scan(&source.Kind, &source.ID, &brought.CreditID, &brought.CreditKey, (*pg.Amount)(&brought.Amount), (*pg.Amount)(&taken.Amount))
 		if p := place[source]; p != nil {
 			p.Credits = append(p.Credits, brought)
 			if taken.Amount > 0 {
@@ -123,10 +125,10 @@ func plainPayments(list []storedPayment) (payments []billing.Payment) {
 // of each charge: a refund may have been reported before its payment was known. The
 // insert skips a payment whose source was already credited. The caller ends the
 // transaction with scheduleWake.
-func (tx appTx) creditPayments(ctx context.Context, w *wallet, s settlement, payments []billing.Payment, now int64) error {
+func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settlement, payments []billing.Payment, now int64) error {
 	for _, p := range payments {
-		made, err := tx.execAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.scope.OrgID, w.ID, orNull(s.subscription), p.AmountCents, p.Currency,
-			orNull(p.IntentID), orNull(p.ChargeID), orNull(p.PlanID), orNull(p.Period.Start), orNull(p.Period.End), p.Free, now)
+		made, err := tx.ExecAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.Scope.OrgID, w.ID, pg.OrNull(s.subscription), p.AmountCents, p.Currency,
+			pg.OrNull(p.IntentID), pg.OrNull(p.ChargeID), pg.OrNull(p.PlanID), pg.OrNull(p.Period.Start), pg.OrNull(p.Period.End), p.Free, now)
 		if err != nil {
 			return err
 		}
@@ -158,11 +160,11 @@ type settlement struct {
 // dropOverflow leaves out credits that would overflow the balance and raises an alert.
 // An error instead would be retried for as long as the balance is full and block every
 // later report about the subscription.
-func (tx appTx) dropOverflow(ctx context.Context, w *wallet, p billing.Payment, now int64) (billing.Payment, error) {
+func (tx appTx) dropOverflow(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) (billing.Payment, error) {
 	if len(p.Credits) == 0 {
 		return p, nil
 	}
-	held, err := tx.withBalances(ctx, []wallet{*w})
+	held, err := tx.WithBalances(ctx, []ledger.Wallet{*w})
 	if err != nil {
 		return p, err
 	}
@@ -175,21 +177,21 @@ func (tx appTx) dropOverflow(ctx context.Context, w *wallet, p billing.Payment, 
 }
 
 // postCredits posts the credits of a payment.
-func (tx appTx) postCredits(ctx context.Context, w *wallet, p billing.Payment, now int64) error {
+func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) error {
 	var credits []ids.ID
 	var positions []int32
-	var amounts []amount
+	var amounts []pg.Amount
 	for i, g := range p.Credits {
-		credits, positions, amounts = append(credits, g.CreditID), append(positions, int32(i)), append(amounts, amount(g.Amount))
+		credits, positions, amounts = append(credits, g.CreditID), append(positions, int32(i)), append(amounts, pg.Amount(g.Amount))
 	}
-	if err := tx.exec(ctx, insertPaymentCredits, int64(len(credits)), p.Source.Kind, p.Source.ID, credits, positions, amounts); err != nil {
+	if err := tx.Exec(ctx, insertPaymentCredits, int64(len(credits)), p.Source.Kind, p.Source.ID, credits, positions, amounts); err != nil {
 		return err
 	}
 	for _, g := range p.Credits {
-		_, err := tx.post(ctx, w, posting{
-			id: ids.New(), kind: p.EntryKind(), credit: metering.Credit{ID: g.CreditID, Key: g.CreditKey},
-			delta: metering.Delta{Amount: g.Amount}, source: p.Source, now: now,
-			change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(g.Amount) },
+		_, err := tx.Post(ctx, w, ledger.Posting{
+			ID: ids.New(), Kind: p.EntryKind(), Credit: metering.Credit{ID: g.CreditID, Key: g.CreditKey},
+			Delta: metering.Delta{Amount: g.Amount}, Source: p.Source, Now: now,
+			Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(g.Amount) },
 		})
 		if err != nil {
 			return err
@@ -211,26 +213,26 @@ func (a App) ApplyCharge(ctx context.Context, f Fence, remote billing.ProviderCh
 		if identity, err = tx.identityOfCharge(ctx, remote.ID, remote.IntentID); err != nil {
 			return err
 		}
-		locked, err := tx.lockWallets(ctx, identity)
+		locked, err := tx.LockWallets(ctx, identity)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		payments, err := tx.payments(ctx, selectPaymentOfCharge, orNull(remote.ID), orNull(remote.IntentID))
+		payments, err := tx.payments(ctx, selectPaymentOfCharge, pg.OrNull(remote.ID), pg.OrNull(remote.IntentID))
 		if err != nil || len(payments) == 0 {
 			return err
 		}
 		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote.Reversed(), now)
 	})
-	a.walletChanged(identity)
+	a.app.WalletChanged(identity)
 	return err
 }
 
-func (tx appTx) reverse(ctx context.Context, w *wallet, p billing.Payment, r billing.Reversal, now int64) error {
+func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, r billing.Reversal, now int64) error {
 	next, movements := p.Reverse(r)
 	if next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents && len(movements) == 0 {
 		return nil
 	}
-	if err := tx.exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents); err != nil {
+	if err := tx.Exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents); err != nil {
 		return err
 	}
 	for _, credited := range p.Credits {
@@ -245,14 +247,14 @@ func (tx appTx) reverse(ctx context.Context, w *wallet, p billing.Payment, r bil
 // back. What would exceed 19 digits is left out with an alert: the next report about
 // the charge tries it again. Each movement starts from what was posted, not from what
 // the one before should have reached.
-func (tx appTx) clawBack(ctx context.Context, w *wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
+func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
 	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
 	taken := p.TakenBackOf(credit.ID)
 	for _, m := range movements {
 		if m.CreditID != credit.ID {
 			continue
 		}
-		before, err := tx.balance(ctx, w.ID, credit)
+		before, err := tx.Balance(ctx, w.ID, credit)
 		if err != nil {
 			return err
 		}
@@ -266,9 +268,9 @@ func (tx appTx) clawBack(ctx context.Context, w *wallet, p billing.Payment, cred
 		if moved == 0 {
 			continue
 		}
-		if _, err := tx.post(ctx, w, posting{
-			id: ids.New(), kind: m.Kind, credit: credit, delta: metering.Delta{Amount: moved, Out: delta.Out}, source: p.Source, now: now,
-			change: func(metering.Balance) (metering.Balance, error) { return after, nil },
+		if _, err := tx.Post(ctx, w, ledger.Posting{
+			ID: ids.New(), Kind: m.Kind, Credit: credit, Delta: metering.Delta{Amount: moved, Out: delta.Out}, Source: p.Source, Now: now,
+			Change: func(metering.Balance) (metering.Balance, error) { return after, nil },
 		}); err != nil {
 			return err
 		}
@@ -278,7 +280,7 @@ func (tx appTx) clawBack(ctx context.Context, w *wallet, p billing.Payment, cred
 			taken -= moved
 		}
 	}
-	return tx.exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credit.ID, amount(taken))
+	return tx.Exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credit.ID, pg.Amount(taken))
 }
 
 // bounded moves as much of a balance as 19 digits allow, and returns the alert for the
@@ -302,5 +304,5 @@ func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (i
 }
 
 func (tx appTx) identityOfCharge(ctx context.Context, chargeID, intentID string) (string, error) {
-	return find(ctx, tx, selectIdentityOfCharge, pgx.RowTo[string], ErrUnknown, orNull(chargeID), orNull(intentID))
+	return pg.Find(ctx, tx, selectIdentityOfCharge, pgx.RowTo[string], ErrUnknown, pg.OrNull(chargeID), pg.OrNull(intentID))
 }

@@ -8,47 +8,48 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 var (
-	selectPlanByID = declare("select plan by id", `
+	selectPlanByID = pg.Declare("select plan by id", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND id = $2`)
 
 	// The plan's terms are about to be frozen. If the plan dropped a feature now, the
 	// feature's price could change before the frozen terms reference it.
-	holdPlan = declare("hold plan", `
+	holdPlan = pg.Declare("hold plan", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2 FOR SHARE`)
 
-	lockPlanByID = declare("lock plan by id", `
+	lockPlanByID = pg.Declare("lock plan by id", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`)
 
-	updatePlanSync = declare("update plan sync", `
+	updatePlanSync = pg.Declare("update plan sync", `
 		UPDATE plans SET sync_status = $3, sync_error = $4, product_id = $5, price_id = $6
 		WHERE app_id = $1 AND id = $2`)
 
-	insertPlanPrice = declare("insert plan price", `
+	insertPlanPrice = pg.Declare("insert plan price", `
 		INSERT INTO plan_prices (app_id, org_id, connection_id, price_id, plan_id, number, terms, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (app_id, price_id) DO NOTHING`)
 
-	supersedePrices = declare("supersede prices", `
+	supersedePrices = pg.Declare("supersede prices", `
 		UPDATE plan_prices SET archive_after = $4
 		WHERE app_id = $1 AND plan_id = $2 AND number < $3 AND connection_id = $5 AND archive_after IS NULL
 		RETURNING price_id`)
 
-	archivePrice = declare("archive price", `
+	archivePrice = pg.Declare("archive price", `
 		UPDATE plan_prices SET archived_at = $3 WHERE app_id = $1 AND price_id = $2`)
 
-	selectPriceTerms = declare("select price terms", `
+	selectPriceTerms = pg.Declare("select price terms", `
 		SELECT price_id, terms FROM plan_prices WHERE app_id = $1 AND price_id = ANY ($2)`)
 )
 
 // PlanByID reads one plan.
 func (a App) PlanByID(ctx context.Context, id ids.ID) (billing.Plan, error) {
-	return findOne(ctx, a, selectPlanByID, readPlan, fault.New(fault.PlanNotFound), id)
+	return pg.FindOne(ctx, a.app, selectPlanByID, readPlan, fault.New(fault.PlanNotFound), id)
 }
 
 // SyncedPlan is a plan's state at the provider.
@@ -73,7 +74,7 @@ func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64
 		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		if p, err = find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), done.PlanID); err != nil {
+		if p, err = pg.Find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), done.PlanID); err != nil {
 			return err
 		}
 		connection, err := tx.connection(ctx)
@@ -85,11 +86,11 @@ func (a App) PlanSynced(ctx context.Context, f Fence, done SyncedPlan, now int64
 			return err
 		}
 		number := done.Began.PriceNumber
-		if _, err := tx.execAny(ctx, insertPlanPrice, a.scope.OrgID, done.Connection, done.PriceID, p.ID, number, terms, now); err != nil {
+		if _, err := tx.ExecAny(ctx, insertPlanPrice, a.app.Scope.OrgID, done.Connection, done.PriceID, p.ID, number, terms, now); err != nil {
 			return err
 		}
 		archiveAfter := now + billing.PriceArchiveDelay
-		former, err := collect(ctx, tx, supersedePrices, pgx.RowTo[string], p.ID, number, archiveAfter, done.Connection)
+		former, err := pg.Collect(ctx, tx, supersedePrices, pgx.RowTo[string], p.ID, number, archiveAfter, done.Connection)
 		if err != nil {
 			return err
 		}
@@ -109,7 +110,7 @@ func (a App) PlanRefused(ctx context.Context, f Fence, plan ids.ID, began billin
 		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		p, err := find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), plan)
+		p, err := pg.Find(ctx, tx, lockPlanByID, readPlan, fault.New(fault.PlanNotFound), plan)
 		if err != nil {
 			return err
 		}
@@ -118,13 +119,13 @@ func (a App) PlanRefused(ctx context.Context, f Fence, plan ids.ID, began billin
 }
 
 func (tx appTx) writeSync(ctx context.Context, p billing.Plan) error {
-	return tx.exec(ctx, updatePlanSync, 1, p.ID, p.Sync.Status, orNull(p.Sync.Error), orNull(p.Sync.ProductID), orNull(p.Sync.PriceID))
+	return tx.Exec(ctx, updatePlanSync, 1, p.ID, p.Sync.Status, pg.OrNull(p.Sync.Error), pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID))
 }
 
 // PriceArchived marks a price as archived.
 func (a App) PriceArchived(ctx context.Context, priceID string, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, archivePrice, priceID, now)
+		_, err := tx.ExecAny(ctx, archivePrice, priceID, now)
 		return err
 	})
 }
@@ -155,7 +156,7 @@ func (tx appTx) pricesNamed(ctx context.Context, remote billing.ProviderSubscrip
 		}
 	}
 	prices := make(map[string]billing.Terms)
-	_, err := collect(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) (struct{}, error) {
 		var price string
 		var text []byte
 		if err := row.Scan(&price, &text); err != nil {

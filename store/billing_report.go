@@ -9,6 +9,8 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // ProviderReport is the state of a subscription at the provider, with what to store
@@ -30,11 +32,11 @@ type ProviderReport struct {
 }
 
 var (
-	selectIdentityOfSubscription = declare("select identity of subscription", `
+	selectIdentityOfSubscription = pg.Declare("select identity of subscription", `
 		SELECT w.identity`+fromSubscriptions+`
 		WHERE s.app_id = $1 AND s.provider_id = $2`)
 
-	selectIdentityOfFree = declare("select identity of free subscription", `
+	selectIdentityOfFree = pg.Declare("select identity of free subscription", `
 		SELECT w.identity`+fromSubscriptions+`
 		WHERE s.app_id = $1 AND s.id = $2`)
 )
@@ -45,7 +47,7 @@ var (
 func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing.Projection, err error) {
 	fresh := ids.New()
 	var identity string
-	for range maxAttempts {
+	for range pg.MaxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 			if err := tx.verifyFence(ctx, h.Fence); err != nil {
 				return err
@@ -57,24 +59,24 @@ func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing
 			return err
 		})
 		// It is idempotent, so a lost reply to COMMIT is simply retried.
-		if !errors.Is(err, errCommitUnknown) {
+		if !errors.Is(err, pg.ErrCommitUnknown) {
 			break
 		}
 	}
-	a.walletChanged(identity)
+	a.app.WalletChanged(identity)
 	return p, err
 }
 
 func (tx appTx) identityOfReport(ctx context.Context, h ProviderReport) (string, error) {
-	identity, err := find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
+	identity, err := pg.Find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
 	if errors.Is(err, ErrUnknown) {
-		return find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
+		return pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
 	}
 	return identity, err
 }
 
 func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, h ProviderReport) (p billing.Projection, err error) {
-	locked, err := tx.lockWallets(ctx, identity)
+	locked, err := tx.LockWallets(ctx, identity)
 	if err != nil {
 		return p, err
 	}
@@ -112,13 +114,13 @@ func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, 
 // loadCurrent loads the stored state that the provider's is compared with. A
 // subscription that is reported for the first time starts from the terms of the change
 // that bought it, which is returned too.
-func (tx appTx) loadCurrent(ctx context.Context, w *wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
-	stored, err := optionalRow(find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Remote.ID))
+func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
+	stored, err := optionalRow(pg.Find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Remote.ID))
 	if err != nil {
 		return k, nil, err
 	}
 	if stored == nil {
-		change, err := find(ctx, tx, selectChange, readChange, ErrUnknown, h.Bought)
+		change, err := pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, h.Bought)
 		if err != nil {
 			return k, nil, err
 		}
@@ -129,7 +131,7 @@ func (tx appTx) loadCurrent(ctx context.Context, w *wallet, fresh ids.ID, h Prov
 	} else {
 		k.Subscription = *stored
 	}
-	if k.Changes, err = collect(ctx, tx, selectChangesOf, readChange, w.ID, k.Subscription.ID); err != nil {
+	if k.Changes, err = pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, k.Subscription.ID); err != nil {
 		return k, nil, err
 	}
 	if bought != nil {
@@ -144,7 +146,7 @@ func (tx appTx) loadCurrent(ctx context.Context, w *wallet, fresh ids.ID, h Prov
 	}
 	k.Payments = plainPayments(payments)
 	if k.Subscription.Ended() {
-		if k.ReplacedFrom, err = find(ctx, tx, selectReplacedFrom, pgx.RowTo[int64], ErrUnknown, w.ID, k.Subscription.ID); err != nil {
+		if k.ReplacedFrom, err = pg.Find(ctx, tx, selectReplacedFrom, pgx.RowTo[int64], ErrUnknown, w.ID, k.Subscription.ID); err != nil {
 			return k, nil, err
 		}
 	}
@@ -156,7 +158,7 @@ func (tx appTx) loadCurrent(ctx context.Context, w *wallet, fresh ids.ID, h Prov
 }
 
 // writeProjection stores everything that follows from the provider's state.
-func (tx appTx) writeProjection(ctx context.Context, w *wallet, p billing.Projection, bought *billing.Change, now int64) error {
+func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, p billing.Projection, bought *billing.Change, now int64) error {
 	if p.Replaced != nil {
 		if err := tx.writeSubscription(ctx, w, *p.Replaced); err != nil {
 			return err
@@ -189,11 +191,11 @@ func withBought(moved []billing.Change, bought *billing.Change) []billing.Change
 
 // IdentityOfSubscription returns the identity of a provider's subscription.
 func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (string, error) {
-	return findOne(ctx, a, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
+	return pg.FindOne(ctx, a.app, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
 }
 
 // IdentityOfFree returns the identity of a free subscription, which has no provider
 // object.
 func (a App) IdentityOfFree(ctx context.Context, subscription ids.ID) (string, error) {
-	return findOne(ctx, a, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
+	return pg.FindOne(ctx, a.app, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
 }

@@ -10,6 +10,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 const subscriptionColumns = `
@@ -23,28 +25,28 @@ const fromSubscriptions = `
 // wallet.
 const liveStatuses = `('active', 'trialing', 'past_due', 'unpaid', 'paused')`
 
-var touchWallet = declare("touch wallet", `
+var touchWallet = pg.Declare("touch wallet", `
 	UPDATE wallets SET version = version + 1 WHERE app_id = $1 AND id = $2`)
 
 var (
-	selectSubscription = declare("select subscription", `
+	selectSubscription = pg.Declare("select subscription", `
 		SELECT`+subscriptionColumns+fromSubscriptions+`
 		WHERE s.app_id = $1 AND s.id = $2`)
 
-	selectSubscriptionByProvider = declare("select subscription by provider", `
+	selectSubscriptionByProvider = pg.Declare("select subscription by provider", `
 		SELECT`+subscriptionColumns+fromSubscriptions+`
 		WHERE s.app_id = $1 AND s.provider_id = $2`)
 
-	selectLiveSubscription = declare("select live subscription", `
+	selectLiveSubscription = pg.Declare("select live subscription", `
 		SELECT`+subscriptionColumns+fromSubscriptions+`
 		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN `+liveStatuses)
 
-	selectIncompleteSubscription = declare("select incomplete subscription", `
+	selectIncompleteSubscription = pg.Declare("select incomplete subscription", `
 		SELECT`+subscriptionColumns+fromSubscriptions+`
 		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN ('incomplete', 'canceled') AND s.status = 'incomplete' AND NOT s.extra
 		ORDER BY s.id DESC LIMIT 1`)
 
-	putSubscription = declare("put subscription", `
+	putSubscription = pg.Declare("put subscription", `
 		INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, connection_id, provider_id,
 			begun, extra, anchor, plan_id, sale, cancel_at_period_end, scheduled, pending, created_at, ended_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
@@ -67,7 +69,7 @@ func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
 	if err != nil {
 		return s, err
 	}
-	s.ProviderID, s.ConnectionID, s.EndedAt = orZero(providerID), orZero(connection), orZero(ended)
+	s.ProviderID, s.ConnectionID, s.EndedAt = pg.OrZero(providerID), pg.OrZero(connection), pg.OrZero(ended)
 	if s.Terms, err = decodeSale(terms, sale); err != nil {
 		return s, err
 	}
@@ -89,16 +91,16 @@ func (a App) Subscription(ctx context.Context, identity string) (s billing.Subsc
 }
 
 func (tx appTx) subscription(ctx context.Context, identity string) (billing.Subscription, error) {
-	s, err := find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity)
+	s, err := pg.Find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity)
 	if errors.Is(err, ErrUnknown) {
-		return find(ctx, tx, selectIncompleteSubscription, readSubscription, fault.New(fault.SubscriptionNotFound), identity)
+		return pg.Find(ctx, tx, selectIncompleteSubscription, readSubscription, fault.New(fault.SubscriptionNotFound), identity)
 	}
 	return s, err
 }
 
 // liveSubscription is the identity's live subscription, or nil.
 func (tx appTx) liveSubscription(ctx context.Context, identity string) (*billing.Subscription, error) {
-	return optionalRow(find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity))
+	return optionalRow(pg.Find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity))
 }
 
 // optionalRow turns ErrUnknown into nil.
@@ -117,7 +119,7 @@ func optionalRow[T any](value T, err error) (*T, error) {
 // increments the wallet's version, so that every node decides the next request by it.
 //
 // A replaced subscription has to be written first: a wallet has one live subscription.
-func (tx appTx) writeSubscription(ctx context.Context, w *wallet, s billing.Subscription) error {
+func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billing.Subscription) error {
 	lists, sale, err := encodeSale(s.Terms)
 	if err != nil {
 		return err
@@ -130,18 +132,18 @@ func (tx appTx) writeSubscription(ctx context.Context, w *wallet, s billing.Subs
 	if err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, putSubscription, 1, s.ID, tx.scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, orNull(s.ConnectionID),
-		orNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, orNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
-		s.CreatedAt, orNull(s.EndedAt)); err != nil {
+	if err := tx.Exec(ctx, putSubscription, 1, s.ID, tx.Scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, pg.OrNull(s.ConnectionID),
+		pg.OrNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, pg.OrNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
+		s.CreatedAt, pg.OrNull(s.EndedAt)); err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, touchWallet, 1, w.ID); err != nil {
+	if err := tx.Exec(ctx, touchWallet, 1, w.ID); err != nil {
 		return err
 	}
 	if err := tx.scheduleRenewal(ctx, s); err != nil {
 		return err
 	}
-	return tx.refer(ctx, s.ID, promisedTerms(s)...)
+	return tx.Refer(ctx, s.ID, promisedTerms(s)...)
 }
 
 // promisedTerms are the current, scheduled and pending terms of a subscription. They
@@ -179,16 +181,16 @@ func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now in
 		if err := tx.verifyFence(ctx, f); err != nil {
 			return err
 		}
-		if s, err = find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
+		if s, err = pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
 			return err
 		}
-		locked, err := tx.lockWallets(ctx, s.Identity)
+		locked, err := tx.LockWallets(ctx, s.Identity)
 		if err != nil {
 			return err
 		}
 		w := &locked[0]
 		// Read again under the wallet's lock.
-		if s, err = find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
+		if s, err = pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
 			return err
 		}
 		if !s.Local() {
@@ -208,6 +210,6 @@ func (a App) RenewFree(ctx context.Context, f Fence, subscription ids.ID, now in
 		}
 		return tx.scheduleWake(ctx)
 	})
-	a.walletChanged(s.Identity)
+	a.app.WalletChanged(s.Identity)
 	return s, err
 }

@@ -6,19 +6,21 @@ import (
 
 	"purser/billing"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // storedSale are the parts of terms that the engine does not read. The JSON names are
 // permanent, like those of storedTerms.
 type storedSale struct {
-	PlanID        string        `json:"planId"`
-	PlanKey       string        `json:"planKey"`
-	AmountCents   int64         `json:"amountCents"`
-	Currency      string        `json:"currency"`
-	Interval      string        `json:"interval"`
-	PriceID       string        `json:"priceId,omitempty"`
-	TopupsEnabled bool          `json:"topupsEnabled"`
-	Grants        []storedGrant `json:"grants,omitempty"`
+	PlanID        string               `json:"planId"`
+	PlanKey       string               `json:"planKey"`
+	AmountCents   int64                `json:"amountCents"`
+	Currency      string               `json:"currency"`
+	Interval      string               `json:"interval"`
+	PriceID       string               `json:"priceId,omitempty"`
+	TopupsEnabled bool                 `json:"topupsEnabled"`
+	Grants        []ledger.StoredGrant `json:"grants,omitempty"`
 }
 
 // frozenTerms are complete terms, stored where the engine does not read them.
@@ -29,7 +31,7 @@ type frozenTerms struct {
 
 // encodeSale encodes the two parts of terms: the engine's lists and the sale.
 func encodeSale(t billing.Terms) (lists, sale []byte, err error) {
-	if lists, err = encodeTerms(t.Metering(), nil); err != nil {
+	if lists, err = ledger.EncodeTerms(t.Metering(), nil); err != nil {
 		return nil, nil, err
 	}
 	stored := storedSale{
@@ -37,7 +39,7 @@ func encodeSale(t billing.Terms) (lists, sale []byte, err error) {
 		Interval: string(t.Interval), PriceID: t.PriceID, TopupsEnabled: t.TopupsEnabled,
 	}
 	for _, g := range t.Grants {
-		stored.Grants = append(stored.Grants, storedGrant{g.CreditID.String(), g.CreditKey, g.Amount.String()})
+		stored.Grants = append(stored.Grants, ledger.StoredGrant{CreditID: g.CreditID.String(), CreditKey: g.CreditKey, Amount: g.Amount.String()})
 	}
 	sale, err = json.Marshal(stored)
 	return lists, sale, err
@@ -45,7 +47,7 @@ func encodeSale(t billing.Terms) (lists, sale []byte, err error) {
 
 // decodeSale undoes encodeSale. A subscription from before sales were stored has none.
 func decodeSale(lists, sale []byte) (t billing.Terms, err error) {
-	engine, _, err := decodeTerms(lists)
+	engine, _, err := ledger.DecodeTerms(lists)
 	if err != nil {
 		return t, err
 	}
@@ -57,13 +59,13 @@ func decodeSale(lists, sale []byte) (t billing.Terms, err error) {
 	if err := json.Unmarshal(sale, &stored); err != nil {
 		return t, fmt.Errorf("store: sale: %w", err)
 	}
-	if t.PlanID, err = parseUUID(stored.PlanID); err != nil {
+	if t.PlanID, err = pg.ParseUUID(stored.PlanID); err != nil {
 		return t, fmt.Errorf("store: sale: %w", err)
 	}
 	t.PlanKey, t.PriceID, t.TopupsEnabled = stored.PlanKey, stored.PriceID, stored.TopupsEnabled
 	t.Price = billing.Price{AmountCents: stored.AmountCents, Currency: stored.Currency, Interval: billing.Interval(stored.Interval)}
 	for _, g := range stored.Grants {
-		id, err := parseUUID(g.CreditID)
+		id, err := pg.ParseUUID(g.CreditID)
 		amount, ok := metering.ParseAmount(g.Amount)
 		if err != nil || !ok {
 			return t, fmt.Errorf("store: sale: a grant is malformed")

@@ -8,6 +8,7 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 const topUpColumns = `
@@ -20,42 +21,42 @@ const fromTopUps = `
 	JOIN credits c ON c.app_id = $1 AND c.id = t.credit_id`
 
 var (
-	insertTopUp = declare("insert top-up", `
+	insertTopUp = pg.Declare("insert top-up", `
 		INSERT INTO topups (app_id, id, org_id, wallet_id, credit_id, amount_nanocredits, amount_cents, currency, connection_id, customer_id,
 			live, session_id, url, expires_at, status, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`)
 
-	selectTopUp = declare("select top-up", `
+	selectTopUp = pg.Declare("select top-up", `
 		SELECT`+topUpColumns+fromTopUps+`
 		WHERE t.app_id = $1 AND t.id = $2`)
 
 	// A top-up whose session was never created does not block another. If the provider
 	// created it nevertheless, its payment still counts.
-	dropTopUp = declare("drop top-up", `
+	dropTopUp = pg.Declare("drop top-up", `
 		UPDATE topups SET status = 'failed' WHERE app_id = $1 AND id = $2 AND status = 'open' AND session_id IS NULL`)
 
-	updateTopUp = declare("update top-up", `
+	updateTopUp = pg.Declare("update top-up", `
 		UPDATE topups SET customer_id = $3, session_id = $4, url = $5, expires_at = $6, status = $7
 		WHERE app_id = $1 AND id = $2`)
 )
 
 func readTopUp(row pgx.CollectableRow) (t billing.TopUp, err error) {
 	var session, url *string
-	err = row.Scan(&t.ID, &t.Identity, &t.Credit.CreditID, &t.Credit.CreditKey, (*amount)(&t.Credit.Amount), &t.AmountCents, &t.Currency,
+	err = row.Scan(&t.ID, &t.Identity, &t.Credit.CreditID, &t.Credit.CreditKey, (*pg.Amount)(&t.Credit.Amount), &t.AmountCents, &t.Currency,
 		&t.ConnectionID, &t.CustomerID, &t.Live, &session, &url, &t.ExpiresAt, &t.Status, &t.CreatedAt)
-	t.SessionID, t.URL = orZero(session), orZero(url)
+	t.SessionID, t.URL = pg.OrZero(session), pg.OrZero(url)
 	return t, err
 }
 
 func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopUp) error {
-	return tx.exec(ctx, insertTopUp, 1, t.ID, tx.scope.OrgID, walletID, t.Credit.CreditID, amount(t.Credit.Amount), t.AmountCents, t.Currency,
-		t.ConnectionID, t.CustomerID, t.Live, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
+	return tx.Exec(ctx, insertTopUp, 1, t.ID, tx.Scope.OrgID, walletID, t.Credit.CreditID, pg.Amount(t.Credit.Amount), t.AmountCents, t.Currency,
+		t.ConnectionID, t.CustomerID, t.Live, pg.OrNull(t.SessionID), pg.OrNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
 }
 
 // ApplyTopUp applies the state of a checkout session to its top-up, and credits it once
 // when it is paid.
 func (a App) ApplyTopUp(ctx context.Context, f Fence, topUp ids.ID, remote billing.ProviderSession, now int64, end *Completion) (t billing.TopUp, err error) {
-	for range maxAttempts {
+	for range pg.MaxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 			if err := tx.verifyFence(ctx, f); err != nil {
 				return err
@@ -66,30 +67,30 @@ func (a App) ApplyTopUp(ctx context.Context, f Fence, topUp ids.ID, remote billi
 			}
 			return tx.complete(ctx, end)
 		})
-		if !errors.Is(err, errCommitUnknown) {
+		if !errors.Is(err, pg.ErrCommitUnknown) {
 			break
 		}
 	}
-	a.walletChanged(t.Identity)
+	a.app.WalletChanged(t.Identity)
 	return t, err
 }
 
 func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.ProviderSession, now int64) (billing.TopUp, error) {
-	t, err := find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
+	t, err := pg.Find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
 	if err != nil {
 		return t, err
 	}
-	locked, err := tx.lockWallets(ctx, t.Identity)
+	locked, err := tx.LockWallets(ctx, t.Identity)
 	if err != nil {
 		return t, err
 	}
 	w := &locked[0]
 	// Read again under the wallet's lock.
-	if t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
+	if t, err = pg.Find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
 		return t, err
 	}
 	t, settled, alerts := t.ApplySession(remote)
-	if err := tx.exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, orNull(t.SessionID), orNull(t.URL), t.ExpiresAt, t.Status); err != nil {
+	if err := tx.Exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, pg.OrNull(t.SessionID), pg.OrNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}
 	if err := tx.creditPayments(ctx, w, settlement{connection: t.ConnectionID}, settled, now); err != nil {

@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"purser/store/internal/pg"
+)
 
 // The rows of work_hints hold when each application next has work, so that workers do
 // not poll every application. They go by the real clock.
@@ -10,21 +14,21 @@ const (
 )
 
 var (
-	setNextDue = declare("set hint", `
+	setNextDue = pg.Declare("set hint", `
 		INSERT INTO work_hints (app_id, kind, org_id, due_at)
 		SELECT s.app_id, $2, s.org_id, $3 FROM app_state s WHERE s.app_id = $1
 		ON CONFLICT (app_id, kind) DO UPDATE SET due_at = excluded.due_at`)
 
-	ensureNextDue = declare("ensure hint", `
+	ensureNextDue = pg.Declare("ensure hint", `
 		INSERT INTO work_hints (app_id, kind, org_id)
 		SELECT s.app_id, $2, s.org_id FROM app_state s WHERE s.app_id = $1
 		ON CONFLICT (app_id, kind) DO NOTHING`)
 
-	lockNextDue = declare("lock hint", `
+	lockNextDue = pg.Declare("lock hint", `
 		UPDATE work_hints SET due_at = due_at WHERE app_id = $1 AND kind = $2`)
 
 	// At most 1,000 failing jobs are counted: the row is locked meanwhile.
-	computeNextDue = declare("compute hint", `
+	computeNextDue = pg.Declare("compute hint", `
 		UPDATE work_hints SET due_at =
 			(SELECT min(q.due_at) FROM work_queue q WHERE q.app_id = $1) - (SELECT s.clock_offset FROM app_state s WHERE s.app_id = $1),
 			failing = (SELECT count(*) FROM (
@@ -38,11 +42,11 @@ var (
 // takes part in a deadlock; the queue is read by a statement after the lock and so sees
 // what the previous holder committed.
 func (tx appTx) scheduleWake(ctx context.Context) error {
-	if _, err := tx.execAny(ctx, ensureNextDue, billingWake); err != nil {
+	if _, err := tx.ExecAny(ctx, ensureNextDue, billingWake); err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, lockNextDue, 1, billingWake); err != nil {
+	if err := tx.Exec(ctx, lockNextDue, 1, billingWake); err != nil {
 		return err
 	}
-	return tx.exec(ctx, computeNextDue, 1, billingWake)
+	return tx.Exec(ctx, computeNextDue, 1, billingWake)
 }

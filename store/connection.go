@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"purser/store/internal/pg"
 )
 
 // startConnectTimeout bounds one attempt to connect at start, unless the address says
@@ -71,7 +73,6 @@ const (
 	invalidPassword      = "28P01"
 	invalidAuthorization = "28000"
 	noSuchDatabase       = "3D000"
-	tooManyConnections   = "53300"
 	cannotConnectNow     = "57P03"
 )
 
@@ -83,21 +84,21 @@ func connectError(err error, config *pgconn.Config) error {
 	if errors.Is(err, context.Canceled) {
 		return explain("connecting to the database was interrupted")
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		switch refused.Code {
 		case invalidPassword:
 			return explain("the database refuses the password of the login %s: correct user and password in DATABASE_URL", config.User)
 		case invalidAuthorization:
-			return explain("the database refuses the login %s (%s): correct the user in DATABASE_URL, or let it in with a line in pg_hba.conf", config.User, pg.Message)
+			return explain("the database refuses the login %s (%s): correct the user in DATABASE_URL, or let it in with a line in pg_hba.conf", config.User, refused.Message)
 		case noSuchDatabase:
 			return explain("the database server has no database %q: create it with CREATE DATABASE, or correct the name at the end of DATABASE_URL", config.Database)
-		case tooManyConnections:
-			return explain("the database server has no free connection (%s): raise max_connections, or end other clients", pg.Message)
+		case pg.TooManyConnections:
+			return explain("the database server has no free connection (%s): raise max_connections, or end other clients", refused.Message)
 		case cannotConnectNow:
-			return explain("the database server does not take connections now (%s): wait until it is up, and start again", pg.Message)
+			return explain("the database server does not take connections now (%s): wait until it is up, and start again", refused.Message)
 		}
-		return explain("the database server refuses the connection: %s (SQLSTATE %s)", pg.Message, pg.Code)
+		return explain("the database server refuses the connection: %s (SQLSTATE %s)", refused.Message, refused.Code)
 	}
 	place := hostPort(config.Host, config.Port)
 	var (

@@ -11,6 +11,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -133,7 +134,7 @@ func insertOrganization(ctx context.Context, tx peopleTx, o tenancy.Organization
 	return o, nil
 }
 
-var insertAppState = declare("insert app state", `
+var insertAppState = pg.Declare("insert app state", `
 	INSERT INTO app_state (app_id, org_id, created_at) VALUES ($1, $2, $3)`)
 
 // insertApplication writes the application and its state row, without which
@@ -152,11 +153,11 @@ func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) 
 		return a, fmt.Errorf("store: insert application: %w", err)
 	}
 	a.Slug = slug
-	if _, err := tx.conn.Exec(ctx, setApplication(a.ID)); err != nil {
+	if _, err := tx.conn.Exec(ctx, pg.SetApplication(a.ID)); err != nil {
 		return a, fmt.Errorf("store: name the application: %w", err)
 	}
-	if _, err := tx.conn.Exec(ctx, insertAppState.sql, uuidOf(a.ID), uuidOf(a.OrgID), a.CreatedAt); err != nil {
-		return a, fmt.Errorf("store: %s: %w", insertAppState.name, err)
+	if _, err := tx.conn.Exec(ctx, insertAppState.SQL, uuidOf(a.ID), uuidOf(a.OrgID), a.CreatedAt); err != nil {
+		return a, fmt.Errorf("store: %s: %w", insertAppState.Name, err)
 	}
 	return a, nil
 }
@@ -172,9 +173,4 @@ func insertUnderFreeSlug(ctx context.Context, slug string, insert func(context.C
 		candidate = tenancy.NumberedSlug(slug, n+1)
 	}
 	return "", fmt.Errorf("no spelling of %q is free", slug)
-}
-
-func parseUUID(text string) (ids.ID, error) {
-	id, err := uuid.Parse(text)
-	return ids.ID(id), err
 }

@@ -9,6 +9,8 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 	"purser/tenancy/audit"
 )
 
@@ -16,14 +18,14 @@ const depositColumns = `
 	j.id, w.identity, j.seq, c.key, j.delta_nanocredits, j.idempotency_key, j.created_at`
 
 var (
-	selectDepositByKey = declare("select deposit by idempotency key", `
+	selectDepositByKey = pg.Declare("select deposit by idempotency key", `
 		SELECT`+depositColumns+`
 		FROM journal j
 		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
 		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
 		WHERE j.app_id = $1 AND j.idempotency_key = $2`)
 
-	listDeposits = declare("list deposits", `
+	listDeposits = pg.Declare("list deposits", `
 		SELECT`+depositColumns+`
 		FROM journal j
 		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
@@ -46,7 +48,7 @@ type Deposit struct {
 }
 
 func readDeposit(row pgx.CollectableRow) (d Deposit, err error) {
-	var in delta
+	var in pg.Delta
 	err = row.Scan(&d.ID, &d.Identity, &d.Seq, &d.CreditKey, &in, &d.IdempotencyKey, &d.CreatedAt)
 	d.Amount = in.Amount
 	return d, err
@@ -56,47 +58,47 @@ func readDeposit(row pgx.CollectableRow) (d Deposit, err error) {
 // repeated idempotency key gives the first deposit back, whatever else it says.
 func (a App) Deposit(ctx context.Context, requested Deposit) (d Deposit, duplicate bool, err error) {
 	walletID := ids.New()
-	for range maxAttempts {
+	for range pg.MaxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 			d, duplicate, err = tx.deposit(ctx, walletID, requested)
 			return err
 		})
 		// The key was taken between the look and the insert, or the reply to COMMIT
 		// was lost: the next look finds the deposit, ours or another's.
-		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
+		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
 			break
 		}
 	}
-	a.walletChanged(requested.Identity)
+	a.app.WalletChanged(requested.Identity)
 	return d, duplicate, err
 }
 
 func (tx appTx) deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d Deposit, duplicate bool, err error) {
-	earlier, err := collect(ctx, tx, selectDepositByKey, readDeposit, requested.IdempotencyKey)
+	earlier, err := pg.Collect(ctx, tx, selectDepositByKey, readDeposit, requested.IdempotencyKey)
 	if err != nil {
 		return d, false, err
 	}
 	if len(earlier) == 1 {
 		return earlier[0], earlier[0].ID != requested.ID, nil
 	}
-	credit, err := tx.credit(ctx, requested.CreditKey)
+	credit, err := tx.Credit(ctx, requested.CreditKey)
 	if err != nil {
 		return d, false, err
 	}
-	w, err := tx.lockOrMakeWallet(ctx, walletID, requested.Identity, requested.CreatedAt)
+	w, err := tx.LockOrMakeWallet(ctx, walletID, requested.Identity, requested.CreatedAt)
 	if err != nil {
 		return d, false, err
 	}
-	entry, err := tx.post(ctx, &w, posting{
-		id: requested.ID, kind: metering.EntryDeposit, credit: credit, delta: metering.Delta{Amount: requested.Amount},
-		idempotencyKey: requested.IdempotencyKey, now: requested.CreatedAt,
-		change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(requested.Amount) },
+	entry, err := tx.Post(ctx, &w, ledger.Posting{
+		ID: requested.ID, Kind: metering.EntryDeposit, Credit: credit, Delta: metering.Delta{Amount: requested.Amount},
+		IdempotencyKey: requested.IdempotencyKey, Now: requested.CreatedAt,
+		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(requested.Amount) },
 	})
 	if err != nil {
 		return d, false, err
 	}
 	requested.Seq = entry.Seq
-	return requested, false, tx.audit(ctx, "deposit.create", requested.Identity, nil, audit.Fields{
+	return requested, false, tx.Audit(ctx, "deposit.create", requested.Identity, nil, audit.Fields{
 		"deposit": requested.ID.Format(ids.Deposit), "creditKey": requested.CreditKey, "amountNanocredits": requested.Amount.String(),
 	})
 }
@@ -120,19 +122,19 @@ func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, more 
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		var creditID *ids.ID
 		if p.CreditKey != "" {
-			credit, err := tx.credit(ctx, p.CreditKey)
+			credit, err := tx.Credit(ctx, p.CreditKey)
 			if err != nil {
 				return err
 			}
 			creditID = &credit.ID
 		}
-		wallets, err := collect(ctx, tx, selectWallet, readWallet, p.Identity)
+		wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, p.Identity)
 		if err != nil || len(wallets) == 0 {
 			return err
 		}
-		list, err = collect(ctx, tx, listDeposits, readDeposit, wallets[0].ID, before, creditID, p.Limit+1)
+		list, err = pg.Collect(ctx, tx, listDeposits, readDeposit, wallets[0].ID, before, creditID, p.Limit+1)
 		return err
 	})
-	list, more = cut(list, p.Limit)
+	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }

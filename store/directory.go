@@ -10,6 +10,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -36,7 +37,7 @@ func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, e
 		return address, nil
 	}
 	var a KeyAddress
-	err := d.store.pool.QueryRow(ctx, `SELECT org_id, app_id, key_id FROM key_directory WHERE hash = $1`, hash[:]).
+	err := d.store.db.Pool.QueryRow(ctx, `SELECT org_id, app_id, key_id FROM key_directory WHERE hash = $1`, hash[:]).
 		Scan(&a.Scope.OrgID, &a.Scope.AppID, &a.KeyID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a, fault.New(fault.InvalidAPIKey)
@@ -134,7 +135,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}
-		return appendAudit(ctx, tx.conn, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
+		return pg.AppendAudit(ctx, tx.conn, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
 	})
 	return app, err
 }
@@ -154,7 +155,7 @@ func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error)
 // ScopeOf finds the organization of an application.
 func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, error) {
 	scope := tenancy.Scope{AppID: app}
-	err := d.store.pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
+	err := d.store.db.Pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return scope, fault.New(fault.PathNotFound)
 	}
@@ -167,7 +168,7 @@ func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, erro
 // ConnectionScope leads from the connection that a provider's webhook names to the
 // application whose it is. Whether the webhook is true is for that one to say.
 func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scope tenancy.Scope, err error) {
-	err = d.store.pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
+	err = d.store.db.Pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
 		Scan(&scope.OrgID, &scope.AppID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return scope, fault.New(fault.PathNotFound)
@@ -200,7 +201,7 @@ type JobQueue struct {
 // JobQueues summarizes the queues by the database's clock. It says nothing about single
 // jobs or applications.
 func (d Directory) JobQueues(ctx context.Context) ([]JobQueue, error) {
-	rows, err := d.store.pool.Query(ctx, `
+	rows, err := d.store.db.Pool.Query(ctx, `
 		SELECT kind, coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint,
 			coalesce(min(due_at) FILTER (WHERE due_at > 0 AND due_at < $1), 0)::bigint
 		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedWork/2)
@@ -215,7 +216,7 @@ func (d Directory) JobQueues(ctx context.Context) ([]JobQueue, error) {
 }
 
 func (d Directory) due(ctx context.Context, kind string, realNow int64, most int) ([]tenancy.Scope, error) {
-	rows, err := d.store.pool.Query(ctx, `
+	rows, err := d.store.db.Pool.Query(ctx, `
 		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, most)
 	if err != nil {
 		return nil, fmt.Errorf("store: work hints: %w", err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"purser/store/internal/pg"
 )
 
 const (
@@ -34,7 +36,7 @@ var controlTables = []string{"connection_directory", "key_directory", "work_hint
 func Distribute(ctx context.Context, ownerURL string) error {
 	config, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
-		return fmt.Errorf("store: the database address cannot be read: %w", withoutPassword(err))
+		return fmt.Errorf("store: the database address cannot be read: %w", pg.WithoutPassword(err))
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

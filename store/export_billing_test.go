@@ -9,24 +9,26 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // What the tests of this package read and write of subscriptions and payments past the
 // ways that production has. Tests of other packages have storetest.
 
 var (
-	upsertSubscription = declare("upsert subscription", `
+	upsertSubscription = pg.Declare("upsert subscription", `
 	INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 	ON CONFLICT (app_id, id) DO UPDATE SET
 		status = excluded.status, period_start = excluded.period_start, period_end = excluded.period_end, terms = excluded.terms
 	WHERE subscriptions.wallet_id = excluded.wallet_id`)
 
-	listPaymentsOfWallet = declare("list payments of wallet", `
+	listPaymentsOfWallet = pg.Declare("list payments of wallet", `
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 ORDER BY created_at DESC, source_id LIMIT $3`)
 
-	listWebhooks = declare("list webhooks", `
+	listWebhooks = pg.Declare("list webhooks", `
 		SELECT id, event_id, type, object_id, api_version, live, received_at, outcome
 		FROM webhook_events WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 )
@@ -35,30 +37,30 @@ var (
 // holds the wallet's lock and moves its version, so the next use, on whichever
 // node, is decided by it.
 func (a App) PutSubscription(ctx context.Context, identity string, s metering.Subscription) error {
-	terms, err := encodeTerms(s.Terms, nil)
+	terms, err := ledger.EncodeTerms(s.Terms, nil)
 	if err != nil {
 		return err
 	}
-	defer a.walletChanged(identity)
+	defer a.app.WalletChanged(identity)
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		locked, err := tx.lockWallets(ctx, identity)
+		locked, err := tx.LockWallets(ctx, identity)
 		if err != nil {
 			return err
 		}
 		if len(locked) == 0 {
 			return fault.New(fault.WalletNotFound)
 		}
-		err = tx.exec(ctx, upsertSubscription, 1, s.ID, a.scope.OrgID, locked[0].ID, s.Status, s.Period.Start, s.Period.End, terms)
+		err = tx.Exec(ctx, upsertSubscription, 1, s.ID, a.app.Scope.OrgID, locked[0].ID, s.Status, s.Period.Start, s.Period.End, terms)
 		if err != nil {
 			return err
 		}
-		if err := tx.exec(ctx, touchWallet, 1, locked[0].ID); err != nil {
+		if err := tx.Exec(ctx, touchWallet, 1, locked[0].ID); err != nil {
 			return err
 		}
 		if !s.Status.Live() {
-			return tx.refer(ctx, s.ID, metering.Terms{})
+			return tx.Refer(ctx, s.ID, metering.Terms{})
 		}
-		return tx.refer(ctx, s.ID, s.Terms)
+		return tx.Refer(ctx, s.ID, s.Terms)
 	})
 }
 
@@ -66,7 +68,7 @@ func (a App) PutSubscription(ctx context.Context, identity string, s metering.Su
 // first. An identity without a wallet has none.
 func (a App) Payments(ctx context.Context, identity string, most int) (list []billing.Payment, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		wallets, err := collect(ctx, tx, selectWallet, readWallet, identity)
+		wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, identity)
 		if err != nil || len(wallets) == 0 {
 			return err
 		}
@@ -80,7 +82,7 @@ func (a App) Payments(ctx context.Context, identity string, most int) (list []bi
 // TopUp reads a purchase of credits.
 func (a App) TopUp(ctx context.Context, id ids.ID) (t billing.TopUp, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		t, err = find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
+		t, err = pg.Find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
 		return err
 	})
 	return t, err
@@ -96,12 +98,12 @@ type ListedEvent struct {
 // there are more.
 func (a App) WebhookEvents(ctx context.Context, p Page) (list []ListedEvent, more bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listWebhooks, func(row pgx.CollectableRow) (e ListedEvent, err error) {
+		list, err = pg.Collect(ctx, tx, listWebhooks, func(row pgx.CollectableRow) (e ListedEvent, err error) {
 			err = row.Scan(&e.Position, &e.ID, &e.Type, &e.Object, &e.APIVersion, &e.Live, &e.ReceivedAt, &e.Outcome)
 			return e, err
-		}, p.before(), p.oneMore())
+		}, p.Start(), p.OneMore())
 		return err
 	})
-	list, more = cut(list, p.Limit)
+	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
 )
 
 // What the tests of the desk see of its inside.
@@ -46,17 +47,17 @@ func DecodeSketch(text []byte) (Sketch, error) {
 // TakeBack takes an amount back from a wallet, as a refund does.
 func TakeBack(ctx context.Context, a App, identity, creditKey string, amount metering.Amount, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		credit, err := tx.credit(ctx, creditKey)
+		credit, err := tx.Credit(ctx, creditKey)
 		if err != nil {
 			return err
 		}
-		w, err := tx.lockOrMakeWallet(ctx, ids.New(), identity, now)
+		w, err := tx.LockOrMakeWallet(ctx, ids.New(), identity, now)
 		if err != nil {
 			return err
 		}
-		_, err = tx.post(ctx, &w, posting{
-			id: ids.New(), kind: metering.EntryRefund, credit: credit, delta: metering.Delta{Amount: amount, Out: true}, now: now,
-			change: func(b metering.Balance) (metering.Balance, error) { return b.TakeBack(amount) },
+		_, err = tx.Post(ctx, &w, ledger.Posting{
+			ID: ids.New(), Kind: metering.EntryRefund, Credit: credit, Delta: metering.Delta{Amount: amount, Out: true}, Now: now,
+			Change: func(b metering.Balance) (metering.Balance, error) { return b.TakeBack(amount) },
 		})
 		return err
 	})

@@ -21,7 +21,7 @@ func AuditInApp(ctx context.Context, a App, action, target string, after ...audi
 		for _, f := range after {
 			facts = f
 		}
-		return tx.audit(ctx, action, target, nil, facts)
+		return tx.Audit(ctx, action, target, nil, facts)
 	})
 }
 
@@ -76,6 +76,6 @@ func (o Org) AddMember(ctx context.Context, m tenancy.Member) error {
 
 // Password reads the hash of the person's password.
 func (p User) Password(ctx context.Context) (encoded string, err error) {
-	err = p.store.pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, p.id).Scan(&encoded)
+	err = p.store.db.Pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, p.id).Scan(&encoded)
 	return encoded, err
 }

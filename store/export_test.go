@@ -8,7 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
+	"purser/store/internal/ledger"
 	"purser/store/internal/limits"
+	"purser/store/internal/pg"
 )
 
 // What the tests of package store_test see beyond the doors.
@@ -17,31 +19,31 @@ import (
 type Statement struct{ Name, SQL string }
 
 // Statements is the package's list.
-func Statements() []Statement { return exported(statements) }
+func Statements() []Statement { return exported(pg.Statements) }
 
 // HotStatements are those that batches send.
 func HotStatements() []Statement { return exported(hotStatements) }
 
-func exported(list []statement) []Statement {
+func exported(list []pg.Statement) []Statement {
 	out := make([]Statement, len(list))
 	for i, s := range list {
-		out[i] = Statement{s.name, s.sql}
+		out[i] = Statement{s.Name, s.SQL}
 	}
 	return out
 }
 
 // LockWallets is the only statement that may lock wallets.
-var LockWallets = Statement{lockWallets.name, lockWallets.sql}
+var LockWallets = Statement{ledger.LockWallets.Name, ledger.LockWallets.SQL}
 
 // The limits that are tested at the limit and one past it.
 const (
-	AppRole     = appRole
-	MaxAttempts = maxAttempts
+	AppRole     = pg.AppRole
+	MaxAttempts = pg.MaxAttempts
 	MaxSlugs    = maxSlugs
 )
 
 // IDAt is the lowest id that can have been made at a moment.
-func IDAt(ms int64) ids.ID { return idAt(ms) }
+func IDAt(ms int64) ids.ID { return pg.IDAt(ms) }
 
 // OpenWithLockTimeout opens a store whose sessions wait this long for a lock.
 func OpenWithLockTimeout(ctx context.Context, url string, wait time.Duration) (*Store, error) {
@@ -51,7 +53,7 @@ func OpenWithLockTimeout(ctx context.Context, url string, wait time.Duration) (*
 }
 
 // PoolOf is what every method draws its connections from.
-func PoolOf(s *Store) *pgxpool.Pool { return s.pool }
+func PoolOf(s *Store) *pgxpool.Pool { return s.db.Pool }
 
 // UsageWritesOf is what batches that write draw their connections from.
 func UsageWritesOf(u *Engine) *pgxpool.Pool { return u.writes.Pool }
@@ -61,8 +63,8 @@ func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }
 
 // Transact runs work in a transaction of the application, as every method does.
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.conn) })
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.Conn) })
 }
 
 // Ready is checkSchema on a connection of the pool.
-func (s *Store) Ready(ctx context.Context) error { return checkSchema(ctx, s.pool) }
+func (s *Store) Ready(ctx context.Context) error { return checkSchema(ctx, s.db.Pool) }

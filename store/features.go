@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 const featureColumns = `
@@ -16,30 +17,30 @@ const featureColumns = `
 	EXISTS (SELECT 1 FROM feature_references r WHERE r.app_id = $1 AND r.feature_id = f.id AND r.multiplied)`
 
 var (
-	insertFeature = declare("insert feature", `
+	insertFeature = pg.Declare("insert feature", `
 		INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits,
 			quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
 
-	insertPrice = declare("insert price", `
+	insertPrice = pg.Declare("insert price", `
 		INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits,
 			quantity_per_unit, pricing_mode, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
 
-	selectFeature = declare("select feature", `
+	selectFeature = pg.Declare("select feature", `
 		SELECT`+featureColumns+`
 		FROM features f JOIN credits c ON c.app_id = $1 AND c.id = f.credit_id
 		WHERE f.app_id = $1 AND f.key = $2`)
 
-	lockFeature = declare("lock feature", `
+	lockFeature = pg.Declare("lock feature", `
 		SELECT f.id FROM features f WHERE f.app_id = $1 AND f.key = $2 FOR NO KEY UPDATE`)
 
-	listFeatures = declare("list features", `
+	listFeatures = pg.Declare("list features", `
 		SELECT`+featureColumns+`
 		FROM features f JOIN credits c ON c.app_id = $1 AND c.id = f.credit_id
 		WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id DESC LIMIT $3`)
 
-	updateFeature = declare("update feature", `
+	updateFeature = pg.Declare("update feature", `
 		UPDATE features SET name = $3, unit = $4, credit_id = $5, cost_nanocredits = $6,
 			quantity_per_unit = $7, pricing_mode = $8, deduplication_period = $9, revision = $10,
 			price_number = $11
@@ -47,7 +48,7 @@ var (
 )
 
 func readFeature(row pgx.CollectableRow) (f metering.Feature, err error) {
-	err = row.Scan(&f.ID, &f.Key, &f.Name, &f.Unit, &f.CreditID, &f.CreditKey, (*amount)(&f.Cost), &f.QuantityPerUnit,
+	err = row.Scan(&f.ID, &f.Key, &f.Name, &f.Unit, &f.CreditID, &f.CreditKey, (*pg.Amount)(&f.Cost), &f.QuantityPerUnit,
 		&f.PricingMode, &f.Deduplication, &f.DeduplicationLocked, &f.Revision, &f.CreatedAt,
 		&f.PlanPricingLocked, &f.Multiplied)
 	return f, err
@@ -57,18 +58,18 @@ func readFeature(row pgx.CollectableRow) (f metering.Feature, err error) {
 // gives it with that credit's id.
 func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Feature, error) {
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		credit, err := tx.credit(ctx, f.CreditKey)
+		credit, err := tx.Credit(ctx, f.CreditKey)
 		if err != nil {
 			return err
 		}
 		f.CreditID = credit.ID
-		number, err := tx.advanceEpoch(ctx)
+		number, err := tx.AdvanceEpoch(ctx)
 		if err != nil {
 			return err
 		}
-		err = tx.exec(ctx, insertFeature, 1, f.ID, a.scope.OrgID, f.Key, f.Name, f.Unit, f.CreditID, amount(f.Cost),
+		err = tx.Exec(ctx, insertFeature, 1, f.ID, a.app.Scope.OrgID, f.Key, f.Name, f.Unit, f.CreditID, pg.Amount(f.Cost),
 			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number, f.CreatedAt)
-		if sqlState(err) == uniqueViolation {
+		if pg.SQLState(err) == pg.UniqueViolation {
 			return fault.Newf(fault.AlreadyExists, "A feature with the key %q already exists. Choose another key, or update that feature.", f.Key)
 		}
 		if err != nil {
@@ -77,7 +78,7 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 		if err := tx.insertPrice(ctx, f, number, f.CreatedAt); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))
+		return tx.Audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))
 	})
 	return f, err
 }
@@ -85,7 +86,7 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 // insertPrice keeps what a revision of a feature costs, under the number by which
 // events name it.
 func (tx appTx) insertPrice(ctx context.Context, f metering.Feature, number, now int64) error {
-	return tx.exec(ctx, insertPrice, 1, number, tx.scope.OrgID, f.ID, f.Revision, f.CreditID, amount(f.Cost),
+	return tx.Exec(ctx, insertPrice, 1, number, tx.Scope.OrgID, f.ID, f.Revision, f.CreditID, pg.Amount(f.Cost),
 		f.QuantityPerUnit, f.PricingMode, now)
 }
 
@@ -99,12 +100,12 @@ func (a App) Feature(ctx context.Context, key string) (f metering.Feature, err e
 }
 
 func (tx appTx) feature(ctx context.Context, key string) (metering.Feature, error) {
-	return find(ctx, tx, selectFeature, readFeature, fault.New(fault.FeatureNotFound), key)
+	return pg.Find(ctx, tx, selectFeature, readFeature, fault.New(fault.FeatureNotFound), key)
 }
 
 // Features lists features, newest first, and reports whether there are more.
 func (a App) Features(ctx context.Context, p Page) (list []metering.Feature, more bool, err error) {
-	return pageOf(ctx, a, p, listFeatures, readFeature)
+	return pg.PageOf(ctx, a.app, p, listFeatures, readFeature)
 }
 
 // UpdateFeature applies a patch and gives the feature as it then is. A patch that
@@ -113,7 +114,7 @@ func (a App) UpdateFeature(ctx context.Context, key string, patch metering.Featu
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// Locked first and read in a second statement: after a wait for the lock, a
 		// join would show the credit of before.
-		if _, err := find(ctx, tx, lockFeature, pgx.RowTo[[16]byte], fault.New(fault.FeatureNotFound), key); err != nil {
+		if _, err := pg.Find(ctx, tx, lockFeature, pgx.RowTo[[16]byte], fault.New(fault.FeatureNotFound), key); err != nil {
 			return err
 		}
 		was, err := tx.feature(ctx, key)
@@ -121,7 +122,7 @@ func (a App) UpdateFeature(ctx context.Context, key string, patch metering.Featu
 			return err
 		}
 		if patch.CreditKey != nil {
-			credit, err := tx.credit(ctx, *patch.CreditKey)
+			credit, err := tx.Credit(ctx, *patch.CreditKey)
 			if err != nil {
 				return err
 			}
@@ -130,19 +131,19 @@ func (a App) UpdateFeature(ctx context.Context, key string, patch metering.Featu
 		if f, err = was.Patch(patch); err != nil || f == was {
 			return err
 		}
-		number, err := tx.advanceEpoch(ctx)
+		number, err := tx.AdvanceEpoch(ctx)
 		if err != nil {
 			return err
 		}
 		if err := tx.insertPrice(ctx, f, number, now); err != nil {
 			return err
 		}
-		err = tx.exec(ctx, updateFeature, 1, f.ID, f.Name, f.Unit, f.CreditID, amount(f.Cost),
+		err = tx.Exec(ctx, updateFeature, 1, f.ID, f.Name, f.Unit, f.CreditID, pg.Amount(f.Cost),
 			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number)
 		if err != nil {
 			return err
 		}
-		return tx.audit(ctx, "feature.update", f.Key, factsOfFeature(was), factsOfFeature(f))
+		return tx.Audit(ctx, "feature.update", f.Key, factsOfFeature(was), factsOfFeature(f))
 	})
 	return f, err
 }

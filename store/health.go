@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"purser/store/internal/pg"
 )
 
 // querier is a pool, or one connection of it.
@@ -39,8 +39,8 @@ func appliedMigrations(ctx context.Context, on querier) (applied []string, err e
 	if err == nil {
 		applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}
-	switch sqlState(err) {
-	case undefinedTable, insufficientPrivilege:
+	switch pg.SQLState(err) {
+	case pg.UndefinedTable, pg.InsufficientPrivilege:
 		return nil, nil
 	}
 	return applied, err
@@ -57,8 +57,8 @@ type Connections struct {
 
 // Connections compares this node's need with what the database has.
 func (s *Store) Connections(ctx context.Context) (Connections, error) {
-	c := Connections{Need: int(s.pool.Config().MaxConns) + UsageConns}
-	err := s.pool.QueryRow(ctx, `
+	c := Connections{Need: int(s.db.Pool.Config().MaxConns) + UsageConns}
+	err := s.db.Pool.QueryRow(ctx, `
 		SELECT current_setting('max_connections')::int,
 			current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true), '0')::int,
 			coalesce(sum(numbackends), 0)::int
@@ -66,7 +66,7 @@ func (s *Store) Connections(ctx context.Context) (Connections, error) {
 	if err != nil {
 		return c, fmt.Errorf("store: counting the database's connections: %w", err)
 	}
-	c.Used = max(0, c.Used-int(s.pool.Stat().TotalConns()))
+	c.Used = max(0, c.Used-int(s.db.Pool.Stat().TotalConns()))
 	return c, nil
 }
 
@@ -85,7 +85,7 @@ func (c Connections) Shortage() string {
 func (s *Store) CheckDurable(ctx context.Context) error {
 	for _, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		var value string
-		if err := s.pool.QueryRow(ctx, `SELECT current_setting($1)`, setting).Scan(&value); err != nil {
+		if err := s.db.Pool.QueryRow(ctx, `SELECT current_setting($1)`, setting).Scan(&value); err != nil {
 			return fmt.Errorf("store: reading %s: %w", setting, err)
 		}
 		if value == "off" {
@@ -93,14 +93,4 @@ func (s *Store) CheckDurable(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// withoutPassword keeps the reason why an address cannot be parsed and drops the
-// address itself, which pgx repeats with everything but the password.
-func withoutPassword(err error) error {
-	var parse *pgconn.ParseConfigError
-	if errors.As(err, &parse) {
-		return errors.New("it is not a valid postgres:// address")
-	}
-	return err
 }

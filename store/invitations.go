@@ -9,6 +9,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -82,7 +83,7 @@ func readInvitation(row pgx.CollectableRow) (i Invitation, err error) {
 
 // Invitations lists those that can still be accepted, newest first.
 func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
-	rows, err := o.store.pool.Query(ctx, `
+	rows, err := o.store.db.Pool.Query(ctx, `
 		SELECT `+invitationColumns+` FROM invitations i
 		WHERE i.org_id = $1 AND i.closed_at IS NULL AND i.expires_at > $2 ORDER BY i.id DESC`, o.id, now)
 	if err != nil {
@@ -131,7 +132,7 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 // Invitation finds an invitation that can be accepted, by its link, and the
 // organization it leads to.
 func (e Auth) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
-	rows, err := e.store.pool.Query(ctx, `
+	rows, err := e.store.db.Pool.Query(ctx, `
 		SELECT `+invitationColumns+` FROM invitations i WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2`, link[:], now)
 	if err != nil {
 		return i, org, fmt.Errorf("store: invitation by link: %w", err)
@@ -185,7 +186,7 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		if tag.RowsAffected() == 0 {
 			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
-		return appendAudit(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
+		return pg.AppendAudit(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),
 			After: accessFields(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -114,7 +115,7 @@ func (s *Store) OpenScheduler(o SchedulerOptions) (*Scheduler, error) {
 			func() (river.JobArgs, *river.InsertOpts) { return jobArgs{Name: name}, nil },
 			&river.PeriodicJobOpts{RunOnStart: true}))
 	}
-	client, err := river.NewClient(riverpgxv5.New(s.pool), &river.Config{
+	client, err := river.NewClient(riverpgxv5.New(s.db.Pool), &river.Config{
 		Schema:       jobsSchema,
 		Queues:       map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Workers}},
 		Workers:      workers,
@@ -212,8 +213,8 @@ func migrateJobs(ctx context.Context, url string) error {
 		return fmt.Errorf("store: migrating jobs: %w", err)
 	}
 	for _, grant := range []string{
-		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + jobsSchema + ` TO ` + appRole,
-		`GRANT USAGE ON ALL SEQUENCES IN SCHEMA ` + jobsSchema + ` TO ` + appRole,
+		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + jobsSchema + ` TO ` + pg.AppRole,
+		`GRANT USAGE ON ALL SEQUENCES IN SCHEMA ` + jobsSchema + ` TO ` + pg.AppRole,
 	} {
 		if _, err := pool.Exec(ctx, grant); err != nil {
 			return fmt.Errorf("store: migrating jobs: %w", err)

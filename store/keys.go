@@ -9,6 +9,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -18,40 +19,40 @@ const keyColumns = `
 	expires_at, revoked, revoked_at, last_used_at, replaces, replaced_by`
 
 var (
-	insertKey = declare("insert key", `
+	insertKey = pg.Declare("insert key", `
 		INSERT INTO api_keys (app_id, org_id,`+keyColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`)
 
-	selectKey = declare("select key", `
+	selectKey = pg.Declare("select key", `
 		SELECT`+keyColumns+`
 		FROM api_keys WHERE app_id = $1 AND id = $2`)
 
-	lockKey = declare("lock key", `
+	lockKey = pg.Declare("lock key", `
 		SELECT`+keyColumns+`
 		FROM api_keys WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`)
 
-	listKeys = declare("list keys", `
+	listKeys = pg.Declare("list keys", `
 		SELECT`+keyColumns+`
 		FROM api_keys WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 
-	retireKey = declare("retire key", `
+	retireKey = pg.Declare("retire key", `
 		UPDATE api_keys SET revoked = $3, revoked_at = $4, replaced_by = $5
 		WHERE app_id = $1 AND id = $2`)
 
-	revokeKeys = declare("revoke keys", `
+	revokeKeys = pg.Declare("revoke keys", `
 		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2)
 		WHERE app_id = $1 AND NOT revoked`)
 
-	touchKey = declare("touch key", `
+	touchKey = pg.Declare("touch key", `
 		UPDATE api_keys SET last_used_at = $3
 		WHERE app_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)`)
 
-	insertKeyAddress = declare("insert key address", `
+	insertKeyAddress = pg.Declare("insert key address", `
 		INSERT INTO key_directory (app_id, org_id, key_id, hash) VALUES ($1, $2, $3, $4)`)
 )
 
 func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
-	k := keys.APIKey{Scope: a.scope}
+	k := keys.APIKey{Scope: a.app.Scope}
 	var hash []byte
 	var permissions []string
 	var createdBy, replaces, replacedBy *ids.ID
@@ -60,8 +61,8 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 		&expires, &k.Revoked, &revoked, &lastUsed, &replaces, &replacedBy)
 	copy(k.Hash[:], hash)
 	k.Permissions = tenancy.StoredPermissions(permissions)
-	k.CreatedBy, k.Replaces, k.ReplacedBy = orZero(createdBy), orZero(replaces), orZero(replacedBy)
-	k.ExpiresAt, k.RevokedAt, k.LastUsedAt = orZero(expires), orZero(revoked), orZero(lastUsed)
+	k.CreatedBy, k.Replaces, k.ReplacedBy = pg.OrZero(createdBy), pg.OrZero(replaces), pg.OrZero(replacedBy)
+	k.ExpiresAt, k.RevokedAt, k.LastUsedAt = pg.OrZero(expires), pg.OrZero(revoked), pg.OrZero(lastUsed)
 	return k, err
 }
 
@@ -72,42 +73,42 @@ func (a App) CreateKey(ctx context.Context, k keys.APIKey) error {
 		if err := tx.insertKey(ctx, k); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "key.create", k.ID.Format(ids.APIKey), nil, factsOfKey(k))
+		return tx.Audit(ctx, "key.create", k.ID.Format(ids.APIKey), nil, factsOfKey(k))
 	})
 }
 
 // insertKey writes the key and its address in the directory, in one transaction.
 func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
-	if k.Scope != tx.scope {
+	if k.Scope != tx.Scope {
 		return fault.New(fault.APIKeyNotFound)
 	}
-	err := tx.exec(ctx, insertKey, 1, tx.scope.OrgID, k.ID, k.Hash[:], k.Name, k.Preset, k.Permissions.Names(), k.Live, k.Last4,
-		orNull(k.CreatedBy), k.CreatedAt, orNull(k.ExpiresAt), k.Revoked, orNull(k.RevokedAt), orNull(k.LastUsedAt),
-		orNull(k.Replaces), orNull(k.ReplacedBy))
-	if sqlState(err) == uniqueViolation {
+	err := tx.Exec(ctx, insertKey, 1, tx.Scope.OrgID, k.ID, k.Hash[:], k.Name, k.Preset, k.Permissions.Names(), k.Live, k.Last4,
+		pg.OrNull(k.CreatedBy), k.CreatedAt, pg.OrNull(k.ExpiresAt), k.Revoked, pg.OrNull(k.RevokedAt), pg.OrNull(k.LastUsedAt),
+		pg.OrNull(k.Replaces), pg.OrNull(k.ReplacedBy))
+	if pg.SQLState(err) == pg.UniqueViolation {
 		return fault.Newf(fault.AlreadyExists, "This key already exists. Its secret was shown when it was created and can't be shown again.")
 	}
 	if err != nil {
 		return err
 	}
-	return tx.exec(ctx, insertKeyAddress, 1, tx.scope.OrgID, k.ID, k.Hash[:])
+	return tx.Exec(ctx, insertKeyAddress, 1, tx.Scope.OrgID, k.ID, k.Hash[:])
 }
 
 // Key reads one key.
 func (a App) Key(ctx context.Context, id ids.ID) (keys.APIKey, error) {
-	return findOne(ctx, a, selectKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
+	return pg.FindOne(ctx, a.app, selectKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 }
 
 // Keys lists keys, newest first, and reports whether there are more.
 func (a App) Keys(ctx context.Context, p Page) (list []keys.APIKey, more bool, err error) {
-	return pageOf(ctx, a, p, listKeys, a.readKey)
+	return pg.PageOf(ctx, a.app, p, listKeys, a.readKey)
 }
 
 // UseKey reads the key with which a request came and refuses it when it no longer
 // works. It notes the use, once a minute.
 func (a App) UseKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		k, err = find(ctx, tx, selectKey, a.readKey, fault.New(fault.InvalidAPIKey), id)
+		k, err = pg.Find(ctx, tx, selectKey, a.readKey, fault.New(fault.InvalidAPIKey), id)
 		if err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func (a App) UseKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, e
 		if !keys.TouchDue(k.LastUsedAt, now) {
 			return nil
 		}
-		_, err = tx.execAny(ctx, touchKey, id, now)
+		_, err = tx.ExecAny(ctx, touchKey, id, now)
 		return err
 	})
 	return k, err
@@ -126,7 +127,7 @@ func (a App) UseKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, e
 // RevokeKey stops a key: no request that comes after the reply is served with it.
 func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		was, err := find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
+		was, err := pg.Find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 		if err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 		if err := tx.retireKey(ctx, k); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
+		return tx.Audit(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
 	})
 	return k, err
 }
@@ -145,13 +146,13 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The keys before the epoch, in the order in which retiring one takes them.
-		if revoked, err = tx.execAny(ctx, revokeKeys, now); err != nil || revoked == 0 {
+		if revoked, err = tx.ExecAny(ctx, revokeKeys, now); err != nil || revoked == 0 {
 			return err
 		}
-		if _, err := tx.advanceEpoch(ctx); err != nil {
+		if _, err := tx.AdvanceEpoch(ctx); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "key.revoke-all", tx.scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
+		return tx.Audit(ctx, "key.revoke-all", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
 	})
 	return revoked, err
 }
@@ -160,7 +161,7 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 // under its lock, makes the replacement.
 func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) (keys.Rotated, error)) (r keys.Rotated, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		old, err := find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
+		old, err := pg.Find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 		if err != nil {
 			return err
 		}
@@ -176,31 +177,15 @@ func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) 
 		rotated := factsOfKey(r.Old)
 		rotated["replacedBy"] = r.New.ID.Format(ids.APIKey)
 		rotated["replacement"] = r.New.Masked()
-		return tx.audit(ctx, "key.rotate", old.ID.Format(ids.APIKey), factsOfKey(old), rotated)
+		return tx.Audit(ctx, "key.rotate", old.ID.Format(ids.APIKey), factsOfKey(old), rotated)
 	})
 	return r, err
 }
 
 // retireKey writes when a key ends, and tells every node.
 func (tx appTx) retireKey(ctx context.Context, k keys.APIKey) error {
-	if _, err := tx.advanceEpoch(ctx); err != nil {
+	if _, err := tx.AdvanceEpoch(ctx); err != nil {
 		return err
 	}
-	return tx.exec(ctx, retireKey, 1, k.ID, k.Revoked, orNull(k.RevokedAt), orNull(k.ReplacedBy))
-}
-
-// orNull stores a noun's zero, which means none, as NULL.
-func orNull[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
-
-func orZero[T any](value *T) (v T) {
-	if value != nil {
-		v = *value
-	}
-	return v
+	return tx.Exec(ctx, retireKey, 1, k.ID, k.Revoked, pg.OrNull(k.RevokedAt), pg.OrNull(k.ReplacedBy))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"purser/store/internal/pg"
 )
 
 // oldestPostgres is the first version with everything that the schema uses.
@@ -51,7 +53,7 @@ const readSituation = `
 		to_regclass('public.` + restoreMarker + `') IS NOT NULL, to_regclass('pg_dist_partition') IS NOT NULL`
 
 func examine(ctx context.Context, conn *pgx.Conn) (s situation, err error) {
-	rows, err := conn.Query(ctx, readSituation, appRole)
+	rows, err := conn.Query(ctx, readSituation, pg.AppRole)
 	if err != nil {
 		return s, err
 	}
@@ -68,7 +70,7 @@ func (s situation) usable() error {
 	case s.ReadOnly:
 		return errors.New("the database is read-only (default_transaction_read_only is on): turn it off for this database and login")
 	case s.RoleIsPower:
-		return fmt.Errorf("the role %s is a superuser or bypasses row-level security, so tenants would not be separated: run ALTER ROLE %s NOSUPERUSER NOBYPASSRLS", appRole, appRole)
+		return fmt.Errorf("the role %s is a superuser or bypasses row-level security, so tenants would not be separated: run ALTER ROLE %s NOSUPERUSER NOBYPASSRLS", pg.AppRole, pg.AppRole)
 	case s.Owner == "" && !s.CanCreate:
 		return fmt.Errorf("the login %s may not create the schema: run GRANT CREATE ON DATABASE %s TO %s; GRANT CREATE ON SCHEMA public TO %s; as the owner of the database",
 			s.Login, quoted(s.Database), quoted(s.Login), quoted(s.Login))
@@ -81,14 +83,14 @@ func (s situation) usable() error {
 // process may make it at the same moment.
 func ensureRole(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if !s.RoleExists {
-		_, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE `+appRole+` NOLOGIN NOINHERIT;
+		_, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE `+pg.AppRole+` NOLOGIN NOINHERIT;
 			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-		if sqlState(err) == insufficientPrivilege {
+		if pg.SQLState(err) == pg.InsufficientPrivilege {
 			return fmt.Errorf("the login %s may not create the role %s: run CREATE ROLE %s NOLOGIN NOINHERIT; GRANT %s TO %s; as a superuser",
-				s.Login, appRole, appRole, appRole, quoted(s.Login))
+				s.Login, pg.AppRole, pg.AppRole, pg.AppRole, quoted(s.Login))
 		}
 		if err != nil {
-			return fmt.Errorf("creating the role %s: %w", appRole, err)
+			return fmt.Errorf("creating the role %s: %w", pg.AppRole, err)
 		}
 		if s, err = examine(ctx, conn); err != nil {
 			return err
@@ -97,12 +99,12 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if s.CanServe {
 		return nil
 	}
-	_, err := conn.Exec(ctx, `GRANT `+appRole+` TO `+quoted(s.Login))
-	if sqlState(err) == insufficientPrivilege {
-		return fmt.Errorf("the login %s may not become the role %s: run GRANT %s TO %s; as a superuser", s.Login, appRole, appRole, quoted(s.Login))
+	_, err := conn.Exec(ctx, `GRANT `+pg.AppRole+` TO `+quoted(s.Login))
+	if pg.SQLState(err) == pg.InsufficientPrivilege {
+		return fmt.Errorf("the login %s may not become the role %s: run GRANT %s TO %s; as a superuser", s.Login, pg.AppRole, pg.AppRole, quoted(s.Login))
 	}
 	if err != nil {
-		return fmt.Errorf("granting the role %s: %w", appRole, err)
+		return fmt.Errorf("granting the role %s: %w", pg.AppRole, err)
 	}
 	return nil
 }
@@ -116,18 +118,18 @@ func (s situation) migrateAsOwner() string {
 // serve from as it is.
 func checkServing(ctx context.Context, conn *pgx.Conn, s situation, address string) error {
 	if !s.RoleExists {
-		return fmt.Errorf("the role %s is missing, as after a restore: %s", appRole, s.migrateAsOwner())
+		return fmt.Errorf("the role %s is missing, as after a restore: %s", pg.AppRole, s.migrateAsOwner())
 	}
 	if !s.CanServe {
 		return fmt.Errorf("the login %s neither owns the tables nor may become the role %s: run GRANT %s TO %s; as a superuser, or use the login %s",
-			s.Login, appRole, appRole, quoted(s.Login), s.Owner)
+			s.Login, pg.AppRole, pg.AppRole, quoted(s.Login), s.Owner)
 	}
-	if _, err := conn.Exec(ctx, "SET ROLE "+appRole); err != nil {
+	if _, err := conn.Exec(ctx, "SET ROLE "+pg.AppRole); err != nil {
 		return err
 	}
 	applied, err := recordedMigrations(ctx, conn)
-	if sqlState(err) == insufficientPrivilege {
-		return fmt.Errorf("the rights of the role %s are missing, as after a restore: %s", appRole, s.migrateAsOwner())
+	if pg.SQLState(err) == pg.InsufficientPrivilege {
+		return fmt.Errorf("the rights of the role %s are missing, as after a restore: %s", pg.AppRole, s.migrateAsOwner())
 	}
 	if err != nil {
 		return err
@@ -157,19 +159,19 @@ func checkServing(ctx context.Context, conn *pgx.Conn, s situation, address stri
 func checkJobs(ctx context.Context, conn *pgx.Conn, s situation, address string) error {
 	var withheld bool
 	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
-		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND NOT has_table_privilege($2::name, c.oid, p))`, jobsSchema, appRole).Scan(&withheld)
+		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND NOT has_table_privilege($2::name, c.oid, p))`, jobsSchema, pg.AppRole).Scan(&withheld)
 	if err != nil {
 		return err
 	}
 	if withheld {
-		return fmt.Errorf("the role %s may not use the job tables: %s", appRole, s.migrateAsOwner())
+		return fmt.Errorf("the role %s may not use the job tables: %s", pg.AppRole, s.migrateAsOwner())
 	}
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return addressError(err)
 	}
 	config.MaxConns = 1
-	config.ConnConfig.RuntimeParams["role"] = appRole
+	config.ConnConfig.RuntimeParams["role"] = pg.AppRole
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/uptrace/bun/migrate"
 
 	"purser/migrations"
+	"purser/store/internal/pg"
 )
 
 const (
@@ -97,7 +98,7 @@ func repairAndLog(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	if len(repaired) > 0 {
-		log.Warn("database rights repaired", "role", appRole, "changes", len(repaired),
+		log.Warn("database rights repaired", "role", pg.AppRole, "changes", len(repaired),
 			"first", strings.Join(repaired[:min(repairsNamed, len(repaired))], ", "))
 	}
 	return nil

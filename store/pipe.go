@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"purser/ids"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // pipe sends several statements in one round trip and reads their results in order.
@@ -41,22 +42,11 @@ func newReadPipe(ctx context.Context, conn *pgx.Conn) *pipe {
 	return p
 }
 
-// txCommand begins or ends a transaction. It is prepared like every statement: parsing
-// it would cost a single event as much as writing it.
-type txCommand struct{ name, sql string }
+var txCommands = []pg.TxCommand{pg.BeginTx, pg.BeginReadOnly, pg.BeginSnapshot, pg.CommitTx}
 
-var (
-	beginTx       = txCommand{"purser_begin", "BEGIN"}
-	beginReadOnly = txCommand{"purser_begin_read_only", "BEGIN READ ONLY"}
-	beginSnapshot = txCommand{"purser_begin_snapshot", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
-	commitTx      = txCommand{"purser_commit", "COMMIT"}
-)
-
-var txCommands = []txCommand{beginTx, beginReadOnly, beginSnapshot, commitTx}
-
-func (p *pipe) sendCommand(f txCommand) {
-	p.pipeline.SendQueryPrepared(f.name, nil, nil, nil)
-	p.steps = append(p.steps, step{name: f.sql, want: anyCount})
+func (p *pipe) sendCommand(f pg.TxCommand) {
+	p.pipeline.SendQueryPrepared(f.Name, nil, nil, nil)
+	p.steps = append(p.steps, step{name: f.SQL, want: anyCount})
 }
 
 // text sends a statement without parameters that is not prepared.
@@ -68,26 +58,26 @@ func (p *pipe) text(sql string) {
 // send sends a prepared statement with binary parameters, the application's id first.
 // The row-level policies are set to that one application: a list of all applications of
 // a batch would be read again for each row.
-func (p *pipe) send(s statement, read func(*row), params ...[]byte) {
+func (p *pipe) send(s pg.Statement, read func(*row), params ...[]byte) {
 	if p.readOnly && len(p.steps) == 0 {
-		p.sendCommand(beginReadOnly)
+		p.sendCommand(pg.BeginReadOnly)
 	}
 	if app := ids.ID(params[0]); app != p.app {
-		p.text(setApplication(app))
+		p.text(pg.SetApplication(app))
 		p.app = app
 	}
-	p.pipeline.SendQueryPrepared(s.preparedName(), params, binaryFormat, binaryFormat)
-	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
+	p.pipeline.SendQueryPrepared(s.PreparedName(), params, binaryFormat, binaryFormat)
+	p.steps = append(p.steps, step{name: s.Name, read: read, want: anyCount})
 }
 
 // sendText sends a statement that is not prepared on the connection.
-func (p *pipe) sendText(s statement, read func(*row), params ...[]byte) {
-	p.pipeline.SendQueryParams(s.sql, params, nil, binaryFormat, binaryFormat)
-	p.steps = append(p.steps, step{name: s.name, read: read, want: anyCount})
+func (p *pipe) sendText(s pg.Statement, read func(*row), params ...[]byte) {
+	p.pipeline.SendQueryParams(s.SQL, params, nil, binaryFormat, binaryFormat)
+	p.steps = append(p.steps, step{name: s.Name, read: read, want: anyCount})
 }
 
 // sendCounted sends a statement that must affect exactly want rows.
-func (p *pipe) sendCounted(s statement, want int64, params ...[]byte) {
+func (p *pipe) sendCounted(s pg.Statement, want int64, params ...[]byte) {
 	p.send(s, nil, params...)
 	p.steps[len(p.steps)-1].want = want
 }
@@ -95,7 +85,7 @@ func (p *pipe) sendCounted(s statement, want int64, params ...[]byte) {
 // sendRows sends columns after the parameters that all rows share: one row by the
 // scalar statement, several by the array statement, none not at all. A caller without a
 // scalar statement passes the array statement twice.
-func (p *pipe) sendRows(one, many statement, columns []column, shared ...[]byte) {
+func (p *pipe) sendRows(one, many pg.Statement, columns []column, shared ...[]byte) {
 	switch rows := columns[0].count; {
 	case rows == 0:
 	case rows == 1 && one != many:
@@ -115,7 +105,7 @@ func (p *pipe) run() error {
 		return p.pipeline.Close()
 	}
 	if p.readOnly {
-		p.sendCommand(commitTx)
+		p.sendCommand(pg.CommitTx)
 	}
 	err := p.pipeline.Sync()
 	for i := 0; err == nil && i < len(p.steps); i++ {
@@ -154,12 +144,9 @@ func (p *pipe) result(s step) error {
 	return nil
 }
 
-// preparedName is the statement's name on a connection of the hot path.
-func (s statement) preparedName() string { return "purser_" + strconv.Itoa(s.number) }
-
 // hotStatements are prepared on every connection of the hot path.
-var hotStatements = []statement{
-	ensureWallets, lockWallets, readWallets, selectVersions, selectEpoch, readFeatures, readKeys,
+var hotStatements = []pg.Statement{
+	ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
 	readEvents, readCounters, readBilled, insertPlainEvent, chargeWallet, chargeBalance, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
 	countUses, insertBilled, lockDeduplication,
 }
@@ -167,13 +154,13 @@ var hotStatements = []statement{
 // prepareAll prepares the statements of the hot path on a connection.
 func prepareAll(ctx context.Context, conn *pgx.Conn) error {
 	for _, f := range txCommands {
-		if _, err := conn.Prepare(ctx, f.name, f.sql); err != nil {
-			return fmt.Errorf("store: preparing %s: %w", f.sql, err)
+		if _, err := conn.Prepare(ctx, f.Name, f.SQL); err != nil {
+			return fmt.Errorf("store: preparing %s: %w", f.SQL, err)
 		}
 	}
 	for _, s := range hotStatements {
-		if _, err := conn.Prepare(ctx, s.preparedName(), s.sql); err != nil {
-			return fmt.Errorf("store: preparing %s: %w", s.name, err)
+		if _, err := conn.Prepare(ctx, s.PreparedName(), s.SQL); err != nil {
+			return fmt.Errorf("store: preparing %s: %w", s.Name, err)
 		}
 	}
 	return nil

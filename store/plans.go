@@ -8,6 +8,8 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 const planColumns = `
@@ -15,23 +17,23 @@ const planColumns = `
 	sync_status, sync_error, sync_version, price_number, product_id, price_id, created_at`
 
 var (
-	insertPlan = declare("insert plan", `
+	insertPlan = pg.Declare("insert plan", `
 		INSERT INTO plans (app_id, org_id,`+planColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`)
 
-	selectPlan = declare("select plan", `
+	selectPlan = pg.Declare("select plan", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2`)
 
-	lockPlan = declare("lock plan", `
+	lockPlan = pg.Declare("lock plan", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2 FOR NO KEY UPDATE`)
 
-	listPlans = declare("list plans", `
+	listPlans = pg.Declare("list plans", `
 		SELECT`+planColumns+`
 		FROM plans WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 
-	updatePlan = declare("update plan", `
+	updatePlan = pg.Declare("update plan", `
 		UPDATE plans SET name = $3, amount_cents = $4, currency = $5, billing_interval = $6, terms = $7,
 			topups_enabled = $8, active = $9, revision = $10, sync_status = $11, sync_error = $12,
 			sync_version = $13, price_number = $14, product_id = $15, price_id = $16
@@ -47,8 +49,8 @@ func readPlan(row pgx.CollectableRow) (billing.Plan, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Sync.Error, p.Sync.ProductID, p.Sync.PriceID = orZero(syncError), orZero(productID), orZero(priceID)
-	lists, grants, err := decodeTerms(terms)
+	p.Sync.Error, p.Sync.ProductID, p.Sync.PriceID = pg.OrZero(syncError), pg.OrZero(productID), pg.OrZero(priceID)
+	lists, grants, err := ledger.DecodeTerms(terms)
 	p.Limits, p.Multipliers, p.Grants = lists.Limits, lists.Multipliers, grants
 	return p, err
 }
@@ -63,70 +65,70 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 		if p, err = make(catalog); err != nil {
 			return err
 		}
-		terms, err := encodeTerms(p.Terms().Metering(), p.Grants)
+		terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
 		if err != nil {
 			return err
 		}
-		err = tx.exec(ctx, insertPlan, 1, a.scope.OrgID, p.ID, p.Key, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled,
-			p.Active, p.Revision, p.Sync.Status, orNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
-			orNull(p.Sync.ProductID), orNull(p.Sync.PriceID), p.CreatedAt)
-		if sqlState(err) == uniqueViolation {
+		err = tx.Exec(ctx, insertPlan, 1, a.app.Scope.OrgID, p.ID, p.Key, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled,
+			p.Active, p.Revision, p.Sync.Status, pg.OrNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
+			pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID), p.CreatedAt)
+		if pg.SQLState(err) == pg.UniqueViolation {
 			return fault.Newf(fault.AlreadyExists, "A plan with the key %q already exists. Choose another key, or update that plan.", p.Key)
 		}
 		if err != nil {
 			return err
 		}
-		if err := tx.refer(ctx, p.ID, p.Terms().Metering()); err != nil {
+		if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {
 			return err
 		}
 		if err := tx.syncPlan(ctx, p); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
+		return tx.Audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
 	})
 	return p, err
 }
 
 // Plan reads one plan.
 func (a App) Plan(ctx context.Context, key string) (billing.Plan, error) {
-	return findOne(ctx, a, selectPlan, readPlan, fault.New(fault.PlanNotFound), key)
+	return pg.FindOne(ctx, a.app, selectPlan, readPlan, fault.New(fault.PlanNotFound), key)
 }
 
 // Plans lists plans, newest first, and reports whether there are more.
 func (a App) Plans(ctx context.Context, p Page) (list []billing.Plan, more bool, err error) {
-	return pageOf(ctx, a, p, listPlans, readPlan)
+	return pg.PageOf(ctx, a.app, p, listPlans, readPlan)
 }
 
 // UpdatePlan applies a patch and gives the plan as it then is.
 func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch) (p billing.Plan, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		was, err := find(ctx, tx, lockPlan, readPlan, fault.New(fault.PlanNotFound), key)
+		was, err := pg.Find(ctx, tx, lockPlan, readPlan, fault.New(fault.PlanNotFound), key)
 		if err != nil {
 			return err
 		}
-		catalog, err := tx.catalogOf(ctx, orZero(patch.Limits), orZero(patch.Grants), orZero(patch.Multipliers))
+		catalog, err := tx.catalogOf(ctx, pg.OrZero(patch.Limits), pg.OrZero(patch.Grants), pg.OrZero(patch.Multipliers))
 		if err != nil {
 			return err
 		}
 		if p, err = was.Patch(patch, catalog); err != nil || p.Revision == was.Revision {
 			return err
 		}
-		terms, err := encodeTerms(p.Terms().Metering(), p.Grants)
+		terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
 		if err != nil {
 			return err
 		}
-		if err := tx.exec(ctx, updatePlan, 1, p.ID, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled, p.Active,
-			p.Revision, p.Sync.Status, orNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
-			orNull(p.Sync.ProductID), orNull(p.Sync.PriceID)); err != nil {
+		if err := tx.Exec(ctx, updatePlan, 1, p.ID, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled, p.Active,
+			p.Revision, p.Sync.Status, pg.OrNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
+			pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID)); err != nil {
 			return err
 		}
-		if err := tx.refer(ctx, p.ID, p.Terms().Metering()); err != nil {
+		if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {
 			return err
 		}
 		if err := tx.syncPlan(ctx, p); err != nil {
 			return err
 		}
-		return tx.audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))
+		return tx.Audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))
 	})
 	return p, err
 }
@@ -142,7 +144,7 @@ func (tx appTx) catalogOf(ctx context.Context, limits []metering.Limit, grants [
 	for _, m := range multipliers {
 		featureKeys = append(featureKeys, m.FeatureKey)
 	}
-	if _, err := collect(ctx, tx, holdFeatures, pgx.RowTo[[16]byte], featureKeys); err != nil {
+	if _, err := pg.Collect(ctx, tx, holdFeatures, pgx.RowTo[[16]byte], featureKeys); err != nil {
 		return catalog, err
 	}
 	for _, key := range featureKeys {
@@ -156,7 +158,7 @@ func (tx appTx) catalogOf(ctx context.Context, limits []metering.Limit, grants [
 		catalog.Features[key] = feature
 	}
 	for _, g := range grants {
-		credit, err := tx.credit(ctx, g.CreditKey)
+		credit, err := tx.Credit(ctx, g.CreditKey)
 		if fault.Is(err, fault.CreditNotFound) {
 			continue
 		}

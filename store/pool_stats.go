@@ -20,7 +20,7 @@ type PoolStats struct {
 }
 
 // PoolStats reads the figures of the store's own pool.
-func (s *Store) PoolStats() PoolStats { return poolStats("general", s.pool) }
+func (s *Store) PoolStats() PoolStats { return poolStats("general", s.db.Pool) }
 
 // PoolStats reads the figures of the hot path's pools.
 func (u *Engine) PoolStats() []PoolStats {

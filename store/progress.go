@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -22,7 +23,7 @@ type Progress struct {
 var stepsNeed = tenancy.PermissionsOf(tenancy.CreditsWrite, tenancy.FeaturesWrite, tenancy.DepositsWrite, tenancy.EventsIngest)
 
 // A feature remembers that it was used, so the events need not be asked.
-var selectProgress = declare("select progress", `
+var selectProgress = pg.Declare("select progress", `
 	SELECT EXISTS (SELECT 1 FROM api_keys k WHERE k.app_id = $1 AND k.permissions @> $2::text[] AND NOT k.revoked
 			AND (k.revoked_at IS NULL OR k.revoked_at > $3) AND (k.expires_at IS NULL OR k.expires_at > $3)),
 		EXISTS (SELECT 1 FROM credits c WHERE c.app_id = $1),
@@ -33,5 +34,5 @@ var selectProgress = declare("select progress", `
 
 // Progress tells what of the first steps is done, from what is there now.
 func (a App) Progress(ctx context.Context, now int64) (Progress, error) {
-	return findOne(ctx, a, selectProgress, pgx.RowToStructByPos[Progress], errNoAppState, stepsNeed.Names(), now)
+	return pg.FindOne(ctx, a.app, selectProgress, pgx.RowToStructByPos[Progress], pg.ErrNoAppState, stepsNeed.Names(), now)
 }

@@ -8,6 +8,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // ConnectionMode is the kind of provider.
@@ -48,53 +49,53 @@ const connectionColumns = `
 	events_after, portal_configuration, created_at, changed_at, replaced_at`
 
 var (
-	selectConnection = declare("select connection", `
+	selectConnection = pg.Declare("select connection", `
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL`)
 
-	selectConnectionByID = declare("select connection by id", `
+	selectConnectionByID = pg.Declare("select connection by id", `
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 AND id = $2`)
 
-	lockConnection = declare("lock connection", `
+	lockConnection = pg.Declare("lock connection", `
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL FOR NO KEY UPDATE`)
 
 	// Keeps the connection from being replaced until the transaction ends:
 	// lockConnection waits.
-	holdConnection = declare("hold connection", `
+	holdConnection = pg.Declare("hold connection", `
 		SELECT id FROM provider_connections WHERE app_id = $1 AND id = $2 AND replaced_at IS NULL FOR SHARE`)
 
-	insertConnection = declare("insert connection", `
+	insertConnection = pg.Declare("insert connection", `
 		INSERT INTO provider_connections (app_id, org_id,`+connectionColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL)`)
 
-	updateConnection = declare("update connection", `
+	updateConnection = pg.Declare("update connection", `
 		UPDATE provider_connections SET live = $3, account_id = $4, api_key = $5, api_key_last_four = $6, endpoint_id = $7,
 			webhook_secrets = $8, webhook_secrets_until = $9, events_after = $10, portal_configuration = $11, changed_at = $12
 		WHERE app_id = $1 AND id = $2`)
 
-	retireConnection = declare("retire connection", `
+	retireConnection = pg.Declare("retire connection", `
 		UPDATE provider_connections SET replaced_at = $3 WHERE app_id = $1 AND id = $2`)
 
-	insertConnectionAddress = declare("insert connection address", `
+	insertConnectionAddress = pg.Declare("insert connection address", `
 		INSERT INTO connection_directory (app_id, org_id, connection_id) VALUES ($1, $2, $3)`)
 
-	countUsesOfConnection = declare("count uses of connection", `
+	countUsesOfConnection = pg.Declare("count uses of connection", `
 		SELECT (SELECT count(*) FROM subscriptions s WHERE s.app_id = $1 AND s.connection_id = $2 AND s.provider_id IS NOT NULL
 				AND s.status <> 'canceled')
 			+ (SELECT count(*) FROM topups t WHERE t.app_id = $1 AND t.connection_id = $2 AND t.status IN ('open', 'processing'))
 			+ (SELECT count(*) FROM subscription_changes c WHERE c.app_id = $1 AND c.kind = 'checkout' AND c.state IN ('requested', 'pending'))`)
 
-	countSubscriptionsAt = declare("count subscriptions at connection", `
+	countSubscriptionsAt = pg.Declare("count subscriptions at connection", `
 		SELECT count(*) FROM subscriptions s WHERE s.app_id = $1 AND s.connection_id = $2 AND s.provider_id IS NOT NULL AND s.status <> 'canceled'`)
 
-	forgetPlansAtProvider = declare("forget plans at provider", `
+	forgetPlansAtProvider = pg.Declare("forget plans at provider", `
 		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
 		WHERE app_id = $1`)
 
 	// A payment is at the account of its subscription or top-up.
-	selectConnectionOf = declare("select connection of object", `
+	selectConnectionOf = pg.Declare("select connection of object", `
 		SELECT s.connection_id FROM subscriptions s WHERE s.app_id = $1 AND s.provider_id = $2
 		UNION ALL
 		SELECT t.connection_id FROM topups t WHERE t.app_id = $1 AND t.session_id = $2
@@ -107,10 +108,10 @@ var (
 		FROM provider_payments p JOIN topups t ON t.app_id = $1 AND t.session_id = p.source_id
 		WHERE p.app_id = $1 AND p.charge_id = $2`)
 
-	setEventsAfter = declare("set events after", `
+	setEventsAfter = pg.Declare("set events after", `
 		UPDATE provider_connections SET events_after = $3 WHERE app_id = $1 AND id = $2`)
 
-	setPortalConfiguration = declare("set portal configuration", `
+	setPortalConfiguration = pg.Declare("set portal configuration", `
 		UPDATE provider_connections SET portal_configuration = $3 WHERE app_id = $1 AND id = $2`)
 )
 
@@ -122,8 +123,8 @@ func readConnection(row pgx.CollectableRow) (Connection, error) {
 	var replaced *int64
 	err := row.Scan(&c.ID, &c.Mode, &c.Live, &c.AccountID, &c.SealedKey, &lastFour, &endpoint, &secrets, &until,
 		&c.EventsAfter, &portal, &c.CreatedAt, &c.ChangedAt, &replaced)
-	c.KeyLastFour, c.EndpointID, c.PortalConfiguration = orZero(lastFour), orZero(endpoint), orZero(portal)
-	c.ReplacedAt = orZero(replaced)
+	c.KeyLastFour, c.EndpointID, c.PortalConfiguration = pg.OrZero(lastFour), pg.OrZero(endpoint), pg.OrZero(portal)
+	c.ReplacedAt = pg.OrZero(replaced)
 	for i := range secrets {
 		c.Secrets = append(c.Secrets, SealedSecret{secrets[i], until[i]})
 	}
@@ -149,23 +150,23 @@ func (a App) Connection(ctx context.Context) (c Connection, err error) {
 }
 
 func (tx appTx) connection(ctx context.Context) (Connection, error) {
-	return find(ctx, tx, selectConnection, readConnection, fault.New(fault.PaymentsNotConfigured))
+	return pg.Find(ctx, tx, selectConnection, readConnection, fault.New(fault.PaymentsNotConfigured))
 }
 
 // ConnectionByID reads an account, also a replaced one: its webhooks may still arrive.
 func (a App) ConnectionByID(ctx context.Context, id ids.ID) (Connection, error) {
-	return findOne(ctx, a, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
+	return pg.FindOne(ctx, a.app, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
 }
 
 // ConnectionOf finds the account of a known subscription, top-up session or charge by
 // its provider id.
 func (a App) ConnectionOf(ctx context.Context, object string) (ids.ID, error) {
-	return findOne(ctx, a, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
+	return pg.FindOne(ctx, a.app, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
 }
 
 // SubscriptionsAt counts the subscriptions at an account that have not ended.
 func (a App) SubscriptionsAt(ctx context.Context, connection ids.ID) (int, error) {
-	return findOne(ctx, a, countSubscriptionsAt, pgx.RowTo[int], errNoAppState, connection)
+	return pg.FindOne(ctx, a.app, countSubscriptionsAt, pgx.RowTo[int], pg.ErrNoAppState, connection)
 }
 
 // holdConnection locks an account against replacement while something is sold at it.
@@ -175,7 +176,7 @@ func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
 		return nil
 	}
 	replaced := fault.Newf(fault.OperationInProgress, "Another payment account is being connected. Try again.")
-	_, err := find(ctx, tx, holdConnection, pgx.RowTo[ids.ID], replaced, id)
+	_, err := pg.Find(ctx, tx, holdConnection, pgx.RowTo[ids.ID], replaced, id)
 	return err
 }
 
@@ -184,15 +185,15 @@ func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
 // one. The sandbox does not replace itself: two nodes that connect it at once both get
 // the first connection.
 func (a App) PutConnection(ctx context.Context, requested Connection, now int64) (c Connection, err error) {
-	for range maxAttempts {
+	for range pg.MaxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 			if c, err = tx.putConnection(ctx, requested, now); err != nil {
 				return err
 			}
-			return tx.audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
+			return tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
 		})
 		// Another connection became current, or the reply to COMMIT was lost.
-		if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {
+		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
 			break
 		}
 	}
@@ -200,7 +201,7 @@ func (a App) PutConnection(ctx context.Context, requested Connection, now int64)
 }
 
 func (tx appTx) putConnection(ctx context.Context, requested Connection, now int64) (Connection, error) {
-	current, err := find(ctx, tx, lockConnection, readConnection, ErrUnknown)
+	current, err := pg.Find(ctx, tx, lockConnection, readConnection, ErrUnknown)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return tx.insertConnection(ctx, requested, now)
@@ -218,7 +219,7 @@ func (tx appTx) putConnection(ctx context.Context, requested Connection, now int
 	if dependents > 0 {
 		return current, fault.New(fault.ProviderInUse)
 	}
-	if err := tx.exec(ctx, retireConnection, 1, current.ID, now); err != nil {
+	if err := tx.Exec(ctx, retireConnection, 1, current.ID, now); err != nil {
 		return current, err
 	}
 	return tx.insertConnection(ctx, requested, now)
@@ -227,17 +228,17 @@ func (tx appTx) putConnection(ctx context.Context, requested Connection, now int
 func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (Connection, error) {
 	c.CreatedAt, c.ChangedAt, c.ReplacedAt = now, now, 0
 	secrets, until := c.secrets()
-	if err := tx.exec(ctx, insertConnection, 1, tx.scope.OrgID, c.ID, c.Mode, c.Live, c.AccountID, c.SealedKey, orNull(c.KeyLastFour),
-		orNull(c.EndpointID), secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.CreatedAt, c.ChangedAt); err != nil {
+	if err := tx.Exec(ctx, insertConnection, 1, tx.Scope.OrgID, c.ID, c.Mode, c.Live, c.AccountID, c.SealedKey, pg.OrNull(c.KeyLastFour),
+		pg.OrNull(c.EndpointID), secrets, until, c.EventsAfter, pg.OrNull(c.PortalConfiguration), c.CreatedAt, c.ChangedAt); err != nil {
 		return c, err
 	}
-	if err := tx.exec(ctx, insertConnectionAddress, 1, tx.scope.OrgID, c.ID); err != nil {
+	if err := tx.Exec(ctx, insertConnectionAddress, 1, tx.Scope.OrgID, c.ID); err != nil {
 		return c, err
 	}
-	if _, err := tx.execAny(ctx, forgetPlansAtProvider); err != nil {
+	if _, err := tx.ExecAny(ctx, forgetPlansAtProvider); err != nil {
 		return c, err
 	}
-	if _, err := tx.execAny(ctx, enqueuePlans, now, ids.New()); err != nil {
+	if _, err := tx.ExecAny(ctx, enqueuePlans, now, ids.New()); err != nil {
 		return c, err
 	}
 	return c, tx.retryFailedNow(ctx, now)
@@ -246,8 +247,8 @@ func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (
 func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now int64) (Connection, error) {
 	c.Mode, c.CreatedAt, c.ChangedAt = current.Mode, current.CreatedAt, now
 	secrets, until := c.secrets()
-	if err := tx.exec(ctx, updateConnection, 1, c.ID, c.Live, c.AccountID, c.SealedKey, orNull(c.KeyLastFour), orNull(c.EndpointID),
-		secrets, until, c.EventsAfter, orNull(c.PortalConfiguration), c.ChangedAt); err != nil {
+	if err := tx.Exec(ctx, updateConnection, 1, c.ID, c.Live, c.AccountID, c.SealedKey, pg.OrNull(c.KeyLastFour), pg.OrNull(c.EndpointID),
+		secrets, until, c.EventsAfter, pg.OrNull(c.PortalConfiguration), c.ChangedAt); err != nil {
 		return c, err
 	}
 	return c, tx.retryFailedNow(ctx, now)
@@ -255,7 +256,7 @@ func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now
 
 // retryFailedNow makes failed jobs due now.
 func (tx appTx) retryFailedNow(ctx context.Context, now int64) error {
-	if _, err := tx.execAny(ctx, retryFailedJobs, now); err != nil {
+	if _, err := tx.ExecAny(ctx, retryFailedJobs, now); err != nil {
 		return err
 	}
 	return tx.scheduleWake(ctx)
@@ -264,7 +265,7 @@ func (tx appTx) retryFailedNow(ctx context.Context, now int64) error {
 // SetEventsAfter stores the cursor into the provider's list of events.
 func (a App) SetEventsAfter(ctx context.Context, connection ids.ID, at int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, setEventsAfter, connection, at)
+		_, err := tx.ExecAny(ctx, setEventsAfter, connection, at)
 		return err
 	})
 }
@@ -272,7 +273,7 @@ func (a App) SetEventsAfter(ctx context.Context, connection ids.ID, at int64) er
 // SetPortalConfiguration stores the provider's id of the customer portal configuration.
 func (a App) SetPortalConfiguration(ctx context.Context, connection ids.ID, id string) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, setPortalConfiguration, connection, id)
+		_, err := tx.ExecAny(ctx, setPortalConfiguration, connection, id)
 		return err
 	})
 }

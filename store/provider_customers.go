@@ -6,20 +6,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 var (
-	selectCustomer = declare("select customer", `
+	selectCustomer = pg.Declare("select customer", `
 		SELECT c.provider_id
 		FROM provider_customers c JOIN wallets w ON w.app_id = $1 AND w.id = c.wallet_id
 		WHERE c.app_id = $1 AND c.connection_id = $2 AND w.identity = $3`)
 
-	insertCustomer = declare("insert customer", `
+	insertCustomer = pg.Declare("insert customer", `
 		INSERT INTO provider_customers (app_id, connection_id, wallet_id, org_id, provider_id, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (app_id, connection_id, wallet_id) DO NOTHING`)
 
-	deleteCustomer = declare("delete customer", `
+	deleteCustomer = pg.Declare("delete customer", `
 		DELETE FROM provider_customers WHERE app_id = $1 AND connection_id = $2 AND provider_id = $3`)
 )
 
@@ -33,7 +34,7 @@ func (a App) Customer(ctx context.Context, connection ids.ID, identity string) (
 }
 
 func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string) (string, error) {
-	return find(ctx, tx, selectCustomer, pgx.RowTo[string], ErrUnknown, connection, identity)
+	return pg.Find(ctx, tx, selectCustomer, pgx.RowTo[string], ErrUnknown, connection, identity)
 }
 
 // KeepCustomer stores the provider's customer id of the identity and returns the stored
@@ -41,11 +42,11 @@ func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string
 func (a App) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
 	walletID := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		w, err := tx.lockOrMakeWallet(ctx, walletID, identity, now)
+		w, err := tx.LockOrMakeWallet(ctx, walletID, identity, now)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.execAny(ctx, insertCustomer, connection, w.ID, a.scope.OrgID, customerID, now); err != nil {
+		if _, err := tx.ExecAny(ctx, insertCustomer, connection, w.ID, a.app.Scope.OrgID, customerID, now); err != nil {
 			return err
 		}
 		kept, err = tx.customer(ctx, connection, identity)
@@ -57,7 +58,7 @@ func (a App) KeepCustomer(ctx context.Context, connection ids.ID, identity, cust
 // ForgetCustomer removes a customer that was deleted at the provider.
 func (a App) ForgetCustomer(ctx context.Context, connection ids.ID, customerID string) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.execAny(ctx, deleteCustomer, connection, customerID)
+		_, err := tx.ExecAny(ctx, deleteCustomer, connection, customerID)
 		return err
 	})
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // An account may have been connected and replaced more than once.
-var lockFormerConnections = declare("lock former connections", `
+var lockFormerConnections = pg.Declare("lock former connections", `
 	SELECT`+connectionColumns+`
 	FROM provider_connections WHERE app_id = $1 AND account_id = $2 AND mode = 'stripe' AND replaced_at IS NOT NULL
 	ORDER BY id FOR NO KEY UPDATE`)
@@ -24,7 +25,7 @@ func (a App) UsesOfConnection(ctx context.Context, id ids.ID) (n int, err error)
 }
 
 func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {
-	return find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], errNoAppState, id)
+	return pg.Find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], pg.ErrNoAppState, id)
 }
 
 // RenewFormer gives a replaced Stripe account a new key and retries its failed jobs.
@@ -33,7 +34,7 @@ func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {
 // never replaced is ErrUnknown.
 func (a App) RenewFormer(ctx context.Context, accountID string, seal func(*Connection) error, now int64) (c Connection, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		former, err := collect(ctx, tx, lockFormerConnections, readConnection, accountID)
+		former, err := pg.Collect(ctx, tx, lockFormerConnections, readConnection, accountID)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func (a App) RenewFormer(ctx context.Context, accountID string, seal func(*Conne
 				return err
 			}
 		}
-		return tx.audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
+		return tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
 	})
 	return c, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // ErrFenced means that another holder has taken the lease, so the caller's data may be
@@ -28,22 +29,22 @@ type Fence struct {
 var (
 	// The first number of a lease is the time, and each holder's is one more. So a
 	// lease that was pruned and created again continues above all its earlier numbers.
-	takeLease = declare("take lease", `
+	takeLease = pg.Declare("take lease", `
 		INSERT INTO leases (app_id, org_id, name, holder, held_until, fence) VALUES ($1, $2, $3, $4, $6, $5)
 		ON CONFLICT (app_id, name) DO UPDATE
 		SET holder = excluded.holder, held_until = excluded.held_until, fence = leases.fence + 1
 		WHERE leases.holder IN (excluded.holder, '00000000-0000-0000-0000-000000000000') OR leases.held_until <= $5
 		RETURNING fence`)
 
-	renewLease = declare("renew lease", `
+	renewLease = pg.Declare("renew lease", `
 		UPDATE leases SET held_until = $4
 		WHERE app_id = $1 AND name = $2 AND fence = $3 AND holder <> '00000000-0000-0000-0000-000000000000'`)
 
 	// The zero holder frees the lease whatever the clock says: it may go back.
-	releaseLease = declare("release lease", `
+	releaseLease = pg.Declare("release lease", `
 		UPDATE leases SET held_until = $4, holder = '00000000-0000-0000-0000-000000000000' WHERE app_id = $1 AND name = $2 AND fence = $3 AND held_until > $4`)
 
-	checkFence = declare("check fence", `
+	checkFence = pg.Declare("check fence", `
 		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)
 )
 
@@ -61,10 +62,10 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 		if err != nil {
 			return err
 		}
-		taken, err = collect(ctx, tx, takeLease, pgx.RowTo[int64], a.scope.OrgID, name, holder, now, now+length.Milliseconds())
+		taken, err = pg.Collect(ctx, tx, takeLease, pgx.RowTo[int64], a.app.Scope.OrgID, name, holder, now, now+length.Milliseconds())
 		return err
 	})
-	if wasRolledBack(err) || sqlState(err) == queryCanceled {
+	if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {
 		return Fence{}, false, nil
 	}
 	if err != nil || len(taken) == 0 {
@@ -81,7 +82,7 @@ func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (hel
 		if err != nil {
 			return err
 		}
-		renewed, err := tx.execAny(ctx, renewLease, f.Name, f.Number, now+length.Milliseconds())
+		renewed, err := tx.ExecAny(ctx, renewLease, f.Name, f.Number, now+length.Milliseconds())
 		held = renewed == 1
 		return err
 	})
@@ -95,7 +96,7 @@ func (a App) Release(ctx context.Context, f Fence) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.execAny(ctx, releaseLease, f.Name, f.Number, now)
+		_, err = tx.ExecAny(ctx, releaseLease, f.Name, f.Number, now)
 		return err
 	})
 }
@@ -103,7 +104,7 @@ func (a App) Release(ctx context.Context, f Fence) error {
 // clock reads the database's clock in a statement of its own: a statement that may run
 // on several shards gets times as parameters.
 func (tx appTx) clock(ctx context.Context) (now int64, err error) {
-	if err := tx.conn.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`).Scan(&now); err != nil {
+	if err := tx.Conn.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`).Scan(&now); err != nil {
 		return 0, fmt.Errorf("store: the database's clock: %w", err)
 	}
 	return now, nil
@@ -112,6 +113,6 @@ func (tx appTx) clock(ctx context.Context) (now int64, err error) {
 // verifyFence fails unless the fence is the lease's latest, and keeps the lease from
 // being taken until the transaction ends.
 func (tx appTx) verifyFence(ctx context.Context, f Fence) error {
-	_, err := find(ctx, tx, checkFence, pgx.RowTo[int64], ErrFenced, f.Name, f.Number)
+	_, err := pg.Find(ctx, tx, checkFence, pgx.RowTo[int64], ErrFenced, f.Name, f.Number)
 	return err
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"purser/store/internal/pg"
 )
 
 const (
@@ -16,11 +18,11 @@ const (
 )
 
 var (
-	pruneWebhooks = declare("prune webhooks", `
+	pruneWebhooks = pg.Declare("prune webhooks", `
 		DELETE FROM webhook_events WHERE app_id = $1 AND id IN (
 			SELECT e.id FROM webhook_events e WHERE e.app_id = $1 AND e.id < $2 ORDER BY e.id LIMIT $3)`)
 
-	pruneLeases = declare("prune leases", `
+	pruneLeases = pg.Declare("prune leases", `
 		DELETE FROM leases WHERE app_id = $1 AND held_until < $2 AND name IN (
 			SELECT l.name FROM leases l WHERE l.app_id = $1 AND l.held_until < $2 LIMIT $3)`)
 )
@@ -33,15 +35,15 @@ func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		webhooks, err := tx.execAny(ctx, pruneWebhooks, idAt(now-webhookLife.Milliseconds()), most)
+		webhooks, err := tx.ExecAny(ctx, pruneWebhooks, pg.IDAt(now-webhookLife.Milliseconds()), most)
 		if err != nil {
 			return err
 		}
-		leases, err := tx.execAny(ctx, pruneLeases, now-leaseLife.Milliseconds(), most)
+		leases, err := tx.ExecAny(ctx, pruneLeases, now-leaseLife.Milliseconds(), most)
 		if err != nil {
 			return err
 		}
-		failures, err := tx.execAny(ctx, pruneFailures, a.store.oldestFailure(), most)
+		failures, err := tx.ExecAny(ctx, pruneFailures, a.store.oldestFailure(), most)
 		more = max(webhooks, leases, failures) == int64(most)
 		return err
 	})

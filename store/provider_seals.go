@@ -1,17 +1,21 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"purser/store/internal/pg"
+)
 
 var (
-	lockConnections = declare("lock connections", `
+	lockConnections = pg.Declare("lock connections", `
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`)
 
-	allConnections = declare("all connections", `
+	allConnections = pg.Declare("all connections", `
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 ORDER BY id`)
 
-	resealConnection = declare("reseal connection", `
+	resealConnection = pg.Declare("reseal connection", `
 		UPDATE provider_connections SET api_key = $3, webhook_secrets = $4, webhook_secrets_until = $5 WHERE app_id = $1 AND id = $2`)
 )
 
@@ -22,7 +26,7 @@ var (
 func (a App) ResealConnections(ctx context.Context, seal func(*Connection) (changed bool)) (changed int, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		changed = 0
-		all, err := collect(ctx, tx, lockConnections, readConnection)
+		all, err := pg.Collect(ctx, tx, lockConnections, readConnection)
 		if err != nil {
 			return err
 		}
@@ -31,7 +35,7 @@ func (a App) ResealConnections(ctx context.Context, seal func(*Connection) (chan
 				continue
 			}
 			secrets, until := c.secrets()
-			if err := tx.exec(ctx, resealConnection, 1, c.ID, c.SealedKey, secrets, until); err != nil {
+			if err := tx.Exec(ctx, resealConnection, 1, c.ID, c.SealedKey, secrets, until); err != nil {
 				return err
 			}
 			changed++

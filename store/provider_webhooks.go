@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // WebhookEvent is a received webhook. It only triggers a refresh, so its payload is not
@@ -21,12 +22,12 @@ type WebhookEvent struct {
 }
 
 var (
-	insertWebhook = declare("insert webhook", `
+	insertWebhook = pg.Declare("insert webhook", `
 		INSERT INTO webhook_events (app_id, connection_id, event_id, id, org_id, type, object_id, api_version, live, outcome, received_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (app_id, connection_id, event_id) DO NOTHING`)
 
-	selectUnseenWebhooks = declare("select unseen webhooks", `
+	selectUnseenWebhooks = pg.Declare("select unseen webhooks", `
 		SELECT t.event_id
 		FROM unnest($3::text[]) AS t (event_id)
 		WHERE NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.app_id = $1 AND e.connection_id = $2 AND e.event_id = t.event_id)`)
@@ -38,7 +39,7 @@ var (
 func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, jobs []Job) (first bool, err error) {
 	id := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		made, err := tx.execAny(ctx, insertWebhook, connection, e.ID, id, a.scope.OrgID, e.Type, e.Object, e.APIVersion, e.Live, e.Outcome, e.ReceivedAt)
+		made, err := tx.ExecAny(ctx, insertWebhook, connection, e.ID, id, a.app.Scope.OrgID, e.Type, e.Object, e.APIVersion, e.Live, e.Outcome, e.ReceivedAt)
 		if err != nil {
 			return err
 		}
@@ -56,5 +57,5 @@ func (a App) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent
 
 // UnseenEvents returns the provider's events that no webhook has delivered.
 func (a App) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) ([]string, error) {
-	return listAll(ctx, a, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
+	return pg.ListAll(ctx, a.app, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
 }

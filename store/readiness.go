@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"purser/store/internal/pg"
 )
 
 const (
@@ -114,13 +116,13 @@ func (u *Engine) probe(ctx context.Context) error {
 	if err != nil {
 		return unready("the usage engine has no database connection", err)
 	}
-	defer release(conn)
+	defer pg.Release(conn)
 	if err := checkSchema(ctx, conn); err != nil {
 		return err
 	}
 	_, err = conn.Exec(ctx, `
 		INSERT INTO readiness_probes (slot, written_at) VALUES ($1, $2)
-		ON CONFLICT (slot) DO UPDATE SET written_at = excluded.written_at`, rand.IntN(probeSlots), u.store.clock.Now())
+		ON CONFLICT (slot) DO UPDATE SET written_at = excluded.written_at`, rand.IntN(probeSlots), u.store.db.Clock.Now())
 	if err != nil {
 		return unready("the database does not take writes", err)
 	}
@@ -128,13 +130,13 @@ func (u *Engine) probe(ctx context.Context) error {
 	if err != nil {
 		return unready("the usage engine has no database connection to read with", err)
 	}
-	release(reading)
+	pg.Release(reading)
 	if err := u.store.probePool(ctx); err != nil {
 		return err
 	}
 	brief, cancel := context.WithTimeout(ctx, readyTimeout/4) // for a measurement under way
 	defer cancel()
-	if err := u.store.clock.Trust(brief); err != nil {
+	if err := u.store.db.Clock.Trust(brief); err != nil {
 		return &notReady{"the time of the database is not known: " + err.Error()[len("store: "):], err}
 	}
 	return nil
@@ -143,31 +145,31 @@ func (u *Engine) probe(ctx context.Context) error {
 // probePool finds out whether requests get a connection. While all are in use they
 // do, in turn: a busy node is ready.
 func (s *Store) probePool(ctx context.Context) error {
-	if stat := s.pool.Stat(); stat.AcquiredConns() >= stat.MaxConns() {
+	if stat := s.db.Pool.Stat(); stat.AcquiredConns() >= stat.MaxConns() {
 		return nil
 	}
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.db.Pool.Acquire(ctx)
 	if err != nil {
 		return unready("requests get no database connection", err)
 	}
-	release(conn)
+	pg.Release(conn)
 	return nil
 }
 
 // unready adds to a sentence what the state of an error means.
 func unready(sentence string, cause error) error {
-	switch sqlState(cause) {
+	switch pg.SQLState(cause) {
 	case "25006":
 		sentence += ": it is read-only"
 	case "53100":
 		sentence += ": its disk is full"
-	case tooManyConnections:
+	case pg.TooManyConnections:
 		sentence += ": all of the database's connections are in use"
-	case insufficientPrivilege:
+	case pg.InsufficientPrivilege:
 		sentence += ": the serving role lacks the right"
 	case "":
 	default:
-		sentence += fmt.Sprintf(" (SQLSTATE %s)", sqlState(cause))
+		sentence += fmt.Sprintf(" (SQLSTATE %s)", pg.SQLState(cause))
 	}
 	return &notReady{sentence, cause}
 }

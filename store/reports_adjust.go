@@ -7,6 +7,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 	"purser/tenancy/audit"
 )
 
@@ -25,7 +27,7 @@ type Adjustment struct {
 	Now       int64
 }
 
-var insertAdjustment = declare("insert adjustment", `
+var insertAdjustment = pg.Declare("insert adjustment", `
 	INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id) VALUES ($1, $2, $3, $4, $5)`)
 
 // Adjust corrects a balance: the entry, its reason and the audit row are one
@@ -44,42 +46,42 @@ func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 		return err
 	})
 	if identity != "" {
-		a.walletChanged(identity)
+		a.app.WalletChanged(identity)
 	}
-	if sqlState(err) == uniqueViolation || errors.Is(err, errCommitUnknown) {
+	if pg.SQLState(err) == pg.UniqueViolation || errors.Is(err, pg.ErrCommitUnknown) {
 		return a.adjusted(ctx, requested.ID, err)
 	}
 	return err
 }
 
 func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity string, err error) {
-	row, err := find(ctx, tx, selectWalletByID, readWallet, fault.New(fault.WalletNotFound), requested.WalletID)
+	row, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), requested.WalletID)
 	if err != nil {
 		return "", err
 	}
-	credit, err := tx.credit(ctx, requested.CreditKey)
+	credit, err := tx.Credit(ctx, requested.CreditKey)
 	if err != nil {
 		return "", err
 	}
-	locked, err := tx.lockWallets(ctx, row.Identity)
+	locked, err := tx.LockWallets(ctx, row.Identity)
 	if err != nil {
 		return "", err
 	}
-	entry, err := tx.post(ctx, &locked[0], posting{
-		id: requested.ID, kind: metering.EntryAdjustment, credit: credit, delta: requested.Delta, now: requested.Now,
-		change: requested.change,
+	entry, err := tx.Post(ctx, &locked[0], ledger.Posting{
+		ID: requested.ID, Kind: metering.EntryAdjustment, Credit: credit, Delta: requested.Delta, Now: requested.Now,
+		Change: requested.change,
 	})
 	if err != nil {
 		return row.Identity, err
 	}
-	if err := tx.exec(ctx, insertAdjustment, 1, requested.ID, tx.scope.OrgID, requested.Reason, requested.By); err != nil {
+	if err := tx.Exec(ctx, insertAdjustment, 1, requested.ID, tx.Scope.OrgID, requested.Reason, requested.By); err != nil {
 		return row.Identity, err
 	}
 	signed := requested.Delta.Amount.Credits()
 	if requested.Delta.Out {
 		signed = "-" + signed
 	}
-	return row.Identity, tx.audit(ctx, "balance.adjust", requested.WalletID.Format(ids.Wallet), nil, audit.Fields{
+	return row.Identity, tx.Audit(ctx, "balance.adjust", requested.WalletID.Format(ids.Wallet), nil, audit.Fields{
 		"credit":      credit.Key,
 		"change":      signed,
 		"balance":     entry.BalanceAfter.Credits(),

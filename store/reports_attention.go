@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 const (
@@ -52,18 +53,18 @@ type DayStats struct {
 }
 
 var (
-	listPlansInError = declare("list plans in error", `
+	listPlansInError = pg.Declare("list plans in error", `
 		SELECT key, name, coalesce(sync_error, '') FROM plans
 		WHERE app_id = $1 AND sync_status = 'error' ORDER BY key LIMIT $2`)
 
-	listExpiringKeys = declare("list expiring keys", `
+	listExpiringKeys = pg.Declare("list expiring keys", `
 		SELECT id, name, expires_at FROM api_keys
 		WHERE app_id = $1 AND NOT revoked AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3
 		ORDER BY expires_at LIMIT $4`)
 
 	// Each is counted no further than the limit, by an index that has only these. The
 	// numbers at the jobs are ManyTries and StoppedWork.
-	countAttention = declare("count attention", `
+	countAttention = pg.Declare("count attention", `
 		SELECT
 			(SELECT count(*) FROM (SELECT 1 FROM debtors WHERE app_id = $1 LIMIT $2) d),
 			(SELECT count(*) FROM (SELECT 1 FROM subscriptions WHERE app_id = $1 AND status IN ('past_due', 'unpaid') LIMIT $2) s),
@@ -71,7 +72,7 @@ var (
 			(SELECT count(*) FROM (SELECT 1 FROM work_queue
 				WHERE app_id = $1 AND failing_since IS NOT NULL AND (tries >= 5 OR due_at >= 253402300799999) LIMIT $2) q)`)
 
-	sumHours = declare("sum activity by hour", `
+	sumHours = pg.Declare("sum activity by hour", `
 		SELECT coalesce(sum(h.uses) FILTER (WHERE h.hour > $2 + s.clock_offset), 0)::bigint,
 			coalesce(sum(h.denials) FILTER (WHERE h.hour > $2 + s.clock_offset), 0)::bigint,
 			coalesce(sum(h.requests), 0)::bigint, coalesce(sum(h.failures), 0)::bigint,
@@ -84,15 +85,15 @@ var (
 // Attention reads what needs attention. Keys expire by the server's clock.
 func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if n.SyncErrors, err = collect(ctx, tx, listPlansInError, pgx.RowToStructByPos[PlanInError], namedUpTo); err != nil {
+		if n.SyncErrors, err = pg.Collect(ctx, tx, listPlansInError, pgx.RowToStructByPos[PlanInError], namedUpTo); err != nil {
 			return err
 		}
-		if n.Expiring, err = collect(ctx, tx, listExpiringKeys, pgx.RowToStructByPos[KeyExpiring], now, now+expirySoonMillis, namedUpTo); err != nil {
+		if n.Expiring, err = pg.Collect(ctx, tx, listExpiringKeys, pgx.RowToStructByPos[KeyExpiring], now, now+expirySoonMillis, namedUpTo); err != nil {
 			return err
 		}
-		_, err = find(ctx, tx, countAttention, func(row pgx.CollectableRow) (struct{}, error) {
+		_, err = pg.Find(ctx, tx, countAttention, func(row pgx.CollectableRow) (struct{}, error) {
 			return struct{}{}, row.Scan(&n.InDebt, &n.OnHold, &n.Alerts, &n.Jobs)
-		}, errNoAppState, countedUpTo+1)
+		}, pg.ErrNoAppState, countedUpTo+1)
 		return err
 	})
 	return n, err
@@ -106,7 +107,7 @@ func (a App) DayStats(ctx context.Context, now int64) (f DayStats, err error) {
 		return f, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		f, err = find(ctx, tx, sumHours, pgx.RowToStructByPos[DayStats], errNoAppState, now-dayMillis)
+		f, err = pg.Find(ctx, tx, sumHours, pgx.RowToStructByPos[DayStats], pg.ErrNoAppState, now-dayMillis)
 		return err
 	})
 	return f, err

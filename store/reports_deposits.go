@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // DepositQuery asks for what came into all wallets of an application, newest first.
@@ -44,7 +45,7 @@ const (
 
 var (
 	// Nearly all entries came in, so the others are passed over.
-	listAllDeposits = declare("list deposits of all wallets", depositsFound+`
+	listAllDeposits = pg.Declare("list deposits of all wallets", depositsFound+`
 			SELECT id, wallet_id, seq, kind, credit_id, delta_nanocredits, idempotency_key, created_at, source_kind, source_id
 			FROM journal WHERE app_id = $1 AND id < $2 AND id >= $3 AND created_at >= $4 AND created_at < $5
 			  AND kind IN ('deposit', 'grant', 'top-up')
@@ -54,7 +55,7 @@ var (
 	// own stretch of the index for each kind, and the newest of all are among the newest
 	// of each. The stretch is bounded as a whole, and sorted so, because the planner
 	// cannot know that the kind is rare, and would look for it among all of them.
-	listSomeDeposits = declare("list deposits of kinds and credits", depositsFound+`
+	listSomeDeposits = pg.Declare("list deposits of kinds and credits", depositsFound+`
 			SELECT d.id, d.wallet_id, d.seq, d.kind, d.credit_id, d.delta_nanocredits, d.idempotency_key, d.created_at, d.source_kind, d.source_id
 			FROM credits k CROSS JOIN unnest($7::text[]) AS t (kind) CROSS JOIN LATERAL (
 				SELECT id, wallet_id, seq, kind, credit_id, delta_nanocredits, idempotency_key, created_at, source_kind, source_id
@@ -66,7 +67,7 @@ var (
 			ORDER BY d.id DESC`+withTheirNames)
 )
 
-var selectClockOffset = declare("select clock offset for the desk", `
+var selectClockOffset = pg.Declare("select clock offset for the desk", `
 	SELECT clock_offset FROM app_state WHERE app_id = $1`)
 
 // lastMoment is the end of the year 9999.
@@ -80,32 +81,32 @@ func (a App) FindDeposits(ctx context.Context, q DepositQuery) (list []DepositFo
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The planner takes the policies for filters that hardly a row passes, so for a file,
 		// which is longer than a page, it would sort all deposits there are.
-		if _, err := tx.conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
+		if _, err := tx.Conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: deposits: %w", err)
 		}
-		ahead, err := find(ctx, tx, selectClockOffset, pgx.RowTo[int64], errNoAppState)
+		ahead, err := pg.Find(ctx, tx, selectClockOffset, pgx.RowTo[int64], pg.ErrNoAppState)
 		if err != nil {
 			return err
 		}
-		before, to := q.before(), q.To
+		before, to := q.Start(), q.To
 		if to == 0 {
 			to = lastMoment
-		} else if end := idAt(to + clockSlack); lessID(end, before) {
+		} else if end := pg.IDAt(to + clockSlack); pg.LessID(end, before) {
 			before = end
 		}
-		args := []any{before, idAt(q.From - ahead - clockSlack), q.From, to, q.oneMore()}
+		args := []any{before, pg.IDAt(q.From - ahead - clockSlack), q.From, to, q.OneMore()}
 		if q.Kind == "" && q.CreditKey == "" {
-			list, err = collect(ctx, tx, listAllDeposits, readDepositFound, args...)
+			list, err = pg.Collect(ctx, tx, listAllDeposits, readDepositFound, args...)
 			return err
 		}
 		kinds, creditID, err := tx.depositFilter(ctx, q)
 		if err != nil {
 			return err
 		}
-		list, err = collect(ctx, tx, listSomeDeposits, readDepositFound, append(args, kinds, creditID)...)
+		list, err = pg.Collect(ctx, tx, listSomeDeposits, readDepositFound, append(args, kinds, creditID)...)
 		return err
 	})
-	list, more = cut(list, q.Limit)
+	list, more = pg.Cut(list, q.Limit)
 	return list, more, err
 }
 
@@ -118,18 +119,18 @@ func (tx appTx) depositFilter(ctx context.Context, q DepositQuery) (kinds []stri
 	if q.CreditKey == "" {
 		return kinds, nil, nil
 	}
-	credit, err := tx.credit(ctx, q.CreditKey)
+	credit, err := tx.Credit(ctx, q.CreditKey)
 	return kinds, &credit.ID, err
 }
 
 func readDepositFound(row pgx.CollectableRow) (d DepositFound, err error) {
 	var sourceKind, sourceID *string
 	d.Deposit, err = readDeposit(extendedRow{row, []any{&d.Kind, &d.WalletID, &sourceKind, &sourceID}})
-	d.SourceKind, d.SourceID = orZero(sourceKind), orZero(sourceID)
+	d.SourceKind, d.SourceID = pg.OrZero(sourceKind), pg.OrZero(sourceID)
 	return d, err
 }
 
-var listDepositsOf = declare("list deposits of a wallet by its id", `
+var listDepositsOf = pg.Declare("list deposits of a wallet by its id", `
 	SELECT`+depositColumns+`, j.kind, j.wallet_id, j.source_kind, j.source_id
 	FROM journal j
 	JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
@@ -141,9 +142,9 @@ var listDepositsOf = declare("list deposits of a wallet by its id", `
 // there are more.
 func (a App) DepositsOf(ctx context.Context, p JournalPage) (list []DepositFound, more bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listDepositsOf, readDepositFound, p.WalletID, p.before(), p.Limit+1)
+		list, err = pg.Collect(ctx, tx, listDepositsOf, readDepositFound, p.WalletID, p.before(), p.Limit+1)
 		return err
 	})
-	list, more = cut(list, p.Limit)
+	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }

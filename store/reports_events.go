@@ -10,6 +10,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // EventFound is an event with the names of what it refers to.
@@ -68,7 +69,7 @@ const eventFoundJoins = `
 	LEFT JOIN LATERAL (SELECT name FROM api_keys WHERE app_id = $1 AND id = e.key_id LIMIT 1) k ON true`
 
 var (
-	listEventsAt = declare("list events by their places", `
+	listEventsAt = pg.Declare("list events by their places", `
 		SELECT`+eventFoundColumns+`
 		FROM unnest($2::uuid[], $3::bigint[]) AS t (wallet_id, seq)
 		CROSS JOIN LATERAL (
@@ -77,7 +78,7 @@ var (
 		) e`+eventFoundJoins+`
 		ORDER BY e.tx_id DESC`)
 
-	listEventsOfWallet = declare("list events of a wallet", `
+	listEventsOfWallet = pg.Declare("list events of a wallet", `
 		SELECT`+eventFoundColumns+`
 		FROM (
 			SELECT`+storedEventColumns+`
@@ -86,18 +87,18 @@ var (
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
 
-	selectEventFound = declare("select event by its id", `
+	selectEventFound = pg.Declare("select event by its id", `
 		SELECT`+eventFoundColumns+`
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.event_id = $2`)
 
-	selectTransaction = declare("select event by its transaction", `
+	selectTransaction = pg.Declare("select event by its transaction", `
 		SELECT`+eventFoundColumns+`
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.tx_id = $2`)
 
 	// An unused feature is marked as such, so its events need no scan.
-	selectPriceNumbers = declare("select prices of a feature", `
+	selectPriceNumbers = pg.Declare("select prices of a feature", `
 		SELECT p.number, f.deduplication_locked FROM features f JOIN prices p ON p.app_id = $1 AND p.feature_id = f.id
 		WHERE f.app_id = $1 AND f.key = $2`)
 )
@@ -123,16 +124,16 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 	case q.EventID != "":
 		id := byteaColumn
 		id.eventID(q.EventID)
-		list, err = collect(ctx, tx, selectEventFound, readEventFound, id.single())
+		list, err = pg.Collect(ctx, tx, selectEventFound, readEventFound, id.single())
 		return list, nil, err
 	case !q.WalletID.IsZero():
 		before := q.BeforeSeq
 		if before == 0 {
 			before = math.MaxInt64
 		}
-		list, err = collect(ctx, tx, listEventsOfWallet, readEventFound, q.WalletID, before, q.oneMore())
+		list, err = pg.Collect(ctx, tx, listEventsOfWallet, readEventFound, q.WalletID, before, q.OneMore())
 		var more bool
-		if list, more = cut(list, q.Limit); more {
+		if list, more = pg.Cut(list, q.Limit); more {
 			next = &Page{Limit: q.Limit}
 		}
 		return list, next, err
@@ -148,7 +149,7 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 
 // usedPrices are the numbers of a feature's prices, none when it was never used.
 func (tx appTx) usedPrices(ctx context.Context, featureKey string) ([]int64, error) {
-	prices, err := collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], featureKey)
+	prices, err := pg.Collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], featureKey)
 	switch {
 	case err != nil:
 		return nil, err
@@ -168,7 +169,7 @@ func (tx appTx) usedPrices(ctx context.Context, featureKey string) ([]int64, err
 func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *Page, err error) {
 	// A custom plan chooses between the BRIN index and the application's own index by
 	// the values.
-	if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+	if _, err := tx.Conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 		return nil, nil, fmt.Errorf("store: events: %w", err)
 	}
 	positions, next, err := tx.eventPositions(ctx, q, prices)
@@ -176,14 +177,14 @@ func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []in
 		return nil, next, err
 	}
 	// The rows have one sensible plan over five tables, so it is cached.
-	if _, err := tx.conn.Exec(ctx, "SET LOCAL plan_cache_mode = auto"); err != nil {
+	if _, err := tx.Conn.Exec(ctx, "SET LOCAL plan_cache_mode = auto"); err != nil {
 		return nil, nil, fmt.Errorf("store: events: %w", err)
 	}
 	wallets, seqs := make([]ids.ID, len(positions)), make([]int64, len(positions))
 	for i, p := range positions {
 		wallets[i], seqs[i] = p.WalletID, p.Seq
 	}
-	list, err = collect(ctx, tx, listEventsAt, readEventFound, wallets, seqs)
+	list, err = pg.Collect(ctx, tx, listEventsAt, readEventFound, wallets, seqs)
 	return list, next, err
 }
 
@@ -197,30 +198,30 @@ func readEventFound(row pgx.CollectableRow) (e EventFound, err error) {
 	var event []byte
 	var occurred, periodStart, periodEnd, limit, used, allowanceStart, allowanceEnd, basisPoints *int64
 	var overage, entity *string
-	var debt, quoted *amount
+	var debt, quoted *pg.Amount
 	var deduplicated *ids.ID
 	err = row.Scan(&e.TransactionID, &event, &e.WalletID, &e.Identity, &e.KeyID, &e.KeyName, &e.Seq, &e.Quantity, &e.CreatedAt, &occurred,
 		&periodStart, &periodEnd, &limit, &used, &allowanceStart, &allowanceEnd, &overage,
-		&basisPoints, (*amount)(&e.Charge.Amount), (*amount)(&e.BalanceAfter), &debt, &quoted, &deduplicated, &entity,
-		&e.FeatureID, &e.FeatureKey, &e.FeatureName, &e.Unit, &e.CreditID, &e.CreditKey, (*amount)(&e.Charge.Cost), &e.Charge.QuantityPerUnit,
+		&basisPoints, (*pg.Amount)(&e.Charge.Amount), (*pg.Amount)(&e.BalanceAfter), &debt, &quoted, &deduplicated, &entity,
+		&e.FeatureID, &e.FeatureKey, &e.FeatureName, &e.Unit, &e.CreditID, &e.CreditKey, (*pg.Amount)(&e.Charge.Cost), &e.Charge.QuantityPerUnit,
 		&e.Charge.PricingMode, &e.Charge.FeatureRevision)
 	if err != nil {
 		return e, err
 	}
-	e.EventID, e.EntityID, e.DebtAfter = eventIDOf(event), orZero(entity), metering.Amount(orZero(debt))
-	e.OccurredAt, e.DeduplicatedFrom = e.CreatedAt, orZero(deduplicated)
+	e.EventID, e.EntityID, e.DebtAfter = pg.EventIDOf(event), pg.OrZero(entity), metering.Amount(pg.OrZero(debt))
+	e.OccurredAt, e.DeduplicatedFrom = e.CreatedAt, pg.OrZero(deduplicated)
 	if occurred != nil {
 		e.OccurredAt = *occurred
 	}
-	e.Period = metering.Period{Start: orZero(periodStart), End: orZero(periodEnd)}
+	e.Period = metering.Period{Start: pg.OrZero(periodStart), End: pg.OrZero(periodEnd)}
 	e.Charge.BasisPoints, e.Charge.Billable = metering.ListPrice, e.Quantity
 	if basisPoints != nil {
 		e.Charge.BasisPoints = *basisPoints
 	}
 	if overage != nil {
 		e.Allowance = metering.Allowance{
-			Limit: orZero(limit), Used: orZero(used), Overage: metering.Overage(*overage),
-			Period: metering.Period{Start: orZero(allowanceStart), End: orZero(allowanceEnd)},
+			Limit: pg.OrZero(limit), Used: pg.OrZero(used), Overage: metering.Overage(*overage),
+			Period: metering.Period{Start: pg.OrZero(allowanceStart), End: pg.OrZero(allowanceEnd)},
 		}
 		e.Allowance.Covered = min(e.Allowance.Remaining(), e.Quantity)
 		e.Charge.Billable -= e.Allowance.Covered

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 )
 
 var (
-	addUses = declare("add uses of a day", `
+	addUses = pg.Declare("add uses of a day", `
 		INSERT INTO usage_days (app_id, day, feature_id, credit_id, org_id, accepted, deduplicated, charged_nanocredits)
 		SELECT s.app_id, t.day, t.feature_id, t.credit_id, s.org_id, t.accepted, t.deduplicated, t.charged::numeric
 		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::uuid[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[])
@@ -35,7 +36,7 @@ var (
 			accepted = usage_days.accepted + excluded.accepted, deduplicated = usage_days.deduplicated + excluded.deduplicated,
 			charged_nanocredits = usage_days.charged_nanocredits + excluded.charged_nanocredits`)
 
-	addDenials = declare("add denials of a day", `
+	addDenials = pg.Declare("add denials of a day", `
 		INSERT INTO denial_days (app_id, day, feature_id, reason, org_id, uses, checks)
 		SELECT s.app_id, t.day, t.feature_id, t.reason, s.org_id, t.uses, t.checks
 		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::bigint[])
@@ -44,7 +45,7 @@ var (
 		ON CONFLICT (app_id, day, feature_id, reason) DO UPDATE SET
 			uses = denial_days.uses + excluded.uses, checks = denial_days.checks + excluded.checks`)
 
-	addEntries = declare("add entries of a day", `
+	addEntries = pg.Declare("add entries of a day", `
 		INSERT INTO entry_days (app_id, day, kind, credit_id, org_id, entries, came_nanocredits, taken_nanocredits)
 		SELECT s.app_id, t.day, t.kind, t.credit_id, s.org_id, t.entries, t.came::numeric, t.taken::numeric
 		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::text[])
@@ -55,7 +56,7 @@ var (
 			came_nanocredits = entry_days.came_nanocredits + excluded.came_nanocredits,
 			taken_nanocredits = entry_days.taken_nanocredits + excluded.taken_nanocredits`)
 
-	addActivity = declare("add activity of an hour", `
+	addActivity = pg.Declare("add activity of an hour", `
 		INSERT INTO activity_hours (app_id, hour, org_id, uses, denials, requests, failures, oldest_tx, newest_tx)
 		SELECT s.app_id, t.hour, s.org_id, t.uses, t.denials, t.requests, t.failures, t.oldest, t.newest
 		FROM app_state s CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[])
@@ -66,15 +67,15 @@ var (
 			requests = activity_hours.requests + excluded.requests, failures = activity_hours.failures + excluded.failures,
 			oldest_tx = least(activity_hours.oldest_tx, excluded.oldest_tx), newest_tx = greatest(activity_hours.newest_tx, excluded.newest_tx)`)
 
-	ensureActive = declare("ensure active day", `
+	ensureActive = pg.Declare("ensure active day", `
 		INSERT INTO active_days (app_id, day, org_id, sketch)
 		SELECT s.app_id, $2, s.org_id, '' FROM app_state s WHERE s.app_id = $1
 		ON CONFLICT (app_id, day) DO NOTHING`)
 
-	lockActive = declare("lock active day", `
+	lockActive = pg.Declare("lock active day", `
 		SELECT sketch FROM active_days WHERE app_id = $1 AND day = $2 FOR UPDATE`)
 
-	setActive = declare("set active day", `
+	setActive = pg.Declare("set active day", `
 		UPDATE active_days SET sketch = $3 WHERE app_id = $1 AND day = $2`)
 )
 
@@ -133,7 +134,7 @@ func (s *Store) WriteStats(ctx context.Context) error {
 // reader's own latest requests. Failed requests that cannot be stored do not fail the
 // page.
 func (a App) flushStats(ctx context.Context) error {
-	counted := a.store.stats.drain(a.scope.AppID)
+	counted := a.store.stats.drain(a.app.Scope.AppID)
 	if counted == nil {
 		return nil
 	}
@@ -159,7 +160,7 @@ func (a App) writeStats(ctx context.Context, counted *appStats) error {
 		return tx.writeRequests(ctx, counted.requests)
 	})
 	if err != nil {
-		if !errors.Is(err, errCommitUnknown) { // undercount rather than count twice
+		if !errors.Is(err, pg.ErrCommitUnknown) { // undercount rather than count twice
 			a.store.stats.restore(counted)
 		}
 		return err
@@ -206,10 +207,10 @@ func (tx appTx) writeCounts(ctx context.Context, counted *appStats) error {
 		hours.add(hour, c.uses, c.denials, c.requests, c.failures, optionalID(c.oldest), optionalID(c.newest))
 	}
 	for _, added := range []struct {
-		statement
+		pg.Statement
 		columns
 	}{{addUses, usage}, {addDenials, denials}, {addEntries, entries}, {addActivity, hours}} {
-		if err := added.columns.exec(ctx, tx, added.statement); err != nil {
+		if err := added.columns.exec(ctx, tx, added.Statement); err != nil {
 			return err
 		}
 	}
@@ -218,10 +219,10 @@ func (tx appTx) writeCounts(ctx context.Context, counted *appStats) error {
 
 func (tx appTx) writeActive(ctx context.Context, counted *appStats) error {
 	for _, day := range sortedKeys(counted.active, cmp.Compare) {
-		if _, err := tx.execAny(ctx, ensureActive, day); err != nil {
+		if _, err := tx.ExecAny(ctx, ensureActive, day); err != nil {
 			return err
 		}
-		stored, err := find(ctx, tx, lockActive, pgx.RowTo[[]byte], errNoAppState, day)
+		stored, err := pg.Find(ctx, tx, lockActive, pgx.RowTo[[]byte], pg.ErrNoAppState, day)
 		if err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (tx appTx) writeActive(ctx context.Context, counted *appStats) error {
 		}
 		all.merge(counted.active[day])
 		if text := all.encode(); !bytes.Equal(text, stored) {
-			if err := tx.exec(ctx, setActive, 1, day, text); err != nil {
+			if err := tx.Exec(ctx, setActive, 1, day, text); err != nil {
 				return err
 			}
 		}
@@ -262,12 +263,12 @@ func (c columns) add(row ...any) {
 }
 
 // exec runs a statement that inserts one row for each row of the columns.
-func (c columns) exec(ctx context.Context, tx appTx, s statement, before ...any) error {
+func (c columns) exec(ctx context.Context, tx appTx, s pg.Statement, before ...any) error {
 	if len(c[0]) == 0 {
 		return nil
 	}
 	for _, column := range c {
 		before = append(before, column)
 	}
-	return tx.exec(ctx, s, int64(len(c[0])), before...)
+	return tx.Exec(ctx, s, int64(len(c[0])), before...)
 }

@@ -9,6 +9,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // A wallet's entries are numbered without gaps over `journal` and `usage_events`, so a
@@ -45,7 +47,7 @@ func (q HistoryQuery) filtered() bool {
 }
 
 var (
-	listHistory = declare("list history", `
+	listHistory = pg.Declare("list history", `
 		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
 			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
 			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
@@ -68,7 +70,7 @@ var (
 		WHERE ($5::text IS NULL OR l.kind = $5) AND ($6::uuid IS NULL OR l.credit_id = $6) AND l.created_at >= $7 AND l.created_at < $8
 		ORDER BY CASE WHEN $9 THEN l.seq ELSE -l.seq END LIMIT $10`)
 
-	listEventsInRange = declare("list events in a range", `
+	listEventsInRange = pg.Declare("list events in a range", `
 		SELECT`+eventFoundColumns+`
 		FROM (
 			SELECT`+storedEventColumns+`
@@ -78,13 +80,13 @@ var (
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
 
-	selectEntryTime = declare("select time of an entry", `
+	selectEntryTime = pg.Declare("select time of an entry", `
 		SELECT created_at FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq = $3
 		UNION ALL
 		SELECT created_at FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq = $3`)
 
 	// The newest entry of each credit in a range of numbers.
-	listLastOfCredits = declare("list last entries of credits", `
+	listLastOfCredits = pg.Declare("list last entries of credits", `
 		SELECT DISTINCT ON (c.key) c.id, c.key, l.balance_after, l.debt_after
 		FROM (
 			SELECT seq, credit_id, balance_after, debt_after
@@ -108,13 +110,13 @@ func (a App) History(ctx context.Context, q HistoryQuery) (list []JournalLine, n
 }
 
 func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine, next int64, err error) {
-	w, err := find(ctx, tx, selectWallet, readWallet, fault.New(fault.WalletNotFound), q.Identity)
+	w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), q.Identity)
 	if err != nil {
 		return nil, 0, err
 	}
 	var creditID *ids.ID
 	if q.CreditKey != "" {
-		credit, err := tx.credit(ctx, q.CreditKey)
+		credit, err := tx.Credit(ctx, q.CreditKey)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -125,7 +127,7 @@ func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine
 		kind = (*string)(&q.Kind)
 	}
 	return pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]JournalLine, error) {
-		return collect(ctx, tx, listHistory, func(row pgx.CollectableRow) (JournalLine, error) {
+		return pg.Collect(ctx, tx, listHistory, func(row pgx.CollectableRow) (JournalLine, error) {
 			line, err := readJournalLine(row)
 			line.WalletID = w.ID
 			return line, err
@@ -138,7 +140,7 @@ func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine
 // has no events.
 func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) (list []EventFound, next int64, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		w, err := find(ctx, tx, selectWallet, readWallet, fault.New(fault.WalletNotFound), q.Identity)
+		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), q.Identity)
 		if fault.Is(err, fault.WalletNotFound) {
 			return nil
 		}
@@ -153,7 +155,7 @@ func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey stri
 		}
 		q.Kind = metering.EntryCharge
 		list, next, err = pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
-			return collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, prices, q.From, q.to(), limit)
+			return pg.Collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, prices, q.From, q.to(), limit)
 		}, func(e EventFound) int64 { return e.Seq })
 		return err
 	})
@@ -162,7 +164,7 @@ func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey stri
 
 // pageOfHistory reads ranges of a wallet's entries until the page is full.
 func pageOfHistory[T any](
-	ctx context.Context, tx appTx, w wallet, q HistoryQuery, read func(low, high int64, limit int) ([]T, error), seq func(T) int64,
+	ctx context.Context, tx appTx, w ledger.Wallet, q HistoryQuery, read func(low, high int64, limit int) ([]T, error), seq func(T) int64,
 ) (list []T, next int64, err error) {
 	scan, err := tx.newHistoryScan(ctx, w, q)
 	if err != nil {
@@ -178,7 +180,7 @@ func pageOfHistory[T any](
 			return nil, 0, err
 		}
 		var more bool
-		if list, more = cut(append(list, found...), q.Limit); more {
+		if list, more = pg.Cut(append(list, found...), q.Limit); more {
 			return list, seq(list[len(list)-1]), nil
 		}
 	}
@@ -194,8 +196,8 @@ type historyScan struct {
 
 // newHistoryScan starts at the query's position, or at its first moment if that is
 // further on.
-func (tx appTx) newHistoryScan(ctx context.Context, w wallet, q HistoryQuery) (scan historyScan, err error) {
-	scan = historyScan{low: 0, high: w.lastSeq + 1, step: historyRange, ascending: q.Ascending}
+func (tx appTx) newHistoryScan(ctx context.Context, w ledger.Wallet, q HistoryQuery) (scan historyScan, err error) {
+	scan = historyScan{low: 0, high: w.LastSeq + 1, step: historyRange, ascending: q.Ascending}
 	if !q.filtered() {
 		scan.step = int64(q.Limit) + 1
 	}
@@ -251,11 +253,11 @@ func (s *historyScan) position() int64 {
 // entriesBefore returns a number from which on every entry of the wallet is later than
 // the moment. Entries are in time order up to clockSlack: a batch takes its time before
 // it gets the wallet's lock. So the search is for an entry that is later by more.
-func (tx appTx) entriesBefore(ctx context.Context, w wallet, moment int64) (int64, error) {
-	low, high := int64(0), w.lastSeq+1 // high: all from here on are later
+func (tx appTx) entriesBefore(ctx context.Context, w ledger.Wallet, moment int64) (int64, error) {
+	low, high := int64(0), w.LastSeq+1 // high: all from here on are later
 	for high-low > 1 {
 		middle := low + (high-low)/2
-		at, err := find(ctx, tx, selectEntryTime, pgx.RowTo[int64], fmt.Errorf("store: wallet %s has no entry %d", w.ID, middle), w.ID, middle)
+		at, err := pg.Find(ctx, tx, selectEntryTime, pgx.RowTo[int64], fmt.Errorf("store: wallet %s has no entry %d", w.ID, middle), w.ID, middle)
 		if err != nil {
 			return 0, err
 		}
@@ -272,11 +274,11 @@ func (tx appTx) entriesBefore(ctx context.Context, w wallet, moment int64) (int6
 // credit that was made by then. Credits that the wallet did not have yet are left out.
 func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (balances []metering.Balance, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		w, err := find(ctx, tx, selectWallet, readWallet, fault.New(fault.WalletNotFound), identity)
+		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), identity)
 		if err != nil {
 			return err
 		}
-		held, err := tx.withBalances(ctx, []wallet{w})
+		held, err := tx.WithBalances(ctx, []ledger.Wallet{w})
 		if err != nil {
 			return err
 		}
@@ -289,7 +291,7 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 		// credit was not touched for long.
 		for high > 1 && len(last) < len(held[0].Balances) {
 			low := max(0, high-1-historyRange)
-			rows, err := collect(ctx, tx, listLastOfCredits, readBalanceAt, w.ID, low, high, moment)
+			rows, err := pg.Collect(ctx, tx, listLastOfCredits, readBalanceAt, w.ID, low, high, moment)
 			if err != nil {
 				return err
 			}
@@ -311,6 +313,6 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 }
 
 func readBalanceAt(row pgx.CollectableRow) (b metering.Balance, err error) {
-	err = row.Scan(&b.CreditID, &b.CreditKey, (*amount)(&b.Amount), (*amount)(&b.Debt))
+	err = row.Scan(&b.CreditID, &b.CreditKey, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
 	return b, err
 }

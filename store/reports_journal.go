@@ -9,6 +9,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // How far behind a page the entry is looked for that a balance had before. A credit
@@ -51,7 +52,7 @@ func (p JournalPage) before() int64 {
 var (
 	// Entries and charges are numbered together, so the newest of both are among the
 	// newest of each.
-	listJournal = declare("list journal", `
+	listJournal = pg.Declare("list journal", `
 		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
 			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
 			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
@@ -76,7 +77,7 @@ var (
 	// The last entry of each of some credits before a number, if it is not too far
 	// back. Each is looked for by itself and no further than it lies: a wallet's events
 	// are on as many blocks.
-	listOpenings = declare("list openings", `
+	listOpenings = pg.Declare("list openings", `
 		SELECT c.id, o.balance_after, o.debt_after
 		FROM credits c CROSS JOIN LATERAL (
 			(SELECT j.seq, j.balance_after, j.debt_after
@@ -96,11 +97,11 @@ var (
 // sums, and reports whether there are more.
 func (a App) Journal(ctx context.Context, p JournalPage) (list []JournalLine, proof []metering.BalanceProof, more bool, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = collect(ctx, tx, listJournal, readJournalLine, p.WalletID, p.before(), p.Limit+1)
+		list, err = pg.Collect(ctx, tx, listJournal, readJournalLine, p.WalletID, p.before(), p.Limit+1)
 		if err != nil {
 			return err
 		}
-		if list, more = cut(list, p.Limit); len(list) == 0 {
+		if list, more = pg.Cut(list, p.Limit); len(list) == 0 {
 			return nil
 		}
 		entries := make([]metering.Entry, len(list))
@@ -128,9 +129,9 @@ func (tx appTx) openings(ctx context.Context, walletID ids.ID, entries []meterin
 			openings[e.CreditID] = metering.Balance{CreditID: e.CreditID}
 		}
 	}
-	_, err := collect(ctx, tx, listOpenings, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, tx, listOpenings, func(row pgx.CollectableRow) (struct{}, error) {
 		var b metering.Balance
-		err := row.Scan(&b.CreditID, (*amount)(&b.Amount), (*amount)(&b.Debt))
+		err := row.Scan(&b.CreditID, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
 		openings[b.CreditID] = b
 		return struct{}{}, err
 	}, walletID, first, first-openingReach, credits)
@@ -138,17 +139,17 @@ func (tx appTx) openings(ctx context.Context, walletID ids.ID, entries []meterin
 }
 
 func readJournalLine(row pgx.CollectableRow) (l JournalLine, err error) {
-	var change delta
+	var change pg.Delta
 	var price, quantity *int64
 	var event []byte
 	var entity, sourceKind, sourceID, reason, feature *string
-	err = row.Scan(&l.ID, &l.Seq, &l.Kind, &l.CreditID, &l.CreditKey, &change, (*amount)(&l.BalanceAfter), (*amount)(&l.DebtAfter),
+	err = row.Scan(&l.ID, &l.Seq, &l.Kind, &l.CreditID, &l.CreditKey, &change, (*pg.Amount)(&l.BalanceAfter), (*pg.Amount)(&l.DebtAfter),
 		&l.IdempotencyKey, &l.CreatedAt, &price, &event, &entity, &quantity, &l.Deduplicated, &sourceKind, &sourceID, &reason, &feature)
 	l.Delta = metering.Delta(change)
 	if l.Kind == metering.EntryCharge {
 		l.Delta.Out = true // of nothing as well
 	}
-	l.EventID, l.EntityID, l.Quantity = eventIDOf(event), orZero(entity), orZero(quantity)
-	l.SourceKind, l.SourceID, l.Reason, l.FeatureKey = orZero(sourceKind), orZero(sourceID), orZero(reason), orZero(feature)
+	l.EventID, l.EntityID, l.Quantity = pg.EventIDOf(event), pg.OrZero(entity), pg.OrZero(quantity)
+	l.SourceKind, l.SourceID, l.Reason, l.FeatureKey = pg.OrZero(sourceKind), pg.OrZero(sourceID), pg.OrZero(reason), pg.OrZero(feature)
 	return l, err
 }

@@ -9,6 +9,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 const dayMillis = 24 * hourMillis
@@ -66,30 +67,30 @@ type FeatureStats struct {
 }
 
 var (
-	sumUses = declare("sum uses by day", `
+	sumUses = pg.Declare("sum uses by day", `
 		SELECT u.day, u.credit_id, c.key, sum(u.accepted + u.deduplicated)::bigint, sum(u.charged_nanocredits)::text
 		FROM usage_days u JOIN credits c ON c.app_id = $1 AND c.id = u.credit_id
 		WHERE u.app_id = $1 AND u.day >= $2 AND u.day < $3
 		GROUP BY u.day, u.credit_id, c.key ORDER BY c.key, u.day`)
 
 	// Bytewise collation: a language's takes several times as long.
-	sumDenials = declare("sum denials by day", `
+	sumDenials = pg.Declare("sum denials by day", `
 		SELECT d.day, d.reason COLLATE "C", sum(d.uses + d.checks)::bigint
 		FROM denial_days d WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
 		GROUP BY 1, 2`)
 
-	sumDeposits = declare("sum deposits by day", `
+	sumDeposits = pg.Declare("sum deposits by day", `
 		SELECT d.day, d.credit_id, c.key, sum(d.entries)::bigint, sum(d.came_nanocredits)::text
 		FROM entry_days d JOIN credits c ON c.app_id = $1 AND c.id = d.credit_id
 		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3 AND d.kind IN ('deposit', 'grant', 'top-up')
 		GROUP BY d.day, d.credit_id, c.key ORDER BY c.key, d.day`)
 
-	selectActive = declare("select active days", `
+	selectActive = pg.Declare("select active days", `
 		SELECT day, sketch FROM active_days WHERE app_id = $1 AND day >= $2 AND day < $3`)
 
 	// Aggregated and limited before the features are joined: the planner underestimates
 	// the rows and would scan all of them once for each feature.
-	topFeatures = declare("top features", `
+	topFeatures = pg.Declare("top features", `
 		SELECT f.key, t.uses, t.denied
 		FROM (
 			SELECT c.feature_id, sum(c.uses)::bigint AS uses, sum(c.denied)::bigint AS denied
@@ -120,7 +121,7 @@ func (a App) Overview(ctx context.Context, now int64, days int) (o Overview, err
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		// The planner underestimates how many rows pass the policies and would sort ten
 		// thousand rows to aggregate them, which takes twice as long.
-		if _, err := tx.conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
+		if _, err := tx.Conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: overview: %w", err)
 		}
 		r.Overview = Overview{Since: r.since, Days: make([]OverviewDay, days)}
@@ -144,7 +145,7 @@ func (r *overviewReader) read(ctx context.Context, tx appTx) error {
 			return err
 		}
 	}
-	top, err := collect(ctx, tx, topFeatures, pgx.RowToStructByPos[FeatureStats], r.since, r.end, topLength)
+	top, err := pg.Collect(ctx, tx, topFeatures, pgx.RowToStructByPos[FeatureStats], r.since, r.end, topLength)
 	r.Top = top
 	return err
 }
@@ -158,7 +159,7 @@ func (r *overviewReader) period(day int64) (*Stats, *OverviewDay) {
 }
 
 func (r *overviewReader) readUses(ctx context.Context, tx appTx) error {
-	rows, err := collect(ctx, tx, sumUses, readCreditDay, r.before, r.end)
+	rows, err := pg.Collect(ctx, tx, sumUses, readCreditDay, r.before, r.end)
 	for _, row := range rows {
 		stats, bar := r.period(row.day)
 		stats.Uses += row.count
@@ -169,7 +170,7 @@ func (r *overviewReader) readUses(ctx context.Context, tx appTx) error {
 }
 
 func (r *overviewReader) readDeposits(ctx context.Context, tx appTx) error {
-	rows, err := collect(ctx, tx, sumDeposits, readCreditDay, r.before, r.end)
+	rows, err := pg.Collect(ctx, tx, sumDeposits, readCreditDay, r.before, r.end)
 	for _, row := range rows {
 		stats, _ := r.period(row.day)
 		stats.Deposited = addTotal(stats.Deposited, row.CreditTotal)
@@ -178,7 +179,7 @@ func (r *overviewReader) readDeposits(ctx context.Context, tx appTx) error {
 }
 
 func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
-	_, err := collect(ctx, tx, sumDenials, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, tx, sumDenials, func(row pgx.CollectableRow) (struct{}, error) {
 		var day, count int64
 		var reason fault.Code
 		err := row.Scan(&day, &reason, &count)
@@ -195,7 +196,7 @@ func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
 
 func (r *overviewReader) readActive(ctx context.Context, tx appTx) error {
 	now, before := newSketch(), newSketch()
-	_, err := collect(ctx, tx, selectActive, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, tx, selectActive, func(row pgx.CollectableRow) (struct{}, error) {
 		var day int64
 		var text []byte
 		if err := row.Scan(&day, &text); err != nil {

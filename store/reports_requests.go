@@ -9,6 +9,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/store/internal/pg"
 )
 
 // requestRingSize is how many recent requests of an application are kept.
@@ -55,13 +56,13 @@ type Request struct {
 func (r Request) Failed() bool { return r.Status >= 400 }
 
 var (
-	advanceRing = declare("turn request ring", `
+	advanceRing = pg.Declare("turn request ring", `
 		INSERT INTO request_rings (app_id, org_id, written)
 		SELECT s.app_id, s.org_id, $2 FROM app_state s WHERE s.app_id = $1
 		ON CONFLICT (app_id) DO UPDATE SET written = request_rings.written + excluded.written
 		RETURNING written`)
 
-	putRequests = declare("put requests", `
+	putRequests = pg.Declare("put requests", `
 		INSERT INTO recent_requests (app_id, slot, org_id, id, at, method, route, status, error, took_us, key_id)
 		SELECT s.app_id, t.slot, s.org_id, t.id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id
 		FROM app_state s CROSS JOIN unnest($2::integer[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::integer[],
@@ -71,7 +72,7 @@ var (
 			id = excluded.id, at = excluded.at, method = excluded.method, route = excluded.route, status = excluded.status,
 			error = excluded.error, took_us = excluded.took_us, key_id = excluded.key_id`)
 
-	putFailures = declare("put request failures", `
+	putFailures = pg.Declare("put request failures", `
 		INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, error, took_us, key_id, identity, feature)
 		SELECT s.app_id, t.id, s.org_id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id, t.identity, t.feature
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::integer[],
@@ -79,18 +80,18 @@ var (
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, id) DO NOTHING`)
 
-	pruneFailures = declare("prune request failures", `
+	pruneFailures = pg.Declare("prune request failures", `
 		DELETE FROM request_failures WHERE app_id = $1 AND id IN (
 			SELECT f.id FROM request_failures f WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id LIMIT $3)`)
 
-	listFailures = declare("list request failures", `
+	listFailures = pg.Declare("list request failures", `
 		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), r.identity, r.feature
 		FROM request_failures r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
 		WHERE r.app_id = $1 AND r.id < $2 AND r.id >= $3
 		ORDER BY r.id DESC LIMIT $4`)
 
 	// The whole ring is read: it is small and unordered.
-	listRequests = declare("list requests", `
+	listRequests = pg.Declare("list requests", `
 		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), '', ''
 		FROM recent_requests r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
 		WHERE r.app_id = $1 AND r.id < $2
@@ -102,7 +103,7 @@ func (tx appTx) writeRequests(ctx context.Context, list []Request) error {
 	if len(list) == 0 {
 		return nil
 	}
-	written, err := find(ctx, tx, advanceRing, pgx.RowTo[int64], errNoAppState, len(list))
+	written, err := pg.Find(ctx, tx, advanceRing, pgx.RowTo[int64], pg.ErrNoAppState, len(list))
 	if err != nil {
 		return err
 	}
@@ -135,16 +136,16 @@ func (tx appTx) writeFailures(ctx context.Context, list []Request, oldest ids.ID
 	for i, column := range rows {
 		args[i] = column
 	}
-	if _, err := tx.execAny(ctx, putFailures, args...); err != nil {
+	if _, err := tx.ExecAny(ctx, putFailures, args...); err != nil {
 		return err
 	}
-	_, err := tx.execAny(ctx, pruneFailures, oldest, prunedFailures)
+	_, err := tx.ExecAny(ctx, pruneFailures, oldest, prunedFailures)
 	return err
 }
 
 // oldestFailure is the lowest id within the retention of failures.
 func (s *Store) oldestFailure() ids.ID {
-	return idAt(s.clock.Now() - s.keepFailures.Milliseconds())
+	return pg.IDAt(s.db.Clock.Now() - s.keepFailures.Milliseconds())
 }
 
 // KeepsFailures is the retention of failed requests.
@@ -158,13 +159,13 @@ func (a App) Requests(ctx context.Context, failed bool, p Page) (list []Request,
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if failed {
-			list, err = collect(ctx, tx, listFailures, readRequest, p.before(), a.store.oldestFailure(), p.oneMore())
+			list, err = pg.Collect(ctx, tx, listFailures, readRequest, p.Start(), a.store.oldestFailure(), p.OneMore())
 		} else {
-			list, err = collect(ctx, tx, listRequests, readRequest, p.before(), p.oneMore())
+			list, err = pg.Collect(ctx, tx, listRequests, readRequest, p.Start(), p.OneMore())
 		}
 		return err
 	})
-	list, more = cut(list, p.Limit)
+	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }
 
@@ -173,7 +174,7 @@ func readRequest(row pgx.CollectableRow) (r Request, err error) {
 	var live bool
 	var lastFour string
 	err = row.Scan(&r.ID, &r.At, &r.Method, &r.Route, &r.Status, &code, &r.TookMicros, &r.KeyID, &r.KeyName, &live, &lastFour, &r.Identity, &r.Feature)
-	r.Code = fault.Code(orZero(code))
+	r.Code = fault.Code(pg.OrZero(code))
 	if lastFour != "" {
 		r.KeyMasked = keys.APIKey{Live: live, Last4: lastFour}.Masked()
 	}

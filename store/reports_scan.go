@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 const (
@@ -37,13 +38,13 @@ const (
 
 var (
 	// The last hours with events before a transaction, by the hourly stats.
-	selectHours = declare("select hours with events", `
+	selectHours = pg.Declare("select hours with events", `
 		SELECT oldest_tx, newest_tx, uses FROM activity_hours
 		WHERE app_id = $1 AND oldest_tx < $2 ORDER BY hour DESC LIMIT $3`)
 
 	// A window reads only the columns to filter by. The rest is read by key, for the
 	// page alone.
-	scanEvents = declare("look at events", `
+	scanEvents = pg.Declare("look at events", `
 		WITH met AS (
 			SELECT tx_id, wallet_id, seq, price_number, created_at FROM usage_events
 			WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3 LIMIT $4
@@ -89,10 +90,10 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 	skipped := 0
 	for range maxWindows {
 		l, err := scan.next(ctx, tx, prices != nil || q.From != 0)
-		if err != nil || l == nil || !lessID(stop, l.end) {
+		if err != nil || l == nil || !pg.LessID(stop, l.end) {
 			return list, nil, err
 		}
-		found, scanned, err := tx.scanWindow(ctx, *l, q, prices, q.oneMore()-len(list))
+		found, scanned, err := tx.scanWindow(ctx, *l, q, prices, q.OneMore()-len(list))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -102,14 +103,14 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 		}
 		scan.advance(*l)
 		var more bool
-		if list, more = cut(append(list, found...), q.Limit); more {
+		if list, more = pg.Cut(append(list, found...), q.Limit); more {
 			return list, &Page{Before: list[len(list)-1].TransactionID, Limit: q.Limit}, nil
 		}
 		if skipped >= maxSkipped {
 			break
 		}
 	}
-	if scan.end.IsZero() || !lessID(stop, scan.end) {
+	if scan.end.IsZero() || !pg.LessID(stop, scan.end) {
 		return list, nil, nil
 	}
 	return list, &Page{Before: scan.end, Limit: q.Limit}, nil
@@ -118,25 +119,25 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 // eventRange is the range of ids in which events of the query's time can be. Ids have the
 // real time; the application's clock is ahead of it, never behind.
 func (tx appTx) eventRange(ctx context.Context, q EventQuery) (before, from ids.ID, err error) {
-	before = q.before()
-	if end := idAt(q.to() + clockSlack); lessID(end, before) {
+	before = q.Start()
+	if end := pg.IDAt(q.to() + clockSlack); pg.LessID(end, before) {
 		before = end
 	}
 	if q.From == 0 {
 		return before, from, nil
 	}
-	offset, err := find(ctx, tx, selectClockOffset, pgx.RowTo[int64], errNoAppState)
-	return before, idAt(q.From - offset - clockSlack), err
+	offset, err := pg.Find(ctx, tx, selectClockOffset, pgx.RowTo[int64], pg.ErrNoAppState)
+	return before, pg.IDAt(q.From - offset - clockSlack), err
 }
 
 // scanWindow reads the newest events of a window and how many it scanned.
 func (tx appTx) scanWindow(ctx context.Context, l window, q EventQuery, prices []int64, limit int) (list []eventPosition, scanned int, err error) {
-	_, err = collect(ctx, tx, scanEvents, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, scanEvents, func(row pgx.CollectableRow) (struct{}, error) {
 		var transaction, wallet *ids.ID
 		var seq *int64
 		err := row.Scan(&scanned, &transaction, &wallet, &seq)
 		if transaction != nil {
-			list = append(list, eventPosition{*transaction, orZero(wallet), orZero(seq)})
+			list = append(list, eventPosition{*transaction, pg.OrZero(wallet), pg.OrZero(seq)})
 		}
 		return struct{}{}, err
 	}, l.start, l.end, l.limit, prices, limit, q.From, q.to())
@@ -158,7 +159,7 @@ type reverseScan struct {
 
 func (tx appTx) newReverseScan(ctx context.Context, end ids.ID) (*reverseScan, error) {
 	var rows float64
-	if err := tx.conn.QueryRow(ctx, "SELECT reltuples FROM pg_class WHERE oid = 'usage_events'::regclass").Scan(&rows); err != nil {
+	if err := tx.Conn.QueryRow(ctx, "SELECT reltuples FROM pg_class WHERE oid = 'usage_events'::regclass").Scan(&rows); err != nil {
 		return nil, fmt.Errorf("store: events: %w", err)
 	}
 	return &reverseScan{end: end, whole: rows < smallTable}, nil
@@ -180,18 +181,18 @@ func (b *reverseScan) next(ctx context.Context, tx appTx, filtered bool) (*windo
 	if err := b.readHours(ctx, tx); err != nil {
 		return nil, err
 	}
-	latest := min(timeOfID(b.end), timeOfID(ids.New())+clockSlack)
+	latest := min(pg.TimeOfID(b.end), pg.TimeOfID(ids.New())+clockSlack)
 	if len(b.hours) > 0 {
 		// The time after the last event of the stats is a window of its own: it is
 		// mostly empty, and its length says nothing about the hour before.
-		if l.start = nextID(b.hours[0].Newest); !lessID(l.start, b.end) {
+		if l.start = pg.NextID(b.hours[0].Newest); !pg.LessID(l.start, b.end) {
 			l.start = b.windowStart(b.hours, latest)
 		}
 	}
-	if earliest := idAt(latest - b.longest); b.longest > 0 && lessID(l.start, earliest) {
+	if earliest := pg.IDAt(latest - b.longest); b.longest > 0 && pg.LessID(l.start, earliest) {
 		l.start = earliest
 	}
-	if l.millis = latest - timeOfID(l.start); l.millis <= 1 {
+	if l.millis = latest - pg.TimeOfID(l.start); l.millis <= 1 {
 		l.limit = math.MaxInt32 // it cannot be shorter
 	}
 	return l, nil
@@ -199,11 +200,11 @@ func (b *reverseScan) next(ctx context.Context, tx appTx, filtered bool) (*windo
 
 // readHours reads the hours before the end, when the ones read so far are used up.
 func (b *reverseScan) readHours(ctx context.Context, tx appTx) (err error) {
-	for len(b.hours) > 0 && !lessID(b.hours[0].Oldest, b.end) {
+	for len(b.hours) > 0 && !pg.LessID(b.hours[0].Oldest, b.end) {
 		b.hours = b.hours[1:]
 	}
 	if len(b.hours) == 0 && !b.read {
-		b.hours, err = collect(ctx, tx, selectHours, pgx.RowToStructByPos[activeHour], b.end, hoursPerRead)
+		b.hours, err = pg.Collect(ctx, tx, selectHours, pgx.RowToStructByPos[activeHour], b.end, hoursPerRead)
 		b.read = len(b.hours) < hoursPerRead
 	}
 	return err
@@ -227,8 +228,8 @@ func (b *reverseScan) windowStart(hours []activeHour, latest int64) ids.ID {
 	if b.hour != hour.Oldest {
 		b.hour, b.millis, b.longest = hour.Oldest, evenly(firstWindowEvents), 0
 	}
-	start := idAt(latest - min(b.millis, evenly(maxWindowEvents)))
-	if lessID(start, hour.Oldest) {
+	start := pg.IDAt(latest - min(b.millis, evenly(maxWindowEvents)))
+	if pg.LessID(start, hour.Oldest) {
 		return hour.Oldest
 	}
 	return start

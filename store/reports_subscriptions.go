@@ -7,6 +7,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // SubscriptionFound is a subscription in a list.
@@ -49,7 +50,7 @@ const (
 )
 
 var (
-	selectLiveSubscriptions = declare("select live subscriptions", `
+	selectLiveSubscriptions = pg.Declare("select live subscriptions", `
 		SELECT`+subscriptionFoundColumns+`
 		FROM subscriptions s
 		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
@@ -57,14 +58,14 @@ var (
 		WHERE s.app_id = $1 AND s.wallet_id = ANY ($2)
 		  AND s.status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')`)
 
-	listSubscriptions = declare("list subscriptions", pageOfSubscriptions+`id < $2`+withTheirWallets)
+	listSubscriptions = pg.Declare("list subscriptions", pageOfSubscriptions+`id < $2`+withTheirWallets)
 
-	listSubscriptionsByStatus = declare("list subscriptions by status", pageOfSubscriptions+`status = $4 AND id < $2`+withTheirWallets)
+	listSubscriptionsByStatus = pg.Declare("list subscriptions by status", pageOfSubscriptions+`status = $4 AND id < $2`+withTheirWallets)
 
-	listSubscriptionsOnHold = declare("list subscriptions on hold", pageOfSubscriptions+`status IN ('past_due', 'unpaid') AND id < $2`+withTheirWallets)
+	listSubscriptionsOnHold = pg.Declare("list subscriptions on hold", pageOfSubscriptions+`status IN ('past_due', 'unpaid') AND id < $2`+withTheirWallets)
 
 	// The two halves have an index each.
-	listSubscriptionsOfWallet = declare("list subscriptions of a wallet", `
+	listSubscriptionsOfWallet = pg.Declare("list subscriptions of a wallet", `
 		SELECT`+subscriptionFoundColumns+`
 		FROM subscriptions s
 		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
@@ -83,7 +84,7 @@ func readSubscriptionFound(row pgx.CollectableRow) (s SubscriptionFound, err err
 	var plan *ids.ID
 	err = row.Scan(&s.ID, &s.WalletID, &s.Identity, &plan, &s.PlanKey, &s.PlanName, &s.Status, &s.Period.Start, &s.Period.End,
 		&s.CancelAtPeriodEnd, &s.Downgrade, &s.Pending, &s.ProviderID, &s.CreatedAt, &s.EndedAt)
-	s.PlanID = orZero(plan)
+	s.PlanID = pg.OrZero(plan)
 	return s, err
 }
 
@@ -99,15 +100,15 @@ func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list [
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		switch {
 		case q.OnHold:
-			list, err = collect(ctx, tx, listSubscriptionsOnHold, readSubscriptionFound, q.before(), q.oneMore())
+			list, err = pg.Collect(ctx, tx, listSubscriptionsOnHold, readSubscriptionFound, q.Start(), q.OneMore())
 		case q.Status != "":
-			list, err = collect(ctx, tx, listSubscriptionsByStatus, readSubscriptionFound, q.before(), q.oneMore(), string(q.Status))
+			list, err = pg.Collect(ctx, tx, listSubscriptionsByStatus, readSubscriptionFound, q.Start(), q.OneMore(), string(q.Status))
 		default:
-			list, err = collect(ctx, tx, listSubscriptions, readSubscriptionFound, q.before(), q.oneMore())
+			list, err = pg.Collect(ctx, tx, listSubscriptions, readSubscriptionFound, q.Start(), q.OneMore())
 		}
 		return err
 	})
-	list, more = cut(list, q.Limit)
+	list, more = pg.Cut(list, q.Limit)
 	return list, more, err
 }
 
@@ -117,5 +118,5 @@ const maxPastSubscriptions = 100
 
 // SubscriptionsOf lists the latest subscriptions of a wallet, ended ones among them.
 func (a App) SubscriptionsOf(ctx context.Context, walletID ids.ID) ([]SubscriptionFound, error) {
-	return listAll(ctx, a, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
+	return pg.ListAll(ctx, a.app, listSubscriptionsOfWallet, readSubscriptionFound, walletID, maxPastSubscriptions)
 }

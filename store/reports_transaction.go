@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // Transaction is one change of a balance with its explanation: an event, or an entry of
@@ -19,7 +20,7 @@ type Transaction struct {
 	ByUserID ids.ID // who corrected the balance by hand
 }
 
-var selectEntry = declare("select journal entry", `
+var selectEntry = pg.Declare("select journal entry", `
 	SELECT j.id, j.seq, j.kind, j.credit_id, c.key, j.delta_nanocredits, j.balance_after, j.debt_after, j.idempotency_key, j.created_at,
 		NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, false, j.source_kind, j.source_id, a.reason, NULL::text,
 		j.wallet_id, w.identity, a.user_id
@@ -32,7 +33,7 @@ var selectEntry = declare("select journal entry", `
 // Transaction finds a balance change by its id.
 func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		entries, err := collect(ctx, tx, selectEntry, readEntryTransaction, id)
+		entries, err := pg.Collect(ctx, tx, selectEntry, readEntryTransaction, id)
 		if err != nil {
 			return err
 		}
@@ -40,7 +41,7 @@ func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err err
 			t = entries[0]
 			return nil
 		}
-		event, err := find(ctx, tx, selectTransaction, readEventFound, fault.New(fault.PathNotFound), id)
+		event, err := pg.Find(ctx, tx, selectTransaction, readEventFound, fault.New(fault.PathNotFound), id)
 		t = Transaction{Event: &event, Identity: event.Identity, WalletID: event.WalletID}
 		return err
 	})
@@ -53,7 +54,7 @@ func readEntryTransaction(row pgx.CollectableRow) (t Transaction, err error) {
 	var by *ids.ID
 	line, err := readJournalLine(extendedRow{row, []any{&t.WalletID, &t.Identity, &by}})
 	line.WalletID = t.WalletID
-	t.Entry, t.ByUserID = &line, orZero(by)
+	t.Entry, t.ByUserID = &line, pg.OrZero(by)
 	return t, err
 }
 

@@ -9,6 +9,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 // WalletFilter selects wallets of a list.
@@ -39,28 +41,28 @@ type WalletFound struct {
 }
 
 var (
-	searchWallets = declare("search wallets", `
-		SELECT `+walletColumns+`
+	searchWallets = pg.Declare("search wallets", `
+		SELECT `+ledger.WalletColumns+`
 		FROM wallets WHERE app_id = $1 AND identity >= $2 AND identity <= $3 AND identity > $4
 		ORDER BY identity LIMIT $5`)
 
-	listDebtors = declare("list wallets in debt", `
-		SELECT `+prefixed("w", walletColumns)+`
+	listDebtors = pg.Declare("list wallets in debt", `
+		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`
 		FROM (
 			SELECT DISTINCT wallet_id FROM debtors WHERE app_id = $1 AND wallet_id < $2 ORDER BY wallet_id DESC LIMIT $3
 		) d JOIN wallets w ON w.app_id = $1 AND w.id = d.wallet_id
 		ORDER BY w.id DESC`)
 
-	listWalletsOnHold = declare("list wallets on hold", `
-		SELECT `+prefixed("w", walletColumns)+`
+	listWalletsOnHold = pg.Declare("list wallets on hold", `
+		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`
 		FROM (
 			SELECT wallet_id FROM subscriptions
 			WHERE app_id = $1 AND status IN ('past_due', 'unpaid') AND wallet_id < $2 ORDER BY wallet_id DESC LIMIT $3
 		) s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		ORDER BY w.id DESC`)
 
-	listWalletsOfPlan = declare("list wallets of a plan", `
-		SELECT `+prefixed("w", walletColumns)+`
+	listWalletsOfPlan = pg.Declare("list wallets of a plan", `
+		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`
 		FROM (
 			SELECT DISTINCT wallet_id FROM subscriptions
 			WHERE app_id = $1 AND plan_id = $4 AND wallet_id < $2
@@ -68,10 +70,6 @@ var (
 			ORDER BY wallet_id DESC LIMIT $3
 		) s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		ORDER BY w.id DESC`)
-
-	selectWalletByID = declare("select wallet by id", `
-		SELECT `+walletColumns+`
-		FROM wallets WHERE app_id = $1 AND id = $2`)
 )
 
 // FindWallets lists wallets and reports whether there are more.
@@ -81,8 +79,8 @@ func (a App) FindWallets(ctx context.Context, q WalletQuery) (list []WalletFound
 		if err != nil {
 			return err
 		}
-		rows, more = cut(rows, q.Limit)
-		wallets, err := tx.withBalances(ctx, rows)
+		rows, more = pg.Cut(rows, q.Limit)
+		wallets, err := tx.WithBalances(ctx, rows)
 		if err != nil {
 			return err
 		}
@@ -92,31 +90,31 @@ func (a App) FindWallets(ctx context.Context, q WalletQuery) (list []WalletFound
 	return list, more, err
 }
 
-func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]wallet, error) {
+func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]ledger.Wallet, error) {
 	switch {
 	case q.Identity != "":
 		// Text is sorted bytewise, so every identity with the prefix lies between the
 		// prefix and the prefix followed by the last character.
-		return collect(ctx, tx, searchWallets, readWallet, q.Identity, q.Identity+string(utf8.MaxRune), q.After, q.oneMore())
+		return pg.Collect(ctx, tx, searchWallets, ledger.ReadWallet, q.Identity, q.Identity+string(utf8.MaxRune), q.After, q.OneMore())
 	case q.Filter == WalletsInDebt:
-		return collect(ctx, tx, listDebtors, readWallet, q.before(), q.oneMore())
+		return pg.Collect(ctx, tx, listDebtors, ledger.ReadWallet, q.Start(), q.OneMore())
 	case q.Filter == WalletsOnHold:
-		return collect(ctx, tx, listWalletsOnHold, readWallet, q.before(), q.oneMore())
+		return pg.Collect(ctx, tx, listWalletsOnHold, ledger.ReadWallet, q.Start(), q.OneMore())
 	case q.Filter == WalletsOfPlan:
-		return collect(ctx, tx, listWalletsOfPlan, readWallet, q.before(), q.oneMore(), q.PlanID)
+		return pg.Collect(ctx, tx, listWalletsOfPlan, ledger.ReadWallet, q.Start(), q.OneMore(), q.PlanID)
 	default:
-		return collect(ctx, tx, listWallets, readWallet, q.before(), q.oneMore())
+		return pg.Collect(ctx, tx, ledger.ListWallets, ledger.ReadWallet, q.Start(), q.OneMore())
 	}
 }
 
 // WalletByID reads a wallet with its balances and subscription in one snapshot.
 func (a App) WalletByID(ctx context.Context, id ids.ID) (w WalletFound, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		row, err := find(ctx, tx, selectWalletByID, readWallet, fault.New(fault.WalletNotFound), id)
+		row, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), id)
 		if err != nil {
 			return err
 		}
-		wallets, err := tx.withBalances(ctx, []wallet{row})
+		wallets, err := tx.WithBalances(ctx, []ledger.Wallet{row})
 		if err != nil {
 			return err
 		}
@@ -137,7 +135,7 @@ func (tx appTx) withSubscriptions(ctx context.Context, wallets []metering.Wallet
 	for i, w := range wallets {
 		list[i].Wallet, walletIDs[i], place[w.ID] = w, w.ID, i
 	}
-	_, err := collect(ctx, tx, selectLiveSubscriptions, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, tx, selectLiveSubscriptions, func(row pgx.CollectableRow) (struct{}, error) {
 		s, err := readSubscriptionFound(row)
 		if err == nil {
 			list[place[s.WalletID]].Subscription = &s

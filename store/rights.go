@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/migrations"
+	"purser/store/internal/pg"
 )
 
 const (
@@ -30,9 +31,9 @@ type rights struct {
 }
 
 var (
-	grantTables  = regexp.MustCompile(`^GRANT ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) TO ` + appRole + `$`)
-	revokeTables = regexp.MustCompile(`^REVOKE ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) FROM ` + appRole + `$`)
-	grantSchema  = regexp.MustCompile(`^GRANT USAGE ON SCHEMA ([a-z0-9_]+) TO ` + appRole + `$`)
+	grantTables  = regexp.MustCompile(`^GRANT ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) TO ` + pg.AppRole + `$`)
+	revokeTables = regexp.MustCompile(`^REVOKE ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) FROM ` + pg.AppRole + `$`)
+	grantSchema  = regexp.MustCompile(`^GRANT USAGE ON SCHEMA ([a-z0-9_]+) TO ` + pg.AppRole + `$`)
 	dropTable    = regexp.MustCompile(`^DROP TABLE (?:IF EXISTS )?([a-z0-9_]+)`)
 	sqlComment   = regexp.MustCompile(`--[^\n]*`)
 	sqlSpace     = regexp.MustCompile(`\s+`)
@@ -143,11 +144,11 @@ func rightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, e
 	var repairs []repair
 	for _, schema := range want.schemas {
 		var granted bool
-		if err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1::name, $2::text, 'USAGE')`, appRole, schema).Scan(&granted); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1::name, $2::text, 'USAGE')`, pg.AppRole, schema).Scan(&granted); err != nil {
 			return nil, err
 		}
 		if !granted {
-			repairs = append(repairs, repair{"USAGE on schema " + schema, "GRANT USAGE ON SCHEMA " + schema + " TO " + appRole})
+			repairs = append(repairs, repair{"USAGE on schema " + schema, "GRANT USAGE ON SCHEMA " + schema + " TO " + pg.AppRole})
 		}
 	}
 	distributed := "false"
@@ -159,7 +160,7 @@ func rightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, e
 		distributed = "EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrel = c.oid)"
 	}
 	names := slices.Sorted(maps.Keys(want.tables))
-	rows, err := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, appRole, policyName, policyText)
+	rows, err := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, pg.AppRole, policyName, policyText)
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +188,12 @@ func (t tableState) grants(want map[string]bool, newer bool) (repairs []repair) 
 	name := pgx.Identifier{t.Name}.Sanitize()
 	for _, privilege := range slices.Sorted(maps.Keys(want)) {
 		if want[privilege] && !slices.Contains(t.Privileges, privilege) {
-			repairs = append(repairs, repair{privilege + " on " + t.Name, fmt.Sprintf("GRANT %s ON %s TO %s", privilege, name, appRole)})
+			repairs = append(repairs, repair{privilege + " on " + t.Name, fmt.Sprintf("GRANT %s ON %s TO %s", privilege, name, pg.AppRole)})
 		}
 	}
 	for _, privilege := range t.Privileges {
 		if !want[privilege] && !newer {
-			repairs = append(repairs, repair{"no " + privilege + " on " + t.Name, fmt.Sprintf("REVOKE %s ON %s FROM %s, PUBLIC", privilege, name, appRole)})
+			repairs = append(repairs, repair{"no " + privilege + " on " + t.Name, fmt.Sprintf("REVOKE %s ON %s FROM %s, PUBLIC", privilege, name, pg.AppRole)})
 		}
 	}
 	return repairs
@@ -225,7 +226,7 @@ func repairRights(ctx context.Context, conn *pgx.Conn, newer bool) ([]string, er
 		return nil, err
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+milliseconds(repairLockTimeout)+"'"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+pg.Milliseconds(repairLockTimeout)+"'"); err != nil {
 			return err
 		}
 		for _, r := range repairs {
@@ -236,7 +237,7 @@ func repairRights(ctx context.Context, conn *pgx.Conn, newer bool) ([]string, er
 		return nil
 	})
 	// Without any right on a table GRANT fails; with some right it only warns.
-	if sqlState(err) != insufficientPrivilege && err != nil {
+	if pg.SQLState(err) != pg.InsufficientPrivilege && err != nil {
 		return nil, err
 	}
 	left, err := rightsRepairs(ctx, conn, newer)
@@ -244,7 +245,7 @@ func repairRights(ctx context.Context, conn *pgx.Conn, newer bool) ([]string, er
 		return nil, err
 	}
 	if len(left) > 0 {
-		return nil, errors.New(differ(left) + ": make the login of DATABASE_URL the owner of every table with REASSIGN OWNED, and " + appRole + " a member of no other role")
+		return nil, errors.New(differ(left) + ": make the login of DATABASE_URL the owner of every table with REASSIGN OWNED, and " + pg.AppRole + " a member of no other role")
 	}
 	done := make([]string, len(repairs))
 	for i, r := range repairs {
@@ -260,7 +261,7 @@ func differ(repairs []repair) string {
 	for _, r := range repairs[:min(named, len(repairs))] {
 		names = append(names, r.what)
 	}
-	text := "the rights of the role " + appRole + " differ from the schema; it should have " + strings.Join(names, ", ")
+	text := "the rights of the role " + pg.AppRole + " differ from the schema; it should have " + strings.Join(names, ", ")
 	if more := len(repairs) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

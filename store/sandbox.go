@@ -9,27 +9,28 @@ import (
 
 	"purser/ids"
 	"purser/payments/sandbox/persist"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
 var (
-	ensureWorld = declare("ensure world", `
+	ensureWorld = pg.Declare("ensure world", `
 		INSERT INTO sandbox_worlds (app_id, org_id)
 		SELECT s.app_id, s.org_id FROM app_state s WHERE s.app_id = $1
 		ON CONFLICT (app_id) DO NOTHING`)
 
-	lockWorld = declare("lock world", `
+	lockWorld = pg.Declare("lock world", `
 		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1 FOR NO KEY UPDATE`)
 
-	selectWorld = declare("select world", `
+	selectWorld = pg.Declare("select world", `
 		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1`)
 
 	// An account that has become rows keeps a document that an older program refuses.
 	// Without one it would start with an empty account.
-	updateWorld = declare("update world", `
+	updateWorld = pg.Declare("update world", `
 		UPDATE sandbox_worlds SET head = $2, state = CASE WHEN head IS NULL THEN '{"Version": 2}' ELSE state END WHERE app_id = $1`)
 
-	setClock = declare("set clock", `
+	setClock = pg.Declare("set clock", `
 		UPDATE app_state SET clock_offset = $2, epoch = epoch + 1
 		WHERE app_id = $1 AND clock_offset <> $2`)
 )
@@ -94,20 +95,20 @@ func (tx appTx) lockWorld(ctx context.Context, want persist.Want) (persist.Sessi
 	if err != nil || found {
 		return session, err
 	}
-	if _, err := tx.execAny(ctx, ensureWorld); err != nil {
+	if _, err := tx.ExecAny(ctx, ensureWorld); err != nil {
 		return persist.Session{}, err
 	}
 	session, found, err = tx.readWorld(ctx, lockWorld, want)
 	if err == nil && !found {
-		err = errNoAppState
+		err = pg.ErrNoAppState
 	}
 	return session, err
 }
 
 // readWorld reads an account in one round trip.
-func (tx appTx) readWorld(ctx context.Context, head statement, want persist.Want) (s persist.Session, found bool, err error) {
+func (tx appTx) readWorld(ctx context.Context, head pg.Statement, want persist.Want) (s persist.Session, found bool, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(head.sql, tx.args(nil)...).Query(func(rows pgx.Rows) error {
+	batch.Queue(head.SQL, tx.Args(nil)...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			found = true
 			if err := rows.Scan(&s.Head, &s.Legacy); err != nil {
@@ -117,14 +118,14 @@ func (tx appTx) readWorld(ctx context.Context, head statement, want persist.Want
 		return rows.Err()
 	})
 	if len(want.Keys) > 0 {
-		batch.Queue(loadObjects.sql, tx.args([]any{want.Keys})...).Query(readObjects(&s.Rows))
+		batch.Queue(loadObjects.SQL, tx.Args([]any{want.Keys})...).Query(readObjects(&s.Rows))
 	}
 	if want.Timers != "" {
-		batch.Queue(earliestObjects.sql, tx.args([]any{want.Timers, int64(firstDue), int64(0), want.Limit})...).Query(readObjects(&s.Timers))
+		batch.Queue(earliestObjects.SQL, tx.Args([]any{want.Timers, int64(firstDue), int64(0), want.Limit})...).Query(readObjects(&s.Timers))
 	}
 	s.Source = objects{ctx, tx}
-	if err := tx.conn.SendBatch(ctx, batch).Close(); err != nil {
-		return persist.Session{}, false, fmt.Errorf("store: %s: %w", head.name, err)
+	if err := tx.Conn.SendBatch(ctx, batch).Close(); err != nil {
+		return persist.Session{}, false, fmt.Errorf("store: %s: %w", head.Name, err)
 	}
 	return s, found, nil
 }
@@ -133,21 +134,21 @@ func (tx appTx) readWorld(ctx context.Context, head statement, want persist.Want
 func (tx appTx) storeWorld(ctx context.Context, c Change) (moved bool, err error) {
 	batch := &pgx.Batch{}
 	if c.Replace {
-		batch.Queue(deleteObjects.sql, tx.args(nil)...)
+		batch.Queue(deleteObjects.SQL, tx.Args(nil)...)
 	}
 	if len(c.Rows) > 0 {
-		batch.Queue(upsertObjects.sql, tx.args(objectColumns(c.Rows))...)
+		batch.Queue(upsertObjects.SQL, tx.Args(objectColumns(c.Rows))...)
 	}
 	if len(c.Deleted) > 0 {
-		batch.Queue(dropObjects.sql, tx.args([]any{c.Deleted})...)
+		batch.Queue(dropObjects.SQL, tx.Args([]any{c.Deleted})...)
 	}
 	for _, p := range c.Prune {
-		batch.Queue(pruneObjects.sql, tx.args([]any{p.Kind, p.Before, p.Keep, p.Unless})...)
+		batch.Queue(pruneObjects.SQL, tx.Args([]any{p.Kind, p.Before, p.Keep, p.Unless})...)
 	}
-	batch.Queue(updateWorld.sql, tx.args([]any{c.Head})...)
-	clock := batch.Queue(setClock.sql, tx.args([]any{c.ClockOffset})...)
-	batch.Queue(setNextDue.sql, tx.args([]any{sandboxWake, orNull(c.WakeAt)})...)
-	results := tx.conn.SendBatch(ctx, batch)
+	batch.Queue(updateWorld.SQL, tx.Args([]any{c.Head})...)
+	clock := batch.Queue(setClock.SQL, tx.Args([]any{c.ClockOffset})...)
+	batch.Queue(setNextDue.SQL, tx.Args([]any{sandboxWake, pg.OrNull(c.WakeAt)})...)
+	results := tx.Conn.SendBatch(ctx, batch)
 	for _, queued := range batch.QueuedQueries {
 		tag, err := results.Exec()
 		if err != nil {
@@ -184,21 +185,21 @@ func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 		return "", false, err
 	}
 	defer leave()
-	pooled, err := w.store.pool.Acquire(ctx)
+	pooled, err := w.store.db.Pool.Acquire(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("store: no connection: %w", err)
 	}
-	defer release(pooled)
+	defer pg.Release(pooled)
 	p := newPipe(ctx, pooled.Conn())
-	p.text(beginReadOnly.sql)
-	p.text(setApplication(app))
+	p.text(pg.BeginReadOnly.SQL)
+	p.text(pg.SetApplication(app))
 	read := func(r *row) { key, found = r.text(), true }
 	if byAlias {
 		p.sendText(objectByAlias, read, app[:], []byte(kind), []byte(name))
 	} else {
 		p.sendText(objectByKey, read, app[:], []byte(persist.Key(kind, name)))
 	}
-	p.text(commitTx.sql)
+	p.text(pg.CommitTx.SQL)
 	return key, found, p.run()
 }
 

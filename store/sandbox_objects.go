@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/payments/sandbox/persist"
+	"purser/store/internal/pg"
 )
 
 // objectColumnsRead are the columns of a row, in the order of readObject.
@@ -32,37 +33,37 @@ const findRows = `
 const firstDue = math.MinInt64
 
 var (
-	loadObjects = declare("load sandbox objects", findRows+`
+	loadObjects = pg.Declare("load sandbox objects", findRows+`
 		SELECT o.key, o.kind, o.nth, o.customer, o.parent, o.alias, o.live_of, o.due, o.refs, o.document
 		FROM unnest($2::text[]) AS t (key) CROSS JOIN LATERAL (
 			SELECT key, kind, nth, customer, parent, alias, live_of, due, refs, document FROM sandbox_objects WHERE app_id = $1 AND key = t.key OFFSET 0
 		) o`+withRefs)
 
-	earliestObjects = declare("earliest sandbox objects", `
+	earliestObjects = pg.Declare("earliest sandbox objects", `
 		SELECT `+objectColumnsRead+` FROM sandbox_objects
 		WHERE app_id = $1 AND kind = $2 AND due IS NOT NULL AND (due, nth) > ($3, $4) ORDER BY due, nth LIMIT $5`)
 
-	readyObjects = declare("ready sandbox objects", findRows+`(
+	readyObjects = pg.Declare("ready sandbox objects", findRows+`(
 		SELECT `+objectColumnsRead+` FROM sandbox_objects
 		WHERE app_id = $1 AND kind = $2 AND due <= $3 ORDER BY nth LIMIT $4)`+withRefs)
 
-	firstObjectDue = declare("first due of sandbox objects", `
+	firstObjectDue = pg.Declare("first due of sandbox objects", `
 		SELECT min(due) FROM sandbox_objects WHERE app_id = $1 AND kind = $2 AND due IS NOT NULL AND key <> ALL ($3::text[])`)
 
-	allObjects = declare("all sandbox objects", `
+	allObjects = pg.Declare("all sandbox objects", `
 		SELECT `+objectColumnsRead+` FROM sandbox_objects WHERE app_id = $1`)
 
-	objectByKey = declare("sandbox object by key", `
+	objectByKey = pg.Declare("sandbox object by key", `
 		SELECT key FROM sandbox_objects WHERE app_id = $1 AND key = $2
 		UNION ALL
 		SELECT '' FROM sandbox_worlds WHERE app_id = $1 AND head IS NULL AND state IS NOT NULL`)
 
-	objectByAlias = declare("sandbox object by alias", `
+	objectByAlias = pg.Declare("sandbox object by alias", `
 		SELECT key FROM sandbox_objects WHERE app_id = $1 AND kind = $2 AND alias = $3
 		UNION ALL
 		SELECT '' FROM sandbox_worlds WHERE app_id = $1 AND head IS NULL AND state IS NOT NULL`)
 
-	upsertObjects = declare("upsert sandbox objects", `
+	upsertObjects = pg.Declare("upsert sandbox objects", `
 		INSERT INTO sandbox_objects (app_id, org_id, key, kind, nth, customer, parent, alias, live_of, due, refs, document)
 		SELECT s.app_id, s.org_id, t.key, t.kind, t.nth, nullif(t.customer, ''), nullif(t.parent, ''), nullif(t.alias, ''), nullif(t.live_of, ''),
 			t.due, string_to_array(t.refs, chr(10)), t.document
@@ -72,13 +73,13 @@ var (
 		ON CONFLICT (app_id, key) DO UPDATE SET nth = excluded.nth, customer = excluded.customer, parent = excluded.parent, alias = excluded.alias,
 			live_of = excluded.live_of, due = excluded.due, refs = excluded.refs, document = excluded.document`)
 
-	dropObjects = declare("drop sandbox objects", `
+	dropObjects = pg.Declare("drop sandbox objects", `
 		DELETE FROM sandbox_objects WHERE app_id = $1 AND key = ANY ($2::text[])`)
 
-	deleteObjects = declare("delete sandbox objects", `
+	deleteObjects = pg.Declare("delete sandbox objects", `
 		DELETE FROM sandbox_objects WHERE app_id = $1`)
 
-	pruneObjects = declare("prune sandbox objects", `
+	pruneObjects = pg.Declare("prune sandbox objects", `
 		DELETE FROM sandbox_objects o
 		WHERE o.app_id = $1 AND o.kind = $2
 			AND greatest((o.due < $3)::int, (o.nth < (
@@ -99,19 +100,19 @@ type pageKind struct {
 
 var objectPages, objectLookups = declarePages(), declareLookups()
 
-func declarePages() map[pageKind]statement {
-	all := map[pageKind]statement{}
+func declarePages() map[pageKind]pg.Statement {
+	all := map[pageKind]pg.Statement{}
 	for _, oldest := range []bool{false, true} {
 		beyond, order := "nth < $4", "nth DESC"
 		if oldest {
 			beyond, order = "nth > $4", "nth"
 		}
-		all[pageKind{persist.All, oldest}] = declare("sandbox objects by "+order, findRows+`(
+		all[pageKind{persist.All, oldest}] = pg.Declare("sandbox objects by "+order, findRows+`(
 			SELECT `+objectColumnsRead+` FROM sandbox_objects
 			WHERE app_id = $1 AND kind = $2 AND $3::text = '' AND `+beyond+` ORDER BY `+order+` LIMIT $5)`+withRefs)
 		for _, index := range []persist.Index{persist.ByCustomer, persist.ByParent} {
 			column := indexColumns[index]
-			all[pageKind{index, oldest}] = declare("sandbox objects of a "+column+" by "+order, findRows+`(
+			all[pageKind{index, oldest}] = pg.Declare("sandbox objects of a "+column+" by "+order, findRows+`(
 				SELECT `+objectColumnsRead+` FROM sandbox_objects
 				WHERE app_id = $1 AND kind = $2 AND `+column+` = $3 AND `+beyond+` ORDER BY `+order+` LIMIT $5)`+withRefs)
 		}
@@ -122,11 +123,11 @@ func declarePages() map[pageKind]statement {
 // maxLookup bounds what one look-up finds; more than any parent has of its own.
 const maxLookup = 10_000
 
-func declareLookups() map[persist.Index]statement {
-	all := map[persist.Index]statement{}
+func declareLookups() map[persist.Index]pg.Statement {
+	all := map[persist.Index]pg.Statement{}
 	for _, index := range []persist.Index{persist.ByParent, persist.ByAlias, persist.ByLiveOf} {
 		column := indexColumns[index]
-		all[index] = declare("sandbox objects with a "+column, findRows+`(
+		all[index] = pg.Declare("sandbox objects with a "+column, findRows+`(
 			SELECT o.key, o.kind, o.nth, o.customer, o.parent, o.alias, o.live_of, o.due, o.refs, o.document
 			FROM unnest($3::text[]) AS t (value) CROSS JOIN LATERAL (
 				SELECT key, kind, nth, customer, parent, alias, live_of, due, refs, document
@@ -142,8 +143,8 @@ type objects struct {
 	tx  appTx
 }
 
-func (o objects) collect(s statement, args ...any) ([]persist.Row, error) {
-	return collect(o.ctx, o.tx, s, readObject, args...)
+func (o objects) collect(s pg.Statement, args ...any) ([]persist.Row, error) {
+	return pg.Collect(o.ctx, o.tx, s, readObject, args...)
 }
 
 // Load is persist.Source's.
@@ -179,7 +180,7 @@ func (o objects) Ready(kind string, due int64, limit int) ([]persist.Row, error)
 
 // FirstDue is persist.Source's.
 func (o objects) FirstDue(kind string, except []string) (due int64, found bool, err error) {
-	first, err := collect(o.ctx, o.tx, firstObjectDue, pgx.RowTo[*int64], kind, except)
+	first, err := pg.Collect(o.ctx, o.tx, firstObjectDue, pgx.RowTo[*int64], kind, except)
 	if err != nil || len(first) == 0 || first[0] == nil {
 		return 0, false, err
 	}

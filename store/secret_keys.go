@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -24,7 +25,7 @@ const listSecretKeys = `SELECT check_value FROM secret_keys ORDER BY created_at`
 // SecretKeys are the check values of the keys under which stored secrets may be
 // sealed.
 func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
-	rows, err := d.store.pool.Query(ctx, listSecretKeys)
+	rows, err := d.store.db.Pool.Query(ctx, listSecretKeys)
 	if err != nil {
 		return nil, fmt.Errorf("store: list secret keys: %w", err)
 	}
@@ -38,7 +39,7 @@ func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
 // ChangeSecretKeys hands the recorded check values to decide, and stores what it
 // decides, in one transaction that no other node runs at the same time.
 func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
-	conn, err := d.store.pool.Acquire(ctx)
+	conn, err := d.store.db.Pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
 	}
@@ -89,7 +90,7 @@ func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (mo
 	if err != nil || !more {
 		return err
 	}
-	rows, err := d.store.pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
+	rows, err := d.store.db.Pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
 	if err != nil {
 		return fmt.Errorf("store: list connections: %w", err)
 	}
@@ -99,7 +100,7 @@ func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (mo
 	}
 	for _, scope := range scopes {
 		err := d.store.App(scope).snapshot(ctx, func(ctx context.Context, tx appTx) error {
-			connections, err := collect(ctx, tx, allConnections, readConnection)
+			connections, err := pg.Collect(ctx, tx, allConnections, readConnection)
 			if err != nil {
 				return err
 			}

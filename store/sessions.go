@@ -11,6 +11,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // Session is one browser, signed in or signing in.
@@ -34,7 +35,7 @@ func sessionHash(token string) []byte {
 // is simply not found; so is one that began before the moment since, however often
 // it was used.
 func (e Auth) SessionContent(ctx context.Context, token string, since, now int64) (content []byte, found bool, err error) {
-	err = e.store.pool.QueryRow(ctx, `SELECT content FROM sessions WHERE hash = $1 AND created_at > $2 AND expires_at > $3`, sessionHash(token), since, now).Scan(&content)
+	err = e.store.db.Pool.QueryRow(ctx, `SELECT content FROM sessions WHERE hash = $1 AND created_at > $2 AND expires_at > $3`, sessionHash(token), since, now).Scan(&content)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -61,7 +62,7 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 		_, err = tx.Exec(ctx, `
 			INSERT INTO sessions (hash, id, user_id, content, created_at, seen_at, expires_at, address, agent)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			sessionHash(token), s.ID, orNull(s.UserID), content, s.CreatedAt, s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
+			sessionHash(token), s.ID, pg.OrNull(s.UserID), content, s.CreatedAt, s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
 		if err != nil {
 			return fmt.Errorf("store: insert session: %w", err)
 		}
@@ -73,9 +74,9 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 // there. One that was ended in the meantime stays ended: a request under way does
 // not bring it back.
 func (e Auth) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
-	tag, err := e.store.pool.Exec(ctx, `
+	tag, err := e.store.db.Pool.Exec(ctx, `
 		UPDATE sessions SET content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
-		sessionHash(token), content, orNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
+		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
 	if err != nil {
 		return false, fmt.Errorf("store: update session: %w", err)
 	}
@@ -88,7 +89,7 @@ const seenEvery = time.Minute
 // TouchSession notes that a session is in use, and reports whether that was due. It
 // leaves the content alone, which another request may just have written.
 func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
-	tag, err := e.store.pool.Exec(ctx, `
+	tag, err := e.store.db.Pool.Exec(ctx, `
 		UPDATE sessions SET seen_at = $2, expires_at = $3, address = $4, agent = $5 WHERE hash = $1 AND seen_at <= $6`,
 		sessionHash(token), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, s.SeenAt-seenEvery.Milliseconds())
 	if err != nil {
@@ -99,7 +100,7 @@ func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touche
 
 // CloseSession ends the session of a token.
 func (e Auth) CloseSession(ctx context.Context, token string) error {
-	if _, err := e.store.pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
+	if _, err := e.store.db.Pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
 		return fmt.Errorf("store: delete session: %w", err)
 	}
 	return nil
@@ -108,7 +109,7 @@ func (e Auth) CloseSession(ctx context.Context, token string) error {
 // Sessions lists where the person is signed in, the last seen first, and says
 // which of them has the token.
 func (p User) Sessions(ctx context.Context, token string, now int64) (list []Session, current ids.ID, err error) {
-	rows, err := p.store.pool.Query(ctx, `
+	rows, err := p.store.db.Pool.Query(ctx, `
 		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
 		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
 	if err != nil {
@@ -131,7 +132,7 @@ func (p User) Sessions(ctx context.Context, token string, now int64) (list []Ses
 
 // EndSession ends one of the person's sessions.
 func (p User) EndSession(ctx context.Context, id ids.ID) error {
-	tag, err := p.store.pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
+	tag, err := p.store.db.Pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
 	if err != nil {
 		return fmt.Errorf("store: end session: %w", err)
 	}

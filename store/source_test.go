@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,13 +21,8 @@ import (
 func TestNoStatementIsOutsideTheList(t *testing.T) {
 	t.Parallel()
 	tables := tablesOfTenants(t, connect(t, storetest.URL(t)))
-	files, err := filepath.Glob("*.go")
-	noError(t, err)
 	source := make(map[string]string)
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	for _, name := range sourceFiles(t) {
 		text, err := os.ReadFile(name)
 		noError(t, err)
 		source[name] = string(text)
@@ -45,13 +41,13 @@ func TestNoStatementIsOutsideTheList(t *testing.T) {
 
 func TestStraySQLIsFound(t *testing.T) {
 	t.Parallel()
-	const declared = "package store\nvar s = declare(\"name\", `SELECT id FROM wallets WHERE app_id = $1`)\n"
+	const declared = "package store\nvar s = pg.Declare(\"name\", `SELECT id FROM wallets WHERE app_id = $1`)\n"
 	for name, c := range map[string]struct {
 		code string
 		want int
 	}{
 		"none in the list itself":                {declared, 0},
-		"none in a piece of listed ones":         {"package store\nconst part = `FROM wallets`\nconst whole = part + ` JOIN wallets`\nvar s = declare(`n`, `SELECT 1 ` + whole)\n", 0},
+		"none in a piece of listed ones":         {"package store\nconst part = `FROM wallets`\nconst whole = part + ` JOIN wallets`\nvar s = pg.Declare(`n`, `SELECT 1 ` + whole)\n", 0},
 		"none in what people read":               {"package store\nvar s = \"There are no wallets yet.\"\n", 0},
 		"none in a comment":                      {"package store\n// SELECT id FROM wallets\n", 0},
 		"a query":                                {"package store\nfunc f() { db.Query(`SELECT id FROM wallets`) }\n", 1},
@@ -63,7 +59,7 @@ func TestStraySQLIsFound(t *testing.T) {
 		"a model":                                {"package store\ntype row struct { bun.BaseModel `bun:\"table:wallets,alias:w\"` }\n", 1},
 		"a table for the query builder":          {"package store\nfunc f() { db.NewSelect().TableExpr(`wallets AS w`) }\n", 1},
 		"a join for the query builder":           {"package store\nfunc f() { db.NewSelect().Join(`JOIN wallets AS w ON true`) }\n", 1},
-		"a piece that is used elsewhere as well": {"package store\nconst part = `FROM wallets`\nvar s = declare(`n`, part)\nfunc f() { db.Query(`SELECT 1 ` + part) }\n", 1},
+		"a piece that is used elsewhere as well": {"package store\nconst part = `FROM wallets`\nvar s = pg.Declare(`n`, part)\nfunc f() { db.Query(`SELECT 1 ` + part) }\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			problems, err := straySQL(map[string]string{"code.go": c.code}, []string{"wallets"})
@@ -74,8 +70,26 @@ func TestStraySQLIsFound(t *testing.T) {
 	}
 }
 
+// sourceFiles are the files of the store and of the packages below it, without tests and
+// without those that only tests use.
+func sourceFiles(t *testing.T) (files []string) {
+	t.Helper()
+	noError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{"backup", "embedded", "faultproxy", "storetest", "testdata"}, path):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			files = append(files, path)
+		}
+		return nil
+	}))
+	return files
+}
+
 // straySQL finds texts that name a table of tenants in the way of SQL or of the
-// query builder, and are neither in a call of declare nor a piece of such texts only.
+// query builder, and are neither in a call of Declare nor a piece of such texts only.
 func straySQL(source map[string]string, tables []string) (problems []string, err error) {
 	names := strings.Join(tables, "|")
 	naming := regexp.MustCompile(`(?i)\b(from|join|into|update|table|only|copy|truncate|lock|using)\s+(public\.)?"?(` + names + `)\b` +
@@ -111,7 +125,7 @@ func straySQL(source map[string]string, tables []string) (problems []string, err
 	return problems, err
 }
 
-// listedPieces are the constants that are used in calls of declare, or in other
+// listedPieces are the constants that are used in calls of Declare, or in other
 // such constants, and nowhere else.
 func listedPieces(files []*ast.File) map[string]bool {
 	inside, outside := make(map[string][]string), make(map[string]bool)
@@ -157,8 +171,13 @@ func isDeclaration(n ast.Node) bool {
 	if !ok {
 		return false
 	}
-	name, ok := call.Fun.(*ast.Ident)
-	return ok && name.Name == "declare"
+	switch name := call.Fun.(type) {
+	case *ast.Ident:
+		return name.Name == "Declare"
+	case *ast.SelectorExpr:
+		return name.Sel.Name == "Declare"
+	}
+	return false
 }
 
 // nameOfConstant is the name that a declaration gives to one text, or empty.

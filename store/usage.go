@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -94,6 +95,8 @@ type Engine struct {
 	cache  *usageCache
 	ready  *readiness
 
+	unregister func() // ends being told of changed wallets
+
 	requestTimeout, batchTimeout time.Duration // shorter in tests
 	clockTolerance               int64         // maxDecisionAge in milliseconds
 
@@ -112,18 +115,18 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 		u.writes.Close()
 		return nil, err
 	}
-	s.clock.conns.Store(u.writes.Pool)
+	s.db.Clock.Conns.Store(u.writes.Pool)
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
-	u.now, u.clockTolerance = s.clock.Read, maxDecisionAge.Milliseconds()
+	u.now, u.clockTolerance = s.db.Clock.Read, maxDecisionAge.Milliseconds()
 	if o.Now != nil {
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
-	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(processStart) }, log: u.log}
+	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, log: u.log}
 	u.tracks = newBatcher(u, EventBatch, u.track)
 	u.checks = newBatcher(u, CheckBatch, u.check)
-	s.usageCaches.Store(u.cache, true)
+	u.unregister = s.db.OnWalletChange(u.cache.evictWallet)
 	return u, nil
 }
 
@@ -131,14 +134,14 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 func (u *Engine) Close() {
 	u.tracks.Close()
 	u.checks.Close()
-	u.store.usageCaches.Delete(u.cache)
-	u.store.clock.conns.CompareAndSwap(u.writes.Pool, u.store.pool)
+	u.unregister()
+	u.store.db.Clock.Conns.CompareAndSwap(u.writes.Pool, u.store.db.Pool)
 	u.writes.Close()
 	u.reads.Close()
 }
 
 // Clock is the database's clock.
-func (u *Engine) Clock() *Clock { return u.store.clock }
+func (u *Engine) Clock() *Clock { return u.store.db.Clock }
 
 // EngineStats are the engine's counters since it was opened.
 type EngineStats struct {

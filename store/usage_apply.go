@@ -9,6 +9,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // Existing rows are changed by upserts, not by UPDATE … FROM: an upsert finds each row
@@ -29,7 +30,7 @@ var (
 	// the database's.
 	//
 	// Most events need only the plain columns, half of all.
-	insertPlainEvents = declare("insert plain events", `
+	insertPlainEvents = pg.Declare("insert plain events", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, t.tx_id, t.event_id, t.wallet_id, t.key_id, t.seq, t.price_number, t.quantity,
 			t.amount, t.balance_after
@@ -39,22 +40,22 @@ var (
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
 	// A batch of one event uses scalar parameters, for two thirds of the cost.
-	insertPlainEvent = declare("insert plain event", `
+	insertPlainEvent = pg.Declare("insert plain event", `
 		INSERT INTO usage_events (`+plainEventColumns+`)
 		SELECT s.app_id, s.org_id, $2, $5::uuid, $6::bytea, $7::uuid, $8::uuid, $9::bigint, $10::bigint,
 			$11::bigint, $12::numeric, $13::numeric
 		FROM app_state s
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
-	chargeWallet = declare("charge wallet", `
+	chargeWallet = pg.Declare("charge wallet", `
 		UPDATE wallets SET version = CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END, last_seq = $5, charged = $6
 		WHERE app_id = $1 AND id = $2 AND identity = $3`)
 
-	chargeBalance = declare("charge balance", `
+	chargeBalance = pg.Declare("charge balance", `
 		UPDATE balances SET amount_nanocredits = $4
 		WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
 
-	insertEvents = declare("insert events", `
+	insertEvents = pg.Declare("insert events", `
 		INSERT INTO usage_events (`+plainEventColumns+`, debt_after, occurred_at, entity_id, period_start, period_end,
 			deduplicated_from, basis_points, quoted_nanocredits,
 			allowance_limit, allowance_used, allowance_start, allowance_end, allowance_overage)
@@ -72,7 +73,7 @@ var (
 		WHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND `+decidedNow)
 
 	// A wallet with an unexpected version gets -1, which a CHECK constraint rejects.
-	chargeWallets = declare("charge wallets", `
+	chargeWallets = pg.Declare("charge wallets", `
 		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
 		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[])
@@ -82,14 +83,14 @@ var (
 			version = CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END,
 			last_seq = excluded.last_seq, charged = excluded.charged`)
 
-	chargeBalances = declare("charge balances", `
+	chargeBalances = pg.Declare("charge balances", `
 		INSERT INTO balances (app_id, org_id, wallet_id, credit_id, amount_nanocredits)
 		SELECT s.app_id, s.org_id, t.wallet_id, t.credit_id, t.amount
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::numeric[]) AS t (wallet_id, credit_id, amount)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, wallet_id, credit_id) DO UPDATE SET amount_nanocredits = excluded.amount_nanocredits`)
 
-	countUses = declare("count uses", `
+	countUses = pg.Declare("count uses", `
 		INSERT INTO counters (app_id, org_id, wallet_id, feature_id, period_start, period_end, used)
 		SELECT s.app_id, s.org_id, t.wallet_id, t.feature_id, t.period_start, t.period_end, t.used
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[])
@@ -97,7 +98,7 @@ var (
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, wallet_id, feature_id, period_start, period_end) DO UPDATE SET used = excluded.used`)
 
-	insertBilled = declare("insert billed periods", `
+	insertBilled = pg.Declare("insert billed periods", `
 		INSERT INTO billed_periods (app_id, org_id, wallet_id, feature_id, period_start, period_end, entity_id, tx_id)
 		SELECT s.app_id, s.org_id, t.wallet_id, t.feature_id, t.period_start, t.period_end, t.entity_id, t.tx_id
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[])
@@ -106,7 +107,7 @@ var (
 
 	// The first event locks a feature's deduplication. If the feature has changed since
 	// the decision, this fails with a division by zero, as for a changed epoch.
-	lockDeduplication = declare("lock deduplication", `
+	lockDeduplication = pg.Declare("lock deduplication", `
 		UPDATE features SET deduplication_locked = true, revision = revision / (revision = $3)::int
 		WHERE app_id = $1 AND id = $2`)
 )
@@ -193,7 +194,7 @@ func (b *appBatch) rareColumns(now int64) []column {
 		columns[5].optionalID(r.DeduplicatedFrom)
 		optional(&columns[6], r.Charge.BasisPoints != metering.ListPrice, (*column).int4, int32(r.Charge.BasisPoints))
 		quoted := r.quoted()
-		optional(&columns[7], quoted != nil, (*column).amount, orZero(quoted))
+		optional(&columns[7], quoted != nil, (*column).amount, pg.OrZero(quoted))
 		limited := r.Allowance.Limited()
 		optional(&columns[8], limited, (*column).int8, r.Allowance.Limit)
 		optional(&columns[9], limited, (*column).int8, r.Allowance.Used)

@@ -8,10 +8,11 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
-var selectVersions = declare("read versions", `
+var selectVersions = pg.Declare("read versions", `
 	SELECT t.identity, w.version
 	FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
 		SELECT version FROM wallets WHERE app_id = $1 AND identity = t.identity
@@ -27,7 +28,7 @@ func (u *Engine) check(requests []*request) {
 // snapshot.
 func (u *Engine) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.sendCommand(beginSnapshot)
+	p.sendCommand(pg.BeginSnapshot)
 	for _, b := range batches {
 		b.loadCatalog(p)
 		b.loadWallets(p)
@@ -41,7 +42,7 @@ func (u *Engine) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*a
 	if err := loadKeyedRows(newPipe(ctx, conn), batches, now); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, commitTx.sql); err != nil {
+	if _, err := conn.Exec(ctx, pg.CommitTx.SQL); err != nil {
 		return err
 	}
 	for _, b := range batches {
@@ -163,7 +164,7 @@ func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sto
 		for _, identity := range b.identities() {
 			identities.text(identity)
 		}
-		p.send(selectEpoch, func(r *row) { seen.epochs[app], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, app[:])
+		p.send(pg.SelectEpoch, func(r *row) { seen.epochs[app], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, app[:])
 		p.send(selectVersions, func(r *row) {
 			identity := r.text()
 			seen.wallets[walletKey{app, identity}] = r.int8()

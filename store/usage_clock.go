@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"purser/store/internal/pg"
 )
 
 const (
@@ -14,14 +16,14 @@ const (
 	maxDecisionAge = 10 * time.Second
 	// maxClockDifference is the maximum difference between the database's clock and the
 	// node's reading of it around the same round trip.
-	maxClockDifference = 2 * maxClockError
+	maxClockDifference = 2 * pg.MaxClockError
 	// anyDecisionAge is for engines with an injected clock.
 	anyDecisionAge = math.MaxInt64
 )
 
 // isClockError reports an error that only a new clock measurement resolves.
 func isClockError(err error) bool {
-	return errors.Is(err, errClockOld) || errors.Is(err, errClockUnclear) || errors.Is(err, errClockJumped) || errors.Is(err, errClockOff)
+	return errors.Is(err, pg.ErrClockOld) || errors.Is(err, pg.ErrClockUnclear) || errors.Is(err, pg.ErrClockJumped) || errors.Is(err, pg.ErrClockOff)
 }
 
 // checkClock compares the database time that came with the epochs to the node's clock
@@ -37,8 +39,8 @@ func (u *Engine) checkClock(batches []*appBatch, before int64) error {
 	slack := maxClockDifference.Milliseconds()
 	for _, b := range batches {
 		if b.databaseTime != 0 && (b.databaseTime < before-slack || b.databaseTime > after+slack) {
-			u.store.clock.doubt()
-			return errClockOff
+			u.store.db.Clock.Doubt()
+			return pg.ErrClockOff
 		}
 	}
 	return nil
@@ -49,5 +51,5 @@ func (u *Engine) checkClock(batches []*appBatch, before int64) error {
 func (u *Engine) awaitClock(requests []*request) error {
 	ctx, cancel := context.WithDeadline(context.Background(), u.attemptDeadline(requests))
 	defer cancel()
-	return u.store.clock.await(ctx)
+	return u.store.db.Clock.Await(ctx)
 }

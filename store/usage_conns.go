@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/store/internal/pg"
 )
 
 // Connections of the hot path. Writes have one, so that its caches in Postgres stay
@@ -47,14 +49,14 @@ type hotPool struct {
 const wasIdle = "purser_was_idle"
 
 func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int64) (*hotPool, error) {
-	config := s.pool.Config()
+	config := s.db.Pool.Config()
 	config.MinConns, config.MaxConns = int32(kept), int32(kept+spareConns)
 	config.MaxConnLifetime = 0 // no limit
 	config.HealthCheckPeriod = hotHealthCheck
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		ctx, cancel := context.WithTimeout(ctx, pg.ConnectTimeout)
 		defer cancel()
-		s.clock.connected()
+		s.db.Clock.Connected()
 		return prepareAll(ctx, conn)
 	}
 	// acquire pings instead: when the server is silent, a connection that the pool
@@ -88,8 +90,8 @@ func (h *hotPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 	for {
 		conn, err := h.Acquire(ctx)
-		if sqlState(err) == tooManyConnections {
-			h.starved.Store(int64(time.Since(processStart)))
+		if pg.SQLState(err) == pg.TooManyConnections {
+			h.starved.Store(int64(time.Since(pg.ProcessStart)))
 			return h.borrow(ctx)
 		}
 		if err != nil {
@@ -106,18 +108,18 @@ func (h *hotPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // idle since.
 func (h *hotPool) isStarved() bool {
 	since := h.starved.Load()
-	return since != 0 && time.Since(processStart)-time.Duration(since) < starvedPause && h.Stat().IdleConns() == 0
+	return since != 0 && time.Since(pg.ProcessStart)-time.Duration(since) < starvedPause && h.Stat().IdleConns() == 0
 }
 
 // borrow takes a connection of the store's pool and prepares it, which is free the
 // second time.
 func (h *hotPool) borrow(ctx context.Context) (*pgxpool.Conn, error) {
-	conn, err := h.store.pool.Acquire(ctx)
+	conn, err := h.store.db.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store: no connection to borrow: %w", err)
 	}
 	if err := prepareAll(ctx, conn.Conn()); err != nil {
-		release(conn)
+		pg.Release(conn)
 		return nil, err
 	}
 	h.borrowed.Add(1)
@@ -126,7 +128,7 @@ func (h *hotPool) borrow(ctx context.Context) (*pgxpool.Conn, error) {
 
 // ping reports whether a connection still works. One that does not is closed.
 func ping(ctx context.Context, conn *pgxpool.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pg.PingTimeout)
 	defer cancel()
 	return conn.Ping(ctx) == nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"purser/store"
 	"purser/store/embedded"
+	"purser/store/internal/pg"
 	"purser/store/storetest"
 )
 
@@ -70,7 +71,7 @@ func TestFewConnectionsDoNotStopCharging(t *testing.T) {
 	t.Cleanup(db.Close)
 	room, err := db.Connections(t.Context())
 	noError(t, err)
-	if shortage := room.Shortage(); room.Need != store.DefaultConns+store.UsageConns || !strings.Contains(shortage, "max_connections 20") {
+	if shortage := room.Shortage(); room.Need != pg.DefaultConns+store.UsageConns || !strings.Contains(shortage, "max_connections 20") {
 		t.Errorf("of %+v it says %q", room, shortage)
 	}
 	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{Now: func() int64 { return moment }})

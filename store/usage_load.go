@@ -5,6 +5,8 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -18,11 +20,11 @@ const usageEventColumns = `
 var (
 	// One statement sees one snapshot, so it can read a whole wallet: one row per
 	// balance, or one row without a balance.
-	readWallets = declare("read wallets", `
-		SELECT `+prefixed("w", walletColumns)+`, b.credit_id, b.amount_nanocredits, b.debt_nanocredits,
+	readWallets = pg.Declare("read wallets", `
+		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`, b.credit_id, b.amount_nanocredits, b.debt_nanocredits,
 			s.id, s.status, s.period_start, s.period_end, s.terms
 		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
-			SELECT `+walletColumns+`
+			SELECT `+ledger.WalletColumns+`
 			FROM wallets WHERE app_id = $1 AND identity = t.identity
 			LIMIT 1) w LEFT JOIN LATERAL (
 			SELECT credit_id, amount_nanocredits, debt_nanocredits
@@ -33,7 +35,7 @@ var (
 			  AND status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
 			LIMIT 1) s ON true`)
 
-	readFeatures = declare("read features", `
+	readFeatures = pg.Declare("read features", `
 		SELECT f.id, f.key, f.credit_id, c.key, f.cost_nanocredits, f.quantity_per_unit, f.pricing_mode,
 			f.deduplication_period, f.deduplication_locked, f.revision, f.price_number
 		FROM unnest($2::text[]) AS t (key) CROSS JOIN LATERAL (
@@ -44,15 +46,15 @@ var (
 			SELECT key FROM credits WHERE app_id = $1 AND id = f.credit_id
 			LIMIT 1) c`)
 
-	readKeys = declare("read keys", `
+	readKeys = pg.Declare("read keys", `
 		SELECT k.id, k.permissions, k.expires_at, k.revoked, k.revoked_at, k.last_used_at
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
 			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked, revoked_at, last_used_at
 			FROM api_keys WHERE app_id = $1 AND id = t.id
 			LIMIT 1) k`)
 
-	readEvents = declare("read events", `
-		SELECT `+prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode
+	readEvents = pg.Declare("read events", `
+		SELECT `+pg.Prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode
 		FROM unnest($2::bytea[]) AS t (event_id) CROSS JOIN LATERAL (
 			SELECT `+usageEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND event_id = t.event_id
@@ -60,7 +62,7 @@ var (
 			SELECT feature_id, pricing_mode FROM prices WHERE app_id = $1 AND number = e.price_number
 			LIMIT 1) p`)
 
-	readCounters = declare("read counters", `
+	readCounters = pg.Declare("read counters", `
 		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
 		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[]) AS t (wallet_id, feature_id, period_start, period_end)
 		CROSS JOIN LATERAL (
@@ -69,7 +71,7 @@ var (
 			  AND period_start = t.period_start AND period_end = t.period_end
 			LIMIT 1) c`)
 
-	readBilled = declare("read billed periods", `
+	readBilled = pg.Declare("read billed periods", `
 		SELECT b.wallet_id, b.feature_id, b.period_start, b.period_end, b.entity_id, b.tx_id
 		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[])
 			AS t (wallet_id, feature_id, period_start, period_end, entity_id)
@@ -86,7 +88,7 @@ var (
 func (b *appBatch) lockAndLoad(p *pipe) {
 	app, names := b.scope.AppID[:], b.encodedIdentities()
 	locked := make(map[ids.ID]bool)
-	p.send(lockWallets, func(r *row) { locked[r.id()] = true }, app, names)
+	p.send(ledger.LockWallets, func(r *row) { locked[r.id()] = true }, app, names)
 	p.send(readWallets, func(r *row) {
 		if locked[ids.ID(r.values[0])] {
 			b.scanWallet(r)
@@ -123,7 +125,7 @@ func (b *appBatch) loadCatalog(p *pipe) {
 		}
 	}
 	app := b.scope.AppID[:]
-	p.send(selectEpoch, func(r *row) { b.epoch, b.clockOffset, b.databaseTime = r.int8(), r.int8(), r.int8() }, app)
+	p.send(pg.SelectEpoch, func(r *row) { b.epoch, b.clockOffset, b.databaseTime = r.int8(), r.int8(), r.int8() }, app)
 	p.send(readFeatures, b.scanFeature, app, featureKeys.encode(nil))
 	p.send(readKeys, b.scanKey, app, keyIDs.encode(nil))
 }
@@ -144,7 +146,7 @@ func (b *appBatch) scanWallet(r *row) {
 	if w == nil {
 		w = b.newWallet(r)
 	} else {
-		r.next = walletColumnCount
+		r.next = ledger.WalletColumnCount
 	}
 	if r.isNull() {
 		r.next += 3
@@ -200,7 +202,7 @@ func (r *row) subscription() *metering.Subscription {
 	s := &metering.Subscription{ID: r.id(), Status: metering.SubscriptionStatus(r.text())}
 	s.Period = metering.Period{Start: r.int8(), End: r.int8()}
 	var err error
-	if s.Terms, _, err = decodeTerms(r.bytes()); err != nil {
+	if s.Terms, _, err = ledger.DecodeTerms(r.bytes()); err != nil {
 		r.err = err
 	}
 	return s

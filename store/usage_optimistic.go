@@ -11,6 +11,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // trackOptimistic commits the requests that are accepted by cached state, in one round
@@ -44,7 +45,7 @@ func (u *Engine) trackOptimistic(requests []*request) (rest []*request) {
 	})
 	if err != nil {
 		u.conflicts.Add(1)
-		u.cache.invalidate(batches, sqlState(err))
+		u.cache.invalidate(batches, pg.SQLState(err))
 		return requests
 	}
 	for _, p := range known {
@@ -154,13 +155,13 @@ func (m *usageCache) misses(requests []*request) (list []*request) {
 // one round trip.
 func (u *Engine) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.sendCommand(beginTx)
+	p.sendCommand(pg.BeginTx)
 	u.cache.lookup(batches, func(b *appBatch) {
 		b.authorize(now)
 		b.decideAccepted(now)
 	})
 	u.write(p, batches, now)
-	p.sendCommand(commitTx)
+	p.sendCommand(pg.CommitTx)
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (m *usageCache) invalidate(batches []*appBatch, state string) {
 	defer m.mu.Unlock()
 	clear(m.conflicting)
 	for _, b := range batches {
-		if state == uniqueViolation {
+		if state == pg.UniqueViolation {
 			m.duplicateHeavy.Add(b.scope.AppID, time.Now().Add(duplicatePeriod))
 		}
 		m.apps.Remove(b.scope.AppID)

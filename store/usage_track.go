@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
 )
 
 const (
@@ -74,10 +76,10 @@ func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt)
 			}
 			continue
 		}
-		if sqlState(err) == uniqueViolation {
+		if pg.SQLState(err) == pg.UniqueViolation {
 			violations++
 		}
-		if !isDeterministic(err) || (sqlState(err) == uniqueViolation && violations < maxUniqueViolations) {
+		if !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {
 			u.retries.Add(1)
 			u.log.Warn("usage batch retried", "uses", len(requests), "tries", tries, "cause", err)
 			backOff(tries)
@@ -152,7 +154,7 @@ func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (e
 	if err != nil {
 		return err
 	}
-	defer release(conn)
+	defer pg.Release(conn)
 	now, err := u.now()
 	if err != nil {
 		return err
@@ -162,7 +164,7 @@ func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (e
 	}
 	err = try(ctx, conn.Conn(), groupByApp(requests), now)
 	if err != nil {
-		rollback(ctx, conn.Conn())
+		pg.Rollback(ctx, conn.Conn())
 	}
 	return err
 }
@@ -178,7 +180,7 @@ func (u *Engine) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*app
 	if prepareMissingWallets(batches) {
 		// A first request that costs nothing needs a wallet: it is created, and
 		// everything is read again.
-		rollback(ctx, conn)
+		pg.Rollback(ctx, conn)
 		if err := u.loadLocked(ctx, conn, batches, now); err != nil {
 			return err
 		}
@@ -191,7 +193,7 @@ func (u *Engine) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*app
 	}
 	p := newPipe(ctx, conn)
 	u.write(p, batches, now)
-	p.sendCommand(commitTx)
+	p.sendCommand(pg.CommitTx)
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (u *Engine) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*app
 // need.
 func (u *Engine) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
-	p.sendCommand(beginTx)
+	p.sendCommand(pg.BeginTx)
 	for _, b := range batches {
 		b.ensureMissingWallets(p, now)
 	}
@@ -214,7 +216,7 @@ func (u *Engine) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appB
 	for i, b := range batches {
 		b.lockAndLoad(p)
 		if u.cache.lookupCatalog(b) {
-			p.send(selectEpoch, func(r *row) { epochs[i], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, b.scope.AppID[:])
+			p.send(pg.SelectEpoch, func(r *row) { epochs[i], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, b.scope.AppID[:])
 		} else {
 			b.loadCatalog(p)
 			epochs[i] = -1
@@ -289,15 +291,15 @@ func (b *appBatch) ensureMissingWallets(p *pipe, now int64) {
 		identities.text(identity)
 	}
 	b.missingWallets = nil
-	p.send(ensureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(b.appTime(now)))
+	p.send(ledger.EnsureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(b.appTime(now)))
 }
 
 // isDeterministic reports an error that the same statements would meet again: bad data,
 // a violated constraint, a missing privilege. A division by zero is not one: it says
 // that the epoch has changed since it was read.
 func isDeterministic(err error) bool {
-	state := sqlState(err)
-	if state == divisionByZero {
+	state := pg.SQLState(err)
+	if state == pg.DivisionByZero {
 		return false
 	}
 	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "42")

@@ -32,7 +32,7 @@ func (s *Store) User(id ids.ID) User { return User{store: s, id: id} }
 
 // inUserTx runs work in one transaction on the tables of users.
 func (s *Store) inUserTx(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
+	return pgx.BeginFunc(ctx, s.db.Pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 }
 
 // PageContext is the user, organization and applications around a dashboard page.
@@ -52,7 +52,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 	if err := p.readAccount(ctx, &s); err != nil {
 		return s, err
 	}
-	rows, err := p.store.pool.Query(ctx, `
+	rows, err := p.store.db.Pool.Query(ctx, `
 		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, m.role, m.permissions, m.created_at
 		FROM members m JOIN organizations o ON o.id = m.org_id
 		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
@@ -89,7 +89,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 
 // readAccount reads the user's account and how it is protected.
 func (p User) readAccount(ctx context.Context, s *PageContext) error {
-	err := p.store.pool.QueryRow(ctx, `
+	err := p.store.db.Pool.QueryRow(ctx, `
 		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
 		WHERE u.id = $1`, p.id).
@@ -105,7 +105,7 @@ func (p User) readAccount(ctx context.Context, s *PageContext) error {
 
 // Profile reads the user's account.
 func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
-	err = p.store.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
+	err = p.store.db.Pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
 		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, fault.New(fault.PathNotFound)
@@ -118,7 +118,7 @@ func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 
 // Rename changes the user's name.
 func (p User) Rename(ctx context.Context, name string) error {
-	if _, err := p.store.pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
+	if _, err := p.store.db.Pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
 		return fmt.Errorf("store: rename user: %w", err)
 	}
 	return nil

@@ -29,7 +29,7 @@ func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >
 // Account finds an account by its email address. One without a password is not found,
 // since it cannot sign in.
 func (e Auth) Account(ctx context.Context, email string) (a Account, err error) {
-	err = e.store.pool.QueryRow(ctx, `
+	err = e.store.db.Pool.QueryRow(ctx, `
 		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
 		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.HasFactor)
@@ -120,13 +120,13 @@ func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now i
 // subtracts this attempt from the address: the others came from other networks, perhaps
 // from an attacker.
 func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
-	if _, err := e.store.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
+	if _, err := e.store.db.Pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
 		return fmt.Errorf("store: forget attempts: %w", err)
 	}
 	if address == (credential.Hash{}) {
 		return nil
 	}
-	if _, err := e.store.pool.Exec(ctx, `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:]); err != nil {
+	if _, err := e.store.db.Pool.Exec(ctx, `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:]); err != nil {
 		return fmt.Errorf("store: take back attempt at address: %w", err)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (p User) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action st
 // RehashPassword stores a costlier hash of the same password, unless the password has
 // changed meanwhile.
 func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
-	_, err := p.store.pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
+	_, err := p.store.db.Pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
 	if err != nil {
 		return fmt.Errorf("store: rehash password: %w", err)
 	}

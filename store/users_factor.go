@@ -21,7 +21,7 @@ type Factor struct {
 
 // Factor reads the user's authenticator.
 func (p User) Factor(ctx context.Context) (f Factor, err error) {
-	err = p.store.pool.QueryRow(ctx, `
+	err = p.store.db.Pool.QueryRow(ctx, `
 		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
 		FROM second_factors f WHERE user_id = $1`, p.id).Scan(&f.SealedSeed, &f.LastStep, &f.CodesLeft)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -83,7 +83,7 @@ func (p User) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credentia
 // UseStep spends the code of a time step. It returns false when that step or a later
 // one was spent already.
 func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
-	tag, err := p.store.pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
+	tag, err := p.store.db.Pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
 	if err != nil {
 		return false, fmt.Errorf("store: use step: %w", err)
 	}
@@ -92,7 +92,7 @@ func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
 
 // UseRecoveryCode spends a recovery code. It returns false for an unknown one.
 func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
-	tag, err := p.store.pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
+	tag, err := p.store.db.Pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
 	if err != nil {
 		return false, fmt.Errorf("store: use recovery code: %w", err)
 	}

@@ -104,7 +104,7 @@ type MemberProfile struct {
 
 // Roster lists the organization's members with their names, the first to join first.
 func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
-	rows, err := o.store.pool.Query(ctx, `
+	rows, err := o.store.db.Pool.Query(ctx, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
 			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
 			coalesce((SELECT max(s.seen_at) FROM sessions s WHERE s.user_id = m.user_id), 0),

@@ -10,6 +10,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -87,7 +88,7 @@ func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit
 		return fmt.Errorf("store: organizations of a user: %w", err)
 	}
 	for _, org := range orgs {
-		if err := appendAudit(ctx, tx.Conn(), org, by, d); err != nil {
+		if err := pg.AppendAudit(ctx, tx.Conn(), org, by, d); err != nil {
 			return err
 		}
 	}
@@ -130,7 +131,7 @@ func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.
 			return err
 		}
 		made = true
-		return appendAudit(ctx, tx.Conn(), org, by, audit.Action{
+		return pg.AppendAudit(ctx, tx.Conn(), org, by, audit.Action{
 			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Fields{"role": string(tenancy.Owner), "address": email},
 		})
 	})

@@ -9,6 +9,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -16,7 +17,7 @@ import (
 
 // OfferSetup stores the hash of a setup link. It returns false once an account exists.
 func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
-	tag, err := e.store.pool.Exec(ctx, `
+	tag, err := e.store.db.Pool.Exec(ctx, `
 		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
 	if err != nil {
 		return false, fmt.Errorf("store: offer setup: %w", err)
@@ -26,7 +27,7 @@ func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (
 
 // SetupIsOpen reports whether a setup link is valid.
 func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool, err error) {
-	err = e.store.pool.QueryRow(ctx, `
+	err = e.store.db.Pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
 	if err != nil {
 		return false, fmt.Errorf("store: setup link: %w", err)
@@ -36,7 +37,7 @@ func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool,
 
 // IsSetUp reports whether an account exists, which ends the setup.
 func (e Auth) IsSetUp(ctx context.Context) (founded bool, err error) {
-	if err := e.store.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
+	if err := e.store.db.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
 		return false, fmt.Errorf("store: look for accounts: %w", err)
 	}
 	return founded, nil
@@ -124,7 +125,7 @@ func (f *Bootstrap) assignOrganizations(ctx context.Context, tx peopleTx) error 
 	if f.App, err = insertApplication(ctx, tx, f.App); err != nil {
 		return err
 	}
-	return appendAudit(ctx, tx.conn, f.Org.ID, f.By, applicationCreated(f.App))
+	return pg.AppendAudit(ctx, tx.conn, f.Org.ID, f.By, applicationCreated(f.App))
 }
 
 func (f *Bootstrap) addOwner(ctx context.Context, tx peopleTx, org tenancy.Organization) error {
@@ -132,7 +133,7 @@ func (f *Bootstrap) addOwner(ctx context.Context, tx peopleTx, org tenancy.Organ
 	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 		return fmt.Errorf("store: insert owner: %w", err)
 	}
-	return appendAudit(ctx, tx.conn, org.ID, f.By, organizationCreated(org, f.User.ID))
+	return pg.AppendAudit(ctx, tx.conn, org.ID, f.By, organizationCreated(org, f.User.ID))
 }
 
 // CreateOrganization creates an organization that the user owns.
@@ -145,7 +146,7 @@ func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, 
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 			return fmt.Errorf("store: insert owner: %w", err)
 		}
-		return appendAudit(ctx, tx.conn, org.ID, by, organizationCreated(org, p.id))
+		return pg.AppendAudit(ctx, tx.conn, org.ID, by, organizationCreated(org, p.id))
 	})
 	return org, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -86,7 +87,7 @@ func (a App) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, err
 		o.Page = verifyPage
 	}
 	p := &verifyPass{app: a, options: o, found: map[string]int{}, listed: map[Difference]bool{}}
-	p.result.Scope = a.scope
+	p.result.Scope = a.app.Scope
 	err := p.run(ctx)
 	return p.result, err
 }
@@ -165,7 +166,7 @@ func (tx appTx) setForVerification(ctx context.Context) error {
 		"SET LOCAL jit = off",
 		"SET LOCAL plan_cache_mode = force_custom_plan",
 	} {
-		if _, err := tx.conn.Exec(ctx, setting); err != nil {
+		if _, err := tx.Conn.Exec(ctx, setting); err != nil {
 			return fmt.Errorf("store: %s: %w", setting, err)
 		}
 	}
@@ -185,7 +186,7 @@ func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
 		return nil
 	}
 	p.first = make(map[ids.ID]int64)
-	_, err = collect(ctx, tx, verifySince, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, verifySince, func(row pgx.CollectableRow) (struct{}, error) {
 		var wallet ids.ID
 		var seq int64
 		err := row.Scan(&wallet, &seq)
@@ -197,7 +198,7 @@ func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
 
 // firstID is the lowest id that can have been made at the moment or later.
 func firstID(since time.Time) ids.ID {
-	return idAt(max(0, since.Add(-idLead).UnixMilli()))
+	return pg.IDAt(max(0, since.Add(-idLead).UnixMilli()))
 }
 
 // verifyRange is a wallet with entries to read.
@@ -212,7 +213,7 @@ type verifyRange struct {
 // was looked at is where the next page begins; zero when there are no more.
 func (p *verifyPass) page(ctx context.Context, tx appTx, after ids.ID) (list []verifyRange, last ids.ID, err error) {
 	var seen int64
-	_, err = collect(ctx, tx, verifyWalletPage, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, verifyWalletPage, func(row pgx.CollectableRow) (struct{}, error) {
 		var id ids.ID
 		var lastSeq, sealed int64
 		err := row.Scan(&id, &lastSeq, &sealed, &seen)

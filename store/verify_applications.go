@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // StrayApplication is an application that rows name and that does not exist.
@@ -21,7 +22,7 @@ type StrayApplication struct {
 // be one that row-level security does not bind, such as the embedded database's. It
 // reports whether that was so; otherwise nothing was checked.
 func (d Directory) StrayApplications(ctx context.Context) (list []StrayApplication, checked bool, err error) {
-	tx, err := d.store.pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	tx, err := d.store.db.Pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, false, fmt.Errorf("store: stray applications: %w", err)
 	}
@@ -61,7 +62,7 @@ func (d Directory) StrayApplications(ctx context.Context) (list []StrayApplicati
 		if err == nil {
 			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 		}
-		if sqlState(err) == insufficientPrivilege {
+		if pg.SQLState(err) == pg.InsufficientPrivilege {
 			return nil, false, nil
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // Every read of a batch looks its keys up one by one inside LATERAL, so the work is
@@ -16,7 +17,7 @@ import (
 var (
 	// The page is scanned as a whole, and shows the wallets that moved since their
 	// seal, or all of them, and always the last one it looked at.
-	verifyWalletPage = declare("verify wallet page", `
+	verifyWalletPage = pg.Declare("verify wallet page", `
 		WITH page AS (
 			SELECT w.id, w.last_seq, coalesce((SELECT s.seq FROM wallet_seals s WHERE s.app_id = $1 AND s.wallet_id = w.id), 0) AS sealed
 			FROM wallets w WHERE w.app_id = $1 AND w.id > $2
@@ -27,7 +28,7 @@ var (
 		WHERE $4::boolean OR last_seq <> sealed OR id = (SELECT id FROM page ORDER BY id DESC LIMIT 1)
 		ORDER BY id`)
 
-	verifySince = declare("verify since", `
+	verifySince = pg.Declare("verify since", `
 		SELECT wallet_id, min(seq)
 		FROM (
 			SELECT wallet_id, seq FROM journal WHERE app_id = $1 AND id >= $2
@@ -36,7 +37,7 @@ var (
 		) made
 		GROUP BY wallet_id`)
 
-	verifyReadWallets = declare("verify read wallets", `
+	verifyReadWallets = pg.Declare("verify read wallets", `
 		SELECT w.id, w.identity, w.org_id, w.billing_interval, w.billing_anchor, w.charged, w.last_seq,
 			s.seq, s.seal, s.sealed_at, s.billed, s.credit_ids, s.amounts, s.debts,
 			EXISTS (SELECT 1 FROM sealed_wallets m WHERE m.app_id = $1 AND m.wallet_id = w.id)
@@ -79,7 +80,7 @@ func (b *verifyWork) run(ctx context.Context, list []verifyRange) error {
 		upto := r.proof.seq + b.pass.options.Batch
 		entries := b.entriesOf[r.wallet]
 		for i := range entries {
-			r.proof.take(&entries[i], &b.pass.catalog, b.pass.app.scope.OrgID)
+			r.proof.take(&entries[i], &b.pass.catalog, b.pass.app.app.Scope.OrgID)
 		}
 		if !r.proof.done && r.proof.seq < upto {
 			r.proof.differs(ruleSequence, "entries %d to %d are missing", r.proof.seq+1, upto)
@@ -110,7 +111,7 @@ func (b *verifyWork) readWallets(ctx context.Context, list []verifyRange) error 
 		wallets = append(wallets, r.wallet)
 	}
 	b.proofs, b.charged = make(map[ids.ID]*walletProof, len(list)), make(map[ids.ID]bool, len(list))
-	_, err := collect(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) (struct{}, error) {
 		w, err := readVerifiedWallet(row)
 		if err != nil {
 			return struct{}{}, err
@@ -145,8 +146,8 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 		balances: map[ids.ID]metering.Balance{}, counters: map[metering.CounterKey]int64{}, touched: map[metering.CounterKey]bool{},
 		sealedSeq: w.seal.seq, stored: w.seal.seal, sealedAt: w.seal.at, unmarked: w.seal.seq > 0 && !w.sealedBefore,
 	}
-	if w.org != b.pass.app.scope.OrgID {
-		p.differs(ruleOrg, "the wallet names the organization %s, expected %s", w.org.Format(ids.Organization), b.pass.app.scope.OrgID.Format(ids.Organization))
+	if w.org != b.pass.app.app.Scope.OrgID {
+		p.differs(ruleOrg, "the wallet names the organization %s, expected %s", w.org.Format(ids.Organization), b.pass.app.app.Scope.OrgID.Format(ids.Organization))
 	}
 	if w.sealedBefore && w.seal.seq == 0 {
 		p.differs(ruleSeal, "the wallet's entries were verified and sealed, but the seal is missing")
@@ -156,7 +157,7 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 	}
 	switch {
 	case after == 0:
-		p.seal = firstSeal(b.pass.app.scope.AppID, w.id, w.identity)
+		p.seal = firstSeal(b.pass.app.app.Scope.AppID, w.id, w.identity)
 	case p.known:
 		p.seal, p.billed = w.seal.seal, w.seal.billed
 		for i, credit := range w.seal.credits {
@@ -184,8 +185,8 @@ type storedSeal struct {
 	at      int64
 	billed  int64
 	credits []ids.ID
-	amounts []amount
-	debts   []amount
+	amounts []pg.Amount
+	debts   []pg.Amount
 }
 
 func readVerifiedWallet(row pgx.CollectableRow) (w verifiedWallet, err error) {
@@ -198,27 +199,27 @@ func readVerifiedWallet(row pgx.CollectableRow) (w verifiedWallet, err error) {
 	if interval != nil && anchor != nil {
 		w.billing = &metering.BillingPeriod{Interval: *interval, Anchor: *anchor}
 	}
-	w.seal.seq, w.seal.at, w.seal.billed = orZero(seq), orZero(at), orZero(billed)
+	w.seal.seq, w.seal.at, w.seal.billed = pg.OrZero(seq), pg.OrZero(at), pg.OrZero(billed)
 	copy(w.seal.seal[:], seal)
 	return w, err
 }
 
 // rows runs a query whose columns are read in Postgres' binary format.
-func (b *verifyWork) rows(ctx context.Context, s statement, take func(*row), args ...any) error {
-	rows, err := b.tx.conn.Query(ctx, s.sql, b.tx.args(args)...)
+func (b *verifyWork) rows(ctx context.Context, s pg.Statement, take func(*row), args ...any) error {
+	rows, err := b.tx.Conn.Query(ctx, s.SQL, b.tx.Args(args)...)
 	if err != nil {
-		return fmt.Errorf("store: %s: %w", s.name, err)
+		return fmt.Errorf("store: %s: %w", s.Name, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		r := row{values: rows.RawValues()}
 		take(&r)
 		if r.err != nil {
-			return fmt.Errorf("store: %s: %w", s.name, r.err)
+			return fmt.Errorf("store: %s: %w", s.Name, r.err)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("store: %s: %w", s.name, err)
+		return fmt.Errorf("store: %s: %w", s.Name, err)
 	}
 	return nil
 }

@@ -7,21 +7,22 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 var (
-	verifyPrices = declare("verify prices", `
+	verifyPrices = pg.Declare("verify prices", `
 		SELECT number, feature_id, credit_id, pricing_mode, cost_nanocredits, quantity_per_unit
 		FROM prices WHERE app_id = $1`)
 
-	verifyFeatures = declare("verify features", `
+	verifyFeatures = pg.Declare("verify features", `
 		SELECT id, key, deduplication_period, deduplication_locked
 		FROM features WHERE app_id = $1`)
 
-	verifyCredits = declare("verify credits", `
+	verifyCredits = pg.Declare("verify credits", `
 		SELECT id, key FROM credits WHERE app_id = $1`)
 
-	verifyKeys = declare("verify keys", `
+	verifyKeys = pg.Declare("verify keys", `
 		SELECT id FROM api_keys WHERE app_id = $1`)
 )
 
@@ -56,17 +57,17 @@ func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
 	if loaded.used == nil {
 		loaded.used = map[ids.ID]bool{}
 	}
-	_, err := collect(ctx, tx, verifyPrices, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.Collect(ctx, tx, verifyPrices, func(row pgx.CollectableRow) (struct{}, error) {
 		var number int64
 		var p verifyPrice
-		err := row.Scan(&number, &p.feature, &p.credit, &p.mode, (*amount)(&p.cost), &p.quantityPerUnit)
+		err := row.Scan(&number, &p.feature, &p.credit, &p.mode, (*pg.Amount)(&p.cost), &p.quantityPerUnit)
 		loaded.prices[number] = p
 		return struct{}{}, err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = collect(ctx, tx, verifyFeatures, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, verifyFeatures, func(row pgx.CollectableRow) (struct{}, error) {
 		var id ids.ID
 		var f verifyFeature
 		err := row.Scan(&id, &f.key, &f.deduplication, &f.locked)
@@ -76,7 +77,7 @@ func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
 	if err != nil {
 		return err
 	}
-	_, err = collect(ctx, tx, verifyCredits, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, verifyCredits, func(row pgx.CollectableRow) (struct{}, error) {
 		var id ids.ID
 		var key string
 		err := row.Scan(&id, &key)
@@ -86,7 +87,7 @@ func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
 	if err != nil {
 		return err
 	}
-	_, err = collect(ctx, tx, verifyKeys, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = pg.Collect(ctx, tx, verifyKeys, func(row pgx.CollectableRow) (struct{}, error) {
 		var id ids.ID
 		err := row.Scan(&id)
 		loaded.keys[id] = true

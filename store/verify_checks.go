@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // verifyCheck is one rule about what was sold to wallets. $2 of its statement is the
@@ -18,7 +19,7 @@ import (
 type verifyCheck struct {
 	holds     string
 	full      bool // only when everything is verified
-	statement statement
+	statement pg.Statement
 	read      pgx.RowToFunc[Difference] // for rows of another shape; without a detail there is no difference
 }
 
@@ -47,7 +48,7 @@ const notTaken = `EXISTS (SELECT 1 FROM alerts a WHERE a.app_id = $1 AND a.objec
 	AND a.kind = CASE WHEN c.taken < c.due THEN 'debt_full' ELSE 'balance_full' END)`
 
 var verifyChecks = []verifyCheck{
-	{holds: rulePosted, statement: declare("verify payments", `
+	{holds: rulePosted, statement: pg.Declare("verify payments", `
 		WITH posted AS (
 			SELECT j.wallet_id, j.source_kind, j.source_id, j.credit_id,
 				coalesce(sum(j.delta_nanocredits) FILTER (WHERE j.kind IN ('grant', 'top-up')), 0) AS brought,
@@ -71,7 +72,7 @@ var verifyChecks = []verifyCheck{
 		WHERE s.brought IS NULL OR j.brought IS NULL OR s.brought <> j.brought OR s.taken <> j.taken
 		LIMIT $3`)},
 
-	{holds: ruleClawback, statement: declare("verify clawbacks", `
+	{holds: ruleClawback, statement: pg.Declare("verify clawbacks", `
 		SELECT w.id, w.identity, p.source_kind || ' ' || p.source_id || ': of ' || p.amount_cents || ' cents ' || p.refunded_cents || ' were refunded and '
 			|| p.disputed_cents || ' disputed, so ' || c.due || ' of ' || c.amount || ' nanocredits had to be taken back, but ' || c.taken || ' were'
 		FROM provider_payments p CROSS JOIN LATERAL (
@@ -83,7 +84,7 @@ var verifyChecks = []verifyCheck{
 		WHERE p.app_id = $1 AND `+onlyWallets("p.wallet_id")+` AND c.taken <> c.due AND NOT `+notTaken+`
 		LIMIT $3`)},
 
-	{holds: ruleTopUps, statement: declare("verify top-ups", `
+	{holds: ruleTopUps, statement: pg.Declare("verify top-ups", `
 		SELECT w.id, w.identity, x.detail
 		FROM (
 			SELECT t.wallet_id, 'top-up ' || t.id || ' is paid with ' || coalesce(t.session_id, 'no session') || ', but there is no such payment' AS detail
@@ -111,7 +112,7 @@ var verifyChecks = []verifyCheck{
 		) x LEFT JOIN wallets w ON w.app_id = $1 AND w.id = x.wallet_id
 		LIMIT $3`)},
 
-	{holds: ruleFreeGrant, statement: declare("verify free grants", `
+	{holds: ruleFreeGrant, statement: pg.Declare("verify free grants", `
 		SELECT w.id, w.identity, 'the free periods ' || a.source_id || ' and ' || b.source_id || ' of one plan overlap, and both brought credits'
 		FROM provider_payments a
 		JOIN provider_payments b ON b.app_id = $1 AND b.wallet_id = a.wallet_id AND b.plan_id = a.plan_id
@@ -126,7 +127,7 @@ var verifyChecks = []verifyCheck{
 	{holds: ruleSubscription, statement: verifySubscriptions},
 	{holds: ruleSubscription, statement: verifySubscriptionTerms, read: readTermsDifference},
 
-	{holds: ruleDebtors, statement: declare("verify debtors", `
+	{holds: ruleDebtors, statement: pg.Declare("verify debtors", `
 		SELECT w.id, w.identity, 'the wallet is listed as a debtor of ' || coalesce(c.key, 'a credit that does not exist') || ', but owes nothing'
 		FROM debtors d
 		LEFT JOIN balances b ON b.app_id = $1 AND b.wallet_id = d.wallet_id AND b.credit_id = d.credit_id
@@ -136,7 +137,7 @@ var verifyChecks = []verifyCheck{
 		LIMIT $3`)},
 
 	// Rows of these tables are not read otherwise, so only a full pass does.
-	{holds: ruleOrg, full: true, statement: declare("verify organizations", `
+	{holds: ruleOrg, full: true, statement: pg.Declare("verify organizations", `
 		SELECT w.id, w.identity, 'a row of ' || r.kind || ' names the organization ' || r.org_id || ', expected ' || o.org_id
 		FROM app_state o CROSS JOIN LATERAL (
 			SELECT 'subscriptions' AS kind, x.wallet_id, x.org_id FROM subscriptions x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.status IN `+liveStatuses+` AND x.org_id <> o.org_id
@@ -213,7 +214,7 @@ func (p *verifyPass) differences(ctx context.Context, check verifyCheck, args ..
 		read = readDifference
 	}
 	err = p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-		found, err = collect(ctx, tx, check.statement, read, args...)
+		found, err = pg.Collect(ctx, tx, check.statement, read, args...)
 		return err
 	})
 	if finished, err = p.finished(ctx, check.holds, err); !finished {
@@ -233,7 +234,7 @@ func (p *verifyPass) finished(ctx context.Context, rule string, err error) (bool
 	if err == nil {
 		return true, nil
 	}
-	if ctx.Err() != nil || sqlState(err) != queryCanceled {
+	if ctx.Err() != nil || pg.SQLState(err) != pg.QueryCanceled {
 		return false, err
 	}
 	if !slices.Contains(p.result.Unfinished, rule) {
@@ -246,6 +247,6 @@ func readDifference(row pgx.CollectableRow) (d Difference, err error) {
 	var wallet *ids.ID
 	var identity, detail *string
 	err = row.Scan(&wallet, &identity, &detail)
-	d.WalletID, d.Identity, d.Detail = orZero(wallet), orZero(identity), orZero(detail)
+	d.WalletID, d.Identity, d.Detail = pg.OrZero(wallet), pg.OrZero(identity), pg.OrZero(detail)
 	return d, err
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
-var listSeals = declare("list seals", `
+var listSeals = pg.Declare("list seals", `
 	SELECT wallet_id, seq, seal FROM wallet_seals WHERE app_id = $1 AND wallet_id > $2
 	ORDER BY wallet_id LIMIT $3`)
 
@@ -30,11 +31,11 @@ func (a App) SealDigest(ctx context.Context) (d SealDigest, err error) {
 		Seal   []byte
 	}
 	hash := sha256.New()
-	hash.Write(a.scope.AppID[:])
+	hash.Write(a.app.Scope.AppID[:])
 	for after := (ids.ID{}); ; {
 		var page []storedSeal
 		err := a.snapshot(ctx, func(ctx context.Context, tx appTx) (err error) {
-			page, err = collect(ctx, tx, listSeals, pgx.RowToStructByPos[storedSeal], after, verifyPage)
+			page, err = pg.Collect(ctx, tx, listSeals, pgx.RowToStructByPos[storedSeal], after, verifyPage)
 			return err
 		})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 const ruleOwner = "every event, counter and billed period belongs to a wallet"
@@ -13,22 +14,22 @@ const ruleOwner = "every event, counter and billed period belongs to a wallet"
 // ownedTable is a table whose rows belong to wallets.
 type ownedTable struct {
 	rows      string
-	statement statement
+	statement pg.Statement
 }
 
 // ownedTables are the tables of wallets. Those of the hot path have no foreign key to
 // their wallet: it would be looked up with every charge.
 var ownedTables = []ownedTable{
-	{"events", declare("verify owners of events", ownersIn("usage_events", "wallets"))},
-	{"allowance counters", declare("verify owners of allowance counters", ownersIn("counters", "wallets"))},
-	{"billed periods", declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
-	{"debts", declare("verify owners of debts", ownersIn("debtors", "wallets"))},
-	{"sealed entries", declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
-	{"seals", declare("verify owners of seals", ownersIn("sealed_wallets", "wallets"))},
-	{"journal entries", declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
-	{"payments", declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
-	{"top-ups", declare("verify owners of top-ups", ownersIn("topups", "wallets"))},
-	{"subscription changes", declare("verify owners of subscription changes", ownersIn("subscription_changes", "wallets"))},
+	{"events", pg.Declare("verify owners of events", ownersIn("usage_events", "wallets"))},
+	{"allowance counters", pg.Declare("verify owners of allowance counters", ownersIn("counters", "wallets"))},
+	{"billed periods", pg.Declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
+	{"debts", pg.Declare("verify owners of debts", ownersIn("debtors", "wallets"))},
+	{"sealed entries", pg.Declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
+	{"seals", pg.Declare("verify owners of seals", ownersIn("sealed_wallets", "wallets"))},
+	{"journal entries", pg.Declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
+	{"payments", pg.Declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
+	{"top-ups", pg.Declare("verify owners of top-ups", ownersIn("topups", "wallets"))},
+	{"subscription changes", pg.Declare("verify owners of subscription changes", ownersIn("subscription_changes", "wallets"))},
 }
 
 // ownersIn goes from wallet to wallet along the index, however many rows a wallet
@@ -57,7 +58,7 @@ func (p *verifyPass) checkOwners(ctx context.Context) error {
 		for after, more := (ids.ID{}), true; more; {
 			var owners []owner
 			err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-				owners, err = collect(ctx, tx, table.statement, pgx.RowToStructByPos[owner], after, p.options.Page)
+				owners, err = pg.Collect(ctx, tx, table.statement, pgx.RowToStructByPos[owner], after, p.options.Page)
 				return err
 			})
 			if finished, err := p.finished(ctx, ruleOwner, err); err != nil {

@@ -5,12 +5,13 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 var (
 	// A subscription without a sale was put there by a program, and its earlier periods
 	// are kept nowhere.
-	verifyReadPeriods = declare("verify read periods", `
+	verifyReadPeriods = pg.Declare("verify read periods", `
 		SELECT p.wallet_id, p.period_start, p.period_end, p.unsold
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
 			SELECT wallet_id, period_start, period_end, false AS unsold
@@ -22,12 +23,12 @@ var (
 			SELECT wallet_id, period_start, period_end, sale IS NULL
 			FROM subscriptions WHERE app_id = $1 AND wallet_id = t.id AND status IN ('incomplete', 'canceled')) p`)
 
-	verifyCountBilled = declare("verify count billed periods", `
+	verifyCountBilled = pg.Declare("verify count billed periods", `
 		SELECT t.id, b.billed
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
 			SELECT count(*) AS billed FROM billed_periods WHERE app_id = $1 AND wallet_id = t.id) b`)
 
-	verifyUnbilled = declare("verify unexplained billed periods", `
+	verifyUnbilled = pg.Declare("verify unexplained billed periods", `
 		SELECT b.feature_id, b.period_start, b.period_end, b.entity_id, b.tx_id
 		FROM billed_periods b
 		WHERE b.app_id = $1 AND b.wallet_id = $2

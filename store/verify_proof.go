@@ -10,6 +10,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // The rules that entries are held to, one by one. A difference names its rule.
@@ -81,7 +82,7 @@ func (p *walletProof) differs(rule, format string, args ...any) {
 // entryName is how an entry is called in a difference.
 func entryName(e *verifiedEntry) string {
 	if e.event {
-		return fmt.Sprintf("entry %d (usage event %q, %s)", e.seq, eventIDOf([]byte(e.eventID)), e.id.Format(ids.Transaction))
+		return fmt.Sprintf("entry %d (usage event %q, %s)", e.seq, pg.EventIDOf([]byte(e.eventID)), e.id.Format(ids.Transaction))
 	}
 	prefix := ids.Transaction
 	if e.kind == metering.EntryDeposit {
@@ -353,11 +354,11 @@ func ceilOf(cost uint64, quantity, factor int64, divisors ...int64) metering.Amo
 }
 
 // balanceArrays are the balances after the last entry, in the order of credits.
-func (p *walletProof) balanceArrays() (credits []ids.ID, amounts, debts []amount) {
+func (p *walletProof) balanceArrays() (credits []ids.ID, amounts, debts []pg.Amount) {
 	credits = slices.SortedFunc(maps.Keys(p.balances), func(a, b ids.ID) int { return bytes.Compare(a[:], b[:]) })
-	amounts, debts = make([]amount, len(credits)), make([]amount, len(credits))
+	amounts, debts = make([]pg.Amount, len(credits)), make([]pg.Amount, len(credits))
 	for i, credit := range credits {
-		amounts[i], debts[i] = amount(p.balances[credit].Amount), amount(p.balances[credit].Debt)
+		amounts[i], debts[i] = pg.Amount(p.balances[credit].Amount), pg.Amount(p.balances[credit].Debt)
 	}
 	return credits, amounts, debts
 }

@@ -7,17 +7,18 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 var (
-	verifyReadEvents = declare("verify read events", `
-		SELECT `+prefixed("e", verifiedEventColumns)+`
+	verifyReadEvents = pg.Declare("verify read events", `
+		SELECT `+pg.Prefixed("e", verifiedEventColumns)+`
 		FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS t (wallet_id, after, upto) CROSS JOIN LATERAL (
 			SELECT `+verifiedEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq > t.after AND seq <= t.upto
 			ORDER BY seq LIMIT $5) e`)
 
-	verifyReadJournal = declare("verify read journal", `
+	verifyReadJournal = pg.Declare("verify read journal", `
 		SELECT e.wallet_id, e.seq, e.org_id, e.id, e.kind, e.credit_id, e.size, e.out, e.balance_after, e.debt_after,
 			e.idempotency_key, e.created_at, e.source_kind, e.source_id,
 			e.kind <> 'adjustment' OR EXISTS (SELECT 1 FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = e.id),
@@ -29,7 +30,7 @@ var (
 			FROM journal WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq > t.after AND seq <= t.upto
 			ORDER BY seq LIMIT $5) e`)
 
-	verifyReadSealedCounters = declare("verify read sealed counters", `
+	verifyReadSealedCounters = pg.Declare("verify read sealed counters", `
 		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
 		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[]) AS t (wallet_id, feature_id, period_start, period_end)
 		CROSS JOIN LATERAL (
@@ -152,7 +153,7 @@ func (b *verifyWork) readOpenCounters(ctx context.Context) error {
 	}, keys.wallets, keys.features, keys.starts, keys.ends)
 }
 
-func (b *verifyWork) readCounterRows(ctx context.Context, s statement, take func(ids.ID, metering.CounterKey, int64), args ...any) error {
+func (b *verifyWork) readCounterRows(ctx context.Context, s pg.Statement, take func(ids.ID, metering.CounterKey, int64), args ...any) error {
 	return b.rows(ctx, s, func(r *row) {
 		wallet, feature := r.id(), r.id()
 		period := metering.Period{Start: r.int8(), End: r.int8()}

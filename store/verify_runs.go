@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // VerifyKind is what a scheduled verification reads.
@@ -42,20 +43,20 @@ const maxRunLines = 20
 var (
 	// The claim lasts as long as the verification may take. One that ran out without a
 	// result belongs to a node that has died or was stopped: another one follows.
-	claimVerification = declare("claim verification", `
+	claimVerification = pg.Declare("claim verification", `
 		INSERT INTO verifications (app_id, org_id, kind, claimed_at, claimed_until) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (app_id, kind) DO UPDATE SET claimed_at = excluded.claimed_at, claimed_until = excluded.claimed_until
 		WHERE verifications.claimed_until <= excluded.claimed_at AND (verifications.claimed_at <= $6 OR verifications.claimed_until > 0)`)
 
-	selectClaim = declare("select claim of verification", `
+	selectClaim = pg.Declare("select claim of verification", `
 		SELECT claimed_at, claimed_until FROM verifications WHERE app_id = $1 AND kind = $2`)
 
-	finishVerification = declare("finish verification", `
+	finishVerification = pg.Declare("finish verification", `
 		UPDATE verifications SET claimed_until = $10, started_at = claimed_at, finished_at = $4, wallet_count = $5, entry_count = $6,
 			differences = $7, failure = $8, lines = $9
 		WHERE app_id = $1 AND kind = $2 AND claimed_at = $3`)
 
-	listVerifications = declare("list verifications", `
+	listVerifications = pg.Declare("list verifications", `
 		SELECT kind, started_at, finished_at, wallet_count, entry_count, differences, failure, lines, claimed_until
 		FROM verifications WHERE app_id = $1 AND finished_at IS NOT NULL
 		ORDER BY kind DESC`)
@@ -65,18 +66,18 @@ var (
 // last time is at least the interval ago, and no other node is verifying it.
 func (a App) ClaimVerification(ctx context.Context, kind VerifyKind, now int64, every, limit time.Duration) (claimed bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		made, err := tx.execAny(ctx, claimVerification, a.scope.OrgID, kind, now, now+limit.Milliseconds(), now-every.Milliseconds())
+		made, err := tx.ExecAny(ctx, claimVerification, a.app.Scope.OrgID, kind, now, now+limit.Milliseconds(), now-every.Milliseconds())
 		if err != nil {
 			return err
 		}
 		claimed = made == 1
 		// Also when it was refused: the claim may be one of an older release, which does
 		// not keep it where all nodes see it.
-		claim, err := find(ctx, tx, selectClaim, pgx.RowToStructByPos[claimTimes], errNoAppState, kind)
+		claim, err := pg.Find(ctx, tx, selectClaim, pgx.RowToStructByPos[claimTimes], pg.ErrNoAppState, kind)
 		if err != nil {
 			return err
 		}
-		_, err = tx.conn.Exec(ctx, keepClaim, a.scope.AppID, kind, claim.At, claim.Until)
+		_, err = tx.Conn.Exec(ctx, keepClaim, a.app.Scope.AppID, kind, claim.At, claim.Until)
 		return err
 	})
 	return claimed, err
@@ -85,22 +86,22 @@ func (a App) ClaimVerification(ctx context.Context, kind VerifyKind, now int64, 
 // FinishVerification keeps the result of a claimed verification. A node that was too
 // slow, so that another has claimed it since, keeps nothing.
 func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
-	lines, _ := cut(r.Lines, maxRunLines)
+	lines, _ := pg.Cut(r.Lines, maxRunLines)
 	if lines == nil {
 		lines = []string{}
 	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if _, err := tx.execAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines, r.RetryAt); err != nil {
+		if _, err := tx.ExecAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines, r.RetryAt); err != nil {
 			return err
 		}
-		_, err := tx.conn.Exec(ctx, endClaim, a.scope.AppID, r.Kind, r.StartedAt, r.RetryAt)
+		_, err := tx.Conn.Exec(ctx, endClaim, a.app.Scope.AppID, r.Kind, r.StartedAt, r.RetryAt)
 		return err
 	})
 }
 
 // VerifyRuns are the last verifications of each kind that have ended.
 func (a App) VerifyRuns(ctx context.Context) ([]VerifyRun, error) {
-	return listAll(ctx, a, listVerifications, pgx.RowToStructByPos[VerifyRun])
+	return pg.ListAll(ctx, a.app, listVerifications, pgx.RowToStructByPos[VerifyRun])
 }
 
 // String says in one line what differs: for which customer, which rule is broken,

@@ -10,6 +10,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // A wallet's seal is a chain of hashes: the first one is over who the wallet
@@ -88,7 +89,7 @@ func appendOptional[T any](buf []byte, v optionalValue[T], write func([]byte, T)
 
 var (
 	// Two passes at once do no harm: the one that came further stays.
-	sealWallets = declare("seal wallets", `
+	sealWallets = pg.Declare("seal wallets", `
 		INSERT INTO wallet_seals (app_id, org_id, wallet_id, seq, seal, sealed_at, billed, credit_ids, amounts, debts)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (app_id, wallet_id) DO UPDATE SET
@@ -96,14 +97,14 @@ var (
 			credit_ids = excluded.credit_ids, amounts = excluded.amounts, debts = excluded.debts
 		WHERE wallet_seals.seq < excluded.seq`)
 
-	rememberSealed = declare("remember sealed wallets", `
+	rememberSealed = pg.Declare("remember sealed wallets", `
 		INSERT INTO sealed_wallets (app_id, org_id, wallet_id, sealed_at)
 		SELECT s.app_id, s.org_id, t.id, $3
 		FROM app_state s CROSS JOIN unnest($2::uuid[]) AS t (id)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, wallet_id) DO NOTHING`)
 
-	sealCounters = declare("seal counters", `
+	sealCounters = pg.Declare("seal counters", `
 		INSERT INTO sealed_counters (app_id, org_id, wallet_id, feature_id, period_start, period_end, used)
 		SELECT s.app_id, s.org_id, $2, t.feature_id, t.period_start, t.period_end, t.used
 		FROM app_state s CROSS JOIN unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[])
@@ -142,7 +143,7 @@ func (p *verifyPass) record(ctx context.Context, walked []verifyRange) error {
 		if err := tx.seal(ctx, sealed, p.options.Now); err != nil {
 			return err
 		}
-		_, err := tx.execAny(ctx, rememberSealed, marked, p.options.Now)
+		_, err := tx.ExecAny(ctx, rememberSealed, marked, p.options.Now)
 		return err
 	})
 	if err != nil {
@@ -161,10 +162,10 @@ func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error 
 	batch := &pgx.Batch{}
 	for _, proof := range list {
 		credits, amounts, debts := proof.balanceArrays()
-		batch.Queue(sealWallets.sql, tx.args([]any{tx.scope.OrgID, proof.wallet, proof.seq, proof.seal[:], now, proof.billed, credits, amounts, debts})...)
+		batch.Queue(sealWallets.SQL, tx.Args([]any{tx.Scope.OrgID, proof.wallet, proof.seq, proof.seal[:], now, proof.billed, credits, amounts, debts})...)
 	}
 	moved := make([]bool, len(list))
-	results := tx.conn.SendBatch(ctx, batch)
+	results := tx.Conn.SendBatch(ctx, batch)
 	for i := range list {
 		tag, err := results.Exec()
 		if err != nil {
@@ -186,7 +187,7 @@ func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error 
 			features, starts, ends = append(features, key.FeatureID), append(starts, key.Period.Start), append(ends, key.Period.End)
 			used = append(used, proof.counters[key])
 		}
-		if err := tx.exec(ctx, sealCounters, int64(len(features)), proof.wallet, features, starts, ends, used); err != nil {
+		if err := tx.Exec(ctx, sealCounters, int64(len(features)), proof.wallet, features, starts, ends, used); err != nil {
 			return err
 		}
 	}

@@ -5,17 +5,18 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 var (
-	verifyReadBalances = declare("verify read balances", `
+	verifyReadBalances = pg.Declare("verify read balances", `
 		SELECT b.wallet_id, b.credit_id, b.org_id, b.amount_nanocredits, b.debt_nanocredits,
 			EXISTS (SELECT 1 FROM debtors d WHERE d.app_id = $1 AND d.wallet_id = b.wallet_id AND d.credit_id = b.credit_id)
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
 			SELECT wallet_id, credit_id, org_id, amount_nanocredits, debt_nanocredits
 			FROM balances WHERE app_id = $1 AND wallet_id = t.id) b`)
 
-	verifyReadCounters = declare("verify read counters", `
+	verifyReadCounters = pg.Declare("verify read counters", `
 		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
 			SELECT wallet_id, feature_id, period_start, period_end, used
@@ -76,7 +77,7 @@ func (b *verifyWork) checkBalances(ctx context.Context, wallets []ids.ID) error 
 		debtor := r.bool()
 		proof := b.proofs[wallet]
 		stored[balanceKey{wallet, credit}] = true
-		if org != b.pass.app.scope.OrgID {
+		if org != b.pass.app.app.Scope.OrgID {
 			proof.differs(ruleOrg, "the balance of %s names another organization", b.pass.catalog.credit(credit))
 		}
 		if held.Amount > 0 && held.Debt > 0 {

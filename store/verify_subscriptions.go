@@ -10,11 +10,12 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 var (
 	// A subscription without a sale was put there by a program, without a plan.
-	verifySubscriptions = declare("verify subscriptions", `
+	verifySubscriptions = pg.Declare("verify subscriptions", `
 		SELECT w.id, w.identity, 'subscription ' || x.id || ' ' || x.detail
 		FROM (
 			SELECT s.wallet_id, s.id, 'is ' || s.status || CASE WHEN s.begun THEN '' ELSE ', but was never paid' END
@@ -66,7 +67,7 @@ var (
 
 	// Terms that equal those of a change or a price value by value are not listed. The
 	// others are compared by what they mean.
-	verifySubscriptionTerms = declare("verify terms of subscriptions", `
+	verifySubscriptionTerms = pg.Declare("verify terms of subscriptions", `
 		SELECT w.id, w.identity, s.id, s.terms::text, s.sale::text, ARRAY (
 			(SELECT c.terms::text FROM subscription_changes c
 			WHERE c.app_id = $1 AND c.wallet_id = s.wallet_id AND c.terms IS NOT NULL
@@ -94,7 +95,7 @@ func readTermsDifference(row pgx.CollectableRow) (d Difference, err error) {
 	if err := row.Scan(&wallet, &identity, &id, &lists, &sale, &sold); err != nil {
 		return d, err
 	}
-	d.WalletID, d.Identity = orZero(wallet), orZero(identity)
+	d.WalletID, d.Identity = pg.OrZero(wallet), pg.OrZero(identity)
 	terms, err := decodeSale(lists, sale)
 	if err != nil {
 		d.Detail = "subscription " + id.String() + " has terms that cannot be read"

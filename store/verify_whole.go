@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // The checks of a full pass that are about no wallet. $2 is how many differences are
 // listed.
 var verifyCatalogChecks = []verifyCheck{
-	{holds: ruleFeatures, statement: declare("verify feature prices", `
+	{holds: ruleFeatures, statement: pg.Declare("verify feature prices", `
 		SELECT NULL::uuid, NULL::text, 'feature ' || f.key || ' has ' || f.cost_nanocredits || ' for ' || f.quantity_per_unit || ' (' || f.pricing_mode
 			|| ', revision ' || f.revision || '), but price number ' || f.price_number || ' says '
 			|| coalesce(p.cost_nanocredits || ' for ' || p.quantity_per_unit || ' (' || p.pricing_mode || ', revision ' || p.revision || ')', 'nothing')
@@ -23,7 +24,7 @@ var verifyCatalogChecks = []verifyCheck{
 			OR EXISTS (SELECT 1 FROM prices n WHERE n.app_id = $1 AND n.feature_id = f.id AND n.number > f.price_number))
 		LIMIT $2`)},
 
-	{holds: ruleOrg, statement: declare("verify organizations of the catalog", `
+	{holds: ruleOrg, statement: pg.Declare("verify organizations of the catalog", `
 		SELECT NULL::uuid, NULL::text, 'a row of ' || r.kind || ' names the organization ' || r.org_id || ', expected ' || o.org_id
 		FROM app_state o CROSS JOIN LATERAL (
 			SELECT DISTINCT 'credits' AS kind, x.org_id FROM credits x WHERE x.app_id = $1
@@ -42,11 +43,11 @@ var verifyCatalogChecks = []verifyCheck{
 // follows $2; the check's statement has the range between $2 and $4.
 type pagedCheck struct {
 	verifyCheck
-	ends statement
+	ends pg.Statement
 }
 
 var verifyPagedChecks = []pagedCheck{
-	{verifyCheck{holds: ruleReferences, statement: declare("verify references", `
+	{verifyCheck{holds: ruleReferences, statement: pg.Declare("verify references", `
 		WITH holders AS (
 			SELECT p.id, p.terms AS lists FROM plans p WHERE p.app_id = $1 AND p.id > $2 AND p.id <= $4
 			UNION ALL
@@ -83,7 +84,7 @@ var verifyPagedChecks = []pagedCheck{
 		LEFT JOIN features f ON f.app_id = $1 AND f.id = coalesce(n.feature_id, r.feature_id)
 		WHERE n.multiplied IS DISTINCT FROM r.multiplied
 		LIMIT $3`)},
-		declare("verify ranges of references", `
+		pg.Declare("verify ranges of references", `
 		SELECT h.id
 		FROM (
 			(SELECT p.id FROM plans p WHERE p.app_id = $1 AND p.id > $2 ORDER BY p.id LIMIT $3)
@@ -96,14 +97,14 @@ var verifyPagedChecks = []pagedCheck{
 		) h
 		ORDER BY h.id OFFSET $3 - 1 LIMIT 1`)},
 
-	{verifyCheck{holds: ruleAdjustments, statement: declare("verify adjustments", `
+	{verifyCheck{holds: ruleAdjustments, statement: pg.Declare("verify adjustments", `
 		SELECT w.id, w.identity, 'the adjustment ' || a.entry_id || ' is a ' || coalesce(j.kind, 'missing entry') || ' in the journal'
 		FROM adjustments a
 		LEFT JOIN journal j ON j.app_id = $1 AND j.id = a.entry_id
 		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
 		WHERE a.app_id = $1 AND a.entry_id > $2 AND a.entry_id <= $4 AND j.kind IS DISTINCT FROM 'adjustment'
 		LIMIT $3`)},
-		declare("verify ranges of adjustments", `
+		pg.Declare("verify ranges of adjustments", `
 		SELECT a.entry_id FROM adjustments a WHERE a.app_id = $1 AND a.entry_id > $2
 		ORDER BY a.entry_id OFFSET $3 - 1 LIMIT 1`)},
 }
@@ -141,7 +142,7 @@ func (p *verifyPass) checkPages(ctx context.Context, check pagedCheck) error {
 	for after := (ids.ID{}); after != lastID; {
 		upto := lastID
 		err := p.read(ctx, func(ctx context.Context, tx appTx) error {
-			ends, err := collect(ctx, tx, check.ends, pgx.RowTo[ids.ID], after, p.options.Page)
+			ends, err := pg.Collect(ctx, tx, check.ends, pgx.RowTo[ids.ID], after, p.options.Page)
 			if len(ends) == 1 {
 				upto = ends[0]
 			}

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // The hot path encodes Postgres' binary format itself: a batch has some twenty columns
@@ -76,36 +76,12 @@ func (c *column) optionalText(s string) {
 // and the UUID. Every other id is its text. The sort order is the same either way.
 func (c *column) eventID(id string) {
 	var short [17]byte
-	if !packUUID(short[1:], id) {
+	if !pg.PackUUID(short[1:], id) {
 		c.text(id)
 		return
 	}
 	c.size(len(short))
 	c.data = append(c.data, short[:]...)
-}
-
-// packUUID parses lower-case hexadecimal in groups of 8, 4, 4, 4 and 12. A UUID in any
-// other notation is a different id.
-func packUUID(into []byte, id string) bool {
-	if len(id) != 36 {
-		return false
-	}
-	digits := 0
-	for i := range len(id) {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if id[i] != '-' {
-				return false
-			}
-			continue
-		}
-		value := strings.IndexByte("0123456789abcdef", id[i])
-		if value < 0 {
-			return false
-		}
-		into[digits/2] |= byte(value << (4 * (1 - digits%2)))
-		digits++
-	}
-	return true
 }
 
 func (c *column) bool(b bool) {
@@ -216,15 +192,7 @@ func (r *row) text() string { return string(r.value(0)) }
 
 func (r *row) bytes() []byte { return r.value(0) }
 
-func (r *row) eventID() string { return eventIDOf(r.value(0)) }
-
-// eventIDOf reads an event id as it is stored.
-func eventIDOf(v []byte) string {
-	if len(v) == 17 && v[0] == 0 {
-		return ids.ID(v[1:]).String()
-	}
-	return string(v)
-}
+func (r *row) eventID() string { return pg.EventIDOf(r.value(0)) }
 
 // amount reads a numeric that must be a whole number of at most 19 digits.
 func (r *row) amount() metering.Amount {

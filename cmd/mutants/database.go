@@ -4,17 +4,17 @@ package main
 var databaseMutants = []mutant{
 	{
 		name:    "the node's clock instead of the database's",
-		changes: []change{once("store/clock.go", "\treturn r.at(monotonic) / 1e6, nil\n", "\treturn wall / 1e6, nil\n")},
+		changes: []change{once("store/internal/pg/clock.go", "\treturn r.at(monotonic) / 1e6, nil\n", "\treturn wall / 1e6, nil\n")},
 		pkg:     "./store", tests: "TestNodesWithWrongClocksChargeOnceADay|TestNodesWithWrongClocksAgreeOnExpiredKeys|TestNodesWithWrongClocksShareOneAllowance",
 	},
 	{
 		name:    "a clock that is trusted after the machine was suspended",
-		changes: []change{once("store/clock.go", "return (wall - monotonic).Abs() > maxClockJump", "return false")},
+		changes: []change{once("store/internal/pg/clock.go", "return (wall - monotonic).Abs() > maxClockJump", "return false")},
 		pkg:     "./store", tests: "TestNothingIsChargedWhileTheTimeIsUnknown",
 	},
 	{
 		name:    "a clock that is trusted however old its measurement is",
-		changes: []change{once("store/clock.go", "\tcase elapsed > maxClockAge:\n", "\tcase false:\n")},
+		changes: []change{once("store/internal/pg/clock.go", "\tcase elapsed > maxClockAge:\n", "\tcase false:\n")},
 		pkg:     "./store", tests: "TestNothingIsChargedWhileTheTimeIsUnknown",
 	},
 	{
@@ -39,7 +39,7 @@ var databaseMutants = []mutant{
 	},
 	{
 		name:    "the hot path does not borrow connections",
-		changes: []change{once("store/usage_conns.go", "\t\tif sqlState(err) == tooManyConnections {\n", "\t\tif false {\n")},
+		changes: []change{once("store/usage_conns.go", "\t\tif pg.SQLState(err) == pg.TooManyConnections {\n", "\t\tif false {\n")},
 		pkg:     "./store", tests: "TestFewConnectionsDoNotStopCharging",
 	},
 	{

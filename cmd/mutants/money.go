@@ -18,7 +18,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a lease whose row is locked is an error",
-		changes: []change{once("store/provider_leases.go", "if wasRolledBack(err) || sqlState(err) == queryCanceled {", "if false {")},
+		changes: []change{once("store/provider_leases.go", "if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {", "if false {")},
 		pkg:     "./store", tests: "TestALeaseThatCannotBeLockedIsNotHeld",
 	},
 	{

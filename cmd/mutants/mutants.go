@@ -22,9 +22,9 @@ func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
 	policy      = "ON %I USING (app_id::text ="
-	commitUnder = "\tu.write(p, batches, now)\n\tp.sendCommand(commitTx)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
-	runsAgain   = "\t\tif !isDeterministic(err) || (sqlState(err) == uniqueViolation && violations < maxUniqueViolations) {\n"
-	ensureFirst = "\tif _, err := tx.execAny(ctx, ensureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn wallet{}, err\n\t}\n\tlocked, err := tx.lockWallets(ctx, identity)\n"
+	commitUnder = "\tu.write(p, batches, now)\n\tp.sendCommand(pg.CommitTx)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
+	runsAgain   = "\t\tif !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {\n"
+	ensureFirst = "\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn Wallet{}, err\n\t}\n\tlocked, err := tx.LockWallets(ctx, identity)\n"
 )
 
 var mutants = slices.Concat(usageMutants, moneyMutants, startMutants, sandboxMutants, databaseMutants, accountMutants)
@@ -60,8 +60,8 @@ var usageMutants = []mutant{
 	{
 		name: "take a lost reply to a commit for a success",
 		changes: []change{once("store/usage_track.go", commitUnder, `	u.write(p, batches, now)
-	p.sendCommand(commitTx)
-	if err := p.run(); sqlState(err) != "" {
+	p.sendCommand(pg.CommitTx)
+	if err := p.run(); pg.SQLState(err) != "" {
 		return err
 	}
 	for _, b := range batches {
@@ -70,7 +70,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "take a lost reply to a commit for a failure",
-		changes: []change{once("store/usage_track.go", runsAgain, `		if sqlState(err) == "" {
+		changes: []change{once("store/usage_track.go", runsAgain, `		if pg.SQLState(err) == "" {
 			for _, p := range requests {
 				p.fail(err)
 			}
@@ -93,12 +93,12 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a deposit whose commit is unknown is not looked up",
-		changes: []change{once("store/deposits.go", "if sqlState(err) != uniqueViolation && !errors.Is(err, errCommitUnknown) {", "if sqlState(err) != uniqueViolation || errors.Is(err, errCommitUnknown) {")},
+		changes: []change{once("store/deposits.go", "if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {", "if pg.SQLState(err) != pg.UniqueViolation || errors.Is(err, pg.ErrCommitUnknown) {")},
 		pkg:     "./store", tests: "TestDepositSurvivesACutConnection",
 	},
 	{
 		name:    "no lock on wallets",
-		changes: []change{once("store/wallets.go", "\n\t\t\tFOR NO KEY UPDATE) w`)", ") w`)")},
+		changes: []change{once("store/internal/ledger/wallets.go", "\n\t\t\tFOR NO KEY UPDATE) w`)", ") w`)")},
 		pkg:     "./store", tests: "TestWalletPaysForWhatItHoldsAndNoMore|TestNodesNeverWaitForEachOther",
 	},
 	{
@@ -121,14 +121,14 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "ensure and lock in one statement",
-		changes: []change{once("store/wallets.go", ensureFirst, "\tlocked, err := collect(ctx, tx, statement{name: \"ensure and lock\", sql: `"+`
+		changes: []change{once("store/internal/ledger/wallets.go", ensureFirst, "\tlocked, err := pg.Collect(ctx, tx, pg.Statement{Name: \"ensure and lock\", SQL: `"+`
 		WITH made AS (
 			INSERT INTO wallets (app_id, id, org_id, identity, created_at)
 			SELECT s.app_id, $2, s.org_id, $3, $4 FROM app_state s WHERE s.app_id = $1
-			ON CONFLICT (app_id, identity) DO NOTHING RETURNING `+"` + walletColumns + `"+`)
-		SELECT `+"` + walletColumns + `"+` FROM made
+			ON CONFLICT (app_id, identity) DO NOTHING RETURNING `+"` + WalletColumns + `"+`)
+		SELECT `+"` + WalletColumns + `"+` FROM made
 		UNION ALL
-		(SELECT `+"` + walletColumns + `"+` FROM wallets WHERE app_id = $1 AND identity = $3 FOR NO KEY UPDATE)`+"`}, readWallet, id, identity, now)\n")},
+		(SELECT `+"` + WalletColumns + `"+` FROM wallets WHERE app_id = $1 AND identity = $3 FOR NO KEY UPDATE)`+"`}, ReadWallet, id, identity, now)\n")},
 		pkg: "./store", tests: "TestFirstUsesAndDepositsMakeOneWallet",
 	},
 	{
@@ -198,7 +198,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a deposit does not move the wallet's version",
-		changes: []change{once("store/journal.go", "last_seq = $3, version = version + 1", "last_seq = $3")},
+		changes: []change{once("store/internal/ledger/journal.go", "last_seq = $3, version = version + 1", "last_seq = $3")},
 		pkg:     "./store", tests: "TestWalletPaysForWhatItHoldsAndNoMore|TestChangesHoldForTheFirstUseAfterThem|TestNodesNeverWaitForEachOther",
 	},
 	{

@@ -50,10 +50,14 @@ var knows = map[string][]string{
 	"payments/cashier": with(nouns, "payments/stripe", "store", "tenancy/vault"),
 
 	"migrations":         {},
-	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/limits"),
+	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/ledger", "store/internal/limits", "store/internal/pg"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
+
+	// The kernel: transactions and statements. Above it, what changes a wallet.
+	"store/internal/pg":     with(nouns, "store/internal/limits"),
+	"store/internal/ledger": with(nouns, "store/internal/pg"),
 
 	// How long a session may take, which test processes relax.
 	"store/internal/limits": {},

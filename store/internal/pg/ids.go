@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 // Ids begin with their creation time, so a time range is a range of ids. It is the real
 // time; an application's clock may be ahead of it, and is never behind.
 
-// idAt is the lowest id that can have been created at that time or later.
-func idAt(ms int64) (id ids.ID) {
+// IDAt is the lowest id that can have been created at that time or later.
+func IDAt(ms int64) (id ids.ID) {
 	if ms <= 0 {
 		return id
 	}
@@ -21,15 +21,15 @@ func idAt(ms int64) (id ids.ID) {
 	return id
 }
 
-// timeOfID is when an id was created.
-func timeOfID(id ids.ID) int64 {
+// TimeOfID is when an id was created.
+func TimeOfID(id ids.ID) int64 {
 	var whole [8]byte
 	copy(whole[2:], id[:6])
 	return int64(binary.BigEndian.Uint64(whole[:]))
 }
 
-// nextID is the id that follows.
-func nextID(id ids.ID) ids.ID {
+// NextID is the id that follows.
+func NextID(id ids.ID) ids.ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]++; id[i] != 0 {
 			break
@@ -38,4 +38,5 @@ func nextID(id ids.ID) ids.ID {
 	return id
 }
 
-func lessID(a, b ids.ID) bool { return bytes.Compare(a[:], b[:]) < 0 }
+// LessID is the order of ids.
+func LessID(a, b ids.ID) bool { return bytes.Compare(a[:], b[:]) < 0 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 
 	"purser/billing"
 	"purser/metering"
+	"purser/store/internal/pg"
 )
 
 // storedTerms is how the lists of a plan or a subscription are kept. The names
@@ -13,7 +14,7 @@ import (
 type storedTerms struct {
 	Limits      []storedLimit      `json:"limits,omitempty"`
 	Multipliers []storedMultiplier `json:"multipliers,omitempty"`
-	Grants      []storedGrant      `json:"grants,omitempty"`
+	Grants      []StoredGrant      `json:"grants,omitempty"`
 }
 
 type storedLimit struct {
@@ -30,13 +31,15 @@ type storedMultiplier struct {
 	BasisPoints int64  `json:"basisPoints"`
 }
 
-type storedGrant struct {
+// StoredGrant is a grant as it is kept.
+type StoredGrant struct {
 	CreditID  string `json:"creditId"`
 	CreditKey string `json:"creditKey"`
 	Amount    string `json:"amountNanocredits"` // in text: no reader makes a float of it
 }
 
-func encodeTerms(terms metering.Terms, grants []billing.Grant) ([]byte, error) {
+// EncodeTerms is the stored form of lists.
+func EncodeTerms(terms metering.Terms, grants []billing.Grant) ([]byte, error) {
 	var stored storedTerms
 	for _, l := range terms.Limits {
 		stored.Limits = append(stored.Limits, storedLimit{l.FeatureID.String(), l.FeatureKey, l.Limit, string(l.Period), string(l.Overage)})
@@ -45,18 +48,19 @@ func encodeTerms(terms metering.Terms, grants []billing.Grant) ([]byte, error) {
 		stored.Multipliers = append(stored.Multipliers, storedMultiplier{m.FeatureID.String(), m.FeatureKey, m.BasisPoints})
 	}
 	for _, g := range grants {
-		stored.Grants = append(stored.Grants, storedGrant{g.CreditID.String(), g.CreditKey, g.Amount.String()})
+		stored.Grants = append(stored.Grants, StoredGrant{g.CreditID.String(), g.CreditKey, g.Amount.String()})
 	}
 	return json.Marshal(stored)
 }
 
-func decodeTerms(text []byte) (terms metering.Terms, grants []billing.Grant, err error) {
+// DecodeTerms undoes EncodeTerms.
+func DecodeTerms(text []byte) (terms metering.Terms, grants []billing.Grant, err error) {
 	var stored storedTerms
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return terms, nil, fmt.Errorf("store: terms: %w", err)
 	}
 	for _, l := range stored.Limits {
-		id, err := parseUUID(l.FeatureID)
+		id, err := pg.ParseUUID(l.FeatureID)
 		if err != nil {
 			return terms, nil, fmt.Errorf("store: terms: %w", err)
 		}
@@ -66,14 +70,14 @@ func decodeTerms(text []byte) (terms metering.Terms, grants []billing.Grant, err
 		})
 	}
 	for _, m := range stored.Multipliers {
-		id, err := parseUUID(m.FeatureID)
+		id, err := pg.ParseUUID(m.FeatureID)
 		if err != nil {
 			return terms, nil, fmt.Errorf("store: terms: %w", err)
 		}
 		terms.Multipliers = append(terms.Multipliers, metering.Multiplier{FeatureID: id, FeatureKey: m.FeatureKey, BasisPoints: m.BasisPoints})
 	}
 	for _, g := range stored.Grants {
-		id, err := parseUUID(g.CreditID)
+		id, err := pg.ParseUUID(g.CreditID)
 		amount, ok := metering.ParseAmount(g.Amount)
 		if err != nil || !ok {
 			return terms, nil, fmt.Errorf("store: terms: a grant is malformed")

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 	// A reading that no measurement has confirmed for this long is not trusted.
 	maxClockAge = 5 * time.Minute
 	// Neither is one that may be wrong by more than this: half a round trip.
-	maxClockError = time.Second
+	MaxClockError = time.Second
 	// The wall clock and the monotonic clock of a node move together. When they part by
 	// more than this the machine was suspended, or its wall clock was set.
 	maxClockJump = 500 * time.Millisecond
@@ -37,21 +37,22 @@ const (
 
 // Why a reading is not trusted.
 var (
-	errClockOld     = errors.New("store: the database's clock was not measured for 5 minutes")
-	errClockUnclear = errors.New("store: the database's clock cannot be measured to within a second")
-	errClockOff     = errors.New("store: the database's clock is not where this machine's clock says, and was not measured since")
-	errClockJumped  = errors.New("store: the machine was suspended or its clock was set, and the database's clock was not measured since")
+	ErrClockOld     = errors.New("store: the database's clock was not measured for 5 minutes")
+	ErrClockUnclear = errors.New("store: the database's clock cannot be measured to within a second")
+	ErrClockOff     = errors.New("store: the database's clock is not where this machine's clock says, and was not measured since")
+	ErrClockJumped  = errors.New("store: the machine was suspended or its clock was set, and the database's clock was not measured since")
 )
 
 // Machine reads the clocks of a node: the wall clock, in nanoseconds since 1970, and
 // the monotonic clock.
 type Machine func() (wall int64, monotonic time.Duration)
 
-var processStart = time.Now()
+// ProcessStart is where the monotonic clock of this process counts from.
+var ProcessStart = time.Now()
 
 func machineClocks() (wall int64, monotonic time.Duration) {
 	now := time.Now()
-	return now.UnixNano(), now.Sub(processStart)
+	return now.UnixNano(), now.Sub(ProcessStart)
 }
 
 // Clock is the database's clock as one node reads it: the time of the last
@@ -63,7 +64,7 @@ type Clock struct {
 	machine Machine
 	reading atomic.Pointer[reading]
 	wake    chan struct{} // asks for a measurement now
-	conns   atomic.Pointer[pgxpool.Pool]
+	Conns   atomic.Pointer[pgxpool.Pool]
 
 	mu       sync.Mutex
 	measured chan struct{} // closed after the next measurement, also one that failed
@@ -137,9 +138,9 @@ func (c *Clock) Trust(ctx context.Context) error {
 	}
 }
 
-// await waits for a measurement and gives the reason when the reading is not trusted
+// Await waits for a measurement and gives the reason when the reading is not trusted
 // after it. The first one that ends may have begun before the reading was doubted.
-func (c *Clock) await(ctx context.Context) (err error) {
+func (c *Clock) Await(ctx context.Context) (err error) {
 	for range 2 {
 		measured := c.next()
 		if _, err = c.Read(); err == nil {
@@ -170,8 +171,8 @@ func (c *Clock) ended() {
 	c.measured = make(chan struct{})
 }
 
-// doubt withdraws the reading until the next measurement.
-func (c *Clock) doubt() {
+// Doubt withdraws the reading until the next measurement.
+func (c *Clock) Doubt() {
 	r := c.reading.Load()
 	doubted := *r
 	doubted.doubted = true
@@ -192,13 +193,13 @@ func (r *reading) at(monotonic time.Duration) int64 {
 func (r *reading) trusted(wall int64, monotonic time.Duration) error {
 	switch elapsed := monotonic - r.confirmed; {
 	case r.doubted:
-		return errClockOff
+		return ErrClockOff
 	case parted(time.Duration(wall-r.confirmedWall), elapsed):
-		return errClockJumped
+		return ErrClockJumped
 	case elapsed > maxClockAge:
-		return errClockOld
-	case r.error > maxClockError:
-		return errClockUnclear
+		return ErrClockOld
+	case r.error > MaxClockError:
+		return ErrClockUnclear
 	}
 	return nil
 }
@@ -214,8 +215,8 @@ func (c *Clock) measureSoon() {
 	}
 }
 
-// connected asks for a measurement after a reconnect: the server may be another one.
-func (c *Clock) connected() {
+// Connected asks for a measurement after a reconnect: the server may be another one.
+func (c *Clock) Connected() {
 	_, monotonic := c.machine()
 	if r := c.reading.Load(); r != nil && monotonic-r.confirmed > time.Second {
 		c.measureSoon()
@@ -236,7 +237,7 @@ func (c *Clock) measure(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	if best == nil {
-		return errClockJumped
+		return ErrClockJumped
 	}
 	c.adopt(best)
 	return nil
@@ -263,7 +264,7 @@ func (c *Clock) adopt(fresh *reading) {
 		drifted := old.error + (fresh.monotonic-old.monotonic)/clockDrift
 		agree := time.Duration(old.at(fresh.monotonic)-fresh.database).Abs() <= drifted+fresh.error
 		switch {
-		case fresh.error > maxClockError:
+		case fresh.error > MaxClockError:
 			return // it proves nothing
 		case agree && drifted < fresh.error:
 			confirmed := *old
@@ -274,25 +275,25 @@ func (c *Clock) adopt(fresh *reading) {
 	c.reading.Store(fresh)
 }
 
-// measureClock measures on a connection of the hot path, which are kept open, or else
+// MeasureClock measures on a connection of the hot path, which are kept open, or else
 // on any.
-func (s *Store) measureClock(ctx context.Context) error {
-	defer s.clock.ended()
+func (s *DB) MeasureClock(ctx context.Context) error {
+	defer s.Clock.ended()
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
-	conn, err := s.clock.conns.Load().Acquire(ctx)
-	if sqlState(err) == tooManyConnections {
-		conn, err = s.pool.Acquire(ctx)
+	conn, err := s.Clock.Conns.Load().Acquire(ctx)
+	if SQLState(err) == TooManyConnections {
+		conn, err = s.Pool.Acquire(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
 	}
-	defer release(conn)
-	return s.clock.measure(ctx, conn.Conn())
+	defer Release(conn)
+	return s.Clock.measure(ctx, conn.Conn())
 }
 
 // keepClock measures until the context ends.
-func (s *Store) keepClock(ctx context.Context, log *slog.Logger) {
+func (s *DB) keepClock(ctx context.Context, log *slog.Logger) {
 	failing := false
 	for {
 		pause := clockInterval
@@ -303,9 +304,9 @@ func (s *Store) keepClock(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
-		case <-wakeUnless(failing, s.clock.wake):
+		case <-wakeUnless(failing, s.Clock.wake):
 		}
-		err := s.measureClock(ctx)
+		err := s.MeasureClock(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -313,7 +314,7 @@ func (s *Store) keepClock(ctx context.Context, log *slog.Logger) {
 			log.Warn("database clock not measured, will retry", "cause", err)
 		}
 		if err == nil && failing {
-			log.Info("database clock measured again", "offset", s.clock.Offset().String())
+			log.Info("database clock measured again", "offset", s.Clock.Offset().String())
 		}
 		failing = err != nil
 	}
@@ -327,3 +328,6 @@ func wakeUnless(failing bool, wake <-chan struct{}) <-chan struct{} {
 	}
 	return wake
 }
+
+// Uncertainty is by how much the clock may be wrong.
+func (c *Clock) Uncertainty() time.Duration { return c.reading.Load().error }

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"purser/metering"
 )
 
-// amount carries a metering.Amount to and from a numeric column, exactly.
-type amount metering.Amount
+// Amount carries a metering.Amount to and from a numeric column, exactly.
+type Amount metering.Amount
 
 // NumericValue gives pgx the amount as a whole number.
-func (a amount) NumericValue() (pgtype.Numeric, error) {
+func (a Amount) NumericValue() (pgtype.Numeric, error) {
 	return pgtype.Numeric{Int: new(big.Int).SetUint64(uint64(a)), Valid: true}, nil
 }
 
 // ScanNumeric takes the amount from a column.
-func (a *amount) ScanNumeric(n pgtype.Numeric) error {
+func (a *Amount) ScanNumeric(n pgtype.Numeric) error {
 	whole, err := wholeNumber(n)
 	if err != nil {
 		return err
@@ -26,15 +26,15 @@ func (a *amount) ScanNumeric(n pgtype.Numeric) error {
 	if whole.Sign() < 0 || !whole.IsUint64() || metering.Amount(whole.Uint64()) > metering.MaxAmount {
 		return fmt.Errorf("store: %s is not an amount", whole)
 	}
-	*a = amount(whole.Uint64())
+	*a = Amount(whole.Uint64())
 	return nil
 }
 
-// delta carries a metering.Delta to and from a signed numeric column.
-type delta metering.Delta
+// Delta carries a metering.Delta to and from a signed numeric column.
+type Delta metering.Delta
 
 // NumericValue gives pgx the signed number.
-func (d delta) NumericValue() (pgtype.Numeric, error) {
+func (d Delta) NumericValue() (pgtype.Numeric, error) {
 	n := new(big.Int).SetUint64(uint64(d.Amount))
 	if d.Out {
 		n.Neg(n)
@@ -43,7 +43,7 @@ func (d delta) NumericValue() (pgtype.Numeric, error) {
 }
 
 // ScanNumeric takes the signed number from a column.
-func (d *delta) ScanNumeric(n pgtype.Numeric) error {
+func (d *Delta) ScanNumeric(n pgtype.Numeric) error {
 	whole, err := wholeNumber(n)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (d *delta) ScanNumeric(n pgtype.Numeric) error {
 	if !size.IsUint64() || metering.Amount(size.Uint64()) > metering.MaxAmount {
 		return fmt.Errorf("store: %s is not a change of an amount", whole)
 	}
-	*d = delta{Amount: metering.Amount(size.Uint64()), Out: whole.Sign() < 0}
+	*d = Delta{Amount: metering.Amount(size.Uint64()), Out: whole.Sign() < 0}
 	return nil
 }
 

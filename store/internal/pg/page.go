@@ -1,4 +1,4 @@
-package store
+package pg
 
 import "purser/ids"
 
@@ -9,8 +9,8 @@ type Page struct {
 	Limit  int
 }
 
-// before is the id below which the page starts.
-func (p Page) before() ids.ID {
+// Start is the id below which the page starts.
+func (p Page) Start() ids.ID {
 	if !p.Before.IsZero() {
 		return p.Before
 	}
@@ -21,11 +21,11 @@ func (p Page) before() ids.ID {
 	return last
 }
 
-// oneMore is how many rows to ask for: the extra one tells that the list goes on.
-func (p Page) oneMore() int { return p.Limit + 1 }
+// OneMore is how many rows to ask for: the extra one tells that the list goes on.
+func (p Page) OneMore() int { return p.Limit + 1 }
 
-// cut takes the extra row off and reports whether it was there.
-func cut[T any](list []T, limit int) (page []T, more bool) {
+// Cut takes the extra row off and reports whether it was there.
+func Cut[T any](list []T, limit int) (page []T, more bool) {
 	if len(list) > limit {
 		return list[:limit], true
 	}

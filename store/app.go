@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+// App reads and writes the rows of one application.
+type App struct {
+	app   pg.App
+	store *Store
+}
+
+// App is the only door to the rows of an application.
+func (s *Store) App(scope tenancy.Scope) App { return App{app: s.db.App(scope), store: s} }
+
+// By is the same door for a person or an API key: what they change through it is written
+// into the organization's audit log, in the same transaction.
+func (a App) By(actor audit.Actor) App {
+	a.app.By = actor
+	return a
+}
+
+// appTx is one transaction in the name of one application.
+type appTx struct{ ledger.Tx }
+
+// transact runs work in one transaction of the application. When Postgres gave
+// it up in favour of another transaction, all of it runs again.
+func (a App) transact(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.app.Transact(ctx, inLedger(work))
+}
+
+// snapshot runs work in one transaction that sees one moment, and changes nothing.
+func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.app.Snapshot(ctx, inLedger(work))
+}
+
+// attempt is transact without a second try.
+func (a App) attempt(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.app.Attempt(ctx, inLedger(work))
+}
+
+func inLedger(work func(context.Context, appTx) error) func(context.Context, *pg.Tx) error {
+	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.Tx{Tx: tx}}) }
+}

@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/pg"
+)
+
+var (
+	selectBalance = pg.Declare("select balance", `
+		SELECT amount_nanocredits, debt_nanocredits
+		FROM balances WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
+
+	countBalances = pg.Declare("count balances", `
+		SELECT count(*) FROM balances WHERE app_id = $1 AND wallet_id = $2`)
+
+	upsertBalance = pg.Declare("upsert balance", `
+		INSERT INTO balances (app_id, wallet_id, credit_id, org_id, amount_nanocredits, debt_nanocredits)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (app_id, wallet_id, credit_id) DO UPDATE
+		SET amount_nanocredits = excluded.amount_nanocredits, debt_nanocredits = excluded.debt_nanocredits`)
+
+	insertEntry = pg.Declare("insert entry", `
+		INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits,
+			balance_after, debt_after, idempotency_key, created_at, source_kind, source_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
+
+	advanceWallet = pg.Declare("advance wallet", `
+		UPDATE wallets SET last_seq = $3, version = version + 1
+		WHERE app_id = $1 AND id = $2`)
+)
+
+// Posting is a wished change of one balance of a locked wallet.
+type Posting struct {
+	ID             ids.ID
+	Kind           metering.EntryKind
+	Credit         metering.Credit
+	Delta          metering.Delta
+	IdempotencyKey *string
+	Source         billing.Source // the payment it comes from; zero for none
+	Now            int64
+	Change         func(metering.Balance) (metering.Balance, error)
+}
+
+// Post is the one function that changes a balance, and it writes the journal
+// entry beside it. The wallet's lock must be held.
+func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, error) {
+	before, err := tx.Balance(ctx, w.ID, p.Credit)
+	if err != nil {
+		return metering.Entry{}, err
+	}
+	after, err := p.Change(before)
+	if err != nil {
+		return metering.Entry{}, err
+	}
+	w.LastSeq++
+	e := metering.Entry{
+		ID: p.ID, WalletID: w.ID, Seq: w.LastSeq, Kind: p.Kind, CreditID: p.Credit.ID, Delta: p.Delta,
+		BalanceAfter: after.Amount, DebtAfter: after.Debt, IdempotencyKey: p.IdempotencyKey, CreatedAt: p.Now,
+	}
+	if err := tx.Exec(ctx, upsertBalance, 1, w.ID, p.Credit.ID, tx.Scope.OrgID, pg.Amount(after.Amount), pg.Amount(after.Debt)); err != nil {
+		return e, err
+	}
+	if err := tx.Exec(ctx, insertEntry, 1, e.ID, tx.Scope.OrgID, e.WalletID, e.Seq, e.Kind, e.CreditID, pg.Delta(e.Delta),
+		pg.Amount(e.BalanceAfter), pg.Amount(e.DebtAfter), e.IdempotencyKey, e.CreatedAt,
+		pg.OrNull(p.Source.Kind), pg.OrNull(p.Source.ID)); err != nil {
+		return e, err
+	}
+	if err := tx.updateDebtors(ctx, w.ID, before, after); err != nil {
+		return e, err
+	}
+	tx.Posted(e)
+	return e, tx.Exec(ctx, advanceWallet, 1, w.ID, w.LastSeq)
+}
+
+// Balance reads what a locked wallet holds of a credit: zero when it never held
+// any, as long as it may hold one more.
+func (tx Tx) Balance(ctx context.Context, walletID ids.ID, credit metering.Credit) (metering.Balance, error) {
+	b := metering.Balance{CreditID: credit.ID, CreditKey: credit.Key}
+	stored, err := pg.Collect(ctx, tx, selectBalance, func(row pgx.CollectableRow) (metering.Balance, error) {
+		err := row.Scan((*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
+		return b, err
+	}, walletID, credit.ID)
+	if err != nil || len(stored) == 1 {
+		return b, err
+	}
+	held, err := pg.Find(ctx, tx, countBalances, pgx.RowTo[int], pgx.ErrNoRows, walletID)
+	if err == nil && held >= metering.MaxBalances {
+		err = fault.New(fault.TooManyBalances)
+	}
+	return b, err
+}

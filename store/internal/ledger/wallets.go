@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/pg"
+)
+
+// WalletColumns are the columns that ReadWallet reads.
+const WalletColumns = `id, identity, billing_interval, billing_anchor, charged, created_at, last_seq, version`
+
+// WalletColumnCount is how many they are.
+const WalletColumnCount = 8
+
+var (
+	// EnsureWallets makes the wallets that are missing.
+	EnsureWallets = pg.Declare("ensure wallets", `
+		INSERT INTO wallets (app_id, id, org_id, identity, created_at)
+		SELECT s.app_id, t.id, s.org_id, t.identity, $4
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[]) AS t (id, identity)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, identity) DO NOTHING`)
+
+	// LockWallets is the only statement that locks wallets.
+	//
+	// The inner query runs once for each identity in the order of the array, so the
+	// array's order is the order of the locks, whatever the planner thinks.
+	LockWallets = pg.Declare("lock wallets", `
+		SELECT `+pg.Prefixed("w", WalletColumns)+`
+		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
+			SELECT `+WalletColumns+`
+			FROM wallets WHERE app_id = $1 AND identity = t.identity
+			FOR NO KEY UPDATE) w`)
+
+	// SelectWallet reads the wallet of an identity.
+	SelectWallet = pg.Declare("select wallet", `
+		SELECT `+WalletColumns+`
+		FROM wallets WHERE app_id = $1 AND identity = $2`)
+
+	// ListWallets reads a page of wallets.
+	ListWallets = pg.Declare("list wallets", `
+		SELECT `+WalletColumns+`
+		FROM wallets WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
+
+	selectBalances = pg.Declare("select balances", `
+		SELECT b.wallet_id, b.credit_id, c.key, b.amount_nanocredits, b.debt_nanocredits
+		FROM balances b JOIN credits c ON c.app_id = $1 AND c.id = b.credit_id
+		WHERE b.app_id = $1 AND b.wallet_id = ANY ($2)
+		ORDER BY c.key`)
+)
+
+// Wallet is a wallet with what only the store needs to know of it.
+type Wallet struct {
+	metering.Wallet
+	LastSeq int64
+	version int64
+}
+
+// ReadWallet reads the columns of a wallet.
+func ReadWallet(row pgx.CollectableRow) (Wallet, error) {
+	var w Wallet
+	var interval *metering.Interval
+	var anchor *int64
+	err := row.Scan(&w.ID, &w.Identity, &interval, &anchor, &w.Charged, &w.CreatedAt, &w.LastSeq, &w.version)
+	if interval != nil && anchor != nil {
+		w.BillingPeriod = &metering.BillingPeriod{Interval: *interval, Anchor: *anchor}
+	}
+	return w, err
+}
+
+// Wallet reads the wallet of an identity, with its balances.
+func (tx Tx) Wallet(ctx context.Context, identity string) (metering.Wallet, error) {
+	w, err := pg.Find(ctx, tx, SelectWallet, ReadWallet, fault.New(fault.WalletNotFound), identity)
+	if err != nil {
+		return metering.Wallet{}, err
+	}
+	wallets, err := tx.WithBalances(ctx, []Wallet{w})
+	if err != nil {
+		return metering.Wallet{}, err
+	}
+	return wallets[0], nil
+}
+
+// LockWallets locks the wallets that exist and gives them in the order of their
+// identities. Every writer of wallets comes through here with all it needs at
+// once: locked in one order, two transactions never wait for each other.
+func (tx Tx) LockWallets(ctx context.Context, identities ...string) ([]Wallet, error) {
+	slices.Sort(identities)
+	return pg.Collect(ctx, tx, LockWallets, ReadWallet, slices.Compact(identities))
+}
+
+// LockOrMakeWallet locks the wallet of an identity, made first when it is
+// missing. These are two statements: a row that a statement inserts, or that it
+// waited for another to insert, is not there for its own lock.
+func (tx Tx) LockOrMakeWallet(ctx context.Context, id ids.ID, identity string, now int64) (Wallet, error) {
+	if _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {
+		return Wallet{}, err
+	}
+	locked, err := tx.LockWallets(ctx, identity)
+	if err != nil {
+		return Wallet{}, err
+	}
+	if len(locked) != 1 {
+		return Wallet{}, pg.ErrNoAppState
+	}
+	return locked[0], nil
+}
+
+// WithBalances fills in the balances of the wallets, in the order of credit keys.
+func (tx Tx) WithBalances(ctx context.Context, rows []Wallet) ([]metering.Wallet, error) {
+	wallets := make([]metering.Wallet, len(rows))
+	place := make(map[ids.ID]int, len(rows))
+	walletIDs := make([]ids.ID, len(rows))
+	for i, row := range rows {
+		wallets[i] = row.Wallet
+		walletIDs[i] = row.ID
+		place[row.ID] = i
+	}
+	_, err := pg.Collect(ctx, tx, selectBalances, func(row pgx.CollectableRow) (struct{}, error) {
+		var owner ids.ID
+		var b metering.Balance
+		err := row.Scan(&owner, &b.CreditID, &b.CreditKey, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
+		w := &wallets[place[owner]]
+		w.Balances = append(w.Balances, b)
+		return struct{}{}, err
+	}, walletIDs)
+	return wallets, err
+}
+
+// SelectWalletByID reads a wallet by its id.
+var SelectWalletByID = pg.Declare("select wallet by id", `
+		SELECT `+WalletColumns+`
+		FROM wallets WHERE app_id = $1 AND id = $2`)

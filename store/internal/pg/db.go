@@ -1,0 +1,144 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/limits"
+	"purser/tenancy"
+)
+
+// AppRole serves requests. It owns nothing, so no policy is open to it.
+const AppRole = "purser_app"
+
+const (
+	// DefaultConns is how many connections a pool opens at most, without those of the
+	// hot path.
+	DefaultConns = 16
+	// Connections that requests opened and no longer need are closed after this time:
+	// the database's connections are shared with other nodes and programs.
+	connIdleTime    = time.Minute
+	connHealthCheck = 15 * time.Second
+	// ConnectTimeout and PingTimeout bound opening a connection and asking one whether
+	// it still works. A server that is silent occupies a place in the pool no longer.
+	ConnectTimeout = 5 * time.Second
+	PingTimeout    = 2 * time.Second
+)
+
+// Options tune a pool.
+type Options struct {
+	MaxConns int          // of the pool; DefaultConns when zero
+	MinConns int          // that the pool keeps open
+	Machine  Machine      // the clocks of the node; those of the machine when nil
+	Log      *slog.Logger // nil for silence
+}
+
+// DB is a pool of connections that serve as the application role, with the
+// database's clock.
+type DB struct {
+	Pool  *pgxpool.Pool
+	Clock *Clock
+	stop  func() // ends what runs in the background
+
+	changed sync.Map // of *walletListener
+	entries func(tenancy.Scope, []metering.Entry)
+}
+
+type walletListener struct {
+	changed func(app ids.ID, identity string)
+}
+
+// Open connects to a migrated database.
+func Open(ctx context.Context, url string, o Options, session limits.Session) (*DB, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("store: the database address cannot be read: %w", WithoutPassword(err))
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = DefaultConns
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	config.MaxConns, config.MinConns = int32(o.MaxConns), int32(o.MinConns)
+	config.MaxConnIdleTime, config.HealthCheckPeriod, config.PingTimeout = connIdleTime, connHealthCheck, PingTimeout
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = ConnectTimeout
+	}
+	clock := newClock(o.Machine)
+	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+		clock.Connected()
+		return nil
+	}
+	params := config.ConnConfig.RuntimeParams
+	params["application_name"] = "purser"
+	params["role"] = AppRole
+	params["timezone"] = "UTC"
+	params["statement_timeout"] = Milliseconds(session.Statement)
+	params["lock_timeout"] = Milliseconds(session.Lock)
+	params["idle_in_transaction_session_timeout"] = Milliseconds(session.Idle)
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	db := &DB{Pool: pool, Clock: clock, entries: func(tenancy.Scope, []metering.Entry) {}}
+	clock.Conns.Store(pool)
+	if err := db.MeasureClock(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("store: the database does not answer: %w", err)
+	}
+	background, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { db.keepClock(background, o.Log) })
+	db.stop = func() { cancel(); running.Wait() }
+	return db, nil
+}
+
+// Milliseconds is how a setting of Postgres writes a duration.
+func Milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+
+// Close ends every connection, after those in use are given back.
+func (db *DB) Close() {
+	db.StopClock()
+	db.Pool.Close()
+}
+
+// StopClock ends the measurements of the database's clock.
+func (db *DB) StopClock() { db.stop() }
+
+// App is the rows of one application.
+func (db *DB) App(scope tenancy.Scope) App { return App{DB: db, Scope: scope} }
+
+// OnWalletChange has changed called after this node has changed a wallet outside the
+// usage engine, until it is removed.
+func (db *DB) OnWalletChange(changed func(app ids.ID, identity string)) (remove func()) {
+	listener := &walletListener{changed}
+	db.changed.Store(listener, nil)
+	return func() { db.changed.Delete(listener) }
+}
+
+// OnEntries has committed called with the journal entries of each transaction, after
+// its commit. It is set once, before the first transaction.
+func (db *DB) OnEntries(committed func(tenancy.Scope, []metering.Entry)) { db.entries = committed }
+
+// WithoutPassword keeps the reason why an address cannot be parsed and drops the
+// address itself, which pgx repeats with everything but the password.
+func WithoutPassword(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		return errors.New("it is not a valid postgres:// address")
+	}
+	return err
+}

@@ -1,0 +1,14 @@
+// Package pg is the kernel of the store: how every package below store talks to
+// Postgres.
+//
+// What it is: DB, a pool with the database's clock; App, the rows of one application;
+// Tx, one transaction of it; Statement, the text of a query on those rows; and the
+// helpers that readers and writers of rows share.
+//
+// What always holds: a transaction of an application names it to the row-level
+// policies; every statement is declared, and carries the application's id first. Who
+// wants to know of changed wallets and committed entries registers with DB.
+//
+// What it is not: a place for tables. It knows app_state, the audit log and the
+// policies, and no other rows.
+package pg

@@ -1,0 +1,221 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+const (
+	// MaxAttempts is how often a transaction that Postgres rolled back for the sake of
+	// another one is tried, with a pause of up to retryPause times the number of tries.
+	MaxAttempts = 5
+	retryPause  = 20 * time.Millisecond
+	// Enough to tell Postgres to roll back when the caller's own time is over.
+	rollbackTimeout = time.Second
+)
+
+// ErrCommitUnknown marks a COMMIT whose outcome never arrived. The work may have
+// been done or not; only a second look with the same ids can tell.
+var ErrCommitUnknown = errors.New("store: the outcome of the commit is unknown")
+
+// ErrNoAppState means that the application was never created, or its row is lost.
+var ErrNoAppState = errors.New("store: the application has no state row")
+
+// App is the rows of one application. The handles of the packages above have one
+// each, and add what can be asked of it.
+type App struct {
+	DB    *DB
+	Scope tenancy.Scope
+	By    audit.Actor // who acts by hand; zero for none
+
+	begins TxCommand // how its transactions begin; BEGIN when empty
+}
+
+// Tx is one transaction in the name of one application.
+type Tx struct {
+	Conn  *pgx.Conn
+	Scope tenancy.Scope
+	By    audit.Actor // who acts by hand; zero for none
+
+	posted []metering.Entry // so far
+}
+
+// In is a transaction, plain or inside of a type that adds methods to it.
+type In interface{ in() *Tx }
+
+func (tx *Tx) in() *Tx { return tx }
+
+// Transact runs work in one transaction of the application. When Postgres gave
+// it up in favour of another transaction, all of it runs again.
+func (a App) Transact(ctx context.Context, work func(context.Context, *Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := a.Attempt(ctx, work)
+		if attempt == MaxAttempts || !WasRolledBack(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(rand.N(retryPause * time.Duration(attempt))):
+		}
+	}
+}
+
+// Snapshot runs work in one transaction that sees one moment, and changes nothing.
+func (a App) Snapshot(ctx context.Context, work func(context.Context, *Tx) error) error {
+	a.begins = BeginSnapshot
+	return a.Transact(ctx, work)
+}
+
+// Attempt is Transact without a second try.
+func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error) error {
+	pooled, err := a.DB.Pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("store: no connection: %w", err)
+	}
+	// The pool ends a connection that comes back inside a transaction, so neither
+	// an error nor a panic hands its setting to the next request.
+	defer Release(pooled)
+	conn := pooled.Conn()
+	if err := begin(ctx, conn, a.begins, a.Scope.AppID); err != nil {
+		return fmt.Errorf("store: begin: %w", err)
+	}
+	tx := &Tx{Conn: conn, Scope: a.Scope, By: a.By}
+	if err := work(ctx, tx); err != nil {
+		Rollback(ctx, conn)
+		return err
+	}
+	if err := commit(ctx, conn); err != nil {
+		return err
+	}
+	if len(tx.posted) > 0 {
+		a.DB.entries(a.Scope, tx.posted)
+	}
+	return nil
+}
+
+// WalletChanged tells the batchers of this node that a wallet has moved. Other nodes
+// find out by its version; here that would only be slower.
+func (a App) WalletChanged(identity string) {
+	a.DB.changed.Range(func(listener, _ any) bool {
+		listener.(*walletListener).changed(a.Scope.AppID, identity)
+		return true
+	})
+}
+
+// Posted notes a journal entry, for those who count entries after the commit.
+func (tx *Tx) Posted(e metering.Entry) { tx.posted = append(tx.posted, e) }
+
+// Release returns a connection to its pool. A closed one leaves the pool at once: its
+// cleanup takes up to 15 s when the server is silent, and would occupy a place for
+// as long.
+func Release(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		conn.Hijack()
+		return
+	}
+	conn.Release()
+}
+
+// TxCommand begins or ends a transaction. It is prepared like every statement: parsing
+// it would cost a single event as much as writing it.
+type TxCommand struct{ Name, SQL string }
+
+// The commands of a transaction.
+var (
+	BeginTx       = TxCommand{"purser_begin", "BEGIN"}
+	BeginReadOnly = TxCommand{"purser_begin_read_only", "BEGIN READ ONLY"}
+	BeginSnapshot = TxCommand{"purser_begin_snapshot", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+	CommitTx      = TxCommand{"purser_commit", "COMMIT"}
+)
+
+// begin opens a transaction and names its application to the row-level policies,
+// in one round trip. The two are messages of their own, and not prepared: the
+// text differs for each application.
+func begin(ctx context.Context, conn *pgx.Conn, how TxCommand, app ids.ID) error {
+	if how.SQL == "" {
+		how = BeginTx
+	}
+	pipeline := conn.PgConn().StartPipeline(ctx)
+	pipeline.SendQueryParams(how.SQL, nil, nil, nil, nil)
+	pipeline.SendQueryParams(SetApplication(app), nil, nil, nil, nil)
+	err := pipeline.Sync()
+	for err == nil {
+		var result any
+		if result, err = pipeline.GetResults(); result == nil {
+			break
+		}
+		if reader, ok := result.(*pgconn.ResultReader); ok && err == nil {
+			_, err = reader.Close()
+		}
+	}
+	return errors.Join(err, pipeline.Close())
+}
+
+// SetApplication names the application to the policies, until the transaction ends.
+func SetApplication(app ids.ID) string {
+	return "SET LOCAL purser.app_id = '" + app.String() + "'"
+}
+
+func commit(ctx context.Context, conn *pgx.Conn) error {
+	tag, err := conn.Exec(ctx, "COMMIT")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+	if tag.String() != "COMMIT" { // Postgres answers ROLLBACK when a statement failed unnoticed
+		return fmt.Errorf("store: the transaction was rolled back at commit")
+	}
+	return nil
+}
+
+// Rollback ends a transaction that failed.
+func Rollback(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "ROLLBACK") // where this fails, the pool ends the connection
+}
+
+// WasRolledBack reports an error after which the transaction has certainly left
+// nothing behind, and which another try may well avoid.
+func WasRolledBack(err error) bool {
+	if errors.Is(err, ErrCommitUnknown) {
+		return false
+	}
+	switch SQLState(err) {
+	case "40001", "40P01", "55P03": // serialization, deadlock, lock timeout
+		return true
+	}
+	return false
+}
+
+// Codes of Postgres errors that are decided by.
+const (
+	UniqueViolation       = "23505"
+	DivisionByZero        = "22012"
+	UndefinedTable        = "42P01"
+	InsufficientPrivilege = "42501"
+	TooManyConnections    = "53300"
+	QueryCanceled         = "57014" // by statement_timeout, or by an administrator
+)
+
+// SQLState is the code of a Postgres error, or empty. Decisions rest on it alone:
+// a distributed Postgres fills neither constraint nor table names.
+func SQLState(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
