@@ -46,7 +46,7 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 		"list journal":                        {busy.wallet, int64(1 << 40), 51},
 		"list openings":                       {busy.wallet, int64(1 << 40), int64(1), []ids.ID{busy.credit}},
 		"list events of a wallet":             {busy.wallet, int64(1 << 40), 51},
-		"look at events":                      {busy.eventAt(deskEvents - 500), highest, 4_000, []int64(nil), 51},
+		"look at events":                      {busy.eventAt(deskEvents - 500), highest, 4_000, []int64(nil), 51, int64(0), int64(1 << 50)},
 		"list events by their places":         {[]ids.ID{busy.wallet, busy.wallet}, []int64{2, 3}},
 		"select event by its transaction":     {busy.eventAt(deskEvents / 2)},
 		"select event by its id":              {[]byte(fmt.Sprint("event ", deskEvents/2))},
