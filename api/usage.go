@@ -1,6 +1,8 @@
 package api
 
 import (
+	"go.opentelemetry.io/otel/trace"
+
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -94,6 +96,7 @@ func (c *call) usage() store.Usage {
 	deadline, _ := c.ctx.Deadline()
 	return store.Usage{
 		Deadline:   deadline,
+		Span:       trace.SpanFromContext(c.ctx),
 		Scope:      c.scope,
 		KeyID:      c.key.ID,
 		Identity:   c.body.Text("identity"),

@@ -23,6 +23,7 @@ func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 		r := &Request{ID: ids.New()}
 		ec.Set(requestKey, r)
 		ec.Response().Header().Set(requestIDHeader, r.ID.Format(ids.Request))
+		span := s.startSpan(ec, r)
 		err := recoverPanic(next, ec)
 		if err != nil && !clientClosed(ec, err) {
 			s.handleError(err, ec)
@@ -34,6 +35,9 @@ func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 			ec.Response().Status = statusClientClosed
 		}
 		r.Status, r.Took = ec.Response().Status, time.Since(started)
+		if span != nil {
+			endSpan(span, ec, r)
+		}
 		// Send the response before recording it.
 		_ = http.NewResponseController(ec.Response()).Flush()
 		s.options.Observe(ec.Request().Method, ec.Path(), r.Status, r.Took)
@@ -88,7 +92,7 @@ func (s *Server) logRequest(ec echo.Context, r *Request) {
 		slog.Int("status", r.Status),
 		slog.Float64("ms", float64(r.Took.Microseconds())/1000),
 	}
-	if trace := traceID(ec.Request().Header); trace != "" {
+	if trace := traceOf(ec); trace != "" {
 		line = append(line, slog.String("trace", trace))
 	}
 	if !r.Key.IsZero() {

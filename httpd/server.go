@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/trace"
 )
 
 const readyTimeout = 3 * time.Second
@@ -28,6 +29,8 @@ type Options struct {
 	NetworkOf func(*http.Request) netip.Prefix
 	// Observe is called for every request, with its route and never its path.
 	Observe func(method, route string, status int, took time.Duration)
+	// Tracer makes a span of every request; nil for none.
+	Tracer trace.Tracer
 	// LogsRequest decides by status whether a request gets a log line; if nil, all do.
 	LogsRequest func(status int) bool
 	// ErrorPage renders errors outside /v1 as HTML; if nil, they are JSON too.

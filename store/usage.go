@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
@@ -25,6 +27,8 @@ type Usage struct {
 	Identity   string
 	FeatureKey string
 	Deadline   time.Time // of the request; zero for none but the engine's own
+	// Span is the caller's span, which is linked with the span of its batch; nil for none.
+	Span trace.Span
 	metering.Usage
 }
 
@@ -67,6 +71,8 @@ type EngineOptions struct {
 	// ObserveBatch is called after every batch, from the goroutine that ran it. Nil means
 	// no measurement.
 	ObserveBatch func(Batch)
+	// Tracer makes a span of every batch with a recorded request. Nil means no spans.
+	Tracer trace.Tracer
 }
 
 // Kinds of batches.
@@ -101,12 +107,13 @@ type Engine struct {
 	clockTolerance               int64         // maxDecisionAge in milliseconds
 
 	observeBatch                                                func(Batch)
+	tracer                                                      trace.Tracer
 	conflicts, prefetched, splits, retries, differing, borrowed atomic.Int64
 }
 
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	u := &Engine{store: s, log: o.Log, cache: newUsageCache(), requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch}
+	u := &Engine{store: s, log: o.Log, cache: newUsageCache(), requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
 	var err error
 	if u.writes, err = s.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
 		return nil, err

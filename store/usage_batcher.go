@@ -124,12 +124,16 @@ func (l *batcher) loop() {
 // runBatch runs a batch and wakes every caller that is not deferred. It recovers
 // panics, so that no caller waits forever.
 func (l *batcher) runBatch(batch []*request) {
+	span := l.startSpan(batch)
 	defer func() {
 		if cause := recover(); cause != nil {
 			l.engine.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
 			for _, p := range batch {
 				p.deferred, p.err = false, fmt.Errorf("store: usage batch panicked: %v", cause)
 			}
+		}
+		if span != nil {
+			endSpan(span, batch)
 		}
 		l.complete(batch)
 	}()

@@ -98,7 +98,7 @@ func restoreBackup(ctx context.Context, args, environ []string, stdout, stderr i
 	if err := db.open(ctx, c, log, restore.Prepare); err != nil {
 		return err
 	}
-	switch err := verifyEverything(ctx, db.Store, store.VerifyOptions{}, stdout); {
+	switch _, err := verifyEverything(ctx, db.Store, store.VerifyOptions{}, stdout); {
 	case errors.Is(err, errDiffers) && *accept:
 	case errors.Is(err, errDiffers):
 		return fmt.Errorf("%w: servers refuse the restored database; to use it as it is, restore the file again with --accept-differences", err)

@@ -117,6 +117,7 @@ var owners = map[string][]string{
 	"github.com/alecthomas/chroma": {"docs"},
 	"github.com/alexedwards/scs":   {"web"},
 	"github.com/chromedp":          {"web/browsertest"},
+	"go.opentelemetry.io/otel":     {"api", "cmd/purser", "httpd", "store"},
 }
 
 // borrowers lists the rooms whose tests may touch a library that is not theirs.

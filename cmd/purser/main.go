@@ -26,8 +26,9 @@ Usage:
         make an existing user an owner of an organization
   purser sandbox key --app ID [--json] [--data FOLDER]
         print the URL, key and API version of a test application's sandbox, for Stripe SDKs
-  purser verify [--new | --since 10m] [--limit 5m] [--data FOLDER]
-        recompute every balance, counter and chain from the journal; exit 1 on any difference
+  purser verify [--new | --since 10m] [--limit 5m] [--watch 15m] [--data FOLDER]
+        recompute every balance, counter and chain from the journal; exit 1 on any difference;
+        --watch repeats it and exports the result at PURSER_METRICS_ADDR
   purser migrate [--distribute] [--adopt-secret-key] [--data FOLDER]
         update the database's schema and privileges; --distribute distributes its tables over a
         Citus cluster; --adopt-secret-key accepts PURSER_SECRET_KEY in place of a lost key
@@ -54,6 +55,8 @@ Environment variables:
   PURSER_LOG_REQUESTS
                      which requests to log: all, errors, none, or a maximum
                      number per second (default 10)
+  OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_ variables of OpenTelemetry
+                     where to send traces, over http/protobuf (default nowhere)
   PURSER_METRICS_ADDR
                      a private address for Prometheus metrics at /metrics and profiles at /debug/pprof/ (default none)
   PURSER_SANDBOX     on or off: the payments sandbox of test applications (default on)

@@ -28,6 +28,7 @@ type metrics struct {
 	webhooks     *prometheus.CounterVec
 	webhookLag   prometheus.Histogram
 	providerCall *prometheus.HistogramVec
+	traces       tracing // of provider calls
 }
 
 // batchMetrics are the metrics of one kind of batch.
@@ -140,9 +141,14 @@ func (m *metrics) registerUsage(u *store.Engine) {
 // stops.
 const metricsStopTimeout = time.Second
 
-// serve serves /metrics and /debug/pprof on their own address until stop is called. The
-// address must be private: both tell how the process works.
+// serve serves the node's metrics on their own address until stop is called.
 func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) {
+	return serveRegistry(m.registry, addr, log)
+}
+
+// serveRegistry serves /metrics and /debug/pprof until stop is called, and nothing without
+// an address. The address must be private: both tell how the process works.
+func serveRegistry(registry *prometheus.Registry, addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -152,7 +158,7 @@ func (m *metrics) serve(addr string, log *slog.Logger) (stop func(), err error) 
 	}
 	log.Info("metrics listening", "address", listener.Addr().String())
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

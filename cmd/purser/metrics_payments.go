@@ -42,13 +42,15 @@ type measured struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t measured) RoundTrip(r *http.Request) (*http.Response, error) {
-	begun := time.Now()
+	begun, resource := time.Now(), providerResource(r.URL.Path)
+	r, end := t.metrics.traces.startCall(r, t.provider, resource)
 	response, err := t.next.RoundTrip(r)
+	end(response, err)
 	status := "error"
 	if err == nil {
 		status = statusClass(response.StatusCode)
 	}
-	t.metrics.providerCall.WithLabelValues(t.provider, providerResource(r.URL.Path), status).Observe(time.Since(begun).Seconds())
+	t.metrics.providerCall.WithLabelValues(t.provider, resource, status).Observe(time.Since(begun).Seconds())
 	return response, err
 }
 

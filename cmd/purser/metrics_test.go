@@ -52,7 +52,9 @@ func TestMetricsDescribeTheWholeServer(t *testing.T) {
 		_, text = fetch(t, "GET", private+"/metrics", "", "")
 		return text
 	}
-	eventually(t, "the plan is synced", func() bool { return strings.Contains(scrape(), `purser_job_seconds_count{kind="plan",result="done"} 1`) })
+	eventually(t, "the plan is synced", func() bool {
+		return strings.Contains(scrape(), `purser_job_seconds_count{kind="plan",result="done"} 1`)
+	})
 	_, answer := fetch(t, "POST", p.base+"/v1/subscription-checkout", secret, `{"identity":"ann@example.com","planKey":"pro","idempotencyKey":"buy",
 		"successUrl":"https://chat.example/yes","cancelUrl":"https://chat.example/no"}`)
 	var checkout struct{ URL string }
@@ -106,6 +108,8 @@ func TestMetricsDescribeTheWholeServer(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
+
+	t.Run("alert rules and the dashboard query these metrics", func(t *testing.T) { checkQueries(t, text) })
 
 	t.Run("profiles are at the private address only", func(t *testing.T) {
 		for path, want := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile: total"} {

@@ -113,8 +113,14 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
+	traces, err := startTracing(ctx, environ, log)
+	if err != nil {
+		return err
+	}
+	defer traces.stop() // after the last request
 	meters := newMetrics()
-	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log, ObserveBatch: meters.observeBatch})
+	meters.traces = traces
+	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log, ObserveBatch: meters.observeBatch, Tracer: traces.batches})
 	if err != nil {
 		return err
 	}
@@ -209,6 +215,7 @@ func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret
 		HTTPS:     strings.HasPrefix(c.baseURL, "https://"),
 		NetworkOf: site.NetworkOf,
 		Observe:   meters.observe,
+		Tracer:    meters.traces.requests,
 		ErrorPage: site.RenderError,
 	})
 	app := shell.Echo()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -20,32 +21,63 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	var recent, limit time.Duration
-	var options store.VerifyOptions
+	v := verification{out: stdout}
+	var watch time.Duration
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
-	flags.BoolVar(&options.New, "new", false, "verify only entries that no pass has verified yet")
-	flags.DurationVar(&recent, "since", 0, "like --new, plus entries from this time, such as 10m")
-	flags.DurationVar(&limit, "limit", 0, "stop after this time, such as 5m (default never)")
+	flags.BoolVar(&v.onlyNew, "new", false, "verify only entries that no pass has verified yet")
+	flags.DurationVar(&v.recent, "since", 0, "like --new, plus entries from this time, such as 10m")
+	flags.DurationVar(&v.limit, "limit", 0, "stop after this time, such as 5m (default never)")
+	flags.DurationVar(&watch, "watch", 0, "repeat with this pause, such as 15m, and export the result at PURSER_METRICS_ADDR (default once)")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	if recent < 0 {
-		return errors.New("--since must be a positive duration, such as 10m")
+	for name, value := range map[string]time.Duration{"since": v.recent, "limit": v.limit, "watch": watch} {
+		if value < 0 {
+			return fmt.Errorf("--%s must be a positive duration, such as 10m", name)
+		}
 	}
-	if limit < 0 {
-		return errors.New("--limit must be a positive duration, such as 5m")
+	log := commandLog(stderr)
+	if watch > 0 {
+		log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
-	db, err := openDatabase(ctx, c, commandLog(stderr))
+	db, err := openDatabase(ctx, c, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	if recent > 0 {
-		options.Since = db.Clock().Time().Add(-recent)
+	v.db = db.Store
+	if watch > 0 {
+		return v.watch(ctx, watch, c.metricsAddr, log)
 	}
-	if limit > 0 {
+	_, err = v.run(ctx)
+	return err
+}
+
+// verification is the command's pass over all applications.
+type verification struct {
+	db            *store.Store
+	onlyNew       bool
+	recent, limit time.Duration
+	out           io.Writer
+}
+
+// kind is how metrics name the pass.
+func (v verification) kind() store.VerifyKind {
+	if v.onlyNew || v.recent > 0 {
+		return store.VerifyNew
+	}
+	return store.VerifyAll
+}
+
+// run makes one pass within its time limit.
+func (v verification) run(ctx context.Context) (books totals, err error) {
+	options := store.VerifyOptions{New: v.onlyNew}
+	if v.recent > 0 {
+		options.Since = v.db.Clock().Time().Add(-v.recent)
+	}
+	if v.limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("stopped after the time limit of %s; recorded progress is kept", limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, v.limit, fmt.Errorf("stopped after the time limit of %s; recorded progress is kept", v.limit))
 		defer cancel()
 	}
 	defer func() {
@@ -53,31 +85,31 @@ func verify(ctx context.Context, args, environ []string, stdout, stderr io.Write
 			err = errors.Join(cause, err)
 		}
 	}()
-	return verifyEverything(ctx, db.Store, options, stdout)
+	return verifyEverything(ctx, v.db, options, v.out)
 }
 
 // verifyEverything verifies all applications and the installation, records the result,
-// and prints it with a sum.
-func verifyEverything(ctx context.Context, db *store.Store, options store.VerifyOptions, stdout io.Writer) error {
+// and prints it with a sum. Its error says that it found differences or did not finish.
+func verifyEverything(ctx context.Context, db *store.Store, options store.VerifyOptions, stdout io.Writer) (totals, error) {
 	started := time.Now()
 	options.Record, options.Now = true, db.Clock().Time().UnixMilli()
 	books, err := verifyAll(ctx, db, options, stdout)
 	if err != nil {
-		return err
+		return books, err
 	}
 	if err := printInstallation(ctx, db, &books, stdout); err != nil {
-		return err
+		return books, err
 	}
 	fmt.Fprintf(stdout, "%s, %s, %s: %s, in %s.\n",
 		counted(books.applications, "application", "applications"), counted(books.wallets, "wallet", "wallets"),
 		counted(books.entries, "entry", "entries"), counted(books.differences, "difference", "differences"), time.Since(started).Round(time.Millisecond))
 	switch {
 	case books.differences > 0:
-		return errDiffers
+		return books, errDiffers
 	case books.unfinished > 0:
-		return errUnfinished
+		return books, errUnfinished
 	}
-	return nil
+	return books, nil
 }
 
 var (
