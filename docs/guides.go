@@ -53,7 +53,7 @@ type Chapter struct {
 var Chapters = []Chapter{
 	{"Get started", []string{"start", "concepts"}},
 	{"Build", []string{"api", "usage", "deposits", "reading", "payments", "errors-and-limits"}},
-	{"Operate", []string{"operating", "production", "monitoring", "backup", "security", "performance"}},
+	{"Operate", []string{"operating", "production", "monitoring", "backup", "upgrade", "security", "performance"}},
 }
 
 // readingOrder is all chapters in one list.
