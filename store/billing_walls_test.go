@@ -89,10 +89,16 @@ var billingCalls = []call[store.App]{
 		return nil, a.EnqueuePlans(ctx, moment)
 	}},
 	{"DueJobs", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.DueJobs(ctx, moment, 100) }},
-	{"NextJobDue", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		at, _, err := a.NextJobDue(ctx)
-		return at, err
+	{"ClaimJobs", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return a.ClaimJobs(ctx, store.ClaimInput{Kinds: []store.JobKind{h.work.Kind}, Now: moment, Most: 100, Lease: time.Hour})
 	}},
+	{"RenewJobs", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.RenewJobs(ctx, store.JobBatch{Jobs: []store.Job{h.work}, LeaseID: h.work.LeaseID}, time.Hour)
+	}},
+	{"ReleaseJobs", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.ReleaseJobs(ctx, store.JobBatch{Jobs: []store.Job{h.work}, LeaseID: h.work.LeaseID})
+	}},
+	{"HasJobsDue", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.HasJobsDue(ctx, moment) }},
 	{"FailingJobs", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.FailingJobs(ctx, 100) }},
 	{"FinishJob", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.FinishJob(ctx, h.work, 0)

@@ -107,3 +107,20 @@ func (a App) WebhookEvents(ctx context.Context, p Page) (list []ListedEvent, mor
 	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }
+
+// allJobKinds are the kinds of jobs that tests claim.
+var allJobKinds = []JobKind{
+	JobPlan, JobOperation, JobFree, JobArchive, JobSession, JobSubscription, JobInvoice, JobCharge, JobRefund, JobDispute, JobSchedule, JobCustomer,
+	JobEvents, JobReconcile, JobPrune,
+}
+
+// DueJobs claims the jobs that are due at a time of the application's clock, with a
+// lease that has expired: they can be finished, and claimed again.
+func (a App) DueJobs(ctx context.Context, now int64, most int) ([]Job, error) {
+	offset, err := a.ClockOffset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	batch, err := a.ClaimJobs(ctx, ClaimInput{Kinds: allJobKinds, Now: now - offset, Most: most})
+	return batch.Jobs, err
+}

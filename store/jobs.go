@@ -2,223 +2,197 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 
 	"purser/ids"
 	"purser/store/internal/pg"
-	"purser/tenancy"
 )
 
+// JobKind is what a job does.
+type JobKind string
+
+// The kinds of jobs. Objects of the first group are ours, those of the second the
+// provider's; the third concerns the whole application.
 const (
-	// jobsSchema keeps River's tables apart from ours. They belong to no application,
-	// and say nothing about one but that there is something to do for it.
-	jobsSchema = "river"
-	// jobTime is how long a job may take. What it leaves undone is found again.
-	jobTime = time.Minute
-	// jobRescue is when a job whose node has died is taken over.
-	jobRescue = 90 * time.Second
-	// jobPeriod is how often the same job can be added: once in each stretch of this
-	// length, however many nodes add it.
-	jobPeriod = 5 * time.Second
-	// jobKeep is how long finished jobs stay to be looked at.
-	jobKeep = time.Hour
-	// jobStop is how long running jobs have to finish when the server stops.
-	jobStop = 10 * time.Second
+	JobPlan      JobKind = "plan" // sync it to the provider
+	JobOperation JobKind = "op"   // resume or finish it
+	JobFree      JobKind = "free" // renew a free subscription
+
+	JobArchive      JobKind = "archive" // archive a price
+	JobSession      JobKind = "session"
+	JobSubscription JobKind = "subscription"
+	JobInvoice      JobKind = "invoice"
+	JobCharge       JobKind = "charge"
+	JobRefund       JobKind = "refund"
+	JobDispute      JobKind = "dispute"
+	JobSchedule     JobKind = "schedule"
+	JobCustomer     JobKind = "customer"
+
+	JobEvents    JobKind = "events" // read the provider's list of events
+	JobReconcile JobKind = "sweep"  // reconcile everything
+	JobPrune     JobKind = "prune"  // delete expired rows
 )
 
-// Task is something to do in the background. It holds no more than where to look:
-// what is to be done is written in the application's own tables.
-type Task struct {
-	Name  string
-	Scope tenancy.Scope // zero for a job that is about no application
+// Job is an entry of the application's queue, due by its clock. There is one job of a
+// kind and object: enqueuing it again makes it due earlier, and keeps it when it is
+// being run. A node that runs a job leases it and does not remove it, so a crash loses
+// nothing.
+type Job struct {
+	Kind   JobKind
+	Object string // provider ids are unique across accounts
+	// Connection is the account that has the object; zero for none.
+	Connection ids.ID
+	DueAt      int64
+	Tries      int    // consecutive failures
+	Version    ids.ID // changes with each request for the job
+	LastError  string
+	// LeaseID is the claim under which the job runs; zero for one that was not claimed.
+	LeaseID ids.ID
+	// FailingSince is when the first of those tries failed, by the database's clock;
+	// zero for none.
+	FailingSince int64
 }
 
-// SchedulerOptions says what the jobs of a node do.
-type SchedulerOptions struct {
-	Do      func(context.Context, Task) error
-	Every   map[string]time.Duration // jobs that come by themselves, on one node at a time
-	Workers int                      // how many run at once on this node
-	Log     *slog.Logger
+// StoppedWork is the due time of a stopped job, which only a new request or a person
+// restarts: the last millisecond of the year 9999.
+const StoppedWork = 253402300799999
+
+// Stopped reports whether the job is not retried by itself.
+func (w Job) Stopped() bool { return w.DueAt >= StoppedWork }
+
+// ManyTries is after how many consecutive failures an operator should know: about a
+// minute.
+const ManyTries = 5
+
+const jobColumns = `kind, object, connection_id, due_at, tries, version, last_error, failing_since`
+
+var (
+	enqueueJobs = pg.Declare("enqueue work", `
+		INSERT INTO work_queue (app_id, org_id, kind, object, connection_id, due_at, version)
+		SELECT s.app_id, s.org_id, t.kind, t.object, t.connection_id, t.due_at, $6
+		FROM app_state s CROSS JOIN unnest($2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS t (kind, object, connection_id, due_at)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, kind, object) DO UPDATE
+		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version,
+			connection_id = coalesce(excluded.connection_id, work_queue.connection_id)`)
+
+	// The new version makes a worker that is about to finish the job keep it.
+	delayArchive = pg.Declare("delay archive", `
+		UPDATE work_queue SET due_at = greatest(due_at, $3), version = $4
+		WHERE app_id = $1 AND kind = '`+string(JobArchive)+`' AND object = $2`)
+
+	// A stopped job stays stopped: the provider's rejection does not go away by itself.
+	enqueuePlans = pg.Declare("enqueue plans", `
+		INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version)
+		SELECT s.app_id, s.org_id, 'plan', p.id::text, $2, $3
+		FROM app_state s JOIN plans p ON p.app_id = $1
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, kind, object) DO UPDATE
+		SET due_at = least(work_queue.due_at, excluded.due_at), version = excluded.version
+		WHERE work_queue.due_at < 253402300799999`)
+
+	hasOverdueJobs = pg.Declare("has overdue work", `
+		SELECT EXISTS (SELECT 1 FROM work_queue q WHERE q.app_id = $1 AND q.due_at <= $2 + s.clock_offset)
+		FROM app_state s WHERE s.app_id = $1`)
+
+	deleteJob = pg.Declare("drop work", `
+		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3`)
+
+	// A new API key may succeed where the previous one failed.
+	retryFailedJobs = pg.Declare("hurry work", `
+		UPDATE work_queue SET due_at = $2 WHERE app_id = $1 AND tries > 0 AND due_at > $2`)
+)
+
+func readJob(row pgx.CollectableRow) (w Job, err error) {
+	var lastError *string
+	var connection *ids.ID
+	var failing *int64
+	err = row.Scan(&w.Kind, &w.Object, &connection, &w.DueAt, &w.Tries, &w.Version, &lastError, &failing)
+	w.Connection, w.LastError, w.FailingSince = pg.OrZero(connection), pg.OrZero(lastError), pg.OrZero(failing)
+	return w, err
 }
 
-// Scheduler runs jobs, on whichever node is free.
-type Scheduler struct {
-	client *river.Client[pgx.Tx]
-}
-
-// jobArgs is a job as River keeps it.
-type jobArgs struct {
-	Name string `json:"name"`
-	Org  string `json:"org,omitempty"`
-	App  string `json:"app,omitempty"`
-}
-
-func (j Task) args() jobArgs {
-	args := jobArgs{Name: j.Name}
-	if j.Scope != (tenancy.Scope{}) {
-		args.Org, args.App = j.Scope.OrgID.Format(ids.Organization), j.Scope.AppID.Format(ids.Application)
-	}
-	return args
-}
-
-func (a jobArgs) job() (j Task, err error) {
-	j.Name = a.Name
-	if a.App == "" {
-		return j, nil
-	}
-	if j.Scope.OrgID, err = ids.Parse(ids.Organization, a.Org); err != nil {
-		return j, err
-	}
-	j.Scope.AppID, err = ids.Parse(ids.Application, a.App)
-	return j, err
-}
-
-// Kind is what River calls our jobs.
-func (jobArgs) Kind() string { return "purser" }
-
-// InsertOpts keeps the same job from being added over and over. A failed one is
-// not tried again: whatever it was about is still there to be found.
-func (jobArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: jobPeriod}}
-}
-
-type jobWorker struct {
-	river.WorkerDefaults[jobArgs]
-	do func(context.Context, Task) error
-}
-
-// Work does one job.
-func (w jobWorker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
-	asked, err := job.Args.job()
-	if err != nil {
-		return river.JobCancel(err)
-	}
-	return w.do(ctx, asked)
-}
-
-// OpenScheduler gets jobs ready. Nothing runs before Run does.
-func (s *Store) OpenScheduler(o SchedulerOptions) (*Scheduler, error) {
-	workers := river.NewWorkers()
-	river.AddWorker(workers, jobWorker{do: o.Do})
-	var periodic []*river.PeriodicJob
-	for name, interval := range o.Every {
-		periodic = append(periodic, river.NewPeriodicJob(river.PeriodicInterval(interval),
-			func() (river.JobArgs, *river.InsertOpts) { return jobArgs{Name: name}, nil },
-			&river.PeriodicJobOpts{RunOnStart: true}))
-	}
-	client, err := river.NewClient(riverpgxv5.New(s.db.Pool), &river.Config{
-		Schema:       jobsSchema,
-		Queues:       map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Workers}},
-		Workers:      workers,
-		PeriodicJobs: periodic,
-		// No connection is kept for notifications: the pool belongs to requests, and a
-		// job that is waited for is not left to this queue.
-		PollOnly:                    true,
-		JobTimeout:                  jobTime,
-		RescueStuckJobsAfter:        jobRescue,
-		CompletedJobRetentionPeriod: jobKeep,
-		CancelledJobRetentionPeriod: jobKeep,
-		DiscardedJobRetentionPeriod: jobKeep,
-		Logger:                      warningsOf(o.Log),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("store: jobs: %w", err)
-	}
-	return &Scheduler{client: client}, nil
-}
-
-// quiet is no log.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// warningsOf is the log without what River says of itself every few seconds.
-func warningsOf(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return quiet()
-	}
-	return slog.New(warnings{log.Handler()})
-}
-
-type warnings struct{ slog.Handler }
-
-// Enabled lets warnings and worse pass.
-func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
-}
-
-// WithAttrs keeps it so.
-func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{w.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup keeps it so.
-func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
-
-// Add has jobs done, on whichever node. One that is there already is not added.
-func (j *Scheduler) Add(ctx context.Context, jobs ...Task) error {
-	var params []river.InsertManyParams
-	added := make(map[Task]bool, len(jobs))
-	for _, job := range jobs {
-		if !added[job] { // one statement cannot meet itself
-			added[job] = true
-			params = append(params, river.InsertManyParams{Args: job.args()})
+// Enqueue adds jobs. A job that is queued already keeps the earlier due time.
+func (a App) Enqueue(ctx context.Context, jobs ...Job) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.enqueue(ctx, jobs...); err != nil {
+			return err
 		}
-	}
-	if len(params) == 0 {
+		return tx.scheduleWake(ctx)
+	})
+}
+
+// DelayArchive postpones the archiving of a price to that time at least.
+func (a App) DelayArchive(ctx context.Context, priceID string, until int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.ExecAny(ctx, delayArchive, priceID, until, ids.New())
+		return err
+	})
+}
+
+// EnqueuePlans enqueues the sync of every plan.
+func (a App) EnqueuePlans(ctx context.Context, now int64) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if _, err := tx.ExecAny(ctx, enqueuePlans, now, ids.New()); err != nil {
+			return err
+		}
+		return tx.scheduleWake(ctx)
+	})
+}
+
+// enqueue adds jobs. The caller ends the transaction with scheduleWake.
+func (tx appTx) enqueue(ctx context.Context, jobs ...Job) error {
+	if len(jobs) == 0 {
 		return nil
 	}
-	if _, err := j.client.InsertMany(ctx, params); err != nil {
-		return fmt.Errorf("store: adding jobs: %w", err)
+	var kinds, objects []string
+	var connections []*ids.ID
+	var due []int64
+	for _, w := range once(jobs) {
+		kinds, objects, due = append(kinds, string(w.Kind)), append(objects, w.Object), append(due, w.DueAt)
+		connections = append(connections, pg.OrNull(w.Connection))
 	}
-	return nil
+	return tx.Exec(ctx, enqueueJobs, int64(len(kinds)), kinds, objects, connections, due, ids.New())
 }
 
-// Run does jobs until the context ends, and then lets those that run finish.
-func (j *Scheduler) Run(ctx context.Context) error {
-	if err := j.client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("store: jobs: %w", err)
+// once keeps the first job of each object: one statement cannot update a row twice.
+func once(jobs []Job) (list []Job) {
+	type object struct {
+		kind JobKind
+		name string
 	}
-	<-ctx.Done()
-	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
-	defer cancel()
-	if err := j.client.Stop(finish); err != nil {
-		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
-		defer cancel()
-		return errors.Join(ctx.Err(), j.client.StopAndCancel(hard))
-	}
-	return ctx.Err()
-}
-
-// migrateJobs brings River's own tables up to date, and lets the serving role
-// use them. Like the rest, it may be repeated.
-func migrateJobs(ctx context.Context, url string) error {
-	pool, err := pgxpool.New(ctx, url)
-	if err != nil {
-		return fmt.Errorf("store: migrating jobs: %w", err)
-	}
-	defer pool.Close()
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: jobsSchema, Logger: quiet()})
-	if err != nil {
-		return fmt.Errorf("store: migrating jobs: %w", err)
-	}
-	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("store: migrating jobs: %w", err)
-	}
-	for _, grant := range []string{
-		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + jobsSchema + ` TO ` + pg.AppRole,
-		`GRANT USAGE ON ALL SEQUENCES IN SCHEMA ` + jobsSchema + ` TO ` + pg.AppRole,
-	} {
-		if _, err := pool.Exec(ctx, grant); err != nil {
-			return fmt.Errorf("store: migrating jobs: %w", err)
+	seen := make(map[object]bool, len(jobs))
+	for _, w := range jobs {
+		if name := (object{w.Kind, w.Object}); !seen[name] {
+			seen[name] = true
+			list = append(list, w)
 		}
 	}
-	return nil
+	return list
+}
+
+// deleteJob removes a job at any version.
+func (tx appTx) deleteJob(ctx context.Context, kind JobKind, object string) error {
+	_, err := tx.ExecAny(ctx, deleteJob, kind, object)
+	return err
+}
+
+// HasJobsDue reports whether a job is due, at a time of the real clock.
+func (a App) HasJobsDue(ctx context.Context, realNow int64) (bool, error) {
+	return pg.FindOne(ctx, a.app, hasOverdueJobs, pgx.RowTo[bool], pg.ErrNoAppState, realNow)
+}
+
+// cutText truncates a text and removes what Postgres cannot store.
+func cutText(text string, characters int) string {
+	clean := make([]rune, 0, min(len(text), characters))
+	for _, r := range text { // what is no UTF-8 comes as U+FFFD
+		if len(clean) == characters {
+			break
+		}
+		if r != 0 {
+			clean = append(clean, r)
+		}
+	}
+	return string(clean)
 }

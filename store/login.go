@@ -8,9 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 
 	"purser/store/internal/pg"
 )
@@ -29,7 +26,7 @@ type situation struct {
 	Database    string
 	Owner       string // of the migrations' table; empty before the first migration
 	Owns        bool   // the login has the owner's rights
-	CanCreate   bool   // tables in public, and schemas in the database
+	CanCreate   bool   // tables in public, and the schema river, in which earlier releases keep jobs
 	RoleExists  bool
 	RoleIsPower bool // the serving role passes row-level security
 	CanServe    bool // the login may become the serving role
@@ -44,7 +41,7 @@ const readSituation = `
 		pg_is_in_recovery(), current_setting('transaction_read_only')::bool, current_user::text, current_database()::text,
 		coalesce((SELECT relowner::regrole::text FROM pg_class WHERE oid = to_regclass('public.` + migrationsTable + `')), ''),
 		coalesce((SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.` + migrationsTable + `')), false),
-		has_schema_privilege('public', 'CREATE') AND (to_regnamespace('` + jobsSchema + `') IS NOT NULL OR has_database_privilege(current_database(), 'CREATE')),
+		has_schema_privilege('public', 'CREATE') AND (to_regnamespace('river') IS NOT NULL OR has_database_privilege(current_database(), 'CREATE')),
 		to_regrole($1) IS NOT NULL,
 		coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1), false),
 		coalesce((SELECT pg_has_role(current_user, oid,
@@ -116,7 +113,7 @@ func (s situation) migrateAsOwner() string {
 
 // checkServing refuses a database that a login without the owner's rights cannot
 // serve from as it is.
-func checkServing(ctx context.Context, conn *pgx.Conn, s situation, address string) error {
+func checkServing(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if !s.RoleExists {
 		return fmt.Errorf("the role %s is missing, as after a restore: %s", pg.AppRole, s.migrateAsOwner())
 	}
@@ -151,42 +148,6 @@ func checkServing(ctx context.Context, conn *pgx.Conn, s situation, address stri
 	}
 	if len(repairs) > 0 {
 		return errors.New(differ(repairs) + ": " + s.migrateAsOwner())
-	}
-	return checkJobs(ctx, conn, s, address)
-}
-
-// checkJobs is checkServing for River's tables.
-func checkJobs(ctx context.Context, conn *pgx.Conn, s situation, address string) error {
-	var withheld bool
-	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
-		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND NOT has_table_privilege($2::name, c.oid, p))`, jobsSchema, pg.AppRole).Scan(&withheld)
-	if err != nil {
-		return err
-	}
-	if withheld {
-		return fmt.Errorf("the role %s may not use the job tables: %s", pg.AppRole, s.migrateAsOwner())
-	}
-	config, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		return addressError(err)
-	}
-	config.MaxConns = 1
-	config.ConnConfig.RuntimeParams["role"] = pg.AppRole
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: jobsSchema, Logger: quiet()})
-	if err != nil {
-		return err
-	}
-	valid, err := migrator.Validate(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("checking the job tables: %w", err)
-	}
-	if !valid.OK {
-		return fmt.Errorf("the job tables lack migrations: %s", s.migrateAsOwner())
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const (
 
 // Migrate is Prepare without a log.
 func Migrate(ctx context.Context, address string) error {
-	return Prepare(ctx, address, quiet())
+	return Prepare(ctx, address, slog.New(slog.DiscardHandler))
 }
 
 // Prepare makes a database ready to serve: the serving role, the migrations, and
@@ -57,7 +57,7 @@ func prepare(ctx context.Context, address string, log *slog.Logger, restoring bo
 		return fmt.Errorf("store: %w", errRestoring)
 	}
 	if s.Owner != "" && !s.Owns {
-		if err := checkServing(ctx, conn, s, address); err != nil {
+		if err := checkServing(ctx, conn, s); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 		return nil
@@ -76,9 +76,6 @@ func prepare(ctx context.Context, address string, log *slog.Logger, restoring bo
 		return fmt.Errorf("store: %w", err)
 	}
 	if err := applyMigrations(ctx, conn.Config()); err != nil {
-		return err
-	}
-	if err := migrateJobs(ctx, address); err != nil {
 		return err
 	}
 	return repairAndLog(ctx, conn, log)

@@ -201,10 +201,10 @@ func TestRetryingASync(t *testing.T) {
 		if reply.status != http.StatusSeeOther || reply.location != path+"/edit" {
 			t.Errorf("status %d, to %s", reply.status, reply.location)
 		}
-		due, err := app.DueJobs(t.Context(), r.site.now(), 10)
+		due, err := app.ClaimJobs(t.Context(), store.ClaimInput{Kinds: []store.JobKind{store.JobPlan}, Now: r.site.now(), Most: 10})
 		noError(t, err)
-		for _, work := range due {
-			if work.Kind == store.JobPlan && work.Object == plan.ID.String() {
+		for _, job := range due.Jobs {
+			if job.Object == plan.ID.String() {
 				return
 			}
 		}

@@ -17,9 +17,9 @@ func TestFailingJobs(t *testing.T) {
 	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No failing jobs")
 	job := store.Job{Kind: store.JobCharge, Object: "ch_1"}
 	noError(t, d.tenant.Enqueue(t.Context(), job))
-	due, err := d.tenant.DueJobs(t.Context(), d.site.now(), 10)
+	due, err := d.tenant.ClaimJobs(t.Context(), store.ClaimInput{Kinds: []store.JobKind{job.Kind}, Now: d.site.now(), Most: 10})
 	noError(t, err)
-	noError(t, d.tenant.RetryJob(t.Context(), due[0], "No such <b>charge</b>", store.StoppedWork))
+	noError(t, d.tenant.RetryJob(t.Context(), due.Jobs[0], "No such <b>charge</b>", store.StoppedWork))
 
 	t.Run("are led to from the overview", func(t *testing.T) {
 		overview := support.get(t, d.appPath())

@@ -123,7 +123,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a refusal that is tried again for ever",
-		changes: []change{once("payments/cashier/jobs.go", "case isRefusal(err) && !isPeriodic(job.Kind):", "case false:")},
+		changes: []change{once("payments/cashier/jobs.go", "Stop: isRefusal(err) && !isPeriodic(kind)", "Stop: false")},
 		pkg:     "./payments/cashier", tests: "TestWhatTheProviderRefusesIsNotTriedAgainByItself",
 	},
 	{
@@ -243,7 +243,32 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a price that is archived while a page sells it",
-		changes: []change{once("store/billing_jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
+		changes: []change{once("store/jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
 		pkg:     "./payments/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
+	},
+	{
+		name:    "a job that two nodes run at once",
+		changes: []change{once("store/jobs_claim.go", "AND due_at <= $2 AND leased_until <= $3 AND", "AND due_at <= $2 AND $3::bigint > 0 AND")},
+		pkg:     "./store", tests: "TestClaimedJobsAreLeased",
+	},
+	{
+		name:    "a job that a node ends after it lost the lease",
+		changes: []change{once("store/jobs_claim.go", "AND version = $4 AND lease_id = $5`)", "AND version = $4 AND $5::uuid IS NOT NULL`)")},
+		pkg:     "./store", tests: "TestClaimedJobsAreLeased",
+	},
+	{
+		name:    "a job whose second request is lost while it runs",
+		changes: []change{once("store/jobs_claim.go", "AND object = $3 AND version = $4 AND lease_id = $5`)", "AND object = $3 AND $4::uuid IS NOT NULL AND lease_id = $5`)")},
+		pkg:     "./store", tests: "TestClaimedJobsAreLeased",
+	},
+	{
+		name:    "a periodic task that two nodes run",
+		changes: []change{once("store/jobs_periodic.go", " AND leased_until <= ` + databaseMillis + `", "")},
+		pkg:     "./store", tests: "TestAPeriodicTaskRunsOnOneNode",
+	},
+	{
+		name:    "jobs that a stopping node keeps",
+		changes: []change{once("jobs/drain.go", "if ended.Load() < int64(len(batch.Jobs)) {", "if false {")},
+		pkg:     "./jobs", tests: "TestAStoppedNodeReleasesJobsThatItDidNotStart",
 	},
 }

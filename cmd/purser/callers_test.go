@@ -24,7 +24,7 @@ var calledByOthers = []string{
 
 // reading are the packages whose code may call the store, directly or through an
 // interface. The packages that only tests use are none of them.
-var reading = []string{"api", "payments/cashier", "payments/sandbox", "cmd/purser", "cmd/purser/demo", "store", "web"}
+var reading = []string{"api", "jobs", "payments/cashier", "payments/sandbox", "cmd/purser", "cmd/purser/demo", "store", "web"}
 
 // A method that only tests call is code that no user runs and a way around the rules:
 // it belongs in store/storetest or in an export_test.go.

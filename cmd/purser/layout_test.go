@@ -47,7 +47,10 @@ var knows = map[string][]string{
 
 	// The conversation with the provider: the client below, the store beside.
 	"payments/stripe":  {"billing", "metering"},
-	"payments/cashier": with(nouns, "payments/stripe", "store", "tenancy/vault"),
+	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "tenancy/vault"),
+
+	// What runs later, for every package that has jobs.
+	"jobs": {"ids", "store", "tenancy"},
 
 	"migrations":         {},
 	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/ledger", "store/internal/limits", "store/internal/pg"),
@@ -80,7 +83,7 @@ var knows = map[string][]string{
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -111,7 +114,6 @@ var owners = map[string][]string{
 	"github.com/uptrace/bun":       {"store/..."},
 	"github.com/jackc/pgx":         {"store/..."},
 	"github.com/stripe/stripe-go":  {"payments/stripe"},
-	"github.com/riverqueue/river":  {"store/..."},
 	"github.com/a-h/templ":         {"views/...", "web", "payments/sandbox/pages"},
 	"github.com/yuin/goldmark":     {"docs"},
 	"github.com/alecthomas/chroma": {"docs"},

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"purser/jobs"
 	"purser/payments/cashier"
 )
 
-func (m *metrics) observeJob(run cashier.JobRun) {
+func (m *metrics) observeJob(run jobs.Run) {
 	m.jobs.WithLabelValues(string(run.Kind), run.Result).Observe(run.Took.Seconds())
 	if run.Lag >= 0 {
 		m.jobLag.WithLabelValues(string(run.Kind)).Observe(run.Lag.Seconds())

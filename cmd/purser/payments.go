@@ -17,6 +17,7 @@ import (
 	"purser/api"
 	"purser/fault"
 	"purser/ids"
+	"purser/jobs"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
@@ -28,6 +29,7 @@ import (
 // payments is the cashier and the sandbox, the payment provider of applications without
 // their own account.
 type payments struct {
+	queue   *jobs.Queue
 	cashier *cashier.Cashier
 	sandbox *sandbox.Server
 	store   *store.Store
@@ -41,9 +43,12 @@ type payments struct {
 }
 
 func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, meters *metrics, log *slog.Logger) (p *payments, err error) {
-	p = &payments{store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log}
+	p = &payments{
+		queue: jobs.New(jobs.Options{Store: db, Observe: meters.observeJob, Log: log}),
+		store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log,
+	}
 	options := cashier.Options{
-		Store: db, Vault: seals, BaseURL: c.baseURL, Log: log, ObserveJob: meters.observeJob, ObserveWebhook: meters.observeWebhook,
+		Store: db, Vault: seals, BaseURL: c.baseURL, Jobs: p.queue, Log: log, ObserveWebhook: meters.observeWebhook,
 		StripeTransport: meters.measureProvider(stripeProvider, http.DefaultTransport),
 	}
 	if !c.sandboxOff {
@@ -62,7 +67,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		Seller:    p.sellerName,
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
-		Settle:    p.cashier.DrainAll,
+		Settle:    p.queue.DrainAll,
 		Limit:     func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
 		SlowDown:  func(ctx context.Context) { p.api.SlowDown(ctx) },
 		Now:       db.Clock().Time,
@@ -95,13 +100,13 @@ func withTimeout(next http.Handler) http.Handler {
 	})
 }
 
-// run advances the sandbox and runs the cashier's jobs until the context ends.
+// run advances the sandbox and runs jobs until the context ends.
 func (p *payments) run(ctx context.Context) error {
 	loops, ctx := errgroup.WithContext(ctx)
 	if p.sandbox != nil {
 		loops.Go(func() error { return p.sandbox.Run(ctx) })
 	}
-	loops.Go(func() error { return p.cashier.Run(ctx) })
+	loops.Go(func() error { return p.queue.Run(ctx) })
 	if err := loops.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -186,8 +186,8 @@ func memberOf(t *testing.T, address string) string {
 	return loginWith(t, address, "IN ROLE purser_app")
 }
 
-// partOwnerOf is the address for a login that owns the job tables and that of the
-// migrations, and no other.
+// partOwnerOf is the address for a login that owns the tables of the migrations, and no
+// other.
 func partOwnerOf(t *testing.T, address string) string {
 	t.Helper()
 	role, as := storetest.Login(t, address, "IN ROLE purser_app")
@@ -195,8 +195,6 @@ func partOwnerOf(t *testing.T, address string) string {
 		`ALTER TABLE schema_migrations OWNER TO ` + role,
 		`ALTER TABLE schema_migrations_locks OWNER TO ` + role,
 		`GRANT ALL ON SCHEMA river, public TO ` + role,
-		`GRANT ALL ON ALL TABLES IN SCHEMA river TO ` + role + ` WITH GRANT OPTION`,
-		`GRANT ALL ON ALL SEQUENCES IN SCHEMA river TO ` + role + ` WITH GRANT OPTION`,
 	} {
 		storetest.Exec(t, address, sql)
 	}

@@ -426,6 +426,16 @@ ALTER TABLE payment_credits ENABLE ROW LEVEL SECURITY;
 ALTER TABLE payment_credits FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON payment_credits FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON payment_credits TO purser_app;
+CREATE TABLE periodic_tasks (
+  name text COLLATE "C" NOT NULL,
+  due_at bigint NOT NULL DEFAULT 0,
+  lease_id uuid,
+  leased_until bigint NOT NULL DEFAULT 0,
+  tries integer NOT NULL DEFAULT 0,
+  last_error text
+);
+ALTER TABLE periodic_tasks ADD CONSTRAINT periodic_tasks_pkey PRIMARY KEY (name);
+GRANT INSERT, SELECT, UPDATE ON periodic_tasks TO purser_app;
 CREATE TABLE plan_prices (
   app_id uuid NOT NULL,
   connection_id uuid NOT NULL,
@@ -1051,7 +1061,9 @@ CREATE TABLE work_queue (
   tries integer NOT NULL DEFAULT 0,
   last_error text,
   connection_id uuid,
-  failing_since bigint
+  failing_since bigint,
+  lease_id uuid,
+  leased_until bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE work_queue ADD CONSTRAINT work_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
 ALTER TABLE work_queue ADD CONSTRAINT work_is_of_a_connection FOREIGN KEY (app_id, connection_id) REFERENCES provider_connections(app_id, id);

@@ -20,7 +20,7 @@ const (
 	retiredWindow = int64(200 * 24 * time.Hour / time.Millisecond)
 	// unauthorizedRetryDelay is the retry delay after the provider refuses the API
 	// key. Only a person can replace it, and a new key makes all jobs due at once.
-	unauthorizedRetryDelay = int64(6 * time.Hour / time.Millisecond)
+	unauthorizedRetryDelay = 6 * time.Hour
 )
 
 // errAccountRetired is returned for jobs of a replaced account that is no longer

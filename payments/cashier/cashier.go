@@ -13,6 +13,7 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/jobs"
 	"purser/payments/stripe"
 	"purser/store"
 	"purser/tenancy"
@@ -45,6 +46,8 @@ type Options struct {
 	Store   *store.Store
 	Vault   *vault.Vault
 	BaseURL string // the public address of the server
+	// Jobs runs the cashier's jobs. Nil for a queue of its own.
+	Jobs *jobs.Queue
 
 	// Sandbox registers the webhook URL with the application's sandbox account and
 	// returns how to reach it. Nil when the server has no sandbox.
@@ -54,9 +57,7 @@ type Options struct {
 	SandboxTransport http.RoundTripper
 	StripeTransport  http.RoundTripper
 
-	// ObserveJob is called after every job and ObserveWebhook for every event that was
-	// received; nil for no measurement.
-	ObserveJob     func(JobRun)
+	// ObserveWebhook is called for every event that was received; nil for no measurement.
 	ObserveWebhook func(WebhookReceipt)
 
 	Log *slog.Logger
@@ -77,7 +78,7 @@ type Cashier struct {
 	limits        limits
 	clients       *lru.Cache[clientKey, *stripe.Client]
 	locks         locks
-	notifier      *notifier
+	jobs          *jobs.Queue
 	renewInterval time.Duration // between two renewals of a lease; zero for renewTime, negative for none
 	// withoutPeriodicJobs is set by tests that enqueue these jobs themselves.
 	withoutPeriodicJobs bool
@@ -92,13 +93,10 @@ type limits struct {
 	listBatch int
 }
 
-// New creates a cashier. Jobs are only processed while Run is running.
+// New creates a cashier and registers its jobs.
 func New(options Options) (*Cashier, error) {
 	if options.Store == nil || options.Vault == nil || options.Log == nil || options.BaseURL == "" {
 		return nil, fmt.Errorf("cashier: an option is missing")
-	}
-	if options.ObserveJob == nil {
-		options.ObserveJob = func(JobRun) {}
 	}
 	if options.ObserveWebhook == nil {
 		options.ObserveWebhook = func(WebhookReceipt) {}
@@ -111,8 +109,20 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	return &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, notifier: newNotifier()}, nil
+	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, jobs: options.Jobs}
+	if c.jobs == nil {
+		c.jobs = jobs.New(jobs.Options{Store: options.Store, Log: options.Log, Now: options.Now})
+	}
+	c.registerJobs()
+	return c, nil
 }
+
+// Notify says that the application may have due jobs.
+func (c *Cashier) Notify(scope tenancy.Scope) { c.jobs.Notify(scope) }
+
+// DrainAll runs all due jobs of the application, by its clock, and those that they
+// enqueue. It waits for jobs that another node runs.
+func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error { return c.jobs.DrainAll(ctx, app) }
 
 // Now is the application's time: the real clock plus the offset of its sandbox clock.
 // Within a withClock context the offset is read once.
@@ -143,6 +153,13 @@ type (
 // application and for seconds only.
 func withClock(ctx context.Context) context.Context {
 	return context.WithValue(ctx, clockOffsetKey{}, new(clockOffset))
+}
+
+// withOffset is withClock for an offset that is known.
+func withOffset(ctx context.Context, offset int64) context.Context {
+	kept := new(clockOffset)
+	kept.Store(&offset)
+	return context.WithValue(ctx, clockOffsetKey{}, kept)
 }
 
 func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }

@@ -8,33 +8,33 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/jobs"
 	"purser/payments/stripe"
 	"purser/store"
-	"purser/tenancy"
 )
 
 // recover resumes an operation that was interrupted.
-func (c *Cashier) recover(ctx context.Context, scope tenancy.Scope, job store.Job) error {
+func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err error) {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	app := c.options.Store.App(scope)
+	app := c.options.Store.App(job.Scope)
 	rec, err := app.OperationByID(ctx, ids.ID(id))
 	if err != nil {
-		return ignoreNotFound(err)
+		return 0, ignoreNotFound(err)
 	}
 	lease := identityLease(rec.Identity)
 	if rec.Kind == billing.OperationAction {
 		lease = actionLease(rec.Parameters[paramObject])
 	}
-	return c.withLease(ctx, scope, lease, func(ctx context.Context, fence store.Fence) error {
+	return 0, c.withLease(ctx, job.Scope, lease, func(ctx context.Context, fence store.Fence) error {
 		// Read again: the previous holder of the lease may have finished it.
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		if err != nil || rec.State != billing.OperationRunning {
 			return ignoreNotFound(err)
 		}
-		_, err = c.resume(ctx, scope, fence, rec, billing.Background, false)
+		_, err = c.resume(ctx, job.Scope, fence, rec, billing.Background, false)
 		if isFinal(err) {
 			c.options.Log.Warn("operation failed", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
 			return nil // stored as failed; a retry would not help

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"purser/jobs"
 	"purser/store"
 	"purser/tenancy"
 )
@@ -13,14 +14,22 @@ import (
 func EventTypes() []string { return slices.Clone(eventTypes) }
 
 // SetLimits sets the request timeout and the size of a list batch.
-func (c *Cashier) SetLimits(talk time.Duration, portion int) {
-	c.limits.request, c.limits.listBatch = talk, portion
+func (c *Cashier) SetLimits(request time.Duration, listBatch int) {
+	c.limits.request, c.limits.listBatch = request, listBatch
+	c.renewQueue()
 }
 
 // RaiseLimits raises the timeouts that a busy machine could reach. A lease stays
 // longer than the work under it.
 func (c *Cashier) RaiseLimits() {
 	c.limits.request, c.limits.leaseWait, c.limits.lease, c.limits.cleanup = 4*time.Minute, 4*time.Minute, 5*time.Minute, time.Minute
+	c.renewQueue()
+}
+
+// renewQueue makes a queue whose handlers go by the current limits.
+func (c *Cashier) renewQueue() {
+	c.jobs = jobs.New(jobs.Options{Store: c.options.Store, Log: c.options.Log, Now: c.options.Now, Lease: 5 * time.Minute})
+	c.registerJobs()
 }
 
 // WithLease runs work while holding a lease.
@@ -28,24 +37,8 @@ func (c *Cashier) WithLease(ctx context.Context, scope tenancy.Scope, name strin
 	return c.withLease(ctx, scope, name, work)
 }
 
-// TryDrain drains part of an application's queue, as a notified node does.
-func (c *Cashier) TryDrain(ctx context.Context, scope tenancy.Scope) (more bool, err error) {
-	return c.tryDrain(ctx, scope)
-}
-
-// Drain runs the drain task.
-func (c *Cashier) Drain(ctx context.Context, scope tenancy.Scope) error {
-	return c.runTask(ctx, nil, store.Task{Name: drainJob, Scope: scope})
-}
-
-// RunNotified drains notified applications, without the scheduler.
-func (c *Cashier) RunNotified(ctx context.Context) error { return c.runNotified(ctx) }
-
-// The limits of a drain, and of a node.
-const (
-	DrainSize         = maxBatches * batchSize
-	MaxConcurrentApps = maxConcurrentApps
-)
+// Run runs the jobs of all applications.
+func (c *Cashier) Run(ctx context.Context) error { return c.jobs.Run(ctx) }
 
 // SetLease sets the lease duration and turns off renewal, as on a node that died.
 func (c *Cashier) SetLease(length time.Duration) { c.limits.lease, c.renewInterval = length, -1 }

@@ -3,64 +3,73 @@ package cashier
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/google/uuid"
 
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
+	"purser/jobs"
 	"purser/payments/stripe"
 	"purser/store"
 	"purser/tenancy"
 )
 
-// Retry delays double from minRetryDelay to maxRetryDelay.
-const (
-	minRetryDelay = int64(2 * time.Second / time.Millisecond)
-	maxRetryDelay = int64(time.Hour / time.Millisecond)
-)
+// registerJobs registers the handler of each kind of job.
+func (c *Cashier) registerJobs() {
+	type handler = func(context.Context, jobs.Job) (next int64, err error)
+	for kind, run := range map[store.JobKind]handler{
+		store.JobFree:      c.renewFree,
+		store.JobOperation: c.recover,
+		store.JobPrune:     c.prune,
 
-// runJob runs one job and reschedules it when it fails. Its own error is a database
-// error or the end of ctx.
-func (c *Cashier) runJob(ctx context.Context, scope tenancy.Scope, job store.Job) error {
-	app := c.options.Store.App(scope)
-	ctx = withClock(ctx)
-	run := JobRun{Kind: job.Kind, Result: JobDone, Lag: c.lagSince(ctx, scope, job.DueAt)}
-	begun := time.Now()
-	limit := c.limits.request
-	if isPeriodic(job.Kind) {
-		limit = periodicTimeout
+		store.JobPlan:         c.atProvider(c.syncPlan),
+		store.JobArchive:      c.atProvider(c.archivePrice),
+		store.JobSession:      c.atProvider(c.refreshSession),
+		store.JobSubscription: c.atProvider(c.refreshSubscription),
+		store.JobCharge:       c.atProvider(c.refreshCharge),
+		store.JobInvoice:      c.atProvider(c.refreshParent),
+		store.JobSchedule:     c.atProvider(c.refreshParent),
+		store.JobRefund:       c.atProvider(c.refreshParent),
+		store.JobDispute:      c.atProvider(c.refreshParent),
+		store.JobCustomer:     c.atProvider(c.forgetCustomer),
+		store.JobEvents:       c.atProvider(c.readEvents),
+		store.JobReconcile:    c.atProvider(c.reconcileAll),
+	} {
+		timeout := c.limits.request
+		if isPeriodic(kind) {
+			timeout = periodicTimeout
+		}
+		c.jobs.Register(kind, jobs.Handler{Timeout: timeout, Run: func(ctx context.Context, job jobs.Job) (int64, error) {
+			next, err := run(withOffset(ctx, job.ClockOffset), job)
+			return next, jobError(kind, err)
+		}})
 	}
-	doing, cancel := context.WithTimeout(ctx, limit)
-	next, err := c.dispatch(doing, scope, job)
-	cancel()
-	if ctx.Err() != nil {
-		return ctx.Err()
+}
+
+// atProvider is the handler of a job that needs the account.
+func (c *Cashier) atProvider(run func(context.Context, account, store.Job) (next int64, err error)) func(context.Context, jobs.Job) (int64, error) {
+	return func(ctx context.Context, job jobs.Job) (int64, error) {
+		with, err := c.accountOf(ctx, job.Scope, job.Connection, job.Object)
+		if err != nil {
+			return 0, c.recordUnconfigured(ctx, job.Scope, job.Job, err)
+		}
+		next, err := run(ctx, with, job.Job)
+		return next, c.alertOnUnauthorized(ctx, with, err)
 	}
-	now, clockErr := c.Now(ctx, scope)
-	if clockErr != nil {
-		return clockErr
-	}
-	run.Took = time.Since(begun)
-	defer func() { c.options.ObserveJob(run) }()
+}
+
+// jobError says how the queue goes on after an error. Jobs of a retired account are
+// done.
+func jobError(kind store.JobKind, err error) error {
 	if err == nil || errors.Is(err, errAccountRetired) {
-		return app.FinishJob(ctx, job, next)
+		return nil
 	}
-	run.Result = JobRetried
-	level, remote, until := slog.LevelWarn, "job failed, will retry", now+retryDelay(err, job.Tries)
-	switch {
-	case isRefusal(err) && !isPeriodic(job.Kind):
-		run.Result = JobStopped
-		level, remote, until = slog.LevelError, "job stopped: the payment provider refuses it for good", store.StoppedWork
-	case job.Tries+1 >= store.ManyTries:
-		level, remote = slog.LevelError, "job keeps failing, will retry"
+	failure := &jobs.Failure{Err: err, Message: errorMessage(err), Stop: isRefusal(err) && !isPeriodic(kind)}
+	if stripe.Is(err, stripe.Unauthorized) {
+		failure.RetryAfter = unauthorizedRetryDelay
 	}
-	c.options.Log.Log(ctx, level, remote, "kind", string(job.Kind), "object", job.Object, "tries", job.Tries+1,
-		"app", scope.AppID.Format(ids.Application), "cause", err)
-	return app.RetryJob(ctx, job, errorMessage(err), until)
+	return failure
 }
 
 // isPeriodic reports whether a job repeats for ever. Periodic jobs are never stopped:
@@ -83,13 +92,6 @@ func isRefusal(err error) bool {
 	}
 }
 
-func retryDelay(err error, tries int) int64 {
-	if stripe.Is(err, stripe.Unauthorized) {
-		return unauthorizedRetryDelay
-	}
-	return min(minRetryDelay<<min(tries, 20), maxRetryDelay)
-}
-
 // errorMessage is the text of an error for people.
 func errorMessage(err error) string {
 	var problem *stripe.Problem
@@ -104,49 +106,6 @@ func errorMessage(err error) string {
 	}
 }
 
-// dispatch runs one job and returns when to refresh its object again; zero for never.
-func (c *Cashier) dispatch(ctx context.Context, scope tenancy.Scope, job store.Job) (next int64, err error) {
-	switch job.Kind {
-	case store.JobFree:
-		return c.renewFree(ctx, scope, job)
-	case store.JobOperation:
-		return 0, c.recover(ctx, scope, job)
-	case store.JobPrune:
-		return c.prune(ctx, scope)
-	}
-	with, err := c.accountOf(ctx, scope, job.Connection, job.Object)
-	if err != nil {
-		return 0, c.recordUnconfigured(ctx, scope, job, err)
-	}
-	next, err = c.callProvider(ctx, with, job)
-	return next, c.alertOnUnauthorized(ctx, with, err)
-}
-
-// callProvider runs a job that needs the account.
-func (c *Cashier) callProvider(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	switch job.Kind {
-	case store.JobPlan:
-		return 0, c.syncPlan(ctx, with, job)
-	case store.JobArchive:
-		return 0, c.archivePrice(ctx, with, job.Object)
-	case store.JobSession:
-		return c.refreshSession(ctx, with, job.Object)
-	case store.JobSubscription:
-		return c.refreshSubscription(ctx, with, job.Object)
-	case store.JobCharge:
-		return 0, c.refreshCharge(ctx, with, job.Object)
-	case store.JobInvoice, store.JobSchedule, store.JobRefund, store.JobDispute:
-		return 0, c.refreshParent(ctx, with, job)
-	case store.JobCustomer:
-		return 0, c.options.Store.App(with.scope).ForgetCustomer(ctx, with.ID, job.Object)
-	case store.JobEvents:
-		return c.readEvents(ctx, with, job)
-	case store.JobReconcile:
-		return c.reconcileAll(ctx, with, job)
-	}
-	return 0, fmt.Errorf("cashier: unknown job kind %q", job.Kind)
-}
-
 // ignoreNotFound drops errors about objects that are not ours or were deleted: other
 // programs may use the same Stripe account.
 func ignoreNotFound(err error) error {
@@ -156,8 +115,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-func (c *Cashier) refreshSubscription(ctx context.Context, with account, id string) (next int64, err error) {
-	app := c.options.Store.App(with.scope)
+func (c *Cashier) refreshSubscription(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	id, app := job.Object, c.options.Store.App(with.scope)
 	identity, err := app.IdentityOfSubscription(ctx, id)
 	if errors.Is(err, store.ErrUnknown) {
 		// It may be so new that the checkout that created it is not synced yet.
@@ -183,7 +142,8 @@ func (c *Cashier) refreshSubscription(ctx context.Context, with account, id stri
 	return next, err
 }
 
-func (c *Cashier) refreshSession(ctx context.Context, with account, id string) (next int64, err error) {
+func (c *Cashier) refreshSession(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	id := job.Object
 	session, err := with.provider.Session(ctx, id)
 	if err != nil {
 		return 0, ignoreNotFound(err)
@@ -213,17 +173,17 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, id string) (
 	return next, err
 }
 
-func (c *Cashier) refreshCharge(ctx context.Context, with account, id string) error {
-	app := c.options.Store.App(with.scope)
+func (c *Cashier) refreshCharge(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	id, app := job.Object, c.options.Store.App(with.scope)
 	charge, err := with.provider.Charge(ctx, id)
 	if err != nil {
-		return ignoreNotFound(err)
+		return 0, ignoreNotFound(err)
 	}
 	identity, err := app.IdentityOfCharge(ctx, charge.ID, charge.IntentID)
 	if err != nil {
-		return ignoreNotFound(err)
+		return 0, ignoreNotFound(err)
 	}
-	return c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
+	return 0, c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
 		charge, err := with.provider.Charge(ctx, id)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -238,10 +198,10 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, id string) er
 
 // refreshParent enqueues a refresh of the subscription or charge that an object
 // belongs to.
-func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) error {
+func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) (next int64, err error) {
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	parent := with.job(store.JobSubscription, "", now)
 	switch job.Kind {
@@ -257,13 +217,19 @@ func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job
 		parent.Object, err = with.provider.ChargeOfDispute(ctx, job.Object)
 	}
 	if err != nil || parent.Object == "" {
-		return ignoreNotFound(err)
+		return 0, ignoreNotFound(err)
 	}
-	return c.options.Store.App(with.scope).Enqueue(ctx, parent)
+	return 0, c.options.Store.App(with.scope).Enqueue(ctx, parent)
+}
+
+// forgetCustomer drops the id of a customer that was deleted at the provider.
+func (c *Cashier) forgetCustomer(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	return 0, c.options.Store.App(with.scope).ForgetCustomer(ctx, with.ID, job.Object)
 }
 
 // renewFree renews a free subscription. The provider takes no part.
-func (c *Cashier) renewFree(ctx context.Context, scope tenancy.Scope, job store.Job) (next int64, err error) {
+func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err error) {
+	scope := job.Scope
 	app := c.options.Store.App(scope)
 	id, err := uuid.Parse(job.Object)
 	if err != nil {

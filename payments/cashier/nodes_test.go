@@ -2,15 +2,12 @@ package cashier_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"purser/billing"
 	"purser/fault"
@@ -83,33 +80,36 @@ func TestWhoMayTalkDoesNotDependOnANodesClock(t *testing.T) {
 	}
 }
 
-// countingTransport is a way to the provider that counts.
-type countingTransport struct{ calls *atomic.Int64 }
+// countingTransport counts the requests to a path.
+type countingTransport struct {
+	calls *atomic.Int64
+	path  string
+}
 
 func (c countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	c.calls.Add(1)
+	if strings.HasSuffix(request.URL.Path, c.path) {
+		c.calls.Add(1)
+	}
 	return http.DefaultTransport.RoundTrip(request)
 }
 
-func TestAQueueIsLeftToTheNodeThatIsAtIt(t *testing.T) {
+func TestAJobIsLeftToTheNodeThatRunsIt(t *testing.T) {
 	r := shop(t)
 	r.subscribe("basic", cardPays)
+	id := r.subscription().ProviderID
 	goOn := r.stuck(5 * time.Minute)
 	r.draft("max", 9900)
 	var calls atomic.Int64
-	other := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = countingTransport{&calls} })
-	if more, err := other.TryDrain(t.Context(), r.scope); more || err != nil {
-		t.Errorf("the visit gave %v, %v", more, err)
-	}
-	if n := calls.Load(); n != 0 {
-		t.Errorf("it asked the provider %d times", n)
-	}
+	other := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = countingTransport{&calls, "/subscriptions/" + id} })
+	drained := make(chan error)
+	go func() { drained <- other.DrainAll(t.Context(), r.app.ID) }()
+	r.eventually("the other node runs the next job", func() bool {
+		return r.readPlan("max").Sync.Status == billing.SyncDone
+	})
 	goOn()
-	if plan := r.readPlan("max"); plan.Sync.Status != billing.SyncDone {
-		t.Errorf("what was left to the other node is %s", plan.Sync.Status)
-	}
+	r.check(<-drained)
 	if n := calls.Load(); n != 0 {
-		t.Errorf("it asked the provider %d times", n)
+		t.Errorf("the other node read the subscription %d times", n)
 	}
 }
 
@@ -123,65 +123,26 @@ func (r *harness) second() tenancy.Scope {
 	return made.Scope()
 }
 
-// However much there is to do for one application, and however slow that is, the
-// others get their turn.
-func TestABusyApplicationKeepsNoOtherWaiting(t *testing.T) {
-	t.Run("on the node where all of it was asked for", func(t *testing.T) {
-		r := shop(t)
-		r.subscribe("basic", cardPays)
-		id := r.subscription().ProviderID
-		way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
-		node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
-		r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- node.RunNotified(ctx) }()
-		node.Notify(r.scope)
-		<-way.arrived
-		defer func() {
-			close(way.goOn)
-			stop()
-			<-ended
-		}()
-		// Jobs that waited for the stuck one would never end.
-		soon, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		for range 2 * cashier.MaxConcurrentApps {
-			// By a wake and by a job, and what else there is to do for it.
-			r.draft(newKey(), 1000)
-			node.Notify(r.scope)
-			r.check(node.Drain(soon, r.scope))
-		}
-		if soon.Err() != nil {
-			t.Error("the jobs have waited for each other")
-		}
-		other := r.second()
-		draft := billing.PlanDraft{Key: "basic", Name: "Basic", Active: true, Price: billing.Price{AmountCents: 1000, Currency: "usd", Interval: billing.Month}}
-		_, err := r.store.App(other).CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) {
-			return billing.NewPlan(ids.New(), draft, c, r.now())
-		})
-		r.check(err)
-		node.Notify(other)
-		r.eventually("the other application's plan is synced", func() bool {
-			return must[billing.Plan](r)(r.store.App(other).Plan(t.Context(), "basic")).Sync.Status == billing.SyncDone
-		})
+func TestAStuckJobKeepsNoOtherApplicationWaiting(t *testing.T) {
+	r := shop(t)
+	r.subscribe("basic", cardPays)
+	id := r.subscription().ProviderID
+	way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
+	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+	r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
+	stuck := make(chan error)
+	go func() { stuck <- node.DrainAll(t.Context(), r.app.ID) }()
+	<-way.arrived
+	other := r.second()
+	draft := billing.PlanDraft{Key: "basic", Name: "Basic", Active: true, Price: billing.Price{AmountCents: 1000, Currency: "usd", Interval: billing.Month}}
+	_, err := r.store.App(other).CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) {
+		return billing.NewPlan(ids.New(), draft, c, r.now())
 	})
-	t.Run("however long its queue is", func(t *testing.T) {
-		r := shop(t)
-		var work []store.Job
-		for range cashier.DrainSize + 1 {
-			work = append(work, store.Job{Kind: store.JobFree, Object: uuid.NewString()}) // of no subscription: done at once
-		}
-		r.check(r.store.App(r.scope).Enqueue(t.Context(), work...))
-		if more, err := r.cashier.TryDrain(t.Context(), r.scope); !more || err != nil {
-			t.Errorf("the visit gave %v, %v", more, err)
-		}
-		left := must[[]store.Job](r)(r.store.App(r.scope).DueJobs(t.Context(), r.now(), 10))
-		if len(left) != 1 {
-			t.Errorf("it left %d of one more than fits into a visit", len(left))
-		}
-		if more, err := r.cashier.TryDrain(t.Context(), r.scope); more || err != nil {
-			t.Errorf("the next visit gave %v, %v", more, err)
-		}
-	})
+	r.check(err)
+	r.check(node.DrainAll(t.Context(), other.AppID))
+	if plan := must[billing.Plan](r)(r.store.App(other).Plan(t.Context(), "basic")); plan.Sync.Status != billing.SyncDone {
+		t.Errorf("the other application's plan is %s", plan.Sync.Status)
+	}
+	close(way.goOn)
+	r.check(<-stuck)
 }

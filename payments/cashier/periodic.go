@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/jobs"
 	"purser/payments/stripe"
 	"purser/store"
-	"purser/tenancy"
 )
 
 const (
@@ -224,7 +224,8 @@ func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind 
 }
 
 // prune deletes expired rows. The provider takes no part.
-func (c *Cashier) prune(ctx context.Context, scope tenancy.Scope) (next int64, err error) {
+func (c *Cashier) prune(ctx context.Context, job jobs.Job) (next int64, err error) {
+	scope := job.Scope
 	for more := true; more; {
 		if more, err = c.options.Store.App(scope).Prune(ctx, pruneSize); err != nil {
 			return 0, err

@@ -31,13 +31,13 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 // syncPlan makes the provider's product and price match the plan. Both are found by
 // references of ours, so a crash in between creates nothing twice, and changes made in
 // the provider's dashboard are overwritten.
-func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) error {
+func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) (next int64, err error) {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	app := c.options.Store.App(with.scope)
-	return c.withLease(ctx, with.scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+	return 0, c.withLease(ctx, with.scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
 		plan, err := app.PlanByID(ctx, ids.ID(id))
 		if err != nil {
 			return ignoreNotFound(err)
@@ -107,14 +107,15 @@ func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job 
 }
 
 // archivePrice deactivates a price that no open checkout session can need any more.
-func (c *Cashier) archivePrice(ctx context.Context, with account, id string) error {
-	err := with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
+func (c *Cashier) archivePrice(ctx context.Context, with account, job store.Job) (next int64, err error) {
+	id := job.Object
+	err = with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
 	if ignoreNotFound(err) != nil {
-		return err
+		return 0, err
 	}
 	now, err := c.Now(ctx, with.scope)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
+	return 0, ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
 }

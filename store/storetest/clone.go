@@ -58,6 +58,9 @@ func LapseAll(ctx context.Context, url, app string) error {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, `UPDATE leases SET held_until = 0 WHERE app_id = $1`, app)
+	if _, err := conn.Exec(ctx, `UPDATE leases SET held_until = 0 WHERE app_id = $1`, app); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `UPDATE work_queue SET leased_until = 0 WHERE app_id = $1`, app)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 func Lapse(tb testing.TB, url, app string) {
 	tb.Helper()
 	Exec(tb, url, `UPDATE leases SET held_until = 0 WHERE app_id = $1`, app)
+	Exec(tb, url, `UPDATE work_queue SET leased_until = 0 WHERE app_id = $1`, app)
 }
 
 // LeasesHeld counts the leases of an application that have not run out.
@@ -20,7 +21,7 @@ func LeasesHeld(tb testing.TB, url, app string) (held int) {
 	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `
 			SELECT count(*) FROM leases
-			WHERE app_id = $1 AND name <> 'queue' AND holder <> '00000000-0000-0000-0000-000000000000'
+			WHERE app_id = $1 AND holder <> '00000000-0000-0000-0000-000000000000'
 				AND held_until > extract(epoch FROM clock_timestamp()) * 1000`, app).Scan(&held)
 	})
 	return held
