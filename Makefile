@@ -86,7 +86,7 @@ RACED := ./store ./store/embedded/...
 SEQUENTIAL := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestPagesOfTheDeskReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestHearSubscription|TestStatementsKeepTheRules|TestStatementRulesFind|TestStatementsAreUnderstoodByPostgres|TestNoStatementIsOutsideTheList|TestPlansOfTheSandboxUseItsIndexes|TestSealsOfAnEarlierReleaseAreMarked|TestSketch|TestCheckDurable)$$
 
 .PHONY: test
-test: format postgres chromium compile ## Check and test everything
+test: format postgres chromium python compile ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
 	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
 
@@ -154,7 +154,7 @@ clients: node ## Generate clients from the OpenAPI document with three generator
 	@echo "clients: oapi-codegen, openapi-typescript and hey-api compile"
 
 .PHONY: race
-race: postgres chromium ## Test everything under the race detector, for a quarter of an hour
+race: postgres chromium python ## Test everything under the race detector, for a quarter of an hour
 	$(GO) test -count=1 -timeout 80m -race ./...
 
 .PHONY: lint
@@ -262,6 +262,24 @@ chromium:
 	fi; \
 	echo "Installing Chromium…"; \
 	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_chromium)'
+
+# The guides are run in Python too.
+install_python = apt-get update && apt-get install -y --no-install-recommends python3
+
+.PHONY: python
+python:
+	@if command -v python3 >/dev/null; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "The tests need Python 3: install it with your package manager, as python3 on the PATH." >&2; exit 1; \
+	fi; \
+	if [ "$$(id -u)" = 0 ]; then as_root=""; \
+	elif sudo -n true 2>/dev/null; then as_root="sudo -n"; \
+	else \
+		echo "The tests need Python 3. Install it with this command, then run make again:" >&2; \
+		echo "  sudo sh -c '$(install_python)'" >&2; exit 1; \
+	fi; \
+	echo "Installing Python…"; \
+	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_python)'
 
 .PHONY: node
 node:

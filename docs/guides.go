@@ -37,7 +37,32 @@ type Block struct {
 type Code struct {
 	Language string // sh, json, …; empty when the guide does not say
 	Text     string // without the last line feed
+	Variants []Variant
 }
+
+// Variant is a block in one of the Languages. A block has none, or at least two.
+type Variant struct {
+	Language Language
+	Text     string
+	Client   bool // it was translated, and calls the language's client
+}
+
+// In is the block in a language, or as it is written when there is no such variant.
+func (c Code) In(language Language) Variant {
+	for _, variant := range c.Variants {
+		if variant.Language.Key == language.Key {
+			return variant
+		}
+	}
+	if len(c.Variants) > 0 {
+		return c.Variants[0]
+	}
+	return Variant{Language: Language{Key: c.Language}, Text: c.Text}
+}
+
+// CheckedMark is in every guide whose code a test runs. Only their commands are
+// translated, so that every variant that is shown has been run.
+const CheckedMark = "<!-- checked:"
 
 // Section is a heading of the second level, and the text below it for the search.
 type Section struct{ ID, Title, Text string }
@@ -52,8 +77,24 @@ type Chapter struct {
 // comes in the last chapter.
 var Chapters = []Chapter{
 	{"Get started", []string{"start", "concepts"}},
-	{"Build", []string{"api", "usage", "deposits", "reading", "payments", "errors-and-limits"}},
-	{"Operate", []string{"operating", "production", "monitoring", "backup", "upgrade", "security", "performance"}},
+	{"Build", []string{
+		"api",
+		"clients",
+		"usage",
+		"deposits",
+		"reading",
+		"payments",
+		"errors-and-limits",
+	}},
+	{"Operate", []string{
+		"operating",
+		"production",
+		"monitoring",
+		"backup",
+		"upgrade",
+		"security",
+		"performance",
+	}},
 }
 
 // readingOrder is all chapters in one list.

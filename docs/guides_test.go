@@ -132,10 +132,10 @@ func TestParseGuide(t *testing.T) {
 		if err != nil || len(guide.Body) != 4 {
 			t.Fatalf("%d blocks, %v", len(guide.Body), err)
 		}
-		if code := guide.Body[1].Code; *code != (Code{"sh", "curl '<x>'\n\necho"}) {
+		if code := guide.Body[1].Code; code.Language != "sh" || code.Text != "curl '<x>'\n\necho" {
 			t.Errorf("%+v", code)
 		}
-		if code := guide.Body[3].Code; *code != (Code{"", "indented"}) {
+		if code := guide.Body[3].Code; code.Language != "" || code.Text != "indented" {
 			t.Errorf("%+v", code)
 		}
 	})

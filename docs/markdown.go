@@ -67,11 +67,9 @@ func (r *guideReader) block(node ast.Node) error {
 	case *ast.HTMLBlock: // a comment: prepare lets nothing else pass
 		return nil
 	case *ast.FencedCodeBlock:
-		r.code(string(node.Language(r.source)), node.Lines())
-		return nil
+		return r.code(string(node.Language(r.source)), node.Lines())
 	case *ast.CodeBlock:
-		r.code("", node.Lines())
-		return nil
+		return r.code("", node.Lines())
 	case *ast.Heading:
 		if node.Level == 1 {
 			r.guide.Title = plain(node, r.source)
@@ -97,11 +95,67 @@ func (r *guideReader) block(node ast.Node) error {
 	return markdown.Renderer().Render(&r.html, r.source, node)
 }
 
-func (r *guideReader) code(language string, lines *text.Segments) {
+// code adds a block. Blocks that follow each other directly, in different languages, are
+// variants of one; a plain command of a checked guide is translated into the others.
+func (r *guideReader) code(language string, lines *text.Segments) error {
+	isFirst := r.html.Len() > 0 || len(r.guide.Body) == 0
 	r.flush()
 	written := strings.TrimRight(string(lines.Value(r.source)), "\n")
-	r.guide.Body = append(r.guide.Body, Block{Code: &Code{language, written}})
 	r.note(written)
+	key := language
+	if key == "sh" {
+		key = "curl"
+	}
+	of, isVariant := languageByKey(key)
+	if last := len(r.guide.Body) - 1; isVariant && !isFirst && r.guide.Body[last].Code != nil {
+		if r.guide.Body[last].Code.add(Variant{Language: of, Text: written}) {
+			return nil
+		}
+	}
+	block := &Code{Language: language, Text: written}
+	r.guide.Body = append(r.guide.Body, Block{Code: block})
+	calls, isPlain := parseCurl(written)
+	if key != "curl" || !isPlain || !strings.Contains(r.guide.Markdown, CheckedMark) {
+		return nil
+	}
+	var err error
+	block.Variants, err = variants(written, calls)
+	return err
+}
+
+// variants are a command, and its translations.
+func variants(command string, calls []apiCall) ([]Variant, error) {
+	all := []Variant{{Language: Languages[0], Text: command}}
+	for _, language := range Languages[1:] {
+		translated, err := translate(language.Key, calls)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Variant{Language: language, Text: translated, Client: true})
+	}
+	return all, nil
+}
+
+// add takes a hand-written variant, and reports whether it belongs to the block.
+func (c *Code) add(variant Variant) bool {
+	own := c.Language
+	if own == "sh" {
+		own = "curl"
+	}
+	first, isVariant := languageByKey(own)
+	if !isVariant || first.Key == variant.Language.Key {
+		return false
+	}
+	if len(c.Variants) == 0 || c.Variants[len(c.Variants)-1].Client {
+		c.Variants = []Variant{{Language: first, Text: c.Text}}
+	}
+	for _, known := range c.Variants {
+		if known.Language.Key == variant.Language.Key {
+			return false
+		}
+	}
+	c.Variants = append(c.Variants, variant)
+	return true
 }
 
 // note adds text to the section that is being read, for the search.

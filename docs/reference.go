@@ -207,6 +207,38 @@ func (o Operation) Curl(address string) string {
 	return strings.Join(parts, " \\\n  ")
 }
 
+// Variants are the command, and its translations for operations that need a key.
+func (o Operation) Variants(address string) ([]Variant, error) {
+	command := o.Curl(address)
+	if o.Permission == "" {
+		return []Variant{{Language: Languages[0], Text: command}}, nil
+	}
+	call := apiCall{method: o.Method, path: o.address}
+	if o.BodyExample != "" {
+		body, err := openapi.Parse([]byte(o.BodyExample))
+		if err != nil {
+			return nil, err
+		}
+		call.body = body
+	}
+	return variants(command, []apiCall{call})
+}
+
+// Examples are the calls of all operations at a server's address, by the operation's id.
+func (r *Reference) Examples(address string) (map[string][]Variant, error) {
+	all := map[string][]Variant{}
+	for _, group := range r.Groups {
+		for _, op := range group.Operations {
+			variants, err := op.Variants(address)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", op.ID, err)
+			}
+			all[op.ID] = variants
+		}
+	}
+	return all, nil
+}
+
 // FindGroup gives the group with the slug.
 func (r *Reference) FindGroup(slug string) (Group, bool) {
 	at := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Slug == slug })

@@ -11,25 +11,51 @@ import (
 //go:embed snippets/*
 var snippetFiles embed.FS
 
-// Language is one in which a first use can be tracked.
+//go:embed clients/*
+var clientFiles embed.FS
+
+// Language is one in which examples are shown.
 type Language struct {
-	Key  string // in addresses
+	Key  string // in addresses, and of its highlighting
 	Name string
-	file string
+	file string // of its quickstart
+
+	// ClientFile is what to save the client as; empty for curl, which needs none.
+	ClientFile string
+	stored     string
 }
 
 // Languages lists them, the plainest first.
 var Languages = []Language{
-	{"curl", "curl", "track.sh"},
-	{"go", "Go", "track.go.txt"},
-	{"typescript", "TypeScript", "track.ts"},
-	{"python", "Python", "track.py"},
+	{Key: "curl", Name: "curl", file: "track.sh"},
+	{Key: "typescript", Name: "TypeScript", file: "track.ts", ClientFile: "purser.ts", stored: "purser.ts"},
+	{Key: "python", Name: "Python", file: "track.py", ClientFile: "purser.py", stored: "purser.py"},
+	{Key: "go", Name: "Go", file: "track.go.txt", ClientFile: "purser/purser.go", stored: "purser.go.txt"},
+}
+
+// Client is the file that translated examples import; empty for curl.
+func (l Language) Client() (string, error) {
+	if l.stored == "" {
+		return "", nil
+	}
+	text, err := clientFiles.ReadFile("clients/" + l.stored)
+	return string(text), err
+}
+
+func languageByKey(key string) (Language, bool) {
+	at := slices.IndexFunc(Languages, func(l Language) bool { return l.Key == key })
+	if at < 0 {
+		return Language{}, false
+	}
+	return Languages[at], true
 }
 
 // FindLanguage gives the language with the key, or the first one.
 func FindLanguage(key string) Language {
-	at := slices.IndexFunc(Languages, func(l Language) bool { return l.Key == key })
-	return Languages[max(at, 0)]
+	if language, known := languageByKey(key); known {
+		return language
+	}
+	return Languages[0]
 }
 
 // Call is what a snippet fills in. The caller sees to it that none of it ends a

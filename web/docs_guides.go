@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -46,14 +47,15 @@ func (s *Site) docsGuide(req *request) (response, error) {
 		return response{}, err
 	}
 	frame.Contents = contents(guides[at])
-	guide := docspage.Guide{Frame: frame, Guide: guides[at]}
+	language, remember := docsLanguage(req)
+	guide := docspage.Guide{Frame: frame, Guide: guides[at], Language: language}
 	if at > 0 {
 		guide.Previous = &guides[at-1]
 	}
 	if at+1 < len(guides) {
 		guide.Next = &guides[at+1]
 	}
-	return show(docspage.GuidePage(guide)), nil
+	return remember(show(docspage.GuidePage(guide))), nil
 }
 
 // docsFrame is the sidebar of the documentation, with a link back to the dashboard for
@@ -91,6 +93,57 @@ func contents(guide docs.Guide) []layout.NavItem {
 		items = append(items, layout.NavItem{Label: section.Title, Href: "#" + section.ID})
 	}
 	return items
+}
+
+// languageCookie keeps the language of examples, for a year.
+const (
+	languageCookie       = "language"
+	languageCookieMaxAge = 365 * 24 * 60 * 60
+)
+
+// docsLanguage is the language that the address names, or the one chosen before. remember
+// adds the cookie when the address names one.
+func docsLanguage(req *request) (language docs.Language, remember func(response) response) {
+	chosen := req.query("language")
+	if cookie, err := req.http().Cookie(languageCookie); chosen == "" && err == nil {
+		chosen = cookie.Value
+	}
+	language = docs.FindLanguage(chosen)
+	return language, func(r response) response {
+		if req.query("language") != language.Key {
+			return r
+		}
+		cookie := http.Cookie{Name: languageCookie, Value: language.Key, Path: "/", MaxAge: languageCookieMaxAge,
+			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: req.site.https}
+		return r.with(echo.HeaderSetCookie, cookie.String())
+	}
+}
+
+// docsClient shows the client of a language, or by its file name returns it as text.
+func (s *Site) docsClient(req *request) (response, error) {
+	name, err := req.param("client")
+	if err != nil {
+		return response{}, err
+	}
+	for _, language := range docs.Languages {
+		file := path.Base(language.ClientFile)
+		if language.ClientFile == "" || name != language.Key && name != file {
+			continue
+		}
+		source, err := language.Client()
+		if err != nil {
+			return response{}, err
+		}
+		if name == file {
+			return text("text/plain; charset=utf-8", source), nil
+		}
+		frame, err := docsFrame(req, language.Name+" client", "clients")
+		if err != nil {
+			return response{}, err
+		}
+		return show(docspage.ClientPage(docspage.Client{Frame: frame, Language: language, Text: strings.TrimSuffix(source, "\n")})), nil
+	}
+	return response{}, fault.New(fault.PathNotFound)
 }
 
 // docsChangelog shows CHANGELOG.md.

@@ -44,7 +44,12 @@ func (s *Site) docsGroup(req *request) (response, error) {
 		frame.Contents = append(frame.Contents, layout.NavItem{Label: op.Summary, Href: "#" + op.ID})
 	}
 	frame.Nav = append(frame.Nav, referenceGroups(reference))
-	return show(docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Address: s.server.Address})), nil
+	examples, err := s.examples()
+	if err != nil {
+		return response{}, err
+	}
+	language, remember := docsLanguage(req)
+	return remember(show(docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Language: language, Variants: examples}))), nil
 }
 
 const referencePrefix = "/docs/reference/"

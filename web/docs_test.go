@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -77,6 +78,42 @@ func TestDocs(t *testing.T) {
 		page := guest.get(t, "/docs/changelog")
 		if page.status != http.StatusOK || !strings.Contains(page.body, `href="#unreleased"`) || !strings.Contains(page.body, "0.1.0") {
 			t.Errorf("%d: %.500s", page.status, page.body)
+		}
+	})
+
+	t.Run("shows examples in the language that was chosen, and keeps it", func(t *testing.T) {
+		reader := r.browser()
+		if page := reader.get(t, "/docs/usage"); !strings.Contains(shownText(page.body), `curl "$PURSER_URL/v1/check"`) {
+			t.Error("the first language is not curl")
+		}
+		for _, path := range []string{"/docs/usage?language=python", "/docs/usage", "/docs/usage?language=cobol'", "/docs/reference/usage"} {
+			page := reader.get(t, path)
+			if page.status != http.StatusOK {
+				t.Errorf("%s answers %d", path, page.status)
+			}
+			isPython := strings.Contains(shownText(page.body), `check = purser.post("/v1/check"`)
+			if want := !strings.Contains(path, "cobol"); isPython != want {
+				t.Errorf("%s is in Python: %t", path, isPython)
+			}
+		}
+	})
+
+	t.Run("gives each client as a page and as a file", func(t *testing.T) {
+		for _, language := range docs.Languages[1:] {
+			client, err := language.Client()
+			noError(t, err)
+			file := path.Base(language.ClientFile)
+			if got := guest.get(t, "/docs/clients/"+file); got.body != client || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+				t.Errorf("%s: %d", file, got.status)
+			}
+			if page := guest.get(t, "/docs/clients/"+language.Key); page.status != http.StatusOK || !strings.Contains(shownText(page.body), strings.TrimSpace(client)) {
+				t.Errorf("%s: %d", language.Key, page.status)
+			}
+		}
+		for _, name := range []string{"curl", ".", "purser.rb", "..%2Fstart.md"} {
+			if page := guest.get(t, "/docs/clients/"+name); page.status != http.StatusNotFound {
+				t.Errorf("%s answers %d", name, page.status)
+			}
 		}
 	})
 
@@ -212,6 +249,8 @@ func TestDocsLinks(t *testing.T) {
 				continue
 			case target == "":
 				target = path
+			case strings.HasPrefix(target, "?"): // the page in another language
+				target = strings.SplitN(path, "?", 2)[0] + target
 			}
 			queue = append(queue, target)
 			if fragment != "" {

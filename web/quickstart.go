@@ -31,11 +31,12 @@ func (s *Site) quickstart(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	language, remember := docsLanguage(req)
 	q := supportpage.Quickstart{
 		Path:      req.appPath("quickstart"),
 		Steps:     firstSteps(req, progress),
 		Languages: docs.Languages,
-		Language:  docs.FindLanguage(req.query("language")),
+		Language:  language,
 		Done:      progress.IsUsed,
 		Events:    req.appPath("events"),
 	}
@@ -54,7 +55,7 @@ func (s *Site) quickstart(req *request) (response, error) {
 		return response{}, err
 	}
 	q.Frame = req.frame("Quickstart", "quickstart")
-	return show(supportpage.QuickstartPage(q)), nil
+	return remember(show(supportpage.QuickstartPage(q))), nil
 }
 
 // firstSteps are the setup steps and their state. Steps link only to pages that the

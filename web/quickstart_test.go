@@ -29,7 +29,7 @@ func TestQuickstart(t *testing.T) {
 	path := r.appPath("quickstart")
 	look := func(t *testing.T) (seen, string) {
 		t.Helper()
-		page := b.get(t, path)
+		page := b.get(t, path+"?language=curl")
 		if page.status != http.StatusOK {
 			t.Fatalf("it answers %d", page.status)
 		}

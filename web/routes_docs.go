@@ -12,6 +12,7 @@ func (s *Site) docsRoutes() []route {
 		get("/docs/errors/{code}", anyone, s.docsError),
 		get("/docs/search", anyone, s.docsSearch),
 		get("/docs/changelog", anyone, s.docsChangelog),
+		get("/docs/clients/{client}", anyone, s.docsClient),
 		get("/docs/{guide}", anyone, s.docsGuide),
 		get("/llms.txt", anyone, s.llms),
 		get("/llms-full.txt", anyone, s.llmsFull),

@@ -68,6 +68,7 @@ type Site struct {
 	timeout     time.Duration
 	reference   func() (*docs.Reference, error)
 	docsIndex   func() (*docs.Index, error)
+	examples    func() (map[string][]docs.Variant, error)
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
 	passwords   *passwords
@@ -116,6 +117,13 @@ func New(options Options) *Site {
 		newOrganizations: options.NewOrganizations,
 		requireFactor:    options.RequireFactor,
 	}
+	s.examples = sync.OnceValues(func() (map[string][]docs.Variant, error) {
+		reference, err := s.reference()
+		if err != nil {
+			return nil, err
+		}
+		return reference.Examples(s.server.Address)
+	})
 	s.docsIndex = sync.OnceValues(func() (*docs.Index, error) {
 		reference, err := s.reference()
 		if err != nil {

@@ -16,37 +16,33 @@ import (
 	"purser/docs"
 )
 
-// A guide that says "checked" in a comment is run as a reader would: its sh blocks
-// one after the other, and the answers held against its json blocks.
-const checkedMark = "<!-- checked:"
+// aloneMark is in guides that need an application of their own. The others continue each
+// other, in reading order.
+const aloneMark = docs.CheckedMark + " alone"
 
+// TestGuidesAreTrue runs the guides as readers would, once in each language: their code one
+// block after the other, with the outputs held against the blocks that follow.
 func TestGuidesAreTrue(t *testing.T) {
 	t.Parallel()
 	base, environ := startServer(t)
-	key := makeKey(t, environ, "setup")
-	guides, err := docs.Guides()
-	if err != nil {
-		t.Fatal(err)
+	guides := checkedGuides(t)
+	for _, language := range []string{"curl", "python", "go"} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			followGuides(t, guides, docs.FindLanguage(language), base, environ)
+		})
 	}
-	checked := 0
-	// In reading order and one application: later guides build on earlier ones.
-	for _, guide := range guides {
-		if !strings.Contains(guide.Markdown, checkedMark) {
-			continue
-		}
-		checked++
-		t.Run(guide.Slug, func(t *testing.T) { followGuide(t, guide, base, key) })
-	}
-	if checked < 4 {
-		t.Errorf("only %d guides are checked", checked)
-	}
+	key := makeKey(t, environ, "Errors", "setup")
+	call := docs.Call{Address: base, Identity: "user-42", Credit: "tokens", Feature: "chat"}
+	runShell(t, call.DefineCredit()+"\n"+call.PriceFeature(), "PURSER_KEY="+key)
+	fetch(t, http.MethodPost, base+"/v1/features", key, `{"key":"model","name":"M","unit":"call","creditKey":"tokens","costNanocredits":"0","pricingMode":"callback"}`)
 	t.Run("error pages name the status that the API answers with", func(t *testing.T) {
 		for _, refused := range []struct{ method, path, key, body string }{
 			{http.MethodGet, "/v1/application", "", ""},
 			{http.MethodGet, "/v1/nowhere", key, ""},
 			{http.MethodPut, "/v1/credits", key, "{}"},
 			{http.MethodPost, "/v1/credits", key, "{}"},
-			{http.MethodPost, "/v1/credits", makeKey(t, environ, "read-only"), "{}"},
+			{http.MethodPost, "/v1/credits", makeKey(t, environ, "Errors", "read-only"), "{}"},
 			{http.MethodPost, "/v1/check", key, `{"identity":"a","feature":"missing"}`},
 			{http.MethodPost, "/v1/check", key, `{"identity":"a","feature":"model"}`},
 			{http.MethodPost, "/v1/credits", key, strings.Repeat(" ", 17<<10)},
@@ -86,39 +82,95 @@ func fetch(t *testing.T, method, url, key, body string) (status int, answer stri
 	return response.StatusCode, string(text)
 }
 
-// Ends the output of one block in that of the whole guide; no answer holds it.
-const blockEnd = "\x1e"
-
-func followGuide(t *testing.T, guide docs.Guide, base, key string) {
+func checkedGuides(t *testing.T) []docs.Guide {
 	t.Helper()
-	var script strings.Builder
-	var commands []string
-	answers := map[int]string{} // of the command with this number
-	for _, block := range guide.Body {
-		switch {
-		case block.Code == nil:
-		case block.Code.Language == "sh":
-			commands = append(commands, block.Code.Text)
-			script.WriteString(block.Code.Text + "\nprintf '\\036'\n")
-		case block.Code.Language == "json":
-			answers[len(commands)-1] = block.Code.Text
+	guides, err := docs.Guides()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := slices.DeleteFunc(slices.Clone(guides), func(g docs.Guide) bool { return !strings.Contains(g.Markdown, docs.CheckedMark) })
+	if len(checked) < 6 {
+		t.Errorf("only %d guides are checked", len(checked))
+	}
+	return checked
+}
+
+// followGuides runs all guides in a language; what is not in it is run by the shell.
+func followGuides(t *testing.T, guides []docs.Guide, language docs.Language, base string, environ []string) {
+	t.Helper()
+	program := ""
+	if language.Key == "go" {
+		program = buildGo(t, goBlocks(guides))
+	}
+	shared := newReader(t, guides, language, program, base, makeKey(t, environ, "Chat in "+language.Name, "setup"))
+	for _, guide := range guides {
+		reader := shared
+		if strings.Contains(guide.Markdown, aloneMark) {
+			reader = newReader(t, guides, language, program, base, makeKey(t, environ, guide.Title+" in "+language.Name, "setup"))
 		}
+		t.Run(guide.Slug, func(t *testing.T) { reader.follow(t, guide) })
 	}
-	printed := runShell(t, script.String(), "PURSER_URL="+base, "PURSER_KEY="+key)
-	outputs := strings.Split(printed, blockEnd)
-	if len(outputs) != len(commands)+1 {
-		t.Fatalf("%d commands, %d outputs:\n%s", len(commands), len(outputs)-1, printed)
+}
+
+// reader is a person at a terminal with a key.
+type reader struct {
+	language docs.Language
+	shell    *session
+	program  *session // in the language; nil for curl
+	blocks   []string // of Go, which are called by number
+}
+
+func newReader(t *testing.T, guides []docs.Guide, language docs.Language, program, base, key string) *reader {
+	t.Helper()
+	environ := []string{"PURSER_URL=" + base, "PURSER_KEY=" + key}
+	r := &reader{language: language, shell: newShell(t, environ)}
+	switch language.Key {
+	case "python":
+		r.program = newPython(t, environ)
+	case "go":
+		r.blocks = goBlocks(guides)
+		r.program = startSession(t, environ, t.TempDir(), program)
 	}
-	for i, command := range commands {
-		want, said := answers[i]
-		if said {
-			if complaint := compareAnswers([]byte(want), []byte(outputs[i])); complaint != "" {
-				t.Errorf("%s\nanswers\n%s\n%s", command, outputs[i], complaint)
-			}
+	return r
+}
+
+func (r *reader) run(t *testing.T, variant docs.Variant) string {
+	t.Helper()
+	switch variant.Language.Key {
+	case "python":
+		return r.program.run(t, variant.Text+string(blockEnd))
+	case "go":
+		return r.program.run(t, fmt.Sprintln(slices.Index(r.blocks, variant.Text)))
+	}
+	return r.shell.run(t, shellInput(variant.Text))
+}
+
+// follow runs a guide's code. A json or text block is what the code before it prints.
+func (r *reader) follow(t *testing.T, guide docs.Guide) {
+	t.Helper()
+	for i, block := range guide.Body {
+		if block.Code == nil || block.Code.Language != "sh" && len(block.Code.Variants) == 0 {
 			continue
 		}
-		if strings.Contains(outputs[i], `"error"`) || !strings.HasPrefix(outputs[i], "{") {
-			t.Errorf("%s\nanswers\n%s", command, outputs[i])
+		variant := block.Code.In(r.language)
+		output := r.run(t, variant)
+		if i+1 < len(guide.Body) && guide.Body[i+1].Code != nil {
+			switch next := guide.Body[i+1].Code; next.Language {
+			case "json":
+				if complaint := compareAnswers([]byte(next.Text), []byte(output)); complaint != "" {
+					t.Errorf("%s\nanswers\n%s\n%s", variant.Text, output, complaint)
+				}
+				continue
+			case "text":
+				if strings.TrimSpace(output) != next.Text {
+					t.Errorf("%s\nprints\n%s\nand not\n%s", variant.Text, output, next.Text)
+				}
+				continue
+			}
+		}
+		isCall := variant.Client || variant.Language.Key == "sh" || variant.Language.Key == "curl"
+		if strings.Contains(output, `"error"`) || isCall && !strings.HasPrefix(output, "{") {
+			t.Errorf("%s\nanswers\n%s", variant.Text, output)
 		}
 	}
 }
@@ -186,10 +238,10 @@ func normalize(answer []byte) string {
 	return string(text)
 }
 
-func makeKey(t *testing.T, environ []string, preset string) string {
+func makeKey(t *testing.T, environ []string, app, preset string) string {
 	t.Helper()
 	var out, diagnostics bytes.Buffer
-	args := []string{"keys", "create", "--json", "--org", "Acme", "--app", "Chat", "--preset", preset}
+	args := []string{"keys", "create", "--json", "--org", "Acme", "--app", app, "--preset", preset}
 	if err := run(t.Context(), args, slices.Clone(environ), &out, &diagnostics); err != nil {
 		t.Fatalf("%v\n%s", err, diagnostics.String())
 	}

@@ -53,7 +53,7 @@ func TestPaymentsBehindAProxy(t *testing.T) {
 	t.Parallel()
 	const public = "https://billing.invalid/purser"
 	base, environ := startServer(t, "PURSER_BASE_URL="+public)
-	c := caller{t, base, makeKey(t, environ, "setup")}
+	c := caller{t, base, makeKey(t, environ, "Chat", "setup")}
 	c.call(http.MethodPost, "/v1/credits", `{"key": "tokens", "name": "Tokens", "unit": "token"}`, http.StatusCreated)
 	page := c.post("/v1/topup-checkout", `{"identity": "ann", "creditKey": "tokens", "amountNanocredits": "1000", "amountCents": 500, "currency": "usd",
 		"successUrl": "https://shop.test/thanks", "cancelUrl": "https://shop.test/wallet", "idempotencyKey": "one"}`)

@@ -15,14 +15,14 @@ import (
 func TestSnippetsWorkWhenPasted(t *testing.T) {
 	t.Parallel()
 	base, environ := startServer(t)
-	key := makeKey(t, environ, "setup")
+	key := makeKey(t, environ, "Chat", "setup")
 	call := docs.Call{Address: base, Identity: "user-42", Credit: "tokens", Feature: "chat"}
 	setup := strings.Join([]string{call.DefineCredit(), call.PriceFeature(), call.FundWallet()}, "\n")
 	if answers := runShell(t, setup, "PURSER_KEY="+key); strings.Contains(answers, `"error"`) || !strings.Contains(answers, `"duplicate":false`) {
 		t.Fatalf("the first steps answer %s", answers)
 	}
 	// An ingestion key is all that a use needs.
-	key = makeKey(t, environ, "ingestion")
+	key = makeKey(t, environ, "Chat", "ingestion")
 
 	t.Run("curl", func(t *testing.T) {
 		answer := runShell(t, snippetIn(t, "curl", call), "PURSER_KEY="+key)
@@ -36,7 +36,7 @@ func TestSnippetsWorkWhenPasted(t *testing.T) {
 		needed                  bool // the others are run where they are installed
 	}{
 		{"go", "track.go", "go", []string{"run"}, true},
-		{"python", "track.py", "python3", nil, false},
+		{"python", "track.py", "python3", nil, true},
 		{"typescript", "track.mts", "node", []string{"--experimental-strip-types", "--no-warnings"}, false},
 	} {
 		t.Run(run.language, func(t *testing.T) {

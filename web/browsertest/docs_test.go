@@ -57,15 +57,26 @@ func docsPages(t *testing.T) map[string]view {
 	views["docs-search"] = docspage.SearchPage(docspage.Search{Frame: searching, Query: "refund", Results: index.Search("refund")})
 	views["docs-search-nothing"] = docspage.SearchPage(docspage.Search{Frame: searching, Query: "zzyzx"})
 	views["docs-changelog"] = docspage.GuidePage(docspage.Guide{Frame: frame, Guide: changelog})
+	examples, err := reference.Examples("https://purser.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range docs.Languages[1:] {
+		client, err := language.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		views["docs-client-"+language.Key] = docspage.ClientPage(docspage.Client{Frame: frame, Language: language, Text: client})
+	}
 	for _, group := range reference.Groups {
-		views["docs-reference-"+group.Slug] = docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Address: "https://purser.example"})
+		views["docs-reference-"+group.Slug] = docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Language: docs.FindLanguage("go"), Variants: examples})
 	}
 	for _, guide := range guides {
 		frame := frame
 		for _, section := range guide.Sections {
 			frame.Contents = append(frame.Contents, layout.NavItem{Label: section.Title, Href: "#" + section.ID})
 		}
-		views["docs-"+guide.Slug] = docspage.GuidePage(docspage.Guide{Frame: frame, Guide: guide, Next: &guides[0]})
+		views["docs-"+guide.Slug] = docspage.GuidePage(docspage.Guide{Frame: frame, Guide: guide, Language: docs.FindLanguage("python"), Next: &guides[0]})
 	}
 	return views
 }

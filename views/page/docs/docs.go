@@ -21,7 +21,18 @@ type Home struct {
 type Guide struct {
 	Frame          layout.DocsFrame
 	Guide          docs.Guide
+	Language       docs.Language // of the examples
 	Previous, Next *docs.Guide
+}
+
+// usesClient reports whether an example of the page calls the language's client.
+func (g Guide) usesClient() bool {
+	for _, block := range g.Guide.Body {
+		if block.Code != nil && block.Code.In(g.Language).Client {
+			return true
+		}
+	}
+	return false
 }
 
 // Search is what a search found.
@@ -51,9 +62,10 @@ type Reference struct {
 
 // Group is the operations of one group, in full.
 type Group struct {
-	Frame   layout.DocsFrame
-	Group   docs.Group
-	Address string // of this server
+	Frame    layout.DocsFrame
+	Group    docs.Group
+	Language docs.Language             // of the examples
+	Variants map[string][]docs.Variant // by the operation's id
 }
 
 // Errors is every error code, by status.
@@ -85,16 +97,15 @@ type Error struct {
 // answer is what a program gets to see.
 func (e Error) answer() component.CommandLine {
 	return component.CommandLine{
-		ID:       "answer",
-		Label:    "Response as JSON",
-		Language: "json",
-		Text:     fmt.Sprintf("HTTP %s\n\n{\n  \"error\": %q,\n  \"message\": %q\n}", e.Status.Title(), e.Fault.Code, e.Fault.Message),
+		ID:    "answer",
+		Label: "Response as JSON",
+		Text:  fmt.Sprintf("HTTP %s\n\n{\n  \"error\": %q,\n  \"message\": %q\n}", e.Status.Title(), e.Fault.Code, e.Fault.Message),
 	}
 }
 
-// codeBlock shows a guide's code. The number keeps the id apart from the others
-// of the page.
-func codeBlock(number int, code *docs.Code) component.CommandLine {
+// codeBlock shows a guide's code in a language. The number keeps the id apart from the
+// others of the page.
+func codeBlock(number int, code *docs.Code, language docs.Language) component.CommandLine {
 	label := "Example"
 	switch code.Language {
 	case "sh":
@@ -102,11 +113,39 @@ func codeBlock(number int, code *docs.Code) component.CommandLine {
 	case "json":
 		label = "Response"
 	}
-	return component.CommandLine{ID: fmt.Sprintf("code-%d", number), Label: fmt.Sprintf("%s %d", label, number), Text: code.Text, Language: code.Language}
+	line := component.CommandLine{ID: fmt.Sprintf("code-%d", number), Label: fmt.Sprintf("%s %d", label, number)}
+	return withVariants(line, code.Variants, code.In(language))
 }
 
-func (g Group) curl(op docs.Operation) component.CommandLine {
-	return component.CommandLine{ID: op.ID + "-curl", Label: "Command for: " + op.Summary, Text: op.Curl(g.Address), Language: "sh"}
+// withVariants shows one variant, and links to the others. The links work without a script;
+// with one, only the text of the page is exchanged.
+func withVariants(line component.CommandLine, all []docs.Variant, shown docs.Variant) component.CommandLine {
+	line.Text, line.Language = shown.Text, shown.Language.Key
+	if len(all) < 2 {
+		return line
+	}
+	for _, variant := range all {
+		line.Tabs = append(line.Tabs, component.Tab{
+			Label:   variant.Language.Name,
+			Href:    "?language=" + variant.Language.Key + "#" + line.ID,
+			Current: variant.Language.Key == shown.Language.Key,
+		})
+	}
+	return line
+}
+
+// example is an operation's call in the page's language.
+func (g Group) example(op docs.Operation) component.CommandLine {
+	code := docs.Code{Variants: g.Variants[op.ID]}
+	line := component.CommandLine{ID: op.ID + "-example", Label: "Example of: " + op.Summary}
+	return withVariants(line, code.Variants, code.In(g.Language))
+}
+
+// Client is the file that examples in a language import.
+type Client struct {
+	Frame    layout.DocsFrame
+	Language docs.Language
+	Text     string
 }
 
 func answerExample(op docs.Operation, answer docs.Answer) component.CommandLine {

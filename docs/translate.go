@@ -1,0 +1,240 @@
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/format"
+	"regexp"
+	"strings"
+
+	"purser/api/openapi"
+)
+
+// apiCall is a request to the API as an example shows it.
+type apiCall struct {
+	method string
+	path   string          // from /v1 on, with its query
+	body   *openapi.Object // nil without one
+}
+
+// curlCommand matches one command of the form that the guides use. Anything else, such as a
+// loop or a shell variable in the path, is for the shell only.
+var curlCommand = regexp.MustCompile(`^curl( -X ([A-Z]+))? "\$PURSER_URL(/v1/[^"$]*)"((?: -H "[^"]*")*)(?: --json '([^']*)')?$`)
+
+const bearerHeader = ` -H "Authorization: Bearer $PURSER_KEY"`
+
+// parseCurl reads a block of curl commands, or reports that there is something else in it.
+func parseCurl(block string) (calls []apiCall, ok bool) {
+	joined := strings.ReplaceAll(block, "\\\n", " ")
+	for _, command := range splitCommands(joined) {
+		head, body, hasBody := strings.Cut(command, "--json '")
+		command = strings.Join(strings.Fields(head), " ")
+		if hasBody {
+			command += " --json '" + body
+		}
+		found := curlCommand.FindStringSubmatch(command)
+		if found == nil || found[4] != bearerHeader {
+			return nil, false
+		}
+		call := apiCall{method: found[2], path: found[3]}
+		if found[5] != "" {
+			body, err := openapi.Parse([]byte(found[5]))
+			if err != nil || !json.Valid([]byte(found[5])) {
+				return nil, false
+			}
+			call.body = body
+		}
+		if call.method == "" {
+			call.method = "GET"
+			if call.body != nil {
+				call.method = "POST"
+			}
+		}
+		calls = append(calls, call)
+	}
+	return calls, len(calls) > 0
+}
+
+// splitCommands splits at line ends outside of single quotes.
+func splitCommands(block string) []string {
+	var commands []string
+	var current strings.Builder
+	quoted := false
+	for _, r := range block {
+		if r == '\'' {
+			quoted = !quoted
+		}
+		if r == '\n' && !quoted {
+			commands = append(commands, current.String())
+			current.Reset()
+			continue
+		}
+		current.WriteRune(r)
+	}
+	commands = append(commands, current.String())
+	var written []string
+	for _, command := range commands {
+		if command = strings.TrimSpace(command); command != "" {
+			written = append(written, command)
+		}
+	}
+	return written
+}
+
+// translate writes calls with the client of a language, which the page about clients shows.
+func translate(language string, calls []apiCall) (string, error) {
+	names := resultNames(calls)
+	var out strings.Builder
+	for i, call := range calls {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		function := strings.ToLower(call.method)
+		switch language {
+		case "python":
+			fmt.Fprintf(&out, "%s = purser.%s(%q%s)\nprint(%[1]s)\n", names[i], function, call.path, argument(pythonLiterals, call.body))
+		case "typescript":
+			fmt.Fprintf(&out, "const %s = await purser.%s(%q%s);\nconsole.log(%[1]s);\n", names[i], function, call.path, argument(typescriptLiterals, call.body))
+		case "go":
+			fmt.Fprintf(&out, "%s, err := purser.%s(ctx, %q%s)\nif err != nil {\n\treturn err\n}\nfmt.Println(string(%[1]s))\n",
+				names[i], strings.ToUpper(function[:1])+function[1:], call.path, argument(goLiterals, call.body))
+		default:
+			return "", fmt.Errorf("docs: no translation into %s", language)
+		}
+	}
+	text := out.String()
+	if language == "go" {
+		formatted, err := format.Source([]byte(text))
+		if err != nil {
+			return "", fmt.Errorf("docs: formatting Go: %w", err)
+		}
+		text = string(formatted)
+	}
+	return strings.TrimSuffix(text, "\n"), nil
+}
+
+// resultNames names what each call returns after what it reads or creates.
+func resultNames(calls []apiCall) []string {
+	var names []string
+	seen := map[string]int{}
+	for _, call := range calls {
+		path, _, _ := strings.Cut(call.path, "?")
+		parts := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")
+		name := parts[0]
+		if len(parts) == 3 {
+			name = parts[2]
+		}
+		if call.method != "GET" || len(parts) == 2 {
+			name = strings.TrimSuffix(name, "s")
+		}
+		if at := strings.LastIndexByte(name, '-'); at >= 0 { // subscription-checkout
+			name = name[at+1:]
+		}
+		seen[name]++
+		if seen[name] > 1 {
+			name += fmt.Sprint(seen[name])
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// literals is how a language writes values.
+type literals struct {
+	object, list    [2]string // opening and closing
+	key             func(string) string
+	yes, no, absent string
+	trailingComma   bool
+	space           string // inside of an object on one line
+}
+
+var (
+	pythonLiterals     = literals{object: [2]string{"{", "}"}, list: [2]string{"[", "]"}, key: quoted, yes: "True", no: "False", absent: "None", trailingComma: true}
+	typescriptLiterals = literals{object: [2]string{"{", "}"}, list: [2]string{"[", "]"}, key: bareKey, yes: "true", no: "false", absent: "null", trailingComma: true, space: " "}
+	goLiterals         = literals{object: [2]string{"map[string]any{", "}"}, list: [2]string{"[]any{", "}"}, key: quoted, yes: "true", no: "false", absent: "nil", trailingComma: true}
+)
+
+func quoted(key string) string { return fmt.Sprintf("%q", key) }
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func bareKey(key string) string {
+	if identifier.MatchString(key) {
+		return key
+	}
+	return quoted(key)
+}
+
+// argument is a body as the second argument of a call.
+func argument(l literals, body *openapi.Object) string {
+	if body == nil {
+		return ""
+	}
+	return ", " + l.write(body, "", argumentColumn)
+}
+
+// Where the argument of a typical call begins, and where a line is full.
+const argumentColumn, lineColumns = 32, 84
+
+func (l literals) write(value any, indent string, column int) string {
+	if line := l.line(value); column+len(line) <= lineColumns {
+		return line
+	}
+	deeper := indent + "    "
+	var out strings.Builder
+	put := func(begin [2]string, parts []string) {
+		out.WriteString(begin[0] + "\n")
+		for i, part := range parts {
+			out.WriteString(deeper + part)
+			if i < len(parts)-1 || l.trailingComma {
+				out.WriteString(",")
+			}
+			out.WriteString("\n")
+		}
+		out.WriteString(indent + begin[1])
+	}
+	var parts []string
+	switch value := value.(type) {
+	case *openapi.Object:
+		for name, member := range value.All() {
+			key := l.key(name) + ": "
+			parts = append(parts, key+l.write(member, deeper, len(deeper)+len(key)))
+		}
+		put(l.object, parts)
+	case []any:
+		for _, item := range value {
+			parts = append(parts, l.write(item, deeper, len(deeper)))
+		}
+		put(l.list, parts)
+	default:
+		return l.line(value)
+	}
+	return out.String()
+}
+
+func (l literals) line(value any) string {
+	var parts []string
+	switch value := value.(type) {
+	case nil:
+		return l.absent
+	case bool:
+		if value {
+			return l.yes
+		}
+		return l.no
+	case *openapi.Object:
+		for name, member := range value.All() {
+			parts = append(parts, l.key(name)+": "+l.line(member))
+		}
+		if len(parts) == 0 {
+			return l.object[0] + l.object[1]
+		}
+		return l.object[0] + l.space + strings.Join(parts, ", ") + l.space + l.object[1]
+	case []any:
+		for _, item := range value {
+			parts = append(parts, l.line(item))
+		}
+		return l.list[0] + strings.Join(parts, ", ") + l.list[1]
+	}
+	return scalar(value)
+}
