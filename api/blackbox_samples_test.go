@@ -91,6 +91,12 @@ var samples = []sample{
 	{operation: "changeSubscription", own: refusedWith(fault.SubscriptionNotFound), other: refusedWith(fault.PlanNotFound), request: func(own, named names) request {
 		return adds("/v1/subscriptions/"+own.identity+"/change", fields{"planKey": named.plan, "idempotencyKey": newName()})
 	}},
+	{operation: "previewSubscriptionChange", own: found, other: refusedWith(fault.PlanNotFound), request: func(own, named names) request {
+		return adds("/v1/subscriptions/"+own.identity+"/preview-change", fields{"planKey": named.plan})
+	}},
+	{operation: "previewSubscriptionChange", own: found, other: found, request: func(own, named names) request {
+		return adds("/v1/subscriptions/"+named.identity+"/preview-change", fields{"planKey": own.plan})
+	}},
 	{operation: "cancelSubscription", own: refusedWith(fault.SubscriptionNotFound), other: refusedWith(fault.SubscriptionNotFound), request: func(_, named names) request {
 		return adds("/v1/subscriptions/"+named.identity+"/cancel", fields{"cancelAtPeriodEnd": true, "idempotencyKey": newName()})
 	}},

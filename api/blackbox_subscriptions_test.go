@@ -30,6 +30,11 @@ var subscriptionOperations = []bodied{
 		rules:  map[string]rule{"planKey": keyRule, "idempotencyKey": textRule(200)},
 	},
 	{
+		id: "previewSubscriptionChange", method: "POST", target: "/v1/subscriptions/" + ruledHolder + "/preview-change", required: []string{"planKey"},
+		sample: func() fields { return fields{"planKey": "free"} },
+		rules:  map[string]rule{"planKey": keyRule},
+	},
+	{
 		id: "cancelSubscription", method: "POST", target: "/v1/subscriptions/" + ruledHolder + "/cancel", required: []string{"cancelAtPeriodEnd", "idempotencyKey"},
 		sample: func() fields { return fields{"cancelAtPeriodEnd": false, "idempotencyKey": newName()} },
 		rules:  map[string]rule{"cancelAtPeriodEnd": booleanRule, "idempotencyKey": textRule(200)},
@@ -127,6 +132,53 @@ func TestSubscriptionLife(t *testing.T) {
 	if !strings.HasPrefix(portal.text("url"), "http://purser.test/sandbox/") {
 		t.Errorf("the portal is at %s", portal.text("url"))
 	}
+}
+
+// TestPreviewedChanges previews each change and then makes it.
+func TestPreviewedChanges(t *testing.T) {
+	t.Parallel()
+	tn := newShop(t)
+	holder := newHolder()
+	preview := func(plan string) answer {
+		return tn.post(subscriptionPath(holder)+"/preview-change", fields{"planKey": plan}).is(200)
+	}
+	change := func(plan string) answer {
+		return tn.post(subscriptionPath(holder)+"/change", fields{"planKey": plan, "idempotencyKey": newName()})
+	}
+	limited := fields{"limit": json.Number("10"), "period": "billing", "overage": "block"}
+
+	preview("small").shows(fields{"kind": "start", "needs": "checkout", "refusedBy": "subscription_not_found", "chargeCents": json.Number("2900")})
+	preview("free").shows(fields{"kind": "start", "needs": "nothing", "chargeCents": json.Number("0"), "grants": []any{}})
+	tn.get(walletPath(holder)).refused("wallet_not_found")
+	tn.buy(holder, "small")
+
+	up := preview("big").shows(fields{
+		"kind": "upgrade", "needs": "payment_method", "chargeCents": json.Number("9900"), "currency": "eur", "effectiveAt": recent(tn.node),
+		"grants":      []any{fields{"creditKey": "gold", "amountNanocredits": "20000"}},
+		"limits":      []any{fields{"featureKey": "chat", "from": limited}},
+		"multipliers": []any{fields{"featureKey": "chat", "from": json.Number("10000"), "to": json.Number("5000")}},
+	}).object()
+	if up["refusedBy"] != nil || up["releases"] != nil || tn.balance(holder, "gold") != "5000" {
+		t.Errorf("the preview is %v, and the balance %s", up, tn.balance(holder, "gold"))
+	}
+	change("big").is(200).shows(fields{"planKey": "big"})
+	if got := tn.balance(holder, "gold"); got != "25000" {
+		t.Errorf("the upgrade brings %s", got)
+	}
+
+	down := preview("small").shows(fields{
+		"kind": "downgrade", "needs": "nothing", "chargeCents": json.Number("2900"), "limits": []any{fields{"featureKey": "chat", "to": limited}},
+		"multipliers": []any{fields{"featureKey": "chat", "from": json.Number("5000"), "to": json.Number("10000")}},
+	}).object()
+	scheduled, _ := change("small").is(200).object()["scheduledChange"].(fields)
+	if scheduled["effectiveAt"] != down["effectiveAt"] {
+		t.Errorf("it takes effect at %v, and the preview says %v", scheduled["effectiveAt"], down["effectiveAt"])
+	}
+	preview("big").shows(fields{"kind": "same", "releases": fields{"scheduledPlanKey": "small"}, "grants": []any{}})
+	change("big").is(200)
+	preview("big").shows(fields{"kind": "same", "refusedBy": "already_on_plan"})
+	change("big").refused("already_on_plan")
+	tn.post(subscriptionPath(holder)+"/preview-change", fields{"planKey": "none"}).refused("plan_not_found")
 }
 
 func TestPendingChange(t *testing.T) {

@@ -24,7 +24,7 @@ var unknownPaths = []string{
 var knownPaths = map[string]string{
 	"/v1/application": "GET", "/v1/openapi.json": "GET", "/v1/credits": "GET, POST", "/v1/credits/gold": "GET, PATCH", "/v1/credits/none": "GET, PATCH",
 	"/v1/features": "GET, POST", "/v1/features/chat": "GET, PATCH", "/v1/plans": "GET, POST", "/v1/plans/pro": "GET, PATCH",
-	"/v1/subscriptions/a": "GET", "/v1/subscriptions/a/change": "POST", "/v1/subscriptions/a/cancel": "POST",
+	"/v1/subscriptions/a": "GET", "/v1/subscriptions/a/change": "POST", "/v1/subscriptions/a/cancel": "POST", "/v1/subscriptions/a/preview-change": "POST",
 	"/v1/subscription-checkout": "POST", "/v1/topup-checkout": "POST", "/v1/billing-portal": "POST",
 	"/v1/wallets": "GET, POST", "/v1/wallets/a": "GET", "/v1/wallets/a%2Fb": "GET",
 	"/v1/wallets/a/billing-period": "PATCH", "/v1/deposits": "GET, POST", "/v1/check": "POST", "/v1/events": "GET, POST", "/v1/events/x": "GET", "/v1/explain": "POST",

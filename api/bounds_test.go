@@ -101,8 +101,9 @@ var fields = map[string]struct {
 		"featureLimits": listOf(limitItem), "creditGrants": listOf(grantItem), "featureMultipliers": listOf(multiplier),
 		"topupsEnabled": boolean, "active": boolean, "expectedRevision": revision,
 	}},
-	"changeSubscription": {"planKey idempotencyKey", map[string]bounds{"planKey": keys80, "idempotencyKey": textOf(200)}},
-	"cancelSubscription": {"cancelAtPeriodEnd idempotencyKey", map[string]bounds{"cancelAtPeriodEnd": boolean, "idempotencyKey": textOf(200)}},
+	"changeSubscription":        {"planKey idempotencyKey", map[string]bounds{"planKey": keys80, "idempotencyKey": textOf(200)}},
+	"previewSubscriptionChange": {"planKey", map[string]bounds{"planKey": keys80}},
+	"cancelSubscription":        {"cancelAtPeriodEnd idempotencyKey", map[string]bounds{"cancelAtPeriodEnd": boolean, "idempotencyKey": textOf(200)}},
 	"createSubscriptionCheckout": {"identity planKey successUrl cancelUrl idempotencyKey", map[string]bounds{
 		"identity": textOf(200), "planKey": keys80, "successUrl": address, "cancelUrl": address, "idempotencyKey": textOf(200),
 	}},

@@ -28,6 +28,7 @@ var contract = map[string]string{
 	"updatePlan":                 "PATCH /v1/plans/{key} plans:write",
 	"getSubscription":            "GET /v1/subscriptions/{identity} subscriptions:read",
 	"changeSubscription":         "POST /v1/subscriptions/{identity}/change subscriptions:write",
+	"previewSubscriptionChange":  "POST /v1/subscriptions/{identity}/preview-change subscriptions:read",
 	"cancelSubscription":         "POST /v1/subscriptions/{identity}/cancel subscriptions:write",
 	"createSubscriptionCheckout": "POST /v1/subscription-checkout subscriptions:write",
 	"createTopupCheckout":        "POST /v1/topup-checkout subscriptions:write",

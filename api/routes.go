@@ -37,6 +37,7 @@ func (s *Server) routes() []route {
 
 		get("/v1/subscriptions/{identity}", tenancy.SubscriptionsRead, s.getSubscription),
 		post("/v1/subscriptions/{identity}/change", tenancy.SubscriptionsWrite, s.changeSubscription),
+		post("/v1/subscriptions/{identity}/preview-change", tenancy.SubscriptionsRead, s.previewSubscriptionChange),
 		post("/v1/subscriptions/{identity}/cancel", tenancy.SubscriptionsWrite, s.cancelSubscription),
 		post("/v1/subscription-checkout", tenancy.SubscriptionsWrite, s.createSubscriptionCheckout),
 		post("/v1/topup-checkout", tenancy.SubscriptionsWrite, s.createTopupCheckout),

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 
 	"purser/fault"
@@ -28,52 +29,55 @@ type ChangeOrder struct {
 // plan again, which replaces the invoice; requesting the downgrade again changes
 // nothing.
 func DecideChange(current *Subscription, target Plan, changes ...Change) (ChangeOrder, error) {
-	if current == nil || current.Ended() {
-		return decideStart(target)
-	}
-	if err := checkChangeable(*current); err != nil {
-		return ChangeOrder{}, err
-	}
-	order := ChangeOrder{
-		Target:           target.Terms(),
-		ReleaseScheduled: current.Scheduled != nil,
-		VoidPending:      current.Pending != nil,
-	}
-	if target.ID == current.Terms.PlanID {
-		if current.downgradeBilled() {
-			order.Kind, order.Target, order.SameTerms = Upgrade, current.Terms, true
-			return order, nil
-		}
-		open := slices.ContainsFunc(changes, func(c Change) bool { return c.affects(*current) })
-		if !order.ReleaseScheduled && !order.VoidPending && !open {
-			return ChangeOrder{}, fault.New(fault.AlreadyOnPlan)
-		}
-		order.Kind, order.Target = Keep, current.Terms
-		return order, nil
-	}
-	order.Kind = changeKindOf(*current, target)
-	if err := checkActive(target); err != nil {
-		return ChangeOrder{}, err
-	}
-	if target.Currency != current.Terms.Currency {
-		return ChangeOrder{}, fault.New(fault.CurrencyMismatch)
-	}
-	if current.downgradeBilled() && target.ID == current.Scheduled.Target.PlanID {
-		order.Kind, order.Target = Keep, current.Terms
-		return order, checkSynced(target)
-	}
-	// A change between free plans needs no provider.
-	if bothFree := current.Local() && target.Free(); !bothFree {
-		return order, checkSynced(target)
+	order, refusal := classifyChange(current, target, changes)
+	if refusal != nil {
+		return ChangeOrder{}, refusal
 	}
 	return order, nil
 }
 
-// decideStart is for an identity without a subscription. Only a free plan can start
+// classifyChange is the order that a request amounts to, and why it is refused, if it is.
+func classifyChange(current *Subscription, target Plan, changes []Change) (ChangeOrder, error) {
+	if current == nil || current.Ended() {
+		return classifyStart(target)
+	}
+	order := ChangeOrder{
+		Kind:             changeKindOf(*current, target),
+		Target:           target.Terms(),
+		ReleaseScheduled: current.Scheduled != nil,
+		VoidPending:      current.Pending != nil,
+	}
+	refusal := checkChangeable(*current)
+	if target.ID == current.Terms.PlanID {
+		order.Target = current.Terms
+		if current.downgradeBilled() {
+			order.Kind, order.SameTerms = Upgrade, true
+			return order, refusal
+		}
+		order.Kind = Keep
+		open := slices.ContainsFunc(changes, func(c Change) bool { return c.affects(*current) })
+		if refusal == nil && !order.ReleaseScheduled && !order.VoidPending && !open {
+			refusal = fault.New(fault.AlreadyOnPlan)
+		}
+		return order, refusal
+	}
+	refusal = cmp.Or(refusal, checkActive(target), checkCurrency(*current, target))
+	if current.downgradeBilled() && target.ID == current.Scheduled.Target.PlanID {
+		order.Kind, order.Target = Keep, current.Terms
+		return order, cmp.Or(refusal, checkSynced(target))
+	}
+	// A change between free plans needs no provider.
+	if bothFree := current.Local() && target.Free(); !bothFree {
+		refusal = cmp.Or(refusal, checkSynced(target))
+	}
+	return order, refusal
+}
+
+// classifyStart is for an identity without a subscription. Only a free plan can start
 // without a checkout.
-func decideStart(target Plan) (ChangeOrder, error) {
+func classifyStart(target Plan) (ChangeOrder, error) {
 	if !target.Free() {
-		return ChangeOrder{}, fault.New(fault.SubscriptionNotFound)
+		return ChangeOrder{Kind: Checkout, Target: target.Terms()}, fault.New(fault.SubscriptionNotFound)
 	}
 	return ChangeOrder{Kind: StartFree, Target: target.Terms()}, checkActive(target)
 }
@@ -106,6 +110,13 @@ func checkChangeable(current Subscription) error {
 	default:
 		return nil
 	}
+}
+
+func checkCurrency(current Subscription, target Plan) error {
+	if target.Currency != current.Terms.Currency {
+		return fault.New(fault.CurrencyMismatch)
+	}
+	return nil
 }
 
 func checkActive(target Plan) error {

@@ -114,27 +114,48 @@ func (tx appTx) customerState(ctx context.Context, w ledger.Wallet, b BeginInput
 			return s, err
 		}
 	}
-	subscription, err := tx.subscription(ctx, b.Identity)
+	return s, tx.readCustomer(ctx, w, b.Identity, &s)
+}
+
+// readCustomer reads what is stored about an identity that has a wallet.
+func (tx appTx) readCustomer(ctx context.Context, w ledger.Wallet, identity string, s *CustomerState) error {
+	subscription, err := tx.subscription(ctx, identity)
 	switch {
 	case err == nil:
 		s.Subscription = &subscription
 	case !fault.Is(err, fault.SubscriptionNotFound):
-		return s, err
+		return err
 	}
 	if s.Changes, err = pg.Collect(ctx, tx, selectOpenChanges, readChange, w.ID); err != nil {
-		return s, err
+		return err
 	}
 	free, err := tx.payments(ctx, selectPayments, w.ID, ids.ID{})
 	if err != nil {
-		return s, err
+		return err
 	}
 	s.Payments = plainPayments(free)
 	filled, err := tx.WithBalances(ctx, []ledger.Wallet{w})
 	if err != nil {
-		return s, err
+		return err
 	}
 	s.Balances = filled[0].Balances
-	return s, nil
+	return nil
+}
+
+// CustomerState reads what a change of plan is decided by, without a lock and without
+// creating a wallet.
+func (a App) CustomerState(ctx context.Context, identity, planKey string) (s CustomerState, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		if s.Plan, err = pg.Find(ctx, tx, selectPlan, readPlan, fault.New(fault.PlanNotFound), planKey); err != nil {
+			return err
+		}
+		wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, identity)
+		if err != nil || len(wallets) == 0 {
+			return err
+		}
+		return tx.readCustomer(ctx, wallets[0], identity, &s)
+	})
+	return s, err
 }
 
 // writeDecision stores the subscription, change or top-up that the request is about.

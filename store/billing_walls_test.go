@@ -144,6 +144,9 @@ var billingCalls = []call[store.App]{
 		})
 		return rec, err
 	}},
+	{"CustomerState", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.CustomerState(ctx, "bob@example.com", "max")
+	}},
 	{"Change", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) { return a.Change(ctx, h.change.ID) }},
 	{"PutChange", "", anyError, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		next := h.change

@@ -234,6 +234,16 @@ var usageMutants = []mutant{
 		pkg:     "./store", tests: "TestKeyMustBeAllowedToIngest",
 	},
 	{
+		name:    "a preview that hides a refusal",
+		changes: []change{once("billing/preview.go", "\t\tp.RefusedBy = f.Code\n", "\t\t_ = f.Code\n")},
+		pkg:     "./billing", tests: "TestThePreview",
+	},
+	{
+		name:    "a preview that grants a free plan's credits twice",
+		changes: []change{once("billing/preview.go", "order.Target, s.Payments, now)", "order.Target, nil, now)")},
+		pkg:     "./billing", tests: "TestThePreview",
+	},
+	{
 		name:    "no question whether a key may do it, at the edge",
 		changes: []change{once("api/authenticate.go", "\treturn c.key.Permissions.RequireAll(c.route.permissions)\n", "\treturn nil\n")},
 		pkg:     "./api", tests: "TestPermissionMatrix",

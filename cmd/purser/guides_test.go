@@ -53,7 +53,7 @@ func TestGuidesAreTrue(t *testing.T) {
 			if err := json.Unmarshal([]byte(answer), &refusal); err != nil || refusal.Error == "" {
 				t.Fatalf("%+v is answered with %s", refused, answer)
 			}
-			if _, page := fetch(t, http.MethodGet, base+"/docs/errors/"+refusal.Error, "", ""); !strings.Contains(page, fmt.Sprintf("HTTP %d ", status)) {
+			if _, page := fetch(t, http.MethodGet, base+"/docs/errors/"+refusal.Error, "", ""); !strings.Contains(page, fmt.Sprintf("%d %s", status, http.StatusText(status))) {
 				t.Errorf("the page of %s does not say %d", refusal.Error, status)
 			}
 		}
@@ -192,7 +192,7 @@ func runShell(t *testing.T, script string, environ ...string) string {
 // Ids and moments differ from run to run; all else is as the guide says.
 var (
 	anyID     = regexp.MustCompile(`^[a-z]{3}_[0-9a-z]{26}$`)
-	anyMoment = regexp.MustCompile(`"(createdAt)":\s*\d{13}`)
+	anyMoment = regexp.MustCompile(`"(createdAt|effectiveAt)":\s*\d{13}`)
 )
 
 func compareAnswers(said, got []byte) (complaint string) {

@@ -1,0 +1,250 @@
+package billing
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+)
+
+func codeOf(err error) fault.Code {
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		return f.Code
+	}
+	return ""
+}
+
+func grantTotal(grants []Grant) (sum metering.Amount) {
+	for _, g := range grants {
+		sum += g.Amount
+	}
+	return sum
+}
+
+// brought compares the previewed terms with those that came into force.
+func brought(t *rapid.T, p Preview, before, after Terms) {
+	t.Helper()
+	if len(p.Limits) == 0 {
+		t.Fatalf("the preview has no limits")
+	}
+	for _, l := range p.Limits {
+		from, to := limitOf(before, named(l.FeatureKey)), limitOf(after, named(l.FeatureKey))
+		if (l.From == nil) != (from == nil) || from != nil && *l.From != *from || (l.To == nil) != (to == nil) || to != nil && *l.To != *to {
+			t.Fatalf("%s goes from %v to %v, and the preview says from %v to %v", l.FeatureKey, from, to, l.From, l.To)
+		}
+	}
+	for _, m := range p.Multipliers {
+		was, is := before.Metering(), after.Metering()
+		if m.From != was.BasisPoints(named(m.FeatureKey)) || m.To != is.BasisPoints(named(m.FeatureKey)) {
+			t.Fatalf("the price of %s goes from %d to %d in the preview", m.FeatureKey, m.From, m.To)
+		}
+	}
+}
+
+// previewed draws a plan, some of which cannot be chosen.
+func previewed(t *rapid.T, plans []Plan) Plan {
+	plan := rapid.SampledFrom(plans).Draw(t, "target")
+	switch rapid.IntRange(0, 9).Draw(t, "flaw") {
+	case 0:
+		plan.Active = false
+	case 1:
+		plan.Sync.Status = SyncPending
+	case 2:
+		plan.ID, plan.Currency = named("euros"), "eur"
+	}
+	return plan
+}
+
+// TestThePreviewIsWhatTheChangeDoes changes the plan at a model of the provider, pays,
+// and compares charge, date, credits and terms with the preview.
+func TestThePreviewIsWhatTheChangeDoes(t *testing.T) {
+	t.Parallel()
+	kinds := map[PreviewKind]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		s := history(t)
+		b := openBooks(s.asked)
+		for _, r := range s.reports {
+			b.apply(r)
+		}
+		s.now += second
+		current := b.Subscription
+		target := previewed(t, []Plan{free, basic, pro, proYear, cheapYear})
+		open := slices.DeleteFunc(slices.Clone(b.Changes), func(c Change) bool { return c.State == ChangeApplied || c.State == ChangeDropped })
+		p := PreviewChange(PreviewInput{Subscription: &current, Plan: target, Changes: open, Payments: b.Payments}, s.now)
+		order, err := DecideChange(&current, target, open...)
+		if p.RefusedBy != codeOf(err) {
+			t.Fatalf("change answers %v, and the preview %q", err, p.RefusedBy)
+		}
+		if err != nil || current.Ended() || current.Status == metering.StatusIncomplete {
+			return
+		}
+		kinds[p.Kind]++
+		if (p.ReleasesScheduled != "") != (order.ReleaseScheduled && current.Scheduled != nil) {
+			t.Fatalf("it releases %q, and %+v is scheduled", p.ReleasesScheduled, current.Scheduled)
+		}
+		invoices, known := len(s.sub.Invoices), len(s.reports)
+		switch order.Kind {
+		case Upgrade:
+			s.upgrade(target, true)
+		case Downgrade:
+			s.downgrade(target)
+			s.turn()
+			s.charge(true)
+		case Keep:
+			s.keep()
+		}
+		b.Changes = append(b.Changes, s.asked[len(b.Changes):]...)
+		paid := len(b.Payments)
+		for _, r := range s.reports[known:] {
+			b.apply(r)
+		}
+		var charged int64
+		for _, i := range s.sub.Invoices[invoices:] {
+			charged += i.AmountPaid
+		}
+		if charged != p.ChargeCents || grantTotal(p.Grants) != total(b.Payments[paid:]) || p.Currency != b.Subscription.Terms.Currency {
+			t.Fatalf("%d cents are charged for %d credits, and the preview is %+v", charged, total(b.Payments[paid:]), p)
+		}
+		if p.Kind != PreviewSame && p.EffectiveAt != b.Subscription.Period.Start {
+			t.Fatalf("it takes effect at %d, and the preview says %d", b.Subscription.Period.Start, p.EffectiveAt)
+		}
+		if b.Subscription.Scheduled != nil || b.Subscription.Pending != nil {
+			t.Fatalf("a change is left: %+v", b.Subscription)
+		}
+		brought(t, p, current.Terms, b.Subscription.Terms)
+	})
+	for _, kind := range []PreviewKind{PreviewUpgrade, PreviewDowngrade, PreviewSame} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s was drawn", kind)
+		}
+	}
+}
+
+// TestThePreviewOfAFreePlanIsWhatTheChangeDoes needs no provider: the change and its
+// renewal are applied here.
+func TestThePreviewOfAFreePlanIsWhatTheChangeDoes(t *testing.T) {
+	t.Parallel()
+	hobby := planWith(sold("hobby", 0, Month), func(p *Plan) {
+		p.Multipliers = []metering.Multiplier{{FeatureID: named("calls"), FeatureKey: "calls", BasisPoints: 5000}}
+		p.Limits = []metering.Limit{{FeatureID: named("images"), FeatureKey: "images", Limit: 3}}
+	})
+	plans := []Plan{free, freeYear, hobby}
+	rapid.Check(t, func(t *rapid.T) {
+		now := int64(1_700_000_000_000)
+		var current *Subscription
+		var payments []Payment
+		if rapid.Bool().Draw(t, "subscribed") {
+			s, settled := StartFreeSubscription(named("first"), "ada", rapid.SampledFrom(plans).Draw(t, "current").Terms(), nil, now)
+			payments = settled
+			now += rapid.Int64Range(0, 20*day).Draw(t, "later")
+			switch rapid.IntRange(0, 3).Draw(t, "state") {
+			case 0:
+				s = s.Schedule(hobby.Terms())
+			case 1:
+				s = s.End(now)
+			case 2:
+				s.CancelAtPeriodEnd = true
+			}
+			current = &s
+		}
+		balances := rapid.SampledFrom([][]metering.Balance{nil, {{CreditID: named("tokens"), Amount: metering.MaxAmount}}}).Draw(t, "balances")
+		target := previewed(t, plans)
+		p := PreviewChange(PreviewInput{Subscription: current, Plan: target, Payments: payments, Balances: balances}, now)
+
+		order, err := DecideChange(current, target)
+		var after Subscription
+		var settled []Payment
+		if err == nil {
+			err = order.CheckRoom(balances)
+		}
+		switch {
+		case err != nil:
+		case order.Kind == StartFree:
+			after, settled = StartFreeSubscription(ids.New(), "ada", order.Target, payments, now)
+			for _, payment := range settled {
+				err = errors.Join(err, CheckRoom(balances, payment.Credits))
+			}
+		case order.Kind == Keep:
+			after = current.ClearChanges()
+		default:
+			after = current.Schedule(order.Target)
+			if after.Scheduled.EffectiveAt != p.EffectiveAt {
+				t.Fatalf("it is scheduled for %d, and the preview says %d", after.Scheduled.EffectiveAt, p.EffectiveAt)
+			}
+			after, settled = RenewFree(after, payments, p.EffectiveAt)
+		}
+		if p.RefusedBy != codeOf(err) {
+			t.Fatalf("change answers %v, and the preview %q", err, p.RefusedBy)
+		}
+		if err != nil {
+			return
+		}
+		if p.ChargeCents != 0 || p.Needs != NeedsNothing || grantTotal(p.Grants) != total(settled) {
+			t.Fatalf("%d credits are granted, and the preview is %+v", total(settled), p)
+		}
+		var before Terms
+		if current != nil && !current.Ended() {
+			before = current.Terms
+		}
+		if order.Kind == StartFree && (p.Kind != PreviewStart || p.EffectiveAt != after.Period.Start) {
+			t.Fatalf("it starts at %d, and the preview is %+v", after.Period.Start, p)
+		}
+		brought(t, p, before, after.Terms)
+	})
+}
+
+func TestPreviewChange(t *testing.T) {
+	t.Parallel()
+	scheduled := with(on(pro), func(s *Subscription) { s.Scheduled = &ScheduledChange{Target: basic.Terms(), EffectiveAt: 30 * day} })
+	billed := with(scheduled, func(s *Subscription) {
+		s.Scheduled = &ScheduledChange{Target: basic.Terms(), EffectiveAt: 30 * day, Billed: true}
+	})
+	pending := with(on(basic), func(s *Subscription) { s.Pending = &PendingChange{Target: proYear.Terms(), ExpiresAt: day} })
+	held := with(on(basic), func(s *Subscription) { s.Status = metering.StatusPastDue })
+	for _, c := range []struct {
+		claim   string
+		current *Subscription
+		target  Plan
+		want    Preview
+	}{
+		{"a paid plan starts in a checkout", nil, pro,
+			Preview{Kind: PreviewStart, EffectiveAt: hour, ChargeCents: 2900, Needs: NeedsCheckout, RefusedBy: fault.SubscriptionNotFound}},
+		{"a free plan starts at once", nil, free, Preview{Kind: PreviewStart, EffectiveAt: hour, Needs: NeedsNothing}},
+		{"an upgrade charges the whole new period now", on(basic), pro,
+			Preview{Kind: PreviewUpgrade, EffectiveAt: hour, ChargeCents: 2900, Needs: NeedsPaymentMethod}},
+		{"an upgrade from a plan that runs here goes through a checkout", local(on(free)), pro,
+			Preview{Kind: PreviewUpgrade, EffectiveAt: hour, ChargeCents: 2900, Needs: NeedsCheckout}},
+		{"a downgrade waits for the renewal", on(pro), basic,
+			Preview{Kind: PreviewDowngrade, EffectiveAt: 30 * day, ChargeCents: 900, Needs: NeedsNothing}},
+		{"the same plan releases the downgrade", scheduled, pro,
+			Preview{Kind: PreviewSame, EffectiveAt: hour, Needs: NeedsNothing, ReleasesScheduled: "basic"}},
+		{"the same plan voids the pending upgrade", pending, basic,
+			Preview{Kind: PreviewSame, EffectiveAt: hour, Needs: NeedsNothing, ReleasesPending: "pro-year"}},
+		{"an invoiced downgrade is replaced by paying again", billed, pro,
+			Preview{Kind: PreviewUpgrade, EffectiveAt: hour, ChargeCents: 2900, Needs: NeedsPaymentMethod, ReleasesScheduled: "basic"}},
+		{"an invoiced downgrade that is requested again stays", billed, basic, Preview{Kind: PreviewSame, EffectiveAt: hour, Needs: NeedsNothing}},
+		{"the plan of today is refused", on(pro), pro,
+			Preview{Kind: PreviewSame, EffectiveAt: hour, Needs: NeedsNothing, RefusedBy: fault.AlreadyOnPlan}},
+		{"a refused change still shows what it would be", held, pro,
+			Preview{Kind: PreviewUpgrade, EffectiveAt: hour, ChargeCents: 2900, Needs: NeedsPaymentMethod, RefusedBy: fault.PaymentHold}},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			t.Parallel()
+			got := PreviewChange(PreviewInput{Subscription: c.current, Plan: c.target}, hour)
+			if got.Currency != "usd" || len(got.Limits) != 1 {
+				t.Errorf("it is in %s with the limits %v", got.Currency, got.Limits)
+			}
+			got.Currency, got.Grants, got.Limits, got.Multipliers = "", nil, nil, nil
+			if got.Kind != c.want.Kind || got.EffectiveAt != c.want.EffectiveAt || got.ChargeCents != c.want.ChargeCents || got.Needs != c.want.Needs ||
+				got.RefusedBy != c.want.RefusedBy || got.ReleasesScheduled != c.want.ReleasesScheduled || got.ReleasesPending != c.want.ReleasesPending {
+				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
+			}
+		})
+	}
+}
