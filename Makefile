@@ -52,6 +52,9 @@ FIDELITY := payments/sandbox/fidelity
 # Holds the OpenAPI document to generators of clients: a module of its own too.
 CLIENTS := api/clients
 
+# Renders the Helm chart and holds it to Kubernetes' types: a module of its own, too.
+CHART := deploy/charttest
+
 # Runs Stripe's current clients against the sandbox: a module of its own, too.
 SDKS := payments/sandbox/sdk
 
@@ -125,6 +128,7 @@ test-others:
 	@$(MAKE) --no-print-directory lint
 	cd $(FIDELITY) && $(go_test) ./...
 	cd $(SDKS) && $(go_test) ./...
+	cd $(CHART) && $(go_test) ./...
 
 # Needs Node 20 and npm, which the rest does not: stripe-go runs with `make test`.
 .PHONY: sdks

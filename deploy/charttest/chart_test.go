@@ -1,0 +1,257 @@
+package charttest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const chartFolder = "../chart"
+
+// least are the values that have no default.
+const least = `
+existingSecret: purser
+baseURL: https://billing.example.com
+`
+
+// most turns everything on.
+const most = least + `
+replicas: 3
+env: {PURSER_TRUSTED_PROXY: 10.0.0.0/8, PURSER_DB_CONNS: 30}
+imagePullSecrets: [{name: registry}]
+ingress: {enabled: true, className: nginx, host: billing.example.com, tlsSecret: billing-tls, annotations: {a: b}}
+metrics: {serviceMonitor: {enabled: true, labels: {release: prometheus}}}
+networkPolicy:
+  enabled: true
+  ingressFrom: [{namespaceSelector: {matchLabels: {name: ingress}}}]
+  metricsFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
+  databaseTo: [{ipBlock: {cidr: 10.1.0.0/16}}]
+podAnnotations: {a: b}
+podLabels: {team: billing}
+nodeSelector: {disk: fast}
+tolerations: [{key: dedicated, operator: Exists}]
+affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+`
+
+// render renders the chart as helm install does.
+func render(t *testing.T, values string) (map[string]string, error) {
+	t.Helper()
+	chart, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chart.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var given map[string]any
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: "billing", Namespace: "default", IsInstall: true, Revision: 1}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Engine{Strict: true}.Render(chart, all)
+}
+
+// kinds makes an empty object of each kind that the chart may have.
+var kinds = map[string]func() any{
+	"apps/v1 Deployment":                      func() any { return &apps.Deployment{} },
+	"batch/v1 Job":                            func() any { return &batch.Job{} },
+	"v1 Service":                              func() any { return &core.Service{} },
+	"networking.k8s.io/v1 Ingress":            func() any { return &networking.Ingress{} },
+	"networking.k8s.io/v1 NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
+	"policy/v1 PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
+	"monitoring.coreos.com/v1 ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
+}
+
+// objects decodes what was rendered, by kind and name. An unknown field fails.
+func objects(t *testing.T, values string) map[string]any {
+	t.Helper()
+	rendered, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]any{}
+	for _, file := range slices.Sorted(maps.Keys(rendered)) {
+		if strings.HasSuffix(file, "NOTES.txt") {
+			continue
+		}
+		for _, document := range strings.Split(rendered[file], "\n---\n") {
+			var head struct {
+				APIVersion string          `json:"apiVersion"`
+				Kind       string          `json:"kind"`
+				Metadata   meta.ObjectMeta `json:"metadata"`
+			}
+			if strings.TrimSpace(document) == "" {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", file, err, document)
+			}
+			make, known := kinds[head.APIVersion+" "+head.Kind]
+			if !known {
+				t.Fatalf("%s has a %s of %s, which no type is known for", file, head.Kind, head.APIVersion)
+			}
+			object := make()
+			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, document)
+			}
+			name := head.Kind + " " + head.Metadata.Name
+			if found[name] != nil {
+				t.Errorf("two objects are %s", name)
+			}
+			found[name] = object
+		}
+	}
+	return found
+}
+
+func TestTheChartRendersObjectsOfKubernetes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		values string
+		want   []string
+	}{
+		{least, []string{"Deployment billing-purser", "Job billing-purser-migrate", "PodDisruptionBudget billing-purser", "Service billing-purser", "Service billing-purser-metrics"}},
+		{most, []string{
+			"Deployment billing-purser", "Ingress billing-purser", "Job billing-purser-migrate", "NetworkPolicy billing-purser",
+			"PodDisruptionBudget billing-purser", "Service billing-purser", "Service billing-purser-metrics", "ServiceMonitor billing-purser",
+		}},
+		{least + "replicas: 1\nmetrics: {enabled: false}\nmigrate: {enabled: false}", []string{"Deployment billing-purser", "Service billing-purser"}},
+	} {
+		if got := slices.Sorted(maps.Keys(objects(t, c.values))); !slices.Equal(got, c.want) {
+			t.Errorf("with %s: %v", c.values, got)
+		}
+	}
+}
+
+func TestPodsAreConfined(t *testing.T) {
+	t.Parallel()
+	all := objects(t, most)
+	for name, pod := range map[string]core.PodSpec{
+		"server":  all["Deployment billing-purser"].(*apps.Deployment).Spec.Template.Spec,
+		"migrate": all["Job billing-purser-migrate"].(*batch.Job).Spec.Template.Spec,
+	} {
+		user := pod.SecurityContext
+		if user == nil || user.RunAsNonRoot == nil || !*user.RunAsNonRoot || user.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault ||
+			pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+			t.Errorf("%s: the pod is not confined: %+v", name, user)
+		}
+		for _, c := range pod.Containers {
+			s := c.SecurityContext
+			if s == nil || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || len(s.Capabilities.Add) > 0 {
+				t.Errorf("%s: the container is not confined: %+v", name, s)
+			}
+		}
+	}
+}
+
+// A Service finds the pods, metrics are on a Service of their own, and the budget and the
+// policy are about the same pods.
+func TestSelectorsFindTheirPods(t *testing.T) {
+	t.Parallel()
+	all := objects(t, most)
+	deployment := all["Deployment billing-purser"].(*apps.Deployment)
+	labels := deployment.Spec.Template.Labels
+	migrate := all["Job billing-purser-migrate"].(*batch.Job).Spec.Template.Labels
+	api, metrics := all["Service billing-purser"].(*core.Service), all["Service billing-purser-metrics"].(*core.Service)
+	for name, selector := range map[string]map[string]string{
+		"Deployment": deployment.Spec.Selector.MatchLabels, "Service": api.Spec.Selector, "metrics": metrics.Spec.Selector,
+		"PodDisruptionBudget": all["PodDisruptionBudget billing-purser"].(*policy.PodDisruptionBudget).Spec.Selector.MatchLabels,
+	} {
+		if !selects(selector, labels) || selects(selector, migrate) {
+			t.Errorf("%s selects %v", name, selector)
+		}
+	}
+	walls := all["NetworkPolicy billing-purser"].(*networking.NetworkPolicy).Spec.PodSelector.MatchLabels
+	if !selects(walls, labels) || !selects(walls, migrate) {
+		t.Errorf("the policy selects %v", walls)
+	}
+	monitor := all["ServiceMonitor billing-purser"].(*monitoring.ServiceMonitor).Spec
+	if !selects(monitor.Selector.MatchLabels, metrics.Labels) || selects(monitor.Selector.MatchLabels, api.Labels) {
+		t.Errorf("the monitor selects %v", monitor.Selector.MatchLabels)
+	}
+	ports := map[string]bool{}
+	for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
+		ports[port.Name] = true
+	}
+	for _, service := range []*core.Service{api, metrics} {
+		if len(service.Spec.Ports) != 1 || !ports[service.Spec.Ports[0].TargetPort.String()] {
+			t.Errorf("%s leads to %+v", service.Name, service.Spec.Ports)
+		}
+	}
+}
+
+func selects(selector, labels map[string]string) bool {
+	for name, value := range selector {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
+
+func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string]string{
+		"no secret":                 "baseURL: https://billing.example.com",
+		"no public address":         "existingSecret: purser",
+		"an address that is none":   "existingSecret: purser\nbaseURL: billing.example.com",
+		"a setting of another":      least + "env: {DATABASE_URL: x}",
+		"no server":                 least + "replicas: 0",
+		"a drain without a unit":    least + "drain: 5",
+		"an ingress without a host": least + "ingress: {enabled: true}",
+	} {
+		if _, err := render(t, values); err == nil {
+			t.Errorf("%s was rendered", name)
+		}
+	}
+}
+
+// The container has the time that a server needs to stop, and only settings that exist.
+func TestTheServerIsConfigured(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := objects(t, most)["Deployment billing-purser"].(*apps.Deployment).Spec.Template.Spec
+	if *pod.TerminationGracePeriodSeconds != 35 {
+		t.Errorf("the grace period is %d seconds for a drain of 10", *pod.TerminationGracePeriodSeconds)
+	}
+	setting := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|")
+	known := map[string]bool{}
+	for _, match := range setting.FindAllStringSubmatch(string(guide), -1) {
+		known[match[1]] = true
+	}
+	seen := map[string]bool{}
+	for _, variable := range pod.Containers[0].Env {
+		if !known[variable.Name] || seen[variable.Name] {
+			t.Errorf("%s is unknown or set twice", variable.Name)
+		}
+		seen[variable.Name] = true
+	}
+	for _, name := range []string{"DATABASE_URL", "PURSER_SECRET_KEY", "PURSER_BASE_URL", "PURSER_METRICS_ADDR", "PURSER_TRUSTED_PROXY"} {
+		if !seen[name] {
+			t.Errorf("%s is not set", name)
+		}
+	}
+}

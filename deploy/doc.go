@@ -1,0 +1,10 @@
+// Package deploy holds the files to run Purser with: a compose file, a systemd
+// unit and a Helm chart.
+//
+// What it is: files for operators, and the tests that try them. The chart is tested in
+// charttest, a module of its own, whose dependencies are none of ours.
+//
+// What always holds: every file names settings that the server knows.
+//
+// What it is not: code that the server uses.
+package deploy

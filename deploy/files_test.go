@@ -1,0 +1,70 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// variables are settings of the server, wherever a file names them.
+var variables = regexp.MustCompile(`\bPURSER_[A-Z_]+\b`)
+
+func TestFilesNameSettingsThatTheServerKnows(t *testing.T) {
+	t.Parallel()
+	guide := read(t, "../docs/operating.md")
+	ours := map[string]bool{"PURSER_IMAGE": true} // of compose.yaml itself
+	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".go") {
+			return err
+		}
+		for _, name := range variables.FindAllString(read(t, path), -1) {
+			if !ours[name] && !strings.Contains(guide, "| `"+name+"` |") {
+				t.Errorf("%s names %s, which is no setting", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// systemd checks its own files. The binary's path does not exist on the machine of the
+// test, so that it is replaced by one that does.
+func TestTheUnitIsOneThatSystemdAccepts(t *testing.T) {
+	t.Parallel()
+	unit := read(t, "purser.service")
+	for _, line := range []string{"NoNewPrivileges=yes", "ProtectSystem=strict", "DynamicUser=yes", "CapabilityBoundingSet=\n", "MemoryDenyWriteExecute=yes"} {
+		if !strings.Contains(unit, line) {
+			t.Errorf("the unit does not say %s", line)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("systemd is not on this machine: only the text of the unit was checked")
+		return
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "purser.service")
+	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, "/usr/local/bin/purser", binary)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", copied).CombinedOutput(); err != nil || strings.Contains(string(out), "purser.service:") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
