@@ -76,7 +76,7 @@ func TestFailedRequestsSayWhomTheyConcern(t *testing.T) {
 	tn.revoke(revoked)
 	tn.with(revoked.secret).post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}).is(401)
 
-	list, _, err := tn.node.store.App(tn.app.Scope()).Requests(t.Context(), true, store.Page{Limit: 10})
+	list, _, err := tn.node.store.Reports(tn.app.Scope()).Requests(t.Context(), true, store.Page{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 )
 
 type recordedEventReply struct {
@@ -42,7 +43,7 @@ type coveredReply struct {
 	Covered int64 `json:"covered"`
 }
 
-func showRecordedEvent(e store.EventFound) recordedEventReply {
+func showRecordedEvent(e reports.EventFound) recordedEventReply {
 	shown := recordedEventReply{
 		ID:                      e.EventID,
 		TransactionID:           e.TransactionID.Format(ids.Transaction),
@@ -82,7 +83,7 @@ func showAllowance(a metering.Allowance) limitReply {
 }
 
 func (s *Server) getEvent(c *call) (reply, error) {
-	found, _, err := s.store.App(c.scope).Events(c.ctx, store.EventQuery{EventID: c.path["id"]})
+	found, _, err := s.store.Reports(c.scope).Events(c.ctx, reports.EventQuery{EventID: c.path["id"]})
 	if err == nil && len(found) == 0 {
 		err = fault.New(fault.EventNotFound)
 	}
@@ -98,7 +99,7 @@ func (s *Server) listEvents(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	app, filter := s.store.App(c.scope), c.filter("identity", "feature", "from", "to")
+	app, filter := s.store.Reports(c.scope), c.filter("identity", "feature", "from", "to")
 	if c.query.Has("identity") {
 		q.Identity = c.query.Text("identity")
 		if err := s.openPosition(c, filter, &q.Position); err != nil {
@@ -107,7 +108,7 @@ func (s *Server) listEvents(c *call) (reply, error) {
 		list, next, err := app.EventsOfWallet(c.ctx, q, c.query.Text("feature"))
 		return okOr(page[recordedEventReply]{Data: showAll(list, showRecordedEvent), Cursor: s.sealPosition(c, filter, next)}, err)
 	}
-	all := store.EventQuery{FeatureKey: c.query.Text("feature"), From: q.From, To: q.To, Page: store.Page{Limit: q.Limit}}
+	all := reports.EventQuery{FeatureKey: c.query.Text("feature"), From: q.From, To: q.To, Page: store.Page{Limit: q.Limit}}
 	if c.query.Has("cursor") {
 		position, err := s.cursors.open(c, filter, c.query.Text("cursor"), len(all.Before))
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
+	"purser/store/reports"
 )
 
 type entryReply struct {
@@ -30,7 +30,7 @@ type entryEventReply struct {
 	Quantity int64  `json:"quantity"`
 }
 
-func showEntry(l store.JournalLine) entryReply {
+func showEntry(l reports.JournalLine) entryReply {
 	shown := entryReply{
 		ID:                      l.ID.Format(ids.Transaction),
 		Seq:                     l.Seq,
@@ -70,13 +70,13 @@ func (s *Server) listJournal(c *call) (reply, error) {
 	if err := s.openPosition(c, filter, &q.Position); err != nil {
 		return reply{}, err
 	}
-	list, next, err := s.store.App(c.scope).History(c.ctx, q)
+	list, next, err := s.store.Reports(c.scope).History(c.ctx, q)
 	return okOr(page[entryReply]{Data: showAll(list, showEntry), Cursor: s.sealPosition(c, filter, next)}, err)
 }
 
 // historyQuery reads the parameters that the journal and the events share.
-func (c *call) historyQuery() (store.HistoryQuery, error) {
-	q := store.HistoryQuery{From: c.query.Int("from"), To: c.query.Int("to"), Limit: int(c.query.Int("limit"))}
+func (c *call) historyQuery() (reports.HistoryQuery, error) {
+	q := reports.HistoryQuery{From: c.query.Int("from"), To: c.query.Int("to"), Limit: int(c.query.Int("limit"))}
 	if q.To != 0 && q.From >= q.To {
 		return q, invalid("from must be before to.")
 	}
@@ -138,7 +138,7 @@ func (s *Server) getBalances(c *call) (reply, error) {
 	if at > now+maxFuture.Milliseconds() {
 		return reply{}, fault.Newf(fault.InvalidRequest, "at is in the future. The balances of a later moment are not known.")
 	}
-	balances, err := app.BalancesAt(c.ctx, identity, at)
+	balances, err := s.store.Reports(c.scope).BalancesAt(c.ctx, identity, at)
 	return okOr(balancesReply{identity, at, showBalances(balances)}, err)
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
-	"purser/store"
+	"purser/store/reports"
 )
 
 // recordRequest counts the request for the application's request list, unless its key is
@@ -14,7 +14,7 @@ func (s *Server) recordRequest(c *call) {
 	if c.keyID.IsZero() {
 		return
 	}
-	r := store.Request{
+	r := reports.Request{
 		ID: c.id, At: c.now - c.clockOffset, Method: c.route.method, Route: c.route.path, Status: c.record.Status,
 		Code: c.record.Fault, TookMicros: c.record.Took.Microseconds(), KeyID: c.keyID,
 	}
@@ -22,7 +22,7 @@ func (s *Server) recordRequest(c *call) {
 		r.Authenticated = r.Status != http.StatusUnauthorized && (c.authenticated || s.isCachedUsable(c))
 		r.Identity, r.Feature = cmp.Or(c.body.Text("identity"), c.path["identity"]), c.body.Text("feature")
 	}
-	s.store.RecordRequest(c.scope, r)
+	s.store.Stats().RecordRequest(c.scope, r)
 }
 
 // isCachedUsable reports whether the key was usable when last read, for requests refused

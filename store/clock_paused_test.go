@@ -10,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 )
 
@@ -137,7 +138,7 @@ func TestIDsOfNodesWithWrongClocksAreListedAndVerified(t *testing.T) {
 	app := s.nodes[0].db.App(s.application.Scope())
 	var seen []string
 	for page := (&store.Page{Limit: 4}); page != nil; {
-		list, next, err := app.Events(t.Context(), store.EventQuery{Page: *page})
+		list, next, err := s.nodes[0].db.Reports(s.application.Scope()).Events(t.Context(), reports.EventQuery{Page: *page})
 		noError(t, err)
 		for _, e := range list {
 			seen = append(seen, e.TransactionID.String())
@@ -154,7 +155,7 @@ func TestIDsOfNodesWithWrongClocksAreListedAndVerified(t *testing.T) {
 	}
 	wallet, err := app.Wallet(t.Context(), "ann")
 	noError(t, err)
-	lines, _, more, err := app.Journal(t.Context(), store.JournalPage{WalletID: wallet.ID, Limit: 100})
+	lines, _, more, err := s.nodes[0].db.Reports(s.application.Scope()).Journal(t.Context(), reports.JournalPage{WalletID: wallet.ID, Limit: 100})
 	if noError(t, err); len(lines) != 2*len(want)+1 || more {
 		t.Errorf("the journal has %d entries, want %d", len(lines), 2*len(want)+1)
 	}

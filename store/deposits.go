@@ -5,8 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"github.com/jackc/pgx/v5"
-
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/ledger"
@@ -14,19 +12,16 @@ import (
 	"purser/tenancy/audit"
 )
 
-const depositColumns = `
-	j.id, w.identity, j.seq, c.key, j.delta_nanocredits, j.idempotency_key, j.created_at`
-
 var (
 	selectDepositByKey = pg.Declare("select deposit by idempotency key", `
-		SELECT`+depositColumns+`
+		SELECT`+ledger.DepositColumns+`
 		FROM journal j
 		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
 		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
 		WHERE j.app_id = $1 AND j.idempotency_key = $2`)
 
 	listDeposits = pg.Declare("list deposits", `
-		SELECT`+depositColumns+`
+		SELECT`+ledger.DepositColumns+`
 		FROM journal j
 		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
 		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
@@ -35,24 +30,6 @@ var (
 		  AND j.kind IN ('deposit', 'grant', 'top-up')
 		ORDER BY j.seq DESC LIMIT $5`)
 )
-
-// Deposit is credit that came into a wallet: by the caller, from a plan, or paid.
-type Deposit struct {
-	ID             ids.ID
-	Identity       string
-	Seq            int64
-	CreditKey      string
-	Amount         metering.Amount
-	IdempotencyKey *string
-	CreatedAt      int64
-}
-
-func readDeposit(row pgx.CollectableRow) (d Deposit, err error) {
-	var in pg.Delta
-	err = row.Scan(&d.ID, &d.Identity, &d.Seq, &d.CreditKey, &in, &d.IdempotencyKey, &d.CreatedAt)
-	d.Amount = in.Amount
-	return d, err
-}
 
 // Deposit adds credits to the identity's wallet, made when it is missing. A
 // repeated idempotency key gives the first deposit back, whatever else it says.
@@ -74,7 +51,7 @@ func (a App) Deposit(ctx context.Context, requested Deposit) (d Deposit, duplica
 }
 
 func (tx appTx) deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d Deposit, duplicate bool, err error) {
-	earlier, err := pg.Collect(ctx, tx, selectDepositByKey, readDeposit, requested.IdempotencyKey)
+	earlier, err := pg.Collect(ctx, tx, selectDepositByKey, ledger.ReadDeposit, requested.IdempotencyKey)
 	if err != nil {
 		return d, false, err
 	}
@@ -132,7 +109,7 @@ func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, more 
 		if err != nil || len(wallets) == 0 {
 			return err
 		}
-		list, err = pg.Collect(ctx, tx, listDeposits, readDeposit, wallets[0].ID, before, creditID, p.Limit+1)
+		list, err = pg.Collect(ctx, tx, listDeposits, ledger.ReadDeposit, wallets[0].ID, before, creditID, p.Limit+1)
 		return err
 	})
 	list, more = pg.Cut(list, p.Limit)

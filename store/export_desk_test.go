@@ -6,43 +6,19 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/ledger"
+	"purser/store/reports"
 )
 
 // What the tests of the desk see of its inside.
 
 // The limits that are tested at the limit and one past it.
 const (
-	RingSize      = requestRingSize
-	KeptFailures  = keptFailures
-	KeptSuccesses = keptSuccesses
-	SketchExact   = sketchExact
+	RingSize      = reports.RingSize
+	KeptFailures  = reports.KeptFailures
+	KeptSuccesses = reports.KeptSuccesses
 
-	FailuresPerMinute = failuresPerMinute
+	FailuresPerMinute = reports.FailuresPerMinute
 )
-
-// Sketch counts different ids.
-type Sketch struct{ sketch *sketch }
-
-// NewSketch has seen nobody.
-func NewSketch() Sketch { return Sketch{newSketch()} }
-
-// Add takes an id in.
-func (s Sketch) Add(id ids.ID) { s.sketch.add(id) }
-
-// Join takes in all that another has seen.
-func (s Sketch) Join(other Sketch) { s.sketch.merge(other.sketch) }
-
-// Count is how many there were, and whether that is exact.
-func (s Sketch) Count() (int64, bool) { return s.sketch.count() }
-
-// Encode writes it for its column.
-func (s Sketch) Encode() []byte { return s.sketch.encode() }
-
-// DecodeSketch reads it again.
-func DecodeSketch(text []byte) (Sketch, error) {
-	s, err := decodeSketch(text)
-	return Sketch{s}, err
-}
 
 // TakeBack takes an amount back from a wallet, as a refund does.
 func TakeBack(ctx context.Context, a App, identity, creditKey string, amount metering.Amount, now int64) error {

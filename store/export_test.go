@@ -61,7 +61,7 @@ func UsageWritesOf(u *Engine) *pgxpool.Pool { return u.writes.Pool }
 // UsageReadsOf is what reading without locks draws its connections from.
 func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }
 
-// Transact runs work in a transaction of the application, as every method does.
+// transact runs work in a transaction of the application, as every method does.
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.Conn) })
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"purser/store/internal/pg"
+	"purser/store/reports"
 )
 
 const (
@@ -43,7 +44,7 @@ func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		failures, err := tx.ExecAny(ctx, pruneFailures, a.store.oldestFailure(), most)
+		failures, err := tx.ExecAny(ctx, reports.PruneFailures, a.store.Stats().OldestFailure(), most)
 		more = max(webhooks, leases, failures) == int64(most)
 		return err
 	})

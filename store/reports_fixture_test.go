@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 )
 
 // What the household has in the tables that people look at.
@@ -43,98 +44,94 @@ func (h household) desk(tb testing.TB, usage *store.Engine) {
 	decision, err := usage.Check(denied)
 	noError(tb, err)
 	wantFault(tb, decision.Err(), fault.InsufficientBalance)
-	h.db.RecordRequest(h.application.Scope(), store.Request{
+	h.db.Stats().RecordRequest(h.application.Scope(), reports.Request{
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 200, TookMicros: 900, KeyID: h.key.ID,
 	})
-	h.db.RecordRequest(h.application.Scope(), store.Request{
+	h.db.Stats().RecordRequest(h.application.Scope(), reports.Request{
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 409, Code: fault.InsufficientBalance, KeyID: h.key.ID,
 		Identity: debtor, Feature: "messages", Authenticated: true,
 	})
-	_, _, err = h.Requests(tb.Context(), false, store.Page{Limit: 1}) // writes the figures down
+	_, _, err = h.Reports().Requests(tb.Context(), false, store.Page{Limit: 1}) // writes the figures down
 	noError(tb, err)
 }
 
-func init() { appCalls = append(appCalls, deskCalls...) }
-
-var deskCalls = []call[store.App]{
-	{"FindWallets", "its identity", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return page(a.FindWallets(ctx, store.WalletQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
+var reportCalls = []call[reports.App]{
+	{"Progress", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		return a.Progress(ctx, moment)
 	}},
-	{"FindWallets", "its debts", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return page(a.FindWallets(ctx, store.WalletQuery{Filter: store.WalletsInDebt, Page: store.Page{Limit: 100}}))
+	{"FindWallets", "its identity", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return page(a.FindWallets(ctx, reports.WalletQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
 	}},
-	{"FindWallets", "its plan", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return page(a.FindWallets(ctx, store.WalletQuery{Filter: store.WalletsOfPlan, PlanID: h.plan.ID, Page: store.Page{Limit: 100}}))
+	{"FindWallets", "its debts", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		return page(a.FindWallets(ctx, reports.WalletQuery{Filter: reports.WalletsInDebt, Page: store.Page{Limit: 100}}))
 	}},
-	{"FindWallets", "its holds", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return page(a.FindWallets(ctx, store.WalletQuery{Filter: store.WalletsOnHold, Page: store.Page{Limit: 100}}))
+	{"FindWallets", "its plan", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return page(a.FindWallets(ctx, reports.WalletQuery{Filter: reports.WalletsOfPlan, PlanID: h.plan.ID, Page: store.Page{Limit: 100}}))
 	}},
-	{"WalletByID", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"FindWallets", "its holds", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		return page(a.FindWallets(ctx, reports.WalletQuery{Filter: reports.WalletsOnHold, Page: store.Page{Limit: 100}}))
+	}},
+	{"WalletByID", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.WalletByID(ctx, h.walletID)
 	}},
-	{"Journal", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		list, proof, _, err := a.Journal(ctx, store.JournalPage{WalletID: h.walletID, Limit: 100})
+	{"Journal", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, proof, _, err := a.Journal(ctx, reports.JournalPage{WalletID: h.walletID, Limit: 100})
 		return []any{list, proof}, err
 	}},
-	{"History", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		list, _, err := a.History(ctx, store.HistoryQuery{Identity: h.deposit.Identity, Limit: 100})
+	{"History", "", fault.WalletNotFound, "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.History(ctx, reports.HistoryQuery{Identity: h.deposit.Identity, Limit: 100})
 		return list, err
 	}},
-	{"EventsOfWallet", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		list, _, err := a.EventsOfWallet(ctx, store.HistoryQuery{Identity: h.deposit.Identity, Limit: 100}, "")
+	{"EventsOfWallet", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.EventsOfWallet(ctx, reports.HistoryQuery{Identity: h.deposit.Identity, Limit: 100}, "")
 		return list, err
 	}},
-	{"BalancesAt", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"BalancesAt", "", fault.WalletNotFound, "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.BalancesAt(ctx, h.deposit.Identity, time.Now().Add(time.Hour).UnixMilli())
 	}},
-	{"Events", "its wallet", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		list, _, err := a.Events(ctx, store.EventQuery{WalletID: h.walletID, Page: store.Page{Limit: 100}})
+	{"Events", "its wallet", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.Events(ctx, reports.EventQuery{WalletID: h.walletID, Page: store.Page{Limit: 100}})
 		return list, err
 	}},
-	{"Events", "its event id", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		list, _, err := a.Events(ctx, store.EventQuery{EventID: h.use.EventID})
+	{"Events", "its event id", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.Events(ctx, reports.EventQuery{EventID: h.use.EventID})
 		return list, err
 	}},
-	{"Events", "all of them", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		list, _, err := a.Events(ctx, store.EventQuery{Page: store.Page{Limit: 100}})
+	{"Events", "all of them", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		list, _, err := a.Events(ctx, reports.EventQuery{Page: store.Page{Limit: 100}})
 		return list, err
 	}},
-	{"Transaction", "its event", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Transaction", "its event", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.Transaction(ctx, h.use.TransactionID)
 	}},
-	{"Transaction", "its deposit", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Transaction", "its deposit", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.Transaction(ctx, h.deposit.ID)
 	}},
-	{"FindDeposits", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return page(a.FindDeposits(ctx, store.DepositQuery{Page: store.Page{Limit: 100}}))
+	{"FindDeposits", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		return page(a.FindDeposits(ctx, reports.DepositQuery{Page: store.Page{Limit: 100}}))
 	}},
-	{"DepositsOf", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return page(a.DepositsOf(ctx, store.JournalPage{WalletID: h.walletID, Limit: 100}))
+	{"DepositsOf", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return page(a.DepositsOf(ctx, reports.JournalPage{WalletID: h.walletID, Limit: 100}))
 	}},
-	{"FindSubscriptions", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return page(a.FindSubscriptions(ctx, store.SubscriptionQuery{Page: store.Page{Limit: 100}}))
+	{"FindSubscriptions", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{Page: store.Page{Limit: 100}}))
 	}},
-	{"SubscriptionsOf", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"SubscriptionsOf", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.SubscriptionsOf(ctx, h.walletID)
 	}},
-	{"Adjust", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
-		requested := h.adjustment()
-		requested.ID = ids.New()
-		return nil, a.Adjust(ctx, requested)
-	}},
-	{"Overview", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Overview", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return a.Overview(ctx, moment, 30)
 	}},
-	{"Attention", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Attention", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return a.Attention(ctx, moment)
 	}},
-	{"DayStats", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"DayStats", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return a.DayStats(ctx, moment)
 	}},
-	{"Requests", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Requests", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return page(a.Requests(ctx, false, store.Page{Limit: 100}))
 	}},
-	{"Requests", "that failed", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Requests", "that failed", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return page(a.Requests(ctx, true, store.Page{Limit: 100}))
 	}},
 }

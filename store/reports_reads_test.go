@@ -10,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 )
 
@@ -20,10 +21,10 @@ func TestFindWallets(t *testing.T) {
 		_, _, err := s.CreateWallet(t.Context(), ids.New(), identity, moment)
 		noError(t, err)
 	}
-	find := func(t *testing.T, q store.WalletQuery) (identities []string, more bool) {
+	find := func(t *testing.T, q reports.WalletQuery) (identities []string, more bool) {
 		t.Helper()
 		q.Limit = max(q.Limit, 2)
-		list, more, err := s.FindWallets(t.Context(), q)
+		list, more, err := s.Reports().FindWallets(t.Context(), q)
 		noError(t, err)
 		for _, w := range list {
 			identities = append(identities, w.Identity)
@@ -38,12 +39,12 @@ func TestFindWallets(t *testing.T) {
 	}
 
 	t.Run("finds the identity itself before those that begin with it, page by page", func(t *testing.T) {
-		list, more := find(t, store.WalletQuery{Identity: "ann"})
+		list, more := find(t, reports.WalletQuery{Identity: "ann"})
 		wants(t, list, "ann", "ann@example.com")
 		if !more {
 			t.Error("it says that there are no more")
 		}
-		list, more = find(t, store.WalletQuery{Identity: "ann", After: "ann@example.com"})
+		list, more = find(t, reports.WalletQuery{Identity: "ann", After: "ann@example.com"})
 		wants(t, list, "anna")
 		if more {
 			t.Error("it says that there are more")
@@ -51,44 +52,44 @@ func TestFindWallets(t *testing.T) {
 	})
 
 	t.Run("takes hostile text for text", func(t *testing.T) {
-		list, _ := find(t, store.WalletQuery{Identity: "An<b"})
+		list, _ := find(t, reports.WalletQuery{Identity: "An<b"})
 		wants(t, list, "An<b>n</b>")
-		list, _ = find(t, store.WalletQuery{Identity: "%"})
+		list, _ = find(t, reports.WalletQuery{Identity: "%"})
 		wants(t, list)
-		list, _ = find(t, store.WalletQuery{Identity: "ä"})
+		list, _ = find(t, reports.WalletQuery{Identity: "ä"})
 		wants(t, list, "änne")
 	})
 
 	t.Run("finds debts while they last", func(t *testing.T) {
 		noError(t, store.TakeBack(t.Context(), s.App, "bob", "tokens", 5, moment))
-		list, _ := find(t, store.WalletQuery{Filter: store.WalletsInDebt})
+		list, _ := find(t, reports.WalletQuery{Filter: reports.WalletsInDebt})
 		wants(t, list, "bob")
 		noError(t, store.TakeBack(t.Context(), s.App, "bob", "tokens", 5, moment))
 		s.deposit(t, depositOf("bob", "tokens", 9, "not all"))
-		list, _ = find(t, store.WalletQuery{Filter: store.WalletsInDebt})
+		list, _ = find(t, reports.WalletQuery{Filter: reports.WalletsInDebt})
 		wants(t, list, "bob")
-		if a, err := s.Attention(t.Context(), moment); err != nil || a.InDebt != 1 {
+		if a, err := s.Reports().Attention(t.Context(), moment); err != nil || a.InDebt != 1 {
 			t.Errorf("got %+v, %v", a, err)
 		}
 		s.deposit(t, depositOf("bob", "tokens", 1, "the rest"))
-		list, _ = find(t, store.WalletQuery{Filter: store.WalletsInDebt})
+		list, _ = find(t, reports.WalletQuery{Filter: reports.WalletsInDebt})
 		wants(t, list)
 	})
 
 	t.Run("finds payment holds, with the subscription", func(t *testing.T) {
 		held := metering.Subscription{ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(moment)}
 		noError(t, s.PutSubscription(t.Context(), "anna", held))
-		list, _, err := s.FindWallets(t.Context(), store.WalletQuery{Filter: store.WalletsOnHold, Page: store.Page{Limit: 5}})
+		list, _, err := s.Reports().FindWallets(t.Context(), reports.WalletQuery{Filter: reports.WalletsOnHold, Page: store.Page{Limit: 5}})
 		noError(t, err)
 		if len(list) != 1 || list[0].Identity != "anna" || list[0].Subscription == nil || list[0].Subscription.Status != metering.StatusPastDue {
 			t.Errorf("got %+v", list)
 		}
-		subscriptions, _, err := s.FindSubscriptions(t.Context(), store.SubscriptionQuery{OnHold: true, Page: store.Page{Limit: 5}})
+		subscriptions, _, err := s.Reports().FindSubscriptions(t.Context(), reports.SubscriptionQuery{OnHold: true, Page: store.Page{Limit: 5}})
 		if err != nil || len(subscriptions) != 1 || subscriptions[0].ID != held.ID || subscriptions[0].Identity != "anna" {
 			t.Errorf("got %+v, %v", subscriptions, err)
 		}
 		for status, want := range map[metering.SubscriptionStatus]int{metering.StatusPastDue: 1, metering.StatusActive: 0, "": 1} {
-			list, _, err := s.FindSubscriptions(t.Context(), store.SubscriptionQuery{Status: status, Page: store.Page{Limit: 5}})
+			list, _, err := s.Reports().FindSubscriptions(t.Context(), reports.SubscriptionQuery{Status: status, Page: store.Page{Limit: 5}})
 			if err != nil || len(list) != want {
 				t.Errorf("%q: %d subscriptions, %v", status, len(list), err)
 			}
@@ -112,7 +113,7 @@ func TestJournal(t *testing.T) {
 	noError(t, store.TakeBack(t.Context(), s.App, "ann", "tokens", 1_000, moment))
 
 	t.Run("has every change with the balance after it, and proves its sums", func(t *testing.T) {
-		list, proof, more, err := s.Journal(t.Context(), store.JournalPage{WalletID: wallet.ID, Limit: 10})
+		list, proof, more, err := s.Reports().Journal(t.Context(), reports.JournalPage{WalletID: wallet.ID, Limit: 10})
 		noError(t, err)
 		var seen []string
 		for _, l := range list {
@@ -133,7 +134,7 @@ func TestJournal(t *testing.T) {
 	})
 
 	t.Run("proves a page by the entries before it", func(t *testing.T) {
-		list, proof, more, err := s.Journal(t.Context(), store.JournalPage{WalletID: wallet.ID, Before: 5, Limit: 2})
+		list, proof, more, err := s.Reports().Journal(t.Context(), reports.JournalPage{WalletID: wallet.ID, Before: 5, Limit: 2})
 		noError(t, err)
 		if len(list) != 2 || list[0].Seq != 4 || !more || len(proof) != 1 || !proof[0].Known || proof[0].Opening.Amount != 1000 || !proof[0].Valid {
 			t.Errorf("got %+v, %+v", list, proof)
@@ -141,7 +142,7 @@ func TestJournal(t *testing.T) {
 	})
 
 	t.Run("explains a charge by its transaction", func(t *testing.T) {
-		found, err := s.Transaction(t.Context(), used.Event.TransactionID)
+		found, err := s.Reports().Transaction(t.Context(), used.Event.TransactionID)
 		noError(t, err)
 		e := found.Event
 		if e == nil || e.Identity != "ann" || e.FeatureKey != "messages" || e.CreditKey != "tokens" || e.KeyName != s.key.Name || e.BalanceAfter != 979 {
@@ -153,12 +154,12 @@ func TestJournal(t *testing.T) {
 	})
 
 	t.Run("explains an adjustment by its reason", func(t *testing.T) {
-		found, err := s.Transaction(t.Context(), adjustment.ID)
+		found, err := s.Reports().Transaction(t.Context(), adjustment.ID)
 		noError(t, err)
 		if found.Entry == nil || found.Entry.Reason != "double grant" || found.ByUserID != adjustment.By || found.Identity != "ann" || found.WalletID != wallet.ID {
 			t.Errorf("got %+v", found)
 		}
-		_, err = s.Transaction(t.Context(), ids.New())
+		_, err = s.Reports().Transaction(t.Context(), ids.New())
 		wantFault(t, err, fault.PathNotFound)
 	})
 }
@@ -223,18 +224,18 @@ func TestFindDeposits(t *testing.T) {
 	}
 	noError(t, store.TakeBack(t.Context(), s.App, "user 0", "tokens", 1, moment))
 	for name, c := range map[string]struct {
-		query store.DepositQuery
+		query reports.DepositQuery
 		want  []metering.Amount
 	}{
-		"all of them, newest first":   {store.DepositQuery{}, []metering.Amount{3, 2, 1}},
-		"those of a credit":           {store.DepositQuery{CreditKey: "tokens"}, []metering.Amount{3, 1}},
-		"those of a kind":             {store.DepositQuery{Kind: metering.EntryGrant}, nil},
-		"those since a moment":        {store.DepositQuery{From: moment + day}, []metering.Amount{3, 2}},
-		"those of a half-open period": {store.DepositQuery{From: moment, To: moment + 2*day}, []metering.Amount{2, 1}},
+		"all of them, newest first":   {reports.DepositQuery{}, []metering.Amount{3, 2, 1}},
+		"those of a credit":           {reports.DepositQuery{CreditKey: "tokens"}, []metering.Amount{3, 1}},
+		"those of a kind":             {reports.DepositQuery{Kind: metering.EntryGrant}, nil},
+		"those since a moment":        {reports.DepositQuery{From: moment + day}, []metering.Amount{3, 2}},
+		"those of a half-open period": {reports.DepositQuery{From: moment, To: moment + 2*day}, []metering.Amount{2, 1}},
 	} {
 		t.Run("gives "+name, func(t *testing.T) {
 			c.query.Limit = 10
-			list, _, err := s.FindDeposits(t.Context(), c.query)
+			list, _, err := s.Reports().FindDeposits(t.Context(), c.query)
 			noError(t, err)
 			var got []metering.Amount
 			for _, d := range list {
@@ -272,7 +273,7 @@ func TestEvents(t *testing.T) {
 	for name, rows := range map[string]int{"at once": 0, "look by look": 5_000_000} {
 		t.Run("are listed newest first, each once, "+name, func(t *testing.T) {
 			exec(t, connect(t, url), fmt.Sprintf(`UPDATE pg_class SET reltuples = %d WHERE relname = 'usage_events'`, rows))
-			seen := readEvents(t, s, store.EventQuery{Page: store.Page{Limit: 5}})
+			seen := readEvents(t, s, reports.EventQuery{Page: store.Page{Limit: 5}})
 			slices.Reverse(seen)
 			if !slices.Equal(seen, made) {
 				t.Errorf("got %v, want %v", seen, made)
@@ -281,30 +282,30 @@ func TestEvents(t *testing.T) {
 	}
 
 	t.Run("are found by feature", func(t *testing.T) {
-		list := readEvents(t, s, store.EventQuery{FeatureKey: "rare", Page: store.Page{Limit: 5}})
+		list := readEvents(t, s, reports.EventQuery{FeatureKey: "rare", Page: store.Page{Limit: 5}})
 		if len(list) != 1 || list[0] != made[4] {
 			t.Errorf("got %v", list)
 		}
-		_, _, err := s.Events(t.Context(), store.EventQuery{FeatureKey: "none", Page: store.Page{Limit: 5}})
+		_, _, err := s.Reports().Events(t.Context(), reports.EventQuery{FeatureKey: "none", Page: store.Page{Limit: 5}})
 		wantFault(t, err, fault.FeatureNotFound)
 	})
 
 	t.Run("are not looked for when a feature was never used", func(t *testing.T) {
 		s.newFeature(t, featureOf("unused", "tokens"))
-		list, next, err := s.Events(t.Context(), store.EventQuery{FeatureKey: "unused", Page: store.Page{Limit: 5}})
+		list, next, err := s.Reports().Events(t.Context(), reports.EventQuery{FeatureKey: "unused", Page: store.Page{Limit: 5}})
 		if err != nil || len(list) != 0 || next != nil {
 			t.Errorf("got %+v, then %+v, %v", list, next, err)
 		}
 	})
 
 	t.Run("are found by their own id and by wallet", func(t *testing.T) {
-		all, _, err := s.Events(t.Context(), store.EventQuery{WalletID: wallet.ID, Page: store.Page{Limit: 20}})
+		all, _, err := s.Reports().Events(t.Context(), reports.EventQuery{WalletID: wallet.ID, Page: store.Page{Limit: 20}})
 		noError(t, err)
-		list, _, err := s.Events(t.Context(), store.EventQuery{EventID: all[3].EventID})
+		list, _, err := s.Reports().Events(t.Context(), reports.EventQuery{EventID: all[3].EventID})
 		if err != nil || len(list) != 1 || list[0].TransactionID != all[3].TransactionID {
 			t.Errorf("got %+v, %v", list, err)
 		}
-		list, next, err := s.Events(t.Context(), store.EventQuery{WalletID: all[0].WalletID, BeforeSeq: 5, Page: store.Page{Limit: 2}})
+		list, next, err := s.Reports().Events(t.Context(), reports.EventQuery{WalletID: all[0].WalletID, BeforeSeq: 5, Page: store.Page{Limit: 2}})
 		if err != nil || len(list) != 2 || next == nil || list[0].Seq != 4 {
 			t.Errorf("got %+v, %v", list, err)
 		}
@@ -312,10 +313,10 @@ func TestEvents(t *testing.T) {
 }
 
 // readEvents goes through all pages of a list.
-func readEvents(t *testing.T, s *kiosk, q store.EventQuery) (seen []ids.ID) {
+func readEvents(t *testing.T, s *kiosk, q reports.EventQuery) (seen []ids.ID) {
 	t.Helper()
 	for range 50 {
-		list, next, err := s.Events(t.Context(), q)
+		list, next, err := s.Reports().Events(t.Context(), q)
 		noError(t, err)
 		for _, e := range list {
 			seen = append(seen, e.TransactionID)

@@ -6,6 +6,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 )
 
@@ -58,9 +59,9 @@ func eventsInABurst(t *testing.T, pause int64) {
 		want := []string{after.String()}
 		want = append(want, texts(t, owner, `SELECT tx_id::text FROM usage_events WHERE tx_id > $1 AND tx_id < $2 ORDER BY tx_id DESC LIMIT 149`, before, after)...)
 		var seen []string
-		q := store.EventQuery{Page: store.Page{Limit: 50}}
+		q := reports.EventQuery{Page: store.Page{Limit: 50}}
 		for len(seen) < len(want) {
-			list, next, err := s.Events(t.Context(), q)
+			list, next, err := s.Reports().Events(t.Context(), q)
 			noError(t, err)
 			for _, e := range list {
 				seen = append(seen, e.TransactionID.String())
@@ -76,8 +77,8 @@ func eventsInABurst(t *testing.T, pause int64) {
 	})
 
 	t.Run("end the list of a feature after very many others, which goes on from there", func(t *testing.T) {
-		q := store.EventQuery{FeatureKey: "rare", Page: store.Page{Limit: 5}}
-		list, next, err := s.Events(t.Context(), q)
+		q := reports.EventQuery{FeatureKey: "rare", Page: store.Page{Limit: 5}}
+		list, next, err := s.Reports().Events(t.Context(), q)
 		if err != nil || len(list) != 0 || next == nil {
 			t.Errorf("got %+v, then %+v, %v", list, next, err)
 		}

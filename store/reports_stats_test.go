@@ -16,6 +16,7 @@ import (
 	"purser/metering"
 	"purser/payments/sandbox/persist"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 )
 
@@ -87,7 +88,7 @@ func TestOverview(t *testing.T) {
 	}
 
 	t.Run("sums today against yesterday, repeats and questions of members left out", func(t *testing.T) {
-		o, err := s.Overview(t.Context(), today, 1)
+		o, err := s.Reports().Overview(t.Context(), today, 1)
 		noError(t, err)
 		if o.Now.Uses != 3 || o.Before.Uses != 1 || o.Now.Denied != 2 || o.Before.Denied != 0 {
 			t.Errorf("uses %d and %d, denied %d and %d", o.Now.Uses, o.Before.Uses, o.Now.Denied, o.Before.Denied)
@@ -101,16 +102,16 @@ func TestOverview(t *testing.T) {
 		if len(o.Now.Deposited) != 0 || o.Before.Deposited[0].Total.String() != "2000" || o.Before.Deposited[0].CreditKey != "tokens" {
 			t.Errorf("deposited %v and %v", o.Now.Deposited, o.Before.Deposited)
 		}
-		if len(o.Reasons) != 1 || o.Reasons[0] != (store.DenialReason{Code: fault.InsufficientBalance, Count: 2}) {
+		if len(o.Reasons) != 1 || o.Reasons[0] != (reports.DenialReason{Code: fault.InsufficientBalance, Count: 2}) {
 			t.Errorf("reasons %v", o.Reasons)
 		}
-		if len(o.Top) != 1 || o.Top[0] != (store.FeatureStats{FeatureKey: "messages", Uses: 3, Denied: 2}) {
+		if len(o.Top) != 1 || o.Top[0] != (reports.FeatureStats{FeatureKey: "messages", Uses: 3, Denied: 2}) {
 			t.Errorf("top %v", o.Top)
 		}
 	})
 
 	t.Run("has a bar for every day, with nothing on most", func(t *testing.T) {
-		o, err := s.Overview(t.Context(), today, 7)
+		o, err := s.Reports().Overview(t.Context(), today, 7)
 		noError(t, err)
 		if len(o.Days) != 7 || o.Days[5].Uses != 1 || o.Days[6].Uses != 3 || o.Days[6].Denied != 2 || o.Days[0].Uses != 0 || o.Days[0].Day != o.Since {
 			t.Errorf("got %v", o.Days)
@@ -121,7 +122,7 @@ func TestOverview(t *testing.T) {
 	})
 
 	t.Run("counts the last hours", func(t *testing.T) {
-		stats, err := s.DayStats(t.Context(), today)
+		stats, err := s.Reports().DayStats(t.Context(), today)
 		noError(t, err)
 		if stats.Uses != 4 || stats.Denials != 2 {
 			t.Errorf("got %+v", stats)
@@ -149,16 +150,16 @@ func TestFigures(t *testing.T) {
 			for _, node := range []*kiosk{s, &other} {
 				wait.Go(func() {
 					node.track(t, "ann", 1)
-					if _, err := node.DayStats(t.Context(), moment); err != nil {
+					if _, err := node.Reports().DayStats(t.Context(), moment); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 		}
 		wait.Wait()
-		noError(t, here.WriteStats(t.Context()))
-		noError(t, there.WriteStats(t.Context()))
-		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Uses != 10 {
+		noError(t, here.Stats().WriteStats(t.Context()))
+		noError(t, there.Stats().WriteStats(t.Context()))
+		if f, err := s.Reports().DayStats(t.Context(), moment); err != nil || f.Uses != 10 {
 			t.Errorf("got %+v, %v", f, err)
 		}
 	})
@@ -167,10 +168,10 @@ func TestFigures(t *testing.T) {
 		t.Parallel()
 		stopping := openStore(t, storetest.URL(t))
 		s := newKiosk(t, stopping)
-		stop := stopping.KeepStats(slog.New(slog.DiscardHandler))
+		stop := stopping.Stats().KeepStats(slog.New(slog.DiscardHandler))
 		s.track(t, "unknown", 1)
 		stop()
-		stats, err := db.App(s.application.Scope()).DayStats(t.Context(), moment)
+		stats, err := db.Reports(s.application.Scope()).DayStats(t.Context(), moment)
 		if err != nil || stats.Denials != 1 {
 			t.Errorf("another node sees %+v, %v", stats, err)
 		}
@@ -184,11 +185,11 @@ func TestFigures(t *testing.T) {
 		noError(t, db.SandboxAccounts().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
 			return store.Change{Head: []byte("{}"), ClockOffset: month}, nil
 		}))
-		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 0 {
+		if f, err := s.Reports().DayStats(t.Context(), moment); err != nil || f.Denials != 0 {
 			t.Errorf("a month ago counts as today: %+v, %v", f, err)
 		}
 		s.track(t, "unknown", 1)
-		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 1 {
+		if f, err := s.Reports().DayStats(t.Context(), moment); err != nil || f.Denials != 1 {
 			t.Errorf("today does not count: %+v, %v", f, err)
 		}
 	})
@@ -200,13 +201,13 @@ func TestFigures(t *testing.T) {
 		s := newKiosk(t, cut)
 		s.track(t, "unknown", 1)
 		exec(t, owner, `REVOKE INSERT ON denial_days FROM purser_app`)
-		if err := cut.WriteStats(t.Context()); err == nil {
+		if err := cut.Stats().WriteStats(t.Context()); err == nil {
 			t.Error("they are written down without a right to")
 		}
 		s.track(t, "unknown", 1)
 		exec(t, owner, `GRANT INSERT ON denial_days TO purser_app`)
-		noError(t, cut.WriteStats(t.Context()))
-		if f, err := s.DayStats(t.Context(), moment); err != nil || f.Denials != 2 {
+		noError(t, cut.Stats().WriteStats(t.Context()))
+		if f, err := s.Reports().DayStats(t.Context(), moment); err != nil || f.Denials != 2 {
 			t.Errorf("got %+v, %v", f, err)
 		}
 	})
@@ -215,12 +216,12 @@ func TestFigures(t *testing.T) {
 func TestRecentRequests(t *testing.T) {
 	t.Parallel()
 	s := newKiosk(t, storetest.Open(t))
-	note := func(status int, code fault.Code) store.Request {
-		r := store.Request{
+	note := func(status int, code fault.Code) reports.Request {
+		r := reports.Request{
 			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: status, Code: code, TookMicros: 1_500, KeyID: s.key.ID,
 			Authenticated: status != 200,
 		}
-		s.db.RecordRequest(s.application.Scope(), r)
+		s.db.Stats().RecordRequest(s.application.Scope(), r)
 		r.Authenticated = false // it is not read back
 		return r
 	}
@@ -228,13 +229,13 @@ func TestRecentRequests(t *testing.T) {
 	t.Run("are listed newest first, with the key's name and no secret", func(t *testing.T) {
 		note(200, "")
 		failed := note(409, fault.InsufficientBalance)
-		list, more, err := s.Requests(t.Context(), false, store.Page{Limit: 10})
+		list, more, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: 10})
 		noError(t, err)
 		failed.KeyName, failed.KeyMasked = s.key.Name, s.key.Masked()
 		if len(list) != 2 || more || list[0] != failed {
 			t.Errorf("got %+v", list)
 		}
-		list, _, err = s.Requests(t.Context(), true, store.Page{Limit: 10})
+		list, _, err = s.Reports().Requests(t.Context(), true, store.Page{Limit: 10})
 		if err != nil || len(list) != 1 || list[0] != failed {
 			t.Errorf("failures are %+v, %v", list, err)
 		}
@@ -247,26 +248,26 @@ func TestRecentRequests(t *testing.T) {
 		for range store.KeptSuccesses + 5 {
 			note(200, "")
 		}
-		list, _, err := s.Requests(t.Context(), false, store.Page{Limit: 1000})
+		list, _, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: 1000})
 		noError(t, err)
 		if len(list) != 2+store.KeptFailures+store.KeptSuccesses {
 			t.Errorf("%d are kept", len(list))
 		}
-		stats, err := s.DayStats(t.Context(), moment)
+		stats, err := s.Reports().DayStats(t.Context(), moment)
 		if err != nil || stats.Requests != 2+store.KeptFailures+5+store.KeptSuccesses+5 || stats.Failures != 1+store.KeptFailures+5 {
 			t.Errorf("%+v are counted, %v", stats, err)
 		}
 	})
 
 	t.Run("take the place of the oldest", func(t *testing.T) {
-		var last store.Request
+		var last reports.Request
 		for range store.RingSize/store.KeptFailures + 1 {
 			for range store.KeptFailures {
 				last = note(400, fault.InvalidRequest)
 			}
-			noError(t, s.db.WriteStats(t.Context()))
+			noError(t, s.db.Stats().WriteStats(t.Context()))
 		}
-		list, _, err := s.Requests(t.Context(), false, store.Page{Limit: store.RingSize + 1})
+		list, _, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: store.RingSize + 1})
 		noError(t, err)
 		if len(list) != store.RingSize || list[0].ID != last.ID {
 			t.Errorf("%d are kept, the newest is %v", len(list), list[0].ID)
@@ -281,17 +282,17 @@ func TestFailedRequestsThatCannotBeStoredHoldBackNoCounter(t *testing.T) {
 	s := newKiosk(t, db)
 	exec(t, owner, `ALTER TABLE request_failures ADD CONSTRAINT nothing_is_stored CHECK (false) NOT VALID`)
 	note := func() {
-		db.RecordRequest(s.application.Scope(), store.Request{
+		db.Stats().RecordRequest(s.application.Scope(), reports.Request{
 			ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, KeyID: s.key.ID, Authenticated: true,
 		})
 	}
 	note()
-	if err := db.WriteStats(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing_is_stored") {
+	if err := db.Stats().WriteStats(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing_is_stored") {
 		t.Errorf("dropped failures are not reported: %v", err)
 	}
-	noError(t, db.WriteStats(t.Context())) // nothing is left to write
+	noError(t, db.Stats().WriteStats(t.Context())) // nothing is left to write
 	note()
-	if list, _, err := s.Requests(t.Context(), false, store.Page{Limit: 10}); err != nil || len(list) != 2 {
+	if list, _, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: 10}); err != nil || len(list) != 2 {
 		t.Errorf("the page lists %d requests, %v", len(list), err)
 	}
 	if counted := texts(t, owner, `SELECT sum(failures)::text FROM activity_hours WHERE app_id = $1`, s.application.ID); counted[0] != "2" {
@@ -308,14 +309,14 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 	now := db.Clock().Now()
 	minute := now - now%60_000
 	note := func(id ids.ID, at int64, authenticated bool) {
-		db.RecordRequest(s.application.Scope(), store.Request{
+		db.Stats().RecordRequest(s.application.Scope(), reports.Request{
 			ID: id, At: at, Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, KeyID: s.key.ID,
 			Identity: "ann", Feature: "chat", Authenticated: authenticated,
 		})
 	}
-	failures := func(t *testing.T) []store.Request {
+	failures := func(t *testing.T) []reports.Request {
 		t.Helper()
-		list, _, err := s.Requests(t.Context(), true, store.Page{Limit: 1000})
+		list, _, err := s.Reports().Requests(t.Context(), true, store.Page{Limit: 1000})
 		noError(t, err)
 		return list
 	}
@@ -336,7 +337,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 		for range 3 * store.FailuresPerMinute {
 			note(ids.New(), minute, true)
 			if rand.N(10) == 0 {
-				noError(t, db.WriteStats(t.Context()))
+				noError(t, db.Stats().WriteStats(t.Context()))
 			}
 		}
 		if list := failures(t); len(list) != store.FailuresPerMinute {
@@ -349,33 +350,33 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 	})
 	t.Run("also with names that cannot be stored", func(t *testing.T) {
 		for name, want := range map[string]string{"\xff\xfe": "\ufffd", "a\x00b": "a\ufffdb", strings.Repeat("x", 5_000): strings.Repeat("x", 800)} {
-			hostile := store.Request{
+			hostile := reports.Request{
 				ID: ids.New(), At: minute + 180_000, Method: "GET", Route: "/v1/wallets/:identity", Status: 400, Code: fault.InvalidRequest,
 				KeyID: s.key.ID, Identity: name, Feature: name, Authenticated: true,
 			}
-			db.RecordRequest(s.application.Scope(), hostile)
+			db.Stats().RecordRequest(s.application.Scope(), hostile)
 			list := failures(t)
-			if i := slices.IndexFunc(list, func(r store.Request) bool { return r.ID == hostile.ID }); i < 0 || list[i].Identity != want || list[i].Feature != want {
+			if i := slices.IndexFunc(list, func(r reports.Request) bool { return r.ID == hostile.ID }); i < 0 || list[i].Identity != want || list[i].Feature != want {
 				t.Errorf("%q is not kept", name)
 			}
 		}
 	})
 	t.Run("and one with another code beside a flood of them", func(t *testing.T) {
-		rare := store.Request{
+		rare := reports.Request{
 			ID: ids.New(), At: minute, Method: "POST", Route: "/v1/plans", Status: 403, Code: fault.PermissionDenied, KeyID: s.key.ID, Authenticated: true,
 		}
 		for range 2 * store.FailuresPerMinute {
 			note(ids.New(), minute, true)
 		}
-		db.RecordRequest(s.application.Scope(), rare)
-		if list := failures(t); !slices.ContainsFunc(list, func(r store.Request) bool { return r.ID == rare.ID }) {
+		db.Stats().RecordRequest(s.application.Scope(), rare)
+		if list := failures(t); !slices.ContainsFunc(list, func(r reports.Request) bool { return r.ID == rare.ID }) {
 			t.Error("it is not listed")
 		}
 	})
 	t.Run("and not those of the day before", func(t *testing.T) {
 		old := store.IDAt(now - 25*time.Hour.Milliseconds())
 		note(old, minute+120_000, true)
-		if list := failures(t); slices.ContainsFunc(list, func(r store.Request) bool { return r.ID == old }) {
+		if list := failures(t); slices.ContainsFunc(list, func(r reports.Request) bool { return r.ID == old }) {
 			t.Error("it is listed")
 		}
 		owner := connect(t, storetest.URL(t))

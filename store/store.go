@@ -13,8 +13,11 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 
 	"purser/ids"
+	"purser/store/internal/ledger"
 	"purser/store/internal/limits"
 	"purser/store/internal/pg"
+	"purser/store/reports"
+	"purser/tenancy"
 	"purser/tenancy/audit"
 )
 
@@ -31,6 +34,8 @@ type (
 	Clock = pg.Clock
 	// Machine reads the clocks of a node.
 	Machine = pg.Machine
+	// Deposit is credit that came into a wallet.
+	Deposit = ledger.Deposit
 	// Page asks for a part of a list.
 	Page = pg.Page
 )
@@ -50,9 +55,8 @@ type Store struct {
 	db       *pg.DB
 	bun      *bun.DB
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
-	stats    *nodeStats
+	stats    *reports.Counters
 
-	keepFailures time.Duration
 	sandboxConns chan struct{} // one place for each connection that the sandbox uses
 }
 
@@ -70,17 +74,14 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
+	return &Store{
 		db:       db,
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(db.Pool), pgdialect.New()),
 		keyAddrs: addrs,
-		stats:    newNodeStats(),
+		stats:    reports.Open(db, cmp.Or(o.KeepFailures, reports.DefaultKeepFailures)),
 
-		keepFailures: cmp.Or(o.KeepFailures, DefaultKeepFailures),
 		sandboxConns: make(chan struct{}, sandboxConns),
-	}
-	db.OnEntries(s.stats.recordEntries)
-	return s, nil
+	}, nil
 }
 
 // Close ends every connection, after those in use are given back.
@@ -93,6 +94,12 @@ func (s *Store) Close() {
 // Clock is the database's clock: the time that decides about money, keys and
 // sessions, the same on every node.
 func (s *Store) Clock() *Clock { return s.db.Clock }
+
+// Reports reads what pages show of an application.
+func (s *Store) Reports(scope tenancy.Scope) reports.App { return s.stats.App(scope) }
+
+// Stats are the counters of this node.
+func (s *Store) Stats() *reports.Counters { return s.stats }
 
 // Org is the door to the rows of an organization.
 func (s *Store) Org(id ids.ID) Org { return Org{store: s, id: id} }

@@ -16,6 +16,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 )
 
@@ -29,6 +30,9 @@ type tenant struct {
 	org         tenancy.Organization
 	application tenancy.Application
 }
+
+// Reports reads what pages show of the application.
+func (a tenant) Reports() reports.App { return a.db.Reports(a.application.Scope()) }
 
 func newTenant(tb testing.TB, db *store.Store) tenant {
 	tb.Helper()

@@ -212,7 +212,7 @@ func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error
 		return metering.Decision{}, p.err
 	}
 	if !p.byMember {
-		u.store.stats.recordUsage(p.Scope, &p.decision, l == u.checks)
+		u.store.stats.RecordUsage(p.Scope, &p.decision, l == u.checks)
 	}
 	return p.decision, nil
 }

@@ -62,9 +62,6 @@ var appCalls = []call[store.App]{
 	{"UpdateFeature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.UpdateFeature(ctx, h.feature.Key, metering.FeaturePatch{Name: new("Changed")}, moment)
 	}},
-	{"Progress", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.Progress(ctx, moment)
-	}},
 	{"CreatePlan", "", fault.FeatureNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
 		return createPlan(ctx, a, h.plan.ID)
 	}},
@@ -129,6 +126,11 @@ var appCalls = []call[store.App]{
 	}},
 	{"By", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.By(actor).UpdateCredit(ctx, h.credit.Key, metering.CreditPatch{Name: new("Changed")})
+	}},
+	{"Adjust", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		requested := h.adjustment()
+		requested.ID = ids.New()
+		return nil, a.Adjust(ctx, requested)
 	}},
 	{"ClaimVerification", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.ClaimVerification(ctx, store.VerifyNew, moment, time.Hour, time.Minute)
@@ -245,9 +247,11 @@ func page[T any](list []T, _ bool, err error) (any, error) { return list, err }
 func TestDoorsLeadToOneTenant(t *testing.T) {
 	t.Parallel()
 	everyMethodHasACall(t, appCalls)
+	everyMethodHasACall(t, reportCalls)
 	everyMethodHasACall(t, orgCalls)
 	url := urlWithoutPolicies(t)
 	throughDoors(t, url, appCalls, func(a tenant) store.App { return a.App })
+	throughDoors(t, url, reportCalls, tenant.Reports)
 	throughDoors(t, url, orgCalls, func(a tenant) store.Org { return a.db.Org(a.org.ID) })
 }
 

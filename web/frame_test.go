@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"purser/payments/sandbox/persist"
-	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 )
@@ -54,8 +54,8 @@ func TestAMovedClock(t *testing.T) {
 	t.Run("gives the days of the overview their year", func(t *testing.T) {
 		req := &request{site: r.site, clockOffset: offset.Milliseconds()}
 		label := func(day int64) string {
-			o := store.Overview{Days: []store.OverviewDay{{Day: day}}}
-			return dayChart(req, o, "uses", "Uses", "uses", func(d store.OverviewDay) int64 { return d.Uses }).Bars[0].Label
+			o := reports.Overview{Days: []reports.OverviewDay{{Day: day}}}
+			return dayChart(req, o, "uses", "Uses", "uses", func(d reports.OverviewDay) int64 { return d.Uses }).Bars[0].Label
 		}
 		if got, want := label(req.now()), component.DayText(req.now()); got != want {
 			t.Errorf("a day of another year is %s, not %s", got, want)

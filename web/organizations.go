@@ -61,7 +61,7 @@ func (s *Site) organizationPage(req *request) (response, error) {
 		card := orgpage.ApplicationCard{Application: req.place(app)}
 		if req.may(tenancy.WalletsRead) {
 			tenant := s.store.App(app.Scope())
-			day, err := tenant.DayStats(req.context, s.now())
+			day, err := s.store.Reports(app.Scope()).DayStats(req.context, s.now())
 			if err != nil {
 				return response{}, err
 			}

@@ -7,6 +7,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
@@ -27,7 +28,7 @@ const (
 // quickstart is polled every few seconds while it waits for an event, so it reads
 // little.
 func (s *Site) quickstart(req *request) (response, error) {
-	progress, err := req.tenant().Progress(req.context, req.site.now())
+	progress, err := req.reports().Progress(req.context, req.site.now())
 	if err != nil {
 		return response{}, err
 	}
@@ -60,7 +61,7 @@ func (s *Site) quickstart(req *request) (response, error) {
 
 // firstSteps are the setup steps and their state. Steps link only to pages that the
 // member may open.
-func firstSteps(req *request, p store.Progress) []component.Step {
+func firstSteps(req *request, p reports.Progress) []component.Step {
 	to := func(needed tenancy.Permission, parts ...string) string {
 		if req.may(needed) {
 			return req.appPath(parts...)
@@ -94,7 +95,7 @@ func firstKey(req *request) string {
 
 // firstCall names an existing credit and feature, or samples. A feature qualifies if it
 // can be used by its name alone.
-func firstCall(req *request, p store.Progress) (call docs.Call, hasFeature bool, err error) {
+func firstCall(req *request, p reports.Progress) (call docs.Call, hasFeature bool, err error) {
 	call = docs.Call{Address: req.site.server.Address, Identity: sampleIdentity, Credit: sampleCredit, Feature: sampleFeature}
 	features, _, err := req.tenant().Features(req.context, store.Page{Limit: quickstartFeatures})
 	for _, f := range features {
@@ -130,7 +131,7 @@ func recentFailures(req *request) ([]supportpage.FailedCall, error) {
 	if !req.may(tenancy.RequestsRead) {
 		return nil, nil
 	}
-	requests, _, err := req.tenant().Requests(req.context, true, store.Page{Limit: quickstartFailures})
+	requests, _, err := req.reports().Requests(req.context, true, store.Page{Limit: quickstartFailures})
 	if err != nil {
 		return nil, err
 	}

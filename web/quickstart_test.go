@@ -15,6 +15,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 )
 
@@ -64,7 +65,7 @@ func TestQuickstart(t *testing.T) {
 	})
 
 	t.Run("says what went wrong with requests that came", func(t *testing.T) {
-		r.db.RecordRequest(r.app.Scope(), store.Request{
+		r.db.Stats().RecordRequest(r.app.Scope(), reports.Request{
 			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, Authenticated: true, KeyID: ids.New(),
 		})
 		_, text := look(t)

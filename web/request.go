@@ -12,6 +12,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -48,6 +49,9 @@ func (req *request) scope() tenancy.Scope { return req.app.Scope() }
 // tenant gives access to the application's rows. Changes are audited in the same
 // transaction.
 func (req *request) tenant() store.App { return req.site.store.App(req.scope()).By(req.actor()) }
+
+// reports reads what pages show of the application.
+func (req *request) reports() reports.App { return req.site.store.Reports(req.scope()) }
 
 // organization gives access to the organization's rows. Changes are audited in the same
 // transaction.

@@ -7,7 +7,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
+	"purser/store/reports"
 )
 
 const (
@@ -57,7 +57,7 @@ func (s *Site) depositsExport(req *request) (response, error) {
 		return redirect(req.listing(req.appPath("deposits"), "kind", "credit", "from", "to").at("", "")), nil
 	}
 	q.Limit = maxExport
-	found, more, err := req.tenant().FindDeposits(req.context, q)
+	found, more, err := req.reports().FindDeposits(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
@@ -83,7 +83,7 @@ func (s *Site) eventsExport(req *request) (response, error) {
 	var rows [][]string
 	more := true
 	for range exportPortions {
-		found, next, err := req.tenant().Events(req.context, q)
+		found, next, err := req.reports().Events(req.context, q)
 		if err != nil {
 			return response{}, err
 		}
@@ -108,7 +108,7 @@ func (s *Site) eventsExport(req *request) (response, error) {
 func (s *Site) subscriptionsExport(req *request) (response, error) {
 	q := subscriptionQuery(req)
 	q.Limit = maxExport
-	found, more, err := req.tenant().FindSubscriptions(req.context, q)
+	found, more, err := req.reports().FindSubscriptions(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
@@ -160,7 +160,7 @@ func (s *Site) journalExport(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	lines, _, more, err := req.tenant().Journal(req.context, store.JournalPage{WalletID: w.ID, Limit: maxExport})
+	lines, _, more, err := req.reports().Journal(req.context, reports.JournalPage{WalletID: w.ID, Limit: maxExport})
 	if err != nil {
 		return response{}, err
 	}

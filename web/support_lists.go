@@ -7,6 +7,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
@@ -23,7 +24,7 @@ func (s *Site) events(req *request) (response, error) {
 	}
 	q := eventQuery(req)
 	q.Page = p
-	found, next, err := req.tenant().Events(req.context, q)
+	found, next, err := req.reports().Events(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
@@ -41,8 +42,8 @@ func (s *Site) events(req *request) (response, error) {
 	return show(supportpage.Events(view)), nil
 }
 
-func eventQuery(req *request) store.EventQuery {
-	return store.EventQuery{EventID: req.query("event"), FeatureKey: req.query("feature")}
+func eventQuery(req *request) reports.EventQuery {
+	return reports.EventQuery{EventID: req.query("event"), FeatureKey: req.query("feature")}
 }
 
 // featureFilter lists the features to filter by.
@@ -65,7 +66,7 @@ var depositKinds = []component.Option{
 const dayLayout = "2006-01-02"
 
 // depositQuery parses the filters and their validation errors.
-func depositQuery(req *request) (q store.DepositQuery, problems []component.Problem) {
+func depositQuery(req *request) (q reports.DepositQuery, problems []component.Problem) {
 	q.CreditKey = req.query("credit")
 	for _, kind := range depositKinds {
 		if kind.Value == req.query("kind") {
@@ -114,14 +115,14 @@ func (s *Site) deposits(req *request) (response, error) {
 	if len(problems) > 0 {
 		return invalid(supportpage.Deposits(view)), nil
 	}
-	found, more, err := req.tenant().FindDeposits(req.context, q)
+	found, more, err := req.reports().FindDeposits(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
 	for _, d := range found {
 		view.Deposits = append(view.Deposits, newDepositRow(req, d, true))
 	}
-	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Deposit, func(d store.DepositFound) ids.ID { return d.ID }))
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Deposit, func(d reports.DepositFound) ids.ID { return d.ID }))
 	return show(supportpage.Deposits(view)), nil
 }
 
@@ -140,9 +141,9 @@ var subscriptionStatuses = []component.Option{
 	{Value: string(metering.StatusCanceled), Text: "Ended"},
 }
 
-func subscriptionQuery(req *request) store.SubscriptionQuery {
+func subscriptionQuery(req *request) reports.SubscriptionQuery {
 	chosen := req.query("status")
-	q := store.SubscriptionQuery{OnHold: chosen == onHold}
+	q := reports.SubscriptionQuery{OnHold: chosen == onHold}
 	for _, status := range subscriptionStatuses {
 		if status.Value == chosen && !q.OnHold {
 			q.Status = metering.SubscriptionStatus(chosen)
@@ -158,7 +159,7 @@ func (s *Site) subscriptions(req *request) (response, error) {
 	}
 	q := subscriptionQuery(req)
 	q.Page = p
-	found, more, err := req.tenant().FindSubscriptions(req.context, q)
+	found, more, err := req.reports().FindSubscriptions(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
@@ -169,7 +170,7 @@ func (s *Site) subscriptions(req *request) (response, error) {
 	for _, row := range found {
 		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, row, true))
 	}
-	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Subscription, func(s store.SubscriptionFound) ids.ID { return s.ID }))
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Subscription, func(s reports.SubscriptionFound) ids.ID { return s.ID }))
 	return show(supportpage.Subscriptions(view)), nil
 }
 
@@ -246,16 +247,16 @@ func (s *Site) requests(req *request) (response, error) {
 		return response{}, err
 	}
 	failed := req.query("show") == "failed"
-	found, more, err := req.tenant().Requests(req.context, failed, p)
+	found, more, err := req.reports().Requests(req.context, failed, p)
 	if err != nil {
 		return response{}, err
 	}
-	day, err := req.tenant().DayStats(req.context, req.site.now())
+	day, err := req.reports().DayStats(req.context, req.site.now())
 	if err != nil {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("requests"), "show")
-	view := supportpage.RequestList{Frame: req.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.KeepsFailures().Hours() / 24)}
+	view := supportpage.RequestList{Frame: req.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.Stats().KeepsFailures().Hours() / 24)}
 	for _, r := range found {
 		row := supportpage.RequestRow{
 			ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
@@ -272,7 +273,7 @@ func (s *Site) requests(req *request) (response, error) {
 		}
 		view.Requests = append(view.Requests, row)
 	}
-	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Request, func(r store.Request) ids.ID { return r.ID }))
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Request, func(r reports.Request) ids.ID { return r.ID }))
 	return show(supportpage.Requests(view)), nil
 }
 

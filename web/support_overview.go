@@ -6,6 +6,7 @@ import (
 
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 	settingspage "purser/views/page/settings"
@@ -29,7 +30,7 @@ func (s *Site) overview(req *request) (response, error) {
 			chosen = period
 		}
 	}
-	app := req.tenant()
+	app := req.reports()
 	o, err := app.Overview(req.context, req.now(), chosen.days)
 	if err != nil {
 		return response{}, err
@@ -52,8 +53,8 @@ func (s *Site) overview(req *request) (response, error) {
 	}
 	view := supportpage.Overview{
 		Path: req.appPath(), Tiles: overviewTiles(req, o, chosen.before),
-		Uses:   dayChart(req, o, "uses-chart", "Usage by day", "events", func(d store.OverviewDay) int64 { return d.Uses }),
-		Denied: dayChart(req, o, "denied-chart", "Denials by day", "denials", func(d store.OverviewDay) int64 { return d.Denied }),
+		Uses:   dayChart(req, o, "uses-chart", "Usage by day", "events", func(d reports.OverviewDay) int64 { return d.Uses }),
+		Denied: dayChart(req, o, "denied-chart", "Denials by day", "denials", func(d reports.OverviewDay) int64 { return d.Denied }),
 		Steps:  overviewSteps(req, progress), Attention: append(failedVerifications(runs), overviewConcerns(req, attention, provider)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
 		Quickstart: linkIfPermitted(req, tenancy.WalletsRead, "quickstart"), Events: linkIfPermitted(req, tenancy.JournalRead, "events"), Check: linkIfPermitted(req, tenancy.JournalRead, "check"),
 	}
@@ -74,7 +75,7 @@ func (s *Site) overview(req *request) (response, error) {
 
 // overviewTiles compare the period with the one before. Charged and deposited amounts have a
 // tile per credit, because credits cannot be summed.
-func overviewTiles(req *request, o store.Overview, before string) (tiles []component.Figure) {
+func overviewTiles(req *request, o reports.Overview, before string) (tiles []component.Figure) {
 	tiles = append(tiles, totals("Charged", linkIfPermitted(req, tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
 	tiles = append(tiles,
 		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: linkIfPermitted(req, tenancy.JournalRead, "check")},
@@ -103,11 +104,11 @@ func about(exact bool) string {
 // maxCreditTiles is how many credits get a tile.
 const maxCreditTiles = 3
 
-func totals(label, href string, now, before []store.CreditTotal, words string) (tiles []component.Figure) {
+func totals(label, href string, now, before []reports.CreditTotal, words string) (tiles []component.Figure) {
 	merged := now
 	for _, t := range before {
 		if totalOf(now, t).IsZero() {
-			merged = append(merged, store.CreditTotal{CreditID: t.CreditID, CreditKey: t.CreditKey})
+			merged = append(merged, reports.CreditTotal{CreditID: t.CreditID, CreditKey: t.CreditKey})
 		}
 	}
 	if len(merged) == 0 {
@@ -122,7 +123,7 @@ func totals(label, href string, now, before []store.CreditTotal, words string) (
 	return tiles
 }
 
-func totalOf(list []store.CreditTotal, of store.CreditTotal) metering.Total {
+func totalOf(list []reports.CreditTotal, of reports.CreditTotal) metering.Total {
 	for _, t := range list {
 		if t.CreditID == of.CreditID {
 			return t.Total
@@ -164,7 +165,7 @@ func compared(now, before *big.Int, beforeText, words string) string {
 }
 
 // dayChart includes the year of a day in another year: a test clock may be ahead.
-func dayChart(req *request, o store.Overview, id, title, unit string, value func(store.OverviewDay) int64) component.Series {
+func dayChart(req *request, o reports.Overview, id, title, unit string, value func(reports.OverviewDay) int64) component.Series {
 	series := component.Series{ID: id, Title: title, Unit: unit, StepName: "Day"}
 	thisYear := time.UnixMilli(req.site.now()).UTC().Year()
 	for _, day := range o.Days {
@@ -181,7 +182,7 @@ func dayChart(req *request, o store.Overview, id, title, unit string, value func
 }
 
 // overviewSteps are the setup steps, until all are done.
-func overviewSteps(req *request, p store.Progress) []component.Step {
+func overviewSteps(req *request, p reports.Progress) []component.Step {
 	if p.HasCredit && p.HasFeature && p.IsFunded && p.IsUsed {
 		return nil
 	}
@@ -195,7 +196,7 @@ func overviewSteps(req *request, p store.Progress) []component.Step {
 }
 
 // overviewConcerns lists only warnings whose page the member may open.
-func overviewConcerns(req *request, a store.Attention, provider settingspage.Provider) (list []supportpage.Concern) {
+func overviewConcerns(req *request, a reports.Attention, provider settingspage.Provider) (list []supportpage.Concern) {
 	add := func(needed tenancy.Permission, c supportpage.Concern) {
 		if req.may(needed) {
 			list = append(list, c)
@@ -228,7 +229,7 @@ func overviewConcerns(req *request, a store.Attention, provider settingspage.Pro
 	if a.InDebt > 0 {
 		add(tenancy.WalletsRead, supportpage.Concern{
 			Text: upTo(a.InDebt, "balance is", "balances are") + " in debt", Tone: "warn", Link: "View wallets",
-			Href: req.listing(req.appPath("wallets")).at("show", string(store.WalletsInDebt)),
+			Href: req.listing(req.appPath("wallets")).at("show", string(reports.WalletsInDebt)),
 		})
 	}
 	if a.Alerts > 0 {
@@ -289,8 +290,8 @@ func verifiedRows(runs []store.VerifyRun) (list []supportpage.Verified) {
 
 // upTo formats a count, which the store caps.
 func upTo(n int, one, many string) string {
-	if n > store.CountedUpTo {
-		return "More than " + component.Counted(store.CountedUpTo, one, many)
+	if n > reports.CountedUpTo {
+		return "More than " + component.Counted(reports.CountedUpTo, one, many)
 	}
 	return component.Counted(int64(n), one, many)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	settingspage "purser/views/page/settings"
 )
@@ -15,7 +16,7 @@ func TestConcernsAboutPlans(t *testing.T) {
 	member := tenancy.Member{Access: tenancy.Access{Role: tenancy.Owner}}
 	req := &request{site: r.site, org: r.org, app: r.app, member: member}
 	message := "Invalid currency: xyz. Must be one of: " + strings.Repeat("usd, ", 60)
-	refused := store.Attention{SyncErrors: []store.PlanInError{{Key: "pro", Name: "Pro", Error: message}, {Key: "max", Name: "Max", Error: message}}}
+	refused := reports.Attention{SyncErrors: []reports.PlanInError{{Key: "pro", Name: "Pro", Error: message}, {Key: "max", Name: "Max", Error: message}}}
 
 	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
 		list := overviewConcerns(req, refused, settingspage.Provider{Known: true, Stripe: true})
@@ -35,7 +36,7 @@ func TestConcernsAboutPlans(t *testing.T) {
 		}
 	})
 	t.Run("say nothing of a provider while no plan needs one", func(t *testing.T) {
-		if list := overviewConcerns(req, store.Attention{}, settingspage.Provider{Known: true}); len(list) != 0 {
+		if list := overviewConcerns(req, reports.Attention{}, settingspage.Provider{Known: true}); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
@@ -103,7 +104,7 @@ func (req *request) transactionPath(id ids.ID) string {
 	return req.appPath("transactions", id.Format(ids.Transaction))
 }
 
-func newEventRow(req *request, e store.EventFound, whole bool) supportpage.EventRow {
+func newEventRow(req *request, e reports.EventFound, whole bool) supportpage.EventRow {
 	row := supportpage.EventRow{
 		Href: req.transactionPath(e.TransactionID), EventID: e.EventID, FeatureKey: e.FeatureKey, EntityID: e.EntityID,
 		Quantity: e.Quantity, Unit: e.Unit, Amount: e.Charge.Amount, CreditKey: e.CreditKey, OccurredAt: e.OccurredAt, CreatedAt: e.CreatedAt,
@@ -117,7 +118,7 @@ func newEventRow(req *request, e store.EventFound, whole bool) supportpage.Event
 	return row
 }
 
-func newDepositRow(req *request, d store.DepositFound, whole bool) supportpage.DepositRow {
+func newDepositRow(req *request, d reports.DepositFound, whole bool) supportpage.DepositRow {
 	row := supportpage.DepositRow{
 		Href: req.transactionPath(d.ID), ID: d.ID.Format(ids.Deposit), Kind: d.Kind, Amount: d.Amount, CreditKey: d.CreditKey,
 		Source: sourceText(d.SourceKind, d.SourceID), CreatedAt: d.CreatedAt,
@@ -139,7 +140,7 @@ func sourceText(kind, id string) string {
 	return kind + " " + id
 }
 
-func newSubscriptionRow(req *request, s store.SubscriptionFound, whole bool) supportpage.SubscriptionRow {
+func newSubscriptionRow(req *request, s reports.SubscriptionFound, whole bool) supportpage.SubscriptionRow {
 	row := supportpage.SubscriptionRow{
 		ID: s.ID.Format(ids.Subscription), ProviderID: s.ProviderID, PlanName: s.PlanName, Status: s.Status, Period: s.Period,
 		CancelAtPeriodEnd: s.CancelAtPeriodEnd, Downgrade: s.Downgrade, Pending: s.Pending, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,

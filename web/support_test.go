@@ -16,6 +16,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -382,7 +383,7 @@ func TestSupportLists(t *testing.T) {
 		says(t, support.get(t, d.appPath("checkouts")+"?kind=topup&identity=ann"), http.StatusOK, "No results")
 	})
 	t.Run("requests, for developers and not for support", func(t *testing.T) {
-		d.db.RecordRequest(d.app.Scope(), store.Request{
+		d.db.Stats().RecordRequest(d.app.Scope(), reports.Request{
 			ID: ids.New(), At: d.site.now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, Authenticated: true, KeyID: d.key.ID,
 		})
 		developer := d.join(t, tenancy.Developer)

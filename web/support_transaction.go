@@ -5,7 +5,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	supportpage "purser/views/page/support"
 )
@@ -17,7 +17,7 @@ func (s *Site) transaction(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	t, err := req.tenant().Transaction(req.context, id)
+	t, err := req.reports().Transaction(req.context, id)
 	if err != nil {
 		return response{}, err
 	}
@@ -63,7 +63,7 @@ func balanceBefore(after metering.Balance, change metering.Delta) metering.Balan
 	return b
 }
 
-func eventDetails(req *request, e store.EventFound) *supportpage.EventDetails {
+func eventDetails(req *request, e reports.EventFound) *supportpage.EventDetails {
 	details := &supportpage.EventDetails{
 		Event: e.Event, RequestID: e.TransactionID.Format(ids.Request), FeatureKey: e.FeatureKey, FeatureName: e.FeatureName, Unit: e.Unit,
 		KeyName: e.KeyName, KeyID: e.KeyID.Format(ids.APIKey), Derivation: e.Derivation(),

@@ -7,6 +7,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
@@ -20,12 +21,12 @@ func (s *Site) wallets(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q := store.WalletQuery{Identity: req.query("q"), After: req.query("after"), Page: p}
+	q := reports.WalletQuery{Identity: req.query("q"), After: req.query("after"), Page: p}
 	options, err := walletFilters(req, &q)
 	if err != nil {
 		return response{}, err
 	}
-	found, more, err := req.tenant().FindWallets(req.context, q)
+	found, more, err := req.reports().FindWallets(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
@@ -42,14 +43,14 @@ func (s *Site) wallets(req *request) (response, error) {
 		view.Wallets = append(view.Wallets, row)
 	}
 	if q.Identity == "" {
-		view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Wallet, func(w store.WalletFound) ids.ID { return w.ID }))
+		view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Wallet, func(w reports.WalletFound) ids.ID { return w.ID }))
 	} else {
 		view.Pages = list.pages("after", q.After != "", lastIdentity(found, more))
 	}
 	return show(supportpage.Wallets(view)), nil
 }
 
-func lastIdentity(found []store.WalletFound, more bool) string {
+func lastIdentity(found []reports.WalletFound, more bool) string {
 	if !more {
 		return ""
 	}
@@ -57,16 +58,16 @@ func lastIdentity(found []store.WalletFound, more bool) string {
 }
 
 // walletFilters reads the active filter and lists the available ones.
-func walletFilters(req *request, q *store.WalletQuery) ([]component.Option, error) {
+func walletFilters(req *request, q *reports.WalletQuery) ([]component.Option, error) {
 	options := []component.Option{
 		{Value: "", Text: "All wallets"},
-		{Value: string(store.WalletsInDebt), Text: "In debt"},
-		{Value: string(store.WalletsOnHold), Text: "On payment hold"},
+		{Value: string(reports.WalletsInDebt), Text: "In debt"},
+		{Value: string(reports.WalletsOnHold), Text: "On payment hold"},
 	}
 	chosen := req.query("show")
 	switch chosen {
-	case string(store.WalletsInDebt), string(store.WalletsOnHold):
-		q.Filter = store.WalletFilter(chosen)
+	case string(reports.WalletsInDebt), string(reports.WalletsOnHold):
+		q.Filter = reports.WalletFilter(chosen)
 	}
 	if !req.may(tenancy.PlansRead) {
 		return options, nil
@@ -76,7 +77,7 @@ func walletFilters(req *request, q *store.WalletQuery) ([]component.Option, erro
 		value := planFilter + plan.Key
 		options = append(options, component.Option{Value: value, Text: "On plan " + plan.Name})
 		if chosen == value {
-			q.Filter, q.PlanID = store.WalletsOfPlan, plan.ID
+			q.Filter, q.PlanID = reports.WalletsOfPlan, plan.ID
 		}
 	}
 	return options, err
@@ -84,15 +85,15 @@ func walletFilters(req *request, q *store.WalletQuery) ([]component.Option, erro
 
 // walletHead reads the header of every wallet tab. It shows balances, so it requires
 // more than the tab's own permission.
-func walletHead(req *request, tab string) (supportpage.WalletHead, store.WalletFound, error) {
+func walletHead(req *request, tab string) (supportpage.WalletHead, reports.WalletFound, error) {
 	id, err := req.id("id", ids.Wallet)
 	if err != nil {
-		return supportpage.WalletHead{}, store.WalletFound{}, err
+		return supportpage.WalletHead{}, reports.WalletFound{}, err
 	}
 	if err := req.member.Permissions().Require(tenancy.WalletsRead); err != nil {
-		return supportpage.WalletHead{}, store.WalletFound{}, err
+		return supportpage.WalletHead{}, reports.WalletFound{}, err
 	}
-	w, err := req.tenant().WalletByID(req.context, id)
+	w, err := req.reports().WalletByID(req.context, id)
 	if err != nil {
 		return supportpage.WalletHead{}, w, err
 	}
@@ -126,7 +127,7 @@ func (s *Site) walletJournal(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	lines, proof, more, err := req.tenant().Journal(req.context, store.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
+	lines, proof, more, err := req.reports().Journal(req.context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
 	if err != nil {
 		return response{}, err
 	}
@@ -156,7 +157,7 @@ func (s *Site) walletJournal(req *request) (response, error) {
 }
 
 // entryLabel is a short label for an entry.
-func entryLabel(l store.JournalLine) string {
+func entryLabel(l reports.JournalLine) string {
 	switch {
 	case l.Kind == metering.EntryCharge:
 		return l.FeatureKey + " × " + strconv.FormatInt(l.Quantity, 10)
@@ -173,7 +174,7 @@ func entryLabel(l store.JournalLine) string {
 
 // isSameVersion reports whether the wallet and its newest entries were read in the same
 // state: usage may have been charged between the two reads, which is no difference.
-func isSameVersion(w metering.Wallet, lines []store.JournalLine) bool {
+func isSameVersion(w metering.Wallet, lines []reports.JournalLine) bool {
 	newest := map[ids.ID]bool{}
 	for _, l := range lines {
 		if newest[l.CreditID] {
@@ -196,7 +197,7 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	events, next, err := req.tenant().Events(req.context, store.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: supportPageSize}})
+	events, next, err := req.reports().Events(req.context, reports.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: supportPageSize}})
 	if err != nil {
 		return response{}, err
 	}
@@ -221,7 +222,7 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	list, more, err := req.tenant().DepositsOf(req.context, store.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
+	list, more, err := req.reports().DepositsOf(req.context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
 	if err != nil {
 		return response{}, err
 	}
@@ -242,7 +243,7 @@ func (s *Site) walletSubscriptions(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	list, err := req.tenant().SubscriptionsOf(req.context, w.ID)
+	list, err := req.reports().SubscriptionsOf(req.context, w.ID)
 	if err != nil {
 		return response{}, err
 	}
@@ -269,7 +270,7 @@ func (s *Site) openPortal(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	w, err := req.tenant().WalletByID(req.context, id)
+	w, err := req.reports().WalletByID(req.context, id)
 	if err != nil {
 		return response{}, err
 	}

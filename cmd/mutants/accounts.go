@@ -84,7 +84,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "an application keeps any number of failures",
-		changes: []change{once("store/reports_stats.go", "return f.kept[all] <= failuresPerMinute || f.kept[same] <= failuresPerCode", "return true")},
+		changes: []change{once("store/reports/stats.go", "return f.kept[all] <= FailuresPerMinute || f.kept[same] <= failuresPerCode", "return true")},
 		pkg:     "./store", tests: "TestFailedRequestsAreKeptForADay",
 	},
 	{

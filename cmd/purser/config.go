@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"purser/store"
+	"purser/store/reports"
 )
 
 // config holds every setting. Flags override the environment.
@@ -109,7 +110,7 @@ func readConfig(environ []string) (config, error) {
 		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, databaseConns: defaultDatabaseConns,
 		drain: defaultDrain, memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections,
 		logLevel: slog.LevelInfo, logSuccesses: defaultRequestLines, logRefusals: defaultRequestLines,
-		keepFailures: store.DefaultKeepFailures,
+		keepFailures: reports.DefaultKeepFailures,
 		verifyNew:    defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
 	}
 	var problems []error

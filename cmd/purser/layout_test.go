@@ -53,12 +53,14 @@ var knows = map[string][]string{
 	"jobs": {"ids", "store", "tenancy"},
 
 	"migrations":         {},
-	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/ledger", "store/internal/limits", "store/internal/pg"),
+	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/reports"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
 
 	// The kernel: transactions and statements. Above it, what changes a wallet.
+	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
+	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
 	"store/internal/pg":     with(nouns, "store/internal/limits"),
 	"store/internal/ledger": with(nouns, "store/internal/pg"),
 
@@ -77,13 +79,13 @@ var knows = map[string][]string{
 	"views/...": with(nouns, "docs", "static", "views/..."),
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
-	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store"),
-	"web":   with(nouns, "api/openapi", "payments/cashier", "docs", "store", "static", "tenancy/vault", "views/..."),
+	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store", "store/reports"),
+	"web":   with(nouns, "api/openapi", "payments/cashier", "docs", "store", "store/reports", "static", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "store/reports", "static", "views/...", "httpd", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -104,7 +106,7 @@ var testsKnow = map[string][]string{
 	"store": {"store/embedded"}, // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
-	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest"},
+	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/reports"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"payments/sandbox", "tenancy/vault"},
 	"web":              {"payments/sandbox/persist"}, // to move an application's clock

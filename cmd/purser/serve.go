@@ -125,7 +125,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer usage.Close() // after the last request, before the pool is closed
-	defer db.KeepStats(log)()
+	defer db.Stats().KeepStats(log)()
 	meters.registerUsage(usage)
 	meters.registerDatabase(db.Store, usage, c.verifyIntervals())
 	stopMetrics, err := meters.serve(c.metricsAddr, log)

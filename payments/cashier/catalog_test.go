@@ -13,6 +13,7 @@ import (
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/reports"
 )
 
 func (r *harness) readPlan(key string) billing.Plan {
@@ -187,7 +188,7 @@ func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
 	if at := slices.IndexFunc(queues, func(q store.JobQueue) bool { return q.Kind == "billing" }); at < 0 || queues[at].Failing < 1 || queues[at].FailingSince == 0 {
 		t.Errorf("metrics have the queues %+v", queues)
 	}
-	if n := must[store.Attention](r)(r.store.App(r.scope).Attention(t.Context(), r.now())); n.Jobs != 1 {
+	if n := must[reports.Attention](r)(r.store.Reports(r.scope).Attention(t.Context(), r.now())); n.Jobs != 1 {
 		t.Errorf("%d jobs need attention", n.Jobs)
 	}
 

@@ -15,6 +15,7 @@ import (
 	"purser/metering"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 )
 
@@ -265,7 +266,7 @@ func (r *harness) books() string {
 	r.Helper()
 	var text strings.Builder
 	app := r.store.App(r.scope)
-	subscriptions, _, err := app.FindSubscriptions(r.Context(), store.SubscriptionQuery{Page: store.Page{Limit: 10}})
+	subscriptions, _, err := r.store.Reports(r.scope).FindSubscriptions(r.Context(), reports.SubscriptionQuery{Page: store.Page{Limit: 10}})
 	r.check(err)
 	for _, s := range subscriptions {
 		s.ID, s.CreatedAt = ids.ID{}, 0
@@ -278,7 +279,7 @@ func (r *harness) books() string {
 	}
 	wallet := must[metering.Wallet](r)(app.Wallet(r.Context(), "ada"))
 	fmt.Fprintf(&text, "%+v\n", wallet.Balances)
-	journal, _, _, err := app.Journal(r.Context(), store.JournalPage{WalletID: wallet.ID, Limit: 100})
+	journal, _, _, err := r.store.Reports(r.scope).Journal(r.Context(), reports.JournalPage{WalletID: wallet.ID, Limit: 100})
 	r.check(err)
 	net := map[string]int64{}
 	for _, entry := range journal {

@@ -30,6 +30,17 @@ func PackUUID(into []byte, id string) bool {
 	return true
 }
 
+// EncodeEventID is an event id as it is stored. The canonical text of a UUID, the
+// recommended form, takes 17 bytes instead of 36: a zero byte, which no text contains,
+// and the UUID. Every other id is its text. The sort order is the same either way.
+func EncodeEventID(id string) []byte {
+	var short [17]byte
+	if !PackUUID(short[1:], id) {
+		return []byte(id)
+	}
+	return short[:]
+}
+
 // EventIDOf reads an event id as it is stored.
 func EventIDOf(v []byte) string {
 	if len(v) == 17 && v[0] == 0 {

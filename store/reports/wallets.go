@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type WalletQuery struct {
 	After    string // the identity behind which the page starts
 	Filter   WalletFilter
 	PlanID   ids.ID // of WalletsOfPlan
-	Page
+	pg.Page
 }
 
 // WalletFound is a wallet in a list, with its subscription if it has one.

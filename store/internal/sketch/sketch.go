@@ -1,4 +1,4 @@
-package store
+package sketch
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 
 const (
 	// Up to so many different ids a sketch is exact.
-	sketchExact = 512
+	Exact = 512
 	// Past them it is a HyperLogLog of 2^12 registers: right to 1.6 in a hundred, in
 	// the four kilobytes that the exact ids took as well.
 	sketchBits      = 12
@@ -25,33 +25,33 @@ const (
 	sketchOfRegisters = 2
 )
 
-// sketch counts different ids, and can be put together with another without
+// Sketch counts different ids, and can be put together with another without
 // counting anyone twice. It is exact while it is small.
-type sketch struct {
+type Sketch struct {
 	hashes    map[uint64]struct{} // nil once there are registers
 	registers []byte
 }
 
-func newSketch() *sketch { return &sketch{hashes: make(map[uint64]struct{})} }
+func New() *Sketch { return &Sketch{hashes: make(map[uint64]struct{})} }
 
-// add takes an id in.
-func (s *sketch) add(id ids.ID) {
+// Add takes an id in.
+func (s *Sketch) Add(id ids.ID) {
 	s.addHash(mix(binary.BigEndian.Uint64(id[:8]) ^ mix(binary.BigEndian.Uint64(id[8:]))))
 }
 
-func (s *sketch) addHash(hash uint64) {
+func (s *Sketch) addHash(hash uint64) {
 	if s.registers != nil {
 		s.register(hash)
 		return
 	}
 	s.hashes[hash] = struct{}{}
-	if len(s.hashes) > sketchExact {
+	if len(s.hashes) > Exact {
 		s.toRegisters()
 	}
 }
 
 // toRegisters gives up being exact.
-func (s *sketch) toRegisters() {
+func (s *Sketch) toRegisters() {
 	s.registers = make([]byte, sketchRegisters)
 	for hash := range s.hashes {
 		s.register(hash)
@@ -60,15 +60,15 @@ func (s *sketch) toRegisters() {
 }
 
 // register keeps, for the register that a hash falls to, the longest run of zeros.
-func (s *sketch) register(hash uint64) {
+func (s *Sketch) register(hash uint64) {
 	run := byte(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1)) + 1)
 	if at := hash >> (64 - sketchBits); s.registers[at] < run {
 		s.registers[at] = run
 	}
 }
 
-// merge takes in all that another sketch has seen.
-func (s *sketch) merge(other *sketch) {
+// Merge takes in all that another sketch has seen.
+func (s *Sketch) Merge(other *Sketch) {
 	if other.registers == nil {
 		for hash := range other.hashes {
 			s.addHash(hash)
@@ -83,8 +83,8 @@ func (s *sketch) merge(other *sketch) {
 	}
 }
 
-// count is how many different ids it has seen, and whether that is exact.
-func (s *sketch) count() (n int64, exact bool) {
+// Count is how many different ids it has seen, and whether that is exact.
+func (s *Sketch) Count() (n int64, exact bool) {
 	if s.registers == nil {
 		return int64(len(s.hashes)), true
 	}
@@ -103,8 +103,8 @@ func (s *sketch) count() (n int64, exact bool) {
 	return int64(math.Round(estimate)), false
 }
 
-// encode writes the sketch for its column. The same ids give the same bytes.
-func (s *sketch) encode() []byte {
+// Encode writes the sketch for its column. The same ids give the same bytes.
+func (s *Sketch) Encode() []byte {
 	if s.registers != nil {
 		return append([]byte{sketchOfRegisters}, s.registers...)
 	}
@@ -120,14 +120,14 @@ func (s *sketch) encode() []byte {
 	return text
 }
 
-// decodeSketch reads what encode wrote. Nothing is an empty sketch.
-func decodeSketch(text []byte) (*sketch, error) {
-	s := newSketch()
+// Decode reads what encode wrote. Nothing is an empty sketch.
+func Decode(text []byte) (*Sketch, error) {
+	s := New()
 	switch {
 	case len(text) == 0:
 	case text[0] == sketchOfRegisters && len(text) == 1+sketchRegisters:
 		s.hashes, s.registers = nil, slices.Clone(text[1:])
-	case text[0] == sketchOfHashes && len(text)%8 == 1 && len(text) <= 1+8*sketchExact:
+	case text[0] == sketchOfHashes && len(text)%8 == 1 && len(text) <= 1+8*Exact:
 		for rest := text[1:]; len(rest) > 0; rest = rest[8:] {
 			s.hashes[binary.BigEndian.Uint64(rest)] = struct{}{}
 		}

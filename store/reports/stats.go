@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/pg"
+	"purser/store/internal/sketch"
 	"purser/tenancy"
 )
 
@@ -16,17 +18,20 @@ const (
 	hourMillis = 3_600_000
 	// Per application and flush, this many failures and this many successes are stored
 	// individually. All are counted.
-	keptFailures  = 100
-	keptSuccesses = 20
+	KeptFailures  = 100
+	KeptSuccesses = 20
 	// The stats of this many applications are held while the database is down; those of
 	// further ones are lost. Within one application the size is bounded by its catalog.
 	maxCountedApps = 20_000
 )
 
-// nodeStats are the counters of this node since its last flush: a few hundred
+// Counters are the counters of this node since its last flush: a few hundred
 // nanoseconds per event, and no statement in its transaction. Balances never depend on
 // them.
-type nodeStats struct {
+type Counters struct {
+	db           *pg.DB
+	keepFailures time.Duration
+
 	mu   sync.Mutex
 	apps map[ids.ID]*appStats
 
@@ -39,7 +44,7 @@ type appStats struct {
 	uses     map[usageDay]*usageTotals
 	denials  map[denialDay]*denialTotals
 	entries  map[entryDay]*entryTotals
-	active   map[int64]*sketch
+	active   map[int64]*sketch.Sketch
 	hours    map[int64]*hourActivity
 	requests []Request
 	failures int // among requests
@@ -76,8 +81,8 @@ type (
 	}
 )
 
-func newNodeStats() *nodeStats {
-	return &nodeStats{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int)}
+func newCounters() *Counters {
+	return &Counters{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int)}
 }
 
 func newAppStats(scope tenancy.Scope) *appStats {
@@ -86,14 +91,14 @@ func newAppStats(scope tenancy.Scope) *appStats {
 		uses:    make(map[usageDay]*usageTotals),
 		denials: make(map[denialDay]*denialTotals),
 		entries: make(map[entryDay]*entryTotals),
-		active:  make(map[int64]*sketch),
+		active:  make(map[int64]*sketch.Sketch),
 		hours:   make(map[int64]*hourActivity),
 	}
 }
 
 // forApp returns the application's stats, or nil when there is no room. The lock must
 // be held.
-func (f *nodeStats) forApp(scope tenancy.Scope) *appStats {
+func (f *Counters) forApp(scope tenancy.Scope) *appStats {
 	app := f.apps[scope.AppID]
 	if app == nil && len(f.apps) < maxCountedApps {
 		app = newAppStats(scope)
@@ -102,9 +107,9 @@ func (f *nodeStats) forApp(scope tenancy.Scope) *appStats {
 	return app
 }
 
-// recordUsage counts a decision. A duplicate is not counted, not even one of our own
+// RecordUsage counts a decision. A duplicate is not counted, not even one of our own
 // after a lost reply; an invalid request is a failed request but no denial.
-func (f *nodeStats) recordUsage(scope tenancy.Scope, d *metering.Decision, check bool) {
+func (f *Counters) RecordUsage(scope tenancy.Scope, d *metering.Decision, check bool) {
 	denied := d.Verdict == metering.Refused
 	used := !check && d.New
 	if !denied && !used {
@@ -139,13 +144,13 @@ func (f *nodeStats) recordUsage(scope tenancy.Scope, d *metering.Decision, check
 	}
 	usage.charged = usage.charged.Plus(e.Charge.Amount)
 	if app.active[day] == nil {
-		app.active[day] = newSketch()
+		app.active[day] = sketch.New()
 	}
-	app.active[day].add(e.WalletID)
+	app.active[day].Add(e.WalletID)
 }
 
 // recordEntries counts the journal entries of a transaction.
-func (f *nodeStats) recordEntries(scope tenancy.Scope, list []metering.Entry) {
+func (f *Counters) recordEntries(scope tenancy.Scope, list []metering.Entry) {
 	if len(list) == 0 {
 		return
 	}
@@ -168,8 +173,8 @@ func (f *nodeStats) recordEntries(scope tenancy.Scope, list []metering.Entry) {
 
 // RecordRequest counts a request and samples it for the list of recent ones: every
 // failure up to a limit, and some successes.
-func (s *Store) RecordRequest(scope tenancy.Scope, r Request) {
-	f := s.stats
+func (s *Counters) RecordRequest(scope tenancy.Scope, r Request) {
+	f := s
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	app := f.forApp(scope)
@@ -184,11 +189,11 @@ func (s *Store) RecordRequest(scope tenancy.Scope, r Request) {
 			r.Identity, r.Feature = storableName(r.Identity), storableName(r.Feature)
 			app.failed = append(app.failed, r)
 		}
-		if app.failures < keptFailures {
+		if app.failures < KeptFailures {
 			app.failures++
 			app.requests = append(app.requests, r)
 		}
-	} else if len(app.requests)-app.failures < keptSuccesses {
+	} else if len(app.requests)-app.failures < KeptSuccesses {
 		app.requests = append(app.requests, r)
 	}
 }
@@ -210,7 +215,7 @@ type failures struct {
 
 // admitsFailure counts a failure against the application's limit per minute. Some of
 // each code are admitted beside a flood of another. The lock must be held.
-func (f *nodeStats) admitsFailure(app ids.ID, code fault.Code, at int64) bool {
+func (f *Counters) admitsFailure(app ids.ID, code fault.Code, at int64) bool {
 	if minute := at / time.Minute.Milliseconds(); minute != f.minute {
 		f.minute = minute
 		clear(f.kept)
@@ -220,7 +225,7 @@ func (f *nodeStats) admitsFailure(app ids.ID, code fault.Code, at int64) bool {
 	if code != "" {
 		f.kept[same]++
 	}
-	return f.kept[all] <= failuresPerMinute || f.kept[same] <= failuresPerCode
+	return f.kept[all] <= FailuresPerMinute || f.kept[same] <= failuresPerCode
 }
 
 // counter returns a counter and creates it when it is missing.
@@ -252,7 +257,7 @@ func hourOf(ms int64) int64 {
 }
 
 // drain removes and returns the stats of an application.
-func (f *nodeStats) drain(app ids.ID) *appStats {
+func (f *Counters) drain(app ids.ID) *appStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	counted := f.apps[app]
@@ -261,7 +266,7 @@ func (f *nodeStats) drain(app ids.ID) *appStats {
 }
 
 // pendingApps lists the applications with stats to flush.
-func (f *nodeStats) pendingApps() (list []ids.ID) {
+func (f *Counters) pendingApps() (list []ids.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for app := range f.apps {
@@ -271,7 +276,7 @@ func (f *nodeStats) pendingApps() (list []ids.ID) {
 }
 
 // restore adds stats that could not be written to the current ones.
-func (f *nodeStats) restore(old *appStats) {
+func (f *Counters) restore(old *appStats) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	app := f.forApp(old.scope)
@@ -298,9 +303,9 @@ func (f *nodeStats) restore(old *appStats) {
 	}
 	for day, o := range old.active {
 		if app.active[day] == nil {
-			app.active[day] = newSketch()
+			app.active[day] = sketch.New()
 		}
-		app.active[day].merge(o)
+		app.active[day].Merge(o)
 	}
 	if len(app.requests) == 0 { // newer ones are more useful
 		app.requests, app.failures = old.requests, old.failures

@@ -1,19 +1,19 @@
-package store_test
+package sketch_test
 
 import (
 	"bytes"
 	"testing"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/internal/sketch"
 )
 
 func TestSketch(t *testing.T) {
 	t.Parallel()
 
 	t.Run("is exact up to its limit, however often each comes", func(t *testing.T) {
-		s := store.NewSketch()
-		list := make([]ids.ID, store.SketchExact)
+		s := sketch.New()
+		list := make([]ids.ID, sketch.Exact)
 		for i := range list {
 			list[i] = ids.New()
 		}
@@ -22,7 +22,7 @@ func TestSketch(t *testing.T) {
 				s.Add(id)
 			}
 		}
-		if n, exact := s.Count(); n != store.SketchExact || !exact {
+		if n, exact := s.Count(); n != sketch.Exact || !exact {
 			t.Errorf("it counts %d, exact %v", n, exact)
 		}
 		s.Add(ids.New())
@@ -32,7 +32,7 @@ func TestSketch(t *testing.T) {
 	})
 
 	t.Run("is right to five in a hundred past it", func(t *testing.T) {
-		s := store.NewSketch()
+		s := sketch.New()
 		for n, at := 0, int64(1_000); at <= 300_000; at = at * 3 {
 			for ; n < int(at); n++ {
 				s.Add(ids.New())
@@ -45,7 +45,7 @@ func TestSketch(t *testing.T) {
 
 	t.Run("counts nobody twice who is in both of two", func(t *testing.T) {
 		for _, size := range []int{100, 400, 5_000} {
-			a, b, all := store.NewSketch(), store.NewSketch(), store.NewSketch()
+			a, b, all := sketch.New(), sketch.New(), sketch.New()
 			for i := range size {
 				id := ids.New()
 				all.Add(id)
@@ -56,7 +56,7 @@ func TestSketch(t *testing.T) {
 					b.Add(id)
 				}
 			}
-			a.Join(b)
+			a.Merge(b)
 			got, _ := a.Count()
 			if want, _ := all.Count(); got != want {
 				t.Errorf("of %d it counts %d, one alone counts %d", size, got, want)
@@ -65,13 +65,15 @@ func TestSketch(t *testing.T) {
 	})
 
 	t.Run("is the same after it was stored", func(t *testing.T) {
-		for _, size := range []int{0, 1, store.SketchExact, 2_000} {
-			s := store.NewSketch()
+		for _, size := range []int{0, 1, sketch.Exact, 2_000} {
+			s := sketch.New()
 			for range size {
 				s.Add(ids.New())
 			}
-			again, err := store.DecodeSketch(s.Encode())
-			noError(t, err)
+			again, err := sketch.Decode(s.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
 			if !bytes.Equal(again.Encode(), s.Encode()) {
 				t.Errorf("with %d it is another", size)
 			}
@@ -79,8 +81,8 @@ func TestSketch(t *testing.T) {
 	})
 
 	t.Run("is not read from anything else", func(t *testing.T) {
-		for _, text := range [][]byte{{0}, {1, 2}, {2, 0}, bytes.Repeat([]byte{1}, 1+8*(store.SketchExact+1)), {3}} {
-			if _, err := store.DecodeSketch(text); err == nil {
+		for _, text := range [][]byte{{0}, {1, 2}, {2, 0}, bytes.Repeat([]byte{1}, 1+8*(sketch.Exact+1)), {3}} {
+			if _, err := sketch.Decode(text); err == nil {
 				t.Errorf("%d bytes are read", len(text))
 			}
 		}

@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"context"
@@ -92,7 +92,7 @@ func readSubscriptionFound(row pgx.CollectableRow) (s SubscriptionFound, err err
 type SubscriptionQuery struct {
 	Status metering.SubscriptionStatus // any when empty
 	OnHold bool                        // only those for which a payment failed
-	Page
+	pg.Page
 }
 
 // FindSubscriptions answers a query, and reports whether there are more.

@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -16,12 +17,12 @@ type DepositQuery struct {
 	Kind      metering.EntryKind // any of deposit, grant and top-up when empty
 	CreditKey string             // all when empty
 	From, To  int64              // by the application's clock, half-open; 0 for no end
-	Page
+	pg.Page
 }
 
 // DepositFound is a deposit in a list.
 type DepositFound struct {
-	Deposit
+	ledger.Deposit
 	Kind       metering.EntryKind
 	WalletID   ids.ID
 	SourceKind string
@@ -32,7 +33,7 @@ type DepositFound struct {
 // is never younger than its entry, and older by no more than the clock is ahead.
 const (
 	depositsFound = `
-		SELECT` + depositColumns + `, j.kind, j.wallet_id, j.source_kind, j.source_id
+		SELECT` + ledger.DepositColumns + `, j.kind, j.wallet_id, j.source_kind, j.source_id
 		FROM (`
 
 	withTheirNames = `
@@ -125,13 +126,13 @@ func (tx appTx) depositFilter(ctx context.Context, q DepositQuery) (kinds []stri
 
 func readDepositFound(row pgx.CollectableRow) (d DepositFound, err error) {
 	var sourceKind, sourceID *string
-	d.Deposit, err = readDeposit(extendedRow{row, []any{&d.Kind, &d.WalletID, &sourceKind, &sourceID}})
+	d.Deposit, err = ledger.ReadDeposit(extendedRow{row, []any{&d.Kind, &d.WalletID, &sourceKind, &sourceID}})
 	d.SourceKind, d.SourceID = pg.OrZero(sourceKind), pg.OrZero(sourceID)
 	return d, err
 }
 
 var listDepositsOf = pg.Declare("list deposits of a wallet by its id", `
-	SELECT`+depositColumns+`, j.kind, j.wallet_id, j.source_kind, j.source_id
+	SELECT`+ledger.DepositColumns+`, j.kind, j.wallet_id, j.source_kind, j.source_id
 	FROM journal j
 	JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
 	JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id

@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type EventQuery struct {
 	BeforeSeq  int64  // 0 for the newest
 	FeatureKey string // all when empty; ignored for a wallet
 	From, To   int64  // half-open, in milliseconds; 0 for none; ignored for a wallet
-	Page
+	pg.Page
 }
 
 func (q EventQuery) to() int64 {
@@ -108,7 +108,7 @@ var (
 // There is no index by application and time, which every event would have to pay for. A
 // BRIN index finds transactions, so the list scans a short window first, then longer
 // ones before it. A list that has skipped very many events returns a partial page.
-func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *Page, err error) {
+func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *pg.Page, err error) {
 	if err := a.flushStats(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -119,12 +119,10 @@ func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next 
 	return list, next, err
 }
 
-func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, next *Page, err error) {
+func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, next *pg.Page, err error) {
 	switch {
 	case q.EventID != "":
-		id := byteaColumn
-		id.eventID(q.EventID)
-		list, err = pg.Collect(ctx, tx, selectEventFound, readEventFound, id.single())
+		list, err = pg.Collect(ctx, tx, selectEventFound, readEventFound, pg.EncodeEventID(q.EventID))
 		return list, nil, err
 	case !q.WalletID.IsZero():
 		before := q.BeforeSeq
@@ -134,7 +132,7 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 		list, err = pg.Collect(ctx, tx, listEventsOfWallet, readEventFound, q.WalletID, before, q.OneMore())
 		var more bool
 		if list, more = pg.Cut(list, q.Limit); more {
-			next = &Page{Limit: q.Limit}
+			next = &pg.Page{Limit: q.Limit}
 		}
 		return list, next, err
 	case q.FeatureKey == "":
@@ -166,7 +164,7 @@ func (tx appTx) usedPrices(ctx context.Context, featureKey string) ([]int64, err
 }
 
 // eventsNewestFirst lists events of these prices, or all events for nil, newest first.
-func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *Page, err error) {
+func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *pg.Page, err error) {
 	// A custom plan chooses between the BRIN index and the application's own index by
 	// the values.
 	if _, err := tx.Conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {

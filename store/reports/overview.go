@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/sketch"
 )
 
 const dayMillis = 24 * hourMillis
@@ -195,26 +196,26 @@ func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
 }
 
 func (r *overviewReader) readActive(ctx context.Context, tx appTx) error {
-	now, before := newSketch(), newSketch()
+	now, before := sketch.New(), sketch.New()
 	_, err := pg.Collect(ctx, tx, selectActive, func(row pgx.CollectableRow) (struct{}, error) {
 		var day int64
 		var text []byte
 		if err := row.Scan(&day, &text); err != nil {
 			return struct{}{}, err
 		}
-		seen, err := decodeSketch(text)
+		seen, err := sketch.Decode(text)
 		if err != nil {
 			return struct{}{}, err
 		}
 		if day < r.since {
-			before.merge(seen)
+			before.Merge(seen)
 		} else {
-			now.merge(seen)
+			now.Merge(seen)
 		}
 		return struct{}{}, nil
 	}, r.before, r.end)
-	r.Now.Active, r.Now.ActiveExact = now.count()
-	r.Before.Active, r.Before.ActiveExact = before.count()
+	r.Now.Active, r.Now.ActiveExact = now.Count()
+	r.Before.Active, r.Before.ActiveExact = before.Count()
 	return err
 }
 
@@ -231,7 +232,7 @@ func readCreditDay(row pgx.CollectableRow) (d creditDay, err error) {
 	}
 	total, ok := metering.ParseTotal(sum)
 	if !ok {
-		return d, errMalformedColumn
+		return d, fmt.Errorf("store: %q is not a total", sum)
 	}
 	d.Total = total
 	return d, nil

@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"bytes"
@@ -78,7 +78,7 @@ type window struct {
 
 // eventPositions finds events of these prices, or all events for nil, newest first. It
 // returns the next page, or nil at the end.
-func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64) (list []eventPosition, next *Page, err error) {
+func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64) (list []eventPosition, next *pg.Page, err error) {
 	start, stop, err := tx.eventRange(ctx, q)
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 		scan.advance(*l)
 		var more bool
 		if list, more = pg.Cut(append(list, found...), q.Limit); more {
-			return list, &Page{Before: list[len(list)-1].TransactionID, Limit: q.Limit}, nil
+			return list, &pg.Page{Before: list[len(list)-1].TransactionID, Limit: q.Limit}, nil
 		}
 		if skipped >= maxSkipped {
 			break
@@ -113,7 +113,7 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 	if scan.end.IsZero() || !pg.LessID(stop, scan.end) {
 		return list, nil, nil
 	}
-	return list, &Page{Before: scan.end, Limit: q.Limit}, nil
+	return list, &pg.Page{Before: scan.end, Limit: q.Limit}, nil
 }
 
 // eventRange is the range of ids in which events of the query's time can be. Ids have the

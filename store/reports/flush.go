@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"purser/ids"
 	"purser/store/internal/pg"
+	"purser/store/internal/sketch"
 )
 
 const (
@@ -81,7 +82,7 @@ var (
 
 // KeepStats flushes this node's stats every few seconds until stop is called, which
 // flushes the rest.
-func (s *Store) KeepStats(log *slog.Logger) (stop func()) {
+func (s *Counters) KeepStats(log *slog.Logger) (stop func()) {
 	done := make(chan struct{})
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -103,7 +104,7 @@ func (s *Store) KeepStats(log *slog.Logger) (stop func()) {
 	}
 }
 
-func (s *Store) flushStats(log *slog.Logger) {
+func (s *Counters) flushStats(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := s.WriteStats(ctx); err != nil {
@@ -113,10 +114,10 @@ func (s *Store) flushStats(log *slog.Logger) {
 
 // WriteStats flushes this node's stats of every application. Counters that cannot be
 // written are kept; failed requests are dropped.
-func (s *Store) WriteStats(ctx context.Context) error {
+func (s *Counters) WriteStats(ctx context.Context) error {
 	var failed error
-	for _, app := range s.stats.pendingApps() {
-		counted := s.stats.drain(app)
+	for _, app := range s.pendingApps() {
+		counted := s.drain(app)
 		if counted == nil {
 			continue // flushed by a page meanwhile
 		}
@@ -134,7 +135,7 @@ func (s *Store) WriteStats(ctx context.Context) error {
 // reader's own latest requests. Failed requests that cannot be stored do not fail the
 // page.
 func (a App) flushStats(ctx context.Context) error {
-	counted := a.store.stats.drain(a.app.Scope.AppID)
+	counted := a.node.drain(a.app.Scope.AppID)
 	if counted == nil {
 		return nil
 	}
@@ -161,7 +162,7 @@ func (a App) writeStats(ctx context.Context, counted *appStats) error {
 	})
 	if err != nil {
 		if !errors.Is(err, pg.ErrCommitUnknown) { // undercount rather than count twice
-			a.store.stats.restore(counted)
+			a.node.restore(counted)
 		}
 		return err
 	}
@@ -169,7 +170,7 @@ func (a App) writeStats(ctx context.Context, counted *appStats) error {
 		return nil
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		return tx.writeFailures(ctx, counted.failed, a.store.oldestFailure())
+		return tx.writeFailures(ctx, counted.failed, a.node.OldestFailure())
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFailuresDropped, err)
@@ -226,12 +227,12 @@ func (tx appTx) writeActive(ctx context.Context, counted *appStats) error {
 		if err != nil {
 			return err
 		}
-		all, err := decodeSketch(stored)
+		all, err := sketch.Decode(stored)
 		if err != nil {
 			return err
 		}
-		all.merge(counted.active[day])
-		if text := all.encode(); !bytes.Equal(text, stored) {
+		all.Merge(counted.active[day])
+		if text := all.Encode(); !bytes.Equal(text, stored) {
 			if err := tx.Exec(ctx, setActive, 1, day, text); err != nil {
 				return err
 			}

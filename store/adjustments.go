@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -27,8 +29,13 @@ type Adjustment struct {
 	Now       int64
 }
 
-var insertAdjustment = pg.Declare("insert adjustment", `
-	INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id) VALUES ($1, $2, $3, $4, $5)`)
+var (
+	insertAdjustment = pg.Declare("insert adjustment", `
+		INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id) VALUES ($1, $2, $3, $4, $5)`)
+
+	selectAdjustment = pg.Declare("select adjustment", `
+		SELECT reason FROM adjustments WHERE app_id = $1 AND entry_id = $2`)
+)
 
 // Adjust corrects a balance: the entry, its reason and the audit row are one
 // transaction. It cannot take more than the balance: only a reversed payment creates
@@ -104,8 +111,8 @@ func (requested Adjustment) change(b metering.Balance) (metering.Balance, error)
 // adjusted checks whether an adjustment was committed, after an error that may have
 // come after the commit.
 func (a App) adjusted(ctx context.Context, id ids.ID, cause error) error {
-	t, err := a.Transaction(ctx, id)
-	if err == nil && t.Entry != nil && t.Entry.Kind == metering.EntryAdjustment {
+	reasons, err := pg.ListAll(ctx, a.app, selectAdjustment, pgx.RowTo[string], id)
+	if err == nil && len(reasons) == 1 {
 		return nil
 	}
 	return cause

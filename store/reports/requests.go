@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"context"
@@ -12,20 +12,20 @@ import (
 	"purser/store/internal/pg"
 )
 
-// requestRingSize is how many recent requests of an application are kept.
-const requestRingSize = 2_000
+// RingSize is how many recent requests of an application are kept.
+const RingSize = 2_000
 
 const (
 	// DefaultKeepFailures is the default retention of failed requests.
 	DefaultKeepFailures = 30 * 24 * time.Hour
-	// failuresPerMinute is how many failures of an application one node stores per
+	// FailuresPerMinute is how many failures of an application one node stores per
 	// minute. All are counted. This bounds the table at 860,000 rows in 30 days, as
 	// long as there are few codes: failuresPerCode of each are stored in any case.
-	failuresPerMinute = 20
+	FailuresPerMinute = 20
 	failuresPerCode   = 2
 	// heldFailures is how many failures of an application a node buffers while the
 	// database is down: an hour's.
-	heldFailures = 60 * failuresPerMinute
+	heldFailures = 60 * FailuresPerMinute
 	// prunedFailures is how many expired failures are deleted with each write.
 	prunedFailures = 500
 )
@@ -80,7 +80,7 @@ var (
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, id) DO NOTHING`)
 
-	pruneFailures = pg.Declare("prune request failures", `
+	PruneFailures = pg.Declare("prune request failures", `
 		DELETE FROM request_failures WHERE app_id = $1 AND id IN (
 			SELECT f.id FROM request_failures f WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id LIMIT $3)`)
 
@@ -109,7 +109,7 @@ func (tx appTx) writeRequests(ctx context.Context, list []Request) error {
 	}
 	rows := newColumns(9)
 	for i, r := range list {
-		slot := int32((written - int64(len(list)) + int64(i)) % requestRingSize)
+		slot := int32((written - int64(len(list)) + int64(i)) % RingSize)
 		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID)
 	}
 	return rows.exec(ctx, tx, putRequests)
@@ -139,27 +139,27 @@ func (tx appTx) writeFailures(ctx context.Context, list []Request, oldest ids.ID
 	if _, err := tx.ExecAny(ctx, putFailures, args...); err != nil {
 		return err
 	}
-	_, err := tx.ExecAny(ctx, pruneFailures, oldest, prunedFailures)
+	_, err := tx.ExecAny(ctx, PruneFailures, oldest, prunedFailures)
 	return err
 }
 
-// oldestFailure is the lowest id within the retention of failures.
-func (s *Store) oldestFailure() ids.ID {
+// OldestFailure is the lowest id within the retention of failures.
+func (s *Counters) OldestFailure() ids.ID {
 	return pg.IDAt(s.db.Clock.Now() - s.keepFailures.Milliseconds())
 }
 
 // KeepsFailures is the retention of failed requests.
-func (s *Store) KeepsFailures() time.Duration { return s.keepFailures }
+func (s *Counters) KeepsFailures() time.Duration { return s.keepFailures }
 
 // Requests lists the application's recent requests, newest first, or all failures
 // within their retention, and reports whether there are more.
-func (a App) Requests(ctx context.Context, failed bool, p Page) (list []Request, more bool, err error) {
+func (a App) Requests(ctx context.Context, failed bool, p pg.Page) (list []Request, more bool, err error) {
 	if err := a.flushStats(ctx); err != nil {
 		return nil, false, err
 	}
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if failed {
-			list, err = pg.Collect(ctx, tx, listFailures, readRequest, p.Start(), a.store.oldestFailure(), p.OneMore())
+			list, err = pg.Collect(ctx, tx, listFailures, readRequest, p.Start(), a.node.OldestFailure(), p.OneMore())
 		} else {
 			list, err = pg.Collect(ctx, tx, listRequests, readRequest, p.Start(), p.OneMore())
 		}

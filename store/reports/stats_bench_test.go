@@ -1,4 +1,4 @@
-package store
+package reports
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 // BenchmarkNoteUse is what a figure costs the hot path.
 func BenchmarkNoteUse(b *testing.B) {
-	f, scope := newNodeStats(), tenancy.Scope{AppID: ids.New()}
+	f, scope := newCounters(), tenancy.Scope{AppID: ids.New()}
 	wallets := make([]ids.ID, 1000)
 	for i := range wallets {
 		wallets[i] = ids.New()
@@ -20,6 +20,6 @@ func BenchmarkNoteUse(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		d.Event.WalletID = wallets[i%len(wallets)]
-		f.recordUsage(scope, &d, false)
+		f.RecordUsage(scope, &d, false)
 	}
 }

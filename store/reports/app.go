@@ -1,0 +1,44 @@
+package reports
+
+import (
+	"context"
+	"time"
+
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/tenancy"
+)
+
+// App reads the rows of one application.
+type App struct {
+	app  pg.App
+	node *Counters
+}
+
+// App is the reads of one application.
+func (s *Counters) App(scope tenancy.Scope) App { return App{app: s.db.App(scope), node: s} }
+
+// Open makes the counters of a node, which count every committed journal entry. Failed
+// requests are kept for the given time.
+func Open(db *pg.DB, keepFailures time.Duration) *Counters {
+	s := newCounters()
+	s.db, s.keepFailures = db, keepFailures
+	db.OnEntries(s.recordEntries)
+	return s
+}
+
+// appTx is one transaction in the name of one application.
+type appTx struct{ ledger.Tx }
+
+func (a App) transact(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.app.Transact(ctx, inLedger(work))
+}
+
+// snapshot runs work in one transaction that sees one moment, and changes nothing.
+func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.app.Snapshot(ctx, inLedger(work))
+}
+
+func inLedger(work func(context.Context, appTx) error) func(context.Context, *pg.Tx) error {
+	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.Tx{Tx: tx}}) }
+}
