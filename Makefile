@@ -157,6 +157,11 @@ clients: node ## Generate clients from the OpenAPI document with three generator
 	cd $(CLIENTS)/typescript && npm ci --no-audit --no-fund && npm run --silent generate && npm run --silent check
 	@echo "clients: oapi-codegen, openapi-typescript and hey-api compile"
 
+.PHONY: citus
+citus: ## Run the tests of distributed tables on the Citus database that CITUS_DSN names
+	@[ -n "$$CITUS_DSN" ] || { echo "make: set CITUS_DSN to the owner's address of a database with Citus: see store/citus_test.go" >&2; exit 1; }
+	$(GO) test -tags citus -count=1 -timeout 40m -vet=off -v -run Citus ./store
+
 .PHONY: race
 race: postgres chromium python ## Test everything under the race detector, for a quarter of an hour
 	$(GO) test -count=1 -timeout 80m -race ./...

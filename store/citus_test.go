@@ -29,12 +29,10 @@ import (
 //	CREATE EXTENSION citus;
 //	SELECT citus_set_coordinator_host('127.0.0.1', 5432);
 //	SELECT citus_set_node_property('127.0.0.1', 5432, 'shouldhaveshards', true);
-//	CREATE ROLE purser_owner LOGIN;
-//	CREATE ROLE purser_app LOGIN;
-//	GRANT purser_app TO purser_owner;
-//	GRANT CREATE, USAGE ON SCHEMA public TO purser_owner;
+//	CREATE ROLE purser_owner LOGIN CREATEROLE;
+//	ALTER DATABASE purser OWNER TO purser_owner;
 //
-// Then: CITUS_DSN=postgres://purser_owner@127.0.0.1/purser go test -tags citus ./store -run Citus
+// Then: CITUS_DSN=postgres://purser_owner@127.0.0.1/purser make citus
 func TestCitus(t *testing.T) {
 	dsn := os.Getenv("CITUS_DSN")
 	if dsn == "" {
@@ -52,13 +50,11 @@ func TestCitus(t *testing.T) {
 		}
 	})
 
-	// The first lets SET LOCAL reach the nodes. The second keeps a statement on a
-	// local shard from going past the policies.
-	serving := withParameter(dsn, "citus.propagate_set_commands", "local")
-	serving = withParameter(serving, "citus.enable_local_execution", "off")
-	db := openStore(t, serving)
+	db := openStore(t, dsn)
 	usage := openUsage(t, db)
 	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
+	// As the store's own sessions.
+	serving := withParameter(withParameter(dsn, "citus.propagate_set_commands", "local"), "citus.enable_local_execution", "off")
 	session := citusSession{appSession{connect(t, asApp(serving))}, theirs.application.ID}
 
 	t.Run("the store works, and its books are sound", func(t *testing.T) {

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/store/internal/limits"
 	"purser/store/internal/pg"
 )
 
 const (
-	// anchorTable is distributed first. The rows of an application lie on the node
-	// that has its row of this table.
-	anchorTable = "app_state"
-
 	distributeTable = `SELECT create_distributed_table($1::text::regclass, 'app_id', colocate_with => $2)`
 )
 
@@ -31,8 +30,8 @@ var controlTables = []string{"connection_directory", "key_directory", "work_hint
 // Rows that are there are copied, and writes wait meanwhile. The originals stay on
 // disk, hidden, until truncate_local_data_after_distributing_table is called.
 //
-// What it asks of Citus was tried by hand on version 13.2; the tests run it against
-// an imitation, and with the build tag citus against the cluster that CITUS_DSN names.
+// The ordinary tests run it against an imitation of Citus' catalog and functions, and
+// with the build tag citus against the cluster that CITUS_DSN names.
 func Distribute(ctx context.Context, ownerURL string) error {
 	config, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
@@ -43,23 +42,76 @@ func Distribute(ctx context.Context, ownerURL string) error {
 		return fmt.Errorf("store: the database does not answer: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return distribute(ctx, tx) }); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
+		return fmt.Errorf("store: waiting for other migrations: %w", err)
+	}
+	var citus bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'create_distributed_table')`).Scan(&citus); err != nil {
+		return fmt.Errorf("store: distributing: %w", err)
+	}
+	if !citus {
+		return errors.New("store: distributing: the database has no Citus: create the extension first")
+	}
+	return distribute(ctx, conn)
+}
+
+// distribute prepares the serving role and distributes every table that is not. The
+// connection holds the migration lock.
+func distribute(ctx context.Context, conn *pgx.Conn) error {
+	if err := prepareRoleForShards(ctx, conn); err != nil {
+		return fmt.Errorf("store: distributing: %w", err)
+	}
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return distributeTables(ctx, tx) }); err != nil {
 		return fmt.Errorf("store: distributing: %w", err)
 	}
 	return nil
 }
 
-func distribute(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
+// shardSettings are settings of the serving role: a session's own do not reach the
+// workers, to which the coordinator connects as this role.
+func shardSettings(session limits.Session) map[string]string {
+	settings := maps.Clone(pg.CitusParameters)
+	settings["lock_timeout"] = pg.Milliseconds(session.Lock)
+	settings["statement_timeout"] = pg.Milliseconds(session.Statement)
+	settings["idle_in_transaction_session_timeout"] = pg.Milliseconds(session.Idle)
+	return settings
+}
+
+// prepareRoleForShards lets the serving role log in, as which the coordinator connects to
+// the workers, and sets the role's settings. Each is a statement of its own, outside of
+// the transaction that distributes, and none runs twice.
+func prepareRoleForShards(ctx context.Context, conn *pgx.Conn) error {
+	var mayLogIn bool
+	var set []string
+	err := conn.QueryRow(ctx, `SELECT rolcanlogin,
+			coalesce((SELECT setconfig FROM pg_db_role_setting WHERE setrole = r.oid AND setdatabase = 0), '{}')
+		FROM pg_roles r WHERE rolname = $1`, pg.AppRole).Scan(&mayLogIn, &set)
+	if err != nil {
 		return err
 	}
-	var citus bool
-	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'create_distributed_table')`).Scan(&citus); err != nil {
-		return err
+	var statements []string
+	if !mayLogIn {
+		statements = append(statements, "ALTER ROLE "+pg.AppRole+" LOGIN")
 	}
-	if !citus {
-		return errors.New("the database has no Citus: create the extension first")
+	wanted := shardSettings(limits.Current())
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !slices.Contains(set, name+"="+wanted[name]) {
+			statements = append(statements, fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", pg.AppRole, name, wanted[name]))
+		}
 	}
+	for _, sql := range statements {
+		_, err := conn.Exec(ctx, sql)
+		if pg.SQLState(err) == pg.InsufficientPrivilege {
+			return fmt.Errorf("the login may not change the role %s: run %s; as a superuser", pg.AppRole, strings.Join(statements, "; "))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+func distributeTables(ctx context.Context, tx pgx.Tx) error {
 	tables, err := tablesInOrder(ctx, tx)
 	if err != nil {
 		return err
@@ -78,8 +130,8 @@ func distribute(ctx context.Context, tx pgx.Tx) error {
 		if t.Distributed {
 			continue
 		}
-		with := anchorTable
-		if t.Name == anchorTable {
+		with := pg.AnchorTable
+		if t.Name == pg.AnchorTable {
 			with = "none"
 		}
 		if _, err := tx.Exec(ctx, distributeTable, t.Name, with); err != nil {
@@ -87,6 +139,21 @@ func distribute(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return nil
+}
+
+// leftLocal lists the tables of applications that are not distributed although others
+// are. A join of the two kinds under row-level security is not safe on Citus.
+func leftLocal(ctx context.Context, conn *pgx.Conn) (names []string, err error) {
+	if distributed, err := pg.IsDistributed(ctx, conn); err != nil || !distributed {
+		return nil, err
+	}
+	tables, err := tablesInOrder(ctx, conn)
+	for _, t := range tables {
+		if !t.Distributed {
+			names = append(names, t.Name)
+		}
+	}
+	return names, err
 }
 
 // tenantTable is a table with rows of applications.
@@ -99,15 +166,15 @@ type tenantTable struct {
 
 // tablesInOrder lists the tables of applications, each after those that it refers
 // to. They are known by their column, so none is forgotten.
-func tablesInOrder(ctx context.Context, tx pgx.Tx) ([]tenantTable, error) {
+func tablesInOrder(ctx context.Context, tx querier) ([]tenantTable, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT c.relname::text, c.relforcerowsecurity,
-			EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrel = c.oid),
+			EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid),
 			ARRAY(SELECT p.relname::text FROM pg_constraint k JOIN pg_class p ON p.oid = k.confrelid
 				WHERE k.conrelid = c.oid AND k.contype = 'f' AND p.oid <> c.oid)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'app_id' AND NOT a.attisdropped
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> ALL ($1)
-		ORDER BY c.relname <> $2, c.relname`, controlTables, anchorTable)
+		ORDER BY c.relname <> $2, c.relname`, controlTables, pg.AnchorTable)
 	if err != nil {
 		return nil, err
 	}

@@ -1,22 +1,30 @@
 package store_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"purser/store"
+	"purser/store/embedded"
 	"purser/store/storetest"
 )
 
-// imitation stands in for the part of Citus that the distribution calls, with the
-// refusals that were met. It shows the order and the number of the calls, and
-// nothing of Citus itself: for that there is TestCitus.
+// imitation stands in for the part of Citus that the distribution calls: its catalog
+// with the columns of version 13.2, and its function with the refusals that were met. It
+// shows the order and the number of the calls, and nothing of Citus itself: for that
+// there is TestCitus.
 var imitation = []string{
-	`CREATE TABLE pg_dist_partition (number int GENERATED ALWAYS AS IDENTITY, logicalrel regclass PRIMARY KEY, colocated text)`,
-	`CREATE FUNCTION create_distributed_table(table_name regclass, distribution_column text, colocate_with text) RETURNS void
+	`CREATE TABLE pg_dist_partition (logicalrelid regclass NOT NULL, partmethod "char" NOT NULL, partkey text,
+		colocationid integer NOT NULL DEFAULT 0, repmodel "char" NOT NULL, autoconverted boolean NOT NULL DEFAULT false)`,
+	`GRANT SELECT ON pg_dist_partition TO PUBLIC`,
+	`CREATE FUNCTION create_distributed_table(table_name regclass, distribution_column text, distribution_type text DEFAULT 'hash',
+		colocate_with text DEFAULT 'default', shard_count integer DEFAULT NULL) RETURNS void
 	LANGUAGE plpgsql AS $$
+	DECLARE
+		place integer := 1;
 	BEGIN
 		IF distribution_column <> 'app_id' THEN
 			RAISE 'the column is %', distribution_column;
@@ -25,23 +33,37 @@ var imitation = []string{
 			RAISE 'COPY FROM not supported with row-level security';
 		END IF;
 		IF EXISTS (SELECT FROM pg_constraint WHERE conrelid = table_name AND contype = 'f'
-				AND confrelid NOT IN (SELECT logicalrel FROM pg_dist_partition)) THEN
+				AND confrelid NOT IN (SELECT logicalrelid FROM pg_dist_partition)) THEN
 			RAISE 'referenced table must be a distributed table';
 		END IF;
-		IF colocate_with <> 'none' AND colocate_with::regclass NOT IN (SELECT logicalrel FROM pg_dist_partition) THEN
-			RAISE 'relation % is not distributed', colocate_with;
+		IF colocate_with <> 'none' THEN
+			SELECT colocationid INTO STRICT place FROM pg_dist_partition WHERE logicalrelid = colocate_with::regclass;
+		ELSIF EXISTS (SELECT FROM pg_dist_partition) THEN
+			SELECT max(colocationid) + 1 INTO place FROM pg_dist_partition;
 		END IF;
-		INSERT INTO pg_dist_partition (logicalrel, colocated) VALUES (table_name, colocate_with);
+		INSERT INTO pg_dist_partition (logicalrelid, partmethod, colocationid, repmodel) VALUES (table_name, 'h', place, 's');
 	END $$`,
 }
 
+// On a server of its own: the distribution changes the serving role.
 func TestDistribute(t *testing.T) {
 	t.Parallel()
-	url := storetest.FreshURL(t)
+	server, err := embedded.Start(t.Context(), embedded.Options{Dir: storetest.DataDir(t)})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, server.Stop(context.Background())) })
+	url := server.URL("postgres")
+	noError(t, store.Migrate(t.Context(), url))
 	owner := connect(t, url)
 	tables := tablesOfTenants(t, owner)
 	distributed := func() []string {
-		return texts(t, owner, `SELECT logicalrel::text FROM pg_dist_partition ORDER BY number`)
+		return texts(t, owner, `SELECT logicalrelid::text FROM pg_dist_partition ORDER BY ctid`)
+	}
+	setting := func(t *testing.T, name string) string {
+		t.Helper()
+		db := openStore(t, url)
+		value, err := openUsage(t, db).Setting(t.Context(), name)
+		noError(t, err)
+		return value
 	}
 
 	t.Run("refuses a database without Citus, and leaves it alone", func(t *testing.T) {
@@ -52,11 +74,21 @@ func TestDistribute(t *testing.T) {
 		if problems := schemaProblems(t, owner, true); len(problems) > 0 {
 			t.Error(problems)
 		}
+		if mode := setting(t, "plan_cache_mode"); mode != "force_generic_plan" {
+			t.Errorf("the hot path plans with %s", mode)
+		}
 	})
 
 	for _, sql := range imitation {
 		exec(t, owner, sql)
 	}
+
+	t.Run("is not begun by a start with the extension alone", func(t *testing.T) {
+		noError(t, store.Migrate(t.Context(), url))
+		if got := distributed(); len(got) != 0 {
+			t.Errorf("it took %v", got)
+		}
+	})
 
 	t.Run("takes every table once, app_state first, also from several processes", func(t *testing.T) {
 		var wait sync.WaitGroup
@@ -75,7 +107,7 @@ func TestDistribute(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, tables) {
 			t.Errorf("it took %v, not %v", got, tables)
 		}
-		if apart := texts(t, owner, `SELECT logicalrel::text FROM pg_dist_partition WHERE colocated <> 'app_state' AND logicalrel <> 'app_state'::regclass`); len(apart) > 0 {
+		if apart := texts(t, owner, `SELECT logicalrelid::text FROM pg_dist_partition WHERE colocationid <> 1`); len(apart) > 0 {
 			t.Errorf("%v are not with their application", apart)
 		}
 	})
@@ -94,10 +126,58 @@ func TestDistribute(t *testing.T) {
 		}
 	})
 
+	t.Run("lets the coordinator connect to workers as the serving role, with its limits", func(t *testing.T) {
+		var mayLogIn bool
+		noError(t, owner.QueryRow(t.Context(), `SELECT rolcanlogin FROM pg_roles WHERE rolname = $1`, store.AppRole).Scan(&mayLogIn))
+		if !mayLogIn {
+			t.Error("the role may not log in")
+		}
+		set := texts(t, owner, `SELECT split_part(unnest(setconfig), '=', 1) FROM pg_db_role_setting WHERE setrole = '`+store.AppRole+`'::regrole ORDER BY 1`)
+		want := []string{"citus.enable_local_execution", "citus.propagate_set_commands", "idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"}
+		if !slices.Equal(set, want) {
+			t.Errorf("the role has the settings %v", set)
+		}
+	})
+
+	t.Run("changes how sessions plan and what they forward", func(t *testing.T) {
+		for name, want := range map[string]string{"plan_cache_mode": "auto", "citus.propagate_set_commands": "local", "citus.enable_local_execution": "off"} {
+			if got := setting(t, name); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+	})
+
+	t.Run("leaves everything working, one application a batch", func(t *testing.T) {
+		db := openStore(t, url)
+		home := newHousehold(t, db, openUsage(t, db))
+		if wallet, err := home.Wallet(t.Context(), home.deposit.Identity); err != nil || len(wallet.Balances) != 1 {
+			t.Errorf("the wallet is %+v, %v", wallet, err)
+		}
+		// The coordinator's own table is always empty.
+		exec(t, owner, `UPDATE pg_class SET reltuples = 0 WHERE relname = 'usage_events'`)
+		if whole, err := store.ScansWholeTable(t.Context(), home.App); err != nil || whole {
+			t.Errorf("the events page trusts the catalog's count: %t, %v", whole, err)
+		}
+	})
+
+	t.Run("is completed at the next start of the owner, and refused to others until then", func(t *testing.T) {
+		exec(t, owner, `CREATE TABLE newest (app_id uuid, id uuid, PRIMARY KEY (app_id, id), FOREIGN KEY (app_id) REFERENCES app_state)`)
+		exec(t, owner, `CREATE ROLE serving LOGIN IN ROLE `+store.AppRole)
+		serving := strings.Replace(url, "postgres@", "serving@", 1)
+		if err := store.Migrate(t.Context(), serving); err == nil || !strings.Contains(err.Error(), "newest are not distributed") {
+			t.Errorf("a start that may only serve says %v", err)
+		}
+		noError(t, store.Migrate(t.Context(), url))
+		if got := distributed(); !slices.Contains(got, "newest") {
+			t.Errorf("distributed are %v", got)
+		}
+		noError(t, store.Migrate(t.Context(), serving))
+	})
+
 	t.Run("refuses tables that refer to each other", func(t *testing.T) {
 		exec(t, owner, `CREATE TABLE circle (app_id uuid PRIMARY KEY)`)
 		exec(t, owner, `ALTER TABLE circle ADD FOREIGN KEY (app_id) REFERENCES app_state`)
-		exec(t, owner, `ALTER TABLE app_state ADD FOREIGN KEY (app_id) REFERENCES circle`)
+		exec(t, owner, `ALTER TABLE app_state ADD FOREIGN KEY (app_id) REFERENCES circle NOT VALID`)
 		if err := store.Distribute(t.Context(), url); err == nil || !strings.Contains(err.Error(), "circle") {
 			t.Errorf("it says %v", err)
 		}

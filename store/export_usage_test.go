@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"time"
 
 	"purser/ids"
@@ -78,7 +79,10 @@ func (u *Engine) ForcePessimistic(app ids.ID, identity string) {
 type Queue struct{ queue fairQueue }
 
 // NewQueue makes an empty one.
-func NewQueue() *Queue { return &Queue{newFairQueue()} }
+func NewQueue() *Queue { return &Queue{newFairQueue(false)} }
+
+// NewQueueOfOneApp is the queue of a distributed database.
+func NewQueueOfOneApp() *Queue { return &Queue{newFairQueue(true)} }
 
 // Push queues a request. It returns false when the queue is full.
 func (q *Queue) Push(use Usage) bool { return q.queue.push(&request{Usage: use}) }
@@ -106,3 +110,21 @@ func (q *Queue) Close() { q.queue.closed = true }
 
 // Size is how many requests are queued.
 func (q *Queue) Size() int { return q.queue.size }
+
+// Setting is a setting of the sessions that charge.
+func (u *Engine) Setting(ctx context.Context, name string) (value string, err error) {
+	err = u.writes.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
+	return value, err
+}
+
+// ScansWholeTable reports whether the events page reads all events at once.
+func ScansWholeTable(ctx context.Context, a App) (whole bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		scan, err := tx.newReverseScan(ctx, ids.New())
+		if err == nil {
+			whole = scan.whole
+		}
+		return err
+	})
+	return whole, err
+}

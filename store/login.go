@@ -149,6 +149,13 @@ func checkServing(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if len(repairs) > 0 {
 		return errors.New(differ(repairs) + ": " + s.migrateAsOwner())
 	}
+	local, err := leftLocal(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if len(local) > 0 {
+		return fmt.Errorf("the tables %s are not distributed, although others are: %s", strings.Join(local, ", "), s.migrateAsOwner())
+	}
 	return nil
 }
 

@@ -78,6 +78,18 @@ func prepare(ctx context.Context, address string, log *slog.Logger, restoring bo
 	if err := applyMigrations(ctx, conn.Config()); err != nil {
 		return err
 	}
+	// A table that a migration has just made joins the distributed ones before it is
+	// used.
+	local, err := leftLocal(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if len(local) > 0 {
+		if err := distribute(ctx, conn); err != nil {
+			return err
+		}
+		log.Info("tables distributed", "tables", strings.Join(local, ", "))
+	}
 	return repairAndLog(ctx, conn, log)
 }
 

@@ -152,12 +152,12 @@ func rightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, e
 		}
 	}
 	distributed := "false"
-	var citus bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('pg_dist_partition') IS NOT NULL`).Scan(&citus); err != nil {
+	citus, err := pg.HasCitus(ctx, conn)
+	if err != nil {
 		return nil, err
 	}
 	if citus {
-		distributed = "EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrel = c.oid)"
+		distributed = "EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid)"
 	}
 	names := slices.Sorted(maps.Keys(want.tables))
 	rows, err := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, pg.AppRole, policyName, policyText)

@@ -20,10 +20,10 @@ var (
 		ON CONFLICT (app_id) DO NOTHING`)
 
 	lockWorld = pg.Declare("lock world", `
-		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1 FOR NO KEY UPDATE`)
+		SELECT org_id, head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1 FOR NO KEY UPDATE`)
 
 	selectWorld = pg.Declare("select world", `
-		SELECT head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1`)
+		SELECT org_id, head, CASE WHEN head IS NULL THEN state END FROM sandbox_worlds WHERE app_id = $1`)
 
 	// An account that has become rows keeps a document that an older program refuses.
 	// Without one it would start with an empty account.
@@ -72,10 +72,11 @@ func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Wa
 	}
 	defer leave()
 	return w.app(app).transact(ctx, func(ctx context.Context, tx appTx) error {
-		session, err := tx.lockWorld(ctx, want)
+		session, org, err := tx.lockWorld(ctx, want)
 		if err != nil {
 			return err
 		}
+		tx.Scope.OrgID = org
 		next, err := change(session)
 		if err != nil {
 			return err
@@ -90,28 +91,28 @@ func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Wa
 
 // lockWorld locks the account and reads what is wanted of it, after the lock. The row
 // is made where it is missing: one that is not there cannot be locked.
-func (tx appTx) lockWorld(ctx context.Context, want persist.Want) (persist.Session, error) {
-	session, found, err := tx.readWorld(ctx, lockWorld, want)
-	if err != nil || found {
-		return session, err
+func (tx appTx) lockWorld(ctx context.Context, want persist.Want) (session persist.Session, org ids.ID, err error) {
+	session, org, err = tx.readWorld(ctx, lockWorld, want)
+	if err != nil || !org.IsZero() {
+		return session, org, err
 	}
 	if _, err := tx.ExecAny(ctx, ensureWorld); err != nil {
-		return persist.Session{}, err
+		return persist.Session{}, org, err
 	}
-	session, found, err = tx.readWorld(ctx, lockWorld, want)
-	if err == nil && !found {
+	session, org, err = tx.readWorld(ctx, lockWorld, want)
+	if err == nil && org.IsZero() {
 		err = pg.ErrNoAppState
 	}
-	return session, err
+	return session, org, err
 }
 
-// readWorld reads an account in one round trip.
-func (tx appTx) readWorld(ctx context.Context, head pg.Statement, want persist.Want) (s persist.Session, found bool, err error) {
+// readWorld reads an account, and the organization that it belongs to, in one round trip.
+// The organization is zero for an account that is not there.
+func (tx appTx) readWorld(ctx context.Context, head pg.Statement, want persist.Want) (s persist.Session, org ids.ID, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(head.SQL, tx.Args(nil)...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			found = true
-			if err := rows.Scan(&s.Head, &s.Legacy); err != nil {
+			if err := rows.Scan(&org, &s.Head, &s.Legacy); err != nil {
 				return err
 			}
 		}
@@ -125,9 +126,9 @@ func (tx appTx) readWorld(ctx context.Context, head pg.Statement, want persist.W
 	}
 	s.Source = objects{ctx, tx}
 	if err := tx.Conn.SendBatch(ctx, batch).Close(); err != nil {
-		return persist.Session{}, false, fmt.Errorf("store: %s: %w", head.Name, err)
+		return persist.Session{}, org, fmt.Errorf("store: %s: %w", head.Name, err)
 	}
-	return s, found, nil
+	return s, org, nil
 }
 
 // storeWorld writes a change in one round trip, and reports whether the clock moved.
@@ -147,7 +148,7 @@ func (tx appTx) storeWorld(ctx context.Context, c Change) (moved bool, err error
 	}
 	batch.Queue(updateWorld.SQL, tx.Args([]any{c.Head})...)
 	clock := batch.Queue(setClock.SQL, tx.Args([]any{c.ClockOffset})...)
-	batch.Queue(setNextDue.SQL, tx.Args([]any{sandboxWake, pg.OrNull(c.WakeAt)})...)
+	batch.Queue(setNextDue.SQL, tx.Args([]any{sandboxWake, tx.Scope.OrgID, pg.OrNull(c.WakeAt)})...)
 	results := tx.Conn.SendBatch(ctx, batch)
 	for _, queued := range batch.QueuedQueries {
 		tag, err := results.Exec()

@@ -17,6 +17,7 @@ import (
 func statementProblems(s store.Statement, tenantTables []string) []string {
 	c := statementCheck{statement: s, tenant: tenantTables}
 	c.words(sqlTokens(s.SQL))
+	c.oneNode(parseSQL(s.SQL))
 	c.query(parseSQL(s.SQL))
 	return c.problems
 }
@@ -71,6 +72,33 @@ func (c *statementCheck) words(list []string) {
 			slices.Contains(list, "wallets") && c.statement.Name != store.LockWallets.Name:
 			c.report("it locks wallets beside %q", store.LockWallets.Name)
 		}
+	}
+}
+
+// tablesOfNoApplication have rows of all applications, on no shard.
+var tablesOfNoApplication = append([]string{"applications", "organizations", "verification_claims", "schema_migrations"}, controlTables...)
+
+// oneNode holds the rule that a statement has either control tables or tenant tables:
+// on Citus they lie on different nodes.
+func (c *statementCheck) oneNode(q []sqlNode) {
+	var control, tenant []string
+	var walk func([]sqlNode)
+	walk = func(q []sqlNode) {
+		for _, r := range references(q, tablesOfNoApplication) {
+			control = append(control, r.table)
+		}
+		for _, r := range references(q, c.tenant) {
+			tenant = append(tenant, r.table)
+		}
+		for _, n := range q {
+			if n.inner != nil {
+				walk(n.inner)
+			}
+		}
+	}
+	walk(q)
+	if len(control) > 0 && len(tenant) > 0 {
+		c.report("%s and %s lie on different nodes", control[0], tenant[0])
 	}
 }
 

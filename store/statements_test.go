@@ -47,6 +47,8 @@ func TestStatementRulesFind(t *testing.T) {
 	t.Parallel()
 	tables := []string{"app_state", "wallets", "balances", "journal"}
 	for name, c := range map[string]struct{ sql, want string }{
+		"a control table beside a tenant table":  {`UPDATE work_hints SET due_at = (SELECT min(w.id) FROM wallets w WHERE w.app_id = $1) WHERE app_id = $1`, "work_hints and wallets lie on different nodes"},
+		"a control table filled from another":    {`INSERT INTO work_hints (app_id, kind) SELECT s.app_id, $2 FROM app_state s WHERE s.app_id = $1`, "work_hints and app_state lie on different nodes"},
 		"a table without the application":        {`SELECT id FROM wallets WHERE id = $2`, "wallets is not tied to $1"},
 		"one of two tables without it":           {`SELECT w.id FROM wallets w JOIN balances b ON b.wallet_id = w.id WHERE w.app_id = $1`, "balances is not tied to $1"},
 		"a tie that could be either table's":     {`SELECT w.id FROM wallets w JOIN balances b ON b.wallet_id = w.id WHERE app_id = $1`, "wallets is not tied to $1"},

@@ -24,7 +24,7 @@ type batcher struct {
 }
 
 func newBatcher(u *Engine, kind string, work func([]*request)) *batcher {
-	l := &batcher{engine: u, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue()}
+	l := &batcher{engine: u, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue(u.store.db.Distributed)}
 	l.idle = sync.NewCond(&l.mu)
 	go l.loop()
 	return l

@@ -67,8 +67,10 @@ func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int6
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	// Plans are made once per connection. By default Postgres prefers a custom plan for
-	// the few rows at hand and plans each time.
-	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	// the few rows at hand and plans each time. Citus needs the application's id to plan.
+	if !s.db.Distributed {
+		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)

@@ -17,16 +17,29 @@ import (
 func TestPoisonHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	const requests, wallets = 60, 7
+	const rule = `ALTER TABLE usage_events ADD CONSTRAINT no_poison CHECK (event_id <> 'poison')`
+	// What Postgres or Citus cannot run is refused as well, and not retried until the
+	// deadline.
+	const unsupported = `
+		CREATE FUNCTION refuse_poison() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF NEW.event_id = 'poison' THEN RAISE 'unsupported' USING ERRCODE = '0A000'; END IF;
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER refuse_poison BEFORE INSERT ON usage_events FOR EACH ROW EXECUTE FUNCTION refuse_poison()`
 	for _, c := range []struct {
 		name string
+		rule string
 		warm bool
-	}{{"in a batch under locks", false}, {"in a batch from memory", true}} {
+	}{
+		{"in a batch under locks", rule, false}, {"in a batch from memory", rule, true},
+		{"as an unsupported statement, in a batch from memory", unsupported, true},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.FreshURL(t)
 			s := newShop(t, url, 1)
 			n := s.nodes[0]
-			exec(t, connect(t, url), `ALTER TABLE usage_events ADD CONSTRAINT no_poison CHECK (event_id <> 'poison')`)
+			storetest.Exec(t, url, c.rule)
 			s.credit(t, "gate", 1000)
 			for w := range wallets {
 				s.credit(t, numbered("wallet", w), requests*messagePrice)

@@ -1,6 +1,10 @@
 package store
 
-import "purser/ids"
+import (
+	"slices"
+
+	"purser/ids"
+)
 
 const (
 	// maxBatch is the maximum number of requests per transaction.
@@ -29,6 +33,9 @@ type fairQueue struct {
 	size     int
 	shared   int // batches left with the share limit on
 	closed   bool
+	// oneApp makes every batch one application's: on Citus a transaction over several
+	// would be a two-phase commit, and one dead worker would stop all of them.
+	oneApp bool
 }
 
 type appQueue struct {
@@ -36,7 +43,9 @@ type appQueue struct {
 	waiting []*request
 }
 
-func newFairQueue() fairQueue { return fairQueue{apps: make(map[ids.ID]*appQueue)} }
+func newFairQueue(oneApp bool) fairQueue {
+	return fairQueue{apps: make(map[ids.ID]*appQueue), oneApp: oneApp}
+}
 
 // push queues a request. It returns false when the queue is full or closed.
 func (q *fairQueue) push(p *request) bool {
@@ -76,6 +85,9 @@ func (q *fairQueue) nextBatch() []*request {
 	}
 	batch := append(make([]*request, 0, min(q.size, maxBatch)), q.requeued...)
 	q.requeued = nil
+	if q.oneApp {
+		return q.fillFromOneApp(batch, share)
+	}
 	turns := q.rotation
 	q.rotation = nil
 	for i, own := range turns {
@@ -108,4 +120,27 @@ func (q *fairQueue) isShared() bool {
 	}
 	q.shared--
 	return true
+}
+
+// fillFromOneApp adds requests of the application that the deferred ones belong to, or
+// else of the next in turn.
+func (q *fairQueue) fillFromOneApp(batch []*request, share int) []*request {
+	turn := 0
+	if len(batch) > 0 {
+		turn = slices.IndexFunc(q.rotation, func(own *appQueue) bool { return own.app == batch[0].Scope.AppID })
+	}
+	if turn >= 0 {
+		own := q.rotation[turn]
+		n := min(len(own.waiting), share, maxBatch-len(batch))
+		batch = append(batch, own.waiting[:n]...)
+		own.waiting = own.waiting[n:]
+		q.rotation = slices.Delete(q.rotation, turn, turn+1)
+		if len(own.waiting) > 0 {
+			q.rotation = append(q.rotation, own)
+		} else {
+			delete(q.apps, own.app)
+		}
+	}
+	q.size -= len(batch)
+	return batch
 }

@@ -213,3 +213,46 @@ func TestQueue(t *testing.T) {
 		}
 	})
 }
+
+func TestAQueueOfADistributedDatabaseGivesOneApplicationABatch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		q := store.NewQueueOfOneApp()
+		apps := newIDs(rapid.IntRange(1, 5).Draw(t, "apps"))
+		pushed, taken := 0, 0
+		served := make(map[ids.ID]bool)
+		for q.Size() > 0 || taken == 0 {
+			if pushed < 2000 {
+				pushed += push(q, rapid.SampledFrom(apps).Draw(t, "app"), rapid.IntRange(1, 600).Draw(t, "n"))
+			}
+			batch := q.Take()
+			counts := byApp(batch)
+			if len(counts) != 1 || len(batch) > store.MaxBatch {
+				t.Fatalf("a batch of %d has %d applications", len(batch), len(counts))
+			}
+			for app := range counts {
+				served[app] = true
+			}
+			if again := rapid.IntRange(0, len(batch)/2).Draw(t, "again"); again > 0 {
+				q.Requeue(batch[:again])
+				batch = batch[again:]
+			}
+			taken += len(batch)
+		}
+		if taken != pushed {
+			t.Fatalf("%d of %d were taken", taken, pushed)
+		}
+	})
+	t.Run("applications take turns", func(t *testing.T) {
+		q := store.NewQueueOfOneApp()
+		apps := newIDs(3)
+		for _, app := range apps {
+			push(q, app, 3*store.MaxBatch)
+		}
+		for i := range 6 {
+			if counts := byApp(q.Take()); counts[apps[i%3]] == 0 {
+				t.Errorf("batch %d is of another application than its turn", i)
+			}
+		}
+	})
+}

@@ -52,7 +52,7 @@ type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
 // Every attempt uses the transaction ids of the first. When the reply to a COMMIT is
 // lost, the next attempt finds the committed events and recognizes them as its own.
 func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt) {
-	violations := 0
+	violations, reconnected := 0, false
 	for tries := 1; len(requests) > 0; tries++ {
 		if requests = u.dropExpired(requests); len(requests) == 0 {
 			return
@@ -78,6 +78,12 @@ func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt)
 		}
 		if pg.SQLState(err) == pg.UniqueViolation {
 			violations++
+		}
+		if isUnsupported(err) && !reconnected { // it may be an outdated prepared statement
+			reconnected = true
+			u.retries.Add(1)
+			u.log.Warn("usage batch retried on another connection", "uses", len(requests), "cause", err)
+			continue
 		}
 		if !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {
 			u.retries.Add(1)
@@ -165,6 +171,9 @@ func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (e
 	err = try(ctx, conn.Conn(), groupByApp(requests), now)
 	if err != nil {
 		pg.Rollback(ctx, conn.Conn())
+	}
+	if isUnsupported(err) {
+		_ = conn.Conn().Close(ctx) // its prepared statements go with it
 	}
 	return err
 }
@@ -302,5 +311,8 @@ func isDeterministic(err error) bool {
 	if state == pg.DivisionByZero {
 		return false
 	}
-	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "42")
+	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "42") || isUnsupported(err)
 }
+
+// isUnsupported reports a statement that Postgres, or Citus behind it, cannot run.
+func isUnsupported(err error) bool { return strings.HasPrefix(pg.SQLState(err), "0A") }

@@ -3,6 +3,16 @@ package main
 // Bugs in what a start restores and refuses.
 var startMutants = []mutant{
 	{
+		name:    "serve while a table of applications is not distributed",
+		changes: []change{once("store/login.go", "\tif len(local) > 0 {\n", "\tif false {\n")},
+		pkg:     "./store", tests: "TestDistribute",
+	},
+	{
+		name:    "write several applications in one distributed transaction",
+		changes: []change{once("store/usage_queue.go", "\tif q.oneApp {\n", "\tif false {\n")},
+		pkg:     "./store", tests: "TestAQueueOfADistributedDatabaseGivesOneApplicationABatch",
+	},
+	{
 		name:    "a restored database without its policies",
 		changes: []change{once("store/rights.go", "\tif !t.Sound {\n", "\tif false {\n")},
 		pkg:     "./store", tests: "TestPrepareRepairsGrantsAndPolicies",

@@ -92,6 +92,7 @@ func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 		if err := store.Distribute(ctx, db.address); err != nil {
 			return err
 		}
+		fmt.Fprintln(stdout, "The tables are distributed. The workers must accept connections from the coordinator as purser_app and as the owner: see pg_hba.conf there.")
 	}
 	fmt.Fprintln(stdout, "The schema is up to date.")
 	if adopt {

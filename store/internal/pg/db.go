@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -49,6 +50,8 @@ type DB struct {
 	Pool  *pgxpool.Pool
 	Clock *Clock
 	stop  func() // ends what runs in the background
+	// Distributed reports that Citus has distributed the tables.
+	Distributed bool
 
 	changed sync.Map // of *walletListener
 	entries func(tenancy.Scope, []metering.Entry)
@@ -87,6 +90,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	params["statement_timeout"] = Milliseconds(session.Statement)
 	params["lock_timeout"] = Milliseconds(session.Lock)
 	params["idle_in_transaction_session_timeout"] = Milliseconds(session.Idle)
+	maps.Copy(params, CitusParameters)
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -98,6 +102,10 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err := db.MeasureClock(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("store: the database does not answer: %w", err)
+	}
+	if db.Distributed, err = IsDistributed(ctx, pool); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("store: reading the catalog: %w", err)
 	}
 	background, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

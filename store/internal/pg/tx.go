@@ -48,6 +48,8 @@ type Tx struct {
 	Conn  *pgx.Conn
 	Scope tenancy.Scope
 	By    audit.Actor // who acts by hand; zero for none
+	// Distributed reports that the catalog's statistics say nothing about tenant tables.
+	Distributed bool
 
 	posted []metering.Entry // so far
 }
@@ -92,7 +94,7 @@ func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error)
 	if err := begin(ctx, conn, a.begins, a.Scope.AppID); err != nil {
 		return fmt.Errorf("store: begin: %w", err)
 	}
-	tx := &Tx{Conn: conn, Scope: a.Scope, By: a.By}
+	tx := &Tx{Conn: conn, Scope: a.Scope, By: a.By, Distributed: a.DB.Distributed}
 	if err := work(ctx, tx); err != nil {
 		Rollback(ctx, conn)
 		return err
