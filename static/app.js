@@ -1,7 +1,7 @@
-// What needs a script and cannot be done without: the clipboard, and forgetting
-// a secret. Everything else works as plain links and forms.
+// What needs a script and cannot be done without: the clipboard, forgetting a secret,
+// and rows that are links as a whole. Everything else works as plain links and forms.
 
-// Copy buttons are rendered hidden, so nobody meets a button that does nothing.
+// Copy buttons are rendered hidden, so that every shown button works.
 // Browsers offer the clipboard only on https and on localhost.
 function offerCopies(root) {
   if (!navigator.clipboard) return;
@@ -27,6 +27,17 @@ async function copy(button) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-copy]");
   if (button) copy(button);
+});
+
+// A click beside the links of a row opens the row's own page. One that selects text
+// does not.
+document.addEventListener("click", (event) => {
+  const row = event.target.closest(".table tbody tr");
+  if (!row || event.defaultPrevented || event.target.closest("a, button, input, select, label, summary")) return;
+  const link = row.querySelector("a[data-row]") ?? row.querySelector("th a");
+  if (!link || !getSelection().isCollapsed) return;
+  if (event.ctrlKey || event.metaKey) open(link.href, "_blank", "noopener");
+  else link.click();
 });
 
 offerCopies(document);

@@ -116,7 +116,7 @@ func totals(label, href string, now, before []reports.CreditTotal, words string)
 	}
 	for _, t := range merged[:min(len(merged), maxCreditTiles)] {
 		tiles = append(tiles, component.Figure{
-			Label: label, Value: component.TotalText(t.Total), Exact: component.DigitsText(t.Total.String()) + " nanocredits", Unit: t.CreditKey,
+			Label: label, Value: component.RoundedTotalText(t.Total), Exact: component.TotalText(t.Total) + " " + t.CreditKey, Unit: t.CreditKey,
 			Before: againstTotal(t.Total, totalOf(before, t), words), Href: href,
 		})
 	}
@@ -141,7 +141,7 @@ func againstTotal(now, before metering.Total, words string) string {
 		n, _ := new(big.Int).SetString(t.String(), 10)
 		return n
 	}
-	return compared(number(now), number(before), component.TotalText(before), words)
+	return compared(number(now), number(before), component.RoundedTotalText(before), words)
 }
 
 // compared formats the change from the period before, in whole percent.

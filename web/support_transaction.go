@@ -7,6 +7,7 @@ import (
 	"purser/metering"
 	"purser/store/reports"
 	"purser/tenancy"
+	"purser/views/component"
 	supportpage "purser/views/page/support"
 )
 
@@ -40,7 +41,8 @@ func (s *Site) transaction(req *request) (response, error) {
 	view.Kind, view.Seq, view.Delta, view.CreatedAt = entry.Kind, entry.Seq, entry.Delta, entry.CreatedAt
 	view.After = metering.Balance{CreditKey: view.CreditKey, Amount: entry.BalanceAfter, Debt: entry.DebtAfter}
 	view.Before = balanceBefore(view.After, entry.Delta)
-	view.Frame = req.frame("Transaction", "wallets")
+	view.List = req.appPath("wallets")
+	view.Frame = req.frame(view.Title()+" · "+component.ShortIdentity(view.Identity), "wallets")
 	return show(supportpage.Transaction(view)), nil
 }
 

@@ -2,6 +2,7 @@ package component
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -46,9 +47,47 @@ func separate(number string) string {
 	return number
 }
 
+// RoundedText is the amount to two decimals, and below one to four. A page that shows
+// it has the exact amount at hand, such as in a title.
+func RoundedText(a metering.Amount) string {
+	places := 2
+	if a < metering.PerCredit {
+		places = 4
+	}
+	return separate(roundDecimal(a.Credits(), places))
+}
+
+// roundDecimal rounds the digits of a decimal number half up, and drops zeros at the
+// end. What would be rounded to nothing is shown as less than the smallest number.
+func roundDecimal(number string, places int) string {
+	whole, decimals, _ := strings.Cut(number, ".")
+	if len(decimals) <= places {
+		return number
+	}
+	n, ok := new(big.Int).SetString(whole+decimals[:places], 10)
+	if !ok {
+		return number
+	}
+	if decimals[places] >= '5' {
+		n.Add(n, big.NewInt(1))
+	}
+	if n.Sign() == 0 {
+		return "<0." + strings.Repeat("0", places-1) + "1"
+	}
+	digits := n.String()
+	digits = strings.Repeat("0", max(0, places+1-len(digits))) + digits
+	cut := len(digits) - places
+	return strings.TrimSuffix(strings.TrimRight(digits[:cut]+"."+digits[cut:], "0"), ".")
+}
+
 // InstantText is a moment to the minute, such as "14 Nov 2026, 09:31 UTC".
 func InstantText(milliseconds int64) string {
 	return time.UnixMilli(milliseconds).UTC().Format("2 Jan 2006, 15:04 UTC")
+}
+
+// secondsText is the time of day to the second, such as "09:31:05 UTC".
+func secondsText(milliseconds int64) string {
+	return time.UnixMilli(milliseconds).UTC().Format("15:04:05 UTC")
 }
 
 // DayText is the day of a moment, such as "14 Nov 2026".
@@ -76,6 +115,10 @@ func ShortText(text string) string {
 	}
 	return string(runes[:shownAtFront]) + "…" + string(runes[len(runes)-shownAtBack:])
 }
+
+// ShortIdentity is a caller's text as one line shows it: what can't be seen is written
+// out, and its middle is left out.
+func ShortIdentity(text string) string { return ShortText(visible(text)) }
 
 // gist is the longest part of a provider's message that a list shows.
 const gist = 140

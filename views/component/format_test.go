@@ -3,6 +3,7 @@ package component
 import (
 	"strings"
 	"testing"
+	"testing/quick"
 
 	"purser/metering"
 )
@@ -14,6 +15,14 @@ func TestTexts(t *testing.T) {
 		"one nanocredit":              {AmountText(1), "0.000000001"},
 		"whole credits":               {AmountText(1_000 * metering.PerCredit), "1,000"},
 		"the largest amount":          {AmountText(metering.MaxAmount), "9,999,999,999.999999999"},
+		"a rounded amount":            {RoundedText(4_378_668_271_543), "4,378.67"},
+		"half a hundredth":            {RoundedText(1_005_000_000), "1.01"},
+		"an amount with two decimals": {RoundedText(1_250_500_000_000), "1,250.5"},
+		"a rounded part of a credit":  {RoundedText(333_333_333), "0.3333"},
+		"a part that rounds to one":   {RoundedText(999_990_000), "1"},
+		"a part that is too small":    {RoundedText(49_999), "<0.0001"},
+		"the largest amount, rounded": {RoundedText(metering.MaxAmount), "10,000,000,000"},
+		"a time of day, in seconds":   {secondsText(1_794_648_665_123), "09:31:05 UTC"},
 		"a small count":               {CountText(999), "999"},
 		"a large count":               {CountText(18_446_744_073_709_551_615), "18,446,744,073,709,551,615"},
 		"cents":                       {MoneyText(129_000, "usd"), "1,290.00 USD"},
@@ -72,5 +81,29 @@ func TestGaugeTone(t *testing.T) {
 		if got := gauge.tone(); got != want {
 			t.Errorf("%d of %d: %q, want %q", gauge.Used, gauge.Of, got, want)
 		}
+	}
+}
+
+// TestRoundedTextIsNear holds that a shown amount is at most half of its last decimal
+// off the exact one.
+func TestRoundedTextIsNear(t *testing.T) {
+	t.Parallel()
+	near := func(nanocredits uint64) bool {
+		a := metering.Amount(nanocredits % uint64(metering.MaxAmount))
+		shown, ok := metering.ParseCredits(strings.ReplaceAll(strings.TrimPrefix(RoundedText(a), "<"), ",", ""))
+		if !ok { // past the largest amount, which is rounded up to 11 digits
+			return a > metering.MaxAmount-5_000_000
+		}
+		half := metering.Amount(5_000_000)
+		if a < metering.PerCredit {
+			half = 50_000
+		}
+		return max(a, shown)-min(a, shown) <= half || a < half && shown == 100_000
+	}
+	if err := quick.Check(near, &quick.Config{MaxCount: 20_000}); err != nil {
+		t.Error(err)
+	}
+	if err := quick.Check(func(n uint64) bool { return near(n % 3_000_000_000) }, &quick.Config{MaxCount: 20_000}); err != nil {
+		t.Error(err)
 	}
 }

@@ -46,11 +46,15 @@ func (f Frame) inApp() bool { return f.App.Href != "" }
 
 func (f Frame) inTest() bool { return f.inApp() && !f.App.Live }
 
-// page says in the title that money is not real: tabs of both kinds lie side by
-// side.
+// page names the application, or else the organization, in the title, and says that a
+// test application's money is not real: a browser shows tabs of several side by side.
 func (f Frame) page() Page {
-	if f.inTest() {
-		return Page{Title: "[Test] " + f.Title, Islands: true}
+	title := f.Title
+	if place := f.barTitle(); place != "" && place != title {
+		title += " · " + place
 	}
-	return Page{Title: f.Title, Islands: true}
+	if f.inTest() {
+		title = "[Test] " + title
+	}
+	return Page{Title: title, Islands: true}
 }

@@ -56,14 +56,17 @@ func TestNavigation(t *testing.T) {
 func TestFrameSaysThatMoneyIsNotReal(t *testing.T) {
 	t.Parallel()
 	app := Application{Place: Place{Name: "Shop", Href: "/o/acme/a/shop"}}
-	if got := (Frame{Title: "Wallets", App: app}).page().Title; got != "[Test] Wallets" {
+	if got := (Frame{Title: "Wallets", App: app}).page().Title; got != "[Test] Wallets · Shop" {
 		t.Errorf("title %q", got)
 	}
 	app.Live = true
-	if got := (Frame{Title: "Wallets", App: app}).page().Title; got != "Wallets" {
+	if got := (Frame{Title: "Wallets", App: app}).page().Title; got != "Wallets · Shop" {
 		t.Errorf("title %q", got)
 	}
-	if got := (Frame{Title: "Members"}).page().Title; got != "Members" {
+	if got := (Frame{Title: "Members", Org: Place{Name: "Acme"}}).page().Title; got != "Members · Acme" {
+		t.Errorf("title %q", got)
+	}
+	if got := (Frame{Title: "Account"}).page().Title; got != "Account" {
 		t.Errorf("title %q", got)
 	}
 }

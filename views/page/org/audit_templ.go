@@ -161,7 +161,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = component.Instant(e.At).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = component.LoggedAt(e.At).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

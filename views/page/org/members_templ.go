@@ -209,7 +209,7 @@ func MembersPage(m Members) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = component.Instant(p.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.LoggedAt(p.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
