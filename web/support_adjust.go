@@ -94,6 +94,9 @@ func adjustView(req *request, form supportpage.AdjustForm) (templ.Component, err
 		return nil, err
 	}
 	form.WalletHead = head
+	if form.CreditKey == "" && len(head.Balances) > 0 { // a credit that the wallet holds
+		form.CreditKey = head.Balances[0].CreditKey
+	}
 	credits, _, err := req.tenant().Credits(req.context, store.Page{Limit: maxOptions})
 	for _, c := range credits {
 		form.Credits = append(form.Credits, component.Option{Value: c.Key, Text: c.Name})

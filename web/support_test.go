@@ -145,6 +145,19 @@ func TestWalletPages(t *testing.T) {
 		says(t, support.get(t, d.walletPath(t, hostileIdentity, "subscription")), http.StatusOK, "No subscriptions yet")
 	})
 
+	t.Run("the plan's allowance shows how much of it is used", func(t *testing.T) {
+		d.deposit(t, "subscriber", 10)
+		feature, err := d.tenant.Feature(t.Context(), "messages")
+		noError(t, err)
+		storetest.PutSubscription(t, d.url, d.app.Scope(), "subscriber", metering.Subscription{
+			ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(d.site.now()),
+			Terms: metering.Terms{Limits: []metering.Limit{{FeatureID: feature.ID, FeatureKey: "messages", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock}}},
+		})
+		used := d.track(t, d.use("subscriber", "messages", 3))
+		noError(t, used.Err())
+		says(t, support.get(t, d.walletPath(t, "subscriber")), http.StatusOK, "3 of 5 used", "Then declined", "Renews on", "10 tokens")
+	})
+
 	t.Run("a wallet of another application is not there", func(t *testing.T) {
 		other := newSupportHarness(t)
 		other.deposit(t, "theirs", 1)

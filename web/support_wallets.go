@@ -98,7 +98,7 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 		return supportpage.WalletHead{}, w, err
 	}
 	head := supportpage.WalletHead{
-		Frame: req.frame(component.ShortText(w.Identity), "wallets"), List: req.appPath("wallets"), Path: req.walletPath(id), Tab: tab,
+		Frame: req.frame(component.ShortIdentity(w.Identity), "wallets"), List: req.appPath("wallets"), Path: req.walletPath(id), Tab: tab,
 		ID: id.Format(ids.Wallet), Identity: w.Identity, CreatedAt: w.CreatedAt, Balances: w.Balances,
 		BillingPeriod: w.BillingPeriod, Locked: w.BillingPeriodLocked(),
 	}
@@ -108,6 +108,9 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 	if w.Subscription != nil {
 		row := newSubscriptionRow(req, *w.Subscription, false)
 		head.Subscription = &row
+		if head.Plan, err = walletPlan(req, w.Identity); err != nil {
+			return head, w, err
+		}
 	}
 	if req.may(tenancy.JournalRead) {
 		head.Check = req.listing(req.appPath("check")).at("identity", w.Identity)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"purser/billing"
 	"purser/metering"
 	"purser/tenancy"
 	"purser/views/component"
@@ -32,11 +33,21 @@ func deskPages() map[string]view {
 	balances := []metering.Balance{
 		{CreditKey: "tokens", Amount: metering.MaxAmount}, {CreditKey: "coins", Debt: 2_500_000_000}, {CreditKey: "minutes"}, {CreditKey: "seats", Amount: 1},
 	}
+	price := billing.Price{AmountCents: 999_999_999, Currency: "usd", Interval: billing.Year}
+	plan := &supportpage.WalletPlan{
+		Price: price, Grants: []billing.Grant{{CreditKey: "tokens", Amount: metering.MaxAmount}}, Paused: true,
+		Allowances: []supportpage.Allowance{
+			{FeatureKey: "messages", Allowance: metering.Allowance{Limit: metering.MaxQuantity, Used: metering.MaxQuantity, Period: metering.MonthOf(moment), Overage: metering.OverageBlock}},
+			{FeatureKey: "a-feature-with-a-key-of-eighty-characters-a-feature-with-a-key-of-eighty-charact", Allowance: metering.Allowance{Limit: 5, Used: 4, Period: metering.MonthOf(moment), Overage: metering.OverageCredits}},
+		},
+		Scheduled: &supportpage.PlanChange{PlanName: hostile, At: moment, Price: price},
+		Pending:   &supportpage.PendingChange{PlanName: endless, Price: price, ExpiresAt: moment, PaymentURL: "https://pay.example/invoice"},
+	}
 	head := func(tab string) supportpage.WalletHead {
 		return supportpage.WalletHead{
 			Frame: frame("wallets"), List: app + "/wallets", Path: app + "/wallets/x", Tab: tab, ID: "wal_01m7ewzp3pfr4976jxkvfa63gm", Identity: endless,
 			CreatedAt: moment, Balances: balances, BillingPeriod: &metering.BillingPeriod{Interval: metering.Month}, Current: metering.MonthOf(moment), Locked: true,
-			Subscription: &held, Check: app + "/check", Adjust: app + "/wallets/x/adjust",
+			Subscription: &held, Plan: plan, Check: app + "/check", Adjust: app + "/wallets/x/adjust",
 		}
 	}
 	events := []supportpage.EventRow{
@@ -136,6 +147,19 @@ func deskPages() map[string]view {
 			Steps:     []component.Step{{Text: "Create a credit", Done: true}, {Text: "Create a feature", Hint: "What your customers use.", Href: app + "/features"}},
 			Top:       []supportpage.TopFeature{{Key: "messages", Uses: 1_204_331, Denied: 37}}, Reasons: []supportpage.TopReason{{Code: "insufficient_balance", Href: "/docs/errors/insufficient_balance", Count: 37}},
 		}),
+	}
+}
+
+func TestARowOpensItsOwnPage(t *testing.T) {
+	t.Parallel()
+	pages := deskPages()
+	const transaction = "/o/acme/a/shop/transactions/x"
+	address := serve(t, map[string]view{"/events": pages["events-usual"], transaction: pages["charge"]})
+	tab := Open(t, Desktop)
+	tab.Visit(address + "/events")
+	tab.Follow("tbody td[data-label='Quantity']")
+	if got := tab.Address(); got != address+transaction {
+		t.Errorf("a click beside the links opens %s", got)
 	}
 }
 

@@ -42,6 +42,10 @@ var samplePages = map[string]view{
 // once. The pages of a running server are checked on the other two.
 var sampleScreens = []Screen{DesktopDark, Phone}
 
+// betweenScreens have the least room for tables that are not cards: a tablet, and a
+// desktop on which the sidebar just fits beside the page.
+var betweenScreens = []Screen{{Name: "tablet", Width: 768, Height: 1024}, {Name: "small-desktop", Width: 1040, Height: 800}}
+
 // lookOver checks each of the views on its screens, and on a screen so narrow that only
 // the width counts.
 func lookOver(t *testing.T, views map[string]view, screensOf func(name string) []Screen) {
@@ -63,6 +67,9 @@ func lookOver(t *testing.T, views map[string]view, screensOf func(name string) [
 				}
 				tab.Picture(name + "-" + screen.Name)
 			})
+			if !slices.Contains(endless, name) {
+				tab.On(betweenScreens, func(Screen) { tab.CheckFrames() })
+			}
 		})
 	}
 }

@@ -1,0 +1,67 @@
+package support
+
+import (
+	"strings"
+	"testing"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+// Days are counted from 1 January 1970, in milliseconds.
+const day = 86_400_000
+
+func TestWalletPlanNamesWhatComesNext(t *testing.T) {
+	t.Parallel()
+	render := func(p WalletPlan) string {
+		t.Helper()
+		var out strings.Builder
+		head := WalletHead{
+			Path: "/wallets/x", Plan: &p,
+			Subscription: &SubscriptionRow{PlanName: "Team", Status: metering.StatusActive, Period: metering.Period{Start: 0, End: 31 * day}},
+		}
+		if err := walletPlan(head).Render(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		if err := walletAllowances(head).Render(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	price := billing.Price{AmountCents: 2900, Currency: "usd", Interval: billing.Month}
+
+	t.Run("the price and the renewal", func(t *testing.T) {
+		if got := render(WalletPlan{Price: price}); !strings.Contains(got, "29.00 USD / month") || !strings.Contains(got, "Renews on") || !strings.Contains(got, "1 Feb 1970") {
+			t.Error(got)
+		}
+	})
+	t.Run("a scheduled change", func(t *testing.T) {
+		got := render(WalletPlan{Price: price, Scheduled: &PlanChange{PlanName: "Starter", At: 31 * day, Price: billing.Price{Interval: billing.Month}}})
+		if !strings.Contains(got, "Starter") || !strings.Contains(got, "(Free) on") {
+			t.Error(got)
+		}
+	})
+	t.Run("an open payment with its page, unless the address is a script", func(t *testing.T) {
+		pending := &PendingChange{PlanName: "Scale", Price: price, ExpiresAt: day, PaymentURL: "https://pay.example/i"}
+		if got := render(WalletPlan{Price: price, Pending: pending}); !strings.Contains(got, `href="https://pay.example/i"`) || !strings.Contains(got, "Scale") {
+			t.Error(got)
+		}
+		pending.PaymentURL = "javascript:alert(1)"
+		if got := render(WalletPlan{Price: price, Pending: pending}); strings.Contains(got, "javascript:") {
+			t.Error(got)
+		}
+	})
+	t.Run("what is left of an allowance and what happens then", func(t *testing.T) {
+		for want, a := range map[string]metering.Allowance{
+			"Then declined.":                   {Limit: 20_000, Used: 19_000, Overage: metering.OverageBlock},
+			"Usage is declined.":               {Limit: 20_000, Used: 20_000, Overage: metering.OverageBlock},
+			"Then charged to the balance.":     {Limit: 20_000, Used: 0, Overage: metering.OverageCredits},
+			"Usage is charged to the balance.": {Limit: 20_000, Used: 30_000, Overage: metering.OverageCredits},
+		} {
+			got := render(WalletPlan{Allowances: []Allowance{{FeatureKey: "chat", Allowance: a}}})
+			if !strings.Contains(got, want) || !strings.Contains(got, " of 20,000 used") {
+				t.Errorf("%s: %s", want, got)
+			}
+		}
+	})
+}

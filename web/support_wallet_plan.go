@@ -1,0 +1,76 @@
+package web
+
+import (
+	"purser/billing"
+	"purser/fault"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+	supportpage "purser/views/page/support"
+)
+
+// maxAllowances is how many limited features a wallet's page shows. Each costs a read.
+const maxAllowances = 12
+
+// walletPlan reads what an identity's subscription gives and changes to: nil without
+// one, and for members without the permission.
+func walletPlan(req *request, identity string) (*supportpage.WalletPlan, error) {
+	if !req.may(tenancy.SubscriptionsRead) {
+		return nil, nil
+	}
+	s, err := req.tenant().Subscription(req.context, identity)
+	if fault.Is(err, fault.SubscriptionNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan := &supportpage.WalletPlan{Price: s.Terms.Price, Grants: s.Terms.Grants, Paused: s.PaymentHold()}
+	if next := s.Scheduled; next != nil {
+		name, err := planTitle(req, next.Target)
+		if err != nil {
+			return nil, err
+		}
+		plan.Scheduled = &supportpage.PlanChange{PlanName: name, At: next.EffectiveAt, Price: next.Target.Price}
+	}
+	if pending := s.PendingAt(req.now()); pending != nil {
+		name, err := planTitle(req, pending.Target)
+		if err != nil {
+			return nil, err
+		}
+		plan.Pending = &supportpage.PendingChange{PlanName: name, Price: pending.Target.Price, ExpiresAt: pending.ExpiresAt, PaymentURL: pending.PaymentURL}
+	}
+	plan.Allowances, err = allowances(req, identity, s.Terms.Limits)
+	return plan, err
+}
+
+// planTitle is the name of the plan that terms were copied from, or its key if the plan
+// no longer exists.
+func planTitle(req *request, terms billing.Terms) (string, error) {
+	plan, err := req.tenant().Plan(req.context, terms.PlanKey)
+	if fault.Is(err, fault.PlanNotFound) {
+		return terms.PlanKey, nil
+	}
+	return plan.Name, err
+}
+
+// allowances reads how much of each limited feature is used, by the decision that the
+// next usage would get.
+func allowances(req *request, identity string, limits []metering.Limit) (list []supportpage.Allowance, err error) {
+	if req.site.usage == nil {
+		return nil, nil
+	}
+	for _, limit := range limits[:min(len(limits), maxAllowances)] {
+		d, err := req.site.usage.Explain(store.Usage{Scope: req.scope(), Identity: identity, FeatureKey: limit.FeatureKey, Usage: metering.Usage{Quantity: 1}})
+		if fault.Is(err, fault.FeatureNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.Allowance.Limited() {
+			list = append(list, supportpage.Allowance{FeatureKey: limit.FeatureKey, Allowance: d.Allowance})
+		}
+	}
+	return list, nil
+}
