@@ -77,6 +77,17 @@ type Chapter struct {
 // comes in the last chapter.
 var Chapters = []Chapter{
 	{"Get started", []string{"start", "concepts"}},
+	{"Guides", []string{
+		"ai-tokens",
+		"seats",
+		"free-tier",
+		"prepaid-and-subscription",
+		"usage-page",
+		"reconcile",
+		"migrate",
+		"testing",
+		"going-live",
+	}},
 	{"Build", []string{
 		"api",
 		"clients",

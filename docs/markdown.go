@@ -67,6 +67,11 @@ func (r *guideReader) block(node ast.Node) error {
 	case *ast.HTMLBlock: // a comment: prepare lets nothing else pass
 		return nil
 	case *ast.FencedCodeBlock:
+		if string(node.Language(r.source)) == "flow" {
+			drawn, err := flowSVG(string(node.Lines().Value(r.source)))
+			r.html.WriteString(drawn)
+			return err
+		}
 		return r.code(string(node.Language(r.source)), node.Lines())
 	case *ast.CodeBlock:
 		return r.code("", node.Lines())
