@@ -116,15 +116,3 @@ func (u *Engine) Setting(ctx context.Context, name string) (value string, err er
 	err = u.writes.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
 }
-
-// ScansWholeTable reports whether the events page reads all events at once.
-func ScansWholeTable(ctx context.Context, a App) (whole bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		scan, err := tx.newReverseScan(ctx, ids.New())
-		if err == nil {
-			whole = scan.whole
-		}
-		return err
-	})
-	return whole, err
-}
