@@ -35,6 +35,7 @@ const (
 	TooManyBalances       Code = "too_many_balances"
 	InsufficientBalance   Code = "insufficient_balance"
 	FeatureLimitExceeded  Code = "feature_limit_exceeded"
+	GroupConflict         Code = "group_conflict"
 	SubscriptionInactive  Code = "subscription_inactive"
 	SubscriptionExists    Code = "subscription_exists"
 	AlreadyOnPlan         Code = "already_on_plan"
@@ -100,6 +101,7 @@ var catalogue = map[Code]entry{
 	TooManyBalances:       {Conflict, "This wallet already holds 100 credits, the maximum. Nothing was changed."},
 	InsufficientBalance:   {Conflict, "The balance does not cover this charge. Deposit credits, then send the same event again."},
 	FeatureLimitExceeded:  {Conflict, "This exceeds the plan's remaining allowance for the feature in this period."},
+	GroupConflict:         {Conflict, "Some of these event ids are already recorded, and not all of them. Nothing was charged. Send the original group, or use new event ids."},
 	SubscriptionInactive:  {Conflict, "The subscription is on hold. Plan allowances are paused until it is paid."},
 	SubscriptionExists:    {Conflict, "This identity already has a subscription. Change its plan with POST /v1/subscriptions/{identity}/change."},
 	AlreadyOnPlan:         {Conflict, "The subscription is already on this plan, and there is no pending change to undo."},

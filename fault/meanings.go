@@ -124,6 +124,10 @@ var meanings = map[Code]Meaning{
 		"The plan includes a limited quantity of this feature per period and blocks overage. Usage that doesn't fit completely is declined.",
 		"Wait for the next period, send a smaller quantity, or switch to a plan with a larger allowance. A check shows what remains.",
 	},
+	GroupConflict: {
+		"Some events of the group are recorded and others are not, so this is not a retry of the group that recorded them. Nothing was charged.",
+		"Send exactly the events of the original group to retry it. Use new event ids for a new group.",
+	},
 	SubscriptionInactive: {
 		"The subscription is past due, unpaid or paused, and its plan limits this feature.",
 		"Ask the customer to pay in the billing portal. Features without an allowance still work from the balance.",

@@ -17,6 +17,7 @@ const (
 	MaxBatchApps    = maxBatchApps
 	MaxQueued       = maxQueued
 	MaxQueuedPerApp = maxQueuedPerApp
+	MaxBulkPerApp   = 16_384
 	RequestTimeout  = requestTimeout
 )
 
@@ -62,27 +63,27 @@ func (u *Engine) Closing() bool {
 
 // IsCached reports whether the wallet is in the cache.
 func (u *Engine) IsCached(app ids.ID, identity string) bool {
-	u.cache.mu.Lock()
-	defer u.cache.mu.Unlock()
-	return u.cache.wallets.Contains(walletKey{app, identity})
+	u.single.cache.mu.Lock()
+	defer u.single.cache.mu.Unlock()
+	return u.single.cache.wallets.Contains(walletKey{app, identity})
 }
 
 // ForcePessimistic has the wallet's requests decided under locks for the rest of a
 // test, as if other nodes wrote it too.
 func (u *Engine) ForcePessimistic(app ids.ID, identity string) {
-	u.cache.mu.Lock()
-	defer u.cache.mu.Unlock()
-	u.cache.contended.Add(walletKey{app, identity}, time.Now().Add(time.Hour))
+	u.single.cache.mu.Lock()
+	defer u.single.cache.mu.Unlock()
+	u.single.cache.contended.Add(walletKey{app, identity}, time.Now().Add(time.Hour))
 }
 
 // Queue is the queue of a batcher, without the batcher.
 type Queue struct{ queue fairQueue }
 
 // NewQueue makes an empty one.
-func NewQueue() *Queue { return &Queue{newFairQueue(false)} }
+func NewQueue() *Queue { return &Queue{newFairQueue(singleLimits, false)} }
 
 // NewQueueOfOneApp is the queue of a distributed database.
-func NewQueueOfOneApp() *Queue { return &Queue{newFairQueue(true)} }
+func NewQueueOfOneApp() *Queue { return &Queue{newFairQueue(singleLimits, true)} }
 
 // Push queues a request. It returns false when the queue is full.
 func (q *Queue) Push(use Usage) bool { return q.queue.push(&request{Usage: use}) }

@@ -112,7 +112,7 @@ func (r *readiness) logChange(err error) {
 func (u *Engine) Ready(ctx context.Context) error { return u.ready.check(ctx) }
 
 func (u *Engine) probe(ctx context.Context) error {
-	conn, err := u.writes.acquire(ctx)
+	conn, err := u.single.writes.acquire(ctx)
 	if err != nil {
 		return unready("the usage engine has no database connection", err)
 	}

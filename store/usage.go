@@ -37,10 +37,11 @@ type request struct {
 	Usage
 	deadline    time.Time
 	decision    metering.Decision
-	byMember    bool // explained on the dashboard, without an API key
-	resolved    bool // failed before a decision, decided from the cache, or committed
-	deferred    bool // moved to the next batch
-	wasDeferred bool // deferred once already: a request is deferred at most once
+	group       *group // nil for a request of its own
+	byMember    bool   // explained on the dashboard, without an API key
+	resolved    bool   // failed before a decision, decided from the cache, or committed
+	deferred    bool   // moved to the next batch
+	wasDeferred bool   // deferred once already: a request is deferred at most once
 	err         error
 	lastErr     error // of the last attempt; nil before the first
 	done        chan struct{}
@@ -79,12 +80,13 @@ type EngineOptions struct {
 const (
 	EventBatch = "events"
 	CheckBatch = "checks"
+	BulkBatch  = "bulk" // batches and groups of events
 )
 
 // Batch describes a finished batch.
 type Batch struct {
-	Kind string // EventBatch or CheckBatch
-	Size int    // requests, deferred ones included
+	Kind string
+	Size int // requests, deferred ones included
 	Took time.Duration
 }
 
@@ -93,12 +95,13 @@ type Batch struct {
 type Engine struct {
 	store  *Store
 	reads  *hotPool
-	writes *hotPool
 	log    *slog.Logger
 	now    func() (int64, error)
+	single *lane // of single events, and the cache of checks
+	bulk   *lane // of batches and groups
 	tracks *batcher
 	checks *batcher
-	cache  *usageCache
+	bulks  *batcher
 	ready  *readiness
 
 	unregister func() // ends being told of changed wallets
@@ -113,16 +116,11 @@ type Engine struct {
 
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	u := &Engine{store: s, log: o.Log, cache: newUsageCache(), requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
-	var err error
-	if u.writes, err = s.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
+	u := &Engine{store: s, log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
+	if err := u.openPools(ctx); err != nil {
 		return nil, err
 	}
-	if u.reads, err = s.openHotPool(ctx, keptReadConns, &u.borrowed); err != nil {
-		u.writes.Close()
-		return nil, err
-	}
-	s.db.Clock.Conns.Store(u.writes.Pool)
+	s.db.Clock.Conns.Store(u.single.writes.Pool)
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
@@ -131,9 +129,10 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
 	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, log: u.log}
-	u.tracks = newBatcher(u, EventBatch, u.track)
-	u.checks = newBatcher(u, CheckBatch, u.check)
-	u.unregister = s.db.OnWalletChange(u.cache.evictWallet)
+	u.tracks = newBatcher(u, EventBatch, singleLimits, u.single.track)
+	u.checks = newBatcher(u, CheckBatch, singleLimits, u.single.check)
+	u.bulks = newBatcher(u, BulkBatch, bulkLimits, u.bulk.track)
+	u.unregister = s.db.OnWalletChange(u.evictWallet)
 	return u, nil
 }
 
@@ -141,10 +140,10 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 func (u *Engine) Close() {
 	u.tracks.Close()
 	u.checks.Close()
+	u.bulks.Close()
 	u.unregister()
-	u.store.db.Clock.Conns.CompareAndSwap(u.writes.Pool, u.store.db.Pool)
-	u.writes.Close()
-	u.reads.Close()
+	u.store.db.Clock.Conns.CompareAndSwap(u.single.writes.Pool, u.store.db.Pool)
+	u.closePools()
 }
 
 // Clock is the database's clock.
@@ -159,7 +158,7 @@ type EngineStats struct {
 	Differing  int64 // duplicate event ids whose content differs from the first
 	Borrowed   int64 // transactions on a connection borrowed from the store's pool
 
-	QueuedEvents, QueuedChecks int // requests queued now
+	QueuedEvents, QueuedChecks, QueuedBulk int // requests queued now
 }
 
 // Stats reads the counters.
@@ -174,6 +173,7 @@ func (u *Engine) Stats() EngineStats {
 
 		QueuedEvents: u.tracks.waiting(),
 		QueuedChecks: u.checks.waiting(),
+		QueuedBulk:   u.bulks.waiting(),
 	}
 }
 
@@ -201,10 +201,7 @@ func (u *Engine) submit(l *batcher, use Usage) (metering.Decision, error) {
 }
 
 func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error) {
-	p.deadline, p.done = time.Now().Add(u.requestTimeout), make(chan struct{}, 1)
-	if own := p.Usage.Deadline; !own.IsZero() && own.Before(p.deadline) {
-		p.deadline = own
-	}
+	u.prepare(p)
 	if err := l.submit(p); err != nil {
 		return metering.Decision{}, err
 	}
@@ -215,4 +212,12 @@ func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error
 		u.store.stats.RecordUsage(p.Scope, &p.decision, l == u.checks)
 	}
 	return p.decision, nil
+}
+
+// prepare sets the deadline of a request: its own, or the engine's if that is earlier.
+func (u *Engine) prepare(p *request) {
+	p.deadline, p.done = time.Now().Add(u.requestTimeout), make(chan struct{}, 1)
+	if own := p.Usage.Deadline; !own.IsZero() && own.Before(p.deadline) {
+		p.deadline = own
+	}
 }

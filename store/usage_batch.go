@@ -96,7 +96,14 @@ func (b *appBatch) uniqueValues(field func(*request) string) iter.Seq[string] {
 // decide decides the requests in order, each against the state left by the previous
 // ones.
 func (b *appBatch) decide(now int64) {
-	for _, u := range b.requests {
+	for i := 0; i < len(b.requests); {
+		unit := unitAt(b.requests, i)
+		i += len(unit)
+		u := unit[0]
+		if u.group != nil {
+			b.decideGroup(unit, now)
+			continue
+		}
 		if u.resolved {
 			continue
 		}

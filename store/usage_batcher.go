@@ -23,32 +23,40 @@ type batcher struct {
 	idle  *sync.Cond
 }
 
-func newBatcher(u *Engine, kind string, work func([]*request)) *batcher {
-	l := &batcher{engine: u, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue(u.store.db.Distributed)}
+func newBatcher(u *Engine, kind string, limits queueLimits, work func([]*request)) *batcher {
+	l := &batcher{engine: u, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue(limits, u.store.db.Distributed)}
 	l.idle = sync.NewCond(&l.mu)
 	go l.loop()
 	return l
 }
 
-// submit queues a request and returns when it is resolved. A caller that finds the
-// batcher idle runs the batch itself, which saves a single request two goroutine
-// switches.
+// submit queues a request and returns when it is resolved.
 func (l *batcher) submit(p *request) error {
-	l.mu.Lock()
-	if !l.queue.push(p) {
-		l.mu.Unlock()
+	if !l.start(p) {
 		return errOverloaded
+	}
+	return await(p)
+}
+
+// start queues requests of one application, all of them or none. A caller that finds
+// the batcher idle runs the batch itself, which saves a single request two goroutine
+// switches.
+func (l *batcher) start(requests ...*request) bool {
+	l.mu.Lock()
+	if !l.queue.push(requests...) {
+		l.mu.Unlock()
+		return false
 	}
 	if l.busy {
 		l.mu.Unlock()
-		return await(p)
+		return true
 	}
 	l.busy = true
 	batch := l.queue.nextBatch()
 	l.mu.Unlock()
 	l.runBatch(batch)
 	l.startNext()
-	return await(p)
+	return true
 }
 
 var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}

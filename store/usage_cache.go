@@ -121,11 +121,11 @@ type usageCache struct {
 	conflicting map[walletKey]int64
 }
 
-func newUsageCache() *usageCache {
+func newUsageCache(wallets int) *usageCache {
 	return &usageCache{
 		apps:           newLRU[ids.ID, *cachedApp](maxCachedApps),
-		wallets:        newLRU[walletKey, *walletState](maxCachedWallets),
-		contended:      newLRU[walletKey, time.Time](maxCachedWallets),
+		wallets:        newLRU[walletKey, *walletState](wallets),
+		contended:      newLRU[walletKey, time.Time](wallets),
 		duplicateHeavy: newLRU[ids.ID, time.Time](maxCachedApps),
 		conflicting:    make(map[walletKey]int64),
 	}

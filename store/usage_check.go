@@ -20,13 +20,13 @@ var selectVersions = pg.Declare("read versions", `
 
 // check resolves checks: the same reads and decisions as track, without locks or
 // writes.
-func (u *Engine) check(requests []*request) {
+func (u *lane) check(requests []*request) {
 	u.runUntilResolved(u.reads, u.checkOptimistic(u.dropExpired(requests)), u.checkSnapshot)
 }
 
 // checkSnapshot is one attempt at answering checks by reading everything in one
 // snapshot.
-func (u *Engine) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *lane) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.sendCommand(pg.BeginSnapshot)
 	for _, b := range batches {
@@ -76,17 +76,17 @@ type cachedState struct {
 
 // checkOptimistic answers checks from the cache once the stored versions are read to be
 // the cached ones, and returns the others.
-func (u *Engine) checkOptimistic(requests []*request) (rest []*request) {
+func (u *lane) checkOptimistic(requests []*request) (rest []*request) {
 	now, err := u.now()
 	if err != nil {
 		return requests
 	}
-	glimpses, rest := u.cache.cachedStates(requests, now)
-	if len(glimpses) == 0 {
+	cached, rest := u.cache.cachedStates(requests, now)
+	if len(cached) == 0 {
 		return requests
 	}
-	known := make([]*request, len(glimpses))
-	for i, g := range glimpses {
+	known := make([]*request, len(cached))
+	for i, g := range cached {
 		known[i] = g.request
 	}
 	var seen storedVersions
@@ -96,7 +96,7 @@ func (u *Engine) checkOptimistic(requests []*request) (rest []*request) {
 		}
 		return u.checkClock(batches, now)
 	})
-	for _, g := range glimpses {
+	for _, g := range cached {
 		if err == nil && seen.matches(g) {
 			g.request.decision = metering.Decide(&g.state, g.request.Usage.Usage)
 			g.request.resolved = true

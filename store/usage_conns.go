@@ -15,14 +15,14 @@ import (
 // Connections of the hot path. Writes have one, so that its caches in Postgres stay
 // warm; reads have one for checks and one for prefetching. These are opened at the
 // start and kept. Each pool may open one more, during a reconnect and for the readiness
-// probe.
+// probe. For the bulk lane this is the only one.
 const (
 	keptWriteConns = 1
 	keptReadConns  = 2
 	spareConns     = 1
 
 	// UsageConns is the maximum number of connections of the hot path.
-	UsageConns = keptWriteConns + keptReadConns + 2*spareConns
+	UsageConns = keptWriteConns + keptReadConns + 3*spareConns
 )
 
 const (
@@ -76,6 +76,9 @@ func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int6
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	hot := &hotPool{Pool: pool, store: s, borrowed: borrowed}
+	if kept == 0 {
+		return hot, nil
+	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		pool.Close()

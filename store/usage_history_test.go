@@ -39,6 +39,8 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 			"use":          h.use,
 			"use again":    h.use,
 			"uses at once": h.usesAtOnce,
+			"batch":        h.batch,
+			"group":        h.group,
 			"check":        h.check,
 			"deposit":      h.deposit,
 			"price":        h.changePrice,
@@ -54,7 +56,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 	// A history that never gets somewhere proves nothing about it.
 	for _, answer := range []string{
 		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
-		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range",
+		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
 	} {
 		if remote[answer] == 0 {
 			t.Errorf("no history came to %s", answer)
@@ -181,6 +183,57 @@ func (h *history) usesAtOnce(rt *rapid.T) {
 	done.Wait()
 	for i, o := range outcomes {
 		h.compare(rt, requests[i], o.d, o.err, h.model.track(requests[i].Identity, h.modelUse(requests[i])))
+	}
+}
+
+// drawEvent gives a use an event id: a new one, or sometimes one that was sent before.
+func (h *history) drawEvent(rt *rapid.T) string {
+	if h.sent > 0 && rapid.IntRange(0, 5).Draw(rt, "again") == 0 {
+		return "event " + strconv.Itoa(rapid.IntRange(1, h.sent).Draw(rt, "event"))
+	}
+	return h.freshEvent()
+}
+
+// batch sends uses of all wallets together, with event ids that repeat. It means what
+// the same uses mean one after the other.
+func (h *history) batch(rt *rapid.T) {
+	batch := make([]store.Usage, rapid.IntRange(1, 12).Draw(rt, "size"))
+	for i := range batch {
+		batch[i] = h.drawUse(rt, anyIdentity.Draw(rt, "identity"))
+		batch[i].EventID = h.drawEvent(rt)
+	}
+	outcomes, err := h.nodes[anyNode.Draw(rt, "node")].usage.TrackBatch(batch)
+	noError(h.t, err)
+	for i, o := range outcomes {
+		h.compare(rt, batch[i], o.Decision, o.Err, h.model.track(batch[i].Identity, h.modelUse(batch[i])))
+	}
+}
+
+// group sends uses of one wallet that are recorded together or not at all.
+func (h *history) group(rt *rapid.T) {
+	identity := anyIdentity.Draw(rt, "identity")
+	group := make([]store.Usage, rapid.IntRange(1, 4).Draw(rt, "size"))
+	ids := make(map[string]bool)
+	for i := range group {
+		group[i] = h.drawUse(rt, identity)
+		for group[i].EventID = h.drawEvent(rt); ids[group[i].EventID]; {
+			group[i].EventID = h.freshEvent()
+		}
+		ids[group[i].EventID] = true
+	}
+	outcomes, refused, err := h.nodes[anyNode.Draw(rt, "node")].usage.TrackGroup(group)
+	want, at := h.model.trackGroup(identity, group, h.modelUse)
+	if at >= 0 {
+		code := answer(want[at], nil)
+		h.said[code]++
+		if !fault.Is(err, fault.Code(code)) || refused != at {
+			rt.Fatalf("the group of %s is refused at %d with %v, by the model at %d with %s", identity, refused, err, at, code)
+		}
+		return
+	}
+	noError(h.t, err)
+	for i, o := range outcomes {
+		h.compare(rt, group[i], o.Decision, o.Err, want[i])
 	}
 }
 

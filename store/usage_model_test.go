@@ -3,8 +3,10 @@ package store_test
 import (
 	"slices"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 )
 
 // model is an application as it would be if everything happened one at a time and
@@ -56,6 +58,31 @@ func (m *model) track(identity string, use metering.Usage) metering.Decision {
 		m.events = append(m.events, modelEvent{d.Event, identity})
 	}
 	return d
+}
+
+// trackGroup tracks uses one after the other and forgets all of them when one is
+// refused, or when only some of them were sent before.
+func (m *model) trackGroup(identity string, group []store.Usage, modelUse func(store.Usage) metering.Usage) (decisions []metering.Decision, refused int) {
+	var known []int
+	for i, use := range group {
+		if slices.ContainsFunc(m.events, func(e modelEvent) bool { return e.EventID == use.EventID }) {
+			known = append(known, i)
+		}
+	}
+	decisions = make([]metering.Decision, len(group))
+	if len(known) > 0 && len(known) < len(group) {
+		decisions[known[0]] = metering.Decision{Verdict: metering.Refused, Code: fault.GroupConflict}
+		return decisions, known[0]
+	}
+	before := len(m.events)
+	for i, use := range group {
+		decisions[i] = m.track(identity, modelUse(use))
+		if decisions[i].Err() != nil {
+			m.events = m.events[:before]
+			return decisions, i
+		}
+	}
+	return decisions, -1
 }
 
 func (m *model) check(identity string, use metering.Usage) metering.Decision {

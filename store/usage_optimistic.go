@@ -17,23 +17,26 @@ import (
 // trackOptimistic commits the requests that are accepted by cached state, in one round
 // trip, and returns the others. The transaction compares the epoch and every wallet's
 // version and fails as a whole on a mismatch. A denial is never decided from the cache.
-func (u *Engine) trackOptimistic(requests []*request) (rest []*request) {
+func (u *lane) trackOptimistic(requests []*request) (rest []*request) {
 	now, err := u.now() // one for all steps: state that decides a request now may not decide it later
 	if err != nil {
 		return requests
 	}
-	known, rest := u.cache.partition(requests, now)
+	if u.ordered && repeatsEventID(requests) {
+		return requests // their order matters across wallets
+	}
+	known, rest := u.partition(requests, now)
 	missing := u.cache.misses(rest)
 	switch {
 	case len(missing) == 0:
-	case len(known) >= max(minOptimistic, len(missing)) && deferUncached(missing):
+	case !u.ordered && len(known) >= max(minOptimistic, len(missing)) && deferUncached(missing):
 		requests, rest = slices.DeleteFunc(requests, isDeferred), slices.DeleteFunc(rest, isDeferred)
 		u.prefetched.Add(int64(len(missing)))
 		var reading sync.WaitGroup
 		reading.Go(func() { u.prefetchInBackground(missing, now) })
 		defer reading.Wait()
 	case u.prefetch(missing, now):
-		known, rest = u.cache.partition(requests, now)
+		known, rest = u.partition(requests, now)
 	}
 	if len(known) == 0 || (len(rest) > 0 && len(known) < minOptimistic) {
 		return requests
@@ -72,7 +75,7 @@ func isDeferred(p *request) bool { return p.deferred }
 
 // prefetchInBackground fills the cache for the next batch while this one runs. Its
 // errors are dropped: the next batch meets and handles them.
-func (u *Engine) prefetchInBackground(requests []*request, now int64) {
+func (u *lane) prefetchInBackground(requests []*request, now int64) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			u.log.Error("usage prefetch panicked", "cause", fmt.Sprint(cause))
@@ -84,7 +87,7 @@ func (u *Engine) prefetchInBackground(requests []*request, now int64) {
 // prefetch reads cache misses without locks and reports whether the cache may have
 // grown. It costs no more than the read half of a pessimistic attempt, and keeps the
 // batch in one transaction.
-func (u *Engine) prefetch(requests []*request, now int64) bool {
+func (u *lane) prefetch(requests []*request, now int64) bool {
 	err := u.inTransaction(u.reads, requests, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
 		return u.readThrough(ctx, conn, batches, now)
 	})
@@ -94,7 +97,7 @@ func (u *Engine) prefetch(requests []*request, now int64) bool {
 // readThrough reads wallets into the cache, in one round trip unless they need keyed
 // rows too. Those may be newer than the wallet's version: the version check fails the
 // write then.
-func (u *Engine) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *lane) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newReadPipe(ctx, conn)
 	for _, b := range batches {
 		if !u.cache.lookupCatalog(b) {
@@ -153,12 +156,12 @@ func (m *usageCache) misses(requests []*request) (list []*request) {
 
 // optimistic is one attempt from the cache: decide, then verify versions and write in
 // one round trip.
-func (u *Engine) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.sendCommand(pg.BeginTx)
 	u.cache.lookup(batches, func(b *appBatch) {
 		b.authorize(now)
-		b.decideAccepted(now)
+		b.decideAccepted(now, u.ordered)
 	})
 	u.write(p, batches, now)
 	p.sendCommand(pg.CommitTx)
@@ -175,28 +178,52 @@ func (u *Engine) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appB
 }
 
 // decideAccepted applies the requests that cached state accepts and leaves the others
-// undecided.
-func (b *appBatch) decideAccepted(now int64) {
-	for _, use := range b.requests {
-		if use.err != nil { // the cache may be stale about the key or the feature: read them
-			use.reset()
-			continue
+// undecided. In an ordered lane it leaves the later requests of the same wallet too.
+func (b *appBatch) decideAccepted(now int64, ordered bool) {
+	var undecided map[string]bool
+	for i := 0; i < len(b.requests); {
+		unit := unitAt(b.requests, i)
+		i += len(unit)
+		if identity := unit[0].Identity; undecided[identity] || !b.acceptUnit(unit, now) {
+			if undecided == nil && ordered {
+				undecided = make(map[string]bool)
+			}
+			if ordered {
+				undecided[identity] = true
+			}
 		}
-		w := b.wallets[use.Identity]
-		if w == nil {
-			continue // evicted since partition
-		}
-		w.state.Now, w.state.Events = b.appTime(now), b.events
-		if !w.canDecide(use.Usage.Usage) {
-			continue // replaced since partition, by a read for another request
-		}
-		d := metering.Decide(&w.state, use.Usage.Usage)
-		if d.Verdict != metering.Accepted || !d.New {
-			continue
-		}
-		use.decision = d
-		b.apply(w, use)
 	}
+}
+
+// acceptUnit applies a request, or all requests of a group, if cached state accepts it.
+func (b *appBatch) acceptUnit(unit []*request, now int64) bool {
+	for _, use := range unit {
+		if use.err != nil { // the cache may be stale about the key or the feature: read them
+			resetAll(unit)
+			return false
+		}
+	}
+	w := b.wallets[unit[0].Identity]
+	if w == nil {
+		return false // evicted since partition
+	}
+	w.state.Now, w.state.Events = b.appTime(now), b.events
+	for _, use := range unit {
+		if !w.canDecide(use.Usage.Usage) {
+			return false // replaced since partition, by a read for another request
+		}
+	}
+	if unit[0].group != nil {
+		return b.acceptGroup(w, unit)
+	}
+	use := unit[0]
+	d := metering.Decide(&w.state, use.Usage.Usage)
+	if d.Verdict != metering.Accepted || !d.New {
+		return false
+	}
+	use.decision = d
+	b.apply(w, use)
+	return true
 }
 
 const (

@@ -24,9 +24,20 @@ const (
 	maxQueuedPerApp = 4_096
 )
 
+// queueLimits are the limits of one queue.
+type queueLimits struct{ batch, share, queued, queuedPerApp int }
+
+var (
+	singleLimits = queueLimits{batch: maxBatch, share: maxShare, queued: maxQueued, queuedPerApp: maxQueuedPerApp}
+	// Callers of the bulk lane wait for many events anyway, so its transactions are
+	// larger: a commit costs less per event.
+	bulkLimits = queueLimits{batch: 2 * maxBatch, share: maxBatch, queued: 65_536, queuedPerApp: 16_384}
+)
+
 // fairQueue is a round-robin of per-application queues: an application that sends more
 // than the database can absorb delays only itself.
 type fairQueue struct {
+	limits   queueLimits
 	apps     map[ids.ID]*appQueue
 	rotation []*appQueue // non-empty queues, the next one first
 	requeued []*request  // deferred by the last batch; they come first
@@ -43,26 +54,29 @@ type appQueue struct {
 	waiting []*request
 }
 
-func newFairQueue(oneApp bool) fairQueue {
-	return fairQueue{apps: make(map[ids.ID]*appQueue), oneApp: oneApp}
+func newFairQueue(limits queueLimits, oneApp bool) fairQueue {
+	return fairQueue{limits: limits, apps: make(map[ids.ID]*appQueue), oneApp: oneApp}
 }
 
-// push queues a request. It returns false when the queue is full or closed.
-func (q *fairQueue) push(p *request) bool {
-	if q.closed || q.size >= maxQueued {
+// push queues requests of one application, all of them or none. It returns false when
+// the queue has no room or is closed.
+func (q *fairQueue) push(requests ...*request) bool {
+	app := requests[0].Scope.AppID
+	own := q.apps[app]
+	waiting := 0
+	if own != nil {
+		waiting = len(own.waiting)
+	}
+	if q.closed || q.size+len(requests) > q.limits.queued || waiting+len(requests) > q.limits.queuedPerApp {
 		return false
 	}
-	own := q.apps[p.Scope.AppID]
 	if own == nil {
-		own = &appQueue{app: p.Scope.AppID}
-		q.apps[p.Scope.AppID] = own
+		own = &appQueue{app: app}
+		q.apps[app] = own
 		q.rotation = append(q.rotation, own)
 	}
-	if len(own.waiting) >= maxQueuedPerApp {
-		return false
-	}
-	own.waiting = append(own.waiting, p)
-	q.size++
+	own.waiting = append(own.waiting, requests...)
+	q.size += len(requests)
 	return true
 }
 
@@ -79,11 +93,11 @@ func (q *fairQueue) nextBatch() []*request {
 	if q.size == 0 {
 		return nil
 	}
-	share := maxBatch
+	share := q.limits.batch
 	if q.isShared() {
-		share = maxShare
+		share = q.limits.share
 	}
-	batch := append(make([]*request, 0, min(q.size, maxBatch)), q.requeued...)
+	batch := append(make([]*request, 0, min(q.size, q.limits.batch)), q.requeued...)
 	q.requeued = nil
 	if q.oneApp {
 		return q.fillFromOneApp(batch, share)
@@ -91,11 +105,11 @@ func (q *fairQueue) nextBatch() []*request {
 	turns := q.rotation
 	q.rotation = nil
 	for i, own := range turns {
-		if len(batch) == maxBatch || i == maxBatchApps {
+		if len(batch) == q.limits.batch || i == maxBatchApps {
 			q.rotation = append(turns[i:], q.rotation...) // the rest goes first next time
 			break
 		}
-		n := min(len(own.waiting), share, maxBatch-len(batch))
+		n := min(len(own.waiting), share, q.limits.batch-len(batch))
 		batch = append(batch, own.waiting[:n]...)
 		own.waiting = own.waiting[n:]
 		if len(own.waiting) > 0 {

@@ -29,14 +29,14 @@ const (
 )
 
 // track resolves requests: from the cache where possible, the others under locks.
-func (u *Engine) track(requests []*request) {
+func (u *lane) track(requests []*request) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			u.cache.purge() // it may hold uncommitted state
 			panic(cause)
 		}
 	}()
-	u.runUntilResolved(u.writes, u.trackOptimistic(u.dropExpired(requests)), u.pessimistic)
+	u.runUntilResolved(u.writes, u.trackOptimistic(u.dropExpired(expandGroups(requests))), u.pessimistic)
 }
 
 // errWalletMissing is for a request that is accepted only because the catalog changed
@@ -91,15 +91,18 @@ func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt)
 			backOff(tries)
 			continue
 		}
-		if len(requests) == 1 {
+		middle := splitPoint(requests)
+		if middle == 0 {
 			u.log.Error("usage rejected by the database", "app", requests[0].Scope.AppID.Format(ids.Application), "cause", err)
-			requests[0].fail(err)
+			for _, p := range requests {
+				p.fail(err)
+			}
 			return
 		}
 		u.splits.Add(1)
 		u.log.Error("usage batch split", "uses", len(requests), "cause", err)
-		u.runUntilResolved(on, requests[:len(requests)/2], try)
-		u.runUntilResolved(on, requests[len(requests)/2:], try)
+		u.runUntilResolved(on, requests[:middle], try)
+		u.runUntilResolved(on, requests[middle:], try)
 		return
 	}
 }
@@ -179,7 +182,7 @@ func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (e
 }
 
 // pessimistic is one attempt under locks: read, decide, write.
-func (u *Engine) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	if err := u.loadLocked(ctx, conn, batches, now); err != nil {
 		return err
 	}
@@ -215,7 +218,7 @@ func (u *Engine) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*app
 
 // loadLocked opens the transaction, locks every wallet and reads what the requests
 // need.
-func (u *Engine) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := newPipe(ctx, conn)
 	p.sendCommand(pg.BeginTx)
 	for _, b := range batches {

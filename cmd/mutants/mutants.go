@@ -27,7 +27,7 @@ const (
 	ensureFirst = "\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn Wallet{}, err\n\t}\n\tlocked, err := tx.LockWallets(ctx, identity)\n"
 )
 
-var mutants = slices.Concat(usageMutants, moneyMutants, startMutants, sandboxMutants, databaseMutants, accountMutants)
+var mutants = slices.Concat(usageMutants, bulkMutants, moneyMutants, startMutants, sandboxMutants, databaseMutants, accountMutants)
 
 // Bugs in how uses are charged, and in the walls around them.
 var usageMutants = []mutant{
@@ -169,15 +169,15 @@ var usageMutants = []mutant{
 	{
 		name: "a refusal from memory",
 		changes: []change{
-			once("store/usage_optimistic.go", "\t\tif d.Verdict != metering.Accepted || !d.New {\n",
-				"\t\tif d.Verdict == metering.Refused {\n\t\t\tuse.decision = d\n\t\t}\n\t\tif d.Verdict != metering.Accepted || !d.New {\n"),
+			once("store/usage_optimistic.go", "\tif d.Verdict != metering.Accepted || !d.New {\n",
+				"\tif d.Verdict == metering.Refused {\n\t\tuse.decision = d\n\t}\n\tif d.Verdict != metering.Accepted || !d.New {\n"),
 			once("store/usage_optimistic.go", "use.resolved = use.decision.New", "use.resolved = use.decision.New || use.decision.Verdict == metering.Refused"),
 		},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
 	},
 	{
 		name:    "memory that was enough a moment ago decides now",
-		changes: []change{once("store/usage_optimistic.go", "\t\tif !w.canDecide(use.Usage.Usage) {\n\t\t\tcontinue", "\t\tif w.version < 0 {\n\t\t\tcontinue")},
+		changes: []change{once("store/usage_optimistic.go", "\t\tif !w.canDecide(use.Usage.Usage) {\n\t\t\treturn false", "\t\tif w.version < 0 {\n\t\t\treturn false")},
 		pkg:     "./store", tests: "TestMemoryChangesBetweenTwoLooks",
 	},
 	{
@@ -212,10 +212,8 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "a queue without a limit",
-		changes: []change{
-			once("store/usage_queue.go", "if q.closed || q.size >= maxQueued {", "if q.closed {"),
-			once("store/usage_queue.go", "if len(own.waiting) >= maxQueuedPerApp {", "if len(own.waiting) < 0 {"),
-		},
+		changes: []change{once("store/usage_queue.go",
+			"if q.closed || q.size+len(requests) > q.limits.queued || waiting+len(requests) > q.limits.queuedPerApp {", "if q.closed || waiting < 0 {")},
 		pkg: "./store", tests: "TestQueue",
 	},
 	{

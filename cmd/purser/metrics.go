@@ -78,7 +78,7 @@ func (m *metrics) newBatches() {
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 10}, "kind")
 	m.registry.MustRegister(size, seconds)
 	m.batches = map[string]batchMetrics{}
-	for _, kind := range []string{store.EventBatch, store.CheckBatch} {
+	for _, kind := range []string{store.EventBatch, store.CheckBatch, store.BulkBatch} {
 		m.batches[kind] = batchMetrics{size.WithLabelValues(kind), seconds.WithLabelValues(kind)}
 	}
 }
@@ -127,6 +127,8 @@ func (m *metrics) registerUsage(u *store.Engine) {
 		func() float64 { return float64(u.Stats().QueuedEvents) })
 	gauge(prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: waiting, ConstLabels: prometheus.Labels{"kind": store.CheckBatch}},
 		func() float64 { return float64(u.Stats().QueuedChecks) })
+	gauge(prometheus.GaugeOpts{Name: "purser_usage_waiting", Help: waiting, ConstLabels: prometheus.Labels{"kind": store.BulkBatch}},
+		func() float64 { return float64(u.Stats().QueuedBulk) })
 	gauge(prometheus.GaugeOpts{Name: "purser_ready", Help: "1 while /readyz answers 200, apart from a drain; otherwise 0."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 		defer cancel()
