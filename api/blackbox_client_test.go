@@ -195,6 +195,7 @@ func (a answer) checkRefusal() error {
 	var said struct {
 		Error   fault.Code `json:"error"`
 		Message string     `json:"message"`
+		Index   *int       `json:"index"`
 	}
 	decoder := json.NewDecoder(bytes.NewReader(a.body))
 	decoder.DisallowUnknownFields()

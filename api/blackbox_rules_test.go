@@ -172,6 +172,20 @@ var meteringOperations = []bodied{
 		sample: func() fields { return fields{"id": newName(), "identity": newHolder(), "feature": "chat"} },
 		rules:  usageRules(map[string]rule{"id": textRule(200)}),
 	},
+	{
+		id: "trackBatch", method: "POST", target: "/v1/events/batch", required: []string{"events"},
+		sample: func() fields { return batchOf(fields{"id": newName(), "identity": newHolder(), "feature": "chat"}) },
+		rules:  map[string]rule{"events": {good: []string{`[{}]`}, bad: []string{`null`, `{}`, `[]`, `[1]`, `"a"`}}},
+	},
+	{
+		id: "trackGroup", method: "POST", target: "/v1/events/group", required: []string{"identity", "events"},
+		sample: func() fields {
+			return fields{"identity": newHolder(), "events": []fields{{"id": newName(), "feature": "chat"}}}
+		},
+		rules: map[string]rule{"identity": textRule(200), "events": {
+			good: []string{`[{"id":"e","feature":"chat"}]`}, bad: []string{`null`, `{}`, `[]`, `[1]`, `[{}]`, `"a"`},
+		}},
+	},
 }
 
 func usageRules(more map[string]rule) map[string]rule {

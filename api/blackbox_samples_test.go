@@ -172,6 +172,17 @@ var samples = []sample{
 	{operation: "trackUsage", own: made, other: refusedWith(fault.InsufficientBalance), request: func(own, named names) request {
 		return adds("/v1/events", fields{"id": newName(), "identity": named.identity, "feature": own.feature})
 	}},
+	{operation: "trackGroup", own: made, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
+		return adds("/v1/events/group", fields{"identity": own.identity, "events": []fields{{"id": newName(), "feature": named.feature}}})
+	}},
+	{operation: "trackGroup", own: made, other: refusedWith(fault.InsufficientBalance), request: func(own, named names) request {
+		return adds("/v1/events/group", fields{"identity": named.identity, "events": []fields{{"id": newName(), "feature": own.feature}}})
+	}},
+	{operation: "trackBatch", own: found, other: found, makes: true, request: func(own, named names) request {
+		return adds("/v1/events/batch", fields{"events": []fields{
+			{"id": newName(), "identity": named.identity, "feature": own.feature}, {"id": newName(), "identity": own.identity, "feature": named.feature},
+		}})
+	}},
 	{operation: "createFeature", own: made, other: refusedWith(fault.CreditNotFound), request: func(_, named names) request {
 		return adds("/v1/features", newFeature("f-"+newName(), fields{"creditKey": named.credit}))
 	}},

@@ -125,6 +125,18 @@ var fields = map[string]struct {
 		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
 	}},
+	// An invalid item is reported in the results, so any object is one.
+	"trackBatch": {"events", map[string]bounds{"events": {
+		[]string{`[{}]`, `[{"id":1}]`, manyItems(`{}`, 1000)},
+		[]string{`null`, `{}`, `[]`, `[1]`, `[null]`, `[[]]`, manyItems(`{}`, 1001)},
+	}}},
+	"trackGroup": {"identity events", map[string]bounds{
+		"identity": textOf(200),
+		"events": {
+			[]string{`[{"id":"e","feature":"f"}]`, manyItems(`{"id":"e","feature":"f"}`, 20)},
+			[]string{`null`, `{}`, `[]`, `[1]`, `[{}]`, `[{"id":"e"}]`, `[{"id":"e","feature":"f","identity":"u"}]`, manyItems(`{"id":"e","feature":"f"}`, 21)},
+		},
+	}},
 	"trackUsage": {"id identity feature", map[string]bounds{
 		"id": textOf(200), "identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
@@ -148,6 +160,10 @@ var nested = []struct {
 	{"updatePlan", "featureMultipliers", func(v string) string { return `[` + withField(multiplier, "basisPoints", v) + `]` }, whole(0, 1000000)},
 	{"setBillingPeriod", "billingPeriod", func(v string) string { return `{"interval":` + v + `,"anchor":0}` }, oneOf("day", "week", "month")},
 	{"setBillingPeriod", "billingPeriod", func(v string) string { return `{"interval":"day","anchor":` + v + `}` }, whole(0, 253402300799999)},
+}
+
+func manyItems(item string, n int) string {
+	return "[" + strings.Repeat(item+",", n-1) + item + "]"
 }
 
 // exampleBody is a body that the document shows.
@@ -248,5 +264,5 @@ func checkedText(t *testing.T, op *operation, body string) *violation {
 	if err != nil {
 		t.Fatalf("%.80s: %v", body, err)
 	}
-	return op.body.check(object)
+	return op.envelope.check(object)
 }

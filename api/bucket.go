@@ -38,8 +38,10 @@ func newBuckets[K comparable](interval time.Duration, burst int64, now func() ti
 	return &buckets[K]{interval: interval, burst: burst, now: now, kept: kept}
 }
 
-// take removes a token from the key's bucket.
-func (b *buckets[K]) take(key K) level {
+// take removes tokens from the key's bucket, all of them or none. More tokens than fit
+// the bucket need a full one.
+func (b *buckets[K]) take(key K, tokens int64) level {
+	cost := time.Duration(min(tokens, b.burst)) * b.interval
 	own, found := b.kept.Get(key)
 	if !found {
 		fresh := &bucket{}
@@ -50,10 +52,10 @@ func (b *buckets[K]) take(key K) level {
 	now := b.now()
 	for {
 		was := own.fullAt.Load()
-		next := max(time.Duration(was), now) + b.interval
+		next := max(time.Duration(was), now) + cost
 		room := time.Duration(b.burst)*b.interval - (next - now)
 		if room < 0 {
-			return level{full: next - b.interval - now, refuse: -room}
+			return level{full: next - cost - now, refuse: -room}
 		}
 		if own.fullAt.CompareAndSwap(was, int64(next)) {
 			return level{left: int64(room / b.interval), full: next - now}

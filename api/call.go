@@ -25,7 +25,9 @@ type call struct {
 	record        *httpd.Request
 	id            ids.ID // of the request
 	route         route
+	operation     *operation
 	request       *http.Request
+	header        http.Header // of the response
 	keyID         ids.ID
 	key           keys.APIKey
 	fromCache     bool          // the key was read from the cache
@@ -46,7 +48,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		ctx, cancel := httpd.Detach(request.Context(), r.timeout())
 		defer cancel()
 		record := httpd.RequestOf(ec)
-		c := &call{ctx: ctx, route: r, request: request, record: record, id: record.ID}
+		c := &call{ctx: ctx, route: r, operation: op, request: request, header: ec.Response().Header(), record: record, id: record.ID}
 		record.Anonymous, record.Done = true, func() { s.recordRequest(c) }
 		var err error
 		if c.path, err = pathParameters(ec); err != nil {
@@ -60,14 +62,15 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		// Before any database work.
-		if err := s.limits.take(c.keyName(), ec.Response().Header()); err != nil {
+		if err := s.limits.take(c.keyName(), 1, c.header); err != nil {
 			s.SlowDown(request.Context())
 			return err
 		}
-		if err := s.inFlight.Enter(c.scope.AppID, 1); err != nil {
+		weight := op.weight()
+		if err := s.inFlight.Enter(c.scope.AppID, weight); err != nil {
 			return err
 		}
-		defer s.inFlight.Leave(c.scope.AppID, 1)
+		defer s.inFlight.Leave(c.scope.AppID, weight)
 		out, err := s.dispatch(c, op, request)
 		if err != nil {
 			return err
@@ -75,6 +78,10 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		return httpd.WriteJSON(ec, out.status, out.body)
 	}
 }
+
+// weight is what a request counts for among those in flight: a body of many times the
+// usual size counts as many.
+func (op *operation) weight() int64 { return int64(max(1, op.maxBody/maxBody)) }
 
 // extend moves the deadline by the time that the body took to arrive, so that a slow
 // sender does not look like a slow database. No request exceeds maxRequest.
@@ -165,7 +172,7 @@ func (c *call) read(op *operation, r *http.Request) (err error) {
 	if err = checkMedia(r.Header); err != nil {
 		return err
 	}
-	body, err := readBody(r)
+	body, err := readBody(r, op.maxBody)
 	if err != nil {
 		return err
 	}
@@ -184,17 +191,17 @@ func checkMedia(header http.Header) error {
 	return nil
 }
 
-// readBody reads at most maxBody and one byte: the extra byte shows that the body is
+// readBody reads at most limit bytes and one more: the extra byte shows that the body is
 // longer.
-func readBody(r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxBody {
+func readBody(r *http.Request, limit int) ([]byte, error) {
+	if r.ContentLength > int64(limit) {
 		return nil, fault.New(fault.BodyTooLarge)
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
 		return nil, invalid("The body did not arrive whole.")
 	}
-	if len(body) > maxBody {
+	if len(body) > limit {
 		return nil, fault.New(fault.BodyTooLarge)
 	}
 	return body, nil

@@ -105,6 +105,8 @@ func (c *compiler) keyword(s *schema, node *openapi.Object, keyword, at string) 
 		s.minProperties = int(expect[int64](c, node, keyword, at))
 	case "items":
 		s.items = c.schema(expect[*openapi.Object](c, node, keyword, at), at+"/items")
+	case "minItems":
+		s.minItems = int(expect[int64](c, node, keyword, at))
 	case "maxItems":
 		s.maxItems = int(expect[int64](c, node, keyword, at))
 	case "minLength":

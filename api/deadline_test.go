@@ -13,7 +13,7 @@ func TestAnEventHasWhatIsLeftOfItsRequest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), batchedTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	if got := (&call{ctx: ctx}).usage().Deadline; got != deadline {
+	if got := (&call{ctx: ctx}).usage(nil, "").Deadline; got != deadline {
 		t.Errorf("the engine may take until %s, and the request ends at %s", got, deadline)
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxBody is the size of the largest body; a larger one is a 413.
+	// maxBody is the size of the largest body, unless the document gives another for the
+	// operation; a larger one is a 413.
 	maxBody = 16 << 10
 
 	// maxDepth bounds the nesting of objects and arrays. The API needs three levels; 16
@@ -23,8 +24,8 @@ const (
 )
 
 // decodeBody reads the JSON object of a request.
-func decodeBody(body []byte) (input, error) {
-	if len(body) > maxBody {
+func decodeBody(body []byte, limit int) (input, error) {
+	if len(body) > limit {
 		return nil, fault.New(fault.BodyTooLarge)
 	}
 	value, err := decodeJSON(body)

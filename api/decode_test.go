@@ -33,7 +33,7 @@ func TestDecodeBody(t *testing.T) {
 		"a name that is empty":        {`{"":1}`, input{"": int64(1)}},
 	} {
 		t.Run("reads "+name, func(t *testing.T) {
-			got, err := decodeBody([]byte(c.body))
+			got, err := decodeBody([]byte(c.body), maxBody)
 			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %v, %v, want %v", got, err, c.want)
 			}
@@ -92,7 +92,7 @@ var badBodies = map[string]struct{ body, message string }{
 func TestDecodeBodyRefuses(t *testing.T) {
 	for name, c := range badBodies {
 		t.Run(name, func(t *testing.T) {
-			got, err := decodeBody([]byte(c.body))
+			got, err := decodeBody([]byte(c.body), maxBody)
 			if !fault.Is(err, fault.InvalidRequest) {
 				t.Fatalf("got %v, %v", got, err)
 			}
@@ -109,23 +109,23 @@ func TestDecodeLimits(t *testing.T) {
 		if len(body) != 16384 {
 			t.Fatalf("the body has %d bytes", len(body))
 		}
-		if _, err := decodeBody(body); err != nil {
+		if _, err := decodeBody(body, maxBody); err != nil {
 			t.Error(err)
 		}
-		if _, err := decodeBody(append(body, ' ')); !fault.Is(err, fault.BodyTooLarge) {
+		if _, err := decodeBody(append(body, ' '), maxBody); !fault.Is(err, fault.BodyTooLarge) {
 			t.Errorf("one byte more gives %v", err)
 		}
 	})
 	t.Run("reads nesting at the limit", func(t *testing.T) {
 		depth := maxDepth - 1 // beside the object
 		body := `{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
-		if _, err := decodeBody([]byte(body)); err != nil {
+		if _, err := decodeBody([]byte(body), maxBody); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("repeats little of a long name", func(t *testing.T) {
 		long := strings.Repeat("\u202e", 3000)
-		_, err := decodeBody([]byte(`{"` + long + `":1,"` + long + `":1}`))
+		_, err := decodeBody([]byte(`{"`+long+`":1,"`+long+`":1}`), maxBody)
 		if err == nil || utf8.RuneCountInString(err.Error()) > 150 || strings.Contains(err.Error(), "\u202e") {
 			t.Errorf("the message is %v", err)
 		}
@@ -133,7 +133,7 @@ func TestDecodeLimits(t *testing.T) {
 	t.Run("leaves the body as it was", func(t *testing.T) {
 		body := []byte(`{"a":"\u0041","b":[1.50e1,{}]}`)
 		before := bytes.Clone(body)
-		if _, err := decodeBody(body); err != nil || !bytes.Equal(body, before) {
+		if _, err := decodeBody(body, maxBody); err != nil || !bytes.Equal(body, before) {
 			t.Errorf("the body is now %s, %v", body, err)
 		}
 	})
@@ -194,7 +194,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := decodeBody(body)
+		got, err := decodeBody(body, maxBody)
 		if err != nil {
 			if !fault.Is(err, fault.InvalidRequest) && !fault.Is(err, fault.BodyTooLarge) {
 				t.Fatalf("%v is no refusal", err)

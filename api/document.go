@@ -30,6 +30,11 @@ type operation struct {
 	params     *schema // of the path
 	query      *schema
 	body       *schema // nil if the operation has none
+	maxBody    int
+	// envelope validates the body of an operation with a result per item: an invalid
+	// item is part of the response, and refuses nothing. It is body otherwise.
+	envelope *schema
+	items    *schema // of such an operation
 	// idempotency is the schema of the header Idempotency-Key, for operations that take it.
 	idempotency *schema
 	responses   map[int]*response
@@ -91,6 +96,22 @@ func parseDocument(baseURL string) (*openapi.Object, error) {
 	return root, expandDocument(root, baseURL)
 }
 
+// resultPerItem makes the envelope of an operation: its body with any objects as items.
+func (c *compiler) resultPerItem(op *operation, name string) {
+	list := op.body.property(name)
+	if list == nil || list.schema.items == nil {
+		c.fail(op.id, "the body has no items %s", name)
+		return
+	}
+	op.items = list.schema.items
+	envelope, items := *op.body, *list.schema
+	items.items = &schema{types: kindObject, open: true, member: "field"}
+	envelope.properties = slices.Clone(op.body.properties)
+	envelope.property(name).schema = &items
+	c.finish(&envelope, op.id)
+	op.envelope = &envelope
+}
+
 func (c *compiler) operation(method, path string, node *openapi.Object) *operation {
 	op := &operation{
 		id:        c.text(node, "operationId", path),
@@ -118,6 +139,14 @@ func (c *compiler) operation(method, path string, node *openapi.Object) *operati
 	}
 	if node.Has("requestBody") {
 		op.body = c.content(expect[*openapi.Object](c, node, "requestBody", at), at+"/requestBody")
+		op.envelope = op.body
+	}
+	op.maxBody = maxBody
+	if node.Has("x-max-body") {
+		op.maxBody = int(expect[int64](c, node, "x-max-body", at))
+	}
+	if node.Has("x-result-per-item") {
+		c.resultPerItem(op, c.text(node, "x-result-per-item", at))
 	}
 	if op.idempotency != nil && (op.body == nil || op.body.property(idempotencyField) == nil) {
 		c.fail(at, "the body has no field for the header %s", idempotencyHeader)

@@ -46,6 +46,8 @@ var contract = map[string]string{
 	"explainUsage":               "POST /v1/explain events:ingest journal:read",
 	"checkUsage":                 "POST /v1/check events:ingest",
 	"trackUsage":                 "POST /v1/events events:ingest",
+	"trackBatch":                 "POST /v1/events/batch events:ingest",
+	"trackGroup":                 "POST /v1/events/group events:ingest",
 }
 
 func loaded(t testing.TB) *document {
@@ -170,7 +172,7 @@ func TestDocumentStructure(t *testing.T) {
 	for _, tag := range root.Objects("tags") {
 		tags = append(tags, tag.Text("name"))
 	}
-	known := []string{"operationId", "tags", "summary", "description", "security", "parameters", "requestBody", "responses", "x-permission", "x-errors"}
+	known := []string{"operationId", "tags", "summary", "description", "security", "parameters", "requestBody", "responses", "x-permission", "x-errors", "x-max-body", "x-result-per-item"}
 	for path, item := range root.Object("paths") {
 		for method, node := range item.(input) {
 			at, node := method+" "+path, node.(input)

@@ -145,7 +145,7 @@ type gateReply struct {
 // explainUsage decides as checkUsage does, also what that refuses with an error, and
 // shows every gate. It is not counted as a denial.
 func (s *Server) explainUsage(c *call) (reply, error) {
-	d, err := s.usage.Explain(c.usage())
+	d, err := s.usage.Explain(c.usage(c.body, c.body.Text("identity")))
 	if err != nil {
 		return reply{}, err
 	}

@@ -77,7 +77,7 @@ func CheckResponse(method, path string, status int, header http.Header, body []b
 	if err := doc.checkResponse(op, status, header, body); err != nil || status < http.StatusBadRequest {
 		return err
 	}
-	refusal, err := decodeBody(body)
+	refusal, err := decodeBody(body, maxBody)
 	if err != nil {
 		return err
 	}

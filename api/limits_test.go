@@ -32,7 +32,7 @@ func TestBucketsHoldTheirRate(t *testing.T) {
 			passed := time.Duration(rapid.IntRange(0, 3000).Draw(t, "pause"))
 			now += passed
 			level = min(level+passed, time.Duration(burst)*interval)
-			empty, got := b.isEmpty(1), b.take(1)
+			empty, got := b.isEmpty(1), b.take(1, 1)
 			if level < interval {
 				if !empty || got.refuse != interval-level || got.left != 0 {
 					t.Fatalf("with %d of %d: %+v", level, interval, got)
@@ -55,7 +55,7 @@ func TestBucketsGiveEachTokenOnce(t *testing.T) {
 	var done sync.WaitGroup
 	for range callers {
 		done.Go(func() {
-			for b.take(1).refuse == 0 {
+			for b.take(1, 1).refuse == 0 {
 				taken.Add(1)
 			}
 		})
@@ -72,13 +72,13 @@ func TestRateLimitHeaders(t *testing.T) {
 	l := newKeyLimits(1, func() time.Duration { return now })
 	for _, want := range []string{`"key";r=1;t=1`, `"key";r=0;t=2`, `"key";r=0;t=2`} {
 		header := http.Header{}
-		_ = l.take(keyName{}, header)
+		_ = l.take(keyName{}, 1, header)
 		if got := header.Get("RateLimit"); got != want || header.Get("RateLimit-Policy") != `"key";q=2;w=2` {
 			t.Errorf("RateLimit is %s of %s, want %s", got, header.Get("RateLimit-Policy"), want)
 		}
 	}
 	now = 2 * time.Second
-	if err := l.take(keyName{}, nil); err != nil {
+	if err := l.take(keyName{}, 1, nil); err != nil {
 		t.Errorf("a full bucket refuses: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestTheSandboxOfEachApplicationHasARateOfItsOwn(t *testing.T) {
 	if got := s.LimitSandbox(other, http.Header{}); got != 0 {
 		t.Errorf("another application waits %s", got)
 	}
-	if err := s.limits.take(keyName{app: one, key: ids.New()}, nil); err != nil {
+	if err := s.limits.take(keyName{app: one, key: ids.New()}, 1, nil); err != nil {
 		t.Errorf("an API key of the same application waits: %v", err)
 	}
 }

@@ -260,7 +260,7 @@ func FuzzOracle(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte, which uint8) {
-		if _, err := decodeBody(body); err != nil || hugeExponent.Match(body) {
+		if _, err := decodeBody(body, maxBody); err != nil || hugeExponent.Match(body) {
 			return
 		}
 		p := pairs[int(which)%len(pairs)]
@@ -274,7 +274,7 @@ var usage = []byte(`{"id":"019b76da-a800-7c3e-8f5a-2d9b1e4c7a60","identity":"use
 func BenchmarkDecodeUsage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := decodeBody(usage); err != nil {
+		if _, err := decodeBody(usage, maxBody); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -282,7 +282,7 @@ func BenchmarkDecodeUsage(b *testing.B) {
 
 func BenchmarkCheckUsage(b *testing.B) {
 	op := loaded(b).named(b, "trackUsage")
-	object, err := decodeBody(usage)
+	object, err := decodeBody(usage, maxBody)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -55,6 +55,8 @@ func (s *Server) routes() []route {
 
 		batched(post("/v1/check", tenancy.EventsIngest, s.checkUsage)),
 		batched(post("/v1/events", tenancy.EventsIngest, s.trackUsage)),
+		batched(post("/v1/events/batch", tenancy.EventsIngest, s.trackBatch)),
+		batched(post("/v1/events/group", tenancy.EventsIngest, s.trackGroup)),
 		also(tenancy.JournalRead, post("/v1/explain", tenancy.EventsIngest, s.explainUsage)),
 		get("/v1/events", tenancy.JournalRead, s.listEvents),
 		get("/v1/events/{id}", tenancy.JournalRead, s.getEvent),

@@ -24,6 +24,7 @@ type schema struct {
 	member        string // "field" or "parameter", for messages
 
 	items    *schema
+	minItems int
 	maxItems int
 
 	minLength int
@@ -219,6 +220,9 @@ func (s *schema) checkNumber(value number) *violation {
 func (s *schema) checkArray(items []any) *violation {
 	if len(items) > s.maxItems {
 		return broken("must have at most %d items", s.maxItems)
+	}
+	if len(items) < s.minItems {
+		return broken("must have at least %s", plural(s.minItems, "item"))
 	}
 	for i, item := range items {
 		if v := s.items.check(item); v != nil {

@@ -30,7 +30,7 @@ type limitReply struct {
 }
 
 func (s *Server) checkUsage(c *call) (reply, error) {
-	d, err := s.usage.Check(c.usage())
+	d, err := s.usage.Check(c.usage(c.body, c.body.Text("identity")))
 	if err == nil && d.Verdict == metering.Unprocessable {
 		err = d.Err()
 	}
@@ -66,16 +66,20 @@ type eventReply struct {
 }
 
 func (s *Server) trackUsage(c *call) (reply, error) {
-	use := c.usage()
-	use.EventID = c.body.Text("id")
-	use.TransactionID = c.id
-	d, err := s.usage.Track(use)
+	d, err := s.usage.Track(c.event(c.body, c.body.Text("identity"), c.id))
 	if err == nil {
 		err = d.Err()
 	}
 	if err != nil {
 		return reply{}, err
 	}
+	if d.Verdict == metering.Accepted {
+		return created(showEvent(&d)), nil
+	}
+	return ok(showEvent(&d)), nil
+}
+
+func showEvent(d *metering.Decision) eventReply {
 	shown := eventReply{
 		Status:            d.Verdict,
 		TransactionID:     d.Event.TransactionID.Format(ids.Transaction),
@@ -85,27 +89,31 @@ func (s *Server) trackUsage(c *call) (reply, error) {
 	if from := d.Event.DeduplicatedFrom; !from.IsZero() {
 		shown.DeduplicatedFrom = from.Format(ids.Transaction)
 	}
-	if d.Verdict == metering.Accepted {
-		return created(shown), nil
-	}
-	return ok(shown), nil
+	return shown
 }
 
-// usage reads the fields that both operations share.
-func (c *call) usage() store.Usage {
+// event reads an event.
+func (c *call) event(from input, identity string, transaction ids.ID) store.Usage {
+	use := c.usage(from, identity)
+	use.EventID, use.TransactionID = from.Text("id"), transaction
+	return use
+}
+
+// usage reads the fields that events and checks share.
+func (c *call) usage(from input, identity string) store.Usage {
 	deadline, _ := c.ctx.Deadline()
 	return store.Usage{
 		Deadline:   deadline,
 		Span:       trace.SpanFromContext(c.ctx),
 		Scope:      c.scope,
 		KeyID:      c.key.ID,
-		Identity:   c.body.Text("identity"),
-		FeatureKey: c.body.Text("feature"),
+		Identity:   identity,
+		FeatureKey: from.Text("feature"),
 		Usage: metering.Usage{
-			EntityID:   c.body.Text("entityId"),
-			Quantity:   c.body.Int("quantity"),
-			Amount:     c.body.OptionalAmount("amountNanocredits"),
-			OccurredAt: c.body.OptionalInt("occurredAt"),
+			EntityID:   from.Text("entityId"),
+			Quantity:   from.Int("quantity"),
+			Amount:     from.OptionalAmount("amountNanocredits"),
+			OccurredAt: from.OptionalInt("occurredAt"),
 		},
 	}
 }

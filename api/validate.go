@@ -13,9 +13,9 @@ import (
 )
 
 // readBody validates a JSON body and fills in defaults. The body must have been read up
-// to one byte past maxBody: that byte makes it a 413.
+// to one byte past its limit: that byte makes it a 413.
 func (op *operation) readBody(header http.Header, body []byte) (input, error) {
-	object, err := decodeBody(body)
+	object, err := decodeBody(body, op.maxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -24,10 +24,10 @@ func (op *operation) readBody(header http.Header, body []byte) (input, error) {
 			return nil, err
 		}
 	}
-	if v := op.body.check(object); v != nil {
+	if v := op.envelope.check(object); v != nil {
 		return nil, v.fault("The body")
 	}
-	op.body.fill(object)
+	op.envelope.fill(object)
 	return object, nil
 }
 

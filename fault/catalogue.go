@@ -113,7 +113,7 @@ var catalogue = map[Code]entry{
 	IdempotencyConflict:   {Conflict, "This idempotency key was used with a different body. Send the original body, or use a new key."},
 	OperationInProgress:   {Conflict, "Another payment operation for this identity is in progress. Send the same request again in a few seconds, with the same idempotency key."},
 	ProviderInUse:         {Conflict, "The connected payment account has subscriptions or open checkouts. End them first, then connect the other account."},
-	BodyTooLarge:          {TooLarge, "The body is larger than 16 KiB."},
+	BodyTooLarge:          {TooLarge, "The body is larger than this operation accepts: 16 KiB unless the reference says otherwise."},
 	UnsupportedMedia:      {WrongMedia, "Send the body as JSON, with the header 'Content-Type: application/json' and no content encoding."},
 	AmountRequired:        {Unprocessable, "This feature is priced per event: send amountNanocredits."},
 	AmountNotAccepted:     {Unprocessable, "This feature has a fixed price: leave out amountNanocredits."},

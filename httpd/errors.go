@@ -19,6 +19,25 @@ import (
 type errorBody struct {
 	Error   fault.Code `json:"error"`
 	Message string     `json:"message"`
+	Index   *int       `json:"index,omitzero"`
+}
+
+// ItemError is a refusal that one item of the request caused.
+type ItemError struct {
+	Cause error
+	Index int
+}
+
+func (e *ItemError) Error() string { return e.Cause.Error() }
+
+func (e *ItemError) Unwrap() error { return e.Cause }
+
+func itemOf(err error) *int {
+	var item *ItemError
+	if errors.As(err, &item) {
+		return &item.Index
+	}
+	return nil
 }
 
 // handleError renders all errors.
@@ -43,7 +62,7 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	if !isAPIPath(ec.Request().URL.Path) && s.options.ErrorPage != nil {
 		err = s.options.ErrorPage(ec, code, requestID(ec))
 	} else {
-		err = WriteJSON(ec, code, errorBody{f.Code, f.Message})
+		err = WriteJSON(ec, code, errorBody{f.Code, f.Message, itemOf(err)})
 	}
 	if err != nil && ec.Request().Context().Err() == nil {
 		s.options.Log.Warn("reply failed", "request", requestID(ec), "cause", err)

@@ -1,0 +1,208 @@
+package api
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"purser/fault"
+	"purser/httpd"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+)
+
+// itemsPerToken is how many items of a batch count as one request against the rate
+// limit.
+const itemsPerToken = 10
+
+// Statuses of an item beside the verdicts.
+const (
+	itemRefused metering.Verdict = "refused"
+	itemInvalid metering.Verdict = "invalid"
+	itemUnknown metering.Verdict = "unknown"
+)
+
+type batchReply struct {
+	Results []itemReply `json:"results"`
+	Counts  batchCounts `json:"counts"`
+}
+
+type groupReply struct {
+	Results []itemReply `json:"results"`
+}
+
+type itemReply struct {
+	Index             int              `json:"index"`
+	ID                string           `json:"id,omitzero"`
+	Status            metering.Verdict `json:"status"`
+	TransactionID     string           `json:"transactionId,omitzero"`
+	AmountNanocredits string           `json:"amountNanocredits,omitzero"`
+	PeriodStart       *int64           `json:"periodStart,omitzero"`
+	PeriodEnd         *int64           `json:"periodEnd,omitzero"`
+	DeduplicatedFrom  string           `json:"deduplicatedFrom,omitzero"`
+	Error             fault.Code       `json:"error,omitzero"`
+	Message           string           `json:"message,omitzero"`
+	Pointer           string           `json:"pointer,omitzero"`
+}
+
+type batchCounts struct {
+	Accepted     int `json:"accepted"`
+	Duplicate    int `json:"duplicate"`
+	Deduplicated int `json:"deduplicated"`
+	Refused      int `json:"refused"`
+	Invalid      int `json:"invalid"`
+	Unknown      int `json:"unknown"`
+}
+
+func (n *batchCounts) add(status metering.Verdict) {
+	switch status {
+	case metering.Accepted:
+		n.Accepted++
+	case metering.Duplicate:
+		n.Duplicate++
+	case metering.Deduplicated:
+		n.Deduplicated++
+	case itemRefused:
+		n.Refused++
+	case itemInvalid:
+		n.Invalid++
+	default:
+		n.Unknown++
+	}
+}
+
+// trackBatch tracks the valid items of a batch and reports each item on its own.
+func (s *Server) trackBatch(c *call) (reply, error) {
+	items := c.body.Objects("events")
+	if tokens := (len(items) + itemsPerToken - 1) / itemsPerToken; tokens > 1 {
+		if err := s.limits.take(c.keyName(), int64(tokens-1), c.header); err != nil {
+			return reply{}, s.reauthenticate(c, err)
+		}
+	}
+	shown := batchReply{Results: make([]itemReply, len(items))}
+	var uses []store.Usage
+	var places []int // of each use among the items
+	for i, item := range items {
+		if v := c.operation.items.check(item); v != nil {
+			shown.Results[i] = c.invalidItem(i, item, v)
+			continue
+		}
+		c.operation.items.fill(item)
+		uses, places = append(uses, c.event(item, item.Text("identity"), ids.New())), append(places, i)
+	}
+	outcomes, err := s.trackItems(c, uses)
+	if err != nil {
+		return reply{}, err
+	}
+	for i, o := range outcomes {
+		shown.Results[places[i]] = showItem(places[i], uses[i].EventID, o)
+	}
+	for _, item := range shown.Results {
+		shown.Counts.add(item.Status)
+	}
+	return ok(shown), nil
+}
+
+// trackItems tracks the events of a batch. A key that was revoked refuses the batch as a
+// whole, unless some items were recorded before.
+func (s *Server) trackItems(c *call, uses []store.Usage) ([]store.Outcome, error) {
+	if len(uses) == 0 {
+		return nil, s.reauthenticate(c, nil)
+	}
+	outcomes, err := s.usage.TrackBatch(uses)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range outcomes {
+		if kind := kindOfFault(o.Err); kind != fault.Unauthorized && kind != fault.Forbidden {
+			return outcomes, nil
+		}
+	}
+	return nil, outcomes[0].Err
+}
+
+func kindOfFault(err error) fault.Kind {
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		return f.Kind()
+	}
+	return 0
+}
+
+// invalidItem reports a mistake in an item.
+func (c *call) invalidItem(index int, item input, v *violation) itemReply {
+	id, _ := item["id"].(string)
+	if c.operation.items.property("id").schema.check(id) != nil {
+		id = ""
+	}
+	pointer := itemPointer(index)
+	if v.path != "" {
+		pointer += "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(v.path)
+	}
+	f := v.fault("The event")
+	return itemReply{Index: index, ID: id, Status: itemInvalid, Error: f.Code, Message: f.Message, Pointer: pointer}
+}
+
+func itemPointer(index int) string { return "/events/" + strconv.Itoa(index) }
+
+// showItem reports the outcome of an item that was sent to the database.
+func showItem(index int, id string, o store.Outcome) itemReply {
+	err := o.Err
+	if err == nil {
+		err = o.Decision.Err()
+	}
+	if err == nil {
+		e := showEvent(&o.Decision)
+		return itemReply{
+			Index: index, ID: id, Status: e.Status, TransactionID: e.TransactionID, AmountNanocredits: e.AmountNanocredits,
+			PeriodStart: e.PeriodStart, PeriodEnd: e.PeriodEnd, DeduplicatedFrom: e.DeduplicatedFrom,
+		}
+	}
+	f := fault.New(fault.InternalError) // the engine has logged the cause
+	errors.As(err, &f)
+	shown := itemReply{Index: index, ID: id, Error: f.Code, Message: f.Message}
+	switch f.Kind() {
+	case fault.Invalid, fault.NotFound, fault.Unprocessable:
+		shown.Status, shown.Pointer = itemInvalid, itemPointer(index)
+	case fault.Internal, fault.Limited:
+		shown.Status = itemUnknown
+	default:
+		shown.Status = itemRefused
+	}
+	if f.Code == fault.FeatureNotFound {
+		shown.Pointer += "/feature"
+	}
+	return shown
+}
+
+// trackGroup tracks events of one identity together, or none of them.
+func (s *Server) trackGroup(c *call) (reply, error) {
+	items := c.body.Objects("events")
+	identity := c.body.Text("identity")
+	uses := make([]store.Usage, len(items))
+	first := make(map[string]int, len(items))
+	for i, item := range items {
+		uses[i] = c.event(item, identity, ids.New())
+		if earlier, repeated := first[uses[i].EventID]; repeated {
+			return reply{}, s.reauthenticate(c, invalid("events[%d].id is that of events[%d]. Each event of a group needs its own id.", i, earlier))
+		}
+		first[uses[i].EventID] = i
+	}
+	outcomes, refused, err := s.usage.TrackGroup(uses)
+	if err != nil {
+		if kind := kindOfFault(err); kind == fault.Conflict || kind == fault.NotFound || kind == fault.Unprocessable {
+			err = &httpd.ItemError{Cause: err, Index: refused}
+		}
+		return reply{}, err
+	}
+	shown, recorded := groupReply{Results: make([]itemReply, len(outcomes))}, false
+	for i, o := range outcomes {
+		shown.Results[i] = showItem(i, uses[i].EventID, o)
+		recorded = recorded || o.Verdict != metering.Duplicate
+	}
+	if recorded {
+		return created(shown), nil
+	}
+	return ok(shown), nil
+}
