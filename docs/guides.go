@@ -92,6 +92,7 @@ var Chapters = []Chapter{
 		"api",
 		"clients",
 		"usage",
+		"batches",
 		"deposits",
 		"reading",
 		"payments",
