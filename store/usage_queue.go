@@ -145,7 +145,7 @@ func (q *fairQueue) fillFromOneApp(batch []*request, share int) []*request {
 	}
 	if turn >= 0 {
 		own := q.rotation[turn]
-		n := min(len(own.waiting), share, maxBatch-len(batch))
+		n := min(len(own.waiting), share, q.limits.batch-len(batch))
 		batch = append(batch, own.waiting[:n]...)
 		own.waiting = own.waiting[n:]
 		q.rotation = slices.Delete(q.rotation, turn, turn+1)
