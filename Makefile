@@ -222,6 +222,32 @@ psql: ## Open psql on the server's database; PURSER_DATA=./data/demo chooses ano
 	fi; \
 	exec psql --host="$$socket" --username=postgres postgres
 
+# What the image has: the static binary, CA certificates, and an account that can write
+# nowhere. Time zones are in the binary.
+ROOTFS ?= bin/rootfs
+CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+
+.PHONY: rootfs
+rootfs:
+	@[ -n "$(CERTIFICATES)" ] || { echo "The image needs CA certificates: apt-get install ca-certificates, or set CERTIFICATES to a file." >&2; exit 1; }
+	@rm -rf "$(ROOTFS)"
+	@install -d -m 0755 "$(ROOTFS)" "$(ROOTFS)/etc/ssl/certs" "$(ROOTFS)/usr/bin"
+	@CGO_ENABLED=0 GOOS=linux $(GO) build -ldflags '-s -w $(STAMP)' -o "$(ROOTFS)/usr/bin/purser" ./cmd/purser
+	@install -m 0644 "$(CERTIFICATES)" "$(ROOTFS)/etc/ssl/certs/ca-certificates.crt"
+	@printf 'purser:x:65532:65532:Purser:/:/sbin/nologin\n' > "$(ROOTFS)/etc/passwd"
+	@printf 'purser:x:65532:\n' > "$(ROOTFS)/etc/group"
+	@chmod 0644 "$(ROOTFS)/etc/passwd" "$(ROOTFS)/etc/group" && chmod 0755 "$(ROOTFS)/usr/bin/purser"
+
+# Images in Docker's format: the OCI's has no health check.
+IMAGE ?= localhost/purser
+.PHONY: image
+image: rootfs ## Build the container image IMAGE (localhost/purser) with podman, buildah or docker
+	@if command -v podman >/dev/null; then build="podman build --format docker"; \
+	elif command -v buildah >/dev/null; then build="buildah build --format docker"; \
+	elif command -v docker >/dev/null; then build="docker build"; \
+	else echo "Building an image needs podman, buildah or docker: apt-get install podman" >&2; exit 1; fi; \
+	set -x; $$build --file deploy/Dockerfile --tag "$(IMAGE):$(VERSION)" --tag "$(IMAGE):latest" "$(ROOTFS)"
+
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
 	@rm -rf bin

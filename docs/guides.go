@@ -99,6 +99,7 @@ var Chapters = []Chapter{
 		"errors-and-limits",
 	}},
 	{"Operate", []string{
+		"install",
 		"operating",
 		"production",
 		"monitoring",

@@ -92,7 +92,7 @@ var knows = map[string][]string{
 	"cmd/bench": {"ids", "store/embedded"},
 	// It changes the source and runs the tests: it knows texts, not rooms.
 	"cmd/mutants": {},
-	// Files for operators.
+	// Files for operators; its tests run the server in the image.
 	"deploy": {},
 }
 
@@ -103,7 +103,8 @@ var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest
 
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
-	"store": {"store/embedded"}, // for a server with settings that a store must refuse
+	"deploy": {"store/storetest"}, // a database for the server in the image
+	"store":  {"store/embedded"},  // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/reports"},

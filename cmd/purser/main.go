@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	_ "time/tzdata" // the image has no time zones
 )
 
 const usage = `Purser: prepaid usage credits, metered and billed.
