@@ -8,7 +8,7 @@ package component
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Refusal says what has to be put right before a form can be taken.
+// Refusal lists what is wrong with a form that was not accepted.
 type Refusal struct {
 	Title    string // "There's a problem" when empty
 	Problems []Problem

@@ -20,7 +20,7 @@ func labels(groups []NavGroup) string {
 func TestNavigation(t *testing.T) {
 	t.Parallel()
 
-	t.Run("shows only what somebody may open", func(t *testing.T) {
+	t.Run("shows only pages that the member may open", func(t *testing.T) {
 		t.Parallel()
 		got := labels(AppNav("/o/acme/a/shop", tenancy.PermissionsOf(tenancy.WalletsRead, tenancy.PlansRead)))
 		if want := "overview wallets plans quickstart"; got != want {

@@ -85,7 +85,7 @@ func galleryDays() component.Series {
 func galleryGates() []component.GateLine {
 	return []component.GateLine{
 		{Question: "Is the event id new?", Outcome: metering.GatePassed},
-		{Question: "Does the use bring an amount exactly when it should?", Outcome: metering.GatePassed},
+		{Question: "Amount provided when required", Outcome: metering.GatePassed},
 		{Question: "Does it fit the allowance?", Outcome: metering.GatePassed, Numbers: "needs 3 messages, has 20 left of 100 this month"},
 		{
 			Question: "Balance covers the charge", Outcome: metering.GateFailed,

@@ -122,11 +122,11 @@ func SetupPage(s Setup) templ.Component {
 type Login struct {
 	component.Draft
 	Next      string
-	SignedOut bool // somebody has just left
-	NotSetUp  bool // there is no account yet, and so nobody who could sign in
+	SignedOut bool // the user has just signed out
+	NotSetUp  bool // there is no account yet
 }
 
-// LoginPage asks who is there.
+// LoginPage is the sign-in form.
 func LoginPage(l Login) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

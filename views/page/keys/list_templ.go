@@ -28,7 +28,7 @@ type KeyList struct {
 // KeyRow is a key and what its own record does not say.
 type KeyRow struct {
 	keys.APIKey
-	Creator   string // empty when nobody by hand made it, or the account is gone
+	Creator   string // empty when no member created it, or the account was deleted
 	StillUsed bool   // since its replacement was made
 }
 

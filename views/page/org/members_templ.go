@@ -19,7 +19,7 @@ type Members struct {
 	Frame       layout.Frame
 	People      []MemberRow
 	Invitations []InvitationRow
-	InviteHref  string // empty when the person may invite nobody
+	InviteHref  string // empty for members who may not invite
 	LeaveAction string
 	LeaveError  string
 }
@@ -446,7 +446,7 @@ func MembersPage(m Members) templ.Component {
 type AccessForm struct {
 	component.Draft
 	Role    string
-	Holds   tenancy.Permissions // of who chooses: nobody gives what they lack
+	Holds   tenancy.Permissions // of the member who grants: only these can be granted
 	IsOwner bool                // of who chooses
 	Chosen  tenancy.Permissions
 }

@@ -897,7 +897,7 @@ type RequestRow struct {
 	KeyName    string
 	KeyMasked  string
 	KeyHref    string
-	TxnHref    string // what it brought, when it was a use that was accepted
+	TxnHref    string // its transaction, when it was accepted usage
 	Identity   string
 	WalletHref string
 	Feature    string

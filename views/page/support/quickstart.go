@@ -7,8 +7,8 @@ import (
 	"purser/views/layout"
 )
 
-// Quickstart leads from a new application to its first event. What is done is
-// known from what is there.
+// Quickstart leads from a new application to its first event. A step is done when its
+// result exists.
 type Quickstart struct {
 	Frame     layout.Frame
 	Path      string // of this page

@@ -12,13 +12,13 @@ import (
 	supportpage "purser/views/page/support"
 )
 
-// deskPages are those of the support desk, with what they show at worst: hostile
+// supportPages are the pages for support, with what they show at worst: hostile
 // and endless identities, the largest amounts, debts and holds.
-func deskPages() map[string]view {
+func supportPages() map[string]view {
 	const app = "/o/acme/a/shop"
 	frame := func(current string) layout.Frame {
 		return layout.Frame{
-			Title: "Desk", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"}, Current: current,
+			Title: "Support", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"}, Current: current,
 			Org: layout.Place{Name: "Acme", Href: "/o/acme"}, Orgs: []layout.Place{{Name: "Acme", Href: "/o/acme"}},
 			App: layout.Application{Place: layout.Place{Name: "Shop", Href: app}}, Apps: []layout.Application{{Place: layout.Place{Name: "Shop", Href: app}}},
 			Nav: layout.AppNav(app, tenancy.AllPermissions()),
@@ -152,7 +152,7 @@ func deskPages() map[string]view {
 
 func TestARowOpensItsOwnPage(t *testing.T) {
 	t.Parallel()
-	pages := deskPages()
+	pages := supportPages()
 	const transaction = "/o/acme/a/shop/transactions/x"
 	address := serve(t, map[string]view{"/events": pages["events-usual"], transaction: pages["charge"]})
 	tab := Open(t, Desktop)
@@ -163,7 +163,7 @@ func TestARowOpensItsOwnPage(t *testing.T) {
 	}
 }
 
-func TestTheDesksPagesAreAccessible(t *testing.T) {
+func TestSupportPagesAreAccessible(t *testing.T) {
 	t.Parallel()
-	lookOver(t, deskPages(), screensOfSample)
+	lookOver(t, supportPages(), screensOfSample)
 }
