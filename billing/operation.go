@@ -23,7 +23,7 @@ type Operation struct {
 	// Parameters are fixed when the operation begins: a retry with, say, a later
 	// expiry would be another request under the same idempotency key, which the
 	// provider refuses for a day.
-	Parameters map[string]string
+	Parameters Parameters
 
 	Step        Step
 	Attempt     int // from 1, for each step

@@ -182,7 +182,7 @@ func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision De
 }
 
 func (tx appTx) insertOperation(ctx context.Context, walletID ids.ID, f Fence, rec OperationRecord) error {
-	parameters, err := encodeMap(rec.Parameters)
+	parameters, err := rec.Parameters.Encode()
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func TestBegin(t *testing.T) {
 			t.Error("it was decided again")
 			return store.Decision{}, nil
 		})
-		if err != nil || began || rec.ID != op.ID || rec.Parameters["expires"] != "1" || rec.Fingerprint != op.Fingerprint || rec.Identity != "ann" {
+		if err != nil || began || rec.ID != op.ID || rec.Parameters.Change.ExpiresAt != 1 || rec.Fingerprint != op.Fingerprint || rec.Identity != "ann" {
 			t.Errorf("%+v, %v, %v", rec, began, err)
 		}
 	})
@@ -119,10 +119,10 @@ func TestOps(t *testing.T) {
 	t.Run("go on where they were left", func(t *testing.T) {
 		rec := s.begin(t, "ann", billing.OperationCheckout, func(*store.Decision) {})
 		op := rec.AtStep(billing.StepSession).NextAttempt().Attempted(moment + 5)
-		op.Parameters = map[string]string{"customer": "cus_1"}
+		op.Parameters.Checkout.PriceID = "price_1"
 		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), op))
 		kept, err := s.OperationByID(t.Context(), rec.ID)
-		if err != nil || kept.Step != billing.StepSession || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters["customer"] != "cus_1" {
+		if err != nil || kept.Step != billing.StepSession || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters.Checkout.PriceID != "price_1" {
 			t.Errorf("%+v, %v", kept, err)
 		}
 	})
@@ -158,12 +158,12 @@ func TestOps(t *testing.T) {
 		second := first
 		second.ID = ids.New()
 		op := rec.AtStep(billing.StepEnd)
-		op.Parameters = map[string]string{"act": "replace"}
+		op.Parameters.Checkout.Command = billing.CommandReplace
 		for range 2 { // as when the first reply was lost
 			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), op, second))
 		}
 		kept, err := s.OperationByID(t.Context(), rec.ID)
-		if err != nil || kept.ChangeID != second.ID || kept.Step != billing.StepEnd || kept.Parameters["act"] != "replace" {
+		if err != nil || kept.ChangeID != second.ID || kept.Step != billing.StepEnd || kept.Parameters.Command() != billing.CommandReplace {
 			t.Errorf("%+v, %v", kept, err)
 		}
 		if c, err := s.Change(t.Context(), first.ID); err != nil || c.State != billing.ChangeDropped {

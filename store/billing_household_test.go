@@ -109,8 +109,15 @@ func (s storefront) begin(tb testing.TB, identity string, kind billing.Operation
 }
 
 func opOf(kind billing.OperationKind, key string) billing.Operation {
+	parameters := billing.NewParameters(kind)
+	switch {
+	case parameters.Change != nil:
+		parameters.Change.ExpiresAt = 1
+	case parameters.Checkout != nil:
+		parameters.Checkout.ExpiresAt = 1
+	}
 	return billing.Operation{
-		ID: ids.New(), Kind: kind, IdempotencyKey: key, Fingerprint: billing.Fingerprint{1}, Parameters: map[string]string{"expires": "1"},
+		ID: ids.New(), Kind: kind, IdempotencyKey: key, Fingerprint: billing.Fingerprint{1}, Parameters: parameters,
 		Step: billing.StepSession, Attempt: 1, State: billing.OperationRunning, CreatedAt: moment,
 	}
 }

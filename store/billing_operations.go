@@ -106,7 +106,7 @@ func readOp(row pgx.CollectableRow) (OperationRecord, error) {
 	copy(o.Fingerprint[:], fingerprint)
 	o.AttemptedAt, o.Identity, o.ChangeID, o.Error = pg.OrZero(attempted), pg.OrZero(identity), pg.OrZero(change), pg.OrZero(failure)
 	o.ConnectionID = pg.OrZero(connection)
-	if err := json.Unmarshal(parameters, &o.Parameters); err != nil {
+	if o.Parameters, err = billing.DecodeParameters(o.Kind, parameters); err != nil {
 		return o, fmt.Errorf("store: op parameters: %w", err)
 	}
 	if result != nil {
@@ -167,7 +167,7 @@ func (a App) PutOperation(ctx context.Context, f Fence, op billing.Operation) er
 }
 
 func (tx appTx) putOperation(ctx context.Context, op billing.Operation) error {
-	parameters, err := encodeMap(op.Parameters)
+	parameters, err := op.Parameters.Encode()
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID,
 		case billing.ReturnBalance:
 			step = billing.StepCredit
 		}
-		parameters, err := encodeMap(map[string]string{"action": string(action.Kind), "object": action.ObjectID})
+		parameters, err := billing.Parameters{Action: &billing.ActionParameters{Kind: action.Kind, ObjectID: action.ObjectID}}.Encode()
 		if err != nil {
 			return err
 		}

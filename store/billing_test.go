@@ -113,7 +113,7 @@ func TestHearSubscription(t *testing.T) {
 		}
 		for _, key := range []string{"cancel_now:sub_2", "refund_invoice:in_2"} {
 			op, err := s.Operation(t.Context(), billing.OperationAction, key)
-			if err != nil || op.State != billing.OperationRunning || op.Parameters["object"] == "" || op.Identity != "ann" {
+			if err != nil || op.State != billing.OperationRunning || op.Parameters.ObjectID() == "" || op.Identity != "ann" {
 				t.Errorf("%s: %+v, %v", key, op, err)
 			}
 		}

@@ -29,7 +29,7 @@ func (d *supportHarness) mispay(t *testing.T, identity string) {
 	}
 	op := billing.Operation{
 		ID: ids.New(), Kind: billing.OperationTopUp, IdempotencyKey: ids.New().String(), Fingerprint: billing.Fingerprint{1},
-		Parameters: map[string]string{}, Step: billing.StepSession, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
+		Parameters: billing.NewParameters(billing.OperationTopUp), Step: billing.StepSession, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
 	fence, held, err := d.tenant.Lease(t.Context(), "identity:"+identity, ids.New(), 30*time.Second)
 	if err != nil || !held {

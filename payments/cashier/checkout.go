@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"time"
 
 	"purser/billing"
@@ -36,12 +35,10 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 			if err := billing.CheckRoom(s.Balances, s.Plan.Grants); err != nil {
 				return store.Decision{}, err
 			}
-			op.Parameters[paramCommand] = string(commandCheckout)
-			op.Parameters[paramSessions] = openSessions(s.Changes, now)
-			op.Parameters[paramPlan], op.Parameters[paramPrice] = s.Plan.Key, s.Plan.Sync.PriceID
-			op.Parameters[paramFree] = strconv.FormatBool(s.Plan.Free())
-			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
-			setExpiry(op, now)
+			*op.Parameters.Checkout = billing.CheckoutParameters{
+				Command: billing.CommandCheckout, PlanKey: s.Plan.Key, PriceID: s.Plan.Sync.PriceID, Free: s.Plan.Free(),
+				Sessions: openSessions(s.Changes, now), SuccessURL: r.SuccessURL, CancelURL: r.CancelURL, ExpiresAt: sessionExpiry(now),
+			}
 			return store.Decision{Operation: op, Change: &billing.Change{
 				ID: ids.New(), Kind: billing.Checkout, Target: s.Plan.Terms(), State: billing.ChangeRequested, RequestedAt: now,
 			}}, nil
@@ -64,11 +61,12 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
 				return store.Decision{}, err
 			}
-			op.Parameters[paramCommand] = string(commandTopUp)
-			op.Parameters[paramCents], op.Parameters[paramCurrency] = strconv.FormatInt(r.AmountCents, 10), r.Currency
-			op.Parameters[paramName] = r.Amount.Credits() + " " + s.Credit.Name // on a bill it is "500 Tokens"
-			op.Parameters[paramSuccess], op.Parameters[paramCancel] = r.SuccessURL, r.CancelURL
-			expires := setExpiry(op, now)
+			expires := sessionExpiry(now)
+			*op.Parameters.TopUp = billing.TopUpParameters{
+				Command: billing.CommandTopUp, AmountCents: r.AmountCents, Currency: r.Currency,
+				Name:       r.Amount.Credits() + " " + s.Credit.Name, // on a bill it is "500 Tokens"
+				SuccessURL: r.SuccessURL, CancelURL: r.CancelURL, ExpiresAt: expires,
+			}
 			return store.Decision{Operation: op, TopUp: &billing.TopUp{
 				ID: ids.New(), Identity: r.Identity, Credit: bought,
 				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
@@ -78,12 +76,8 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 	})
 }
 
-// setExpiry fixes when the session expires, in whole seconds as the provider counts.
-func setExpiry(op billing.Operation, now int64) int64 {
-	expires := now - now%1000 + sessionLifetime.Milliseconds()
-	op.Parameters[paramExpires] = strconv.FormatInt(expires, 10)
-	return expires
-}
+// sessionExpiry is when a new session expires, in whole seconds as the provider counts.
+func sessionExpiry(now int64) int64 { return now - now%1000 + sessionLifetime.Milliseconds() }
 
 // runForPage runs a request whose result is a page.
 func (c *Cashier) runForPage(ctx context.Context, scope tenancy.Scope, r request) (Page, error) {
@@ -127,7 +121,7 @@ func (run *operationRun) recheckCheckout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
+	plan, err := run.app.Plan(ctx, run.rec.Parameters.PlanKey())
 	if err != nil {
 		return err
 	}
@@ -160,7 +154,7 @@ func (run *operationRun) replace(ctx context.Context) error {
 	if _, err = run.app.ApplyCheckout(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, nil); err != nil {
 		return err
 	}
-	if run.rec.Parameters[paramSubscription] != "" {
+	if run.rec.Parameters.SubscriptionID() != "" {
 		return run.complete(ctx)
 	}
 	sub, err := run.currentSubscription(ctx)
@@ -213,24 +207,26 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 
 // sessionOrder builds the session's parameters from those stored with the operation.
 func (run *operationRun) sessionOrder(ctx context.Context, customer string) (stripe.SessionOrder, error) {
-	p := run.rec.Parameters
-	expires, err := strconv.ParseInt(p[paramExpires], 10, 64)
-	if err != nil {
-		return stripe.SessionOrder{}, errors.New("cashier: the operation has no session expiry")
-	}
 	reference := run.rec.ChangeID.Format(ids.Checkout)
 	order := stripe.SessionOrder{
-		CustomerID: customer, Reference: reference, SuccessURL: p[paramSuccess], CancelURL: p[paramCancel], ExpiresAt: expires,
+		CustomerID: customer, Reference: reference,
 		Metadata: map[string]string{metaApp: run.scope.AppID.Format(ids.Application), metaCheckout: reference},
-		PriceID:  p[paramPrice], Free: p[paramFree] == "true", Currency: p[paramCurrency], Name: p[paramName],
 	}
-	if plan := p[paramPlan]; plan != "" {
+	switch p := run.rec.Parameters; {
+	case p.Change != nil:
+		order.PriceID, order.ExpiresAt = p.Change.PriceID, p.Change.ExpiresAt
+	case p.Checkout != nil:
+		order.PriceID, order.Free, order.ExpiresAt = p.Checkout.PriceID, p.Checkout.Free, p.Checkout.ExpiresAt
+		order.SuccessURL, order.CancelURL = p.Checkout.SuccessURL, p.Checkout.CancelURL
+	case p.TopUp != nil:
+		order.AmountCents, order.Currency, order.Name, order.ExpiresAt = p.TopUp.AmountCents, p.TopUp.Currency, p.TopUp.Name, p.TopUp.ExpiresAt
+		order.SuccessURL, order.CancelURL = p.TopUp.SuccessURL, p.TopUp.CancelURL
+	}
+	if order.ExpiresAt == 0 {
+		return order, errors.New("cashier: the operation has no session expiry")
+	}
+	if plan := run.rec.Parameters.PlanKey(); plan != "" {
 		order.Metadata[metaPlan] = plan
-	}
-	if cents := p[paramCents]; cents != "" {
-		if order.AmountCents, err = strconv.ParseInt(cents, 10, 64); err != nil {
-			return order, errors.New("cashier: the operation has no amount")
-		}
 	}
 	if order.SuccessURL == "" {
 		// A change has no return URLs of its own: use the application's.

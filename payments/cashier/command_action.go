@@ -26,7 +26,7 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 	}
 	lease := identityLease(rec.Identity)
 	if rec.Kind == billing.OperationAction {
-		lease = actionLease(rec.Parameters[paramObject])
+		lease = actionLease(rec.Parameters.ObjectID())
 	}
 	return 0, c.withLease(ctx, job.Scope, lease, func(ctx context.Context, fence store.Fence) error {
 		// Read again: the previous holder of the lease may have finished it.
@@ -45,10 +45,10 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 
 // action runs an action that a projection requested.
 func (run *operationRun) action(ctx context.Context) error {
-	object := run.rec.Parameters[paramObject]
+	object := run.rec.Parameters.ObjectID()
 	var err error
 	after := run.job(store.JobSubscription, object, 0)
-	switch billing.ActionKind(run.rec.Parameters[paramAction]) {
+	switch run.rec.Parameters.Action.Kind {
 	case billing.CancelNow:
 		err = run.cancelNow(ctx, object)
 	case billing.RefundInvoice:

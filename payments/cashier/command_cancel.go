@@ -14,7 +14,7 @@ import (
 // the flag would charge for another period and end after that. It reports whether the
 // subscription was ended.
 func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err error) {
-	renewal := run.rec.Parameters[paramRenewal]
+	renewal := run.rec.Parameters.Cancel.RenewalID
 	if renewal == "" {
 		s, err := run.subscription(ctx)
 		if err != nil {
@@ -25,7 +25,7 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 		}
 		// Stored with the first call: once its renewal is voided, the subscription looks
 		// as if it had been paid.
-		run.rec.Parameters[paramRenewal] = renewal
+		run.rec.Parameters.Cancel.RenewalID = renewal
 	}
 	left, err := run.voidRenewal(ctx, renewal)
 	if err != nil {
@@ -33,13 +33,13 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 	}
 	if charged(left) {
 		// It was paid in the meantime, or its debit is processing: this period is the last.
-		delete(run.rec.Parameters, paramRenewal)
+		run.rec.Parameters.Cancel.RenewalID = ""
 		return false, nil
 	}
-	if err := run.cancelNow(ctx, run.rec.Parameters[paramSubscription]); err != nil {
+	if err := run.cancelNow(ctx, run.rec.Parameters.SubscriptionID()); err != nil {
 		return false, err
 	}
-	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{})
+	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{})
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func (run *operationRun) completeCancellation(ctx context.Context) error {
 	if unpaidRenewal(s) == "" {
 		return run.complete(ctx)
 	}
-	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true})
+	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true})
 	if err != nil {
 		return err
 	}

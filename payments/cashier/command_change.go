@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 
 	"purser/billing"
 	"purser/fault"
@@ -30,8 +29,8 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 	if err := run.clearChanges(ctx, true); err != nil {
 		return err
 	}
-	price := run.rec.Parameters[paramPrice]
-	sameTerms := run.rec.Parameters[paramSameTerms] == "true"
+	price := run.rec.Parameters.Change.PriceID
+	sameTerms := run.rec.Parameters.Change.SameTerms
 	if sameTerms {
 		if err := run.activatePrice(ctx, price); err != nil {
 			return err
@@ -75,11 +74,11 @@ func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	if !run.hasFailed() {
 		return nil
 	}
-	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true})
+	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true})
 	if err != nil {
 		return err
 	}
-	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
+	plan, err := run.app.Plan(ctx, run.rec.Parameters.PlanKey())
 	if err != nil {
 		return err
 	}
@@ -108,8 +107,7 @@ func (run *operationRun) fallBackToCheckout(ctx context.Context) error {
 		State: billing.ChangeRequested, RequestedAt: run.now,
 	}
 	op := run.rec.Operation.AtStep(billing.StepSession)
-	op.Parameters[paramCommand] = string(commandReplace)
-	setExpiry(op, run.now)
+	op.Parameters.Change.Command, op.Parameters.Change.ExpiresAt = billing.CommandReplace, sessionExpiry(run.now)
 	if err := run.app.PutChange(ctx, run.fence, op, bought); err != nil {
 		return err
 	}
@@ -123,7 +121,7 @@ func (run *operationRun) downgrade(ctx context.Context) error {
 	if err := run.clearChanges(ctx, true); err != nil {
 		return err
 	}
-	price := run.rec.Parameters[paramPrice]
+	price := run.rec.Parameters.Change.PriceID
 	running, err := run.subscription(ctx)
 	if err != nil {
 		return err
@@ -138,7 +136,7 @@ func (run *operationRun) downgrade(ctx context.Context) error {
 			return s.ScheduleID != "", err
 		},
 		func(ctx context.Context, key string) error {
-			_, err := run.provider.CreateSchedule(ctx, key, run.rec.Parameters[paramSubscription])
+			_, err := run.provider.CreateSchedule(ctx, key, run.rec.Parameters.SubscriptionID())
 			return err
 		})
 	if err != nil {
@@ -185,10 +183,10 @@ func (run *operationRun) activatePrice(ctx context.Context, id string) error {
 // setCancelFlag sets or clears cancel_at_period_end. A schedule has to be released
 // first.
 func (run *operationRun) setCancelFlag(ctx context.Context) error {
-	if err := run.clearChanges(ctx, run.rec.Parameters[paramVoid] != ""); err != nil {
+	if err := run.clearChanges(ctx, run.rec.Parameters.Cancel.VoidPending); err != nil {
 		return err
 	}
-	atPeriodEnd := run.rec.Parameters[paramFlag] == "true"
+	atPeriodEnd := run.rec.Parameters.Cancels()
 	if atPeriodEnd {
 		if ended, err := run.cancelUnpaid(ctx); ended || err != nil {
 			return err
@@ -225,15 +223,15 @@ func (run *operationRun) changeLocal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch run.rec.Parameters[paramLocalChange] {
-	case localKeep:
+	switch run.localChange() {
+	case billing.LocalKeep:
 		sub = sub.ClearChanges()
-	case localCancel:
+	case billing.LocalCancel:
 		underWay := sub.Pending != nil && sub.Pending.PaymentURL == ""
 		sub = sub.Cancel(billing.CancelOrder{
-			CancelAtPeriodEnd: run.rec.Parameters[paramFlag] == "true", ReleaseScheduled: true, VoidPending: !underWay,
+			CancelAtPeriodEnd: run.rec.Parameters.Cancels(), ReleaseScheduled: true, VoidPending: !underWay,
 		})
-	case localSchedule:
+	case billing.LocalSchedule:
 		target, err := run.recheckFree(ctx, sub)
 		if err != nil {
 			return err
@@ -248,7 +246,7 @@ func (run *operationRun) changeLocal(ctx context.Context) error {
 // recheckFree loads the terms to schedule. The operation may have waited for hours: a
 // plan that is no longer free would be given away.
 func (run *operationRun) recheckFree(ctx context.Context, sub billing.Subscription) (billing.Terms, error) {
-	plan, err := run.app.Plan(ctx, run.rec.Parameters[paramPlan])
+	plan, err := run.app.Plan(ctx, run.rec.Parameters.PlanKey())
 	if err != nil {
 		return billing.Terms{}, err
 	}
@@ -272,12 +270,13 @@ func (run *operationRun) currentSubscription(ctx context.Context) (billing.Subsc
 	return sub, err
 }
 
-// Changes to a free subscription. These strings are stored.
-const (
-	localKeep     = "stay"
-	localSchedule = "queue"
-	localCancel   = "cancel"
-)
+// localChange is the change to a free subscription.
+func (run *operationRun) localChange() billing.LocalChange {
+	if p := run.rec.Parameters.Change; p != nil {
+		return p.Local
+	}
+	return run.rec.Parameters.Cancel.Local
+}
 
 // clearChanges releases the schedule and, with pending, voids the upgrade that waits
 // for payment and expires open checkout sessions.
@@ -328,19 +327,12 @@ func (run *operationRun) voidPendingUpdate(ctx context.Context) error {
 // expireSessions expires the checkout sessions that were open when the operation
 // began.
 func (run *operationRun) expireSessions(ctx context.Context) error {
-	for _, id := range strings.Fields(run.rec.Parameters[paramSessions]) {
+	for _, id := range run.rec.Parameters.Sessions() {
 		if err := run.expireSession(ctx, id); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// isCancellation reports whether the operation ends the subscription with its period.
-func (run *operationRun) isCancellation() bool {
-	a := command(run.rec.Parameters[paramCommand])
-	cancels := a == commandCancel || a == commandLocal && run.rec.Parameters[paramLocalChange] == localCancel
-	return cancels && run.rec.Parameters[paramFlag] == "true"
 }
 
 // expireSession expires one checkout session. One that was paid in the meantime has
@@ -368,7 +360,7 @@ func (run *operationRun) expireSession(ctx context.Context, id string) error {
 		return err
 	}
 	switch {
-	case session.Status == billing.SessionComplete && !session.Paid && run.isCancellation():
+	case session.Status == billing.SessionComplete && !session.Paid && run.rec.Parameters.Cancels():
 		return nil
 	case session.Status == billing.SessionComplete && !session.Paid:
 		return errors.Join(errSuperseded,
@@ -383,6 +375,6 @@ func (run *operationRun) expireSession(ctx context.Context, id string) error {
 // complete syncs the subscription and completes the operation with it.
 func (run *operationRun) complete(ctx context.Context) error {
 	op := run.rec.Operation
-	_, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true, completes: &op})
+	_, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true, completes: &op})
 	return err
 }

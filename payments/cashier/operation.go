@@ -1,7 +1,6 @@
 package cashier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -9,29 +8,6 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/tenancy"
-)
-
-// Keys of an operation's parameters. They are stored and cannot change.
-const (
-	paramCommand      = "act"          // the command
-	paramSubscription = "subscription" // the provider's
-	paramPrice        = "price"        // the provider's, of the target
-	paramPlan         = "plan"         // its key
-	paramSameTerms    = "stays"        // whether the target is the current terms, whose price may be archived
-	paramFree         = "free"         // whether the target costs nothing
-	paramFlag         = "flag"         // whether to end with the period
-	paramVoid         = "void"         // whether a pending upgrade is voided too
-	paramRenewal      = "renewal"      // the unpaid renewal invoice that a cancellation voids
-	paramLocalChange  = "then"         // the change to a free subscription
-	paramSessions     = "sessions"     // checkout sessions to expire first, separated by spaces
-	paramSuccess      = "success"
-	paramCancel       = "cancel"
-	paramExpires      = "expires"
-	paramCents        = "cents"
-	paramCurrency     = "currency"
-	paramName         = "name"
-	paramAction       = "action" // of an operation that a projection requested
-	paramObject       = "object"
 )
 
 // request is a caller's request to the cashier.
@@ -99,7 +75,7 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence st
 	}
 	op := billing.Operation{
 		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
-		Parameters: map[string]string{}, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
+		Parameters: billing.NewParameters(r.kind), Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
 	rec, fresh, err = app.Begin(ctx, store.BeginInput{
 		Fence: fence, Identity: r.identity, PlanKey: r.planKey, CreditKey: r.creditKey, Op: op, Now: now,
@@ -154,7 +130,7 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.F
 	if err != nil {
 		return rec, err
 	}
-	with, err := c.accountOf(ctx, scope, rec.ConnectionID, providerObject(rec))
+	with, err := c.accountOf(ctx, scope, rec.ConnectionID, rec.Parameters.ObjectID())
 	if err != nil {
 		return rec, err
 	}
@@ -182,29 +158,24 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.F
 	return run.app.OperationByID(ctx, rec.ID)
 }
 
-// providerObject is the provider's object that an operation is about; empty for none.
-func providerObject(rec store.OperationRecord) string {
-	return cmp.Or(rec.Parameters[paramSubscription], rec.Parameters[paramObject])
-}
-
 // execute runs the steps of the operation's command.
 func (run *operationRun) execute(ctx context.Context) error {
-	switch command(run.rec.Parameters[paramCommand]) {
-	case commandKeep:
+	switch run.rec.Parameters.Command() {
+	case billing.CommandKeep:
 		return run.keepPlan(ctx)
-	case commandUpgrade:
+	case billing.CommandUpgrade:
 		return run.upgrade(ctx)
-	case commandDowngrade:
+	case billing.CommandDowngrade:
 		return run.downgrade(ctx)
-	case commandCancel:
+	case billing.CommandCancel:
 		return run.setCancelFlag(ctx)
-	case commandReplace:
+	case billing.CommandReplace:
 		return run.replace(ctx)
-	case commandCheckout:
+	case billing.CommandCheckout:
 		return run.checkout(ctx)
-	case commandTopUp:
+	case billing.CommandTopUp:
 		return run.topUp(ctx)
-	case commandLocal:
+	case billing.CommandLocal:
 		return run.changeLocal(ctx)
 	}
 	if run.rec.Kind == billing.OperationAction {
@@ -212,18 +183,3 @@ func (run *operationRun) execute(ctx context.Context) error {
 	}
 	return errors.New("cashier: unknown command")
 }
-
-// command is what an operation does at the provider.
-type command string
-
-// The commands. These strings are stored.
-const (
-	commandKeep      command = "keep"      // cancel scheduled and pending changes
-	commandUpgrade   command = "upgrade"   // at the provider, for money
-	commandDowngrade command = "downgrade" // at the provider, with the renewal
-	commandCancel    command = "flag"      // set or clear cancel_at_period_end
-	commandReplace   command = "replace"   // sell a subscription that replaces the current one
-	commandCheckout  command = "checkout"  // sell a first subscription
-	commandTopUp     command = "topup"     // sell credits
-	commandLocal     command = "local"     // expire sessions, then change a free subscription
-)

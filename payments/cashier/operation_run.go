@@ -121,13 +121,13 @@ func (run *operationRun) checkSuperseded(ctx context.Context) (done bool, err er
 	if err != nil || !superseded {
 		return false, err
 	}
-	switch command(run.rec.Parameters[paramCommand]) { // for a more precise error
-	case commandUpgrade:
+	switch run.rec.Parameters.Command() { // for a more precise error
+	case billing.CommandUpgrade:
 		if done, err := run.completeIfApplied(ctx); done || err != nil {
 			return done, err
 		}
 		err = run.recheckUpgrade(ctx)
-	case commandCheckout:
+	case billing.CommandCheckout:
 		err = run.recheckCheckout(ctx)
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (run *operationRun) checkSuperseded(ctx context.Context) (done bool, err er
 // happened to the subscription since: its current price alone looks as if nothing had
 // been sent.
 func (run *operationRun) completeIfApplied(ctx context.Context) (bool, error) {
-	if _, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters[paramSubscription], syncOptions{scheduleRefresh: true}); err != nil {
+	if _, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true}); err != nil {
 		return false, err
 	}
 	change, err := run.app.Change(ctx, run.rec.ChangeID)
@@ -158,7 +158,7 @@ func errChangedSince() error {
 // changes something.
 func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription, error) {
 	if run.remote == nil {
-		seen, err := run.provider.Subscription(ctx, run.rec.Parameters[paramSubscription])
+		seen, err := run.provider.Subscription(ctx, run.rec.Parameters.SubscriptionID())
 		if err != nil {
 			return seen, err
 		}
@@ -176,8 +176,8 @@ func (run *operationRun) fail(ctx context.Context, cause error) error {
 	if run.rec.Kind == billing.OperationAction {
 		// No caller sees the error or retries: without an alert the customer would go on
 		// paying, or never get the refund.
-		alert := billing.Alert{Kind: billing.ActionRefused, ObjectID: run.rec.Parameters[paramObject]}
-		if run.rec.Parameters[paramAction] == string(billing.ReturnBalance) {
+		alert := billing.Alert{Kind: billing.ActionRefused, ObjectID: run.rec.Parameters.ObjectID()}
+		if run.rec.Parameters.Action.Kind == billing.ReturnBalance {
 			alert.Kind = billing.BalanceSpent
 		}
 		end.Alerts = []billing.Alert{alert}

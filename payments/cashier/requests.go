@@ -3,8 +3,6 @@ package cashier
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"purser/billing"
@@ -80,31 +78,28 @@ func decideChange(s store.CustomerState, identity string, order billing.ChangeOr
 		return completedLocally(op, started, settled)
 	}
 	current := *s.Subscription
-	op.Parameters[paramSessions] = openSessions(s.Changes, now)
-	op.Parameters[paramPlan] = order.Target.PlanKey
-	op.Parameters[paramPrice] = order.Target.PriceID
+	p := op.Parameters.Change
+	*p = billing.ChangeParameters{PlanKey: order.Target.PlanKey, PriceID: order.Target.PriceID, Sessions: openSessions(s.Changes, now)}
 	if current.Local() && order.Kind != billing.Checkout {
+		p.Command, p.Local = billing.CommandLocal, billing.LocalSchedule
 		if order.Kind == billing.Keep {
-			return decideLocal(op, localKeep, current.ClearChanges())
+			p.Local = billing.LocalKeep
+			return decideLocal(op, current.ClearChanges())
 		}
-		return decideLocal(op, localSchedule, current.Schedule(order.Target))
+		return decideLocal(op, current.Schedule(order.Target))
 	}
-	op.Parameters[paramSubscription] = current.ProviderID
+	p.SubscriptionID = current.ProviderID
 	decision := store.Decision{Operation: op}
 	switch order.Kind {
 	case billing.Keep:
-		op.Parameters[paramCommand] = string(commandKeep)
+		p.Command = billing.CommandKeep
 		return decision
 	case billing.Upgrade:
-		op.Parameters[paramCommand] = string(commandUpgrade)
-		if order.SameTerms {
-			op.Parameters[paramSameTerms] = "true"
-		}
+		p.Command, p.SameTerms = billing.CommandUpgrade, order.SameTerms
 	case billing.Downgrade:
-		op.Parameters[paramCommand] = string(commandDowngrade)
+		p.Command = billing.CommandDowngrade
 	case billing.Checkout:
-		op.Parameters[paramCommand] = string(commandReplace)
-		setExpiry(op, now)
+		p.Command, p.ExpiresAt = billing.CommandReplace, sessionExpiry(now)
 	}
 	decision.Change = &billing.Change{
 		ID: ids.New(), Kind: order.Kind, SubscriptionID: current.ID, Target: order.Target, State: billing.ChangeRequested, RequestedAt: now,
@@ -116,28 +111,25 @@ func decideChange(s store.CustomerState, identity string, order billing.ChangeOr
 }
 
 func decideCancel(s store.CustomerState, order billing.CancelOrder, op billing.Operation, now int64) store.Decision {
-	current := *s.Subscription
+	current, p := *s.Subscription, op.Parameters.Cancel
+	*p = billing.CancelParameters{CancelAtPeriodEnd: order.CancelAtPeriodEnd}
 	if order.VoidPending {
-		op.Parameters[paramSessions] = openSessions(s.Changes, now)
+		p.Sessions = openSessions(s.Changes, now)
 	}
-	op.Parameters[paramFlag] = strconv.FormatBool(order.CancelAtPeriodEnd)
 	if current.Local() {
-		return decideLocal(op, localCancel, current.Cancel(order))
+		p.Command, p.Local = billing.CommandLocal, billing.LocalCancel
+		return decideLocal(op, current.Cancel(order))
 	}
-	op.Parameters[paramCommand], op.Parameters[paramSubscription] = string(commandCancel), current.ProviderID
-	if order.VoidPending {
-		op.Parameters[paramVoid] = "true"
-	}
+	p.Command, p.SubscriptionID, p.VoidPending = billing.CommandCancel, current.ProviderID, order.VoidPending
 	return store.Decision{Operation: op}
 }
 
 // decideLocal changes a free subscription that the provider does not know. Without
 // open checkout sessions to expire, it completes in the same transaction.
-func decideLocal(op billing.Operation, then string, after billing.Subscription) store.Decision {
-	if op.Parameters[paramSessions] == "" {
+func decideLocal(op billing.Operation, after billing.Subscription) store.Decision {
+	if len(op.Parameters.Sessions()) == 0 {
 		return completedLocally(op, after, nil)
 	}
-	op.Parameters[paramCommand], op.Parameters[paramLocalChange] = string(commandLocal), then
 	return store.Decision{Operation: op}
 }
 
@@ -154,13 +146,12 @@ const expiredSessionGrace = int64(24 * time.Hour / time.Millisecond)
 
 // openSessions lists the identity's checkout sessions that can still be paid or whose
 // debit may be processing.
-func openSessions(changes []billing.Change, now int64) string {
-	var open []string
+func openSessions(changes []billing.Change, now int64) (open billing.SessionIDs) {
 	for _, change := range changes {
 		expired := change.ExpiresAt != 0 && now >= change.ExpiresAt+expiredSessionGrace
 		if change.Kind == billing.Checkout && change.SessionID != "" && !expired {
 			open = append(open, change.SessionID)
 		}
 	}
-	return strings.Join(open, " ")
+	return open
 }
