@@ -53,7 +53,7 @@ func newTestCashier(s *store.Store, c *clock) (*testCashier, error) {
 		Deliver: func(ctx context.Context, address string, header http.Header, body []byte) error {
 			return t.ReceiveWebhook(ctx, path.Base(address), header.Get("Stripe-Signature"), body)
 		},
-		Settle: t.DrainAll,
+		Drain: t.DrainAll,
 	})
 	return t, nil
 }

@@ -327,7 +327,7 @@ func TestProviderUnavailable(t *testing.T) {
 	tn := newShop(t)
 	body := newTopup(newHolder(), "gold")
 	// The client tries three times before it gives up.
-	down := sandbox.Fault{Mischief: sandbox.Conflict, Times: 3, Only: "POST /v1/checkout/sessions"}
+	down := sandbox.Fault{Kind: sandbox.Conflict, Times: 3, Only: "POST /v1/checkout/sessions"}
 	if err := tn.node.till.sandbox.Inject(t.Context(), tn.app.ID, down); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ var moneyMutants = []mutant{
 			once("store/billing_payments.go", "\tfor _, p := range payments {\n\t\tmade, err",
 				"\tfor _, p := range payments {\n\t\tp.Source.ID += ids.New().String()\n\t\tmade, err"),
 		},
-		pkg: "./payments/cashier", tests: "TestEveryPaymentCountsOnceHoweverOftenItIsTold",
+		pkg: "./payments/cashier", tests: "TestEveryPaymentCountsOnceHoweverOftenItIsReported",
 	},
 	{
 		name:    "an attempt at a lease is cut short with its caller",
@@ -165,7 +165,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a cancellation that a bank debit blocks while the plan renews",
-		changes: []change{once("payments/cashier/command_change.go", "&& !session.Paid && run.isCancellation():", "&& false:")},
+		changes: []change{once("payments/cashier/command_change.go", "&& !session.Paid && run.rec.Parameters.Cancels():", "&& false:")},
 		pkg:     "./payments/cashier", tests: "TestCancellingWhileAnUpgradeIsDebitedStopsTheRenewal",
 	},
 	{

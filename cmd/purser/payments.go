@@ -67,7 +67,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		Seller:    p.sellerName,
 		Authorize: p.authorize,
 		Deliver:   p.deliver,
-		Settle:    p.queue.DrainAll,
+		Drain:     p.queue.DrainAll,
 		Limit:     func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
 		SlowDown:  func(ctx context.Context) { p.api.SlowDown(ctx) },
 		Now:       db.Clock().Time,

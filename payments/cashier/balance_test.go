@@ -72,14 +72,14 @@ func TestABalanceThatPaidForAReplacedRenewalIsCreditedBack(t *testing.T) {
 		r := withCredit(t, 5000)
 		// All attempts of the first call (net/http repeats each of the three once), so that
 		// another call has to find what it did.
-		r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: "POST /v1/customers/" + r.customerID() + "/balance_transactions", Times: 6})
+		r.inject(sandbox.Fault{Kind: sandbox.DropAfter, Only: "POST /v1/customers/" + r.customerID() + "/balance_transactions", Times: 6})
 		r.advance(3 * time.Hour)
 		r.wantCustomerCredit(5000 - 2900)
 		r.wantAlerts()
 	})
 	t.Run("with an alert when the provider refuses it", func(t *testing.T) {
 		r := withCredit(t, 5000)
-		r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "/balance_transactions", Times: 100})
+		r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "/balance_transactions", Times: 100})
 		r.advance(2 * time.Hour)
 		r.wantCustomerCredit(5000 - 2900 - 1000)
 		r.wantAlerts(billing.BalanceSpent)

@@ -115,7 +115,7 @@ func TestStayingAfterTheBilledDowngradeWasChargedChargesNothing(t *testing.T) {
 		t.Run(claim, func(t *testing.T) {
 			r, _ := billed(t, cardPays)
 			key := newKey()
-			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/prices"})
+			r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "GET /v1/prices"})
 			_, err := r.upgradeWith(key)
 			wantFault(t, err, fault.ProviderUnavailable)
 			r.idle.Store(true)

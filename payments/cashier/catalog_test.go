@@ -74,7 +74,7 @@ func TestScenario03_ACrashBetweenProductAndPriceMakesNothingTwice(t *testing.T) 
 	r.plan("other", 500)
 	before := len(r.callsTo("POST /v1/products"))
 	r.draft("basic", 1000)
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/prices"})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/prices"})
 	r.settle()
 	if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncFailed {
 		t.Fatalf("the plan is %s", plan.Sync.Status)
@@ -96,13 +96,13 @@ func TestScenario04_AProviderThatFailsIsAskedAgain(t *testing.T) {
 	r := start(t)
 	r.plan("other", 500)
 	r.draft("basic", 1000)
-	r.inject(sandbox.Fault{Mischief: sandbox.Fail, Times: 1, Only: "POST /v1/products"})
+	r.inject(sandbox.Fault{Kind: sandbox.Fail, Times: 1, Only: "POST /v1/products"})
 	r.settle()
 	plan := r.readPlan("basic")
 	if plan.Sync.Status != billing.SyncFailed || !strings.Contains(plan.Sync.Error, "unknown error") {
 		t.Errorf("sync is %+v", plan.Sync)
 	}
-	t.Run("when somebody says so", func(t *testing.T) {
+	t.Run("when a person retries it", func(t *testing.T) {
 		r.check(r.cashier.RetrySync(t.Context(), r.scope, "basic"))
 		r.settle()
 		if plan := r.readPlan("basic"); plan.Sync.Status != billing.SyncDone || plan.Sync.Error != "" {

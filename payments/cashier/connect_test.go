@@ -117,7 +117,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 	_, err = r.cashier.Portal(t.Context(), live, "ada", "http://shop.test")
 	wantFault(t, err, fault.PaymentsNotConfigured)
 
-	t.Run("but a free plan costs nothing and asks nobody", func(t *testing.T) {
+	t.Run("but a free plan needs no provider", func(t *testing.T) {
 		draft := draft
 		draft.Key, draft.AmountCents = "free", 0
 		_, err := app.CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) { return billing.NewPlan(ids.New(), draft, c, r.now()) })
@@ -139,7 +139,7 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	r.draft("basic", 1000)
 	r.cashier.Notify(r.scope)
 	r.eventually("the plan is synced", func() bool { return r.readPlan("basic").Sync.Status == billing.SyncDone })
-	// And what nobody woke it for.
+	// And a job that no notification came for.
 	r.draft("pro", 2900)
 	r.eventually("the other plan is synced too", func() bool { return r.readPlan("pro").Sync.Status == billing.SyncDone })
 	stop()

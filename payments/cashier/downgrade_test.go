@@ -90,12 +90,12 @@ func TestScenario31_AScheduleIsNeverLeftHalfMade(t *testing.T) {
 	r.subscribe("pro", cardPays)
 	key := newKey()
 	// The schedule is made, and then the provider has no time for its phases.
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscription_schedules/sub_sched_"})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscription_schedules/sub_sched_"})
 	_, err := r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "basic"}, key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.advance(2 * time.Minute)
 	if s := r.subscription(); s.Scheduled == nil || s.Scheduled.Target.PlanKey != "basic" {
-		t.Fatalf("nobody went on: scheduled %+v", s.Scheduled)
+		t.Fatalf("the operation was not resumed: scheduled %+v", s.Scheduled)
 	}
 	if made := len(r.callsTo("POST /v1/subscription_schedules")); made < 2 {
 		t.Errorf("%d calls about schedules", made)

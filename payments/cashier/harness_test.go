@@ -85,7 +85,7 @@ func start(t *testing.T) *harness {
 		},
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app.ID, nil },
 		Deliver:   r.deliver,
-		Settle: func(ctx context.Context, app ids.ID) error {
+		Drain: func(ctx context.Context, app ids.ID) error {
 			if r.idle.Load() {
 				return nil
 			}

@@ -21,12 +21,12 @@ func TestAFreeSubscriptionIsNeverQueuedForAPlanThatCosts(t *testing.T) {
 	r.plan("mini", 0, grants("tokens", 500*million))
 	r.changed("free")
 	r.changed("pro") // on a page that stays open
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "/expire"})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "/expire"})
 	_, err := r.change("mini")
 	wantFault(t, err, fault.ProviderUnavailable)
 
-	dear := int64(5000)
-	_, err = r.store.App(r.scope).UpdatePlan(t.Context(), "mini", billing.PlanPatch{AmountCents: &dear})
+	expensive := int64(5000)
+	_, err = r.store.App(r.scope).UpdatePlan(t.Context(), "mini", billing.PlanPatch{AmountCents: &expensive})
 	r.check(err)
 	r.advance(10 * time.Minute)
 	r.advance(40 * 24 * time.Hour)
@@ -41,8 +41,8 @@ func TestAPageIsLookedAtThoughNoEventTellsOfIt(t *testing.T) {
 	for claim, pays := range map[string]bool{"one that was paid is credited": true, "one that was not paid is over": false} {
 		t.Run(claim, func(t *testing.T) {
 			r := shop(t)
-			r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
-			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Times: 100_000, Only: "GET /v1/events"})
+			r.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 1000})
+			r.inject(sandbox.Fault{Kind: sandbox.Limit, Times: 100_000, Only: "GET /v1/events"})
 			page := r.topUp(1000)
 			want, tokens := billing.TopUpExpired, metering.Amount(0)
 			if pays {
@@ -61,7 +61,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	r := shop(t)
 	page := r.checkout("basic")
 	second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
-	r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/refunds"})
+	r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/refunds"})
 	r.pay(page.URL, cardPays)
 	r.pay(second["url"].(string), cardPays)
 	r.settle()
@@ -78,7 +78,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	r.wantTokens(10*million, 0)
 }
 
-// A customer that somebody has deleted at the provider is made again, also while
+// A customer that was deleted at the provider is created again, also while
 // the provider still remembers the call that made the first one.
 func TestADeletedCustomerCanBuyAgain(t *testing.T) {
 	r := shop(t)
@@ -103,7 +103,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 		r.plan("max", 9900, grants("tokens", 1000*million))
 		s := r.subscribe("basic", cardPays)
 		key = newKey()
-		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+		r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 		_, err := r.upgradeWith(key)
 		wantFault(r, err, fault.ProviderUnavailable)
 		r.advance(11 * time.Minute)
@@ -131,7 +131,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	t.Run("a checkout does not sell a second subscription", func(t *testing.T) {
 		r := shop(t)
 		key := newKey()
-		r.inject(sandbox.Fault{Mischief: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
+		r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
 		_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), key)
 		wantFault(t, err, fault.ProviderRefused)
 		r.subscribe("pro", cardPays)
@@ -141,7 +141,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	})
 }
 
-// Of an identity's wishes the last one counts. One before it that was cut off is
+// Of an identity's requests the last one counts. One before it that was cut off is
 // not carried out afterwards, by whom ever.
 func TestTheLastWishCounts(t *testing.T) {
 	for name, again := range map[string]func(*harness, string){
@@ -158,7 +158,7 @@ func TestTheLastWishCounts(t *testing.T) {
 			r.plan("max", 9900, grants("tokens", 1000*million))
 			s := r.subscribe("basic", cardPays)
 			key = newKey()
-			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+			r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
 			_, err := r.upgradeWith(key)
 			wantFault(r, err, fault.ProviderUnavailable)
 			return r, key
@@ -179,7 +179,7 @@ func TestTheLastWishCounts(t *testing.T) {
 			}
 			r.wantTokens(10*million, 0)
 		})
-		t.Run("a wish to stay on the plan calls it off "+name, func(t *testing.T) {
+		t.Run("a request to stay on the plan cancels it "+name, func(t *testing.T) {
 			r, key := cutOff(t)
 			r.changed("basic")
 			again(r, key)
@@ -190,7 +190,7 @@ func TestTheLastWishCounts(t *testing.T) {
 		})
 		t.Run("and of two that were cut off, the second is carried out "+name, func(t *testing.T) {
 			r, key := cutOff(t)
-			r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/"})
+			r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscriptions/"})
 			_, err := r.change("max")
 			wantFault(t, err, fault.ProviderUnavailable)
 			again(r, key)
@@ -201,7 +201,7 @@ func TestTheLastWishCounts(t *testing.T) {
 	}
 }
 
-// A wish that was carried out and paid for, and cut off before anybody knew, brings
+// A request that was executed and paid, and interrupted before its answer, brings
 // what was paid for, though another one has come after it. Its caller is told so: an
 // answer that refuses says that nothing was charged.
 func TestAWishThatWasPaidForCountsThoughAnotherCame(t *testing.T) {
@@ -217,14 +217,14 @@ func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	r.idle.Store(true)
 	r.dropWebhooks.Store(true)
 	update := "POST /v1/subscriptions/" + s.ProviderID
-	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Only: update})
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
+	r.inject(sandbox.Fault{Kind: sandbox.DropAfter, Only: update})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: update})
 	key := newKey()
 	_, err := r.upgradeWith(key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.wantTokens(10*million, 0)
 
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: update})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: update})
 	_, err = r.change("max")
 	wantFault(t, err, fault.ProviderUnavailable)
 	if askAtOnce {

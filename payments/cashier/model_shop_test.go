@@ -189,7 +189,7 @@ func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == m.app.ID, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return m.app.ID, nil },
 		Deliver:   m.deliver,
-		Settle:    m.work,
+		Drain:     m.work,
 		Log:       m.logger(), Now: m.clock,
 	})
 	m.handler = m.sandbox.Handler()
@@ -225,13 +225,13 @@ func (w modelWay) RoundTrip(request *http.Request) (response *http.Response, err
 	return recorder.Result(), nil
 }
 
-// modelMortal is the way to the sandbox of a node that dies at one of its calls.
-type modelMortal struct {
+// modelCrash is the way to the sandbox of a node that dies at one of its calls.
+type modelCrash struct {
 	*crashingTransport
 	way http.RoundTripper
 }
 
-func (d modelMortal) RoundTrip(request *http.Request) (*http.Response, error) {
+func (d modelCrash) RoundTrip(request *http.Request) (*http.Response, error) {
 	d.mu.Lock()
 	n := len(d.calls)
 	d.calls = append(d.calls, request.Method+" "+request.URL.Path)
@@ -496,7 +496,7 @@ func (m *modelShop) dying(at int, after bool, do func(*cashier.Cashier) error) e
 	own, err := store.Open(m.ctx, m.url, store.Options{MaxConns: 4})
 	m.check(err)
 	death := newCrashingTransport(at, after)
-	node := m.node(own, modelMortal{death, modelWay{m}}, death.clock(m.clock))
+	node := m.node(own, modelCrash{death, modelWay{m}}, death.clock(m.clock))
 	ended := make(chan error, 1)
 	go func() {
 		outcome := errDied // when the goroutine ends without returning

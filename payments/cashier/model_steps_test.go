@@ -426,7 +426,7 @@ func (h *modelHistory) subscriptionOf(c *modelCustomer) *billing.Subscription {
 	return &s
 }
 
-// calm says that the cashier has heard of everything, so that its answer can be
+// calm says that every event was applied, so that its answer can be
 // told in advance.
 func (h *modelHistory) calm() bool { return !h.held && !h.unheard }
 

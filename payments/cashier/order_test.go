@@ -24,7 +24,7 @@ type publicError struct {
 	body    []byte
 }
 
-// unheard has something happen at the provider of which nobody hears, and gives
+// unheard makes a change at the provider whose webhooks are dropped, and returns
 // the webhooks that would have told of it.
 func (r *harness) unheard(happens func()) (all []publicError) {
 	r.Helper()
@@ -102,7 +102,7 @@ func TestScenario61_AStaleReadDoesNoHarm(t *testing.T) {
 	r.pay(r.checkout("basic").URL, cardPays)
 	r.settle()
 	s := r.subscription()
-	r.inject(sandbox.Fault{Mischief: sandbox.StaleRead, Times: 2, Only: "subscriptions/" + s.ProviderID})
+	r.inject(sandbox.Fault{Kind: sandbox.StaleRead, Times: 2, Only: "subscriptions/" + s.ProviderID})
 	r.changed("pro")
 	r.settle()
 	r.advance(time.Hour)
@@ -129,7 +129,7 @@ func (s slow) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
+func TestScenario61_AHolderThatLostTheLeaseStoresNothing(t *testing.T) {
 	r := shop(t)
 	id := r.subscribe("basic", cardPays).ProviderID
 	way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
@@ -143,7 +143,7 @@ func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
 	<-way.arrived
 
 	// The answer that says "basic" has left. Until it arrives, the lease runs out and
-	// somebody else upgrades.
+	// another node upgrades.
 	storetest.Lapse(t, storetest.URL(t), r.app.ID.String())
 	r.changed("pro")
 	r.wantOn("pro", metering.StatusActive)
@@ -153,7 +153,7 @@ func TestScenario61_WhoeverLostTheLeaseStoresNothing(t *testing.T) {
 	r.wantOn("pro", metering.StatusActive)
 	r.wantTokens(110*million, 0)
 	if !strings.Contains(log.String(), store.ErrFenced.Error()) {
-		t.Errorf("nobody was refused: %s", log.String())
+		t.Errorf("no write was refused: %s", log.String())
 	}
 	r.advance(time.Minute)
 	r.wantOn("pro", metering.StatusActive)
@@ -182,7 +182,7 @@ func TestRoundsGoOnWhereAPortionEnded(t *testing.T) {
 		for _, page := range pages {
 			r.refund(page, 1000)
 		}
-		r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
+		r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
 		r.advance(25 * time.Hour)
 		r.wantTokens(number*20*million, 0)
 	})

@@ -17,7 +17,7 @@ func TestAnOperationOfAnEarlierReleaseContinues(t *testing.T) {
 	r := shop(t)
 	bought := r.subscribe("basic", cardPays)
 	price := r.readPlan("pro").Sync.PriceID
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "POST /v1/subscriptions/"})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscriptions/"})
 	key := newKey()
 	_, err := r.cashier.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
 	wantFault(t, err, fault.ProviderUnavailable)

@@ -155,7 +155,7 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 	})
 	t.Run("when no webhook comes, and its list of events has it", func(t *testing.T) {
 		a, page := moved(t)
-		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+		a.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 1000})
 		a.refund(page, 1000)
 		a.wantTokens(30*million, 0)
 		a.advance(6 * time.Minute)
@@ -163,22 +163,22 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 	})
 	t.Run("when neither has it, and everything is compared", func(t *testing.T) {
 		a, page := moved(t)
-		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
-		a.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
+		a.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 1000})
+		a.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
 		a.refund(page, 1000)
 		a.advance(25 * time.Hour)
 		a.wantTokens(20*million, 0)
 	})
 	t.Run("when the work is from before it named its account", func(t *testing.T) {
 		a, page := moved(t)
-		a.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 1000})
+		a.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 1000})
 		a.refund(page, 1000)
 		paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
 		a.check(a.store.App(a.scope).Enqueue(t.Context(), store.Job{Kind: store.JobCharge, Object: paid[0].ChargeID}))
 		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)
 	})
-	t.Run("and is let go of when nothing can be given back any more", func(t *testing.T) {
+	t.Run("and is retired when nothing can be refunded any more", func(t *testing.T) {
 		a, _ := moved(t)
 		a.advance(201 * 24 * time.Hour)
 		asked := a.callsWith(firstKey)
@@ -205,12 +205,12 @@ func TestAReplacedAccountIsNotLetGoOfWhileASubscriptionThereGoesOn(t *testing.T)
 	a := latePayer(t)
 	a.advance(240 * 24 * time.Hour)
 	if s := a.wantOn("basic", metering.StatusActive); s.Period.End <= a.now() {
-		t.Error("nobody hears of its renewals")
+		t.Error("its renewals are not followed")
 	}
 }
 
 func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
-	// lockedOut is after a refund that nobody could ask about.
+	// lockedOut is after a refund that could not be read.
 	lockedOut := func(t *testing.T) *accounts {
 		a, page := moved(t)
 		a.revoke(firstKey)

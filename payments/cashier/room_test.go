@@ -195,7 +195,7 @@ func TestADebtIsBookedUpToNineteenDigits(t *testing.T) {
 func TestARecoveredTopUpHearsOfItsRefund(t *testing.T) {
 	r := shop(t)
 	r.dropWebhooks.Store(true)
-	r.inject(sandbox.Fault{Mischief: sandbox.DropAfter, Times: 20, Only: "POST /v1/checkout/sessions"})
+	r.inject(sandbox.Fault{Kind: sandbox.DropAfter, Times: 20, Only: "POST /v1/checkout/sessions"})
 	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), newKey())
 	if err == nil {
 		t.Fatal("the caller was told of a page whose answer was lost")

@@ -203,7 +203,7 @@ func record(r *harness) (t tape) {
 		t.steps = append(t.steps, s)
 	}
 	// Only webhooks tell of it.
-	r.inject(sandbox.Fault{Mischief: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
+	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "GET /v1/events", Times: 1 << 30})
 	return t
 }
 
@@ -260,7 +260,7 @@ func (r *harness) endWithPeriod() {
 }
 
 // books is all that ada's payments have left here, but for ids that we gave and
-// when we heard. A reversal may be heard of in one piece or in several, so of the
+// when it was applied. A reversal may be applied at once or in parts, so of the
 // journal it is what each payment comes to.
 func (r *harness) books() string {
 	r.Helper()

@@ -61,7 +61,7 @@ func TestScenario42_ABankDebitIsCreditedWhenItArrives(t *testing.T) {
 func TestScenario43_ALostWebhookIsFoundInTime(t *testing.T) {
 	r := shop(t)
 	page := r.topUp(3000)
-	r.inject(sandbox.Fault{Mischief: sandbox.LoseWebhook, Times: 100})
+	r.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 100})
 	r.pay(page.URL, cardPays)
 	r.settle()
 	r.wantTokens(0, 0)
@@ -152,7 +152,7 @@ func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
 	r.wantTokens(nearlyAll+10*million, 0)
 }
 
-func TestAPageThatIsRefusedHoldsNobodyUp(t *testing.T) {
+func TestARefusedPageDelaysNoOther(t *testing.T) {
 	r := shop(t)
 	request := r.topUpRequest(3000)
 	request.Currency = "kpw" // which the provider does not charge in
@@ -171,7 +171,7 @@ func leaseOf(identity string) string {
 	return "identity:" + hex.EncodeToString(sum[:])
 }
 
-// thief takes the lease of whoever asks for a page, and has them refused.
+// thief takes the lease of each request for a page, which is then refused.
 type thief struct {
 	r    *harness
 	once sync.Once

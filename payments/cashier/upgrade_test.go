@@ -66,7 +66,7 @@ func TestScenario17_ADeclinedUpgradeCanBePaidWithAnotherCard(t *testing.T) {
 	r.wantTokens(110*million, 0)
 }
 
-func TestScenario18_AnUpgradeThatNobodyPaysExpires(t *testing.T) {
+func TestScenario18_AnUnpaidUpgradeExpires(t *testing.T) {
 	r := shop(t)
 	r.subscribe("basic", cardPays)
 	r.swapCard(cardFailsLater)
@@ -246,7 +246,7 @@ func TestScenario25_AnUpgradeSaysNothingMoreThanItMay(t *testing.T) {
 func TestScenario26_TheWebhookMayComeBeforeTheAnswer(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
-	r.inject(sandbox.Fault{Mischief: sandbox.DeliverFirst, Only: "POST /v1/subscriptions/" + s.ProviderID})
+	r.inject(sandbox.Fault{Kind: sandbox.DeliverFirst, Only: "POST /v1/subscriptions/" + s.ProviderID})
 	r.changed("pro")
 	r.settle()
 	r.wantOn("pro", metering.StatusActive)

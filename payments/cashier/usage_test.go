@@ -68,7 +68,7 @@ func (r *harness) spend(amount metering.Amount) {
 	r.check(r.use("spending", int64(amount)))
 }
 
-// limits allows so many uses of a feature in each paid period, and no more.
+// limits allows a number of events of a feature in each paid period.
 func limits(feature string, most int64) planOption {
 	return func(d *billing.PlanDraft) {
 		d.Limits = append(d.Limits, metering.Limit{FeatureKey: feature, Limit: most, Period: metering.LimitBilling, Overage: metering.OverageBlock})
@@ -103,7 +103,7 @@ func TestAllowancesFollowWhatIsPaid(t *testing.T) {
 	r.wantOn("many", metering.StatusPastDue)
 	wantFault(t, r.use("reports", 1), fault.SubscriptionInactive)
 
-	// What nobody limits is paid from the balance all the while.
+	// A feature without a limit is paid from the balance all the while.
 	r.deposit(5)
 	r.feature("letters")
 	r.check(r.use("letters", 5))

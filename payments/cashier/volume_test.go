@@ -37,7 +37,7 @@ const (
 	forgeries     = 1000
 )
 
-func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
+func TestEveryPaymentCountsOnceHoweverOftenItIsReported(t *testing.T) {
 	t.Parallel()
 	for n := range sized(paymentsOfAll) / paymentsEach {
 		t.Run(fmt.Sprint("application ", n), func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestEveryPaymentCountsOnceHoweverOftenItIsTold(t *testing.T) {
 			r.check(r.cashier.DrainAll(t.Context(), r.app.ID))
 			r.wantPayments(paymentsEach)
 
-			t.Run("also when nobody tells", func(t *testing.T) {
+			t.Run("also when the webhooks are lost", func(t *testing.T) {
 				r.payWithoutWebhooks(withheld)
 				r.wantPayments(paymentsEach)
 				r.idle.Store(false)
@@ -106,7 +106,7 @@ func (r *harness) payWithoutWebhooks(number int) (webhooks [][]byte) {
 	return webhooks
 }
 
-// wantPayments: so many of those who paid have been credited, each once.
+// wantPayments checks that this number of payers was credited, each once.
 func (r *harness) wantPayments(number int) {
 	r.Helper()
 	credited := 0
@@ -135,7 +135,7 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 		var err error
 		want := cashier.ErrBadSignature
 		switch n % 6 {
-		case 0: // a secret that somebody guessed
+		case 0: // a guessed secret
 			err = r.cashier.ReceiveWebhook(t.Context(), connection, signed(body, time.Now(), fmt.Sprint("whsec_", n)), body)
 		case 1: // one that was caught on its way, long ago
 			err = r.cashier.ReceiveWebhook(t.Context(), connection, signed(body, time.Now().Add(-time.Duration(301+n)*time.Second), secret), body)
@@ -145,7 +145,7 @@ func TestForgedStaleAndMisaddressedWebhooksDoNothing(t *testing.T) {
 			err = r.cashier.ReceiveWebhook(t.Context(), connection, signed(body, time.Now(), otherSecret), body)
 		case 4: // changed after it was signed
 			err = r.cashier.ReceiveWebhook(t.Context(), connection, good(body), bytes.Replace(body, []byte(`"livemode":false`), []byte(`"livemode":!1`), 1))
-		case 5: // for nobody
+		case 5: // for an unknown connection
 			err = r.cashier.ReceiveWebhook(t.Context(), ids.New().Format("con"), good(body), body)
 			want = fault.New(fault.PathNotFound)
 		}

@@ -210,7 +210,7 @@ func (s *Server) drainWebhooks(ctx context.Context, app ids.ID) error {
 	failedRounds := 0
 	for range maxRounds {
 		failure := s.Flush(ctx, app)
-		if err := s.options.Settle(ctx, app); err != nil {
+		if err := s.options.Drain(ctx, app); err != nil {
 			return fmt.Errorf("sandbox: applying webhooks: %w", err)
 		}
 		waiting := false

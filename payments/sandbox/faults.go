@@ -38,11 +38,11 @@ func (m FaultKind) forWebhooks() bool { return m >= LoseWebhook }
 
 // Fault is a failure of the next requests, or webhooks, of an application.
 type Fault struct {
-	Mischief FaultKind
-	Times    int           // 1 when zero
-	Only     string        // substring of "POST /v1/…", or of an event type; empty matches all
-	Delay    time.Duration // for Delay
-	stale    []byte
+	Kind  FaultKind
+	Times int           // 1 when zero
+	Only  string        // substring of "POST /v1/…", or of an event type; empty matches all
+	Delay time.Duration // for Delay
+	stale []byte
 }
 
 // faults are the injected faults that have not been used up.
@@ -54,7 +54,7 @@ type faults struct {
 // Inject adds a fault. It is for tests only.
 func (s *Server) Inject(ctx context.Context, app ids.ID, fault Fault) error {
 	fault.Times = max(fault.Times, 1)
-	if fault.Mischief == StaleRead {
+	if fault.Kind == StaleRead {
 		state, err := s.Snapshot(ctx, app)
 		if err != nil {
 			return err
@@ -75,10 +75,10 @@ func (f *faults) next(app ids.ID, webhook bool, what string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, fault := range f.all[app] {
-		if fault.Mischief.forWebhooks() != webhook || !strings.Contains(what, fault.Only) {
+		if fault.Kind.forWebhooks() != webhook || !strings.Contains(what, fault.Only) {
 			continue
 		}
-		if fault.Mischief == StaleRead && !strings.HasPrefix(what, http.MethodGet) {
+		if fault.Kind == StaleRead && !strings.HasPrefix(what, http.MethodGet) {
 			continue
 		}
 		if fault.Times--; fault.Times == 0 {
@@ -95,7 +95,7 @@ func (s *Server) withFaults(ctx context.Context, r *request, op operation) (repl
 	if !injected {
 		return s.execute(ctx, r, op)
 	}
-	switch fault.Mischief {
+	switch fault.Kind {
 	case DropBefore:
 		panic(http.ErrAbortHandler)
 	case Fail:
@@ -120,7 +120,7 @@ func (s *Server) withFaults(ctx context.Context, r *request, op operation) (repl
 		return s.readStale(r, op, fault.stale)
 	}
 	got, err := s.execute(ctx, r, op)
-	switch fault.Mischief {
+	switch fault.Kind {
 	case DropAfter:
 		panic(http.ErrAbortHandler)
 	case DeliverFirst:
@@ -169,7 +169,7 @@ func (s *Server) applyWebhookFault(app ids.ID, out *engine.Outgoing, signedAt *t
 		return true, nil
 	}
 	var change engine.Doc
-	switch fault.Mischief {
+	switch fault.Kind {
 	case LoseWebhook:
 		return false, nil
 	case LateWebhook:

@@ -108,7 +108,7 @@ func startWith(t *testing.T, day string, accounts sandbox.Accounts) *harness {
 			return r.limit(app, header)
 		},
 		Deliver: r.receive,
-		Settle: func(ctx context.Context, app ids.ID) error {
+		Drain: func(ctx context.Context, app ids.ID) error {
 			if r.settle == nil {
 				return nil
 			}

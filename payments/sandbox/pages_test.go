@@ -216,7 +216,7 @@ func TestPagesNameTheSeller(t *testing.T) {
 	r.seller = "Chat & Co"
 	for _, name := range []string{"checkout", "invoice", "portal"} {
 		if _, body := r.visit(pages[name]); !strings.Contains(body, "Chat &amp; Co") {
-			t.Errorf("%s names nobody", name)
+			t.Errorf("%s names no seller", name)
 		}
 	}
 	r.seller = ""

@@ -33,8 +33,8 @@ type Options struct {
 	// Deliver sends a webhook. After an error, such as a status other than 2xx, it is
 	// retried later.
 	Deliver func(ctx context.Context, url string, header http.Header, body []byte) error
-	// Settle waits until the application's delivered webhooks are applied.
-	Settle func(ctx context.Context, app ids.ID) error
+	// Drain waits until the application's delivered webhooks are applied.
+	Drain func(ctx context.Context, app ids.ID) error
 
 	// SlowDown delays the response to an invalid page request, to slow down scanners.
 	// Nil delays nothing.
@@ -78,7 +78,7 @@ func New(options Options) *Server {
 		options.SlowDown = func(context.Context) {}
 	}
 	if len(options.Secret) < 32 || options.Accounts == nil || options.Admits == nil || options.Authorize == nil ||
-		options.Deliver == nil || options.Now == nil || options.Settle == nil || options.Log == nil {
+		options.Deliver == nil || options.Now == nil || options.Drain == nil || options.Log == nil {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")

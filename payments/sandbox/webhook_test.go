@@ -154,7 +154,7 @@ func TestWebhooks(t *testing.T) {
 		go func() { done <- r.server.Run(ctx) }()
 		r.customer()
 		<-arrived
-		// Nobody asks for anything any more: the document's own alarm must do it.
+		// No request follows: the account's own timer has to do it.
 		r.passRealTime(25 * time.Hour)
 		<-arrived
 		cancel()
@@ -197,7 +197,7 @@ func TestWebhooks(t *testing.T) {
 		ok[*stripe.WebhookEndpoint](t)(r.api.WebhookEndpoints.Del(made.ID, nil))
 		r.customer()
 		if r.deliveries(); len(program.drain()) != 0 {
-			t.Error("it hears of things after it was deleted")
+			t.Error("it gets events after it was deleted")
 		}
 	})
 
@@ -237,7 +237,7 @@ func TestWebhooks(t *testing.T) {
 			Accounts: r.documents, BaseURL: "https://purser.example", Secret: []byte("thirty-two bytes of test secret!"),
 			Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 			Authorize: func(*http.Request) (ids.ID, error) { return r.app, nil }, Deliver: r.receive,
-			Settle: func(context.Context, ids.ID) error { return nil }, Now: r.realTime, Log: slog.New(slog.DiscardHandler),
+			Drain: func(context.Context, ids.ID) error { return nil }, Now: r.realTime, Log: slog.New(slog.DiscardHandler),
 		})
 		body := url.Values{"url": {"http://127.0.0.1:1/"}, "enabled_events[0]": {"*"}}.Encode()
 		request := httptest.NewRequest(http.MethodPost, "/sandbox/stripe/v1/webhook_endpoints", strings.NewReader(body))
@@ -294,7 +294,7 @@ func TestFaults(t *testing.T) {
 	t.Run("drop the connection before anything is done", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
-		inject(t, r, sandbox.Fault{Mischief: sandbox.DropBefore})
+		inject(t, r, sandbox.Fault{Kind: sandbox.DropBefore})
 		if _, err := r.api.Customers.New(keyed()); err == nil {
 			t.Error("it was answered")
 		}
@@ -306,7 +306,7 @@ func TestFaults(t *testing.T) {
 	t.Run("drop the connection after it is done; the same key finds it", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
-		inject(t, r, sandbox.Fault{Mischief: sandbox.DropAfter})
+		inject(t, r, sandbox.Fault{Kind: sandbox.DropAfter})
 		if _, err := r.api.Customers.New(keyed()); err == nil {
 			t.Error("it was answered")
 		}
@@ -319,7 +319,7 @@ func TestFaults(t *testing.T) {
 	t.Run("are survived by the client's own retries, with one key", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
-		inject(t, r, sandbox.Fault{Mischief: sandbox.Conflict})
+		inject(t, r, sandbox.Fault{Kind: sandbox.Conflict})
 		retrying := r.client(r.server.Key(r.app), 2)
 		ok[*stripe.Customer](t)(retrying.Customers.New(&stripe.CustomerParams{Name: stripe.String("Ada")}))
 		if count(t, r) != 1 {
@@ -329,7 +329,7 @@ func TestFaults(t *testing.T) {
 
 	t.Run("answer with errors, saved for the key where Stripe saves them", func(t *testing.T) {
 		t.Parallel()
-		for mischief, want := range map[sandbox.FaultKind]struct {
+		for kind, want := range map[sandbox.FaultKind]struct {
 			status int
 			saved  bool
 		}{
@@ -339,7 +339,7 @@ func TestFaults(t *testing.T) {
 			sandbox.Limit:    {http.StatusTooManyRequests, false},
 		} {
 			r := start(t)
-			inject(t, r, sandbox.Fault{Mischief: mischief, Only: "POST /v1/customers"})
+			inject(t, r, sandbox.Fault{Kind: kind, Only: "POST /v1/customers"})
 			_, err := r.api.Customers.New(keyed())
 			if got := refused(t, err).HTTPStatusCode; got != want.status {
 				t.Errorf("%d, want %d", got, want.status)
@@ -356,7 +356,7 @@ func TestFaults(t *testing.T) {
 	t.Run("apply to matching requests, the given number of times", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
-		inject(t, r, sandbox.Fault{Mischief: sandbox.Limit, Times: 2, Only: "POST /v1/products"})
+		inject(t, r, sandbox.Fault{Kind: sandbox.Limit, Times: 2, Only: "POST /v1/products"})
 		r.customer()
 		for i := range 3 {
 			_, err := r.api.Products.New(&stripe.ProductParams{Name: stripe.String("Pro")})
@@ -370,7 +370,7 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		customer := r.customer()
-		inject(t, r, sandbox.Fault{Mischief: sandbox.StaleRead})
+		inject(t, r, sandbox.Fault{Kind: sandbox.StaleRead})
 		ok[*stripe.Customer](t)(r.api.Customers.Update(customer.ID, &stripe.CustomerParams{Name: stripe.String("New")}))
 		if stale := ok[*stripe.Customer](t)(r.api.Customers.Get(customer.ID, nil)); stale.Name != "" {
 			t.Errorf("it shows %s", stale.Name)
@@ -384,8 +384,8 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		r.deliveries()
-		for _, mischief := range []sandbox.FaultKind{sandbox.LoseWebhook, sandbox.LateWebhook, sandbox.LiveWebhook, sandbox.OtherWebhook} {
-			inject(t, r, sandbox.Fault{Mischief: mischief})
+		for _, kind := range []sandbox.FaultKind{sandbox.LoseWebhook, sandbox.LateWebhook, sandbox.LiveWebhook, sandbox.OtherWebhook} {
+			inject(t, r, sandbox.Fault{Kind: kind})
 		}
 		for range 4 {
 			r.customer()

@@ -401,7 +401,7 @@ func TestIdempotency(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		r.events()
-		must(t, r.server.Inject(t.Context(), r.app, sandbox.Fault{Mischief: sandbox.DeliverFirst}))
+		must(t, r.server.Inject(t.Context(), r.app, sandbox.Fault{Kind: sandbox.DeliverFirst}))
 		asked := false
 		r.onReceive = func() {
 			// The first request has done its work and waits for this delivery.

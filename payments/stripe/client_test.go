@@ -47,7 +47,7 @@ func TestSubscription(t *testing.T) {
 		t.Errorf("the invoice is %+v", invoice)
 	}
 
-	t.Run("is put under a schedule, and let go of it", func(t *testing.T) {
+	t.Run("is put under a schedule and released from it", func(t *testing.T) {
 		schedule, err := r.CreateSchedule(t.Context(), "schedule", s.ID)
 		r.check(err)
 		r.check(r.SetPhases(t.Context(), "phases", schedule, pro.ID))
@@ -131,10 +131,10 @@ func TestProblems(t *testing.T) {
 		saved bool
 		tries int
 	}{
-		"a failure of its own":    {sandbox.Fault{Mischief: sandbox.Fail}, stripe.Unavailable, true, 3},
-		"too many requests":       {sandbox.Fault{Mischief: sandbox.Limit}, stripe.Unavailable, false, 1},
-		"a lock, again and again": {sandbox.Fault{Mischief: sandbox.Conflict, Times: 3}, stripe.Unavailable, false, 3},
-		"a declined card":         {sandbox.Fault{Mischief: sandbox.Decline}, stripe.Declined, true, 1},
+		"a failure of its own":    {sandbox.Fault{Kind: sandbox.Fail}, stripe.Unavailable, true, 3},
+		"too many requests":       {sandbox.Fault{Kind: sandbox.Limit}, stripe.Unavailable, false, 1},
+		"a lock, again and again": {sandbox.Fault{Kind: sandbox.Conflict, Times: 3}, stripe.Unavailable, false, 3},
+		"a declined card":         {sandbox.Fault{Kind: sandbox.Decline}, stripe.Declined, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t)
@@ -151,7 +151,7 @@ func TestProblems(t *testing.T) {
 	}
 	t.Run("a lost answer is asked for again under the same key", func(t *testing.T) {
 		r := start(t)
-		r.inject(sandbox.Fault{Mischief: sandbox.DropAfter})
+		r.inject(sandbox.Fault{Kind: sandbox.DropAfter})
 		r.check(create(t.Context(), r, "key"))
 		if len(r.keys) < 2 || slices.ContainsFunc(r.keys, func(k string) bool { return k != "key" }) {
 			t.Errorf("it was sent under the keys %v", r.keys)
@@ -188,7 +188,7 @@ func TestProblems(t *testing.T) {
 	})
 	t.Run("no answer in the caller's time", func(t *testing.T) {
 		r := start(t)
-		r.inject(sandbox.Fault{Mischief: sandbox.Delay, Delay: time.Minute})
+		r.inject(sandbox.Fault{Kind: sandbox.Delay, Delay: time.Minute})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		r.wantProblem(create(ctx, r, "key"), stripe.Unavailable)

@@ -49,7 +49,7 @@ func start(t *testing.T) *harness {
 		Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return r.app, nil },
 		Deliver:   func(context.Context, string, http.Header, []byte) error { return nil },
-		Settle:    func(context.Context, ids.ID) error { return nil },
+		Drain:     func(context.Context, ids.ID) error { return nil },
 		Now:       time.Now,
 		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

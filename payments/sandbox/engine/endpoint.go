@@ -134,7 +134,7 @@ func (a *Account) DeleteEndpoint(id string) (Doc, error) {
 	case endpoint == nil:
 		return nil, NotFound("webhook endpoint", id)
 	case !endpoint.Outside:
-		return nil, invalid("id", "This endpoint is how the application itself hears of payments, and stays.")
+		return nil, invalid("id", "The application itself receives its payment events at this endpoint, so it can't be deleted.")
 	}
 	delete(a.Endpoints, id)
 	return Doc{"id": id, "object": "webhook_endpoint", "deleted": true}, nil

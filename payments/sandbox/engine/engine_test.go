@@ -409,7 +409,7 @@ func TestLimits(t *testing.T) {
 		}
 	})
 
-	t.Run("a claimed delivery is nobody else's for a while", func(t *testing.T) {
+	t.Run("a claimed delivery is not claimed again for a while", func(t *testing.T) {
 		a, env := newTestAccount(t, "2026-03-01")
 		must[*Endpoint](t)(a.CreateEndpoint(env, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
 		must[*Customer](t)(a.CreateCustomer(env, CustomerFields{}))

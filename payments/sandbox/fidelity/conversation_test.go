@@ -362,7 +362,7 @@ func talkRefusals(s *shop) {
 	}
 }
 
-// listened is what billing wants to hear of.
+// listened are the events that billing subscribes to.
 var listened = []string{
 	"checkout.session.completed", "checkout.session.async_payment_succeeded", "checkout.session.async_payment_failed", "checkout.session.expired",
 	"customer.subscription.created", "customer.subscription.updated", "customer.subscription.deleted", "customer.subscription.paused",

@@ -44,7 +44,7 @@ func openShop(t testing.TB) *shop {
 			s.tee.judgeWebhook(body)
 			return nil
 		},
-		Settle: func(context.Context, ids.ID) error { return nil }, Now: time.Now,
+		Drain: func(context.Context, ids.ID) error { return nil }, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	handler = s.server.Handler()
@@ -134,7 +134,7 @@ func (s *shop) dispute(session *stripe.CheckoutSession, outcome string) {
 	}
 }
 
-// price is a monthly one of so many cents.
+// price is a monthly price in cents.
 func (s *shop) price(cents int64) *stripe.Price { return newPrice(s, s.api, cents) }
 
 func newPrice(t testing.TB, api *client.API, cents int64) *stripe.Price {

@@ -65,7 +65,7 @@ func (g *target) customer(card string) *stripe.Customer {
 	return made
 }
 
-// subscribed is a subscription to a price of so many cents, paid by the card.
+// subscribed is a subscription to a price in cents, paid by the card.
 func (g *target) subscribed(cents int64, card string) *stripe.Subscription {
 	g.Helper()
 	customer, price := g.customer(card), g.price(cents)

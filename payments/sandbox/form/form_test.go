@@ -68,7 +68,7 @@ func TestFields(t *testing.T) {
 		}
 	})
 
-	t.Run("names the field that nobody asked for, at its depth", func(t *testing.T) {
+	t.Run("names an unknown field, at its depth", func(t *testing.T) {
 		f := parse(t, "a[b][c]=1&a[b][d]=2")
 		f.Group("a").Group("b").Text("c")
 		wantProblem(t, f.Problem(), "parameter_unknown", "a[b][d]")

@@ -45,7 +45,7 @@ func openShop(t *testing.T) *shop {
 		Admits:    func(_ context.Context, app ids.ID) (bool, error) { return app == s.app, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return s.app, nil },
 		Deliver:   func(context.Context, string, http.Header, []byte) error { return nil },
-		Settle:    func(context.Context, ids.ID) error { return nil }, Now: time.Now,
+		Drain:     func(context.Context, ids.ID) error { return nil }, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	pages = s.server.Handler()
