@@ -248,6 +248,10 @@ image: rootfs ## Build the container image IMAGE (localhost/purser) with podman,
 	else echo "Building an image needs podman, buildah or docker: apt-get install podman" >&2; exit 1; fi; \
 	set -x; $$build --file deploy/Dockerfile --tag "$(IMAGE):$(VERSION)" --tag "$(IMAGE):latest" "$(ROOTFS)"
 
+.PHONY: release
+release: ## Build bin/release: archives for four platforms, checksums, bill of materials, notices
+	@$(GO) run ./cmd/release -version '$(VERSION)' -commit '$(COMMIT)' -built '$(BUILT)' $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
 	@rm -rf bin

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"os"
+	"time"
+)
+
+// besides are the files of the repository in every archive.
+var besides = []struct{ from, name string }{
+	{"LICENSE", "LICENSE"}, {"README.md", "README.md"}, {"CHANGELOG.md", "CHANGELOG.md"},
+	{"deploy/purser.service", "purser.service"}, {"deploy/compose.yaml", "compose.yaml"},
+}
+
+// pack writes an archive with the binary and what belongs to it. Its times are the commit's.
+func pack(path string, s stamp, binary string, notices []byte) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	zip, err := gzip.NewWriterLevel(file, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(zip)
+	folder := "purser-" + s.version + "/"
+	add := func(name string, mode int64, content []byte) error {
+		header := &tar.Header{Name: folder + name, Mode: mode, Size: int64(len(content)), ModTime: s.built.UTC().Truncate(time.Second), Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := archive.Write(content)
+		return err
+	}
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	if err := add("purser", 0o755, program); err != nil {
+		return err
+	}
+	for _, each := range besides {
+		content, err := os.ReadFile(each.from)
+		if err != nil {
+			return err
+		}
+		if err := add(each.name, 0o644, content); err != nil {
+			return err
+		}
+	}
+	if err := add("THIRD-PARTY-NOTICES.txt", 0o644, notices); err != nil {
+		return err
+	}
+	return errors.Join(archive.Close(), zip.Close())
+}
