@@ -85,6 +85,16 @@ func (c Call) FundWallet() string {
            "amountNanocredits": "5000000000", "idempotencyKey": "quickstart-`+c.Credit+`"}`)
 }
 
+// TrackUsage is the command that charges the call's identity. Sent twice, it charges once.
+func (c Call) TrackUsage() string {
+	return c.post("/v1/events", `{"id": "first-event-`+c.Feature+`", "identity": "`+c.Identity+`", "feature": "`+c.Feature+`"}`)
+}
+
+// ReadWallet is the command that shows the call's balance.
+func (c Call) ReadWallet() string {
+	return "curl '" + c.Address + "/v1/wallets/" + c.Identity + "' -H \"Authorization: Bearer $PURSER_KEY\""
+}
+
 func (c Call) post(path, body string) string {
 	return "curl '" + c.Address + path + "' -H \"Authorization: Bearer $PURSER_KEY\" \\\n  --json '" + body + "'"
 }

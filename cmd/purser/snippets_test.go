@@ -1,9 +1,12 @@
 package main
 
 import (
+	"html"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,4 +79,48 @@ func snippetIn(t *testing.T, language string, call docs.Call) string {
 func understands(t *testing.T, program string, args []string) bool {
 	t.Helper()
 	return exec.CommandContext(t.Context(), program, append(args, "--version")...).Run() == nil
+}
+
+// README.md and the welcome page show the same names and commands as the guide.
+func TestFirstCommandsWorkOnAFreshServer(t *testing.T) {
+	t.Parallel()
+	base, environ := startServer(t)
+
+	t.Run("those of README.md", func(t *testing.T) {
+		text, err := os.ReadFile("../../README.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var script strings.Builder
+		for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			script.WriteString(regexp.MustCompile(`(?m)^export .*$`).ReplaceAllString(block[1], ""))
+		}
+		answers := runShell(t, script.String(), "PURSER_URL="+base, "PURSER_KEY="+makeKey(t, environ, "README", "setup"))
+		if strings.Contains(answers, `"error"`) || !strings.Contains(answers, `"status":"accepted"`) || !strings.Contains(answers, `"url":"`) {
+			t.Error(answers)
+		}
+	})
+
+	t.Run("those of the welcome page", func(t *testing.T) {
+		_, page := fetch(t, http.MethodGet, base+"/", "", "")
+		key := makeKey(t, environ, "Chat", "setup")
+		var script strings.Builder
+		for _, found := range regexp.MustCompile(`(?s)<pre id="([a-z-]+)"[^>]*><code>(.*?)</code></pre>`).FindAllStringSubmatch(page, -1) {
+			command := html.UnescapeString(regexp.MustCompile(`</?span[^>]*>`).ReplaceAllString(found[2], ""))
+			switch found[1] {
+			case "make-key":
+				if !strings.HasSuffix(command, " keys create --org Acme --app Chat --preset setup") {
+					t.Errorf("it creates a key with %s", command)
+				}
+			case "hold-key":
+				script.WriteString("{ " + command + "; } <<'END'\n" + key + "\nEND\n")
+			default:
+				script.WriteString(command + "\n")
+			}
+		}
+		answers := runShell(t, script.String())
+		if strings.Contains(answers, `"error"`) || !strings.Contains(answers, `"status":"accepted"`) || !strings.Contains(answers, `"amountNanocredits":"4750000000"`) {
+			t.Errorf("%s\n%s", script.String(), answers)
+		}
+	})
 }
