@@ -114,6 +114,6 @@ func (q *Queue) Size() int { return q.queue.size }
 
 // Setting is a setting of the sessions that charge.
 func (u *Engine) Setting(ctx context.Context, name string) (value string, err error) {
-	err = u.writes.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
+	err = u.single.writes.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
 }
