@@ -11,28 +11,29 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/migrations"
+	"purser/store/internal/pg"
 )
 
 // CheckRights says how grants and policies differ from the migrations.
 func CheckRights(ctx context.Context, conn *pgx.Conn) error {
-	repairs, err := rightsRepairs(ctx, conn, false)
+	repairs, err := pg.RightsRepairs(ctx, conn, false)
 	if err == nil && len(repairs) > 0 {
-		err = errors.New(differ(repairs))
+		err = errors.New(pg.Differ(repairs))
 	}
 	return err
 }
 
 // GrantedTables are those that the migrations grant on.
 func GrantedTables(tb testing.TB) []string {
-	r, err := expectedRights(migrations.FS)
+	r, err := pg.ExpectedRights(migrations.FS)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return slices.Sorted(maps.Keys(r.tables))
+	return slices.Sorted(maps.Keys(r.Tables))
 }
 
 // ReadGrants reads the grants of migrations.
 func ReadGrants(files fs.FS) error {
-	_, err := expectedRights(files)
+	_, err := pg.ExpectedRights(files)
 	return err
 }

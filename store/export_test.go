@@ -66,5 +66,5 @@ func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) 
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.Conn) })
 }
 
-// Ready is checkSchema on a connection of the pool.
-func (s *Store) Ready(ctx context.Context) error { return checkSchema(ctx, s.db.Pool) }
+// Ready is the check of the schema on a connection of the pool.
+func (s *Store) Ready(ctx context.Context) error { return pg.CheckSchema(ctx, s.db.Pool) }

@@ -3,48 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
-
-	"purser/store/internal/pg"
 )
-
-// querier is a pool, or one connection of it.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// checkSchema reports why the schema does not fit this binary, or nil: the database must
-// answer and know every migration that this binary was built with.
-func checkSchema(ctx context.Context, on querier) error {
-	applied, err := appliedMigrations(ctx, on)
-	if err != nil {
-		return &notReady{"the database does not answer", err}
-	}
-	missing, err := missingMigrations(applied)
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return &notReady{sentence: fmt.Sprintf("the schema lacks the migrations %s: run 'purser migrate'", strings.Join(missing, ", "))}
-	}
-	return nil
-}
-
-// appliedMigrations is empty where nothing was migrated yet: then there is no
-// table of them, or none that we may read.
-func appliedMigrations(ctx context.Context, on querier) (applied []string, err error) {
-	rows, err := on.Query(ctx, `SELECT name FROM schema_migrations`)
-	if err == nil {
-		applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	}
-	switch pg.SQLState(err) {
-	case pg.UndefinedTable, pg.InsufficientPrivilege:
-		return nil, nil
-	}
-	return applied, err
-}
 
 // Connections is how many connections a node may open, and how many the database
 // has.

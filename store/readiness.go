@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -36,25 +35,7 @@ type readiness struct {
 }
 
 // errSilent is said of a probe that did not end in time.
-var errSilent = &notReady{sentence: "the database did not answer within 2 seconds"}
-
-// notReady says in one sentence why a node cannot serve. The cause is for the log.
-type notReady struct {
-	sentence string
-	cause    error
-}
-
-func (n *notReady) Error() string { return "store: " + n.sentence }
-func (n *notReady) Unwrap() error { return n.cause }
-
-// Reason is the sentence for who asks, without anything of the server's own words.
-func Reason(err error) string {
-	var n *notReady
-	if errors.As(err, &n) {
-		return n.sentence
-	}
-	return "the database does not answer"
-}
+var errSilent = &pg.NotReady{Sentence: "the database did not answer within 2 seconds"}
 
 // check is the result of a probe that ended less than a second ago, or of the next.
 func (r *readiness) check(ctx context.Context) error {
@@ -86,7 +67,7 @@ func (r *readiness) run() {
 	defer cancel()
 	err := r.probe(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = &notReady{errSilent.sentence, err}
+		err = &pg.NotReady{Sentence: errSilent.Sentence, Cause: err}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,8 +79,8 @@ func (r *readiness) run() {
 
 func (r *readiness) logChange(err error) {
 	switch {
-	case err != nil && (r.err == nil || Reason(r.err) != Reason(err)):
-		r.log.Error("not ready", "reason", Reason(err), "cause", errors.Unwrap(err))
+	case err != nil && (r.err == nil || pg.Reason(r.err) != pg.Reason(err)):
+		r.log.Error("not ready", "reason", pg.Reason(err), "cause", errors.Unwrap(err))
 	case err == nil && r.err != nil:
 		r.log.Info("ready again")
 	}
@@ -114,21 +95,21 @@ func (u *Engine) Ready(ctx context.Context) error { return u.ready.check(ctx) }
 func (u *Engine) probe(ctx context.Context) error {
 	conn, err := u.single.writes.acquire(ctx)
 	if err != nil {
-		return unready("the usage engine has no database connection", err)
+		return pg.Unready("the usage engine has no database connection", err)
 	}
 	defer pg.Release(conn)
-	if err := checkSchema(ctx, conn); err != nil {
+	if err := pg.CheckSchema(ctx, conn); err != nil {
 		return err
 	}
 	_, err = conn.Exec(ctx, `
 		INSERT INTO readiness_probes (slot, written_at) VALUES ($1, $2)
 		ON CONFLICT (slot) DO UPDATE SET written_at = excluded.written_at`, rand.IntN(probeSlots), u.store.db.Clock.Now())
 	if err != nil {
-		return unready("the database does not take writes", err)
+		return pg.Unready("the database does not take writes", err)
 	}
 	reading, err := u.reads.acquire(ctx)
 	if err != nil {
-		return unready("the usage engine has no database connection to read with", err)
+		return pg.Unready("the usage engine has no database connection to read with", err)
 	}
 	pg.Release(reading)
 	if err := u.store.probePool(ctx); err != nil {
@@ -137,7 +118,7 @@ func (u *Engine) probe(ctx context.Context) error {
 	brief, cancel := context.WithTimeout(ctx, readyTimeout/4) // for a measurement under way
 	defer cancel()
 	if err := u.store.db.Clock.Trust(brief); err != nil {
-		return &notReady{"the time of the database is not known: " + err.Error()[len("store: "):], err}
+		return &pg.NotReady{Sentence: "the time of the database is not known: " + err.Error()[len("store: "):], Cause: err}
 	}
 	return nil
 }
@@ -150,26 +131,8 @@ func (s *Store) probePool(ctx context.Context) error {
 	}
 	conn, err := s.db.Pool.Acquire(ctx)
 	if err != nil {
-		return unready("requests get no database connection", err)
+		return pg.Unready("requests get no database connection", err)
 	}
 	pg.Release(conn)
 	return nil
-}
-
-// unready adds to a sentence what the state of an error means.
-func unready(sentence string, cause error) error {
-	switch pg.SQLState(cause) {
-	case "25006":
-		sentence += ": it is read-only"
-	case "53100":
-		sentence += ": its disk is full"
-	case pg.TooManyConnections:
-		sentence += ": all of the database's connections are in use"
-	case pg.InsufficientPrivilege:
-		sentence += ": the serving role lacks the right"
-	case "":
-	default:
-		sentence += fmt.Sprintf(" (SQLSTATE %s)", pg.SQLState(cause))
-	}
-	return &notReady{sentence, cause}
 }

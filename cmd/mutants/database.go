@@ -44,7 +44,7 @@ var databaseMutants = []mutant{
 	},
 	{
 		name:    "ready without a write",
-		changes: []change{once("store/readiness.go", "\tif err != nil {\n\t\treturn unready(\"the database does not take writes\", err)\n", "\tif false {\n\t\treturn unready(\"the database does not take writes\", err)\n")},
+		changes: []change{once("store/readiness.go", "\tif err != nil {\n\t\treturn pg.Unready(\"the database does not take writes\", err)\n", "\tif false {\n\t\treturn pg.Unready(\"the database does not take writes\", err)\n")},
 		pkg:     "./store", tests: "TestReadinessIsProvenByAWrite",
 	},
 }

@@ -4,7 +4,7 @@ package main
 var startMutants = []mutant{
 	{
 		name:    "serve while a table of applications is not distributed",
-		changes: []change{once("store/login.go", "\tif len(local) > 0 {\n", "\tif false {\n")},
+		changes: []change{once("store/internal/pg/login.go", "\tif len(local) > 0 {\n", "\tif false {\n")},
 		pkg:     "./store", tests: "TestDistribute",
 	},
 	{
@@ -14,17 +14,17 @@ var startMutants = []mutant{
 	},
 	{
 		name:    "a restored database without its policies",
-		changes: []change{once("store/rights.go", "\tif !t.Sound {\n", "\tif false {\n")},
+		changes: []change{once("store/internal/pg/rights.go", "\tif !t.Sound {\n", "\tif false {\n")},
 		pkg:     "./store", tests: "TestPrepareRepairsGrantsAndPolicies",
 	},
 	{
 		name:    "a serving role that keeps what it was granted by hand",
-		changes: []change{once("store/rights.go", "if !want[privilege] && !newer {", "if false {")},
+		changes: []change{once("store/internal/pg/rights.go", "if !want[privilege] && !newer {", "if false {")},
 		pkg:     "./store", tests: "TestPrepareRepairsGrantsAndPolicies",
 	},
 	{
 		name:    "a restored database without its serving role",
-		changes: []change{once("store/login.go", "\tif !s.RoleExists {\n\t\t_, err := conn.Exec", "\tif false {\n\t\t_, err := conn.Exec")},
+		changes: []change{once("store/internal/pg/login.go", "\tif !s.RoleExists {\n\t\t_, err := conn.Exec", "\tif false {\n\t\t_, err := conn.Exec")},
 		pkg:     "./store", tests: "TestARestoredDumpServesBehindItsWalls",
 	},
 	{

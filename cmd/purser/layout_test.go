@@ -53,7 +53,7 @@ var knows = map[string][]string{
 	"jobs": {"ids", "store", "tenancy"},
 
 	"migrations":         {},
-	"store":              with(nouns, "payments/sandbox/persist", "migrations", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/reports"),
+	"store":              with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/reports"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
@@ -61,7 +61,7 @@ var knows = map[string][]string{
 	// The kernel: transactions and statements. Above it, what changes a wallet.
 	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
-	"store/internal/pg":     with(nouns, "store/internal/limits"),
+	"store/internal/pg":     with(nouns, "migrations", "store/internal/limits"),
 	"store/internal/ledger": with(nouns, "store/internal/pg"),
 
 	// How long a session may take, which test processes relax.
@@ -105,8 +105,8 @@ var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest
 
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
-	"deploy": {"store/storetest"}, // a database for the server in the image
-	"store":  {"store/embedded"},  // for a server with settings that a store must refuse
+	"deploy": {"store/storetest"},              // a database for the server in the image
+	"store":  {"migrations", "store/embedded"}, // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/reports"},

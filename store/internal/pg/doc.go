@@ -2,8 +2,9 @@
 // Postgres.
 //
 // What it is: DB, a pool with the database's clock; App, the rows of one application;
-// Tx, one transaction of it; Statement, the text of a query on those rows; and the
-// helpers that readers and writers of rows share.
+// Tx, one transaction of it; Statement, the text of a query on those rows; the
+// helpers that readers and writers of rows share; and Prepare, which makes a database
+// ready: the serving role, the migrations, grants and policies.
 //
 // What always holds: a transaction of an application names it to the row-level
 // policies; every statement is declared, and carries the application's id first. Who

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/store/internal/limits"
-	"purser/store/internal/pg"
 )
 
 const (
@@ -35,7 +34,7 @@ var controlTables = []string{"connection_directory", "key_directory", "work_hint
 func Distribute(ctx context.Context, ownerURL string) error {
 	config, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
-		return fmt.Errorf("store: the database address cannot be read: %w", pg.WithoutPassword(err))
+		return fmt.Errorf("store: the database address cannot be read: %w", WithoutPassword(err))
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -70,10 +69,10 @@ func distribute(ctx context.Context, conn *pgx.Conn) error {
 // shardSettings are settings of the serving role: a session's own do not reach the
 // workers, to which the coordinator connects as this role.
 func shardSettings(session limits.Session) map[string]string {
-	settings := maps.Clone(pg.CitusParameters)
-	settings["lock_timeout"] = pg.Milliseconds(session.Lock)
-	settings["statement_timeout"] = pg.Milliseconds(session.Statement)
-	settings["idle_in_transaction_session_timeout"] = pg.Milliseconds(session.Idle)
+	settings := maps.Clone(CitusParameters)
+	settings["lock_timeout"] = Milliseconds(session.Lock)
+	settings["statement_timeout"] = Milliseconds(session.Statement)
+	settings["idle_in_transaction_session_timeout"] = Milliseconds(session.Idle)
 	return settings
 }
 
@@ -85,24 +84,24 @@ func prepareRoleForShards(ctx context.Context, conn *pgx.Conn) error {
 	var set []string
 	err := conn.QueryRow(ctx, `SELECT rolcanlogin,
 			coalesce((SELECT setconfig FROM pg_db_role_setting WHERE setrole = r.oid AND setdatabase = 0), '{}')
-		FROM pg_roles r WHERE rolname = $1`, pg.AppRole).Scan(&mayLogIn, &set)
+		FROM pg_roles r WHERE rolname = $1`, AppRole).Scan(&mayLogIn, &set)
 	if err != nil {
 		return err
 	}
 	var statements []string
 	if !mayLogIn {
-		statements = append(statements, "ALTER ROLE "+pg.AppRole+" LOGIN")
+		statements = append(statements, "ALTER ROLE "+AppRole+" LOGIN")
 	}
 	wanted := shardSettings(limits.Current())
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !slices.Contains(set, name+"="+wanted[name]) {
-			statements = append(statements, fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", pg.AppRole, name, wanted[name]))
+			statements = append(statements, fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", AppRole, name, wanted[name]))
 		}
 	}
 	for _, sql := range statements {
 		_, err := conn.Exec(ctx, sql)
-		if pg.SQLState(err) == pg.InsufficientPrivilege {
-			return fmt.Errorf("the login may not change the role %s: run %s; as a superuser", pg.AppRole, strings.Join(statements, "; "))
+		if SQLState(err) == InsufficientPrivilege {
+			return fmt.Errorf("the login may not change the role %s: run %s; as a superuser", AppRole, strings.Join(statements, "; "))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
@@ -130,8 +129,8 @@ func distributeTables(ctx context.Context, tx pgx.Tx) error {
 		if t.Distributed {
 			continue
 		}
-		with := pg.AnchorTable
-		if t.Name == pg.AnchorTable {
+		with := AnchorTable
+		if t.Name == AnchorTable {
 			with = "none"
 		}
 		if _, err := tx.Exec(ctx, distributeTable, t.Name, with); err != nil {
@@ -144,7 +143,7 @@ func distributeTables(ctx context.Context, tx pgx.Tx) error {
 // leftLocal lists the tables of applications that are not distributed although others
 // are. A join of the two kinds under row-level security is not safe on Citus.
 func leftLocal(ctx context.Context, conn *pgx.Conn) (names []string, err error) {
-	if distributed, err := pg.IsDistributed(ctx, conn); err != nil || !distributed {
+	if distributed, err := IsDistributed(ctx, conn); err != nil || !distributed {
 		return nil, err
 	}
 	tables, err := tablesInOrder(ctx, conn)
@@ -174,7 +173,7 @@ func tablesInOrder(ctx context.Context, tx querier) ([]tenantTable, error) {
 				WHERE k.conrelid = c.oid AND k.contype = 'f' AND p.oid <> c.oid)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'app_id' AND NOT a.attisdropped
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> ALL ($1)
-		ORDER BY c.relname <> $2, c.relname`, controlTables, pg.AnchorTable)
+		ORDER BY c.relname <> $2, c.relname`, controlTables, AnchorTable)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -16,8 +16,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"purser/store/internal/pg"
 )
 
 // startConnectTimeout bounds one attempt to connect at start, unless the address says
@@ -93,7 +91,7 @@ func connectError(err error, config *pgconn.Config) error {
 			return explain("the database refuses the login %s (%s): correct the user in DATABASE_URL, or let it in with a line in pg_hba.conf", config.User, refused.Message)
 		case noSuchDatabase:
 			return explain("the database server has no database %q: create it with CREATE DATABASE, or correct the name at the end of DATABASE_URL", config.Database)
-		case pg.TooManyConnections:
+		case TooManyConnections:
 			return explain("the database server has no free connection (%s): raise max_connections, or end other clients", refused.Message)
 		case cannotConnectNow:
 			return explain("the database server does not take connections now (%s): wait until it is up, and start again", refused.Message)

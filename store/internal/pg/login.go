@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"purser/store/internal/pg"
 )
 
 // oldestPostgres is the first version with everything that the schema uses.
@@ -50,7 +48,7 @@ const readSituation = `
 		to_regclass('public.` + restoreMarker + `') IS NOT NULL, to_regclass('pg_dist_partition') IS NOT NULL`
 
 func examine(ctx context.Context, conn *pgx.Conn) (s situation, err error) {
-	rows, err := conn.Query(ctx, readSituation, pg.AppRole)
+	rows, err := conn.Query(ctx, readSituation, AppRole)
 	if err != nil {
 		return s, err
 	}
@@ -67,7 +65,7 @@ func (s situation) usable() error {
 	case s.ReadOnly:
 		return errors.New("the database is read-only (default_transaction_read_only is on): turn it off for this database and login")
 	case s.RoleIsPower:
-		return fmt.Errorf("the role %s is a superuser or bypasses row-level security, so tenants would not be separated: run ALTER ROLE %s NOSUPERUSER NOBYPASSRLS", pg.AppRole, pg.AppRole)
+		return fmt.Errorf("the role %s is a superuser or bypasses row-level security, so tenants would not be separated: run ALTER ROLE %s NOSUPERUSER NOBYPASSRLS", AppRole, AppRole)
 	case s.Owner == "" && !s.CanCreate:
 		return fmt.Errorf("the login %s may not create the schema: run GRANT CREATE ON DATABASE %s TO %s; GRANT CREATE ON SCHEMA public TO %s; as the owner of the database",
 			s.Login, quoted(s.Database), quoted(s.Login), quoted(s.Login))
@@ -80,14 +78,14 @@ func (s situation) usable() error {
 // process may make it at the same moment.
 func ensureRole(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if !s.RoleExists {
-		_, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE `+pg.AppRole+` NOLOGIN NOINHERIT;
+		_, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE `+AppRole+` NOLOGIN NOINHERIT;
 			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-		if pg.SQLState(err) == pg.InsufficientPrivilege {
+		if SQLState(err) == InsufficientPrivilege {
 			return fmt.Errorf("the login %s may not create the role %s: run CREATE ROLE %s NOLOGIN NOINHERIT; GRANT %s TO %s; as a superuser",
-				s.Login, pg.AppRole, pg.AppRole, pg.AppRole, quoted(s.Login))
+				s.Login, AppRole, AppRole, AppRole, quoted(s.Login))
 		}
 		if err != nil {
-			return fmt.Errorf("creating the role %s: %w", pg.AppRole, err)
+			return fmt.Errorf("creating the role %s: %w", AppRole, err)
 		}
 		if s, err = examine(ctx, conn); err != nil {
 			return err
@@ -96,12 +94,12 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if s.CanServe {
 		return nil
 	}
-	_, err := conn.Exec(ctx, `GRANT `+pg.AppRole+` TO `+quoted(s.Login))
-	if pg.SQLState(err) == pg.InsufficientPrivilege {
-		return fmt.Errorf("the login %s may not become the role %s: run GRANT %s TO %s; as a superuser", s.Login, pg.AppRole, pg.AppRole, quoted(s.Login))
+	_, err := conn.Exec(ctx, `GRANT `+AppRole+` TO `+quoted(s.Login))
+	if SQLState(err) == InsufficientPrivilege {
+		return fmt.Errorf("the login %s may not become the role %s: run GRANT %s TO %s; as a superuser", s.Login, AppRole, AppRole, quoted(s.Login))
 	}
 	if err != nil {
-		return fmt.Errorf("granting the role %s: %w", pg.AppRole, err)
+		return fmt.Errorf("granting the role %s: %w", AppRole, err)
 	}
 	return nil
 }
@@ -115,18 +113,18 @@ func (s situation) migrateAsOwner() string {
 // serve from as it is.
 func checkServing(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if !s.RoleExists {
-		return fmt.Errorf("the role %s is missing, as after a restore: %s", pg.AppRole, s.migrateAsOwner())
+		return fmt.Errorf("the role %s is missing, as after a restore: %s", AppRole, s.migrateAsOwner())
 	}
 	if !s.CanServe {
 		return fmt.Errorf("the login %s neither owns the tables nor may become the role %s: run GRANT %s TO %s; as a superuser, or use the login %s",
-			s.Login, pg.AppRole, pg.AppRole, quoted(s.Login), s.Owner)
+			s.Login, AppRole, AppRole, quoted(s.Login), s.Owner)
 	}
-	if _, err := conn.Exec(ctx, "SET ROLE "+pg.AppRole); err != nil {
+	if _, err := conn.Exec(ctx, "SET ROLE "+AppRole); err != nil {
 		return err
 	}
 	applied, err := recordedMigrations(ctx, conn)
-	if pg.SQLState(err) == pg.InsufficientPrivilege {
-		return fmt.Errorf("the rights of the role %s are missing, as after a restore: %s", pg.AppRole, s.migrateAsOwner())
+	if SQLState(err) == InsufficientPrivilege {
+		return fmt.Errorf("the rights of the role %s are missing, as after a restore: %s", AppRole, s.migrateAsOwner())
 	}
 	if err != nil {
 		return err
@@ -142,12 +140,12 @@ func checkServing(ctx context.Context, conn *pgx.Conn, s situation) error {
 	if err != nil {
 		return err
 	}
-	repairs, err := rightsRepairs(ctx, conn, newer)
+	repairs, err := RightsRepairs(ctx, conn, newer)
 	if err != nil {
 		return err
 	}
 	if len(repairs) > 0 {
-		return errors.New(differ(repairs) + ": " + s.migrateAsOwner())
+		return errors.New(Differ(repairs) + ": " + s.migrateAsOwner())
 	}
 	local, err := leftLocal(ctx, conn)
 	if err != nil {

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/uptrace/bun/migrate"
 
 	"purser/migrations"
-	"purser/store/internal/pg"
 )
 
 const (
@@ -107,7 +106,7 @@ func repairAndLog(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	if len(repaired) > 0 {
-		log.Warn("database rights repaired", "role", pg.AppRole, "changes", len(repaired),
+		log.Warn("database rights repaired", "role", AppRole, "changes", len(repaired),
 			"first", strings.Join(repaired[:min(repairsNamed, len(repaired))], ", "))
 	}
 	return nil

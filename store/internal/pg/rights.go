@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/migrations"
-	"purser/store/internal/pg"
 )
 
 const (
@@ -27,28 +26,28 @@ const (
 // rights are the grants of the serving role that the migrations state.
 type rights struct {
 	schemas []string
-	tables  map[string]map[string]bool // table, privilege
+	Tables  map[string]map[string]bool // table, privilege
 }
 
 var (
-	grantTables  = regexp.MustCompile(`^GRANT ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) TO ` + pg.AppRole + `$`)
-	revokeTables = regexp.MustCompile(`^REVOKE ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) FROM ` + pg.AppRole + `$`)
-	grantSchema  = regexp.MustCompile(`^GRANT USAGE ON SCHEMA ([a-z0-9_]+) TO ` + pg.AppRole + `$`)
+	grantTables  = regexp.MustCompile(`^GRANT ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) TO ` + AppRole + `$`)
+	revokeTables = regexp.MustCompile(`^REVOKE ([A-Z, ]+) ON (?:TABLE )?([a-z0-9_, ]+) FROM ` + AppRole + `$`)
+	grantSchema  = regexp.MustCompile(`^GRANT USAGE ON SCHEMA ([a-z0-9_]+) TO ` + AppRole + `$`)
 	dropTable    = regexp.MustCompile(`^DROP TABLE (?:IF EXISTS )?([a-z0-9_]+)`)
 	sqlComment   = regexp.MustCompile(`--[^\n]*`)
 	sqlSpace     = regexp.MustCompile(`\s+`)
 )
 
-// expectedRights reads the grants out of the migration files, so that a grant is
+// ExpectedRights reads the grants out of the migration files, so that a grant is
 // stated once. A grant in a form that it does not know is an error, and a test
 // compares the result with a migrated database.
-func expectedRights(files fs.FS) (rights, error) {
+func ExpectedRights(files fs.FS) (rights, error) {
 	names, err := fs.Glob(files, "*.up.sql")
 	if err != nil {
 		return rights{}, err
 	}
 	slices.Sort(names)
-	r := rights{tables: map[string]map[string]bool{}}
+	r := rights{Tables: map[string]map[string]bool{}}
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -83,7 +82,7 @@ func (r *rights) read(statement string) error {
 		return nil
 	}
 	if m := dropTable.FindStringSubmatch(statement); m != nil {
-		delete(r.tables, m[1])
+		delete(r.Tables, m[1])
 		return nil
 	}
 	if strings.HasPrefix(statement, "GRANT ") || strings.HasPrefix(statement, "REVOKE ") {
@@ -95,11 +94,11 @@ func (r *rights) read(statement string) error {
 func (r *rights) set(privileges, tables string, granted bool) {
 	for table := range strings.SplitSeq(tables, ",") {
 		table = strings.TrimSpace(table)
-		if r.tables[table] == nil {
-			r.tables[table] = map[string]bool{}
+		if r.Tables[table] == nil {
+			r.Tables[table] = map[string]bool{}
 		}
 		for privilege := range strings.SplitSeq(privileges, ",") {
-			r.tables[table][strings.TrimSpace(privilege)] = granted
+			r.Tables[table][strings.TrimSpace(privilege)] = granted
 		}
 	}
 }
@@ -133,34 +132,34 @@ const readTables = `
 // statement that removes it.
 type repair struct{ what, statement string }
 
-// rightsRepairs compares the catalog with the migrations. When a newer binary has
+// RightsRepairs compares the catalog with the migrations. When a newer binary has
 // migrated the database, only grants that are missing count: the rest may be that
 // binary's.
-func rightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, error) {
-	want, err := expectedRights(migrations.FS)
+func RightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, error) {
+	want, err := ExpectedRights(migrations.FS)
 	if err != nil {
 		return nil, err
 	}
 	var repairs []repair
 	for _, schema := range want.schemas {
 		var granted bool
-		if err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1::name, $2::text, 'USAGE')`, pg.AppRole, schema).Scan(&granted); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1::name, $2::text, 'USAGE')`, AppRole, schema).Scan(&granted); err != nil {
 			return nil, err
 		}
 		if !granted {
-			repairs = append(repairs, repair{"USAGE on schema " + schema, "GRANT USAGE ON SCHEMA " + schema + " TO " + pg.AppRole})
+			repairs = append(repairs, repair{"USAGE on schema " + schema, "GRANT USAGE ON SCHEMA " + schema + " TO " + AppRole})
 		}
 	}
 	distributed := "false"
-	citus, err := pg.HasCitus(ctx, conn)
+	citus, err := HasCitus(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	if citus {
 		distributed = "EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid)"
 	}
-	names := slices.Sorted(maps.Keys(want.tables))
-	rows, err := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, pg.AppRole, policyName, policyText)
+	names := slices.Sorted(maps.Keys(want.Tables))
+	rows, err := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, AppRole, policyName, policyText)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +170,7 @@ func rightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, e
 	found := map[string]bool{}
 	for _, t := range tables {
 		found[t.Name] = true
-		repairs = append(repairs, t.grants(want.tables[t.Name], newer)...)
+		repairs = append(repairs, t.grants(want.Tables[t.Name], newer)...)
 		if !newer && t.Tenant && !slices.Contains(controlTables, t.Name) {
 			repairs = append(repairs, t.policies()...)
 		}
@@ -188,12 +187,12 @@ func (t tableState) grants(want map[string]bool, newer bool) (repairs []repair) 
 	name := pgx.Identifier{t.Name}.Sanitize()
 	for _, privilege := range slices.Sorted(maps.Keys(want)) {
 		if want[privilege] && !slices.Contains(t.Privileges, privilege) {
-			repairs = append(repairs, repair{privilege + " on " + t.Name, fmt.Sprintf("GRANT %s ON %s TO %s", privilege, name, pg.AppRole)})
+			repairs = append(repairs, repair{privilege + " on " + t.Name, fmt.Sprintf("GRANT %s ON %s TO %s", privilege, name, AppRole)})
 		}
 	}
 	for _, privilege := range t.Privileges {
 		if !want[privilege] && !newer {
-			repairs = append(repairs, repair{"no " + privilege + " on " + t.Name, fmt.Sprintf("REVOKE %s ON %s FROM %s, PUBLIC", privilege, name, pg.AppRole)})
+			repairs = append(repairs, repair{"no " + privilege + " on " + t.Name, fmt.Sprintf("REVOKE %s ON %s FROM %s, PUBLIC", privilege, name, AppRole)})
 		}
 	}
 	return repairs
@@ -221,12 +220,12 @@ func (t tableState) policies() (repairs []repair) {
 // transaction, and lists what it changed. A restored dump loses them when the
 // serving role did not exist.
 func repairRights(ctx context.Context, conn *pgx.Conn, newer bool) ([]string, error) {
-	repairs, err := rightsRepairs(ctx, conn, newer)
+	repairs, err := RightsRepairs(ctx, conn, newer)
 	if err != nil || len(repairs) == 0 {
 		return nil, err
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+pg.Milliseconds(repairLockTimeout)+"'"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+Milliseconds(repairLockTimeout)+"'"); err != nil {
 			return err
 		}
 		for _, r := range repairs {
@@ -237,15 +236,15 @@ func repairRights(ctx context.Context, conn *pgx.Conn, newer bool) ([]string, er
 		return nil
 	})
 	// Without any right on a table GRANT fails; with some right it only warns.
-	if pg.SQLState(err) != pg.InsufficientPrivilege && err != nil {
+	if SQLState(err) != InsufficientPrivilege && err != nil {
 		return nil, err
 	}
-	left, err := rightsRepairs(ctx, conn, newer)
+	left, err := RightsRepairs(ctx, conn, newer)
 	if err != nil {
 		return nil, err
 	}
 	if len(left) > 0 {
-		return nil, errors.New(differ(left) + ": make the login of DATABASE_URL the owner of every table with REASSIGN OWNED, and " + pg.AppRole + " a member of no other role")
+		return nil, errors.New(Differ(left) + ": make the login of DATABASE_URL the owner of every table with REASSIGN OWNED, and " + AppRole + " a member of no other role")
 	}
 	done := make([]string, len(repairs))
 	for i, r := range repairs {
@@ -254,14 +253,14 @@ func repairRights(ctx context.Context, conn *pgx.Conn, newer bool) ([]string, er
 	return done, nil
 }
 
-// differ says in one line how the catalog differs.
-func differ(repairs []repair) string {
+// Differ says in one line how the catalog differs.
+func Differ(repairs []repair) string {
 	const named = 3
 	var names []string
 	for _, r := range repairs[:min(named, len(repairs))] {
 		names = append(names, r.what)
 	}
-	text := "the rights of the role " + pg.AppRole + " differ from the schema; it should have " + strings.Join(names, ", ")
+	text := "the rights of the role " + AppRole + " differ from the schema; it should have " + strings.Join(names, ", ")
 	if more := len(repairs) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+
+	"purser/store/internal/pg"
+)
+
+// Restore is a restore in progress.
+type Restore = pg.Restore
+
+// Migrate is Prepare without a log.
+func Migrate(ctx context.Context, address string) error { return pg.Migrate(ctx, address) }
+
+// Prepare makes a database ready to serve, or refuses it: see pg.Prepare.
+func Prepare(ctx context.Context, address string, log *slog.Logger) error {
+	return pg.Prepare(ctx, address, log)
+}
+
+// Distribute spreads the tables of applications over the nodes of a Citus cluster.
+func Distribute(ctx context.Context, ownerURL string) error { return pg.Distribute(ctx, ownerURL) }
+
+// CheckBackup refuses a database that pg_dump could not dump completely with this login,
+// and returns the major version of the server.
+func CheckBackup(ctx context.Context, address string, log *slog.Logger) (major int, err error) {
+	return pg.CheckBackup(ctx, address, log)
+}
+
+// BeginRestore marks an empty database as one that a restore of an archive fills.
+func BeginRestore(ctx context.Context, address string, sum []byte, log *slog.Logger) (*Restore, error) {
+	return pg.BeginRestore(ctx, address, sum, log)
+}
+
+// Reason is why a node cannot serve, in one sentence without the server's own words.
+func Reason(err error) string { return pg.Reason(err) }
