@@ -44,6 +44,8 @@ const (
 	CancellationScheduled Code = "cancellation_scheduled"
 	PaymentHold           Code = "payment_hold"
 	TopupsDisabled        Code = "topups_disabled"
+	ReversalTooLarge      Code = "reversal_too_large"
+	EventNotReversible    Code = "event_not_reversible"
 	IdempotencyConflict   Code = "idempotency_conflict"
 	OperationInProgress   Code = "operation_in_progress"
 	ProviderInUse         Code = "provider_in_use"
@@ -110,6 +112,8 @@ var catalogue = map[Code]entry{
 	CancellationScheduled: {Conflict, "This subscription cancels at the end of its period. To keep it, first send cancelAtPeriodEnd false to POST /v1/subscriptions/{identity}/cancel."},
 	PaymentHold:           {Conflict, "This subscription has an outstanding payment. The customer can pay it in the billing portal."},
 	TopupsDisabled:        {Conflict, "This subscription doesn't allow top-ups. Change to a plan with top-ups enabled."},
+	ReversalTooLarge:      {Conflict, "The reversals of this event would exceed its charge. Nothing was changed."},
+	EventNotReversible:    {Conflict, "This event can't be reversed: it was deduplicated, or already fully reversed."},
 	IdempotencyConflict:   {Conflict, "This idempotency key was used with a different body. Send the original body, or use a new key."},
 	OperationInProgress:   {Conflict, "Another payment operation for this identity is in progress. Send the same request again in a few seconds, with the same idempotency key."},
 	ProviderInUse:         {Conflict, "The connected payment account has subscriptions or open checkouts. End them first, then connect the other account."},

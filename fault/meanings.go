@@ -160,6 +160,14 @@ var meanings = map[Code]Meaning{
 		"The identity's subscription doesn't allow top-ups.",
 		"Switch to a plan with top-ups. Subscriptions keep the terms they started with, even if the plan has changed since.",
 	},
+	ReversalTooLarge: {
+		"The amount is more than what earlier reversals left of the charge. Nothing was changed.",
+		"Read the event: its reversals show what was returned. To reverse the rest, leave out the amount.",
+	},
+	EventNotReversible: {
+		"The event was deduplicated, so it cost nothing, or reversals have already returned its whole charge.",
+		"Read the event. Of a deduplicated event, reverse the one that deduplicatedFrom names.",
+	},
 	IdempotencyConflict: {
 		"The idempotency key was already used with a different body. The first request stands.",
 		"To retry, send exactly the first body. For a new request, use a new key.",

@@ -14,6 +14,7 @@ const (
 	EntryRefund     EntryKind = "refund"
 	EntryDispute    EntryKind = "dispute"
 	EntryAdjustment EntryKind = "adjustment"
+	EntryReversal   EntryKind = "reversal" // of a charge
 )
 
 // Delta is a signed amount: what an entry adds to, or takes from, balance minus debt.

@@ -20,12 +20,13 @@ var (
 
 	// listTables hold lists that are replaced as a whole, what is done with, names that
 	// the provider has given up, what is only good for a while, and the objects of the
-	// payments sandbox. No other table loses a row.
-	listTables = []string{"debtors", "feature_references", "leases", "provider_customers", "request_failures", "sandbox_objects", "webhook_events", "work_queue"}
+	// payments sandbox. A period is billed until its charge is reversed. No other table
+	// loses a row.
+	listTables = []string{"billed_periods", "debtors", "feature_references", "leases", "provider_customers", "request_failures", "sandbox_objects", "webhook_events", "work_queue"}
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
 	// changes or goes.
-	appendOnly = []string{"adjustments", "billed_periods", "journal", "prices", "usage_events"}
+	appendOnly = []string{"adjustments", "journal", "prices", "reversals", "usage_events"}
 )
 
 const policyExpression = `((app_id)::text = current_setting('purser.app_id'::text, true))`

@@ -27,6 +27,12 @@ const acceptedTable = `
 		SELECT e.*, p.feature_id FROM usage_events e JOIN prices p ON p.app_id = e.app_id AND p.number = e.price_number
 		WHERE e.app_id = $1 AND e.deduplicated_from IS NULL)`
 
+// standingTable is every accepted use whose charge was not fully returned.
+const standingTable = acceptedTable + `,
+	standing AS (
+		SELECT a.* FROM accepted a
+		WHERE NOT EXISTS (SELECT FROM reversals r WHERE r.app_id = $1 AND r.tx_id = a.tx_id AND r.whole))`
+
 // invariants are what must hold in every committed state. Each gives a line for
 // whatever breaks it.
 var invariants = []struct{ holds, sql string }{
@@ -49,18 +55,18 @@ var invariants = []struct{ holds, sql string }{
 		SELECT format('wallet %s, entry %s: %s is left, not %s', wallet_id, seq, net_after, net)
 		FROM (SELECT *, sum(delta) OVER (PARTITION BY wallet_id, credit_id ORDER BY seq) AS net FROM entries) chained
 		WHERE net <> net_after`},
-	{"a counter is the sum of the accepted quantities of its period", `
-		WITH ` + acceptedTable + `,
+	{"a counter is the sum of the accepted quantities of its period that were not reversed", `
+		WITH ` + standingTable + `,
 		sums AS (SELECT wallet_id, feature_id, allowance_start AS period_start, allowance_end AS period_end, sum(quantity) AS used
-			FROM accepted WHERE allowance_limit IS NOT NULL GROUP BY 1, 2, 3, 4),
+			FROM standing WHERE allowance_limit IS NOT NULL GROUP BY 1, 2, 3, 4),
 		counted AS (SELECT wallet_id, feature_id, period_start, period_end, used FROM counters WHERE app_id = $1)
 		SELECT format('wallet %s: the events say %s, the counter %s', wallet_id, sums.used, counted.used)
 		FROM sums FULL JOIN counted USING (wallet_id, feature_id, period_start, period_end)
-		WHERE sums.used IS DISTINCT FROM counted.used`},
-	{"a period of deduplication has one accepted use", `
-		WITH ` + acceptedTable + `,
+		WHERE coalesce(sums.used, 0) <> coalesce(counted.used, -1)`},
+	{"a period of deduplication has one accepted use that was not reversed", `
+		WITH ` + standingTable + `,
 		firsts AS (SELECT wallet_id, feature_id, period_start, period_end, coalesce(entity_id, '') AS entity_id, tx_id
-			FROM accepted WHERE period_end IS NOT NULL),
+			FROM standing WHERE period_end IS NOT NULL),
 		billed AS (SELECT wallet_id, feature_id, period_start, period_end, entity_id, tx_id FROM billed_periods WHERE app_id = $1)
 		SELECT format('wallet %s, entity %s: charged by %s, billed by %s', wallet_id, entity_id, firsts.tx_id, billed.tx_id)
 		FROM firsts FULL JOIN billed USING (wallet_id, feature_id, period_start, period_end, entity_id)
@@ -76,6 +82,16 @@ var invariants = []struct{ holds, sql string }{
 		WITH ` + acceptedTable + `
 		SELECT format('wallet %s', w.id) FROM wallets w
 		WHERE w.app_id = $1 AND w.charged <> EXISTS (SELECT FROM accepted a WHERE a.wallet_id = w.id)`},
+	{"the reversals of a charge return no more than the charge, as their entries say", `
+		WITH ` + acceptedTable + `,
+		returned AS (SELECT r.tx_id, sum(r.amount_nanocredits) AS returned, sum(j.delta_nanocredits) FILTER (WHERE j.kind = 'reversal') AS posted,
+				bool_or(r.whole) AS whole
+			FROM reversals r LEFT JOIN journal j ON j.app_id = $1 AND j.id = r.entry_id AND j.wallet_id = r.wallet_id
+			WHERE r.app_id = $1 GROUP BY r.tx_id)
+		SELECT format('transaction %s: %s of %s returned, entries say %s', r.tx_id, r.returned, a.amount_nanocredits, r.posted)
+		FROM returned r LEFT JOIN accepted a ON a.tx_id = r.tx_id
+		WHERE a.tx_id IS NULL OR r.returned > a.amount_nanocredits OR r.returned IS DISTINCT FROM r.posted
+			OR r.whole <> (r.returned = a.amount_nanocredits)`},
 }
 
 // soundBooks holds an application's rows against the invariants, and against what
@@ -112,6 +128,8 @@ func TestInvariantsSeeWhatIsSpoilt(t *testing.T) {
 	if d, err := usage.Track(again); err != nil || d.Verdict != metering.Deduplicated {
 		t.Fatalf("%s, %v", d.Verdict, err)
 	}
+	_, _, err := h.Reverse(t.Context(), reversalOf("event 1", nil))
+	noError(t, err)
 	conn := connect(t, storetest.URL(t))
 	if broken := brokenInvariants(t, conn, h.tenant); len(broken) > 0 {
 		t.Fatalf("sound books are called broken: %v", broken)
@@ -124,6 +142,7 @@ func TestInvariantsSeeWhatIsSpoilt(t *testing.T) {
 		`DELETE FROM billed_periods WHERE app_id = $1`,
 		`UPDATE usage_events SET deduplicated_from = gen_random_uuid() WHERE app_id = $1 AND event_id = 'event 3'`,
 		`UPDATE wallets SET charged = false WHERE app_id = $1`,
+		`UPDATE reversals SET amount_nanocredits = amount_nanocredits + 1 WHERE app_id = $1`,
 	} {
 		t.Run(invariants[i].holds, func(t *testing.T) {
 			tx, err := conn.Begin(t.Context())

@@ -43,6 +43,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 			"group":        h.group,
 			"check":        h.check,
 			"deposit":      h.deposit,
+			"reverse":      h.reverse,
 			"price":        h.changePrice,
 			"subscription": h.changeSubscription,
 			"billing":      h.setBillingPeriod,
@@ -57,6 +58,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 	for _, answer := range []string{
 		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
 		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
+		"reversed", "reversal_too_large", "event_not_reversible", "event_not_found",
 	} {
 		if remote[answer] == 0 {
 			t.Errorf("no history came to %s", answer)

@@ -25,6 +25,7 @@ type modelWallet struct {
 	billing      *metering.BillingPeriod
 	subscription *metering.Subscription
 	deposits     []modelDeposit
+	returned     []modelDeposit // by reversals
 }
 
 type modelDeposit struct {
@@ -36,6 +37,16 @@ type modelDeposit struct {
 type modelEvent struct {
 	metering.Event
 	identity string
+	returned []metering.Amount // by reversals
+}
+
+// reversed reports whether reversals have returned all of the charge.
+func (e modelEvent) reversed() bool {
+	left := e.Charge.Amount
+	for _, amount := range e.returned {
+		left -= amount
+	}
+	return len(e.returned) > 0 && left == 0
 }
 
 func newModel() *model {
@@ -55,7 +66,7 @@ func (m *model) track(identity string, use metering.Usage) metering.Decision {
 	d := m.check(identity, use)
 	if d.New {
 		d.Event.WalletID = m.wallet(identity).id
-		m.events = append(m.events, modelEvent{d.Event, identity})
+		m.events = append(m.events, modelEvent{Event: d.Event, identity: identity})
 	}
 	return d
 }
@@ -126,9 +137,46 @@ func (m *model) charged(identity string) bool {
 	return slices.ContainsFunc(m.events, func(e modelEvent) bool { return e.identity == identity && e.DeduplicatedFrom.IsZero() })
 }
 
+// reverse returns a part of a charge, or all that is left of it, and the code of a
+// refusal.
+func (m *model) reverse(eventID string, requested *metering.Amount) (metering.Amount, fault.Code) {
+	for i := range m.events {
+		e := &m.events[i]
+		if e.EventID != eventID {
+			continue
+		}
+		left := e.Charge.Amount
+		for _, amount := range e.returned {
+			left -= amount
+		}
+		amount := left
+		if requested != nil {
+			amount = *requested
+		}
+		switch {
+		case !e.DeduplicatedFrom.IsZero():
+			return 0, fault.EventNotReversible
+		case requested != nil && amount == 0:
+			return 0, fault.InvalidRequest
+		case amount > left:
+			return 0, fault.ReversalTooLarge
+		case requested == nil && e.reversed():
+			return 0, fault.EventNotReversible
+		}
+		if _, fits := m.balance(e.identity, e.CreditID).Add(amount); !fits {
+			return 0, fault.BalanceOverflow
+		}
+		e.returned = append(e.returned, amount)
+		w := m.wallets[e.identity]
+		w.returned = append(w.returned, modelDeposit{credit: e.CreditID, amount: amount})
+		return amount, ""
+	}
+	return 0, fault.EventNotFound
+}
+
 // balance is what came in less what was charged. There is no debt here.
 func (m *model) balance(identity string, credit ids.ID) (left metering.Amount) {
-	for _, d := range m.wallets[identity].deposits {
+	for _, d := range slices.Concat(m.wallets[identity].deposits, m.wallets[identity].returned) {
 		if d.credit == credit {
 			left += d.amount
 		}
@@ -145,6 +193,9 @@ func (m *model) used(identity string) map[metering.CounterKey]int64 {
 	used := make(map[metering.CounterKey]int64)
 	for _, e := range m.events {
 		if e.identity == identity && e.Allowance.Limited() && e.DeduplicatedFrom.IsZero() {
+			used[metering.CounterKey{FeatureID: e.FeatureID, Period: e.Allowance.Period}] += 0 // its counter stays, at zero
+		}
+		if e.identity == identity && e.Allowance.Limited() && e.DeduplicatedFrom.IsZero() && !e.reversed() {
 			used[metering.CounterKey{FeatureID: e.FeatureID, Period: e.Allowance.Period}] += e.Quantity
 		}
 	}
@@ -154,7 +205,7 @@ func (m *model) used(identity string) map[metering.CounterKey]int64 {
 func (m *model) billed(identity string) map[metering.BilledKey]ids.ID {
 	billed := make(map[metering.BilledKey]ids.ID)
 	for _, e := range m.events {
-		if e.identity == identity && !e.Period.IsZero() && e.DeduplicatedFrom.IsZero() {
+		if e.identity == identity && !e.Period.IsZero() && e.DeduplicatedFrom.IsZero() && !e.reversed() {
 			billed[metering.BilledKey{FeatureID: e.FeatureID, EntityID: e.EntityID, Period: e.Period}] = e.TransactionID
 		}
 	}
@@ -162,7 +213,7 @@ func (m *model) billed(identity string) map[metering.BilledKey]ids.ID {
 }
 
 func (w *modelWallet) credits() (list []ids.ID) {
-	for _, d := range w.deposits {
+	for _, d := range slices.Concat(w.deposits, w.returned) {
 		if !slices.Contains(list, d.credit) {
 			list = append(list, d.credit)
 		}

@@ -124,6 +124,7 @@ var verifyChecks = []verifyCheck{
 		  AND EXISTS (SELECT 1 FROM payment_credits c WHERE c.app_id = $1 AND c.source_kind = b.source_kind AND c.source_id = b.source_id)
 		LIMIT $3`)},
 
+	{holds: ruleReversals, statement: verifyReversals},
 	{holds: ruleSubscription, statement: verifySubscriptions},
 	{holds: ruleSubscription, statement: verifySubscriptionTerms, read: readTermsDifference},
 
@@ -153,6 +154,8 @@ var verifyChecks = []verifyCheck{
 			SELECT 'counters' AS kind, x.wallet_id, x.org_id FROM counters x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
 			UNION ALL
 			SELECT 'billed periods' AS kind, x.wallet_id, x.org_id FROM billed_periods x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'reversals' AS kind, x.wallet_id, x.org_id FROM reversals x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
 			UNION ALL
 			SELECT 'debtors' AS kind, x.wallet_id, x.org_id FROM debtors x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
 			UNION ALL

@@ -70,6 +70,24 @@ func newSoldBooks(t *testing.T) *soldBooks {
 		noError(t, err)
 		noError(t, d.Err())
 	}
+	for i, feature := range []string{"messages", "messages", "daily", "quoted"} {
+		use := store.Usage{Scope: b.application.Scope(), KeyID: key.ID, Identity: "free", FeatureKey: feature,
+			Usage: metering.Usage{TransactionID: ids.New(), EventID: fmt.Sprint("r", i), Quantity: 1}}
+		if feature == "quoted" {
+			use.Amount = new(metering.Amount(9))
+		}
+		d, err := usage.Track(use)
+		noError(t, err)
+		noError(t, d.Err())
+		if i > 0 {
+			amount := new(metering.Amount(4))
+			if feature != "quoted" {
+				amount = nil
+			}
+			_, _, err := b.Reverse(ctx, reversalOf(use.EventID, amount))
+			noError(t, err)
+		}
+	}
 	exec(t, b.conn, `SET session_replication_role = replica`) // no foreign key keeps a corruption out
 	exec(t, b.conn, `CREATE SCHEMA kept`)
 	v, err := b.VerifyWith(ctx, store.VerifyOptions{Record: true, Now: moment})
@@ -98,6 +116,8 @@ func (b *soldBooks) restore(t *testing.T, corruption string) {
 const (
 	annsWallet = `(SELECT id FROM wallets WHERE identity = 'ann')`
 	bobsWallet = `(SELECT id FROM wallets WHERE identity = 'bob')`
+
+	freesWallet = `(SELECT id FROM wallets WHERE identity = 'free')`
 )
 
 // corruptions are changes that only a bug, or a person with access to the database,
@@ -118,7 +138,7 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a wallet is marked as charged", `UPDATE wallets SET charged = true WHERE identity = 'bob'`, "marked as charged, but no event was"},
 	{"a billing period is half there", `UPDATE wallets SET billing_interval = 'day' WHERE identity = 'bob'`, "interval or an anchor, and not both"},
 	{"an event belongs to no wallet", `UPDATE usage_events SET wallet_id = 'ffffffff-0000-0000-0000-000000000000' WHERE event_id = 'e8'`, "but no wallet"},
-	{"a counter belongs to no wallet", `UPDATE counters SET wallet_id = 'ffffffff-0000-0000-0000-000000000000'`, "allowance counters of this wallet, but no wallet"},
+	{"a counter belongs to no wallet", `UPDATE counters SET wallet_id = 'ffffffff-0000-0000-0000-000000000000' WHERE wallet_id = ` + annsWallet, "allowance counters of this wallet, but no wallet"},
 	{"an event was posted twice", `INSERT INTO usage_events SELECT (jsonb_populate_record(e, '{"event_id": "\\x7a7a", "seq": 99}')).* FROM usage_events e WHERE event_id = 'e8'`, "numbered without a gap"},
 
 	// Prices and amounts.
@@ -158,6 +178,19 @@ var corruptions = []struct{ name, sql, want string }{
 		UPDATE billed_periods SET period_start = period_start - 1 WHERE feature_id = (SELECT id FROM features WHERE key = 'billing')`, "no period that the customer had a subscription for"},
 	{"a deduplicated event was charged", `UPDATE usage_events SET amount_nanocredits = 1 WHERE event_id = 'e5'`, "was charged 0.000000001"},
 	{"a feature that does not deduplicate did", `UPDATE usage_events SET deduplicated_from = tx_id WHERE event_id = 'e3'`, "does not deduplicate"},
+
+	// Reversals.
+	{"a reversal has no record", `DELETE FROM reversals`, "no record of which event"},
+	{"a reversal returned more than its record", `UPDATE reversals SET amount_nanocredits = amount_nanocredits + 1 WHERE event_id = 'r3'`, "no record of which event"},
+	{"a reversal returns more than the charge", `UPDATE usage_events SET amount_nanocredits = 3 WHERE event_id = 'r3'`, "return 4 of a charge of 3"},
+	{"a partial reversal is called full", `UPDATE reversals SET whole = true WHERE event_id = 'r3'`, "(1 of them in full)"},
+	{"a full reversal is called partial", `UPDATE reversals SET whole = false WHERE event_id = 'r1'`, "(0 of them in full)"},
+	{"a reversal did not return the allowance", `UPDATE counters SET used = used + 1 WHERE wallet_id = ` + freesWallet, "but the events used 1"},
+	{"a reversed charge still bills its period", `INSERT INTO billed_periods SELECT e.app_id, e.wallet_id, p.feature_id, e.period_start, e.period_end, '', e.org_id, e.tx_id
+		FROM usage_events e JOIN prices p ON p.number = e.price_number WHERE e.event_id = 'r2'`, "which was fully reversed"},
+	{"a reversal is of another wallet's event", `UPDATE reversals SET event_id = 'e3', tx_id = (SELECT tx_id FROM usage_events WHERE event_id = 'e3') WHERE event_id = 'r3'`, "no record of which event"},
+	{"a reversal became a deposit", `UPDATE journal SET kind = 'deposit' WHERE kind = 'reversal'`, "and their entries say 0"},
+	{"a reversal names another organization", `UPDATE reversals SET org_id = 'ffffffff-0000-0000-0000-000000000000'`, "a row of reversals names the organization"},
 
 	// Payments.
 	{"a grant comes from no payment", `UPDATE journal SET source_kind = NULL, source_id = NULL WHERE kind = 'grant'`, "which a grant cannot"},

@@ -26,6 +26,11 @@ type verifiedEntry struct {
 	sourceKind     optionalValue[string]
 	sourceID       optionalValue[string]
 
+	// Of a reversal: what it returned. The price, quantity and periods below are those
+	// of its event.
+	reversed optionalValue[metering.Amount]
+	whole    bool
+
 	// Of an event:
 	event       bool
 	eventID     string // as it is stored

@@ -76,14 +76,24 @@ func (b *verifyWork) checkBilled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reversed, err := b.fullReversals(ctx, events)
+	if err != nil {
+		return err
+	}
 	for i, e := range events {
 		by, found := billed[billedKey{e.wallet, metering.BilledKey{FeatureID: keys.features[i], EntityID: entities[i], Period: e.period()}}]
 		want, proof := e.id, b.proofs[e.wallet]
 		if !e.original.IsZero() {
 			want = e.original
 		}
-		proof.misbilled = proof.misbilled || by != want
+		returned, isReversed := reversed[want]
+		proof.misbilled = proof.misbilled || (by != want) != isReversed
 		switch {
+		case isReversed && by == want:
+			proof.differs(ruleBilled, "%s: its period is still billed by %s, which was fully reversed", entryName(e), want.Format(ids.Transaction))
+		case isReversed && e.seq > returned:
+			proof.differs(ruleDuplicate, "%s was deduplicated after entry %d had reversed the charge of %s", entryName(e), returned, want.Format(ids.Transaction))
+		case isReversed:
 		case !found:
 			proof.differs(ruleBilled, "%s: nothing is billed for its feature, entity %q and period %s, expected %s", entryName(e), entities[i], periodText(e), want.Format(ids.Transaction))
 		case by != want:

@@ -103,7 +103,7 @@ func (p *walletProof) take(e *verifiedEntry, catalog *verifyCatalog, org ids.ID)
 	if e.event {
 		p.takeEvent(e, catalog)
 	} else {
-		p.takeJournal(e)
+		p.takeJournal(e, catalog)
 	}
 	p.takeBalance(e)
 	if p.known {
@@ -175,7 +175,7 @@ func deltaText(d metering.Delta) string {
 
 // takeJournal holds an entry to its kind. That the payment or the adjustment itself
 // is there is found out for a batch at once.
-func (p *walletProof) takeJournal(e *verifiedEntry) {
+func (p *walletProof) takeJournal(e *verifiedEntry, catalog *verifyCatalog) {
 	source := e.sourceKind.value
 	var fits bool
 	switch e.kind {
@@ -183,6 +183,9 @@ func (p *walletProof) takeJournal(e *verifiedEntry) {
 		fits = !e.sourceKind.set && !e.delta.Out
 	case metering.EntryAdjustment:
 		fits = !e.sourceKind.set
+	case metering.EntryReversal:
+		fits = !e.sourceKind.set && !e.delta.Out
+		p.takeReversal(e, catalog)
 	case metering.EntryGrant:
 		fits = (source == "invoice" || source == "free_period") && !e.delta.Out
 	case metering.EntryTopUp:

@@ -23,12 +23,16 @@ var (
 			e.idempotency_key, e.created_at, e.source_kind, e.source_id,
 			e.kind <> 'adjustment' OR EXISTS (SELECT 1 FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = e.id),
 			e.source_id IS NULL OR EXISTS (SELECT 1 FROM payment_credits p
-				WHERE p.app_id = $1 AND p.source_kind = e.source_kind AND p.source_id = e.source_id AND p.credit_id = e.credit_id)
+				WHERE p.app_id = $1 AND p.source_kind = e.source_kind AND p.source_id = e.source_id AND p.credit_id = e.credit_id),
+			v.amount_nanocredits, v.whole, v.price_number, v.quantity, v.allowance_start, v.allowance_end, v.period_start
 		FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS t (wallet_id, after, upto) CROSS JOIN LATERAL (
 			SELECT wallet_id, seq, org_id, id, kind, credit_id, abs(delta_nanocredits) AS size, delta_nanocredits < 0 AS out,
 				balance_after, debt_after, idempotency_key, created_at, source_kind, source_id
 			FROM journal WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq > t.after AND seq <= t.upto
-			ORDER BY seq LIMIT $5) e`)
+			ORDER BY seq LIMIT $5) e LEFT JOIN LATERAL (
+			SELECT r.amount_nanocredits, r.whole, u.price_number, u.quantity, u.allowance_start, u.allowance_end, u.period_start
+			FROM reversals r JOIN usage_events u ON u.app_id = $1 AND u.event_id = r.event_id AND u.tx_id = r.tx_id AND u.wallet_id = e.wallet_id
+			WHERE r.app_id = $1 AND r.entry_id = e.id AND e.kind = 'reversal') v ON true`)
 
 	verifyReadSealedCounters = pg.Declare("verify read sealed counters", `
 		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
@@ -66,23 +70,27 @@ func (b *verifyWork) readEntries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	journal := false
+	err = b.rows(ctx, verifyReadJournal, func(r *row) {
+		var e verifiedEntry
+		e.readJournal(r)
+		b.checkSource(&e, r.bool(), r.bool())
+		e.readReversal(r)
+		if _, known := prices.prices[e.priceNumber]; e.reversed.set && !known {
+			missing = true
+		}
+		b.entriesOf[e.wallet] = append(b.entriesOf[e.wallet], e)
+		journal = true
+	}, wallets, after, upto, 4*b.pass.options.Batch)
+	if err != nil {
+		return err
+	}
 	// A price or a key is older than the first event that names it, so one that was
 	// made since the pass began is in this snapshot.
 	if missing {
 		if err := b.pass.catalog.load(ctx, b.tx); err != nil {
 			return err
 		}
-	}
-	journal := false
-	err = b.rows(ctx, verifyReadJournal, func(r *row) {
-		var e verifiedEntry
-		e.readJournal(r)
-		b.checkSource(&e, r.bool(), r.bool())
-		b.entriesOf[e.wallet] = append(b.entriesOf[e.wallet], e)
-		journal = true
-	}, wallets, after, upto, 4*b.pass.options.Batch)
-	if err != nil {
-		return err
 	}
 	for _, entries := range b.entriesOf {
 		if journal || len(entries) > 1 {
@@ -135,7 +143,7 @@ func (b *verifyWork) readOpenCounters(ctx context.Context) error {
 		asked := make(map[metering.CounterKey]bool)
 		for _, e := range b.entriesOf[r.wallet] {
 			price, known := b.pass.catalog.prices[e.priceNumber]
-			if !e.event || !known || !e.limit.set {
+			if !known || !e.counts() {
 				continue
 			}
 			key := metering.CounterKey{FeatureID: price.feature, Period: e.allowancePeriod()}

@@ -166,7 +166,7 @@ ALTER TABLE billed_periods ADD CONSTRAINT period_is_billed_once PRIMARY KEY (app
 ALTER TABLE billed_periods ENABLE ROW LEVEL SECURITY;
 ALTER TABLE billed_periods FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON billed_periods FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
-GRANT INSERT, SELECT ON billed_periods TO purser_app;
+GRANT DELETE, INSERT, SELECT ON billed_periods TO purser_app;
 CREATE TABLE connection_directory (
   connection_id uuid NOT NULL,
   org_id uuid NOT NULL,
@@ -335,7 +335,7 @@ ALTER TABLE journal ADD CONSTRAINT entry_has_its_place_in_the_wallet UNIQUE (app
 ALTER TABLE journal ADD CONSTRAINT entry_is_of_a_credit FOREIGN KEY (app_id, credit_id) REFERENCES credits(app_id, id);
 ALTER TABLE journal ADD CONSTRAINT idempotency_key_is_unique_in_its_application UNIQUE (app_id, idempotency_key);
 ALTER TABLE journal ADD CONSTRAINT journal_pkey PRIMARY KEY (app_id, id);
-ALTER TABLE journal ADD CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['deposit'::text, 'grant'::text, 'top-up'::text, 'refund'::text, 'dispute'::text, 'adjustment'::text])));
+ALTER TABLE journal ADD CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['deposit'::text, 'grant'::text, 'top-up'::text, 'refund'::text, 'dispute'::text, 'adjustment'::text, 'reversal'::text, 'transfer'::text])));
 ALTER TABLE journal ADD CONSTRAINT source_is_whole CHECK (((source_kind IS NULL) = (source_id IS NULL)));
 CREATE INDEX journal_by_kind ON public.journal USING btree (app_id, kind, credit_id, id);
 CREATE UNIQUE INDEX payment_brings_a_credit_once ON public.journal USING btree (app_id, source_kind, source_id, credit_id) WHERE (kind = ANY (ARRAY['grant'::text, 'top-up'::text]));
@@ -677,6 +677,30 @@ ALTER TABLE request_rings ENABLE ROW LEVEL SECURITY;
 ALTER TABLE request_rings FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON request_rings FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON request_rings TO purser_app;
+CREATE TABLE reversals (
+  app_id uuid NOT NULL,
+  entry_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  tx_id uuid NOT NULL,
+  event_id bytea NOT NULL,
+  amount_nanocredits nanocredits NOT NULL,
+  requested_nanocredits nanocredits,
+  whole boolean NOT NULL,
+  reason text NOT NULL,
+  idempotency_key text COLLATE "C" NOT NULL,
+  user_id uuid,
+  created_at bigint NOT NULL
+);
+ALTER TABLE reversals ADD CONSTRAINT reversal_has_a_reason CHECK ((reason <> ''::text));
+ALTER TABLE reversals ADD CONSTRAINT reversal_is_an_entry FOREIGN KEY (app_id, entry_id) REFERENCES journal(app_id, id);
+ALTER TABLE reversals ADD CONSTRAINT reversal_is_made_once UNIQUE (app_id, idempotency_key);
+ALTER TABLE reversals ADD CONSTRAINT reversals_pkey PRIMARY KEY (app_id, entry_id);
+CREATE INDEX reversals_by_event ON public.reversals USING btree (app_id, wallet_id, tx_id);
+ALTER TABLE reversals ENABLE ROW LEVEL SECURITY;
+ALTER TABLE reversals FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON reversals FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON reversals TO purser_app;
 CREATE TABLE sandbox_objects (
   app_id uuid NOT NULL,
   key text NOT NULL,

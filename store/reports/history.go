@@ -51,6 +51,9 @@ var (
 		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
 			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
 			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
+			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
+			(SELECT r.reason FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
+			(SELECT r.idempotency_key FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
 				WHERE p.app_id = $1 AND p.number = l.price_number)
 		FROM (

@@ -31,7 +31,8 @@ type JournalLine struct {
 	// Of what came in or was taken back.
 	SourceKind string // the payment behind it
 	SourceID   string
-	Reason     string // of a manual adjustment
+	Reason     string // of a manual adjustment or a reversal
+	ReversalOf string // the event that a reversal returns
 }
 
 // JournalPage asks for entries of one wallet that came before the one with the
@@ -56,6 +57,9 @@ var (
 		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
 			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
 			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
+			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
+			(SELECT r.reason FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
+			(SELECT r.idempotency_key FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
 				WHERE p.app_id = $1 AND p.number = l.price_number)
 		FROM (
@@ -142,14 +146,19 @@ func readJournalLine(row pgx.CollectableRow) (l JournalLine, err error) {
 	var change pg.Delta
 	var price, quantity *int64
 	var event []byte
-	var entity, sourceKind, sourceID, reason, feature *string
+	var entity, sourceKind, sourceID, reason, reversalReason, reversalKey, feature *string
+	var reversed []byte
 	err = row.Scan(&l.ID, &l.Seq, &l.Kind, &l.CreditID, &l.CreditKey, &change, (*pg.Amount)(&l.BalanceAfter), (*pg.Amount)(&l.DebtAfter),
-		&l.IdempotencyKey, &l.CreatedAt, &price, &event, &entity, &quantity, &l.Deduplicated, &sourceKind, &sourceID, &reason, &feature)
+		&l.IdempotencyKey, &l.CreatedAt, &price, &event, &entity, &quantity, &l.Deduplicated, &sourceKind, &sourceID, &reason,
+		&reversed, &reversalReason, &reversalKey, &feature)
 	l.Delta = metering.Delta(change)
 	if l.Kind == metering.EntryCharge {
 		l.Delta.Out = true // of nothing as well
 	}
 	l.EventID, l.EntityID, l.Quantity = pg.EventIDOf(event), pg.OrZero(entity), pg.OrZero(quantity)
 	l.SourceKind, l.SourceID, l.Reason, l.FeatureKey = pg.OrZero(sourceKind), pg.OrZero(sourceID), pg.OrZero(reason), pg.OrZero(feature)
+	if l.Kind == metering.EntryReversal {
+		l.ReversalOf, l.Reason, l.IdempotencyKey = pg.EventIDOf(reversed), pg.OrZero(reversalReason), reversalKey
+	}
 	return l, err
 }

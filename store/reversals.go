@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/tenancy/audit"
+)
+
+// MaxReversalReason is the maximum length of a reversal's reason, in characters.
+const MaxReversalReason = 200
+
+// Reversal returns the charge of an event, or a part of it.
+type Reversal struct {
+	ID             ids.ID // of its journal entry
+	EventID        string
+	TransactionID  ids.ID           // of the event
+	Amount         metering.Amount  // that was returned
+	Requested      *metering.Amount // nil for all that is left
+	Full           bool
+	Reason         string
+	IdempotencyKey string
+	By             ids.ID // a user; zero for an API key
+	CreatedAt      int64
+}
+
+// repeats reports whether a stored reversal was made by the same request.
+func (r Reversal) repeats(requested Reversal) bool {
+	return r.EventID == requested.EventID && r.Reason == requested.Reason &&
+		(r.Requested == nil) == (requested.Requested == nil) && pg.OrZero(r.Requested) == pg.OrZero(requested.Requested)
+}
+
+const reversalColumns = `
+	entry_id, event_id, tx_id, amount_nanocredits, requested_nanocredits, whole, reason, idempotency_key, user_id, created_at`
+
+var (
+	selectReversible = pg.Declare("select event to reverse", `
+		SELECT e.tx_id, e.wallet_id, e.quantity, e.period_start, e.period_end, e.deduplicated_from, e.amount_nanocredits, e.entity_id,
+			e.allowance_start, e.allowance_end, p.feature_id, p.credit_id, c.key
+		FROM usage_events e
+		JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
+		JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
+		WHERE e.app_id = $1 AND e.event_id = $2`)
+
+	selectReversalByKey = pg.Declare("select reversal by idempotency key", `
+		SELECT`+reversalColumns+`
+		FROM reversals WHERE app_id = $1 AND idempotency_key = $2`)
+
+	sumReversals = pg.Declare("sum reversals", `
+		SELECT coalesce(sum(amount_nanocredits), 0), coalesce(bool_or(whole), false)
+		FROM reversals WHERE app_id = $1 AND wallet_id = $2 AND tx_id = $3`)
+
+	insertReversal = pg.Declare("insert reversal", `
+		INSERT INTO reversals (app_id, entry_id, org_id, wallet_id, tx_id, event_id, amount_nanocredits, requested_nanocredits,
+			whole, reason, idempotency_key, user_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`)
+
+	returnAllowance = pg.Declare("return allowance", `
+		UPDATE counters SET used = used - $6
+		WHERE app_id = $1 AND wallet_id = $2 AND feature_id = $3 AND period_start = $4 AND period_end = $5`)
+
+	deleteBilled = pg.Declare("delete billed period", `
+		DELETE FROM billed_periods
+		WHERE app_id = $1 AND wallet_id = $2 AND feature_id = $3 AND period_start = $4 AND period_end = $5 AND entity_id = $6 AND tx_id = $7`)
+
+	listReversals = pg.Declare("list reversals of events", `
+		SELECT `+pg.Prefixed("r", reversalColumns)+`
+		FROM unnest($2::uuid[], $3::uuid[]) AS t (wallet_id, tx_id) CROSS JOIN LATERAL (
+			SELECT`+reversalColumns+`
+			FROM reversals WHERE app_id = $1 AND wallet_id = t.wallet_id AND tx_id = t.tx_id
+			LIMIT $4) r
+		ORDER BY r.entry_id`)
+)
+
+// Reverse returns the charge of an event to its wallet, or a part of it: the entry, its
+// reason and the audit row are one transaction. A full reversal also returns the
+// allowance and clears the deduplication period. A repeated idempotency key returns the
+// first reversal, and a different request with it is refused.
+func (a App) Reverse(ctx context.Context, requested Reversal) (r Reversal, duplicate bool, err error) {
+	if requested.Reason == "" {
+		return r, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the reversal.")
+	}
+	var identity string
+	for range pg.MaxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			r, identity, duplicate, err = tx.reverseCharge(ctx, requested)
+			return err
+		})
+		// The key was used for another wallet meanwhile, or the reply to COMMIT was
+		// lost: the next attempt finds the reversal, this one or the other.
+		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
+			break
+		}
+	}
+	if identity != "" {
+		a.app.WalletChanged(identity)
+	}
+	return r, duplicate, err
+}
+
+func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Reversal, identity string, duplicate bool, err error) {
+	stored := storedEventID(requested.EventID)
+	event, err := pg.Find(ctx, tx, selectReversible, readReversible, fault.New(fault.EventNotFound), stored)
+	if err != nil {
+		return r, "", false, err
+	}
+	w, err := tx.lockWalletByID(ctx, event.WalletID)
+	if err != nil {
+		return r, "", false, err
+	}
+	same, err := pg.Collect(ctx, tx, selectReversalByKey, readReversal, requested.IdempotencyKey)
+	if err != nil {
+		return r, w.Identity, false, err
+	}
+	if len(same) == 1 {
+		if !same[0].repeats(requested) {
+			return r, w.Identity, false, fault.New(fault.IdempotencyConflict)
+		}
+		return same[0], w.Identity, same[0].ID != requested.ID, nil
+	}
+	earlier, err := pg.Find(ctx, tx, sumReversals, readReversed, pgx.ErrNoRows, event.WalletID, event.TransactionID)
+	if err != nil {
+		return r, w.Identity, false, err
+	}
+	decision, err := event.Reverse(earlier, requested.Requested)
+	if err != nil {
+		return r, w.Identity, false, err
+	}
+	r = requested
+	r.TransactionID, r.Amount, r.Full = event.TransactionID, decision.Amount, decision.Full
+	if err := tx.writeReversal(ctx, &w, event, r, stored); err != nil {
+		return r, w.Identity, false, err
+	}
+	return r, w.Identity, false, tx.Audit(ctx, "event.reverse", event.TransactionID.Format(ids.Transaction), nil, audit.Fields{
+		"reversal": r.ID.Format(ids.Transaction), "creditKey": event.creditKey, "amountNanocredits": r.Amount.String(), "reason": r.Reason,
+	})
+}
+
+// lockWalletByID locks a wallet by its id, which never changes, as its identity may.
+func (tx appTx) lockWalletByID(ctx context.Context, id ids.ID) (ledger.Wallet, error) {
+	for range pg.MaxAttempts {
+		seen, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), id)
+		if err != nil {
+			return ledger.Wallet{}, err
+		}
+		locked, err := tx.LockWallets(ctx, seen.Identity)
+		if err != nil {
+			return ledger.Wallet{}, err
+		}
+		if len(locked) == 1 && locked[0].ID == id {
+			return locked[0], nil
+		}
+	}
+	return ledger.Wallet{}, fmt.Errorf("store: wallet %s got another identity %d times", id, pg.MaxAttempts)
+}
+
+// writeReversal writes what was decided under the wallet's lock.
+func (tx appTx) writeReversal(ctx context.Context, w *ledger.Wallet, event reversible, r Reversal, stored []byte) error {
+	_, err := tx.Post(ctx, w, ledger.Posting{
+		ID: r.ID, Kind: metering.EntryReversal, Credit: metering.Credit{ID: event.CreditID, Key: event.creditKey},
+		Delta: metering.Delta{Amount: r.Amount}, Now: r.CreatedAt,
+		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(r.Amount) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, insertReversal, 1, r.ID, tx.Scope.OrgID, w.ID, r.TransactionID, stored, pg.Amount(r.Amount), (*pg.Amount)(r.Requested),
+		r.Full, r.Reason, r.IdempotencyKey, pg.OrNull(r.By), r.CreatedAt); err != nil {
+		return err
+	}
+	if !r.Full {
+		return nil
+	}
+	if key := event.Counter(); !key.Period.IsZero() {
+		if err := tx.Exec(ctx, returnAllowance, 1, w.ID, key.FeatureID, key.Period.Start, key.Period.End, event.Quantity); err != nil {
+			return err
+		}
+	}
+	if key := event.Billed(); !key.Period.IsZero() {
+		return tx.Exec(ctx, deleteBilled, 1, w.ID, key.FeatureID, key.Period.Start, key.Period.End, key.EntityID, r.TransactionID)
+	}
+	return nil
+}
+
+// maxReversals bounds how many reversals of one event are listed.
+const maxReversals = 100
+
+// EventKey names an event within its application.
+type EventKey struct{ WalletID, TransactionID ids.ID }
+
+// Reversals lists the reversals of events by transaction, the oldest first, and at most
+// maxReversals of each.
+func (a App) Reversals(ctx context.Context, events []EventKey) (map[ids.ID][]Reversal, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	wallets, transactions := make([]ids.ID, len(events)), make([]ids.ID, len(events))
+	for i, e := range events {
+		wallets[i], transactions[i] = e.WalletID, e.TransactionID
+	}
+	list, err := pg.ListAll(ctx, a.app, listReversals, readReversal, wallets, transactions, maxReversals)
+	found := make(map[ids.ID][]Reversal)
+	for _, r := range list {
+		found[r.TransactionID] = append(found[r.TransactionID], r)
+	}
+	return found, err
+}
+
+// reversible is an event as far as its reversal depends on it.
+type reversible struct {
+	metering.Event
+	creditKey string
+}
+
+func readReversible(row pgx.CollectableRow) (e reversible, err error) {
+	var periodStart, periodEnd, allowanceStart, allowanceEnd *int64
+	var original *ids.ID
+	var entity *string
+	err = row.Scan(&e.TransactionID, &e.WalletID, &e.Quantity, &periodStart, &periodEnd, &original, (*pg.Amount)(&e.Charge.Amount), &entity,
+		&allowanceStart, &allowanceEnd, &e.FeatureID, &e.CreditID, &e.creditKey)
+	e.Period = metering.Period{Start: pg.OrZero(periodStart), End: pg.OrZero(periodEnd)}
+	e.Allowance.Period = metering.Period{Start: pg.OrZero(allowanceStart), End: pg.OrZero(allowanceEnd)}
+	e.DeduplicatedFrom, e.EntityID = pg.OrZero(original), pg.OrZero(entity)
+	return e, err
+}
+
+func readReversed(row pgx.CollectableRow) (r metering.Reversed, err error) {
+	err = row.Scan((*pg.Amount)(&r.Amount), &r.Full)
+	return r, err
+}
+
+func readReversal(row pgx.CollectableRow) (r Reversal, err error) {
+	var event []byte
+	var by *ids.ID
+	var requested *pg.Amount
+	err = row.Scan(&r.ID, &event, &r.TransactionID, (*pg.Amount)(&r.Amount), &requested, &r.Full, &r.Reason, &r.IdempotencyKey, &by, &r.CreatedAt)
+	r.EventID, r.By, r.Requested = pg.EventIDOf(event), pg.OrZero(by), (*metering.Amount)(requested)
+	return r, err
+}
+
+// storedEventID is an event id as it is stored.
+func storedEventID(id string) []byte {
+	column := byteaColumn
+	column.eventID(id)
+	return column.single()
+}
