@@ -42,7 +42,11 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	deposit := fields{"identity": identity, "creditKey": "gold", "amountNanocredits": "5000", "idempotencyKey": once}
 	c.post("/v1/deposits", deposit).is(201)
 	c.post("/v1/deposits", deposit).is(200) // changes nothing
-	c.post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}).is(201)
+	used := newName()
+	c.post("/v1/events", fields{"id": used, "identity": identity, "feature": "chat"}).is(201)
+	reversal := newReversal("3")
+	c.post("/v1/events/"+used+"/reverse", reversal).is(201)
+	c.post("/v1/events/"+used+"/reverse", reversal).is(200) // changes nothing
 
 	var actions []string
 	for _, e := range tn.auditLog()[before:] {
@@ -55,7 +59,7 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
 		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
 	}
-	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create"
+	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse"
 	if got := strings.Join(actions, " "); got != want {
 		t.Errorf("the log has %s, want %s", got, want)
 	}

@@ -109,7 +109,7 @@ func newStocked(t testing.TB, org string) stocked {
 	tn.deposit(charged, s.names.credit, "1000000")
 	for range 2 {
 		s.names.event = newName()
-		tn.post("/v1/events", fields{"id": s.names.event, "identity": charged, "feature": s.names.feature}).is(201)
+		tn.post("/v1/events", fields{"id": s.names.event, "identity": charged, "feature": s.names.feature, "quantity": 100}).is(201)
 	}
 	for _, l := range listers {
 		path := l.path

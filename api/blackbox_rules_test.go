@@ -56,6 +56,8 @@ var amountRule = rule{
 	}, noText...),
 }
 
+var positiveAmountRule = rule{good: amountRule.good[1:], bad: append([]string{quoted("0")}, amountRule.bad...)}
+
 func wholeRule(low, high string) rule {
 	past := func(bound string, by int64) string {
 		n, _ := new(big.Int).SetString(bound, 10)
@@ -168,6 +170,11 @@ var meteringOperations = []bodied{
 		rules:  usageRules(nil),
 	},
 	{
+		id: "reverseEvent", method: "POST", target: "/v1/events/ruled/reverse", required: []string{"reason", "idempotencyKey"},
+		sample: func() fields { return newReversal("1") },
+		rules:  map[string]rule{"amountNanocredits": positiveAmountRule, "reason": textRule(200), "idempotencyKey": textRule(200)},
+	},
+	{
 		id: "trackUsage", method: "POST", target: "/v1/events", required: []string{"id", "identity", "feature"},
 		sample: func() fields { return fields{"id": newName(), "identity": newHolder(), "feature": "chat"} },
 		rules:  usageRules(map[string]rule{"id": textRule(200)}),
@@ -208,6 +215,9 @@ func newRuledTenant(t testing.TB) *tenant {
 	tn.plan("free", fields{"amountCents": 0})
 	tn.settle()
 	tn.post("/v1/wallets", fields{"identity": ruledHolder}).is(201)
+	charged := newHolder()
+	tn.deposit(charged, "gold", "1000000000")
+	tn.post("/v1/events", fields{"id": "ruled", "identity": charged, "feature": "chat", "quantity": 1000}).is(201)
 	return tn
 }
 

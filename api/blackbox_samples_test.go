@@ -154,6 +154,9 @@ var samples = []sample{
 	{operation: "listEvents", own: found, other: invalid, request: func(_, named names) request {
 		return reads("/v1/events?cursor=" + named.cursors["events"])
 	}},
+	{operation: "reverseEvent", own: made, other: refusedWith(fault.EventNotFound), request: func(_, named names) request {
+		return adds("/v1/events/"+named.event+"/reverse", newReversal("1"))
+	}},
 	{operation: "explainUsage", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
 		return adds("/v1/explain", fields{"identity": own.identity, "feature": named.feature})
 	}},
@@ -207,6 +210,10 @@ var samples = []sample{
 	{operation: "createCredit", own: refusedWith(fault.AlreadyExists), other: made, makes: true, request: func(_, named names) request {
 		return adds("/v1/credits", fields{"key": named.credit, "name": "Gold", "unit": "coin"})
 	}},
+}
+
+func newReversal(amount string) fields {
+	return fields{"amountNanocredits": amount, "reason": "The answer was empty", "idempotencyKey": newName()}
 }
 
 func reads(target string) request { return request{method: "GET", target: target} }

@@ -34,7 +34,8 @@ var (
 		[]string{`"0"`, `"1"`, `"10"`, `"9223372036854775808"`, `"9999999999999999999"`},
 		[]string{`""`, `"00"`, `"01"`, `"-1"`, `"+1"`, `"1.0"`, `"1e3"`, `" 1"`, `"1\n"`, `"٣"`, `"10000000000000000000"`, `0`, `1`, `null`, `true`},
 	}
-	whole = func(low, high int64) bounds {
+	positiveNanocredits = bounds{nanocredits.good[1:], append([]string{`"0"`}, nanocredits.bad...)}
+	whole               = func(low, high int64) bounds {
 		b := bounds{
 			[]string{fmt.Sprint(low), fmt.Sprintf("%d.0", low), fmt.Sprint(high), fmt.Sprintf("%d.000e0", high)},
 			[]string{fmt.Sprint(low - 1), fmt.Sprint(high + 1), "1e999999", "-1e999999", "9999999999999999999", "1.5", "0.5", `"1"`, `""`, `true`, `null`, `[1]`},
@@ -120,6 +121,9 @@ var fields = map[string]struct {
 	"checkUsage": {"identity feature", map[string]bounds{
 		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
+	}},
+	"reverseEvent": {"reason idempotencyKey", map[string]bounds{
+		"amountNanocredits": positiveNanocredits, "reason": textOf(200), "idempotencyKey": textOf(200),
 	}},
 	"explainUsage": {"identity feature", map[string]bounds{
 		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,

@@ -27,6 +27,7 @@ type recordedEventReply struct {
 	DeduplicatedFrom        string           `json:"deduplicatedFrom,omitzero"`
 	Charge                  chargeReply      `json:"charge"`
 	Allowance               *coveredReply    `json:"allowance,omitzero"`
+	Reversals               []reversalReply  `json:"reversals"`
 }
 
 type chargeReply struct {
@@ -90,7 +91,25 @@ func (s *Server) getEvent(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return ok(showRecordedEvent(found[0])), nil
+	shown, err := s.showEvents(c, found)
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(shown[0]), nil
+}
+
+// showEvents adds to each event what was reversed of it.
+func (s *Server) showEvents(c *call, list []store.EventFound) ([]recordedEventReply, error) {
+	keys := make([]store.EventKey, len(list))
+	for i, e := range list {
+		keys[i] = store.EventKey{WalletID: e.WalletID, TransactionID: e.TransactionID}
+	}
+	reversals, err := s.store.App(c.scope).Reversals(c.ctx, keys)
+	shown := showAll(list, showRecordedEvent)
+	for i, e := range list {
+		shown[i].Reversals = showAll(reversals[e.TransactionID], showReversal)
+	}
+	return shown, err
 }
 
 // listEvents pages a wallet's events by their number, all others by their transaction.
@@ -106,7 +125,11 @@ func (s *Server) listEvents(c *call) (reply, error) {
 			return reply{}, err
 		}
 		list, next, err := app.EventsOfWallet(c.ctx, q, c.query.Text("feature"))
-		return okOr(page[recordedEventReply]{Data: showAll(list, showRecordedEvent), Cursor: s.sealPosition(c, filter, next)}, err)
+		if err != nil {
+			return reply{}, err
+		}
+		shown, err := s.showEvents(c, list)
+		return okOr(page[recordedEventReply]{Data: shown, Cursor: s.sealPosition(c, filter, next)}, err)
 	}
 	all := reports.EventQuery{FeatureKey: c.query.Text("feature"), From: q.From, To: q.To, Page: store.Page{Limit: q.Limit}}
 	if c.query.Has("cursor") {
@@ -120,11 +143,12 @@ func (s *Server) listEvents(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	shown := page[recordedEventReply]{Data: showAll(list, showRecordedEvent)}
+	events, err := s.showEvents(c, list)
+	shown := page[recordedEventReply]{Data: events}
 	if next != nil {
 		shown.Cursor = s.cursors.seal(c, filter, next.Before[:])
 	}
-	return ok(shown), nil
+	return okOr(shown, err)
 }
 
 type explainReply struct {

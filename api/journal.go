@@ -22,6 +22,7 @@ type entryReply struct {
 	CreatedAt               int64              `json:"createdAt"`
 	Event                   *entryEventReply   `json:"event,omitzero"`
 	IdempotencyKey          *string            `json:"idempotencyKey,omitzero"`
+	ReversalOf              string             `json:"reversalOf,omitzero"`
 }
 
 type entryEventReply struct {
@@ -40,6 +41,7 @@ func showEntry(l reports.JournalLine) entryReply {
 		BalanceAfterNanocredits: l.BalanceAfter.String(),
 		CreatedAt:               l.CreatedAt,
 		IdempotencyKey:          l.IdempotencyKey,
+		ReversalOf:              l.ReversalOf,
 	}
 	if l.Delta.Out && l.Delta.Amount > 0 {
 		shown.DeltaNanocredits = "-" + shown.DeltaNanocredits

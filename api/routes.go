@@ -60,6 +60,7 @@ func (s *Server) routes() []route {
 		also(tenancy.JournalRead, post("/v1/explain", tenancy.EventsIngest, s.explainUsage)),
 		get("/v1/events", tenancy.JournalRead, s.listEvents),
 		get("/v1/events/{id}", tenancy.JournalRead, s.getEvent),
+		post("/v1/events/{id}/reverse", tenancy.EventsReverse, s.reverseEvent),
 	}
 }
 

@@ -24,8 +24,9 @@ const (
 	SubscriptionsWrite
 	EventsIngest
 	JournalRead
+	EventsReverse
 
-	lastAPIPermission = JournalRead
+	lastAPIPermission = EventsReverse
 )
 
 // What only a member may hold: the dashboard's own.
@@ -59,6 +60,7 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	SubscriptionsWrite: {"subscriptions:write", "open checkouts, change plans, schedule and undo cancellations"},
 	EventsIngest:       {"events:ingest", "check and track usage"},
 	JournalRead:        {"journal:read", "read journals and events, and why usage was charged or denied"},
+	EventsReverse:      {"events:reverse", "reverse charges"},
 
 	RequestsRead:      {"requests:read", "read the log of API requests"},
 	BalancesAdjust:    {"balances:adjust", "adjust balances"},
