@@ -99,7 +99,7 @@ func (s *Server) getEvent(c *call) (reply, error) {
 }
 
 // showEvents adds to each event what was reversed of it.
-func (s *Server) showEvents(c *call, list []store.EventFound) ([]recordedEventReply, error) {
+func (s *Server) showEvents(c *call, list []reports.EventFound) ([]recordedEventReply, error) {
 	keys := make([]store.EventKey, len(list))
 	for i, e := range list {
 		keys[i] = store.EventKey{WalletID: e.WalletID, TransactionID: e.TransactionID}

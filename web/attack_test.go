@@ -61,12 +61,15 @@ func TestTextThatIsNone(t *testing.T) {
 	d := newSupportHarness(t)
 	owner := d.join(t, tenancy.Owner)
 	d.deposit(t, "ann", 10)
+	charge := d.track(t, d.use("ann", "messages", 1)).Event.TransactionID.Format(ids.Transaction)
 	for _, bad := range []string{"a\x00b", "a\xffb"} {
 		for path, fields := range map[string]url.Values{
 			"/login": {"email": {bad}, "password": {bad}},
 			d.walletPath(t, "ann", "adjust"): {
 				"entry": {ids.New().Format(ids.Transaction)}, "credit": {"tokens"}, "amount": {"1"}, "direction": {"in"}, "reason": {bad},
 			},
+			d.appPath("transactions", charge, "reverse"): {"entry": {ids.New().Format(ids.Transaction)}, "reason": {bad}},
+
 			d.orgPath("members", "invite"): {"note": {bad}, "role": {"support"}},
 			d.appPath("settings"):          {"name": {"Chat"}, "deployment_url": {"https://" + bad}},
 		} {

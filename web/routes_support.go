@@ -18,6 +18,8 @@ func (s *Site) supportRoutes() []route {
 		post("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjust),
 
 		get("/o/{org}/a/{app}/transactions/{id}", tenancy.JournalRead, s.transaction),
+		get("/o/{org}/a/{app}/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverseForm),
+		post("/o/{org}/a/{app}/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverse),
 		get("/o/{org}/a/{app}/check", tenancy.JournalRead, s.check),
 		get("/o/{org}/a/{app}/events", tenancy.JournalRead, s.events),
 		get("/o/{org}/a/{app}/events.csv", tenancy.JournalRead, s.export(s.eventsExport)),

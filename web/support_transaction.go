@@ -28,11 +28,17 @@ func (s *Site) transaction(req *request) (response, error) {
 		entry = t.Event.Entry()
 		entry.Seq, view.CreditKey = t.Event.Seq, t.Event.CreditKey
 		view.Event = eventDetails(req, *t.Event)
+		if err := showReversals(req, *t.Event, &view); err != nil {
+			return response{}, err
+		}
 	} else {
 		entry, view.CreditKey = t.Entry.Entry, t.Entry.CreditKey
 		view.Reason, view.Source = t.Entry.Reason, sourceText(t.Entry.SourceKind, t.Entry.SourceID)
 		if entry.IdempotencyKey != nil {
 			view.IdempotencyKey = *entry.IdempotencyKey
+		}
+		if !t.Reversed.IsZero() {
+			view.ReversedHref, view.ReversedID = req.transactionPath(t.Reversed), t.Reversed.Format(ids.Transaction)
 		}
 		if view.By, err = userName(req, t.ByUserID); err != nil {
 			return response{}, err

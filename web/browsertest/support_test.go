@@ -89,6 +89,9 @@ func supportPages() map[string]view {
 	}
 	adjusted := charge
 	adjusted.Kind, adjusted.Event, adjusted.Reason, adjusted.By, adjusted.IdempotencyKey = metering.EntryAdjustment, nil, "Granted <b>twice</b>", "Ann", endless
+	returned := charge
+	returned.Reverse = app + "/transactions/x/reverse"
+	returned.Reversals = []supportpage.ReversalRow{{Href: app + "/transactions/y", Amount: metering.MaxAmount, CreditKey: "tokens", Reason: hostile, CreatedAt: moment}}
 	bars := make([]component.Bar, 30)
 	for i := range bars {
 		bars[i] = component.Bar{Label: component.DayText(moment + int64(i)*86_400_000), Value: uint64(i * i), Text: component.CountText(uint64(i * i))}
@@ -108,6 +111,9 @@ func supportPages() map[string]view {
 		"adjust":              supportpage.AdjustPage(supportpage.AdjustForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Direction: "in", Amount: "much", Problems: refused}),
 		"charge":              supportpage.Transaction(charge),
 		"adjustment":          supportpage.Transaction(adjusted),
+		"charge-reversed":     supportpage.Transaction(returned),
+		"reverse": supportpage.ReversePage(supportpage.ReverseForm{Frame: frame("wallets"), Path: app + "/transactions/x", ID: charge.ID, Identity: hostile, CreditKey: "tokens",
+			Left: metering.MaxAmount, EntryID: "txn_x", Amount: "much", Problems: refused}),
 		"check": supportpage.Check(supportpage.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &supportpage.CheckAnswer{
 			Code: "insufficient_balance", Title: "Denied: the balance does not cover the charge.", Balance: balances[1], Allowance: used.Allowance, Period: used.Period, WalletHref: app + "/wallets/x",
 			Gates: []component.GateLine{

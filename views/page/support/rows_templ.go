@@ -929,6 +929,8 @@ func entryBadge(kind metering.EntryKind) component.Badge {
 		return component.Badge{Text: "Refund", Tone: "warn"}
 	case metering.EntryDispute:
 		return component.Badge{Text: "Dispute", Tone: "danger"}
+	case metering.EntryReversal:
+		return component.Badge{Text: "Reversal", Tone: "ok"}
 	default:
 		return component.Badge{Text: "Adjustment", Tone: "accent"}
 	}
