@@ -95,6 +95,7 @@ var Chapters = []Chapter{
 		"batches",
 		"deposits",
 		"reading",
+		"reversing",
 		"payments",
 		"errors-and-limits",
 	}},

@@ -179,6 +179,7 @@ func demoPages(t *testing.T, p pages) {
 		{search(demo.Longest), demo.Longest},
 		{"/o/lumen/members", "finance@lumen.example"},
 		{"/o/lumen/audit?action=balance", "balance.adjust"},
+		{"/o/lumen/audit?action=event", "event.reverse"},
 		{"/o/lumen/audit?action=feature", "feature.update"},
 	} {
 		shown := p.get(t, c.path)

@@ -40,7 +40,7 @@ var Longest = strings.Repeat("an-identity-of-200-characters-", 7)[:200]
 func (s *story) createSupportCases(ctx context.Context) error {
 	for _, happens := range []func(context.Context) error{
 		s.denyForBalance, s.denyForLimit, s.denyForHold, s.sendDuplicates, s.refundTopUps, s.dispute,
-		s.moveBetweenPlans, s.useUnusualIdentities, s.refusePlan, s.failRequests, s.adjustBalance,
+		s.moveBetweenPlans, s.useUnusualIdentities, s.refusePlan, s.failRequests, s.adjustBalance, s.reverseCharges,
 	} {
 		if err := happens(ctx); err != nil {
 			return err
@@ -207,4 +207,26 @@ func (s *story) adjustBalance(ctx context.Context) error {
 		ID: ids.New(), WalletID: wallet.ID, CreditKey: credits, Delta: metering.Delta{Amount: 7_500_000_000},
 		Reason: "An export failed and was charged: ticket 4711.", By: s.staff[tenancy.Admin].ID, Now: s.now,
 	})
+}
+
+// reverseCharges returns a failed image by the API, and a part of an answer by hand.
+func (s *story) reverseCharges(ctx context.Context) error {
+	for _, step := range []usage{
+		{id: "dora-6", identity: Repeating, feature: image},
+		{id: "dora-7", identity: Repeating, feature: chat, quantity: 2500},
+	} {
+		if err := s.edge.track(ctx, step, "accepted"); err != nil {
+			return err
+		}
+	}
+	err := s.backend.post(ctx, "/v1/events/dora-6/reverse", object{"reason": "The image was blank.", "idempotencyKey": "blank-dora-6"}, nil)
+	if err != nil {
+		return err
+	}
+	part := metering.Amount(1_000_000)
+	_, _, err = s.actingAs(tenancy.Admin).Reverse(ctx, store.Reversal{
+		ID: ids.New(), EventID: "dora-7", Requested: &part, Reason: "The end of the answer was cut off: ticket 4712.",
+		IdempotencyKey: "ticket-4712", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now,
+	})
+	return err
 }
