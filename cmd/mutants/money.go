@@ -3,6 +3,26 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name:    "a reversal returns more than is left of the charge",
+		changes: []change{once("metering/reversal.go", "\tcase requested != nil && *requested > left:\n", "\tcase requested != nil && *requested > e.Charge.Amount:\n")},
+		pkg:     "./store", tests: "TestConcurrentReversalsReturnExactlyTheCharge",
+	},
+	{
+		name:    "a full reversal keeps the allowance",
+		changes: []change{once("store/reversals.go", "if key := event.Counter(); !key.Period.IsZero() {", "if key := event.Counter(); key.FeatureID.IsZero() {")},
+		pkg:     "./store", tests: "TestFullReversalReturnsTheAllowanceAndThePeriod",
+	},
+	{
+		name:    "a full reversal leaves its period billed",
+		changes: []change{once("store/reversals.go", "if key := event.Billed(); !key.Period.IsZero() {", "if key := event.Billed(); key.FeatureID.IsZero() {")},
+		pkg:     "./store", tests: "TestFullReversalReturnsTheAllowanceAndThePeriod",
+	},
+	{
+		name:    "a repeated reversal returns the charge twice",
+		changes: []change{once("store/reversals.go", "r.Full, r.Reason, r.IdempotencyKey, pg.OrNull(r.By)", "r.Full, r.Reason, r.ID.String(), pg.OrNull(r.By)")},
+		pkg:     "./store", tests: "TestRepeatedReversal",
+	},
+	{
 		name: "a payment credited each time that it is told",
 		changes: []change{
 			once("billing/topup.go", "\tif t.Status == TopUpPaid {\n", "\tif false {\n"),
