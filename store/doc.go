@@ -1,6 +1,8 @@
-// Package store persists: it is the only package that talks to Postgres.
+// Package store persists: it and the packages below it are the only ones that talk to
+// Postgres.
 //
 // What it is: handles. App(scope) reads and writes the rows of one application;
+// Reports(scope) reads what pages show of it, and Stats counts for this node;
 // Org(id) those of one organization; User(id) those of one account; Auth is
 // for signing in and setting up; Directory has the few lookups that come before a
 // scope is known; SandboxAccounts stores the payments sandbox; Engine decides and writes usage
@@ -11,7 +13,7 @@
 //
 // What always holds: rows of an application are reached only in a transaction
 // that names the application to the row-level policies; every statement on them
-// is in the package's list and carries the application's id first; a balance
+// is in the kernel's list (internal/pg) and carries the application's id first; a balance
 // changes only together with its journal entry, under its wallet's lock or, from a
 // cached state, with its version compared in the same statement. Every exported
 // method has a caller in production: what only tests need is in storetest.
