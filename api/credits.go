@@ -26,7 +26,12 @@ func showCredit(c metering.Credit) creditReply {
 }
 
 func (s *Server) createCredit(c *call) (reply, error) {
-	credit := metering.NewCredit(ids.New(), c.body.Text("key"), c.body.Text("name"), c.body.Text("unit"), c.now)
+	credit, err := metering.NewCredit(metering.Credit{
+		ID: ids.New(), Key: c.body.Text("key"), Name: c.body.Text("name"), Unit: c.body.Text("unit"), CreatedAt: c.now,
+	})
+	if err != nil {
+		return reply{}, err
+	}
 	if err := s.audited(c).CreateCredit(c.ctx, credit); err != nil {
 		return reply{}, err
 	}

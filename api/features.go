@@ -40,7 +40,7 @@ func showFeature(f metering.Feature) featureReply {
 }
 
 func (s *Server) createFeature(c *call) (reply, error) {
-	feature, err := s.audited(c).CreateFeature(c.ctx, metering.Feature{
+	feature, err := metering.NewFeature(metering.Feature{
 		ID:              ids.New(),
 		Key:             c.body.Text("key"),
 		Name:            c.body.Text("name"),
@@ -50,9 +50,12 @@ func (s *Server) createFeature(c *call) (reply, error) {
 		QuantityPerUnit: c.body.Int("quantityPerUnit"),
 		PricingMode:     metering.PricingMode(c.body.Text("pricingMode")),
 		Deduplication:   metering.Deduplication(c.body.Text("deduplicationPeriod")),
-		Revision:        1,
 		CreatedAt:       c.now,
 	})
+	if err != nil {
+		return reply{}, err
+	}
+	feature, err = s.audited(c).CreateFeature(c.ctx, feature)
 	return createdOr(showFeature(feature), err)
 }
 

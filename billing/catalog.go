@@ -14,11 +14,17 @@ type Catalog struct {
 	Credits  map[string]metering.Credit
 }
 
+// MaxPlanItems is the length of each list of a plan.
+const MaxPlanItems = 100
+
 // setLists replaces the lists that are not nil. Errors in the lists themselves are
 // reported before unknown keys.
 func (p *Plan) setLists(limits *[]metering.Limit, grants *[]Grant, multipliers *[]metering.Multiplier, catalog Catalog) error {
 	l, g, m := cloneList(limits), cloneList(grants), cloneList(multipliers)
 	for _, err := range []error{
+		checkLength("featureLimits", len(l)),
+		checkLength("creditGrants", len(g)),
+		checkLength("featureMultipliers", len(m)),
 		checkUnique("featureLimits", "feature", l, func(l metering.Limit) string { return l.FeatureKey }),
 		checkUnique("creditGrants", "credit", g, func(g Grant) string { return g.CreditKey }),
 		checkUnique("featureMultipliers", "feature", m, func(m metering.Multiplier) string { return m.FeatureKey }),
@@ -48,6 +54,13 @@ func cloneList[T any](list *[]T) []T {
 		return nil
 	}
 	return slices.Clone(*list)
+}
+
+func checkLength(list string, items int) error {
+	if items > MaxPlanItems {
+		return fault.Newf(fault.InvalidRequest, "%s has %d items. A plan can have at most %d of these.", list, items, MaxPlanItems)
+	}
+	return nil
 }
 
 func checkUnique[T any](list, noun string, items []T, key func(T) string) error {

@@ -36,12 +36,15 @@ var currencies = func() map[string]bool {
 	return known
 }()
 
-// CheckCurrency refuses an unknown currency code.
-func CheckCurrency(currency string) error {
-	if !currencies[currency] {
-		return fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a code of ISO 4217 in lower case, such as usd.", currency)
+// CurrencyPattern is what a currency code looks like; not every such code is one.
+const CurrencyPattern = `^[a-z]{3}$`
+
+// ParseCurrency reads a currency code of ISO 4217 in lower case.
+func ParseCurrency(text string) (string, error) {
+	if !currencies[text] {
+		return "", fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a code of ISO 4217 in lower case, such as usd.", text)
 	}
-	return nil
+	return text, nil
 }
 
 // SmallestCharge is the minimum charge in a currency.
@@ -93,7 +96,7 @@ func FormatMoney(amountCents int64, currency string) string {
 
 // CheckCharge refuses an amount that the provider could not charge.
 func CheckCharge(amountCents int64, currency string) error {
-	if err := CheckCurrency(currency); err != nil {
+	if _, err := ParseCurrency(currency); err != nil {
 		return err
 	}
 	if least := SmallestCharge(currency); amountCents < least {
@@ -109,7 +112,8 @@ func CheckCharge(amountCents int64, currency string) error {
 
 func (p Price) check() error {
 	if p.Free() {
-		return CheckCurrency(p.Currency)
+		_, err := ParseCurrency(p.Currency)
+		return err
 	}
 	return CheckCharge(p.AmountCents, p.Currency)
 }

@@ -50,10 +50,24 @@ func NewPlan(id ids.ID, d PlanDraft, catalog Catalog, now int64) (Plan, error) {
 		Sync:          Sync{Status: SyncPending, Version: 1, PriceNumber: 1},
 		CreatedAt:     now,
 	}
+	if err := checkTexts(&d.Key, &d.Name); err != nil {
+		return Plan{}, err
+	}
 	if err := p.setLists(&d.Limits, &d.Grants, &d.Multipliers, catalog); err != nil {
 		return Plan{}, err
 	}
 	return p, p.Price.check()
+}
+
+// checkTexts checks what is given of a plan's key and name.
+func checkTexts(key, name *string) (err error) {
+	if key != nil {
+		_, err = metering.ParseKey(*key)
+	}
+	if name != nil && err == nil {
+		_, err = metering.ParseName(*name)
+	}
+	return err
 }
 
 // PlanPatch is the input for a change; nil fields stay unchanged.
@@ -76,6 +90,9 @@ func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 	if expected := patch.ExpectedRevision; expected != nil && *expected != p.Revision {
 		return p, fault.Newf(fault.RevisionConflict,
 			"You expected revision %d, and it is at revision %d. Read it again, then repeat your change.", *expected, p.Revision)
+	}
+	if err := checkTexts(nil, patch.Name); err != nil {
+		return p, err
 	}
 	next := p
 	set(&next.Name, patch.Name)

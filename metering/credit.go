@@ -15,9 +15,29 @@ type Credit struct {
 	CreatedAt int64
 }
 
-// NewCredit makes the first revision of a credit.
-func NewCredit(id ids.ID, key, name, unit string, now int64) Credit {
-	return Credit{ID: id, Key: key, Name: name, Unit: unit, Revision: 1, CreatedAt: now}
+// NewCredit checks a draft and makes it the first revision.
+func NewCredit(draft Credit) (Credit, error) {
+	if err := checkTexts(&draft.Key, &draft.Name, &draft.Unit); err != nil {
+		return Credit{}, err
+	}
+	draft.Revision = 1
+	return draft, nil
+}
+
+// checkTexts checks what is given of a catalog entry's key, name and unit.
+func checkTexts(key, name, unit *string) error {
+	for _, field := range []struct {
+		text  *string
+		parse func(string) (string, error)
+	}{{key, ParseKey}, {name, ParseName}, {unit, ParseUnit}} {
+		if field.text == nil {
+			continue
+		}
+		if _, err := field.parse(*field.text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CreditPatch is a requested change; a nil field stays unchanged.
@@ -31,6 +51,9 @@ type CreditPatch struct {
 // the revision.
 func (c Credit) Patch(p CreditPatch) (Credit, error) {
 	if err := expectRevision(p.ExpectedRevision, c.Revision); err != nil {
+		return c, err
+	}
+	if err := checkTexts(nil, p.Name, p.Unit); err != nil {
 		return c, err
 	}
 	next := c

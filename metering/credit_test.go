@@ -10,7 +10,10 @@ import (
 func to[T any](v T) *T { return &v }
 
 func TestCreditPatch(t *testing.T) {
-	gold := NewCredit(ids.New(), "gold", "Gold", "coin", 7)
+	gold, err := NewCredit(Credit{ID: ids.New(), Key: "gold", Name: "Gold", Unit: "coin", CreatedAt: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	t.Run("a change bumps the revision by one", func(t *testing.T) {
 		next, err := gold.Patch(CreditPatch{Name: to("Gold coins")})

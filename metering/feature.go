@@ -1,6 +1,8 @@
 package metering
 
 import (
+	"cmp"
+
 	"purser/fault"
 	"purser/ids"
 )
@@ -50,6 +52,31 @@ type Feature struct {
 	DeduplicationLocked bool
 }
 
+// NewFeature checks a draft and makes it the first revision. Without a pricing mode it is
+// fixed; without a deduplication there is none.
+func NewFeature(draft Feature) (Feature, error) {
+	if err := checkTexts(&draft.Key, &draft.Name, &draft.Unit); err != nil {
+		return Feature{}, err
+	}
+	if err := checkPricing(&draft.CreditKey, &draft.QuantityPerUnit); err != nil {
+		return Feature{}, err
+	}
+	draft.PricingMode = cmp.Or(draft.PricingMode, Fixed)
+	draft.Deduplication = cmp.Or(draft.Deduplication, DeduplicateNone)
+	draft.Revision = 1
+	return draft, nil
+}
+
+func checkPricing(creditKey *string, quantity *int64) error {
+	if creditKey != nil && !IsKey(*creditKey) {
+		return fault.Newf(fault.InvalidRequest, "%q is not the key of a credit.", *creditKey)
+	}
+	if quantity != nil && (*quantity < 1 || *quantity > MaxQuantity) {
+		return fault.Newf(fault.InvalidRequest, "Enter a quantity from 1 to %d.", MaxQuantity)
+	}
+	return nil
+}
+
 // FeaturePatch is a requested change; a nil field stays unchanged. CreditID and
 // CreditKey are set together, by the caller that loads the credit.
 type FeaturePatch struct {
@@ -68,6 +95,9 @@ type FeaturePatch struct {
 // forbids it. Setting the value that a field has is no change, locked or not.
 func (f Feature) Patch(p FeaturePatch) (Feature, error) {
 	if err := expectRevision(p.ExpectedRevision, f.Revision); err != nil {
+		return f, err
+	}
+	if err := cmp.Or(checkTexts(nil, p.Name, p.Unit), checkPricing(p.CreditKey, p.QuantityPerUnit)); err != nil {
 		return f, err
 	}
 	next := f

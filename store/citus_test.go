@@ -71,7 +71,7 @@ func TestCitus(t *testing.T) {
 		if len(verification.Differences) > 0 {
 			t.Error(verification.Differences)
 		}
-		wantFault(t, ours.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Again", "token", moment)), fault.AlreadyExists)
+		wantFault(t, ours.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Again", Unit: "token", Revision: 1, CreatedAt: moment}), fault.AlreadyExists)
 	})
 
 	t.Run("each statement is one task", func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestApplications(t *testing.T) {
 	})
 
 	t.Run("have their state from their first moment", func(t *testing.T) {
-		noError(t, db.App(first.Scope()).CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", moment)))
+		noError(t, db.App(first.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: moment}))
 	})
 
 	t.Run("change their name and address, and nothing else", func(t *testing.T) {

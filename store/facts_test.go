@@ -45,7 +45,7 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 	}
 
 	t.Run("a credit that is made, and changed", func(t *testing.T) {
-		noError(t, ann.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", moment)))
+		noError(t, ann.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: moment}))
 		wantDeed("credit.create", "tokens", `"name":"Tokens"`)
 		_, err := ann.UpdateCredit(t.Context(), "tokens", metering.CreditPatch{Name: new("Coins")})
 		noError(t, err)
@@ -115,7 +115,7 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 		noError(t, err)
 		_, err = ann.UpdateFeature(t.Context(), "messages", metering.FeaturePatch{ExpectedRevision: new(int64(1))}, moment)
 		wantFault(t, err, fault.RevisionConflict)
-		wantFault(t, ann.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Again", "token", moment)), fault.AlreadyExists)
+		wantFault(t, ann.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Again", Unit: "token", Revision: 1, CreatedAt: moment}), fault.AlreadyExists)
 		revoked, err := ann.RevokeKeys(t.Context(), moment)
 		if err != nil || revoked != 0 {
 			t.Errorf("%d keys, %v", revoked, err)

@@ -76,7 +76,7 @@ func (a tenant) newKey(tb testing.TB, preset keys.Preset) (keys.APIKey, keys.Sec
 
 func (a tenant) newCredit(tb testing.TB, key string) metering.Credit {
 	tb.Helper()
-	credit := metering.NewCredit(ids.New(), key, "Tokens", "token", moment)
+	credit := metering.Credit{ID: ids.New(), Key: key, Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: moment}
 	noError(tb, a.CreateCredit(tb.Context(), credit))
 	return credit
 }

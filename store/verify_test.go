@@ -53,7 +53,7 @@ func keepBooks(t *testing.T) *books {
 	noError(t, err)
 	b := &books{App: db.App(application.Scope()), url: url, conn: connect(t, url), usage: usage, scope: application.Scope(), key: key.ID}
 	noError(t, b.CreateKey(ctx, key))
-	noError(t, b.CreateCredit(ctx, metering.NewCredit(ids.New(), "tokens", "Tokens", "token", now)))
+	noError(t, b.CreateCredit(ctx, metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: now}))
 	feature := func(key string, change func(*metering.Feature)) metering.Feature {
 		f := metering.Feature{ID: ids.New(), Key: key, Name: key, Unit: "u", CreditKey: "tokens", Cost: 7, QuantityPerUnit: 2,
 			PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: now}

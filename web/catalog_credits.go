@@ -37,9 +37,15 @@ func (s *Site) createCredit(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	credit := metering.NewCredit(ids.New(), f.catalogKey("key"), f.catalogName("name"), f.catalogUnit("unit"), req.site.now())
+	credit := metering.Credit{
+		ID: ids.New(), Key: f.catalogKey("key"), Name: f.catalogName("name"), Unit: f.catalogUnit("unit"), CreatedAt: req.site.now(),
+	}
 	if f.ok() {
-		if err := f.check("key", req.tenant().CreateCredit(req.context, credit)); err != nil {
+		credit, err := metering.NewCredit(credit)
+		if err == nil {
+			err = req.tenant().CreateCredit(req.context, credit)
+		}
+		if err := f.check("key", err); err != nil {
 			return response{}, err
 		}
 	}
@@ -72,7 +78,7 @@ func (s *Site) updateCredit(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	patch := metering.CreditPatch{ExpectedRevision: &revision, Name: new(f.catalogName("name")), Unit: new(f.catalogUnit("unit"))}
+	patch := metering.CreditPatch{ExpectedRevision: &revision, Name: f.edited("name", stored.Name, f.catalogName), Unit: f.edited("unit", stored.Unit, f.catalogUnit)}
 	typed := catalogpage.CreditForm{Stored: stored, Key: stored.Key, Name: f.text("name"), Unit: f.text("unit"), Revision: f.raw("revision")}
 	if f.ok() {
 		_, err := req.tenant().UpdateCredit(req.context, stored.Key, patch)

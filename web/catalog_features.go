@@ -52,11 +52,13 @@ func (s *Site) createFeature(req *request) (response, error) {
 		CreditKey:       f.creditKey("credit"),
 		QuantityPerUnit: f.quantity("quantity"),
 		Deduplication:   f.deduplication("deduplication"),
-		Revision:        1,
 		CreatedAt:       req.site.now(),
 	}
 	if f.ok() {
-		_, err := req.tenant().CreateFeature(req.context, feature)
+		feature, err := metering.NewFeature(feature)
+		if err == nil {
+			_, err = req.tenant().CreateFeature(req.context, feature)
+		}
 		if err := f.checkFeature("key", err); err != nil {
 			return response{}, err
 		}
@@ -92,8 +94,8 @@ func (s *Site) updateFeature(req *request) (response, error) {
 	}
 	patch := metering.FeaturePatch{
 		ExpectedRevision: &revision,
-		Name:             new(f.catalogName("name")),
-		Unit:             new(f.catalogUnit("unit")),
+		Name:             f.edited("name", stored.Name, f.catalogName),
+		Unit:             f.edited("unit", stored.Unit, f.catalogUnit),
 		PricingMode:      changed(f, "pricing_mode", f.pricingMode),
 		Cost:             changed(f, "cost", f.credits),
 		CreditKey:        changed(f, "credit", f.creditKey),
@@ -167,7 +169,7 @@ func pathFeature(req *request) (metering.Feature, error) {
 
 func (f *form) creditKey(field string) string {
 	key := f.text(field)
-	if !isCatalogKey(key) {
+	if !metering.IsKey(key) {
 		f.fail(field, "Select a credit.")
 	}
 	return key

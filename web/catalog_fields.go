@@ -1,68 +1,52 @@
 package web
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"purser/fault"
 	"purser/metering"
-	"purser/views/component"
 )
 
-// Catalog fields have the same limits as in the API.
-
-// maxCount is the largest integer that every JSON parser keeps exact.
-const maxCount = 1<<53 - 1
-
-var keyPattern = regexp.MustCompile(`\A[a-z0-9][a-z0-9_-]*\z`)
-
-func isCatalogKey(text string) bool {
-	return len(text) <= component.MaxKeyLength && keyPattern.MatchString(text)
-}
+// The rules of catalog fields are those of package metering, which the API calls too.
 
 // catalogKey is the path parameter of a credit, feature or plan. An invalid key is not
 // queried: Postgres refuses some strings.
 func (req *request) catalogKey() (string, error) {
 	key, err := req.param("key")
-	if err == nil && !isCatalogKey(key) {
+	if err == nil && !metering.IsKey(key) {
 		err = fault.New(fault.PathNotFound)
 	}
 	return key, err
 }
 
-func (f *form) catalogKey(field string) string {
-	key := f.text(field)
-	if !isCatalogKey(key) {
-		f.fail(field, fmt.Sprintf("Use 1 to %d characters: a–z, 0–9, - and _. Start with a letter or digit.", component.MaxKeyLength))
-	}
-	return key
-}
+func (f *form) catalogKey(field string) string  { return f.parsed(field, metering.ParseKey) }
+func (f *form) catalogName(field string) string { return f.parsed(field, metering.ParseName) }
+func (f *form) catalogUnit(field string) string { return f.parsed(field, metering.ParseUnit) }
 
-func (f *form) catalogName(field string) string {
-	return f.line(field, "name", component.MaxNameLength)
-}
-
-func (f *form) catalogUnit(field string) string {
-	return f.line(field, "unit", component.MaxUnitLength)
-}
-
-// line is a single-line text. Lengths count characters, as in the API.
-func (f *form) line(field, noun string, limit int) string {
-	text := f.text(field)
-	switch {
-	case text == "":
-		f.fail(field, "Enter a "+noun+".")
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		f.fail(field, "The "+noun+" contains invalid characters. Enter it again.")
-	case utf8.RuneCountInString(text) > limit:
-		f.fail(field, fmt.Sprintf("The %s must be %d characters or fewer.", noun, limit))
+// parsed reads a text that was typed, without the space around it.
+func (f *form) parsed(field string, parse func(string) (string, error)) string {
+	text, err := parse(f.text(field))
+	var refusal *fault.Fault
+	if errors.As(err, &refusal) {
+		f.fail(field, refusal.Message)
 	}
 	return text
 }
+
+// edited is the new value of a stored text, or nil if the field was left as it was. A
+// text that came by the API may have space around it, and line breaks, which a browser
+// does not send back: such a text stays as it is until it is edited.
+func (f *form) edited(field, stored string, read func(string) string) *string {
+	if f.raw(field) == withoutLineBreaks.Replace(stored) {
+		return nil
+	}
+	return new(read(field))
+}
+
+var withoutLineBreaks = strings.NewReplacer("\r", "", "\n", "")
 
 // credits parses an amount in credits.
 func (f *form) credits(field string) metering.Amount {
@@ -76,8 +60,8 @@ func (f *form) credits(field string) metering.Amount {
 // count parses a whole number with a minimum.
 func (f *form) count(field string, least int64) int64 {
 	n, err := strconv.ParseInt(f.text(field), 10, 64)
-	if err != nil || n < least || n > maxCount || strings.HasPrefix(f.text(field), "+") {
-		f.fail(field, fmt.Sprintf("Enter a whole number from %d to %d.", least, int64(maxCount)))
+	if err != nil || n < least || n > metering.MaxQuantity || strings.HasPrefix(f.text(field), "+") {
+		f.fail(field, fmt.Sprintf("Enter a whole number from %d to %d.", least, metering.MaxQuantity))
 	}
 	return n
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"regexp"
 
 	"purser/billing"
 	"purser/fault"
@@ -11,19 +10,13 @@ import (
 	catalogpage "purser/views/page/catalog"
 )
 
-// maxPlanRows is the most rows of each list of a plan.
-const maxPlanRows = 100
-
-var currencyPattern = regexp.MustCompile(`\A[a-z]{3}\z`)
-
-// readPlan parses the form into the draft. Validation errors are added to the form; only
+// readPlan parses the form into the draft, but for key and name. Validation errors are added to the form; only
 // internal errors are returned.
 func readPlan(req *request, f *form, typed catalogpage.PlanValues, draft *billing.PlanDraft) error {
-	draft.Name = f.catalogName("name")
 	draft.Interval = choice(f, "interval", billing.Month, billing.Year)
 	draft.TopupsEnabled, draft.Active = typed.TopupsEnabled, typed.Active
 	draft.Currency = typed.Currency
-	if !currencyPattern.MatchString(typed.Currency) {
+	if _, err := billing.ParseCurrency(typed.Currency); err != nil {
 		f.fail("currency", "Enter a three-letter currency code such as usd.")
 	} else {
 		draft.AmountCents = f.money("amount", typed.Currency)
@@ -108,14 +101,14 @@ func (r *rowReader) accepts(row int, key string) bool {
 	case key == "":
 		r.form.fail(field, "Enter a "+r.keyField+" key, or remove the row.")
 		return false
-	case !isCatalogKey(key):
+	case !metering.IsKey(key):
 		r.form.fail(field, "This is not a valid "+r.keyField+" key.")
 		return false
 	case r.seen[key]:
 		r.form.fail(field, "This "+r.keyField+" is already listed above.")
 		return false
-	case len(r.seen) == maxPlanRows:
-		r.form.fail(r.list, fmt.Sprintf("A plan can have at most %d of these.", maxPlanRows))
+	case len(r.seen) == billing.MaxPlanItems:
+		r.form.fail(r.list, fmt.Sprintf("A plan can have at most %d of these.", billing.MaxPlanItems))
 		return false
 	}
 	if r.seen == nil {

@@ -105,10 +105,10 @@ func rowsChanged(f *form, values *catalogpage.PlanValues) bool {
 }
 
 // withRow removes a row, or appends an empty one if remove is negative, up to
-// maxPlanRows.
+// billing.MaxPlanItems.
 func withRow[T any](rows []T, remove int, spare T) []T {
 	switch {
-	case remove < 0 && len(rows) < maxPlanRows:
+	case remove < 0 && len(rows) < billing.MaxPlanItems:
 		return append(rows, spare)
 	case remove >= 0 && remove < len(rows):
 		return append(rows[:remove:remove], rows[remove+1:]...)

@@ -44,7 +44,7 @@ func (s *Site) createPlan(req *request) (response, error) {
 		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed})
 		return show(view), err
 	}
-	draft := billing.PlanDraft{Key: f.catalogKey("key")}
+	draft := billing.PlanDraft{Key: f.catalogKey("key"), Name: f.catalogName("name")}
 	if err := readPlan(req, f, typed, &draft); err != nil {
 		return response{}, err
 	}
@@ -108,13 +108,14 @@ func (s *Site) updatePlan(req *request) (response, error) {
 		return show(view), err
 	}
 	var draft billing.PlanDraft
+	name := f.edited("name", stored.Name, f.catalogName)
 	if err := readPlan(req, f, typed, &draft); err != nil {
 		return response{}, err
 	}
 	if f.ok() {
 		_, err := req.tenant().UpdatePlan(req.context, stored.Key, billing.PlanPatch{
 			ExpectedRevision: &revision,
-			Name:             &draft.Name,
+			Name:             name,
 			AmountCents:      &draft.AmountCents,
 			Currency:         &draft.Currency,
 			Interval:         &draft.Interval,

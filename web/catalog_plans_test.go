@@ -205,7 +205,7 @@ func TestPlanRowsWorkWithoutAScript(t *testing.T) {
 	t.Run("a hundred rows are the most", func(t *testing.T) {
 		r.newCredit(t, "tokens")
 		fields := planFields(nil)
-		for i := range maxPlanRows + 1 {
+		for i := range billing.MaxPlanItems + 1 {
 			key := "feature-" + strconv.Itoa(i)
 			r.newFeature(t, key, "tokens")
 			fields.Set("limits."+strconv.Itoa(i)+".feature", key)
@@ -218,9 +218,9 @@ func TestPlanRowsWorkWithoutAScript(t *testing.T) {
 		if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, "at most 100 of these") {
 			t.Errorf("101 rows: status %d", reply.status)
 		}
-		fields.Set("limits."+strconv.Itoa(maxPlanRows)+".feature", "")
-		fields.Set("limits."+strconv.Itoa(maxPlanRows)+".limit", "")
-		if reply := b.post(t, form, fields); reply.status != http.StatusSeeOther || len(r.plan(t, "pro").Limits) != maxPlanRows {
+		fields.Set("limits."+strconv.Itoa(billing.MaxPlanItems)+".feature", "")
+		fields.Set("limits."+strconv.Itoa(billing.MaxPlanItems)+".limit", "")
+		if reply := b.post(t, form, fields); reply.status != http.StatusSeeOther || len(r.plan(t, "pro").Limits) != billing.MaxPlanItems {
 			t.Errorf("100 rows: status %d", reply.status)
 		}
 	})
@@ -228,8 +228,8 @@ func TestPlanRowsWorkWithoutAScript(t *testing.T) {
 
 func TestRowsOfAForm(t *testing.T) {
 	t.Parallel()
-	full := make([]int, maxPlanRows)
-	if got := withRow(full, -1, 1); len(got) != maxPlanRows {
+	full := make([]int, billing.MaxPlanItems)
+	if got := withRow(full, -1, 1); len(got) != billing.MaxPlanItems {
 		t.Errorf("a full list became %d rows", len(got))
 	}
 	rows := []int{1, 2, 3}

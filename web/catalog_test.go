@@ -25,7 +25,7 @@ func (r *harness) credit(t *testing.T, key string) metering.Credit {
 
 func (r *harness) newCredit(t *testing.T, key string) {
 	t.Helper()
-	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.NewCredit(ids.New(), key, "Tokens", "token", r.site.now())))
+	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: key, Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: r.site.now()}))
 }
 
 func (r *harness) feature(t *testing.T, key string) metering.Feature {
@@ -76,11 +76,11 @@ func TestCreditPages(t *testing.T) {
 	})
 
 	t.Run("say what is wrong at its field, and keep what was typed", func(t *testing.T) {
-		reply := b.post(t, r.appPath("credits", "new"), url.Values{"key": {"Tokens!"}, "name": {"\x07"}, "unit": {strings.Repeat("u", 41)}})
+		reply := b.post(t, r.appPath("credits", "new"), url.Values{"key": {"Tokens!"}, "name": {" "}, "unit": {strings.Repeat("u", 41)}})
 		if reply.status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", reply.status)
 		}
-		wantTexts(t, reply.body, `value="Tokens!"`, "Use 1 to 80 characters", "contains invalid characters", "must be 40 characters or fewer",
+		wantTexts(t, reply.body, `value="Tokens!"`, "Use 1 to 80 characters", "Enter a name.", "must be 40 characters or fewer",
 			`href="#field-key"`, `aria-describedby="field-key-hint field-key-error"`)
 	})
 
@@ -212,7 +212,7 @@ func TestFeaturePages(t *testing.T) {
 			"no cost":        {"cost": {""}},
 			"no quantity":    {"quantity": {"0"}},
 			"half of one":    {"quantity": {"1.5"}},
-			"past 2^53":      {"quantity": {strconv.FormatInt(maxCount+1, 10)}},
+			"past 2^53":      {"quantity": {strconv.FormatInt(metering.MaxQuantity+1, 10)}},
 			"another mode":   {"pricing_mode": {"free"}},
 			"another period": {"deduplication": {"year"}},
 			"no credit":      {"credit": {"none"}},
@@ -266,4 +266,29 @@ func TestFeaturePages(t *testing.T) {
 		}
 		wantTexts(t, reply.body, "<bdi>2</bdi>", "<bdi>1</bdi>", `name="revision" value="2"`)
 	})
+}
+
+// Names that only the API can store survive a form, and can be edited in it.
+func TestNamesFromTheAPISurviveTheForm(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.join(t, tenancy.Developer)
+	const odd = " line\none\r\n\x07 "
+	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "odd", Name: odd, Unit: " ", Revision: 1, CreatedAt: r.site.now()}))
+	path := r.appPath("credits", "odd", "edit")
+	// A browser leaves line breaks out of the field.
+	shown := url.Values{"name": {" lineone\x07 "}, "unit": {" "}, "revision": {"1"}}
+	if reply := b.post(t, path, shown); reply.status != http.StatusSeeOther {
+		t.Fatalf("status %d", reply.status)
+	}
+	if got := r.credit(t, "odd"); got.Name != odd || got.Unit != " " || got.Revision != 1 {
+		t.Errorf("saved without a change, it is %+v", got)
+	}
+	shown.Set("unit", " coin ")
+	if reply := b.post(t, path, shown); reply.status != http.StatusSeeOther {
+		t.Fatalf("status %d", reply.status)
+	}
+	if got := r.credit(t, "odd"); got.Name != odd || got.Unit != "coin" || got.Revision != 2 {
+		t.Errorf("with another unit, it is %+v", got)
+	}
 }

@@ -84,7 +84,7 @@ func TestQuickstart(t *testing.T) {
 	})
 
 	t.Run("ticks what is there, and names it in the commands", func(t *testing.T) {
-		noError(t, app.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "minutes", "Minutes", "minute", r.site.now())))
+		noError(t, app.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "minutes", Name: "Minutes", Unit: "minute", Revision: 1, CreatedAt: r.site.now()}))
 		page, text := look(t)
 		if ticks(page) != 1 || strings.Contains(text, `"key": "tokens"`) || !strings.Contains(text, `"creditKey": "minutes"`) {
 			t.Errorf("%d ticks", ticks(page))

@@ -2,8 +2,8 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"purser/fault"
 	"purser/metering"
@@ -11,9 +11,6 @@ import (
 	"purser/views/component"
 	supportpage "purser/views/page/support"
 )
-
-// maxName is the most characters of an identity or entity.
-const maxName = 200
 
 // errNoUsage is returned by a site that was created without the usage engine.
 var errNoUsage = errors.New("web: there is no engine to ask")
@@ -58,11 +55,11 @@ func parseCheck(form supportpage.CheckForm) (use store.Usage, problems []compone
 	fail := func(field, message string) {
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
-	if n := utf8.RuneCountInString(form.Identity); n == 0 || n > maxName || !utf8.ValidString(form.Identity) {
-		fail("identity", "Enter an identity of up to 200 characters.")
+	if _, err := metering.ParseIdentity(form.Identity); err != nil {
+		fail("identity", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
 	}
-	if utf8.RuneCountInString(form.EntityID) > maxName || !utf8.ValidString(form.EntityID) {
-		fail("entity", "Enter up to 200 characters.")
+	if _, err := metering.ParseEntityID(form.EntityID); err != nil {
+		fail("entity", fmt.Sprintf("Enter up to %d characters.", metering.MaxEntityIDLength))
 	}
 	quantity, err := strconv.ParseInt(form.Quantity, 10, 64)
 	if err != nil || quantity < 1 || quantity > metering.MaxQuantity {

@@ -44,7 +44,7 @@ func newSupportHarness(t *testing.T) *supportHarness {
 	noError(t, err)
 	noError(t, d.tenant.CreateKey(t.Context(), key))
 	d.key = key
-	noError(t, d.tenant.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", d.site.now())))
+	noError(t, d.tenant.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: d.site.now()}))
 	d.newFeature(t, "messages", metering.Fixed, metering.DeduplicateNone)
 	d.newFeature(t, "quoted", metering.Callback, metering.DeduplicateNone)
 	d.newFeature(t, "daily", metering.Fixed, metering.DeduplicateDay)

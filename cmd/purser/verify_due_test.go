@@ -129,7 +129,7 @@ func TestScheduledVerificationFollowsAuditLogsAndFindsStrayRows(t *testing.T) {
 func TestVerifyPrintsADigestThatChangesWithWhatIsSealed(t *testing.T) {
 	t.Parallel()
 	n := newVerifiedNode(t)
-	if err := n.first.CreateCredit(t.Context(), metering.NewCredit(ids.New(), "tokens", "Tokens", "token", 1)); err != nil {
+	if err := n.first.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}); err != nil {
 		t.Fatal(err)
 	}
 	deposit := func(key string) {

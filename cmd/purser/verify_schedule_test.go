@@ -36,7 +36,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	application, err := db.Directory().ProvisionIn(ctx, store.OrgRef{Name: org.Name}, org, draft)
 	must(err)
 	app := db.App(application.Scope())
-	must(app.CreateCredit(ctx, metering.NewCredit(ids.New(), "tokens", "Tokens", "token", 1)))
+	must(app.CreateCredit(ctx, metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}))
 	key := "first"
 	_, _, err = app.Deposit(ctx, store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: "tokens", Amount: 5, IdempotencyKey: &key, CreatedAt: 1})
 	must(err)

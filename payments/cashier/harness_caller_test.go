@@ -19,7 +19,7 @@ const million = metering.Amount(1_000_000)
 // credit makes a kind of credit.
 func (r *harness) credit(key string) {
 	r.Helper()
-	r.check(r.store.App(r.scope).CreateCredit(r.Context(), metering.NewCredit(ids.New(), key, key, "unit", r.now())))
+	r.check(r.store.App(r.scope).CreateCredit(r.Context(), metering.Credit{ID: ids.New(), Key: key, Name: key, Unit: "unit", Revision: 1, CreatedAt: r.now()}))
 }
 
 // planOption changes a plan draft.

@@ -441,7 +441,7 @@ func (m *modelShop) steer(path, body string, values ...any) bool {
 
 func (m *modelShop) credit(key string) {
 	m.Helper()
-	m.check(m.store.App(m.scope).CreateCredit(m.ctx, metering.NewCredit(ids.New(), key, key, "unit", m.now())))
+	m.check(m.store.App(m.scope).CreateCredit(m.ctx, metering.Credit{ID: ids.New(), Key: key, Name: key, Unit: "unit", Revision: 1, CreatedAt: m.now()}))
 }
 
 func (m *modelShop) feature(key, credit string) {

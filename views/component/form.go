@@ -1,5 +1,7 @@
 package component
 
+import "purser/metering"
+
 // Answered is what the server said to a form: what is wrong with it, or what was
 // changed under it. It is zero when the form is shown for the first time.
 type Answered struct {
@@ -19,7 +21,7 @@ func (a Answered) Wrong(field string) string {
 
 // The longest texts that the catalog takes, in characters.
 const (
-	MaxKeyLength  = 80
-	MaxNameLength = 120
-	MaxUnitLength = 40
+	MaxKeyLength  = metering.MaxKeyLength
+	MaxNameLength = metering.MaxNameLength
+	MaxUnitLength = metering.MaxUnitLength
 )

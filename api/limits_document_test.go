@@ -1,0 +1,93 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"purser/billing"
+	"purser/metering"
+)
+
+// documentLimits are the rules of the domain behind each limit of the document. A page is
+// as long as its largest limit parameter, and is not listed here.
+var documentLimits = map[string]any{
+	"Key maxLength": metering.MaxKeyLength, "Key pattern": metering.KeyPattern,
+	"Name maxLength": metering.MaxNameLength, "Unit maxLength": metering.MaxUnitLength,
+	"Identity maxLength": metering.MaxIdentityLength, "EntityId maxLength": metering.MaxEntityIDLength,
+	"EventId maxLength": metering.MaxEventIDLength, "FeatureName maxLength": metering.MaxFeatureLength,
+	"IdempotencyKey maxLength": metering.MaxIdempotencyKeyLength, "Deposit/properties/idempotencyKey maxLength": metering.MaxIdempotencyKeyLength,
+	"Nanocredits maxLength": metering.MaxAmountLength, "Nanocredits pattern": metering.AmountPattern,
+	"Balance/properties/debtNanocredits pattern": metering.AmountPattern,
+	"SignedNanocredits maxLength":                metering.MaxAmountLength + 1, "SignedNanocredits pattern": strings.Replace(metering.AmountPattern, "|", "|-?", 1),
+	"Wallet/properties/balances maxItems": metering.MaxBalances, "BalancesAt/properties/balances maxItems": metering.MaxBalances,
+	"Explanation/properties/gates maxItems": 10,
+
+	"Currency pattern":                                    billing.CurrencyPattern,
+	"FeatureLimits maxItems":                              billing.MaxPlanItems,
+	"CreditGrants maxItems":                               billing.MaxPlanItems,
+	"FeatureMultipliers maxItems":                         billing.MaxPlanItems,
+	"PlanCreditGrants maxItems":                           billing.MaxPlanItems,
+	"PlanFeatureMultipliers maxItems":                     billing.MaxPlanItems,
+	"Subscription/properties/featureLimits maxItems":      billing.MaxPlanItems,
+	"SubscriptionPreview/properties/grants maxItems":      billing.MaxPlanItems,
+	"SubscriptionPreview/properties/limits maxItems":      2 * billing.MaxPlanItems,
+	"SubscriptionPreview/properties/multipliers maxItems": 2 * billing.MaxPlanItems,
+
+	// The document alone decides these.
+	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,
+	"WebAddress maxLength": 2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
+	"NextCursor maxLength": 4096, "/components/parameters/Cursor/schema maxLength": 4096, "/components/headers/RequestId/schema maxLength": 200,
+}
+
+func TestTheDocumentHasTheLimitsOfTheDomain(t *testing.T) {
+	t.Parallel()
+	root := expanded(t)
+	seen := map[string]bool{}
+	check := func(at, keyword string, value any) {
+		name := strings.TrimPrefix(at, "/components/schemas/") + " " + keyword
+		if page, isPage := strings.CutSuffix(name, "Page/properties/data maxItems"); isPage {
+			parameter := "Limit"
+			if page == "Wallet" {
+				parameter = "WalletLimit"
+			}
+			most := root.Object("components").Object("parameters").Object(parameter).Object("schema")["maximum"]
+			if value != most {
+				t.Errorf("%s is %v, and %s at most %v", name, value, parameter, most)
+			}
+			return
+		}
+		seen[name] = true
+		if want, listed := documentLimits[name]; !listed || fmt.Sprint(want) != fmt.Sprint(value) {
+			t.Errorf("%s is %v, want %v: name its constant in this test", name, value, want)
+		}
+	}
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		switch node := node.(type) {
+		case []any:
+			for i, item := range node {
+				walk(fmt.Sprintf("%s/%d", at, i), item)
+			}
+		case input:
+			for _, keyword := range []string{"maxLength", "pattern", "maxItems"} {
+				if value := node[keyword]; value != nil && kindOf(value) != kindObject { // an object is a property of that name
+					check(at, keyword, value)
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(node)) {
+				if name != "example" && name != "examples" {
+					walk(at+"/"+name, node[name])
+				}
+			}
+		}
+	}
+	walk("", root)
+	for name := range documentLimits {
+		if !seen[name] {
+			t.Errorf("%s is not in the document", name)
+		}
+	}
+}
