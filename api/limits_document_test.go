@@ -9,6 +9,7 @@ import (
 
 	"purser/billing"
 	"purser/metering"
+	"purser/store"
 )
 
 // documentLimits are the rules of the domain behind each limit of the document. A page is
@@ -23,6 +24,8 @@ var documentLimits = map[string]any{
 	"Balance/properties/debtNanocredits pattern": metering.AmountPattern,
 	"SignedNanocredits maxLength":                metering.MaxAmountLength + 1, "SignedNanocredits pattern": strings.Replace(metering.AmountPattern, "|", "|-?", 1),
 	"Wallet/properties/balances maxItems": metering.MaxBalances, "BalancesAt/properties/balances maxItems": metering.MaxBalances,
+	"PositiveNanocredits maxLength": metering.MaxAmountLength, "PositiveNanocredits pattern": strings.NewReplacer("(0|", "", ")", "").Replace(metering.AmountPattern),
+	"Reversal/properties/reason maxLength": store.MaxReversalReason, "NewReversal/properties/reason maxLength": store.MaxReversalReason,
 	"Explanation/properties/gates maxItems": 10,
 
 	"Currency pattern":                                    billing.CurrencyPattern,
@@ -38,7 +41,8 @@ var documentLimits = map[string]any{
 
 	// The document alone decides these.
 	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,
-	"WebAddress maxLength": 2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
+	"Event/properties/reversals maxItems": 100,
+	"WebAddress maxLength":                2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
 	"NextCursor maxLength": 4096, "/components/parameters/Cursor/schema maxLength": 4096, "/components/headers/RequestId/schema maxLength": 200,
 }
 
