@@ -42,6 +42,9 @@ type Connection struct {
 	CreatedAt           int64
 	ChangedAt           int64
 	ReplacedAt          int64 // zero for the current one
+	// ClockOffset is how far the application's clock is ahead, as Connection and
+	// ConnectionByID have read it. It is not stored here.
+	ClockOffset int64
 }
 
 const connectionColumns = `
@@ -143,7 +146,10 @@ func (c Connection) secrets() (sealed [][]byte, until []int64) {
 // Connection reads the application's current account.
 func (a App) Connection(ctx context.Context) (c Connection, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		c, err = tx.connection(ctx)
+		if c, err = tx.connection(ctx); err != nil {
+			return err
+		}
+		c.ClockOffset, err = pg.Find(ctx, tx, selectClock, pgx.RowTo[int64], pg.ErrNoAppState)
 		return err
 	})
 	return c, err
@@ -154,8 +160,15 @@ func (tx appTx) connection(ctx context.Context) (Connection, error) {
 }
 
 // ConnectionByID reads an account, also a replaced one: its webhooks may still arrive.
-func (a App) ConnectionByID(ctx context.Context, id ids.ID) (Connection, error) {
-	return pg.FindOne(ctx, a.app, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id)
+func (a App) ConnectionByID(ctx context.Context, id ids.ID) (c Connection, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if c, err = pg.Find(ctx, tx, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id); err != nil {
+			return err
+		}
+		c.ClockOffset, err = pg.Find(ctx, tx, selectClock, pgx.RowTo[int64], pg.ErrNoAppState)
+		return err
+	})
+	return c, err
 }
 
 // ConnectionOf finds the account of a known subscription, top-up session or charge by

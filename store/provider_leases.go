@@ -24,6 +24,8 @@ var ErrUnknown = errors.New("store: unknown provider object")
 type Fence struct {
 	Name   string
 	Number int64
+	// ClockOffset is how far the application's clock was ahead when the lease was taken.
+	ClockOffset int64
 }
 
 var (
@@ -57,12 +59,17 @@ var (
 // callers that wait for a lease poll it.
 func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (Fence, bool, error) {
 	var taken []int64
+	var offset int64
 	err := a.attempt(ctx, func(ctx context.Context, tx appTx) error {
 		now, err := tx.clock(ctx)
 		if err != nil {
 			return err
 		}
 		taken, err = pg.Collect(ctx, tx, takeLease, pgx.RowTo[int64], a.app.Scope.OrgID, name, holder, now, now+length.Milliseconds())
+		if err != nil || len(taken) == 0 {
+			return err
+		}
+		offset, err = pg.Find(ctx, tx, selectClock, pgx.RowTo[int64], pg.ErrNoAppState)
 		return err
 	})
 	if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {
@@ -71,7 +78,7 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 	if err != nil || len(taken) == 0 {
 		return Fence{}, false, err
 	}
-	return Fence{Name: name, Number: taken[0]}, true, nil
+	return Fence{Name: name, Number: taken[0], ClockOffset: offset}, true, nil
 }
 
 // RenewLease extends a lease under the same number and reports whether it is still

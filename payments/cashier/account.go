@@ -94,13 +94,16 @@ func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notCo
 	if c.options.Sandbox == nil {
 		return store.Connection{}, errSandboxOff()
 	}
-	now, err := c.Now(ctx, scope)
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	if err != nil {
 		return store.Connection{}, err
 	}
-	return c.options.Store.App(scope).PutConnection(ctx, store.Connection{
+	now := c.nowAt(offset)
+	connection, err := c.options.Store.App(scope).PutConnection(ctx, store.Connection{
 		ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox", EventsAfter: now, CreatedAt: now, ChangedAt: now,
 	}, now)
+	connection.ClockOffset = offset
+	return connection, err
 }
 
 // client returns the cached client of a connection. On a miss it also enqueues the
@@ -114,12 +117,8 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 	if err != nil {
 		return nil, err
 	}
-	now, err := c.Now(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
 	if !c.withoutPeriodicJobs {
-		if err := c.options.Store.App(scope).Enqueue(ctx, periodicJobs(connection.ID, now)...); err != nil {
+		if err := c.options.Store.App(scope).Enqueue(ctx, periodicJobs(connection.ID, c.nowAt(connection.ClockOffset))...); err != nil {
 			return nil, err
 		}
 	}

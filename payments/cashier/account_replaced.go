@@ -31,14 +31,10 @@ var errAccountRetired = errors.New("cashier: the account was replaced and is ret
 // sandbox account is retired at once: it does not serve applications that use Stripe,
 // and it holds no real money.
 func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, connection store.Connection) (store.Connection, error) {
-	now, err := c.Now(ctx, scope)
-	if err != nil {
-		return connection, err
-	}
 	if connection.Mode == store.SandboxConnection {
 		return connection, errAccountRetired
 	}
-	if now-connection.ReplacedAt > retiredWindow {
+	if c.nowAt(connection.ClockOffset)-connection.ReplacedAt > retiredWindow {
 		// A subscription bought just before the replacement may still be charged there.
 		going, err := c.options.Store.App(scope).SubscriptionsAt(ctx, connection.ID)
 		if err != nil || going == 0 {
@@ -59,13 +55,13 @@ func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, c
 // rotateFormerKey stores a new key for a replaced account. Without it refunds and
 // disputes of payments there could not be read while the current account is in use.
 func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, accountID string, a Account) (Connected, error) {
-	now, err := c.Now(ctx, scope)
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	if err != nil {
 		return Connected{}, err
 	}
 	renewed, err := c.options.Store.App(scope).By(a.By).RenewFormer(ctx, accountID, func(former *store.Connection) error {
 		return c.seal(scope, former, a.APIKey, a.WebhookSecret)
-	}, now)
+	}, c.nowAt(offset))
 	if errors.Is(err, store.ErrUnknown) {
 		return Connected{}, fault.New(fault.ProviderInUse)
 	}
@@ -82,13 +78,9 @@ func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err err
 	if !stripe.Is(err, stripe.Unauthorized) {
 		return err
 	}
-	now, clockErr := c.Now(ctx, with.scope)
-	if clockErr != nil {
-		return errors.Join(err, clockErr)
-	}
 	// The key is part of the id: another key that is refused raises another alert.
 	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: with.AccountID + " …" + with.KeyLastFour}
 	c.options.Log.Warn("API key refused by the payment provider", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
 		"app", with.scope.AppID.Format(ids.Application))
-	return errors.Join(err, c.options.Store.App(with.scope).Raise(ctx, alert, now))
+	return errors.Join(err, c.options.Store.App(with.scope).Raise(ctx, alert, c.nowAt(with.ClockOffset)))
 }

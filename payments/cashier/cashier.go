@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -39,6 +38,7 @@ const (
 	resumeDelay = 30 * time.Second
 
 	maxClients = 1000
+	maxScopes  = 10_000
 )
 
 // Options are the dependencies of the cashier.
@@ -77,6 +77,7 @@ type Cashier struct {
 	options       Options
 	limits        limits
 	clients       *lru.Cache[clientKey, *stripe.Client]
+	scopes        *lru.Cache[ids.ID, tenancy.Scope] // by connection
 	locks         locks
 	jobs          *jobs.Queue
 	renewInterval time.Duration // between two renewals of a lease; zero for renewTime, negative for none
@@ -109,7 +110,11 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, jobs: options.Jobs}
+	scopes, err := lru.New[ids.ID, tenancy.Scope](maxScopes)
+	if err != nil {
+		return nil, fmt.Errorf("cashier: %w", err)
+	}
+	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, scopes: scopes, jobs: options.Jobs}
 	if c.jobs == nil {
 		c.jobs = jobs.New(jobs.Options{Store: options.Store, Log: options.Log, Now: options.Now})
 	}
@@ -124,43 +129,9 @@ func (c *Cashier) Notify(scope tenancy.Scope) { c.jobs.Notify(scope) }
 // enqueue. It waits for jobs that another node runs.
 func (c *Cashier) DrainAll(ctx context.Context, app ids.ID) error { return c.jobs.DrainAll(ctx, app) }
 
-// Now is the application's time: the real clock plus the offset of its sandbox clock.
-// Within a withClock context the offset is read once.
-func (c *Cashier) Now(ctx context.Context, scope tenancy.Scope) (int64, error) {
-	if err := c.options.Store.Clock().Trust(ctx); err != nil {
-		return 0, err
-	}
-	kept, _ := ctx.Value(clockOffsetKey{}).(*clockOffset)
-	if kept != nil {
-		if offset := kept.Load(); offset != nil {
-			return c.realNow() + *offset, nil
-		}
-	}
-	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
-	if err == nil && kept != nil {
-		kept.Store(&offset)
-	}
-	return c.realNow() + offset, err
-}
-
-// clockOffset caches an application's clock offset; nil until it was read.
-type (
-	clockOffset    = atomic.Pointer[int64]
-	clockOffsetKey struct{}
-)
-
-// withClock makes Now read the clock offset once per context. Use it for one
-// application and for seconds only.
-func withClock(ctx context.Context) context.Context {
-	return context.WithValue(ctx, clockOffsetKey{}, new(clockOffset))
-}
-
-// withOffset is withClock for an offset that is known.
-func withOffset(ctx context.Context, offset int64) context.Context {
-	kept := new(clockOffset)
-	kept.Store(&offset)
-	return context.WithValue(ctx, clockOffsetKey{}, kept)
-}
+// nowAt is the application's time: the real clock plus the offset of its sandbox
+// clock. Accounts, leases and claimed jobs carry the offset.
+func (c *Cashier) nowAt(offset int64) int64 { return c.realNow() + offset }
 
 func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }
 
@@ -168,14 +139,10 @@ func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }
 // out, also before the provider reports it.
 func (c *Cashier) Subscription(ctx context.Context, scope tenancy.Scope, identity string) (billing.Subscription, error) {
 	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
-	if err != nil {
+	if err != nil || s.Pending == nil {
 		return s, err
 	}
-	now, err := c.Now(ctx, scope)
-	return shown(s, now), err
-}
-
-func shown(s billing.Subscription, now int64) billing.Subscription {
-	s.Pending = s.PendingAt(now)
-	return s
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
+	s.Pending = s.PendingAt(c.nowAt(offset))
+	return s, err
 }

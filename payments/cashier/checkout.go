@@ -273,11 +273,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	if err != nil {
 		return "", err
 	}
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return "", err
-	}
-	return app.KeepCustomer(ctx, with.ID, identity, made, now)
+	return app.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
 }
 
 // Portal opens the billing portal, where the identity changes its card and sees

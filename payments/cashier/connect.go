@@ -99,10 +99,11 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	if err := c.seal(scope, &next, a.APIKey, secret); err != nil {
 		return Connected{}, err
 	}
-	now, err := c.Now(ctx, scope)
+	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	if err != nil {
 		return Connected{}, err
 	}
+	now := c.nowAt(offset)
 	next.ChangedAt = now
 	kept, err := c.options.Store.App(scope).By(a.By).PutConnection(ctx, next, now)
 	if err != nil {

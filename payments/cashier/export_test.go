@@ -68,11 +68,7 @@ func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, 
 	if err != nil {
 		return err
 	}
-	now, err := c.Now(ctx, scope)
-	if err != nil {
-		return err
-	}
-	due := periodicJobs(with.ID, now-reconcileInterval)
+	due := periodicJobs(with.ID, c.nowAt(with.ClockOffset)-reconcileInterval)
 	if !all {
 		due = due[:1]
 	}

@@ -41,7 +41,7 @@ func (c *Cashier) registerJobs() {
 			timeout = periodicTimeout
 		}
 		c.jobs.Register(kind, jobs.Handler{Timeout: timeout, Run: func(ctx context.Context, job jobs.Job) (int64, error) {
-			next, err := run(withOffset(ctx, job.ClockOffset), job)
+			next, err := run(ctx, job)
 			return next, jobError(kind, err)
 		}})
 	}
@@ -116,7 +116,11 @@ func ignoreNotFound(err error) error {
 }
 
 func (c *Cashier) refreshSubscription(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	id, app := job.Object, c.options.Store.App(with.scope)
+	return c.refreshSubscriptionAs(ctx, with, job.Object, syncOptions{})
+}
+
+func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id string, opts syncOptions) (next int64, err error) {
+	app := c.options.Store.App(with.scope)
 	identity, err := app.IdentityOfSubscription(ctx, id)
 	if errors.Is(err, store.ErrUnknown) {
 		// It may be so new that the checkout that created it is not synced yet.
@@ -131,13 +135,12 @@ func (c *Cashier) refreshSubscription(ctx context.Context, with account, job sto
 		return 0, err
 	}
 	err = c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
-		sub, err := c.syncSubscription(ctx, with, fence, id, syncOptions{})
+		sub, err := c.syncSubscription(ctx, with, fence, id, opts)
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		now, err := c.Now(ctx, with.scope)
-		next = delayOverdue(nextRefresh(sub), now)
-		return err
+		next = delayOverdue(nextRefresh(sub), c.nowAt(fence.ClockOffset))
+		return nil
 	})
 	return next, err
 }
@@ -158,10 +161,7 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job store.Jo
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		now, err := c.Now(ctx, with.scope)
-		if err != nil {
-			return err
-		}
+		now := c.nowAt(fence.ClockOffset)
 		switch {
 		case session.Status == billing.SessionOpen:
 			next = delayOverdue(session.ExpiresAt+refreshDelay, now)
@@ -188,38 +188,34 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, job store.Job
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		now, err := c.Now(ctx, with.scope)
-		if err != nil {
-			return err
-		}
-		return ignoreNotFound(app.ApplyCharge(ctx, fence, charge, now))
+		return ignoreNotFound(app.ApplyCharge(ctx, fence, charge, c.nowAt(fence.ClockOffset)))
 	})
 }
 
-// refreshParent enqueues a refresh of the subscription or charge that an object
-// belongs to.
+// refreshParent refreshes the subscription or charge that an object belongs to.
 func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return 0, err
-	}
-	parent := with.job(store.JobSubscription, "", now)
+	var subscription string
+	parent := with.job(store.JobCharge, "", 0)
 	switch job.Kind {
 	case store.JobInvoice:
-		_, parent.Object, err = with.provider.Invoice(ctx, job.Object)
+		_, subscription, err = with.provider.Invoice(ctx, job.Object)
 	case store.JobSchedule:
-		parent.Object, err = with.provider.ScheduledSubscription(ctx, job.Object)
+		subscription, err = with.provider.ScheduledSubscription(ctx, job.Object)
 	case store.JobRefund:
-		parent.Kind = store.JobCharge
 		parent.Object, err = with.provider.ChargeOfRefund(ctx, job.Object)
 	case store.JobDispute:
-		parent.Kind = store.JobCharge
 		parent.Object, err = with.provider.ChargeOfDispute(ctx, job.Object)
 	}
-	if err != nil || parent.Object == "" {
+	switch {
+	case err != nil:
 		return 0, ignoreNotFound(err)
+	case subscription != "":
+		// The subscription has a job of its own for its next refresh.
+		_, err = c.refreshSubscriptionAs(ctx, with, subscription, syncOptions{scheduleRefresh: true})
+	case parent.Object != "":
+		_, err = c.refreshCharge(ctx, with, parent)
 	}
-	return 0, c.options.Store.App(with.scope).Enqueue(ctx, parent)
+	return 0, err
 }
 
 // forgetCustomer drops the id of a customer that was deleted at the provider.
@@ -240,11 +236,7 @@ func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err 
 		return 0, ignoreNotFound(err)
 	}
 	err = c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
-		now, err := c.Now(ctx, scope)
-		if err != nil {
-			return err
-		}
-		renewed, err := app.RenewFree(ctx, fence, ids.ID(id), now)
+		renewed, err := app.RenewFree(ctx, fence, ids.ID(id), c.nowAt(fence.ClockOffset))
 		if !renewed.Ended() {
 			next = renewed.Period.End
 		}

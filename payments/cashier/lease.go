@@ -40,6 +40,9 @@ func actionLease(object string) string { return "action:" + object }
 // lease is not free before leaseWait or the caller's deadline, the caller gets
 // OperationInProgress.
 func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
+	if err := c.options.Store.Clock().Trust(ctx); err != nil {
+		return err
+	}
 	waiting, cancel := context.WithTimeout(ctx, c.limits.leaseWait)
 	defer cancel()
 	// The process-local lock first, so that one goroutine per node polls the database.

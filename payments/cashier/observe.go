@@ -1,10 +1,7 @@
 package cashier
 
 import (
-	"context"
 	"time"
-
-	"purser/tenancy"
 )
 
 // WebhookReceipt describes a received event.
@@ -16,11 +13,9 @@ type WebhookReceipt struct {
 }
 
 // lagSince is the time since a moment on the application's clock; negative for unknown.
-func (c *Cashier) lagSince(ctx context.Context, scope tenancy.Scope, moment int64) time.Duration {
-	now, err := c.Now(ctx, scope)
-	// The offset is exact to the time between two readings of one clock.
-	if offset := now - c.realNow(); err != nil || moment <= 0 || offset > 1000 || offset < -1000 {
+func (c *Cashier) lagSince(offset, moment int64) time.Duration {
+	if moment <= 0 || offset != 0 {
 		return -1
 	}
-	return time.Duration(max(0, now-moment)) * time.Millisecond
+	return time.Duration(max(0, c.realNow()-moment)) * time.Millisecond
 }

@@ -36,7 +36,7 @@ type buyer struct {
 // begins it.
 func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request) (rec store.OperationRecord, err error) {
 	// The operation continues when the caller disconnects.
-	ctx, cancel := context.WithTimeout(withClock(context.WithoutCancel(ctx)), c.limits.request)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.request)
 	defer cancel()
 	err = c.withLease(ctx, scope, identityLease(r.identity), func(ctx context.Context, fence store.Fence) error {
 		var fresh bool
@@ -69,10 +69,7 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence st
 	if err != nil {
 		return rec, false, err
 	}
-	now, err := c.Now(ctx, scope)
-	if err != nil {
-		return rec, false, err
-	}
+	now := c.nowAt(fence.ClockOffset)
 	op := billing.Operation{
 		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
 		Parameters: billing.NewParameters(r.kind), Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
@@ -126,10 +123,7 @@ func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r reque
 // resume runs an operation to its end and returns it as stored then. fresh says that
 // it was decided under the same lease.
 func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OperationRecord, initiator billing.Initiator, fresh bool) (store.OperationRecord, error) {
-	now, err := c.Now(ctx, scope)
-	if err != nil {
-		return rec, err
-	}
+	now := c.nowAt(fence.ClockOffset)
 	with, err := c.accountOf(ctx, scope, rec.ConnectionID, rec.Parameters.ObjectID())
 	if err != nil {
 		return rec, err

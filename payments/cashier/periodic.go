@@ -71,10 +71,7 @@ func repeatAt(job store.Job, at int64) int64 {
 // readEvents finds events whose webhook was lost. It reads from the newest back to
 // those read before, or continues where a batch ended.
 func (c *Cashier) readEvents(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return 0, err
-	}
+	now := c.nowAt(with.ClockOffset)
 	since, behind, continues := with.EventsAfter-eventsOverlap, "", false
 	if position := with.positionOf(job); len(position) == 2 {
 		continues, behind = true, position[1]
@@ -171,10 +168,7 @@ const (
 // reconcileAll enqueues one job per list. Events are kept for a month, and some are
 // never created, so reconciliation lists the objects themselves.
 func (c *Cashier) reconcileAll(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return 0, err
-	}
+	now := c.nowAt(with.ClockOffset)
 	if position := with.positionOf(job); len(position) > 0 {
 		return 0, c.reconcileList(ctx, with, position[0], strings.Join(position[1:], ""), now)
 	}
@@ -231,6 +225,5 @@ func (c *Cashier) prune(ctx context.Context, job jobs.Job) (next int64, err erro
 			return 0, err
 		}
 	}
-	now, err := c.Now(ctx, scope)
-	return now + pruneInterval, err
+	return c.nowAt(job.ClockOffset) + pruneInterval, nil
 }

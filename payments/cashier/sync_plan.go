@@ -46,15 +46,11 @@ func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) (ne
 		if err != nil {
 			return errors.Join(err, app.PlanRefused(ctx, fence, plan.ID, plan.Sync, errorMessage(err)))
 		}
-		now, err := c.Now(ctx, with.scope)
-		if err != nil {
-			return err
-		}
 		terms := plan.Terms()
 		terms.PriceID = price
 		_, err = app.PlanSynced(ctx, fence, store.SyncedPlan{
 			PlanID: plan.ID, Began: plan.Sync, Connection: with.ID, ProductID: plan.ProductReference(), PriceID: price, Terms: terms,
-		}, now)
+		}, c.nowAt(fence.ClockOffset))
 		return err
 	})
 }
@@ -113,9 +109,5 @@ func (c *Cashier) archivePrice(ctx context.Context, with account, job store.Job)
 	if ignoreNotFound(err) != nil {
 		return 0, err
 	}
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return 0, err
-	}
-	return 0, ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, now))
+	return 0, ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, c.nowAt(with.ClockOffset)))
 }

@@ -26,10 +26,7 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence stor
 	if err != nil {
 		return billing.Subscription{}, err
 	}
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return billing.Subscription{}, err
-	}
+	now := c.nowAt(fence.ClockOffset)
 	if opts.checkoutID.IsZero() {
 		opts.checkoutID = checkoutIDOf(remote)
 	}
@@ -106,10 +103,7 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 	if err != nil {
 		return err
 	}
-	now, err := c.Now(ctx, with.scope)
-	if err != nil {
-		return err
-	}
+	now := c.nowAt(fence.ClockOffset)
 	if checkout.Kind == store.TopUpCheckout {
 		_, err := app.ApplyTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
 		return err

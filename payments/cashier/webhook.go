@@ -8,6 +8,7 @@ import (
 	"purser/ids"
 	"purser/payments/stripe"
 	"purser/store"
+	"purser/tenancy"
 )
 
 // MaxWebhook is the largest webhook body that is read: Stripe's events have at most
@@ -50,8 +51,20 @@ func (c *Cashier) HasConnection(ctx context.Context, connection string) error {
 	if err != nil {
 		return fault.New(fault.PathNotFound)
 	}
-	_, err = c.options.Store.Directory().ConnectionScope(ctx, id)
+	_, err = c.connectionScope(ctx, id)
 	return err
+}
+
+// connectionScope is the application of a connection, which never changes.
+func (c *Cashier) connectionScope(ctx context.Context, id ids.ID) (tenancy.Scope, error) {
+	if scope, known := c.scopes.Get(id); known {
+		return scope, nil
+	}
+	scope, err := c.options.Store.Directory().ConnectionScope(ctx, id)
+	if err == nil {
+		c.scopes.Add(id, scope)
+	}
+	return scope, err
 }
 
 // ReceiveWebhook verifies an event, then stores it and enqueues a job for its object
@@ -61,11 +74,10 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if err != nil {
 		return fault.New(fault.PathNotFound)
 	}
-	scope, err := c.options.Store.Directory().ConnectionScope(ctx, id)
+	scope, err := c.connectionScope(ctx, id)
 	if err != nil {
 		return err
 	}
-	ctx = withClock(ctx)
 	app := c.options.Store.App(scope)
 	at, err := app.ConnectionByID(ctx, id)
 	if err != nil {
@@ -82,10 +94,10 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if err != nil {
 		return err
 	}
-	now, err := c.Now(ctx, scope)
-	if err != nil {
+	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return err
 	}
+	now := c.nowAt(at.ClockOffset)
 	kept := store.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
@@ -96,7 +108,7 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if _, err := app.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
 		return err
 	}
-	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(ctx, scope, event.CreatedAt)})
+	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(at.ClockOffset, event.CreatedAt)})
 	c.Notify(scope)
 	return nil
 }
