@@ -78,7 +78,7 @@ func TestWork(t *testing.T) {
 		}
 	})
 
-	t.Run("stays when another did it and it was asked for anew", func(t *testing.T) {
+	t.Run("stays when another node ran it and it was requested again", func(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Enqueue(t.Context(), invoice(0)))
 		slow := only(t, a, 0)
@@ -528,7 +528,7 @@ func TestWebhooksAreTakenOnce(t *testing.T) {
 		due, err := s.DueJobs(t.Context(), moment, 100)
 		noError(t, err)
 		if !hasWork(due, store.JobInvoice, "in_1") {
-			t.Error("a repeated webhook wakes nobody")
+			t.Error("a repeated webhook notifies no node")
 		}
 		for _, w := range due {
 			noError(t, s.FinishJob(t.Context(), w, 0))

@@ -103,7 +103,7 @@ func (c *clients) awaitAcks(t *testing.T, n int64) {
 	await(t, "answers", func() bool { return c.acks.Load() >= until })
 }
 
-// awaitAcksBy waits for so many more of one server.
+// awaitAcksBy waits for a number of further acknowledgements of one server.
 func (c *clients) awaitAcksBy(t *testing.T, address string, n int64) {
 	t.Helper()
 	until := c.answered(address).Load() + n
