@@ -170,7 +170,7 @@ func badMedia(b bodied) (all []badRequest) {
 		all = append(all, badRequest{"encoded by " + encoding, bad, fault.UnsupportedMedia})
 	}
 	without := request{method: b.method, target: b.target, body: b.sample(), header: http.Header{"Content-Type": nil}}
-	large := request{method: b.method, target: b.target, body: string(must(bodyText(b.sample()))) + repeated(" ", maxBody)}
+	large := request{method: b.method, target: b.target, body: string(must(bodyText(b.sample()))) + repeated(" ", largestBody(b))}
 	chunked := large
 	chunked.chunked = true
 	queried := request{method: b.method, target: b.target + "?appId=x", body: b.sample()}
@@ -180,6 +180,17 @@ func badMedia(b bodied) (all []badRequest) {
 }
 
 const maxBody = 16384
+
+// largestBody is the limit of the operation's body.
+func largestBody(b bodied) int {
+	switch b.id {
+	case "trackBatch":
+		return 1 << 20
+	case "trackGroup":
+		return 1 << 16
+	}
+	return maxBody
+}
 
 func badQueries() (all []badRequest) {
 	for _, l := range listers {

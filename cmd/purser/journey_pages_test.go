@@ -53,6 +53,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/wallets/:id/subscription": s.wallet + "/subscription",
 		app + "/wallets/:id/adjust":       s.wallet + "/adjust",
 		app + "/transactions/:id":         s.transaction,
+		app + "/transactions/:id/reverse": s.transaction + "/reverse",
 		app + "/check":                    p.app + "/check?identity=ada&feature=messages&quantity=1",
 		app + "/events":                   p.app + "/events",
 		app + "/deposits":                 p.app + "/deposits",
