@@ -13,6 +13,7 @@ import (
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -132,7 +133,13 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 
 func TestRunDoesWhatIsDue(t *testing.T) {
 	t.Parallel()
-	r := start(t)
+	// A node runs the jobs of all applications, so the test has a database of its own.
+	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	r := startOn(t, db)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.cashier.Run(ctx) }()

@@ -64,7 +64,12 @@ type arrived struct {
 
 func start(t *testing.T) *harness {
 	t.Helper()
-	r := &harness{T: t, store: storetest.Open(t), keys: map[string]int{}}
+	return startOn(t, storetest.Open(t))
+}
+
+func startOn(t *testing.T, db *store.Store) *harness {
+	t.Helper()
+	r := &harness{T: t, store: db, keys: map[string]int{}}
 	now := time.Now().UnixMilli()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, now))
