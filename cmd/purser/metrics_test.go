@@ -20,10 +20,11 @@ var metricsAddress = regexp.MustCompile(`"metrics listening","address":"([^"]+)"
 
 func (p product) metricsURL(t *testing.T) string {
 	t.Helper()
-	found := metricsAddress.FindStringSubmatch(p.log.String())
-	if found == nil {
-		t.Fatalf("the log does not say where the metrics are:\n%s", p.log.String())
-	}
+	var found []string
+	eventually(t, "the log says where the metrics are", func() bool {
+		found = metricsAddress.FindStringSubmatch(p.log.String())
+		return found != nil
+	})
 	return "http://" + found[1]
 }
 
