@@ -45,12 +45,7 @@ func TestAHolderThatLostItsLeaseIsStopped(t *testing.T) {
 	r := shop(t)
 	r.cashier.SetRenewal(time.Minute, time.Millisecond)
 	err := r.cashier.HoldIdentity(t.Context(), r.scope, "ada", func(ctx context.Context) error {
-		r.eventually("another holder has the lease", func() bool {
-			storetest.Lapse(t, storetest.URL(t), r.app.ID.String())
-			_, taken, err := r.store.App(r.scope).Lease(t.Context(), leaseOf("ada"), ids.New(), time.Minute)
-			r.check(err)
-			return taken
-		})
+		storetest.StealLease(t, storetest.URL(t), r.app.ID.String(), leaseOf("ada"))
 		<-ctx.Done()
 		return errors.New("the provider did not answer")
 	})

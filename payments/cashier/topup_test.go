@@ -13,7 +13,6 @@ import (
 
 	"purser/billing"
 	"purser/fault"
-	"purser/ids"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
@@ -182,11 +181,7 @@ func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/checkout/sessions") {
 		w.once.Do(func() {
 			refused = true
-			storetest.Lapse(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String())
-			_, held, err := w.r.store.App(w.r.scope).Lease(w.r.Context(), leaseOf("ada"), ids.New(), time.Millisecond)
-			if w.r.check(err); !held {
-				w.r.Error("the lease was not to be had")
-			}
+			storetest.StealLease(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String(), leaseOf("ada"))
 		})
 	}
 	if refused {

@@ -15,6 +15,16 @@ func Lapse(tb testing.TB, url, app string) {
 	Exec(tb, url, `UPDATE work_queue SET leased_until = 0 WHERE app_id = $1`, app)
 }
 
+// StealLease gives an application's lease to another holder in one statement, as if its
+// time had run out and the other was first: no renewal can come in between.
+func StealLease(tb testing.TB, url, app, name string) {
+	tb.Helper()
+	Exec(tb, url, `
+		UPDATE leases SET holder = gen_random_uuid(), fence = fence + 1,
+			held_until = extract(epoch FROM clock_timestamp())::bigint * 1000 + 60000
+		WHERE app_id = $1 AND name = $2`, app, name)
+}
+
 // LeasesHeld counts the leases of an application that have not run out.
 func LeasesHeld(tb testing.TB, url, app string) (held int) {
 	tb.Helper()
