@@ -45,7 +45,7 @@ func TestAHolderThatLostItsLeaseIsStopped(t *testing.T) {
 	r := shop(t)
 	r.cashier.SetRenewal(time.Minute, time.Millisecond)
 	err := r.cashier.HoldIdentity(t.Context(), r.scope, "ada", func(ctx context.Context) error {
-		storetest.StealLease(t, storetest.URL(t), r.app.ID.String(), leaseOf("ada"))
+		storetest.StealLease(t, storetest.URL(t), r.app.ID.String(), leaseOf("ada"), time.Minute)
 		<-ctx.Done()
 		return errors.New("the provider did not answer")
 	})

@@ -181,7 +181,7 @@ func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/checkout/sessions") {
 		w.once.Do(func() {
 			refused = true
-			storetest.StealLease(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String(), leaseOf("ada"))
+			storetest.StealLease(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String(), leaseOf("ada"), time.Millisecond)
 		})
 	}
 	if refused {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,13 +17,14 @@ func Lapse(tb testing.TB, url, app string) {
 }
 
 // StealLease gives an application's lease to another holder in one statement, as if its
-// time had run out and the other was first: no renewal can come in between.
-func StealLease(tb testing.TB, url, app, name string) {
+// time had run out and the other was first: no renewal can come in between. The other
+// holds it for the length of time.
+func StealLease(tb testing.TB, url, app, name string, length time.Duration) {
 	tb.Helper()
 	Exec(tb, url, `
 		UPDATE leases SET holder = gen_random_uuid(), fence = fence + 1,
-			held_until = extract(epoch FROM clock_timestamp())::bigint * 1000 + 60000
-		WHERE app_id = $1 AND name = $2`, app, name)
+			held_until = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3
+		WHERE app_id = $1 AND name = $2`, app, name, length.Milliseconds())
 }
 
 // LeasesHeld counts the leases of an application that have not run out.
