@@ -28,6 +28,7 @@ const (
 	Session      = "ses"
 	Invitation   = "inv"
 	Alert        = "alr"
+	Notification = "ntf"
 )
 
 // New makes an identifier that sorts after the earlier ones of this process.

@@ -56,12 +56,17 @@ func isClosed(stop <-chan struct{}) bool {
 // DrainAll runs all due jobs of the application's main lane, by its clock, and those
 // that they enqueue. It waits for jobs that other nodes run.
 func (q *Queue) DrainAll(ctx context.Context, app ids.ID) error {
+	return q.DrainLane(ctx, app, MainLane)
+}
+
+// DrainLane is DrainAll for one lane.
+func (q *Queue) DrainLane(ctx context.Context, app ids.ID, lane Lane) error {
 	scope, err := q.options.Store.Directory().ScopeOf(ctx, app)
 	if err != nil {
 		return err
 	}
 	for drains := 0; drains < maxDrains; {
-		result, err := q.drain(ctx, ctx.Done(), target{scope, MainLane})
+		result, err := q.drain(ctx, ctx.Done(), target{scope, lane})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -84,11 +89,12 @@ func (q *Queue) DrainAll(ctx context.Context, app ids.ID) error {
 // drain runs up to maxBatches batches of due jobs. It starts no job after stop is
 // closed.
 func (q *Queue) drain(ctx context.Context, stop <-chan struct{}, t target) (drainResult, error) {
+	q.prepare(ctx, t)
 	for range maxBatches {
 		if isClosed(stop) {
 			return queueHasMore, errStopped
 		}
-		batch, err := q.claim(ctx, t)
+		batch, err := q.claim(ctx, t, batchSize)
 		if err != nil {
 			return queueEmpty, err
 		}
@@ -105,12 +111,26 @@ func (q *Queue) drain(ctx context.Context, stop <-chan struct{}, t target) (drai
 	return queueHasMore, nil
 }
 
-func (q *Queue) claim(ctx context.Context, t target) (store.JobBatch, error) {
+// prepare runs what comes before the jobs of the lane.
+func (q *Queue) prepare(ctx context.Context, t target) {
+	before := q.before[t.lane]
+	if before == nil {
+		return
+	}
+	if err := before(ctx, t.scope); err != nil && ctx.Err() == nil {
+		q.options.Log.Warn("preparation of jobs failed", "app", t.scope.AppID.Format(ids.Application), "lane", string(t.lane), "cause", err)
+	}
+}
+
+func (q *Queue) claim(ctx context.Context, t target, most int) (store.JobBatch, error) {
+	if len(q.lanes[t.lane]) == 0 {
+		return store.JobBatch{}, nil
+	}
 	if err := q.options.Store.Clock().Trust(ctx); err != nil {
 		return store.JobBatch{}, err
 	}
 	return q.options.Store.App(t.scope).ClaimJobs(ctx, store.ClaimInput{
-		Kinds: q.kinds(t.lane), Now: q.realNow(), Most: batchSize, Lease: q.options.Lease,
+		Kinds: q.kinds(t.lane), Now: q.realNow(), Most: most, Lease: q.options.Lease,
 	})
 }
 

@@ -27,7 +27,12 @@ func (q *Queue) runNotified(ctx context.Context) error {
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(maxConcurrentApps)
-	defer func() { _ = group.Wait() }() // errors are logged by each
+	defer func() {
+		_ = group.Wait() // errors are logged by each
+		for _, lane := range q.detached {
+			lane.running.Wait()
+		}
+	}()
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	for {
 		select {
@@ -47,7 +52,13 @@ func (q *Queue) runNotified(ctx context.Context) error {
 
 // tryDrain drains part of a queue. It does not wait for jobs that other nodes run.
 func (q *Queue) tryDrain(ctx context.Context, stop <-chan struct{}, t target) {
-	result, err := q.drain(ctx, stop, t)
+	run := q.drain
+	if lane := q.detached[t.lane]; lane != nil {
+		run = func(ctx context.Context, stop <-chan struct{}, t target) (drainResult, error) {
+			return q.startJobs(ctx, stop, lane, t)
+		}
+	}
+	result, err := run(ctx, stop, t)
 	if isClosed(stop) {
 		return
 	}

@@ -70,6 +70,8 @@ type Queue struct {
 	options  Options
 	handlers map[store.JobKind]Handler
 	lanes    map[Lane][]store.JobKind
+	before   map[Lane]func(context.Context, tenancy.Scope) error
+	detached map[Lane]*detachedLane
 	tasks    []Task
 	notifier *notifier
 }
@@ -86,7 +88,10 @@ func New(options Options) *Queue {
 		options.Observe = func(Run) {}
 	}
 	options.Lease = cmp.Or(options.Lease, DefaultLease)
-	q := &Queue{options: options, handlers: map[store.JobKind]Handler{}, lanes: map[Lane][]store.JobKind{}, notifier: newNotifier()}
+	q := &Queue{
+		options: options, handlers: map[store.JobKind]Handler{}, lanes: map[Lane][]store.JobKind{},
+		before: map[Lane]func(context.Context, tenancy.Scope) error{}, detached: map[Lane]*detachedLane{}, notifier: newNotifier(),
+	}
 	q.Every(Task{Name: "audit jobs", Interval: auditInterval, Run: q.audit})
 	return q
 }
@@ -99,6 +104,13 @@ func (q *Queue) Register(kind store.JobKind, handler Handler) {
 	handler.Timeout = cmp.Or(handler.Timeout, DefaultTimeout)
 	q.handlers[kind] = handler
 	q.lanes[handler.Lane] = append(q.lanes[handler.Lane], kind)
+}
+
+// Before has run called on each notified application before its jobs of the lane are
+// claimed: it may enqueue them. Its failure is logged, and the jobs run.
+func (q *Queue) Before(lane Lane, run func(context.Context, tenancy.Scope) error) {
+	q.before[lane] = run
+	q.lanes[lane] = append([]store.JobKind{}, q.lanes[lane]...)
 }
 
 // Run runs jobs and periodic tasks until the context ends. Then running jobs have

@@ -259,6 +259,61 @@ func TestASlowJobDelaysNeitherOtherLanesNorOtherApplications(t *testing.T) {
 	}
 }
 
+func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	scope, second := newApp(t, db), newApp(t, db)
+	started, goOn := make(chan string, 10), make(chan struct{})
+	q := jobs.New(jobs.Options{Store: db, Lease: limit})
+	q.Detach("webhooks", 2)
+	prepared := make(chan tenancy.Scope, 100)
+	q.Before("webhooks", func(_ context.Context, scope tenancy.Scope) error {
+		prepared <- scope
+		return errors.New("a failure here does not keep the jobs from running")
+	})
+	q.Register(kind, jobs.Handler{Lane: "webhooks", Timeout: limit, Run: func(_ context.Context, job jobs.Job) (int64, error) {
+		started <- job.Object
+		if strings.HasPrefix(job.Object, "hangs") {
+			<-goOn
+		}
+		return 0, nil
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.RunNotified(ctx) }()
+	wants := func(object string) {
+		t.Helper()
+		if got := receive(t, started, object+" starts"); got != object {
+			t.Errorf("%s started, not %s", got, object)
+		}
+	}
+	enqueue(t, db, scope, "hangs 1")
+	q.Notify(scope, "webhooks")
+	if got := receive(t, prepared, "the lane is prepared"); got != scope {
+		t.Errorf("prepared %v", got)
+	}
+	wants("hangs 1")
+	enqueue(t, db, scope, "fast")
+	q.Notify(scope, "webhooks")
+	wants("fast") // of the same application
+	enqueue(t, db, second, "hangs 2")
+	q.Notify(second, "webhooks")
+	wants("hangs 2")
+	enqueue(t, db, second, "late")
+	q.Notify(second, "webhooks") // no slot is free
+	close(goOn)
+	wants("late")
+	stop()
+	if err := receive(t, ended, "the node stops"); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopping gave %v", err)
+	}
+	for _, app := range []tenancy.Scope{scope, second} {
+		if left := storetest.DueJobs(t, storetest.URL(t), app.AppID, store.StoppedWork); len(left) != 0 {
+			t.Errorf("left in the queue: %+v", left)
+		}
+	}
+}
+
 func TestAStoppedNodeReleasesJobsThatItDidNotStart(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)

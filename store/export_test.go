@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/ids"
+	"purser/notify"
 	"purser/store/internal/ledger"
 	"purser/store/internal/limits"
 	"purser/store/internal/pg"
@@ -64,6 +65,11 @@ func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }
 // transact runs work in a transaction of the application, as every method does.
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return work(ctx, tx.Conn) })
+}
+
+// Notify inserts a notification, as the methods do that change something.
+func Notify(ctx context.Context, a App, n notify.Notification) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error { return tx.Notify(ctx, n) })
 }
 
 // Ready is the check of the schema on a connection of the pool.

@@ -16,6 +16,7 @@ import (
 	"purser/store/internal/ledger"
 	"purser/store/internal/limits"
 	"purser/store/internal/pg"
+	"purser/store/notifications"
 	"purser/store/reports"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -97,6 +98,15 @@ func (s *Store) Clock() *Clock { return s.db.Clock }
 
 // Reports reads what pages show of an application.
 func (s *Store) Reports(scope tenancy.Scope) reports.App { return s.stats.App(scope) }
+
+// Notifications are what an application tells other systems.
+func (s *Store) Notifications(scope tenancy.Scope) notifications.App {
+	return notifications.Open(s.db.App(scope))
+}
+
+// OnNotifications has committed called after each transaction of this node that
+// inserted notifications.
+func (s *Store) OnNotifications(committed func(tenancy.Scope)) { s.db.OnNotifications(committed) }
 
 // Stats are the counters of this node.
 func (s *Store) Stats() *reports.Counters { return s.stats }

@@ -16,6 +16,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/notifications"
 	"purser/store/reports"
 	"purser/tenancy"
 )
@@ -33,6 +34,9 @@ type tenant struct {
 
 // Reports reads what pages show of the application.
 func (a tenant) Reports() reports.App { return a.db.Reports(a.application.Scope()) }
+
+// Notifications is what the application tells other systems.
+func (a tenant) Notifications() notifications.App { return a.db.Notifications(a.application.Scope()) }
 
 func newTenant(tb testing.TB, db *store.Store) tenant {
 	tb.Helper()
@@ -164,6 +168,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	}
 	h.billed(tb)
 	h.desk(tb, usage)
+	h.notified(tb)
 	_, err = h.VerifyWith(tb.Context(), store.VerifyOptions{New: true, Record: true, Now: moment})
 	noError(tb, err)
 	_, err = h.ClaimVerification(tb.Context(), store.VerifyAll, moment, time.Hour, time.Minute)

@@ -248,10 +248,12 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	t.Parallel()
 	everyMethodHasACall(t, appCalls)
 	everyMethodHasACall(t, reportCalls)
+	everyMethodHasACall(t, notificationCalls)
 	everyMethodHasACall(t, orgCalls)
 	url := urlWithoutPolicies(t)
 	throughDoors(t, url, appCalls, func(a tenant) store.App { return a.App })
 	throughDoors(t, url, reportCalls, tenant.Reports)
+	throughDoors(t, url, notificationCalls, tenant.Notifications)
 	throughDoors(t, url, orgCalls, func(a tenant) store.Org { return a.db.Org(a.org.ID) })
 }
 

@@ -24,10 +24,10 @@ var calledByOthers = []string{
 
 // reading are the packages whose code may call the store, directly or through an
 // interface. The packages that only tests use are none of them.
-var reading = []string{"api", "jobs", "payments/cashier", "payments/sandbox", "cmd/purser", "cmd/purser/demo", "store", "store/reports", "web"}
+var reading = []string{"api", "jobs", "notify/delivery", "payments/cashier", "payments/sandbox", "cmd/purser", "cmd/purser/demo", "store", "store/notifications", "store/reports", "web"}
 
 // handles are the packages whose exported methods need a caller.
-var handles = []string{"store", "store/reports"}
+var handles = []string{"store", "store/notifications", "store/reports"}
 
 // A method that only tests call is code that no user runs and a way around the rules:
 // it belongs in store/storetest or in an export_test.go.

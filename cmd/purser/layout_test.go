@@ -21,7 +21,7 @@ import (
 // "views/..." means views and every room below it.
 
 // nouns decide: each is pure, so that its tests need nothing but numbers.
-var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "billing"}
+var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "billing", "notify"}
 
 // knows lists, for each room, which of our rooms its code may import.
 var knows = map[string][]string{
@@ -33,6 +33,7 @@ var knows = map[string][]string{
 	"keys":               {"fault", "ids", "tenancy"},
 	"metering":           {"fault", "ids"},
 	"billing":            {"fault", "ids", "metering"},
+	"notify":             {"fault", "ids"},
 
 	// It seals secrets that have to be read again, and is as pure as a noun.
 	"tenancy/vault": {"ids"},
@@ -51,15 +52,18 @@ var knows = map[string][]string{
 
 	// What runs later, for every package that has jobs.
 	"jobs": {"ids", "store", "tenancy"},
+	// The jobs of notifications.
+	"notify/delivery": {"jobs", "notify", "store", "tenancy"},
 
 	"migrations":         {},
-	"store":              with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/reports"),
+	"store":              with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/notifications", "store/reports"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
 
 	// The kernel: transactions and statements. Above it, what changes a wallet.
 	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
+	"store/notifications":   with(nouns, "store/internal/pg"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
 	"store/internal/pg":     with(nouns, "migrations", "store/internal/limits"),
 	"store/internal/ledger": with(nouns, "store/internal/pg"),
@@ -85,7 +89,7 @@ var knows = map[string][]string{
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "store/reports", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "notify/delivery", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "store/reports", "static", "views/...", "httpd", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -105,8 +109,9 @@ var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest
 
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
-	"deploy": {"store/storetest"},              // a database for the server in the image
-	"store":  {"migrations", "store/embedded"}, // for a server with settings that a store must refuse
+	"deploy":              {"store/storetest"},                // a database for the server in the image
+	"store/notifications": {"store", "store/internal/limits"}, // to open nodes, and an application on them
+	"store":               {"migrations", "store/embedded"},   // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/reports"},

@@ -18,6 +18,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/jobs"
+	"purser/notify/delivery"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
@@ -47,6 +48,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		queue: jobs.New(jobs.Options{Store: db, Observe: meters.observeJob, Log: log}),
 		store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log,
 	}
+	delivery.Register(p.queue, db)
 	options := cashier.Options{
 		Store: db, Vault: seals, BaseURL: c.baseURL, Jobs: p.queue, Log: log, ObserveWebhook: meters.observeWebhook,
 		StripeTransport: meters.measureProvider(stripeProvider, http.DefaultTransport),

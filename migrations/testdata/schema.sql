@@ -291,6 +291,18 @@ ALTER TABLE features ENABLE ROW LEVEL SECURITY;
 ALTER TABLE features FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON features FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON features TO purser_app;
+CREATE TABLE feeds (
+  app_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  last_seq bigint NOT NULL DEFAULT 0,
+  oldest_seq bigint NOT NULL DEFAULT 1
+);
+ALTER TABLE feeds ADD CONSTRAINT feed_keeps_what_it_numbered CHECK (((oldest_seq >= 1) AND (last_seq >= (oldest_seq - 1))));
+ALTER TABLE feeds ADD CONSTRAINT feeds_pkey PRIMARY KEY (app_id);
+ALTER TABLE feeds ENABLE ROW LEVEL SECURITY;
+ALTER TABLE feeds FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON feeds FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON feeds TO purser_app;
 CREATE TABLE invitations (
   id uuid NOT NULL,
   org_id uuid NOT NULL,
@@ -387,6 +399,27 @@ ALTER TABLE members ADD CONSTRAINT member_is_a_user FOREIGN KEY (user_id) REFERE
 ALTER TABLE members ADD CONSTRAINT members_pkey PRIMARY KEY (org_id, user_id);
 CREATE INDEX members_by_user ON public.members USING btree (user_id);
 GRANT DELETE, INSERT, SELECT, UPDATE ON members TO purser_app;
+CREATE TABLE notifications (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  type text COLLATE "C" NOT NULL,
+  wallet_id uuid,
+  data jsonb NOT NULL,
+  created_at bigint NOT NULL,
+  seq bigint,
+  test boolean NOT NULL DEFAULT false
+);
+ALTER TABLE notifications ADD CONSTRAINT notifications_pkey PRIMARY KEY (app_id, id);
+ALTER TABLE notifications ADD CONSTRAINT seq_is_given_once UNIQUE (app_id, seq);
+ALTER TABLE notifications ADD CONSTRAINT seq_is_positive CHECK ((seq > 0));
+ALTER TABLE notifications ADD CONSTRAINT test_has_no_seq CHECK (((NOT test) OR (seq IS NULL)));
+CREATE INDEX notifications_by_wallet ON public.notifications USING btree (app_id, wallet_id, seq) WHERE (wallet_id IS NOT NULL);
+CREATE INDEX notifications_to_number ON public.notifications USING btree (app_id, id) WHERE ((seq IS NULL) AND (NOT test));
+ALTER TABLE notifications ENABLE ROW LEVEL SECURITY;
+ALTER TABLE notifications FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON notifications FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT, UPDATE ON notifications TO purser_app;
 CREATE TABLE organizations (
   id uuid NOT NULL,
   slug text COLLATE "C" NOT NULL,

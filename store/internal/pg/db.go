@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,6 +56,8 @@ type DB struct {
 
 	changed sync.Map // of *walletListener
 	entries func(tenancy.Scope, []metering.Entry)
+
+	notifications atomic.Pointer[func(tenancy.Scope)]
 }
 
 type walletListener struct {

@@ -10,6 +10,6 @@
 // policies; every statement is declared, and carries the application's id first. Who
 // wants to know of changed wallets and committed entries registers with DB.
 //
-// What it is not: a place for tables. It knows app_state, the audit log and the
-// policies, and no other rows.
+// What it is not: a place for tables. It knows app_state, the audit log, the policies
+// and how a notification is inserted, and no other rows.
 package pg

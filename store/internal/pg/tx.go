@@ -51,7 +51,8 @@ type Tx struct {
 	// Distributed reports that the catalog's statistics say nothing about tenant tables.
 	Distributed bool
 
-	posted []metering.Entry // so far
+	posted   []metering.Entry // so far
+	notified bool             // it inserted notifications
 }
 
 // In is a transaction, plain or inside of a type that adds methods to it.
@@ -104,6 +105,9 @@ func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error)
 	}
 	if len(tx.posted) > 0 {
 		a.DB.entries(a.Scope, tx.posted)
+	}
+	if tx.notified {
+		a.DB.NotificationsCommitted(a.Scope)
 	}
 	return nil
 }

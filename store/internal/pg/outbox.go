@@ -1,0 +1,49 @@
+package pg
+
+import (
+	"context"
+
+	"purser/ids"
+	"purser/notify"
+	"purser/tenancy"
+)
+
+var insertNotifications = Declare("insert notifications", `
+	INSERT INTO notifications (app_id, id, org_id, type, wallet_id, data, created_at)
+	SELECT s.app_id, t.id, s.org_id, t.type, t.wallet_id, t.data::jsonb, t.created_at
+	FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::bigint[]) AS t (id, type, wallet_id, data, created_at)
+	WHERE s.app_id = $1`)
+
+// Notify inserts notifications in this transaction: they exist if and only if it
+// commits. They have no number yet; after the commit the node's sequencer is woken. The
+// statement locks nothing, so it may stand anywhere in the transaction.
+func (tx *Tx) Notify(ctx context.Context, list ...notify.Notification) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var (
+		notificationIDs []ids.ID
+		types, data     []string
+		wallets         []*ids.ID
+		created         []int64
+	)
+	for _, n := range list {
+		notificationIDs, types, data = append(notificationIDs, n.ID), append(types, string(n.Type)), append(data, string(n.Data))
+		wallets, created = append(wallets, OrNull(n.WalletID)), append(created, n.CreatedAt)
+	}
+	tx.notified = true
+	return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)
+}
+
+// OnNotifications has committed called after each transaction of this node that
+// inserted notifications. A transaction whose outcome is unknown, or of a node that died,
+// calls nothing: a periodic pass finds what it left.
+func (db *DB) OnNotifications(committed func(tenancy.Scope)) { db.notifications.Store(&committed) }
+
+// NotificationsCommitted tells the sequencer of this node that an application may have
+// notifications without a number.
+func (db *DB) NotificationsCommitted(scope tenancy.Scope) {
+	if committed := db.notifications.Load(); committed != nil {
+		(*committed)(scope)
+	}
+}
