@@ -15,7 +15,8 @@ type verdict string
 const (
 	caught   verdict = "caught"
 	survived verdict = "SURVIVED"
-	stale    verdict = "STALE" // it does not fit the source, or does not compile in it
+	stale    verdict = "STALE"     // it does not fit the source, or does not compile in it
+	timedOut verdict = "TIMED OUT" // a slow machine looks the same, so this proves nothing
 )
 
 // judge seeds one bug, runs the tests that should see it, and takes it out again.
@@ -31,6 +32,8 @@ func judge(ctx context.Context, root string, m mutant) (verdict, string) {
 		return survived, output
 	case strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]"):
 		return stale, output
+	case strings.Contains(output, "panic: test timed out"):
+		return timedOut, output
 	default:
 		return caught, ""
 	}
@@ -75,7 +78,7 @@ func restore(root string, before map[string]string) {
 
 // test runs tests once, from no cache.
 func test(ctx context.Context, root, pkg, names string) (output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=10m", "-run", "^("+names+")$", pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-run", "^("+names+")$", pkg)
 	cmd.Dir = root
 	text, err := cmd.CombinedOutput()
 	return string(text), err
