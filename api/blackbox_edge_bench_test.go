@@ -19,6 +19,7 @@ type discarded struct {
 func (d *discarded) Header() http.Header            { return d.header }
 func (d *discarded) Write(text []byte) (int, error) { return len(text), nil }
 func (d *discarded) WriteHeader(status int)         { d.status = status }
+func (d *discarded) Flush()                         {}
 
 var usageBody = []byte(`{"id":"019b76da-a800-7c3e-8f5a-2d9b1e4c7a60","identity":"holder-4821@example.com","feature":"chat-completion","occurredAt":1767225600000,"entityId":"conversation-99","quantity":1200}`)
 

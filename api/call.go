@@ -182,6 +182,9 @@ func (c *call) read(op *operation, r *http.Request) (err error) {
 
 // checkMedia refuses a body that is not plain JSON.
 func checkMedia(header http.Header) error {
+	if header.Get("Content-Type") == "application/json" && header.Get("Content-Encoding") == "" {
+		return nil // as almost all clients send it
+	}
 	media, params, err := mime.ParseMediaType(header.Get("Content-Type"))
 	charset := params["charset"]
 	if err != nil || media != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")) ||
@@ -209,6 +212,9 @@ func readBody(r *http.Request, limit int) ([]byte, error) {
 
 // pathParameters decodes each path parameter exactly once.
 func pathParameters(ec echo.Context) (map[string]string, error) {
+	if len(ec.ParamNames()) == 0 {
+		return nil, nil
+	}
 	params := make(map[string]string, len(ec.ParamNames()))
 	for i, name := range ec.ParamNames() {
 		raw := ec.ParamValues()[i]

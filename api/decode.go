@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -141,15 +140,46 @@ func decodeArray(d *jsontext.Decoder) ([]any, error) {
 
 // decodeText reads a string or a name. Postgres cannot store NUL, so it stops here.
 func decodeText(d *jsontext.Decoder) (string, error) {
-	token, err := d.ReadToken()
+	if kind := d.PeekKind(); kind != jsontext.KindString {
+		_, err := d.ReadToken()
+		return "", malformed(err)
+	}
+	quoted, err := d.ReadValue()
 	if err != nil {
 		return "", malformed(err)
 	}
-	text := token.String()
-	if strings.IndexByte(text, 0) >= 0 {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return fieldName(quoted[1 : len(quoted)-1]), nil // NUL needs an escape
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil {
+		return "", malformed(err)
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
 		return "", invalid("The body contains the character NUL.")
 	}
-	return text, nil
+	return string(text), nil
+}
+
+// fieldName is the text as a string. Those of the fields of an event are not allocated.
+func fieldName(text []byte) string {
+	switch string(text) {
+	case "id":
+		return "id"
+	case "identity":
+		return "identity"
+	case "feature":
+		return "feature"
+	case "quantity":
+		return "quantity"
+	case "entityId":
+		return "entityId"
+	case "occurredAt":
+		return "occurredAt"
+	case "amountNanocredits":
+		return "amountNanocredits"
+	}
+	return string(text)
 }
 
 // malformed turns an error of the tokenizer into a fault, and nil into nil.

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 	"go.opentelemetry.io/otel/trace"
 
 	"purser/fault"
@@ -29,6 +32,31 @@ type limitReply struct {
 	Overage     string `json:"overage"`
 }
 
+// hotCheckReply is a type of its own because explainReply embeds checkReply and would
+// inherit the method.
+type hotCheckReply checkReply
+
+// AppendJSON appends what json.Marshal gives.
+func (r hotCheckReply) AppendJSON(text []byte) []byte {
+	text = strconv.AppendBool(append(text, `{"allowed":`...), r.Allowed)
+	text = appendText(text, `,"creditKey":`, r.CreditKey)
+	text = appendText(text, `,"amountNanocredits":`, r.AmountNanocredits)
+	text = appendText(text, `,"balanceNanocredits":`, r.BalanceNanocredits)
+	text = appendPeriod(text, r.PeriodStart, r.PeriodEnd)
+	if l := r.Limit; l != nil {
+		text = appendInt(text, `,"limit":{"limit":`, l.Limit)
+		text = appendInt(text, `,"used":`, l.Used)
+		text = appendInt(text, `,"remaining":`, l.Remaining)
+		text = appendInt(text, `,"periodStart":`, l.PeriodStart)
+		text = appendInt(text, `,"periodEnd":`, l.PeriodEnd)
+		text = append(appendText(text, `,"overage":`, l.Overage), '}')
+	}
+	if r.Reason != "" {
+		text = appendText(text, `,"reason":`, string(r.Reason))
+	}
+	return append(text, '}')
+}
+
 func (s *Server) checkUsage(c *call) (reply, error) {
 	d, err := s.usage.Check(c.usage(c.body, c.body.Text("identity")))
 	if err == nil && d.Verdict == metering.Unprocessable {
@@ -37,7 +65,7 @@ func (s *Server) checkUsage(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return ok(showCheck(d)), nil
+	return ok(hotCheckReply(showCheck(d))), nil
 }
 
 func showCheck(d metering.Decision) checkReply {
@@ -63,6 +91,39 @@ type eventReply struct {
 	PeriodStart       *int64           `json:"periodStart,omitzero"`
 	PeriodEnd         *int64           `json:"periodEnd,omitzero"`
 	DeduplicatedFrom  string           `json:"deduplicatedFrom,omitzero"`
+}
+
+// AppendJSON appends what json.Marshal gives.
+func (r eventReply) AppendJSON(text []byte) []byte {
+	text = appendText(text, `{"status":`, string(r.Status))
+	text = appendText(text, `,"transactionId":`, r.TransactionID)
+	text = appendText(text, `,"amountNanocredits":`, r.AmountNanocredits)
+	text = appendPeriod(text, r.PeriodStart, r.PeriodEnd)
+	if r.DeduplicatedFrom != "" {
+		text = appendText(text, `,"deduplicatedFrom":`, r.DeduplicatedFrom)
+	}
+	return append(text, '}')
+}
+
+func appendPeriod(text []byte, start, end *int64) []byte {
+	if start != nil {
+		text = appendInt(text, `,"periodStart":`, *start)
+	}
+	if end != nil {
+		text = appendInt(text, `,"periodEnd":`, *end)
+	}
+	return text
+}
+
+func appendInt(text []byte, name string, value int64) []byte {
+	return strconv.AppendInt(append(text, name...), value, 10)
+}
+
+// appendText appends a name and a string. AppendQuote fails only for invalid UTF-8, which
+// no stored text has.
+func appendText(text []byte, name, value string) []byte {
+	text, _ = jsontext.AppendQuote(append(text, name...), value)
+	return text
 }
 
 func (s *Server) trackUsage(c *call) (reply, error) {

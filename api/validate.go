@@ -64,6 +64,9 @@ func (op *operation) readIdempotencyKey(header http.Header, object input) error 
 // readQuery validates the query parameters and fills in defaults. It parses the raw
 // query because url.Values drops malformed pairs.
 func (op *operation) readQuery(raw string) (input, error) {
+	if raw == "" && len(op.query.properties) == 0 {
+		return nil, nil
+	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, invalid("The query is malformed. Percent-encode its names and values.")
@@ -93,6 +96,9 @@ func (op *operation) readQuery(raw string) (input, error) {
 
 // checkPath validates the decoded path parameters.
 func (op *operation) checkPath(params map[string]string) error {
+	if len(params) == 0 && len(op.params.properties) == 0 {
+		return nil
+	}
 	given := make(input, len(params))
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p := op.params.property(name)

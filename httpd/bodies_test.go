@@ -114,3 +114,15 @@ func TestTraceID(t *testing.T) {
 		t.Error("one of two headers was chosen")
 	}
 }
+
+func TestAPIPathsAreRecognized(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"/v1": true, "/v1/": true, "/v1/events": true, "//v1/x": true, "/V2/x": true, "/v10/x": true,
+		"": false, "/": false, "//": false, "v1/x": false, "/v": false, "/v/1": false, "/v1x": false, "/va1/": false, "/o/v1": false,
+	} {
+		if got := isAPIPath(path); got != want {
+			t.Errorf("%q is a path of the API: %t", path, got)
+		}
+	}
+}

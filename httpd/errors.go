@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -97,9 +97,14 @@ func (s *Server) publicFault(err error, ec echo.Context) *fault.Fault {
 }
 
 // isAPIPath also matches slightly misspelt API paths: their clients expect JSON too.
-func isAPIPath(path string) bool { return apiPath.MatchString(path) }
-
-var apiPath = regexp.MustCompile(`^/+[vV][0-9]+(/|$)`)
+func isAPIPath(path string) bool {
+	version := strings.TrimLeft(path, "/")
+	if len(version) == len(path) || version == "" || version[0]|0x20 != 'v' {
+		return false
+	}
+	digits := strings.TrimLeft(version[1:], "0123456789")
+	return len(digits) < len(version)-1 && (digits == "" || digits[0] == '/')
+}
 
 // refuseMethods answers 405. Echo would answer OPTIONS with success, though the API is
 // not for browsers, and would match a longer path to a route whose last parameter
@@ -119,15 +124,40 @@ func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// JSONAppender is a body of the hot path that appends itself as JSON, without reflection.
+type JSONAppender interface {
+	AppendJSON(text []byte) []byte
+}
+
+var (
+	noStore  = []string{"no-store"}
+	jsonType = []string{echo.MIMEApplicationJSON}
+	replies  = sync.Pool{New: func() any { return new([]byte) }}
+)
+
 // WriteJSON sends a body that no cache may keep.
 func WriteJSON(ec echo.Context, code int, body any) error {
+	if fast, hot := body.(JSONAppender); hot {
+		text := replies.Get().(*[]byte)
+		defer replies.Put(text)
+		*text = fast.AppendJSON((*text)[:0])
+		return writeJSON(ec, code, *text)
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	ec.Response().Header().Set("Cache-Control", "no-store")
-	ec.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
-	return ec.Blob(code, echo.MIMEApplicationJSON, text)
+	return writeJSON(ec, code, text)
+}
+
+func writeJSON(ec echo.Context, code int, text []byte) error {
+	response := ec.Response()
+	header := response.Header()
+	header[echo.HeaderCacheControl], header[echo.HeaderContentType] = noStore, jsonType
+	header[echo.HeaderContentLength] = []string{strconv.Itoa(len(text))}
+	response.WriteHeader(code)
+	_, err := response.Write(text)
+	return err
 }
 
 // WaitError is a refusal with a Retry-After.

@@ -105,13 +105,6 @@ func (s *Server) readyz(ec echo.Context) error {
 	return ec.String(http.StatusOK, "ready\n")
 }
 
-// Detach gives a request its own deadline. A client that disconnects does not cancel its
-// queries: pgx closes the connection of a cancelled query, so disconnects could exhaust
-// the pool.
-func Detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), limit)
-}
-
 // routeByEscapedPath makes echo match the path as it was sent. Go keeps the original
 // only when it differs from its own encoding, so a handler could not tell whether a '%'
 // is still encoded, and decoding twice would address another wallet. A RawPath that Go

@@ -22,7 +22,7 @@ const plainEventColumns = `
 // decidedNow compares the time that the batch was decided for ($2, by the application's
 // clock) with the database's: a machine that was suspended cannot notice that itself.
 // $4 is the tolerance in milliseconds.
-const decidedNow = `1 / (abs(extract(epoch FROM statement_timestamp()) * 1000 + s.clock_offset - $2::bigint) < $4::bigint)::int = 1`
+const decidedNow = `1 / (abs(date_part('epoch', statement_timestamp()) * 1000 + s.clock_offset - $2::bigint) < $4::bigint)::int = 1`
 
 var (
 	// Each insert fails with a division by zero when the catalog or a key has changed

@@ -234,12 +234,12 @@ var usageMutants = []mutant{
 	{
 		name:    "a preview that hides a refusal",
 		changes: []change{once("billing/preview.go", "\t\tp.RefusedBy = f.Code\n", "\t\t_ = f.Code\n")},
-		pkg:     "./billing", tests: "TestThePreview",
+		pkg:     "./billing", tests: "TestThePreviewIsWhatTheChangeDoes|TestThePreviewOfAFreePlanIsWhatTheChangeDoes",
 	},
 	{
 		name:    "a preview that grants a free plan's credits twice",
 		changes: []change{once("billing/preview.go", "order.Target, s.Payments, now)", "order.Target, nil, now)")},
-		pkg:     "./billing", tests: "TestThePreview",
+		pkg:     "./billing", tests: "TestThePreviewIsWhatTheChangeDoes|TestThePreviewOfAFreePlanIsWhatTheChangeDoes",
 	},
 	{
 		name:    "no question whether a key may do it, at the edge",

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,31 @@ func TestMutantsFitTheSource(t *testing.T) {
 				t.Errorf("%s: %v", m.name, err)
 			}
 			texts[c.file] = changed
+		}
+	}
+}
+
+func TestTheTestsOfMutantsExist(t *testing.T) {
+	t.Parallel()
+	sources := make(map[string]string)
+	for _, m := range mutants {
+		if sources[m.pkg] == "" {
+			files, err := filepath.Glob(filepath.Join(moduleRoot, m.pkg, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sources[m.pkg] += string(text)
+			}
+		}
+		for name := range strings.SplitSeq(m.tests, "|") {
+			if !strings.Contains(sources[m.pkg], "\nfunc "+name+"(t *testing.T) {") {
+				t.Errorf("%s: %s has no test %s", m.name, m.pkg, name)
+			}
 		}
 	}
 }
