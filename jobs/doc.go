@@ -15,6 +15,9 @@
 // it was requested again meanwhile. A handler may run twice, also on two nodes at once
 // when one of them was suspended, so it has to be idempotent.
 //
+// Mails are no jobs: they belong to the installation and not to an application, so they
+// have a table of their own (store.Outbox), which a periodic task empties (package mail).
+//
 // What it is not: a broker. Notify is a hint within one process; jobs that a notified
 // node did not run are found by the sweep of any node within seconds.
 package jobs

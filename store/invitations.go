@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +21,7 @@ type Invitation struct {
 	ID    ids.ID
 	OrgID ids.ID
 	Note  string // whom it is for, in the inviter's words
+	Email string // where it is mailed to; empty for a link that is passed on by hand
 	tenancy.Access
 	InvitedBy ids.ID
 	CreatedAt int64
@@ -29,7 +31,7 @@ type Invitation struct {
 // Invite keeps an invitation. Its link is not part of it. What the inviter may give
 // is looked at here, under a lock: one whose access is taken away at this moment
 // would otherwise leave a door open behind them.
-func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) error {
+func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mails ...Mail) error {
 	if i.OrgID != o.id {
 		return fault.New(fault.PathNotFound)
 	}
@@ -41,18 +43,45 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash) err
 		if err := by.CheckInvite(i.Access); err != nil {
 			return err
 		}
+		if i.Email != "" {
+			if err := o.checkMailedInvitations(ctx, tx, i.CreatedAt); err != nil {
+				return err
+			}
+		}
 		_, err = tx.Exec(ctx, `
-			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			i.ID, o.id, link[:], i.Note, string(i.Role), i.Custom.Names(), i.InvitedBy, i.CreatedAt, i.ExpiresAt)
+			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at, email)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, nullif($10, ''))`,
+			i.ID, o.id, link[:], i.Note, string(i.Role), i.Custom.Names(), i.InvitedBy, i.CreatedAt, i.ExpiresAt, i.Email)
 		if err != nil {
 			return fmt.Errorf("store: insert invitation: %w", err)
+		}
+		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
+			return err
 		}
 		return o.auditPeople(ctx, tx, audit.Action{
 			Action: "invitation.create", Target: i.ID.Format(ids.Invitation),
 			After: accessFields(i.Access, audit.Fields{"for": i.Note}),
 		})
 	})
+}
+
+// MaxMailedInvitations is how many invitations an organization mails in a day: the
+// addresses are any, and their owners did not ask for mail.
+const MaxMailedInvitations = 50
+
+// checkMailedInvitations refuses the mail past the limit. Two at once may both be the
+// last one.
+func (o Org) checkMailedInvitations(ctx context.Context, tx pgx.Tx, now int64) error {
+	var mailed int
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM invitations WHERE org_id = $1 AND created_at > $2 AND email IS NOT NULL`,
+		o.id, now-(24*time.Hour).Milliseconds()).Scan(&mailed)
+	if err != nil {
+		return fmt.Errorf("store: count mailed invitations: %w", err)
+	}
+	if mailed >= MaxMailedInvitations {
+		return fault.Newf(fault.InvalidRequest, "Your organization mailed %d invitations in the last 24 hours. Leave the email empty and send the link yourself.", MaxMailedInvitations)
+	}
+	return nil
 }
 
 // holdMember reads a member who keeps their access until the transaction ends.
@@ -72,11 +101,11 @@ func (o Org) holdMember(ctx context.Context, tx pgx.Tx, user ids.ID) (tenancy.Me
 	return m, nil
 }
 
-const invitationColumns = `i.id, i.org_id, i.note, i.role, i.permissions, i.invited_by, i.created_at, i.expires_at`
+const invitationColumns = `i.id, i.org_id, i.note, coalesce(i.email, ''), i.role, i.permissions, i.invited_by, i.created_at, i.expires_at`
 
 func readInvitation(row pgx.CollectableRow) (i Invitation, err error) {
 	var permissions []string
-	err = row.Scan(&i.ID, &i.OrgID, &i.Note, &i.Role, &permissions, &i.InvitedBy, &i.CreatedAt, &i.ExpiresAt)
+	err = row.Scan(&i.ID, &i.OrgID, &i.Note, &i.Email, &i.Role, &permissions, &i.InvitedBy, &i.CreatedAt, &i.ExpiresAt)
 	i.Custom = tenancy.StoredPermissions(permissions)
 	return i, err
 }

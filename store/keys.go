@@ -66,11 +66,14 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 	return k, err
 }
 
-// CreateKey stores a new key, without its secret. A key with the same id is refused: the
-// form was sent twice.
-func (a App) CreateKey(ctx context.Context, k keys.APIKey) error {
+// CreateKey stores a new key, without its secret, and queues the mails that tell of it. A
+// key with the same id is refused: the form was sent twice.
+func (a App) CreateKey(ctx context.Context, k keys.APIKey, mails ...Mail) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.insertKey(ctx, k); err != nil {
+			return err
+		}
+		if err := pg.QueueMail(ctx, tx.Conn, mails...); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "key.create", k.ID.Format(ids.APIKey), nil, factsOfKey(k))
@@ -159,7 +162,7 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 
 // RotateKey replaces a key in one step. The rule, given the key as it stands
 // under its lock, makes the replacement.
-func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) (keys.Rotated, error)) (r keys.Rotated, err error) {
+func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) (keys.Rotated, error), mails ...Mail) (r keys.Rotated, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		old, err := pg.Find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 		if err != nil {
@@ -172,6 +175,9 @@ func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) 
 			return err
 		}
 		if err := tx.retireKey(ctx, r.Old); err != nil {
+			return err
+		}
+		if err := pg.QueueMail(ctx, tx.Conn, mails...); err != nil {
 			return err
 		}
 		rotated := factsOfKey(r.Old)

@@ -52,8 +52,8 @@ const (
 	sweptAfter    = 24 * time.Hour
 )
 
-// OpenSession keeps a new session.
-func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte) error {
+// OpenSession keeps a new session, and queues the mails that tell of it.
+func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) error {
 	return e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
 		if err != nil {
@@ -66,7 +66,7 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 		if err != nil {
 			return fmt.Errorf("store: insert session: %w", err)
 		}
-		return nil
+		return pg.QueueMail(ctx, tx.Conn(), mails...)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
 )
@@ -136,7 +137,7 @@ func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Ha
 // of them may be the reason for the change. Was is the hash that the current password
 // was verified against, empty for none: a password that was replaced since, such as by
 // an operator's reset, is a RevisionConflict.
-func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor) error {
+func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor, mails ...Mail) error {
 	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var current string
 		err := tx.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id).Scan(&current)
@@ -150,6 +151,9 @@ func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by
 			return err
 		}
 		if err := endSessions(ctx, tx, p.id, token); err != nil {
+			return err
+		}
+		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
 			return err
 		}
 		return p.auditOwn(ctx, tx, by, "account.password", audit.Fields{"password": "changed"})
@@ -172,7 +176,8 @@ func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
 	return nil
 }
 
-// putPassword stores a password, permanent or until the given time.
+// putPassword stores a password, permanent or until the given time, and ends the links
+// that would replace it.
 func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, now, temporaryUntil int64) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO passwords (user_id, encoded, changed_at, temporary_until) VALUES ($1, $2, $3, nullif($4::bigint, 0))
@@ -181,6 +186,9 @@ func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, no
 		user, encoded, now, temporaryUntil)
 	if err != nil {
 		return fmt.Errorf("store: put password: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM password_resets WHERE user_id = $1`, user); err != nil {
+		return fmt.Errorf("store: end reset links: %w", err)
 	}
 	return nil
 }

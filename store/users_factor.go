@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/fault"
+	"purser/store/internal/pg"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
 )
@@ -35,7 +36,7 @@ func (p User) Factor(ctx context.Context) (f Factor, err error) {
 
 // AddFactor stores an authenticator whose first code was verified, with its recovery
 // codes, and ends the sessions that were opened without it.
-func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor) error {
+func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor, mails ...Mail) error {
 	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
@@ -52,14 +53,20 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 		if err := endSessions(ctx, tx, p.id, token); err != nil {
 			return err
 		}
+		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
+			return err
+		}
 		return p.auditOwn(ctx, tx, by, "account.factor-on", audit.Fields{"authenticator": "on"})
 	})
 }
 
 // ReplaceRecoveryCodes replaces all recovery codes.
-func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor) error {
+func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor, mails ...Mail) error {
 	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
+			return err
+		}
+		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
 			return err
 		}
 		return p.auditOwn(ctx, tx, by, "account.recovery-codes", audit.Fields{"recovery codes": "replaced"})
@@ -101,12 +108,15 @@ func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent 
 
 // RemoveFactor deletes the authenticator and its recovery codes, and ends the sessions
 // in all other browsers.
-func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor) error {
+func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor, mails ...Mail) error {
 	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
 		}
 		if err := endSessions(ctx, tx, p.id, token); err != nil {
+			return err
+		}
+		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
 			return err
 		}
 		return p.auditOwn(ctx, tx, by, "account.factor-off", audit.Fields{"authenticator": "off"})

@@ -24,7 +24,7 @@ var calledByOthers = []string{
 
 // reading are the packages whose code may call the store, directly or through an
 // interface. The packages that only tests use are none of them.
-var reading = []string{"api", "jobs", "notify/delivery", "payments/cashier", "payments/sandbox", "cmd/purser", "cmd/purser/demo", "store", "store/notifications", "store/reports", "web"}
+var reading = []string{"api", "jobs", "mail", "notify/delivery", "payments/cashier", "payments/sandbox", "cmd/purser", "cmd/purser/demo", "store", "store/notifications", "store/reports", "web"}
 
 // handles are the packages whose exported methods need a caller.
 var handles = []string{"store", "store/notifications", "store/reports"}

@@ -55,6 +55,10 @@ var knows = map[string][]string{
 	// The jobs of notifications.
 	"notify/delivery": {"jobs", "notify", "store", "tenancy"},
 
+	// Mails: written by the edges and by jobs, sent by a periodic task.
+	"mail":          with(nouns, "store", "tenancy/vault", "views/mail"),
+	"mail/mailtest": {},
+
 	"migrations":         {},
 	"store":              with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/notifications", "store/reports"),
 	"store/embedded/...": {"store/embedded/..."},
@@ -84,12 +88,12 @@ var knows = map[string][]string{
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
 	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store", "store/reports"),
-	"web":   with(nouns, "api/openapi", "payments/cashier", "docs", "store", "store/reports", "static", "tenancy/vault", "views/..."),
+	"web":   with(nouns, "api/openapi", "payments/cashier", "docs", "mail", "store", "store/reports", "static", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "notify/delivery", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "store/reports", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "mail", "notify/delivery", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "store/reports", "static", "views/...", "httpd", "api", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -105,7 +109,7 @@ var knows = map[string][]string{
 // testRooms start a Postgres and a browser for tests, and break the connections to
 // Postgres. The tests of a room may use them when the room's code may use the
 // store, and so may their own; no other code may.
-var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest"}
+var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest", "mail/mailtest"}
 
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
@@ -131,6 +135,8 @@ var owners = map[string][]string{
 	"github.com/alecthomas/chroma": {"docs"},
 	"github.com/alexedwards/scs":   {"web"},
 	"github.com/chromedp":          {"web/browsertest"},
+	"github.com/wneessen/go-mail":  {"mail"},
+	"github.com/emersion":          {"mail/mailtest"},
 	"go.opentelemetry.io/otel":     {"api", "cmd/purser", "httpd", "store"},
 }
 
@@ -140,6 +146,8 @@ var borrowers = map[string][]string{
 	"github.com/stripe/stripe-go": {"payments/sandbox"},
 	// What was generated is compared with what would be generated now.
 	"github.com/a-h/templ": {"cmd/purser"},
+	// To refuse a mail as a server does.
+	"github.com/emersion": {"mail"},
 }
 
 // pure is what TestNounsArePure holds: the nouns, and what is made like one.

@@ -314,7 +314,8 @@ CREATE TABLE invitations (
   created_at bigint NOT NULL,
   expires_at bigint NOT NULL,
   closed_at bigint,
-  accepted_by uuid
+  accepted_by uuid,
+  email text
 );
 ALTER TABLE invitations ADD CONSTRAINT invitation_hash_is_sha256 CHECK ((length(hash) = 32));
 ALTER TABLE invitations ADD CONSTRAINT invitation_hash_is_unique UNIQUE (hash);
@@ -387,6 +388,21 @@ ALTER TABLE login_failures ADD CONSTRAINT login_failures_pkey PRIMARY KEY (subje
 ALTER TABLE login_failures ADD CONSTRAINT subject_is_sha256 CHECK ((length(subject) = 32));
 CREATE INDEX login_failures_by_age ON public.login_failures USING btree (failed_at);
 GRANT DELETE, INSERT, SELECT, UPDATE ON login_failures TO purser_app;
+CREATE TABLE mails (
+  id uuid NOT NULL,
+  kind text NOT NULL,
+  sealed bytea NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  due_at bigint NOT NULL,
+  tries integer NOT NULL
+);
+ALTER TABLE mails ADD CONSTRAINT mail_expires_later CHECK ((expires_at > created_at));
+ALTER TABLE mails ADD CONSTRAINT mail_has_a_kind CHECK ((kind <> ''::text));
+ALTER TABLE mails ADD CONSTRAINT mails_pkey PRIMARY KEY (id);
+CREATE INDEX mails_by_age ON public.mails USING btree (created_at);
+CREATE INDEX mails_by_due ON public.mails USING btree (due_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON mails TO purser_app;
 CREATE TABLE members (
   org_id uuid NOT NULL,
   user_id uuid NOT NULL,
@@ -432,6 +448,20 @@ ALTER TABLE organizations ADD CONSTRAINT organization_has_its_own_command_name U
 ALTER TABLE organizations ADD CONSTRAINT organization_slug_is_unique UNIQUE (slug);
 ALTER TABLE organizations ADD CONSTRAINT organizations_pkey PRIMARY KEY (id);
 GRANT INSERT, SELECT, UPDATE ON organizations TO purser_app;
+CREATE TABLE password_resets (
+  id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  hash bytea NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL
+);
+ALTER TABLE password_resets ADD CONSTRAINT password_resets_pkey PRIMARY KEY (id);
+ALTER TABLE password_resets ADD CONSTRAINT reset_hash_is_sha256 CHECK ((length(hash) = 32));
+ALTER TABLE password_resets ADD CONSTRAINT reset_hash_is_unique UNIQUE (hash);
+ALTER TABLE password_resets ADD CONSTRAINT reset_is_of_a_user FOREIGN KEY (user_id) REFERENCES users(id);
+CREATE INDEX password_resets_by_expiry ON public.password_resets USING btree (expires_at);
+CREATE INDEX password_resets_by_user ON public.password_resets USING btree (user_id);
+GRANT DELETE, INSERT, SELECT, UPDATE ON password_resets TO purser_app;
 CREATE TABLE passwords (
   user_id uuid NOT NULL,
   encoded text NOT NULL,

@@ -101,6 +101,15 @@ func RecoverySubject(user, from string) Hash { return subject("recovery", user, 
 // which others cannot reach.
 func SessionSubject(token, step string) Hash { return subject("session", token, step) }
 
+// ResetSubject counts requests for a link that replaces the password of an address, by
+// the network that they come from.
+func ResetSubject(email, from string) Hash { return subject("reset", email, from) }
+
+// ResetAddressSubject counts them in the current window, from all networks together.
+func ResetAddressSubject(email string, now int64) Hash {
+	return subject("reset address", email, strconv.FormatInt(now/AddressWindow.Milliseconds(), 10))
+}
+
 // subject separates its parts, so that no two lists of parts have the same hash.
 func subject(parts ...string) Hash {
 	return sha256.Sum256([]byte(strings.Join(parts, "\x00")))
