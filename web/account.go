@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/mail"
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
@@ -103,8 +104,12 @@ func (s *Site) changePassword(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	mails, err := req.securityNotice(mail.PasswordLetter(req.where()))
+	if err != nil {
+		return response{}, err
+	}
 	// Before the session token is renewed: a session ended by a reset must stay ended.
-	if err := req.userStore().ChangePassword(req.context, account.Encoded, encoded, req.bearer.token, req.actor()); err != nil {
+	if err := req.userStore().ChangePassword(req.context, account.Encoded, encoded, req.bearer.token, req.actor(), mails...); err != nil {
 		return response{}, err
 	}
 	if err := s.sessions.RenewToken(req.context); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/mail"
 	"purser/store"
 	"purser/tenancy/credential"
 	"purser/tenancy/vault"
@@ -97,7 +98,11 @@ func (s *Site) addFactor(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	err = req.userStore().AddFactor(req.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.bearer.token, req.actor())
+	mails, err := req.securityNotice(mail.FactorLetter("Two-factor was turned on for your Purser account.", req.where()))
+	if err != nil {
+		return response{}, err
+	}
+	err = req.userStore().AddFactor(req.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.bearer.token, req.actor(), mails...)
 	if err != nil {
 		return response{}, err
 	}
@@ -114,7 +119,11 @@ func (s *Site) replaceCodes(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := req.userStore().ReplaceRecoveryCodes(req.context, hashes, req.actor()); err != nil {
+	mails, err := req.securityNotice(mail.FactorLetter("The recovery codes of your Purser account were replaced.", req.where()))
+	if err != nil {
+		return response{}, err
+	}
+	if err := req.userStore().ReplaceRecoveryCodes(req.context, hashes, req.actor(), mails...); err != nil {
 		return response{}, err
 	}
 	req.logAccount("recovery codes replaced", req.user.ID)
@@ -122,7 +131,11 @@ func (s *Site) replaceCodes(req *request) (response, error) {
 }
 
 func (s *Site) removeFactor(req *request) (response, error) {
-	if err := req.userStore().RemoveFactor(req.context, req.bearer.token, req.actor()); err != nil {
+	mails, err := req.securityNotice(mail.FactorLetter("Two-factor was turned off for your Purser account.", req.where()))
+	if err != nil {
+		return response{}, err
+	}
+	if err := req.userStore().RemoveFactor(req.context, req.bearer.token, req.actor(), mails...); err != nil {
 		return response{}, err
 	}
 	req.logAccount("authenticator removed", req.user.ID)

@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/mail"
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/credential"
@@ -23,10 +24,11 @@ func (s *Site) invitePage(req *request) (response, error) {
 }
 
 func inviteForm(req *request, access orgpage.AccessForm) orgpage.Invite {
-	return orgpage.Invite{AccessForm: access, Frame: req.frame("Invite", "members"), Action: req.orgPath("members", "invite"), Back: req.orgPath("members")}
+	return orgpage.Invite{AccessForm: access, Frame: req.frame("Invite", "members"), Action: req.orgPath("members", "invite"), Back: req.orgPath("members"), ByMail: req.site.mail != nil}
 }
 
-// invite creates a link and shows it once: only its hash is stored.
+// invite creates a link, mails it if there is an address, and shows it once: only its
+// hash is stored.
 func (s *Site) invite(req *request) (response, error) {
 	f, err := req.form()
 	if err != nil {
@@ -40,28 +42,46 @@ func (s *Site) invite(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	email := ""
+	if s.mail != nil && f.text("email") != "" {
+		email, err = tenancy.ParseEmail(f.text("email"))
+		if err := f.check("email", err); err != nil {
+			return response{}, err
+		}
+	}
 	if f.ok() {
 		if err := f.check("role", req.member.CheckInvite(given)); err != nil {
 			return response{}, err
 		}
 	}
 	if !f.ok() {
-		return invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.draft("note"), given)))), nil
+		return invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.draft("note", "email"), given)))), nil
 	}
 	link, err := credential.NewLink(rand.Reader)
 	if err != nil {
 		return response{}, err
 	}
 	i := store.Invitation{
-		ID: ids.New(), OrgID: req.org.ID, Note: note, Access: given, InvitedBy: req.user.ID,
+		ID: ids.New(), OrgID: req.org.ID, Note: note, Email: email, Access: given, InvitedBy: req.user.ID,
 		CreatedAt: s.now(), ExpiresAt: s.now() + invitationTTL.Milliseconds(),
 	}
-	if err := req.organization().Invite(req.context, i, link.Hash()); err != nil {
+	address := s.server.Address + invitationPath(link)
+	var mails []store.Mail
+	if email != "" {
+		letter := mail.InvitationLetter(req.org.Name, req.user.Name, orgpage.RoleName(given.Role), address, i.ExpiresAt)
+		if mails, err = req.sealMails(mail.Invitation, letter, i.ExpiresAt, email); err != nil {
+			return response{}, err
+		}
+	}
+	if err := f.check("email", req.organization().Invite(req.context, i, link.Hash(), mails...)); err != nil {
 		return response{}, err
 	}
+	if !f.ok() {
+		return invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.draft("note", "email"), given)))), nil
+	}
 	return show(orgpage.InvitationMadePage(orgpage.InvitationMade{
-		Frame: req.frame("Invitation", "members"), Note: note, ExpiresAt: i.ExpiresAt,
-		Link: s.server.Address + invitationPath(link), Done: req.orgPath("members"),
+		Frame: req.frame("Invitation", "members"), Note: note, Email: email, ExpiresAt: i.ExpiresAt,
+		Link: address, Done: req.orgPath("members"),
 	})), nil
 }
 
@@ -99,9 +119,17 @@ func loadInvited(req *request, d component.Draft) (invited accountpage.Invited, 
 	}
 	path := invitationPath(link)
 	return accountpage.Invited{
-		Draft: d, Action: path, Organization: org.Name, Role: orgpage.RoleName(i.Role), SignedInAs: req.user.Email,
+		Draft: prefilled(d, i.Email), ByMail: req.site.mail != nil, Action: path, Organization: org.Name, Role: orgpage.RoleName(i.Role), SignedInAs: req.user.Email,
 		LoginHref: "/login?" + url.Values{"next": {path}}.Encode(),
 	}, link, nil
+}
+
+// prefilled is an empty form with the address that the invitation was mailed to.
+func prefilled(d component.Draft, email string) component.Draft {
+	if d.Values == nil {
+		d.Values = map[string]string{"email": email}
+	}
+	return d
 }
 
 // accept adds the signed-in user, or a new account, as a member.

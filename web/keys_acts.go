@@ -27,9 +27,13 @@ func (s *Site) rotateKey(req *request) (response, error) {
 		return invalid(keyspage.APIKey(detail)), err
 	}
 	rotation := keys.Rotation{ID: ids.New(), By: req.user.ID, Overlap: overlap}
+	mails, err := noticeKey(req, old)
+	if err != nil {
+		return response{}, err
+	}
 	rotated, err := req.tenant().RotateKey(req.context, old.ID, func(old keys.APIKey) (keys.Rotated, error) {
 		return keys.Rotate(old, rotation, req.member.Permissions(), req.site.now(), rand.Reader)
-	})
+	}, mails...)
 	if fault.Is(err, fault.APIKeyNotRotatable) {
 		return notRotatable(req, old.ID, err)
 	}

@@ -69,7 +69,11 @@ func (s *Site) createKey(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	err = req.tenant().CreateKey(req.context, key)
+	mails, err := noticeKey(req, key)
+	if err != nil {
+		return response{}, err
+	}
+	err = req.tenant().CreateKey(req.context, key, mails...)
 	if fault.Is(err, fault.AlreadyExists) {
 		return alreadyCreated(req, id)
 	}

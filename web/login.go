@@ -28,7 +28,7 @@ func (s *Site) loginPage(req *request) (response, error) {
 		return redirect("/o"), nil
 	}
 	setUp, err := s.isSetUp(req.context)
-	return show(accountpage.LoginPage(accountpage.Login{Next: localPath(req.query("next")), SignedOut: req.query("left") != "", NotSetUp: !setUp})), err
+	return show(accountpage.LoginPage(accountpage.Login{Next: localPath(req.query("next")), SignedOut: req.query("left") != "", WasReset: req.query("reset") != "", NotSetUp: !setUp})), err
 }
 
 func (s *Site) login(req *request) (response, error) {
@@ -139,6 +139,9 @@ func provePassword(req *request, p proof, account *store.Account, password strin
 
 // finishLogin signs in and redirects.
 func finishLogin(req *request, user ids.ID, factors, next string) (response, error) {
+	if err := noticeSignIn(req, user); err != nil {
+		return response{}, err
+	}
 	if err := signInOnDevice(req, user); err != nil {
 		return response{}, err
 	}

@@ -22,6 +22,11 @@ func (s *Site) members(req *request) (response, error) {
 	if req.may(tenancy.MembersWrite) {
 		m.InviteHref = req.orgPath("members", "invite")
 	}
+	if s.mail != nil && req.may(tenancy.MembersWrite) {
+		if m.MailLateSince, err = s.mail.LateSince(req.context); err != nil {
+			return response{}, err
+		}
+	}
 	for _, p := range roster {
 		row := orgpage.MemberRow{
 			Name: p.Name, Email: p.Email, Role: orgpage.RoleName(p.Role), HasFactor: p.HasFactor,
@@ -33,7 +38,7 @@ func (s *Site) members(req *request) (response, error) {
 		m.People = append(m.People, row)
 	}
 	for _, i := range open {
-		row := orgpage.InvitationRow{Note: i.Note, Role: orgpage.RoleName(i.Role), ExpiresAt: i.ExpiresAt}
+		row := orgpage.InvitationRow{Note: i.Note, Email: i.Email, Role: orgpage.RoleName(i.Role), ExpiresAt: i.ExpiresAt}
 		if req.member.CheckWithdraw(i.Access) == nil {
 			row.Withdraw = req.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw")
 		}

@@ -65,9 +65,10 @@ type bearer struct {
 	userID  ids.ID
 	address string
 	agent   string
-	token   string // of the cookie, if it has a session
-	changed bool   // the content was changed in this request
-	saved   bool   // the session was saved, so the cookie is set
+	token   string       // of the cookie, if it has a session
+	changed bool         // the content was changed in this request
+	mails   []store.Mail // written with a new session
+	saved   bool         // the session was saved, so the cookie is set
 }
 
 type bearerKey struct{}
@@ -97,7 +98,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	switch {
 	case token != b.token:
 		kept.ID, kept.CreatedAt, b.saved = ids.New(), now, true
-		err = s.entrance.OpenSession(ctx, token, kept, content)
+		err = s.entrance.OpenSession(ctx, token, kept, content, b.mails...)
 	case b.changed:
 		b.saved, err = s.entrance.ContinueSession(ctx, token, kept, content)
 	default:

@@ -91,7 +91,7 @@ func (s *Site) setupPage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(accountpage.SetupPage(accountpage.Setup{Action: setupPath(link)})), nil
+	return show(accountpage.SetupPage(accountpage.Setup{Action: setupPath(link), ByMail: s.mail != nil})), nil
 }
 
 func setupPath(link credential.Token) string { return pathOf([]string{"setup", string(link)}) }
@@ -113,7 +113,7 @@ func (s *Site) setup(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		return invalid(accountpage.SetupPage(accountpage.Setup{Draft: f.draft("name", "email", "organization", "application"), Action: setupPath(link)})), nil
+		return invalid(accountpage.SetupPage(accountpage.Setup{Draft: f.draft("name", "email", "organization", "application"), Action: setupPath(link), ByMail: s.mail != nil})), nil
 	}
 	if bootstrap.Encoded, err = s.passwords.hash(req.context, f.raw("password"), false); err != nil {
 		return response{}, err

@@ -16,6 +16,7 @@ import (
 	"purser/api/openapi"
 	"purser/docs"
 	"purser/ids"
+	"purser/mail"
 	"purser/payments/cashier"
 	"purser/static"
 	"purser/store"
@@ -40,6 +41,8 @@ type Options struct {
 	Now func() int64
 	// Vault seals the seeds of authenticators.
 	Vault *vault.Vault
+	// Mail sends invitations, reset links and notices. Nil for a server without SMTP.
+	Mail *mail.Outbox
 	// Cashier calls the payment providers. Nil for a server without payments.
 	Cashier *cashier.Cashier
 	// NewOrganizations lets everyone with an account create organizations.
@@ -81,6 +84,7 @@ type Site struct {
 	setUp   atomic.Bool // there is an account
 	vault   *vault.Vault
 	cashier *cashier.Cashier
+	mail    *mail.Outbox
 	sandbox func(app ids.ID) settingspage.SandboxAPI
 	exports chan struct{} // slots of concurrent exports
 
@@ -110,6 +114,7 @@ func New(options Options) *Site {
 		proxies:     options.TrustedProxies,
 		vault:       options.Vault,
 		cashier:     options.Cashier,
+		mail:        options.Mail,
 		sandbox:     options.Sandbox,
 		sandboxOff:  options.SandboxOff,
 		exports:     make(chan struct{}, exportsAtOnce),

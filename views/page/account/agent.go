@@ -2,13 +2,15 @@ package account
 
 import "strings"
 
-// agent is what people call the browser of a session. What it calls itself names
-// half a dozen others for the sake of old servers, so the order counts.
-func (s OpenSession) agent() string {
-	browser := firstOf(s.Agent, [][2]string{
+func (s OpenSession) agent() string { return BrowserName(s.Agent) }
+
+// BrowserName is what people call a browser. What it calls itself names half a dozen
+// others for the sake of old servers, so the order counts.
+func BrowserName(agent string) string {
+	browser := firstOf(agent, [][2]string{
 		{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Chromium/", "Chromium"}, {"Safari/", "Safari"}, {"curl/", "curl"},
 	})
-	system := firstOf(s.Agent, [][2]string{
+	system := firstOf(agent, [][2]string{
 		{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"},
 	})
 	switch {
