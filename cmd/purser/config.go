@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	netmail "net/mail"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"purser/mail"
 	"purser/store"
 	"purser/store/reports"
 )
@@ -48,6 +50,9 @@ type config struct {
 	newOrganizations bool
 	// requireFactor requires an authenticator of every member.
 	requireFactor bool
+	// smtp sends mail, from mailFrom; nil for no mail.
+	smtp     *mail.Server
+	mailFrom netmail.Address
 	// keepFailures is the retention of failed requests.
 	keepFailures time.Duration
 	// verifyNew and verifyAll are the intervals of verifications; zero for none.
@@ -93,6 +98,8 @@ var settings = map[string]func(*config, string) error{
 
 	"PURSER_NEW_ORGANIZATIONS": func(c *config, v string) error { return setSwitch(&c.newOrganizations, v, "on", "off") },
 	"PURSER_SECOND_FACTOR":     func(c *config, v string) error { return setSwitch(&c.requireFactor, v, "required", "optional") },
+	"PURSER_SMTP_URL":          (*config).setSMTP,
+	"PURSER_MAIL_FROM":         func(c *config, v string) (err error) { c.mailFrom, err = mail.ParseSender(v); return err },
 	"PURSER_KEEP_FAILURES":     func(c *config, v string) error { return setInterval(&c.keepFailures, v, time.Hour) },
 
 	"PURSER_VERIFY_NEW":   func(c *config, v string) error { return setInterval(&c.verifyNew, v, 0) },
@@ -130,7 +137,27 @@ func readConfig(environ []string) (config, error) {
 			problems = append(problems, fmt.Errorf("%s %w", name, err))
 		}
 	}
+	if len(problems) == 0 && (c.smtp != nil) != (c.mailFrom.Address != "") {
+		problems = append(problems, errors.New("PURSER_SMTP_URL and PURSER_MAIL_FROM must be set together: the server and the address that mails come from"))
+	}
 	return c, errors.Join(problems...)
+}
+
+func (c *config) setSMTP(value string) error {
+	server, err := mail.ParseServer(value)
+	if err != nil {
+		return err
+	}
+	c.smtp = &server
+	return nil
+}
+
+// mailHint warns about mails whose links lead nowhere.
+func (c *config) mailHint() string {
+	if c.smtp == nil || c.baseURL != "" {
+		return ""
+	}
+	return "PURSER_BASE_URL is not set: the links in mails lead to the listening address"
 }
 
 // verifyIntervals are the intervals of verifications by kind; zero for kinds that are off.

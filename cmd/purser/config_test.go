@@ -2,11 +2,14 @@ package main
 
 import (
 	"log/slog"
+	netmail "net/mail"
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"purser/mail"
 )
 
 func TestReadConfig(t *testing.T) {
@@ -33,6 +36,7 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=9",
 			"PURSER_NEW_ORGANIZATIONS=on", "PURSER_SECOND_FACTOR=required", "PURSER_KEEP_FAILURES=48h",
 			"PURSER_VERIFY_NEW=0", "PURSER_VERIFY_ALL=12h", "PURSER_VERIFY_LIMIT=90s",
+			"PURSER_SMTP_URL=smtps://mail.example.com", "PURSER_MAIL_FROM=Purser <billing@example.com>",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -43,6 +47,7 @@ func TestReadConfig(t *testing.T) {
 			trustedProxies:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
 			newOrganizations: true, requireFactor: true, keepFailures: 48 * time.Hour,
 			verifyAll: 12 * time.Hour, verifyLimit: 90 * time.Second,
+			smtp: &mail.Server{Host: "mail.example.com", Port: 465, ImplicitTLS: true}, mailFrom: netmail.Address{Name: "Purser", Address: "billing@example.com"},
 		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)

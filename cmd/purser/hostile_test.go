@@ -109,7 +109,7 @@ func servedRoutes(t *testing.T) (routes []hostileRoute, bank *sandbox.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := newSite(c, db, nil, seals, payments, nil, log)
+	site := newSite(c, db, nil, seals, payments, nil, nil, log)
 	lines := newLogWriter(io.Discard, slog.LevelError, newRequestLog(0, 0))
 	defer lines.close()
 	app, _, err := newApp(c, db, nil, newMetrics(), secret(c.secretKey), site, payments, lines)

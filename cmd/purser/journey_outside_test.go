@@ -16,7 +16,7 @@ import (
 func (p product) lookFromOutside(t *testing.T, owner *browsertest.Tab) {
 	link := p.invitation(owner, "Carol", `document.querySelector("[name=role][value=support]").click()`)
 	stranger := browsertest.Open(t, browsertest.Desktop)
-	for _, address := range []string{p.base + "/", p.base + "/login", link} {
+	for _, address := range []string{p.base + "/", p.base + "/login", p.base + "/forgot", link} {
 		lookOver(t, stranger, address)
 	}
 

@@ -30,6 +30,8 @@ func (p place) addresses(s samples) map[string]string {
 		"/setup/:token":                   elsewhere, // firstRun
 		"/login":                          outside,
 		"/login/code":                     outside,
+		"/forgot":                         outside,
+		"/reset/:token":                   elsewhere, // its link is in a mail
 		"/invite/:token":                  outside,
 		"/confirm":                        p.base + "/confirm",
 		"/account":                        p.base + "/account",

@@ -77,6 +77,8 @@ Environment variables:
                      on or off: whether anyone with an account can create organizations (default off)
   PURSER_SECOND_FACTOR
                      required or optional: two-factor for members of every organization (default optional)
+  PURSER_SMTP_URL    sends invitations, reset links and notices, such as smtps://user:password@mail.example.com (default no mail)
+  PURSER_MAIL_FROM   the address that mails come from, such as Purser <billing@example.com>. Required with PURSER_SMTP_URL
   PURSER_KEEP_FAILURES
                      how long to keep failed requests (default 720h)
   PURSER_TRUSTED_PROXY

@@ -27,6 +27,7 @@ type metrics struct {
 	jobLag       *prometheus.HistogramVec
 	webhooks     *prometheus.CounterVec
 	webhookLag   prometheus.Histogram
+	mails        *prometheus.CounterVec
 	providerCall *prometheus.HistogramVec
 	traces       tracing // of provider calls
 }
@@ -49,6 +50,9 @@ func newMetrics() *metrics {
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "purser_webhooks_total", Help: "Events received from payment providers by outcome: queued or ignored.",
 		}, []string{"outcome"}),
+		mails: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "purser_mails_total", Help: "Attempts to send a mail by kind and outcome: sent, retried, refused or dropped.",
+		}, []string{"kind", "outcome"}),
 		webhookLag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "purser_webhook_lag_seconds", Help: "Time from the provider's event to its receipt. Test applications with a moved clock are left out.",
 			Buckets: lagBuckets,
@@ -60,7 +64,7 @@ func newMetrics() *metrics {
 		Name: "purser_build_info", Help: "Always 1; the label is the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	built.Set(1)
-	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.providerCall, built,
+	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.mails, m.providerCall, built,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.newBatches()
 	return m

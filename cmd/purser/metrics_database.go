@@ -82,6 +82,8 @@ var (
 	jobsOverdue = describe("purser_jobs_overdue_seconds", "How long the longest waiting job of a queue has been due; 0 for none.", "queue")
 	verifyAge   = describe("purser_verify_oldest_timestamp_seconds",
 		"When the application that has waited longest was last verified, by kind, as Unix time.", "kind")
+	mailsWaiting   = describe("purser_mails_waiting", "Mails in the outbox; the same on every node.")
+	mailsAge       = describe("purser_mails_oldest_seconds", "How long the oldest mail of the outbox has been waiting; 0 for none.")
 	verifyInterval = describe("purser_verify_interval_seconds", "How often each kind of verification runs.", "kind")
 )
 
@@ -95,11 +97,12 @@ type databaseCollector struct {
 	readAt time.Time
 	queues []store.JobQueue
 	ages   []store.VerificationAge
+	mails  store.MailQueue
 }
 
 // Describe implements prometheus.Collector.
 func (c *databaseCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsFailing, jobsSince, jobsOverdue, verifyAge, verifyInterval} {
+	for _, d := range []*prometheus.Desc{jobsFailing, jobsSince, jobsOverdue, mailsWaiting, mailsAge, verifyAge, verifyInterval} {
 		to <- d
 	}
 }
@@ -120,7 +123,11 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 		if err != nil {
 			return
 		}
-		c.queues, c.ages = queues, ages
+		mails, err := c.db.Outbox().Waiting(ctx)
+		if err != nil {
+			return
+		}
+		c.queues, c.ages, c.mails = queues, ages, mails
 	}
 	clock := c.db.Clock().Now()
 	for _, q := range c.queues {
@@ -131,6 +138,14 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 			overdue = max(0, clock-q.OldestDue)
 		}
 		gauge(to, jobsOverdue, float64(overdue)/1000, q.Kind)
+	}
+	if c.queues != nil {
+		gauge(to, mailsWaiting, float64(c.mails.Waiting))
+		age := int64(0)
+		if c.mails.Since != 0 {
+			age = max(0, clock-c.mails.Since)
+		}
+		gauge(to, mailsAge, float64(age)/1000)
 	}
 	kinds := make([]store.VerifyKind, 0, len(c.ages))
 	for _, age := range c.ages {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/mail"
 	"purser/payments/cashier"
 	"purser/store"
 	"purser/tenancy/vault"
@@ -47,14 +48,14 @@ func (r rotation) run(ctx context.Context) error {
 	var done resealCounts
 	for {
 		pass, err := r.reseal(ctx)
-		if err == nil && pass.seeds+pass.accounts == 0 {
+		if err == nil && pass.resealed() == 0 {
 			err = recordCurrentKey(ctx, r.store, r.seals)
 		}
 		done.seeds, done.accounts = done.seeds+pass.seeds, done.accounts+pass.accounts
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err == nil && pass.seeds+pass.accounts == 0:
+		case err == nil && pass.resealed() == 0:
 			r.log.Info("every stored secret is sealed with PURSER_SECRET_KEY: once each node has said so, PURSER_SECRET_KEY_PREVIOUS can be taken away",
 				"accounts", done.accounts, "authenticators", done.seeds, "unreadable", pass.lost)
 			return nil
@@ -71,7 +72,9 @@ func (r rotation) run(ctx context.Context) error {
 }
 
 // resealCounts counts what a pass resealed and what no key opens.
-type resealCounts struct{ seeds, accounts, lost int }
+type resealCounts struct{ seeds, accounts, mails, lost int }
+
+func (c resealCounts) resealed() int { return c.seeds + c.accounts + c.mails }
 
 func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 	err = r.store.Directory().ResealSeeds(ctx, func(user ids.ID, sealed []byte) []byte {
@@ -82,6 +85,21 @@ func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 			r.log.Error("a stored secret cannot be opened", "purpose", "authenticator", "user", user.Format(ids.User), "cause", err)
 		case changed:
 			pass.seeds++
+			return again
+		}
+		return nil
+	})
+	if err != nil {
+		return pass, err
+	}
+	err = r.store.Outbox().Reseal(ctx, func(id ids.ID, sealed []byte) []byte {
+		again, changed, err := r.seals.Rewrap(mail.Place(id), sealed)
+		switch {
+		case err != nil:
+			pass.lost++
+			r.log.Error("a stored secret cannot be opened", "purpose", "mail", "mail", id.String(), "cause", err)
+		case changed:
+			pass.mails++
 			return again
 		}
 		return nil

@@ -110,6 +110,9 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if hint := c.proxyHint(); hint != "" {
 		log.Warn(hint)
 	}
+	if hint := c.mailHint(); hint != "" {
+		log.Warn(hint)
+	}
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
@@ -149,7 +152,8 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 			return err
 		}
 	}
-	site := newSite(c, db, usage, seals, payments, document, log)
+	mails := newMail(c, db.Store, seals, payments.queue, meters, log)
+	site := newSite(c, db, usage, seals, payments, mails, document, log)
 	app, shell, err := newApp(c, db, usage, meters, secret, site, payments, lines)
 	if err != nil {
 		return err

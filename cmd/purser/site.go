@@ -8,13 +8,14 @@ import (
 	"os"
 
 	"purser/api/openapi"
+	"purser/mail"
 	"purser/store"
 	"purser/tenancy/vault"
 	"purser/web"
 )
 
 // newSite creates the dashboard.
-func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, document *openapi.Object, log *slog.Logger) *web.Site {
+func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, mails *mail.Outbox, document *openapi.Object, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
 		BaseURL:  c.baseURL,
 		Version:  version,
@@ -25,6 +26,7 @@ func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, pa
 		Log:      log,
 		Vault:    seals,
 		Cashier:  payments.cashier,
+		Mail:     mails,
 
 		Sandbox:    payments.sandboxAPI,
 		SandboxOff: c.sandboxOff,
