@@ -168,6 +168,7 @@ func (c *call) usage(from input, identity string) store.Usage {
 		Span:       trace.SpanFromContext(c.ctx),
 		Scope:      c.scope,
 		KeyID:      c.key.ID,
+		RequestID:  c.id,
 		Identity:   identity,
 		FeatureKey: from.Text("feature"),
 		Usage: metering.Usage{

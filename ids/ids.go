@@ -29,6 +29,7 @@ const (
 	Invitation   = "inv"
 	Alert        = "alr"
 	Notification = "ntf"
+	Denial       = "dny"
 )
 
 // New makes an identifier that sorts after the earlier ones of this process.

@@ -45,7 +45,11 @@ func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
 			return err
 		}
 		failures, err := tx.ExecAny(ctx, reports.PruneFailures, a.store.Stats().OldestFailure(), most)
-		more = max(webhooks, leases, failures) == int64(most)
+		if err != nil {
+			return err
+		}
+		denials, err := tx.ExecAny(ctx, reports.PruneDenials, a.store.Stats().OldestDenial(), most)
+		more = max(webhooks, leases, failures, denials) == int64(most)
 		return err
 	})
 	return more, err

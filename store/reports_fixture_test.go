@@ -30,8 +30,8 @@ func mirrored(id ids.ID) ids.ID {
 }
 
 // desk leaves a row in each table of the desk, beside the wallet that the other
-// tests count by.
-func (h household) desk(tb testing.TB, usage *store.Engine) {
+// tests count by. It returns the id of a denial.
+func (h household) desk(tb testing.TB, usage *store.Engine) ids.ID {
 	tb.Helper()
 	w, _, err := h.CreateWallet(tb.Context(), ids.New(), debtor, moment)
 	noError(tb, err)
@@ -40,7 +40,7 @@ func (h household) desk(tb testing.TB, usage *store.Engine) {
 	noError(tb, h.Adjust(tb.Context(), adjustment))
 	noError(tb, store.TakeBack(tb.Context(), h.App, debtor, h.credit.Key, 6, moment))
 	denied := h.useOf("messages", "too dear")
-	denied.Identity = debtor
+	denied.Identity, denied.RequestID = debtor, h.use.TransactionID
 	decision, err := usage.Check(denied)
 	noError(tb, err)
 	wantFault(tb, decision.Err(), fault.InsufficientBalance)
@@ -54,6 +54,9 @@ func (h household) desk(tb testing.TB, usage *store.Engine) {
 	})
 	_, _, err = h.Reports().Requests(tb.Context(), false, store.Page{Limit: 1}) // writes the figures down
 	noError(tb, err)
+	denials, _, err := h.Reports().Denials(tb.Context(), reports.DenialQuery{Identity: debtor, Page: store.Page{Limit: 1}})
+	noError(tb, err)
+	return denials[0].ID
 }
 
 var reportCalls = []call[reports.App]{
@@ -128,6 +131,21 @@ var reportCalls = []call[reports.App]{
 	}},
 	{"DayStats", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return a.DayStats(ctx, moment)
+	}},
+	{"Denials", "its identity", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		list, _, err := a.Denials(ctx, reports.DenialQuery{Identity: debtor, Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"Denials", "its request", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.Denials(ctx, reports.DenialQuery{RequestID: h.use.TransactionID, Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"Denials", "all of them", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		list, _, err := a.Denials(ctx, reports.DenialQuery{Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"Denial", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.Denial(ctx, h.denied)
 	}},
 	{"Requests", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return page(a.Requests(ctx, false, store.Page{Limit: 100}))

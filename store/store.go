@@ -49,6 +49,8 @@ type Options struct {
 	Log      *slog.Logger // nil for silence
 	// KeepFailures is how long failed requests are kept; DefaultKeepFailures when zero.
 	KeepFailures time.Duration
+	// KeepDenials is how long denials are kept; DefaultKeepDenials when zero.
+	KeepDenials time.Duration
 }
 
 // Store opens the handles on one database.
@@ -79,7 +81,7 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 		db:       db,
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(db.Pool), pgdialect.New()),
 		keyAddrs: addrs,
-		stats:    reports.Open(db, cmp.Or(o.KeepFailures, reports.DefaultKeepFailures)),
+		stats:    reports.Open(db, cmp.Or(o.KeepFailures, reports.DefaultKeepFailures), cmp.Or(o.KeepDenials, reports.DefaultKeepDenials)),
 
 		sandboxConns: make(chan struct{}, sandboxConns),
 	}, nil

@@ -134,6 +134,7 @@ type household struct {
 	topUp            billing.TopUp
 	work             store.Job
 	alertID          ids.ID
+	denied           ids.ID
 }
 
 func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household {
@@ -167,7 +168,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 		noError(tb, decision.Err())
 	}
 	h.billed(tb)
-	h.desk(tb, usage)
+	h.denied = h.desk(tb, usage)
 	h.notified(tb)
 	_, err = h.VerifyWith(tb.Context(), store.VerifyOptions{New: true, Record: true, Now: moment})
 	noError(tb, err)

@@ -11,6 +11,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/reports"
 	"purser/tenancy"
 )
 
@@ -24,6 +25,7 @@ const requestTimeout = 10 * time.Second
 type Usage struct {
 	Scope      tenancy.Scope
 	KeyID      ids.ID
+	RequestID  ids.ID // of the API request, which denials keep
 	Identity   string
 	FeatureKey string
 	Deadline   time.Time // of the request; zero for none but the engine's own
@@ -157,6 +159,7 @@ type EngineStats struct {
 	Retries    int64 // attempts of a batch that failed and were repeated
 	Differing  int64 // duplicate event ids whose content differs from the first
 	Borrowed   int64 // transactions on a connection borrowed from the store's pool
+	Unlisted   int64 // denials that were counted, but not kept
 
 	QueuedEvents, QueuedChecks, QueuedBulk int // requests queued now
 }
@@ -170,6 +173,7 @@ func (u *Engine) Stats() EngineStats {
 		Retries:    u.retries.Load(),
 		Differing:  u.differing.Load(),
 		Borrowed:   u.borrowed.Load(),
+		Unlisted:   u.store.stats.DroppedDenials(),
 
 		QueuedEvents: u.tracks.waiting(),
 		QueuedChecks: u.checks.waiting(),
@@ -209,9 +213,20 @@ func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error
 		return metering.Decision{}, p.err
 	}
 	if !p.byMember {
-		u.store.stats.RecordUsage(p.Scope, &p.decision, l == u.checks)
+		u.record(p, l == u.checks)
 	}
 	return p.decision, nil
+}
+
+// record counts a decision and keeps a denial. It writes nothing: the node flushes its
+// stats every few seconds.
+func (u *Engine) record(p *request, check bool) {
+	u.store.stats.RecordUsage(p.Scope, &p.decision, check)
+	if p.decision.Verdict == metering.Refused {
+		u.store.stats.RecordDenial(p.Scope, reports.Denial{
+			RequestID: p.RequestID, KeyID: p.KeyID, Identity: p.Identity, Check: check, Decision: p.decision,
+		})
+	}
 }
 
 // prepare sets the deadline of a request: its own, or the engine's if that is earlier.

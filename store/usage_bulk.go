@@ -40,7 +40,7 @@ func (u *Engine) outcome(p *request, err error) Outcome {
 	if p.decision.Differs {
 		u.differing.Add(1)
 	}
-	u.store.stats.RecordUsage(p.Scope, &p.decision, false)
+	u.record(p, false)
 	return Outcome{Decision: p.decision}
 }
 
@@ -62,7 +62,7 @@ func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err 
 			return nil, i, member.err
 		}
 		if v := member.decision.Verdict; v == metering.Refused || v == metering.Unprocessable {
-			u.store.stats.RecordUsage(member.Scope, &member.decision, false)
+			u.record(member, false)
 			return nil, i, member.decision.Err()
 		}
 	}

@@ -91,15 +91,7 @@ func runCheck(req *request, use store.Usage) (*supportpage.CheckAnswer, error) {
 	if !a.Allowed {
 		a.Title = "Denied: " + fault.New(d.Code).Message
 	}
-	for _, g := range d.Gates() {
-		if g.Gate == metering.GateEventID { // a check has no event id
-			continue
-		}
-		if g.Gate == metering.GatePrice && g.Outcome != metering.GateFailed { // only shown if it failed
-			continue
-		}
-		a.Gates = append(a.Gates, gateLine(g, &d))
-	}
+	a.Gates = gateLines(&d)
 	wallet, err := req.tenant().Wallet(req.context, use.Identity)
 	if err == nil {
 		a.WalletHref = req.walletPath(wallet.ID)
@@ -107,6 +99,18 @@ func runCheck(req *request, use store.Usage) (*supportpage.CheckAnswer, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// gateLines describes the gates of a decision. A check has no event id, and the price is
+// only shown if it failed.
+func gateLines(d *metering.Decision) (lines []component.GateLine) {
+	for _, g := range d.Gates() {
+		if g.Gate == metering.GateEventID || g.Gate == metering.GatePrice && g.Outcome != metering.GateFailed {
+			continue
+		}
+		lines = append(lines, gateLine(g, d))
+	}
+	return lines
 }
 
 // gateLine describes a gate: what it compares, its result and how to fix a failure.

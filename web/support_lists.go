@@ -2,7 +2,6 @@ package web
 
 import (
 	"strconv"
-	"time"
 
 	"purser/ids"
 	"purser/metering"
@@ -73,22 +72,7 @@ func depositQuery(req *request) (q reports.DepositQuery, problems []component.Pr
 			q.Kind = metering.EntryKind(kind.Value)
 		}
 	}
-	for _, end := range []struct {
-		field string
-		into  *int64
-		days  int // to include the whole last day
-	}{{"from", &q.From, 0}, {"to", &q.To, 1}} {
-		text := req.query(end.field)
-		if text == "" {
-			continue
-		}
-		day, err := time.Parse(dayLayout, text)
-		if err != nil {
-			problems = append(problems, component.Problem{Field: end.field, Message: "Enter a date such as 2026-01-31."})
-			continue
-		}
-		*end.into = day.AddDate(0, 0, end.days).UnixMilli()
-	}
+	q.From, q.To, problems = req.days()
 	return q, problems
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"time"
 
+	"purser/fault"
 	"purser/metering"
 	"purser/store"
 	"purser/store/reports"
@@ -67,10 +68,18 @@ func (s *Site) overview(req *request) (response, error) {
 		view.Top = append(view.Top, supportpage.TopFeature{Key: f.FeatureKey, Uses: f.Uses, Denied: f.Denied})
 	}
 	for _, r := range o.Reasons {
-		view.Reasons = append(view.Reasons, supportpage.TopReason{Code: string(r.Code), Href: "/docs/errors/" + string(r.Code), Count: r.Count})
+		view.Reasons = append(view.Reasons, supportpage.TopReason{Code: string(r.Code), Href: reasonHref(req, r.Code), Count: r.Count})
 	}
 	view.Frame = req.frame("Overview", "overview")
 	return show(supportpage.OverviewPage(view)), nil
+}
+
+// reasonHref leads to the denials of a reason, or to its documentation.
+func reasonHref(req *request, code fault.Code) string {
+	if !req.may(tenancy.JournalRead) {
+		return "/docs/errors/" + string(code)
+	}
+	return listing{path: req.appPath("denials")}.at("reason", string(code))
 }
 
 // overviewTiles compare the period with the one before. Charged and deposited amounts have a
@@ -78,7 +87,7 @@ func (s *Site) overview(req *request) (response, error) {
 func overviewTiles(req *request, o reports.Overview, before string) (tiles []component.Figure) {
 	tiles = append(tiles, totals("Charged", linkIfPermitted(req, tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
 	tiles = append(tiles,
-		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: linkIfPermitted(req, tenancy.JournalRead, "check")},
+		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: linkIfPermitted(req, tenancy.JournalRead, "denials")},
 		component.Figure{
 			Label: "Active wallets", Value: about(o.Now.ActiveExact) + count(o.Now.Active),
 			Before: against(o.Now.Active, o.Before.Active, before), Href: linkIfPermitted(req, tenancy.WalletsRead, "wallets"),

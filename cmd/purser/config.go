@@ -55,6 +55,8 @@ type config struct {
 	mailFrom netmail.Address
 	// keepFailures is the retention of failed requests.
 	keepFailures time.Duration
+	// keepDenials is the retention of denials.
+	keepDenials time.Duration
 	// verifyNew and verifyAll are the intervals of verifications; zero for none.
 	verifyNew, verifyAll, verifyLimit time.Duration
 }
@@ -101,6 +103,7 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_SMTP_URL":          (*config).setSMTP,
 	"PURSER_MAIL_FROM":         func(c *config, v string) (err error) { c.mailFrom, err = mail.ParseSender(v); return err },
 	"PURSER_KEEP_FAILURES":     func(c *config, v string) error { return setInterval(&c.keepFailures, v, time.Hour) },
+	"PURSER_KEEP_DENIALS":      func(c *config, v string) error { return setInterval(&c.keepDenials, v, time.Hour) },
 
 	"PURSER_VERIFY_NEW":   func(c *config, v string) error { return setInterval(&c.verifyNew, v, 0) },
 	"PURSER_VERIFY_ALL":   func(c *config, v string) error { return setInterval(&c.verifyAll, v, 0) },
@@ -117,8 +120,8 @@ func readConfig(environ []string) (config, error) {
 		addr: "127.0.0.1:8080", data: "./data", rateLimit: defaultRateLimit, databaseConns: defaultDatabaseConns,
 		drain: defaultDrain, memoryLimit: defaultMemoryLimit, maxConnections: defaultMaxConnections,
 		logLevel: slog.LevelInfo, logSuccesses: defaultRequestLines, logRefusals: defaultRequestLines,
-		keepFailures: reports.DefaultKeepFailures,
-		verifyNew:    defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
+		keepFailures: reports.DefaultKeepFailures, keepDenials: reports.DefaultKeepDenials,
+		verifyNew: defaultVerifyNew, verifyAll: defaultVerifyAll, verifyLimit: defaultVerifyLimit,
 	}
 	var problems []error
 	for _, pair := range environ {

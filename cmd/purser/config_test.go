@@ -21,7 +21,7 @@ func TestReadConfig(t *testing.T) {
 		want := config{
 			addr: "127.0.0.1:8080", data: "./data", databaseConns: 22, rateLimit: 1000, drain: 5 * time.Second,
 			memoryLimit: 512 << 20, maxConnections: 10_000, logSuccesses: 10, logRefusals: 10,
-			keepFailures: 30 * 24 * time.Hour, verifyNew: time.Hour, verifyAll: 24 * time.Hour, verifyLimit: time.Hour,
+			keepFailures: 30 * 24 * time.Hour, keepDenials: 30 * 24 * time.Hour, verifyNew: time.Hour, verifyAll: 24 * time.Hour, verifyLimit: time.Hour,
 		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, want %+v", c, want)
@@ -34,7 +34,7 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
 			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_SANDBOX=off", "PURSER_SANDBOX_ADDR=:8081", "PURSER_DRAIN=1m", "PURSER_MEMORY_LIMIT=2GiB", "PURSER_MAX_CONNECTIONS=7", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
 			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=9",
-			"PURSER_NEW_ORGANIZATIONS=on", "PURSER_SECOND_FACTOR=required", "PURSER_KEEP_FAILURES=48h",
+			"PURSER_NEW_ORGANIZATIONS=on", "PURSER_SECOND_FACTOR=required", "PURSER_KEEP_FAILURES=48h", "PURSER_KEEP_DENIALS=72h",
 			"PURSER_VERIFY_NEW=0", "PURSER_VERIFY_ALL=12h", "PURSER_VERIFY_LIMIT=90s",
 			"PURSER_SMTP_URL=smtps://mail.example.com", "PURSER_MAIL_FROM=Purser <billing@example.com>",
 		})
@@ -45,7 +45,7 @@ func TestReadConfig(t *testing.T) {
 			addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, previousKey: key + "0", metricsAddr: "127.0.0.1:9090", sandboxOff: true, sandboxAddr: ":8081", drain: time.Minute,
 			databaseConns: 9, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
 			trustedProxies:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
-			newOrganizations: true, requireFactor: true, keepFailures: 48 * time.Hour,
+			newOrganizations: true, requireFactor: true, keepFailures: 48 * time.Hour, keepDenials: 72 * time.Hour,
 			verifyAll: 12 * time.Hour, verifyLimit: 90 * time.Second,
 			smtp: &mail.Server{Host: "mail.example.com", Port: 465, ImplicitTLS: true}, mailFrom: netmail.Address{Name: "Purser", Address: "billing@example.com"},
 		}

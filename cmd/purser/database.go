@@ -52,7 +52,7 @@ func (db *database) open(ctx context.Context, c config, log *slog.Logger, prepar
 	if err := prepare(ctx, db.address, log); err != nil {
 		return err
 	}
-	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log, KeepFailures: c.keepFailures}); err != nil {
+	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log, KeepFailures: c.keepFailures, KeepDenials: c.keepDenials}); err != nil {
 		return err
 	}
 	ids.UseClock(db.Clock().Nanos)

@@ -51,12 +51,15 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/wallets":                  p.app + "/wallets",
 		app + "/wallets/:id":              s.wallet,
 		app + "/wallets/:id/usage":        s.wallet + "/usage",
+		app + "/wallets/:id/denials":      s.wallet + "/denials",
 		app + "/wallets/:id/deposits":     s.wallet + "/deposits",
 		app + "/wallets/:id/subscription": s.wallet + "/subscription",
 		app + "/wallets/:id/adjust":       s.wallet + "/adjust",
 		app + "/transactions/:id":         s.transaction,
 		app + "/transactions/:id/reverse": s.transaction + "/reverse",
 		app + "/check":                    p.app + "/check?identity=ada&feature=messages&quantity=1",
+		app + "/denials":                  p.app + "/denials",
+		app + "/denials/:id":              s.denial,
 		app + "/events":                   p.app + "/events",
 		app + "/deposits":                 p.app + "/deposits",
 		app + "/deposits.csv":             noDocument,
@@ -100,7 +103,7 @@ func (p place) addresses(s samples) map[string]string {
 }
 
 // samples are addresses that hold the id of something.
-type samples struct{ wallet, transaction, member string }
+type samples struct{ wallet, transaction, denial, member string }
 
 // everyPage goes over the route table, in several widths and both themes.
 func everyPage(t *testing.T, p product) {
@@ -189,6 +192,8 @@ func (p place) furnish(owner *browsertest.Tab) (s samples) {
 	s.transaction = fmt.Sprintf("%s/transactions/%s", p.app, event["transactionId"])
 	s.wallet = fmt.Sprintf("%s/wallets/%s", p.app, p.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["id"])
 	p.product.invite(p.T, owner, "pat@example.com", `document.querySelector("[name=role][value=admin]").click()`)
+	owner.Visit(p.app + "/denials")
+	s.denial = owner.Evaluate(`document.querySelector("a[href*='/denials/dny_']").href`)
 	owner.Visit(p.base + "/o/acme/members")
 	s.member = owner.Evaluate(`document.querySelector("a[href*='/members/usr_']").href`)
 	return s

@@ -81,6 +81,8 @@ Environment variables:
   PURSER_MAIL_FROM   the address that mails come from, such as Purser <billing@example.com>. Required with PURSER_SMTP_URL
   PURSER_KEEP_FAILURES
                      how long to keep failed requests (default 720h)
+  PURSER_KEEP_DENIALS
+                     how long to keep denials (default 720h)
   PURSER_TRUSTED_PROXY
                      networks of trusted proxies (X-Forwarded-For), such as 10.0.0.0/8 (default none)
 `

@@ -124,6 +124,8 @@ func (m *metrics) registerUsage(u *store.Engine) {
 		func(s store.EngineStats) int64 { return s.Differing })
 	counter("purser_usage_borrowed_connections_total", "Event and check transactions that borrowed a connection from the general pool.",
 		func(s store.EngineStats) int64 { return s.Borrowed })
+	counter("purser_denials_dropped_total", "Denials that were counted but not kept for the list of denials: too many per minute, or not storable.",
+		func(s store.EngineStats) int64 { return s.Unlisted })
 	gauge(prometheus.GaugeOpts{Name: "purser_clock_offset_seconds", Help: "How far this node's clock is ahead of the database clock, which Purser uses."},
 		func() float64 { return u.Clock().Offset().Seconds() })
 	const waiting = "Events or checks waiting in the queues."

@@ -232,6 +232,42 @@ ALTER TABLE denial_days ENABLE ROW LEVEL SECURITY;
 ALTER TABLE denial_days FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON denial_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON denial_days TO purser_app;
+CREATE TABLE denial_records (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  request_id uuid NOT NULL,
+  key_id uuid NOT NULL,
+  at bigint NOT NULL,
+  identity text COLLATE "C" NOT NULL,
+  feature_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  reason text NOT NULL,
+  gate text NOT NULL,
+  event_id text,
+  entity_id text,
+  quantity bigint NOT NULL,
+  billable bigint NOT NULL,
+  pricing_mode text NOT NULL,
+  cost_nanocredits nanocredits NOT NULL,
+  quantity_per_unit bigint NOT NULL,
+  basis_points bigint NOT NULL,
+  amount_nanocredits nanocredits NOT NULL,
+  balance_nanocredits nanocredits NOT NULL,
+  debt_nanocredits nanocredits NOT NULL,
+  allowance_limit bigint,
+  allowance_used bigint,
+  allowance_start bigint,
+  allowance_end bigint,
+  allowance_overage text
+);
+ALTER TABLE denial_records ADD CONSTRAINT denial_records_pkey PRIMARY KEY (app_id, id);
+CREATE INDEX denial_records_by_identity ON public.denial_records USING btree (app_id, identity, id);
+CREATE INDEX denial_records_by_request ON public.denial_records USING btree (app_id, request_id);
+ALTER TABLE denial_records ENABLE ROW LEVEL SECURITY;
+ALTER TABLE denial_records FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON denial_records FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT ON denial_records TO purser_app;
 CREATE TABLE entry_days (
   app_id uuid NOT NULL,
   day bigint NOT NULL,

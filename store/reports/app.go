@@ -19,10 +19,10 @@ type App struct {
 func (s *Counters) App(scope tenancy.Scope) App { return App{app: s.db.App(scope), node: s} }
 
 // Open makes the counters of a node, which count every committed journal entry. Failed
-// requests are kept for the given time.
-func Open(db *pg.DB, keepFailures time.Duration) *Counters {
+// requests and denials are kept for the given times.
+func Open(db *pg.DB, keepFailures, keepDenials time.Duration) *Counters {
 	s := newCounters()
-	s.db, s.keepFailures = db, keepFailures
+	s.db, s.keepFailures, s.keepDenials = db, keepFailures, keepDenials
 	db.OnEntries(s.recordEntries)
 	return s
 }

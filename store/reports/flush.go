@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -113,7 +114,7 @@ func (s *Counters) flushStats(log *slog.Logger) {
 }
 
 // WriteStats flushes this node's stats of every application. Counters that cannot be
-// written are kept; failed requests are dropped.
+// written are kept; failed requests and denials are dropped.
 func (s *Counters) WriteStats(ctx context.Context) error {
 	var failed error
 	for _, app := range s.pendingApps() {
@@ -145,11 +146,12 @@ func (a App) flushStats(ctx context.Context) error {
 	return nil
 }
 
-// errFailuresDropped means that failed requests could not be stored and are lost.
-var errFailuresDropped = errors.New("store: failed requests dropped")
+// errFailuresDropped means that failed requests or denials could not be stored and are
+// lost.
+var errFailuresDropped = errors.New("store: failed requests or denials dropped")
 
-// writeStats writes the failed requests in a transaction of their own: a row that
-// cannot be stored must not block the counters.
+// writeStats writes the failed requests and the denials in transactions of their own: a
+// row that cannot be stored must not block the counters.
 func (a App) writeStats(ctx context.Context, counted *appStats) error {
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.writeCounts(ctx, counted); err != nil {
@@ -166,13 +168,24 @@ func (a App) writeStats(ctx context.Context, counted *appStats) error {
 		}
 		return err
 	}
-	if len(counted.failed) == 0 {
+	return errors.Join(
+		a.writeOrDrop(ctx, len(counted.failed), nil, func(ctx context.Context, tx appTx) error {
+			return tx.writeFailures(ctx, counted.failed, a.node.OldestFailure())
+		}),
+		a.writeOrDrop(ctx, len(counted.denied), &a.node.deniedDropped, func(ctx context.Context, tx appTx) error {
+			return tx.writeDenials(ctx, counted.denied, a.node.OldestDenial())
+		}))
+}
+
+// writeOrDrop writes rows that are lost, and counted as such, when they cannot be stored.
+func (a App) writeOrDrop(ctx context.Context, rows int, dropped *atomic.Int64, write func(context.Context, appTx) error) error {
+	if rows == 0 {
 		return nil
 	}
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		return tx.writeFailures(ctx, counted.failed, a.node.OldestFailure())
-	})
-	if err != nil {
+	if err := a.transact(ctx, write); err != nil {
+		if dropped != nil {
+			dropped.Add(int64(rows))
+		}
 		return fmt.Errorf("%w: %w", errFailuresDropped, err)
 	}
 	return nil

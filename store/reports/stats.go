@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"purser/fault"
@@ -31,12 +32,16 @@ const (
 type Counters struct {
 	db           *pg.DB
 	keepFailures time.Duration
+	keepDenials  time.Duration
 
 	mu   sync.Mutex
 	apps map[ids.ID]*appStats
 
 	minute int64            // of kept, since 1970
 	kept   map[failures]int // failures in the minute
+
+	denials       denialLimits
+	deniedDropped atomic.Int64
 }
 
 type appStats struct {
@@ -49,6 +54,7 @@ type appStats struct {
 	requests []Request
 	failures int // among requests
 	failed   []Request
+	denied   []Denial
 }
 
 type (
@@ -82,7 +88,7 @@ type (
 )
 
 func newCounters() *Counters {
-	return &Counters{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int)}
+	return &Counters{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int), denials: newDenialLimits()}
 }
 
 func newAppStats(scope tenancy.Scope) *appStats {
@@ -312,5 +318,10 @@ func (f *Counters) restore(old *appStats) {
 	}
 	if len(app.failed)+len(old.failed) <= heldFailures {
 		app.failed = append(old.failed, app.failed...)
+	}
+	if len(app.denied)+len(old.denied) <= heldDenials {
+		app.denied = append(old.denied, app.denied...)
+	} else {
+		f.deniedDropped.Add(int64(len(old.denied)))
 	}
 }

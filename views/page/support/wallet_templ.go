@@ -19,7 +19,7 @@ type WalletHead struct {
 	Frame         layout.Frame
 	List          string // path of the wallets
 	Path          string // of this one
-	Tab           string // journal, usage, deposits or subscription
+	Tab           string // journal, usage, denials, deposits or subscription
 	ID            string
 	Identity      string
 	CreatedAt     int64
@@ -54,7 +54,7 @@ func (h WalletHead) onHold() bool {
 func (h WalletHead) tabs() component.TabRow {
 	row := component.TabRow{Label: "Wallet"}
 	for _, tab := range []struct{ key, label, path string }{
-		{"journal", "Journal", ""}, {"usage", "Usage", "/usage"}, {"deposits", "Deposits", "/deposits"}, {"subscription", "Subscription", "/subscription"},
+		{"journal", "Journal", ""}, {"usage", "Usage", "/usage"}, {"denials", "Denials", "/denials"}, {"deposits", "Deposits", "/deposits"}, {"subscription", "Subscription", "/subscription"},
 	} {
 		row.Tabs = append(row.Tabs, component.Tab{Label: tab.label, Href: h.Path + tab.path, Current: tab.key == h.Tab})
 	}
@@ -569,7 +569,7 @@ func WalletUsagePage(u WalletUsage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(u.Events) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "activity", Title: "No usage yet", Text: "Accepted usage appears here immediately. For declined usage, use Why denied?"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "activity", Title: "No usage yet", Text: "Accepted usage appears here immediately. Declined usage is under Denials."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -1,0 +1,30 @@
+package main
+
+// Bugs in what pages show of an application.
+var pageMutants = []mutant{
+	{
+		name:    "denials of an identity are those of every application",
+		changes: []change{once("store/reports/denials.go", "WHERE app_id = $1 AND identity = $10 AND id < $2", "WHERE $1::uuid IS NOT NULL AND identity = $10 AND id < $2")},
+		pkg:     "./store", tests: "TestStatementsKeepTheRules",
+	},
+	{
+		name:    "a denial forgets the allowance",
+		changes: []change{once("store/reports/denials.go", "\tif overage != nil {\n", "\tif false {\n")},
+		pkg:     "./store", tests: "TestDenialsAreKeptAsTheyWereDecided",
+	},
+	{
+		name:    "a client that retries fills the list of denials",
+		changes: []change{once("store/reports/denial_limits.go", "if l.repeats[same] >= DenialRepeats {", "if false {")},
+		pkg:     "./store/reports", tests: "TestDenialLimits",
+	},
+	{
+		name:    "a flood of denials is stored whole",
+		changes: []change{once("store/reports/denial_limits.go", "if full > now+DenialBurst*denialInterval {", "if false {")},
+		pkg:     "./store/reports", tests: "TestDenialLimits",
+	},
+	{
+		name:    "denials are kept for ever",
+		changes: []change{once("store/reports/denials.go", "SELECT d.id FROM denial_records d WHERE d.app_id = $1 AND d.id < $2 ORDER", "SELECT d.id FROM denial_records d WHERE d.app_id = $1 AND d.id < $2 AND false ORDER")},
+		pkg:     "./store", tests: "TestDenialsAreBounded",
+	},
+}

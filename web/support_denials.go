@@ -1,0 +1,201 @@
+package web
+
+import (
+	"strconv"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/reports"
+	"purser/tenancy"
+	"purser/views/component"
+	supportpage "purser/views/page/support"
+)
+
+var denialReasons = []component.Option{
+	{Value: "", Text: "All reasons"},
+	{Value: string(fault.InsufficientBalance), Text: reasonText(fault.InsufficientBalance)},
+	{Value: string(fault.FeatureLimitExceeded), Text: reasonText(fault.FeatureLimitExceeded)},
+	{Value: string(fault.SubscriptionInactive), Text: reasonText(fault.SubscriptionInactive)},
+}
+
+// reasonText is the reason of a denial in a few words.
+func reasonText(code fault.Code) string {
+	switch code {
+	case fault.InsufficientBalance:
+		return "Balance too low"
+	case fault.FeatureLimitExceeded:
+		return "Plan limit reached"
+	case fault.SubscriptionInactive:
+		return "Subscription on hold"
+	default:
+		return string(code)
+	}
+}
+
+// denialQuery parses the filters and their validation errors.
+func denialQuery(req *request) (q reports.DenialQuery, problems []component.Problem) {
+	q.Identity, q.FeatureKey = req.query("identity"), req.query("feature")
+	for _, reason := range denialReasons {
+		if reason.Value == req.query("reason") {
+			q.Reason = fault.Code(reason.Value)
+		}
+	}
+	q.From, q.To, problems = req.days()
+	return q, problems
+}
+
+// days reads the filter by days: half-open, in milliseconds, 0 for none.
+func (req *request) days() (from, to int64, problems []component.Problem) {
+	for _, end := range []struct {
+		field string
+		into  *int64
+		days  int // to include the whole last day
+	}{{"from", &from, 0}, {"to", &to, 1}} {
+		text := req.query(end.field)
+		if text == "" {
+			continue
+		}
+		day, err := time.Parse(dayLayout, text)
+		if err != nil {
+			problems = append(problems, component.Problem{Field: end.field, Message: "Enter a date such as 2026-01-31."})
+			continue
+		}
+		*end.into = day.AddDate(0, 0, end.days).UnixMilli()
+	}
+	if len(problems) == 0 && from != 0 && to != 0 && from >= to {
+		problems = append(problems, component.Problem{Field: "to", Message: "Enter a day on or after the first one."})
+	}
+	return from, to, problems
+}
+
+func (s *Site) denials(req *request) (response, error) {
+	p, err := req.before(ids.Denial)
+	if err != nil {
+		return response{}, err
+	}
+	features, err := featureFilter(req, "All features")
+	if err != nil {
+		return response{}, err
+	}
+	q, problems := denialQuery(req)
+	q.Page = p
+	list := req.listing(req.appPath("denials"), "identity", "feature", "reason", "from", "to")
+	view := supportpage.DenialList{
+		Frame: req.frame("Denials", "denials"), Path: list.path, Check: req.appPath("check"), Identity: q.Identity, FeatureKey: q.FeatureKey, Features: features,
+		Reason: string(q.Reason), Reasons: denialReasons, From: req.query("from"), To: req.query("to"), Active: len(list.filter) > 0,
+		KeptDays: s.keptDenialDays(), Problems: problems,
+	}
+	if len(problems) > 0 {
+		return invalid(supportpage.Denials(view)), nil
+	}
+	found, next, err := req.reports().Denials(req.context, q)
+	if err != nil {
+		return response{}, err
+	}
+	for _, d := range found {
+		view.Denials = append(view.Denials, newDenialRow(req, d, true))
+	}
+	view.Pages, view.Unfinished = denialPages(list, p, next, len(found))
+	return show(supportpage.Denials(view)), nil
+}
+
+// denialPages links to the next page, and reports whether this one is partial.
+func denialPages(list listing, p store.Page, next *store.Page, found int) (pages component.Pages, unfinished bool) {
+	older := ""
+	if next != nil {
+		older, unfinished = next.Before.Format(ids.Denial), found < p.Limit
+	}
+	return list.pages("before", !p.Before.IsZero(), older), unfinished
+}
+
+func (s *Site) keptDenialDays() int { return int(s.store.Stats().KeepsDenials().Hours() / 24) }
+
+func newDenialRow(req *request, d reports.Denial, whole bool) supportpage.DenialRow {
+	row := supportpage.DenialRow{
+		Href: req.appPath("denials", d.ID.Format(ids.Denial)), FeatureKey: d.FeatureKey, Quantity: d.Decision.Event.Quantity, Unit: d.Unit,
+		Check: d.Check, Reason: reasonText(d.Decision.Code), Numbers: comparedText(&d.Decision), At: d.At(),
+	}
+	if whole {
+		row.Identity = d.Identity
+		if !d.WalletID.IsZero() {
+			row.WalletHref = req.walletPath(d.WalletID)
+		}
+	}
+	return row
+}
+
+// comparedText is what the gate that refused has compared.
+func comparedText(d *metering.Decision) string {
+	for _, g := range d.Gates() {
+		if g.Outcome == metering.GateFailed {
+			return gateLine(g, d).Numbers
+		}
+	}
+	return ""
+}
+
+func (s *Site) denial(req *request) (response, error) {
+	id, err := req.id("id", ids.Denial)
+	if err != nil {
+		return response{}, err
+	}
+	d, err := req.reports().Denial(req.context, id)
+	if err != nil {
+		return response{}, err
+	}
+	e := &d.Decision.Event
+	view := supportpage.DenialDetails{
+		List: req.appPath("denials"), ID: id.Format(ids.Denial), Check: d.Check, Code: string(d.Decision.Code), CodeHref: "/docs/errors/" + string(d.Decision.Code),
+		Title: fault.New(d.Decision.Code).Message, Gates: gateLines(&d.Decision), Identity: d.Identity,
+		FeatureKey: d.FeatureKey, FeatureName: d.FeatureName, Unit: d.Unit, Quantity: e.Quantity, EventID: e.EventID, EntityID: e.EntityID,
+		Charge: e.Charge, Balance: d.Decision.Before, Allowance: d.Decision.Allowance, At: d.At(),
+		KeyName: d.KeyName, KeyID: d.KeyID.Format(ids.APIKey), RequestID: d.RequestID.Format(ids.Request), Again: checkAgain(req, d),
+	}
+	if !d.WalletID.IsZero() {
+		view.WalletHref = req.walletPath(d.WalletID)
+		view.Wallet = view.WalletHref + "/denials"
+	}
+	if req.may(tenancy.FeaturesRead) {
+		view.FeatureHref = req.appPath("features", d.FeatureKey, "edit")
+	}
+	if req.may(tenancy.KeysRead) && d.KeyName != "" {
+		view.KeyHref = req.appPath("keys", view.KeyID)
+	}
+	view.Frame = req.frame("Denied: "+d.FeatureName, "denials")
+	return show(supportpage.DenialPage(view)), nil
+}
+
+// checkAgain is the URL of the same check.
+func checkAgain(req *request, d reports.Denial) string {
+	list := listing{path: req.appPath("check"), filter: map[string][]string{
+		"identity": {d.Identity}, "feature": {d.FeatureKey}, "quantity": {strconv.FormatInt(d.Decision.Event.Quantity, 10)},
+	}}
+	if d.Decision.Event.EntityID != "" {
+		list.filter.Set("entity", d.Decision.Event.EntityID)
+	}
+	return list.at("", "")
+}
+
+func (s *Site) walletDenials(req *request) (response, error) {
+	p, err := req.before(ids.Denial)
+	if err != nil {
+		return response{}, err
+	}
+	head, w, err := walletHead(req, "denials")
+	if err != nil {
+		return response{}, err
+	}
+	found, next, err := req.reports().Denials(req.context, reports.DenialQuery{Identity: w.Identity, Page: p})
+	if err != nil {
+		return response{}, err
+	}
+	view := supportpage.WalletDenials{WalletHead: head, KeptDays: s.keptDenialDays()}
+	for _, d := range found {
+		view.Denials = append(view.Denials, newDenialRow(req, d, false))
+	}
+	view.Pages, _ = denialPages(listing{path: head.Path + "/denials"}, p, next, len(found))
+	return show(supportpage.WalletDenialsPage(view)), nil
+}
