@@ -145,11 +145,17 @@ func (p *pipe) result(s step) error {
 }
 
 // hotStatements are prepared on every connection of the hot path.
-var hotStatements = []pg.Statement{
-	ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
-	readEvents, readCounters, readBilled, insertPlainEvent, chargeWallet, chargeBalance, insertPlainEvents, insertEvents, chargeWallets, chargeBalances,
-	countUses, insertBilled, lockDeduplication,
-}
+var hotStatements = func() []pg.Statement {
+	list := []pg.Statement{
+		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
+		readEvents, readCounters, readBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
+		countUse, countUses, insertBilledPeriod, insertBilled, lockDeduplication,
+	}
+	for _, insert := range eventInserts {
+		list = append(list, insert.one, insert.many)
+	}
+	return list
+}()
 
 // prepareAll prepares the statements of the hot path on a connection.
 func prepareAll(ctx context.Context, conn *pgx.Conn) error {

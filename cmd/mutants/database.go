@@ -19,7 +19,7 @@ var databaseMutants = []mutant{
 	},
 	{
 		name:    "events are written whatever time they were decided for",
-		changes: []change{once("store/usage_apply.go", "- $2::bigint) < $4::bigint)::int", "- $2::bigint) < $4::bigint OR true)::int")},
+		changes: []change{once("store/usage_insert.go", "- $2::bigint) < $4::bigint)::int", "- $2::bigint) < $4::bigint OR true)::int")},
 		pkg:     "./store", tests: "TestAPausedMachineChargesNothingByItsStoppedClock",
 	},
 	{

@@ -109,7 +109,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "events written in the order of arrival",
-		changes: []change{once("store/usage_apply.go",
+		changes: []change{once("store/usage_insert.go",
 			"\tslices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })\n", "\t_ = cmp.Compare[int]\n")},
 		pkg: "./store", tests: "TestTwoNodesWriteIdsInOneOrder",
 	},
@@ -139,13 +139,13 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "no epoch guard for a lone use",
-		changes: []change{once("store/usage_apply.go", "FROM app_state s\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1", "FROM app_state s\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3 OR true)::int = 1")},
+		changes: []change{once("store/usage_insert.go", "` FROM app_state s WHERE `+sameEpoch)", "` FROM app_state s WHERE `+strings.Replace(sameEpoch, \"= $3\", \"= $3 OR true\", 1))")},
 		pkg:     "./store", tests: "TestChangesHoldForTheFirstUseAfterThem",
 	},
 	{
 		name: "no epoch guard for a batch",
-		changes: []change{once("store/usage_apply.go", "price_number, quantity, amount, balance_after)\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1",
-			"price_number, quantity, amount, balance_after)\n\t\tWHERE s.app_id = $1 AND 1 / (s.epoch = $3 OR true)::int = 1")},
+		changes: []change{once("store/usage_insert.go", "`) AS t (`+list+`) WHERE `+sameEpoch)",
+			"`) AS t (`+list+`) WHERE `+strings.Replace(sameEpoch, \"= $3\", \"= $3 OR true\", 1))")},
 		pkg: "./store", tests: "TestChangesHoldForABatchAfterThem",
 	},
 	{

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/pg"
+)
+
+// decidedNow compares the time that the batch was decided for ($2, by the application's
+// clock) with the database's: a machine that was suspended cannot notice that itself.
+// $4 is the tolerance in milliseconds.
+const decidedNow = `1 / (abs(date_part('epoch', statement_timestamp()) * 1000 + s.clock_offset - $2::bigint) < $4::bigint)::int = 1`
+
+// sameEpoch fails with a division by zero when the catalog or a key has changed since the
+// epoch that the batch was decided by, or when the decision time is not the database's.
+const sameEpoch = `s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND ` + decidedNow
+
+const (
+	intoEvents     = `INSERT INTO usage_events (app_id, org_id, created_at, `
+	valuesOfEvents = `) SELECT s.app_id, s.org_id, $2, `
+)
+
+// eventColumn is a column of usage_events and how it is filled.
+type eventColumn struct {
+	name   string
+	kind   string // of Postgres
+	values column
+	put    func(c *column, r *record, now int64)
+}
+
+// plainColumns are all that most events need, half of all.
+var plainColumns = []eventColumn{
+	{"tx_id", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.id(r.TransactionID) }},
+	{"event_id", "bytea", byteaColumn, func(c *column, r *record, _ int64) { c.eventID(r.EventID) }},
+	{"wallet_id", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.id(r.WalletID) }},
+	{"key_id", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.id(r.keyID) }},
+	{"seq", "bigint", int8Column, func(c *column, r *record, _ int64) { c.int8(r.seq) }},
+	{"price_number", "bigint", int8Column, func(c *column, r *record, _ int64) { c.int8(r.priceNumber) }},
+	{"quantity", "bigint", int8Column, func(c *column, r *record, _ int64) { c.int8(r.Quantity) }},
+	{"amount_nanocredits", "numeric", numericColumn, func(c *column, r *record, _ int64) { c.amount(r.Charge.Amount) }},
+	{"balance_after", "numeric", numericColumn, func(c *column, r *record, _ int64) { c.amount(r.BalanceAfter) }},
+}
+
+// rareColumns come in two groups. Postgres is sent those that a batch has: one event with
+// an entity does not make the whole batch send what a limit needs.
+var rareColumns = [...]struct {
+	given   func(r *record, now int64) bool
+	columns []eventColumn
+}{
+	{
+		given: func(r *record, _ int64) bool { return r.EntityID != "" || !r.Period.IsZero() },
+		columns: []eventColumn{
+			{"entity_id", "text", textColumn, func(c *column, r *record, _ int64) { c.optionalText(r.EntityID) }},
+			{"period_start", "bigint", int8Column, func(c *column, r *record, _ int64) {
+				optional(c, !r.Period.IsZero(), (*column).int8, r.Period.Start)
+			}},
+			{"period_end", "bigint", int8Column, func(c *column, r *record, _ int64) {
+				optional(c, !r.Period.IsZero(), (*column).int8, r.Period.End)
+			}},
+			{"deduplicated_from", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.optionalID(r.DeduplicatedFrom) }},
+		},
+	},
+	{
+		given: func(r *record, now int64) bool {
+			return r.DebtAfter != 0 || r.OccurredAt != now || r.Charge.BasisPoints != metering.ListPrice || r.quoted() != nil ||
+				r.Allowance.Limited()
+		},
+		columns: []eventColumn{
+			{"debt_after", "numeric", numericColumn, func(c *column, r *record, _ int64) {
+				optional(c, r.DebtAfter != 0, (*column).amount, r.DebtAfter)
+			}},
+			{"occurred_at", "bigint", int8Column, func(c *column, r *record, now int64) {
+				optional(c, r.OccurredAt != now, (*column).int8, r.OccurredAt)
+			}},
+			{"basis_points", "integer", int4Column, func(c *column, r *record, _ int64) {
+				optional(c, r.Charge.BasisPoints != metering.ListPrice, (*column).int4, int32(r.Charge.BasisPoints))
+			}},
+			{"quoted_nanocredits", "numeric", numericColumn, func(c *column, r *record, _ int64) {
+				quoted := r.quoted()
+				optional(c, quoted != nil, (*column).amount, pg.OrZero(quoted))
+			}},
+			{"allowance_limit", "bigint", int8Column, func(c *column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Limit)
+			}},
+			{"allowance_used", "bigint", int8Column, func(c *column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Used)
+			}},
+			{"allowance_start", "bigint", int8Column, func(c *column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Period.Start)
+			}},
+			{"allowance_end", "bigint", int8Column, func(c *column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Period.End)
+			}},
+			{"allowance_overage", "text", textColumn, func(c *column, r *record, _ int64) { c.optionalText(string(r.Allowance.Overage)) }},
+		},
+	},
+}
+
+func optional[T any](c *column, given bool, write func(*column, T), value T) {
+	if given {
+		write(c, value)
+	} else {
+		c.null()
+	}
+}
+
+// eventInsert inserts events with some of the groups of rare columns. A batch of one
+// event uses scalar parameters, for two thirds of the cost.
+type eventInsert struct {
+	columns   []eventColumn
+	one, many pg.Statement
+}
+
+// eventInserts are the inserts by the set of groups: bit n is for the group n.
+var eventInserts = func() (inserts [1 << len(rareColumns)]eventInsert) {
+	for groups := range inserts {
+		name, columns := "events", slices.Clone(plainColumns)
+		for n, group := range rareColumns {
+			if groups&(1<<n) != 0 {
+				name, columns = name+" with "+group.columns[0].name, append(columns, group.columns...)
+			}
+		}
+		var names, arrays, scalars []string
+		for i, c := range columns {
+			names = append(names, c.name)
+			arrays = append(arrays, fmt.Sprintf("$%d::%s[]", firstEventColumn+i, c.kind))
+			scalars = append(scalars, fmt.Sprintf("$%d::%s", firstEventColumn+i, c.kind))
+		}
+		list := strings.Join(names, ", ")
+		inserts[groups] = eventInsert{
+			columns: columns,
+			one: pg.Declare("insert one of "+name, intoEvents+list+valuesOfEvents+strings.Join(scalars, ", ")+
+				` FROM app_state s WHERE `+sameEpoch),
+			many: pg.Declare("insert "+name, intoEvents+list+valuesOfEvents+pg.Prefixed("t", list)+
+				` FROM app_state s CROSS JOIN unnest(`+strings.Join(arrays, ", ")+`) AS t (`+list+`) WHERE `+sameEpoch),
+		}
+	}
+	return inserts
+}()
+
+// firstEventColumn is the first parameter after the application, the time, the epoch and
+// the tolerance.
+const firstEventColumn = 5
+
+// writeEvents inserts the events in the order of their ids, so that two nodes which
+// insert the same ids cannot deadlock.
+func (b *appBatch) writeEvents(p *pipe, now, tolerance int64) {
+	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
+	insert := &eventInserts[b.rareGroups(now)]
+	columns := make([]column, len(insert.columns))
+	for i, c := range insert.columns {
+		columns[i] = c.values
+		for r := range b.records {
+			c.put(&columns[i], &b.records[r], now)
+		}
+	}
+	p.sendRows(insert.one, insert.many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))
+}
+
+// rareGroups is the set of groups of rare columns that the records need.
+func (b *appBatch) rareGroups(now int64) (groups int) {
+	for i := range b.records {
+		for n := range rareColumns {
+			if groups&(1<<n) == 0 && rareColumns[n].given(&b.records[i], now) {
+				groups |= 1 << n
+			}
+		}
+	}
+	return groups
+}
+
+// record is an event with its sequence number, price and API key.
+type record struct {
+	metering.Event
+	keyID       ids.ID
+	priceNumber int64
+	seq         int64
+}
+
+// quoted is the amount that the caller asked to charge, or nil when it equals the
+// charge.
+func (r *record) quoted() *metering.Amount {
+	if r.Quoted != nil && *r.Quoted == r.Charge.Amount && r.DeduplicatedFrom.IsZero() {
+		return nil
+	}
+	return r.Quoted
+}
