@@ -117,7 +117,7 @@ var meanings = map[Code]Meaning{
 		"Use fewer kinds of credit for one identity.",
 	},
 	InsufficientBalance: {
-		"The charge is larger than the balance of the feature's credit. Nothing was charged or recorded.",
+		"The charge is larger than the balance of the feature's credit, or a transfer is larger than the sender's balance. Nothing was charged or recorded.",
 		"Add credits to the wallet, then send the same event id again. Run a check before expensive work.",
 	},
 	FeatureLimitExceeded: {
@@ -167,6 +167,10 @@ var meanings = map[Code]Meaning{
 	EventNotReversible: {
 		"The event was deduplicated, so it cost nothing, or reversals have already returned its whole charge.",
 		"Read the event. Of a deduplicated event, reverse the one that deduplicatedFrom names.",
+	},
+	TransferToSelf: {
+		"A transfer names the same identity as sender and receiver. Nothing was changed.",
+		"Name two different identities.",
 	},
 	IdempotencyConflict: {
 		"The idempotency key was already used with a different body. The first request stands.",

@@ -15,6 +15,7 @@ const (
 	EntryDispute    EntryKind = "dispute"
 	EntryAdjustment EntryKind = "adjustment"
 	EntryReversal   EntryKind = "reversal" // of a charge
+	EntryTransfer   EntryKind = "transfer" // to or from another wallet
 )
 
 // Delta is a signed amount: what an entry adds to, or takes from, balance minus debt.

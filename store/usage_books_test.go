@@ -92,6 +92,18 @@ var invariants = []struct{ holds, sql string }{
 		FROM returned r LEFT JOIN accepted a ON a.tx_id = r.tx_id
 		WHERE a.tx_id IS NULL OR r.returned > a.amount_nanocredits OR r.returned IS DISTINCT FROM r.posted
 			OR r.whole <> (r.returned = a.amount_nanocredits)`},
+	{"a transfer takes from one wallet what it gives to another", `
+		WITH sides AS (
+			SELECT entry_id AS id, wallet_id, -amount_nanocredits AS delta FROM transfers WHERE app_id = $1
+			UNION ALL
+			SELECT to_entry_id, to_wallet_id, amount_nanocredits FROM transfers WHERE app_id = $1),
+		posted AS (SELECT id, wallet_id, delta_nanocredits AS delta FROM journal WHERE app_id = $1 AND kind = 'transfer')
+		SELECT format('entry %s: %s recorded, %s posted', id, sides.delta, posted.delta)
+		FROM sides FULL JOIN posted USING (id, wallet_id) WHERE sides.delta IS DISTINCT FROM posted.delta
+		UNION ALL
+		SELECT format('transfer %s is of two credits', t.entry_id)
+		FROM transfers t JOIN journal o ON o.app_id = $1 AND o.id = t.entry_id JOIN journal i ON i.app_id = $1 AND i.id = t.to_entry_id
+		WHERE t.app_id = $1 AND o.credit_id <> i.credit_id`},
 }
 
 // soundBooks holds an application's rows against the invariants, and against what
@@ -143,6 +155,7 @@ func TestInvariantsSeeWhatIsSpoilt(t *testing.T) {
 		`UPDATE usage_events SET deduplicated_from = gen_random_uuid() WHERE app_id = $1 AND event_id = 'event 3'`,
 		`UPDATE wallets SET charged = false WHERE app_id = $1`,
 		`UPDATE reversals SET amount_nanocredits = amount_nanocredits + 1 WHERE app_id = $1`,
+		`UPDATE transfers SET amount_nanocredits = amount_nanocredits + 1 WHERE app_id = $1`,
 	} {
 		t.Run(invariants[i].holds, func(t *testing.T) {
 			tx, err := conn.Begin(t.Context())

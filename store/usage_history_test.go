@@ -44,6 +44,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 			"check":        h.check,
 			"deposit":      h.deposit,
 			"reverse":      h.reverse,
+			"transfer":     h.transfer,
 			"price":        h.changePrice,
 			"subscription": h.changeSubscription,
 			"billing":      h.setBillingPeriod,
@@ -59,6 +60,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
 		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
 		"reversed", "reversal_too_large", "event_not_reversible", "event_not_found",
+		"transferred", "transfer_to_self",
 	} {
 		if remote[answer] == 0 {
 			t.Errorf("no history came to %s", answer)
@@ -74,7 +76,8 @@ type history struct {
 	model *model
 	now   *atomic.Int64
 	said  map[string]int
-	sent  int // event ids
+	sent  int             // event ids
+	moved *store.Transfer // the last transfer
 }
 
 var (

@@ -26,6 +26,8 @@ type modelWallet struct {
 	subscription *metering.Subscription
 	deposits     []modelDeposit
 	returned     []modelDeposit // by reversals
+	received     []modelDeposit // by transfers
+	sent         []modelDeposit // by transfers
 }
 
 type modelDeposit struct {
@@ -174,11 +176,37 @@ func (m *model) reverse(eventID string, requested *metering.Amount) (metering.Am
 	return 0, fault.EventNotFound
 }
 
-// balance is what came in less what was charged. There is no debt here.
+// transfer moves credits between two wallets, or says why not.
+func (m *model) transfer(from, to string, credit ids.ID, amount metering.Amount) fault.Code {
+	switch {
+	case m.wallets[from] == nil || m.wallets[to] == nil:
+		return fault.WalletNotFound
+	case from == to:
+		return fault.TransferToSelf
+	case amount == 0:
+		return fault.InvalidRequest
+	case amount > m.balance(from, credit):
+		return fault.InsufficientBalance
+	}
+	if _, fits := m.balance(to, credit).Add(amount); !fits {
+		return fault.BalanceOverflow
+	}
+	m.wallets[from].sent = append(m.wallets[from].sent, modelDeposit{credit: credit, amount: amount})
+	m.wallets[to].received = append(m.wallets[to].received, modelDeposit{credit: credit, amount: amount})
+	return ""
+}
+
+// balance is what came in less what was charged or sent. There is no debt here.
 func (m *model) balance(identity string, credit ids.ID) (left metering.Amount) {
-	for _, d := range slices.Concat(m.wallets[identity].deposits, m.wallets[identity].returned) {
+	w := m.wallets[identity]
+	for _, d := range slices.Concat(w.deposits, w.returned, w.received) {
 		if d.credit == credit {
 			left += d.amount
+		}
+	}
+	for _, d := range w.sent {
+		if d.credit == credit {
+			left -= d.amount
 		}
 	}
 	for _, e := range m.events {
@@ -213,7 +241,7 @@ func (m *model) billed(identity string) map[metering.BilledKey]ids.ID {
 }
 
 func (w *modelWallet) credits() (list []ids.ID) {
-	for _, d := range slices.Concat(w.deposits, w.returned) {
+	for _, d := range slices.Concat(w.deposits, w.returned, w.received) {
 		if !slices.Contains(list, d.credit) {
 			list = append(list, d.credit)
 		}

@@ -125,6 +125,7 @@ var verifyChecks = []verifyCheck{
 		LIMIT $3`)},
 
 	{holds: ruleReversals, statement: verifyReversals},
+	{holds: ruleTransfers, statement: verifyTransfers},
 	{holds: ruleSubscription, statement: verifySubscriptions},
 	{holds: ruleSubscription, statement: verifySubscriptionTerms, read: readTermsDifference},
 

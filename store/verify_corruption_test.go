@@ -60,6 +60,8 @@ func newSoldBooks(t *testing.T) *soldBooks {
 	noError(t, b.ApplyCharge(ctx, b.lease(t, "identity:bob"), billing.ProviderCharge{
 		ID: refunded.ChargeID, Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 1000, Status: "succeeded"}},
 	}, moment)) // into debt
+	_, _, err = b.Transfer(ctx, transferOf("ann", "bob", "tokens", 30)) // pays a part of it
+	noError(t, err)
 	for i, feature := range []string{"messages", "daily", "billing", "quoted", "messages", "daily", "billing", "quoted", "messages"} {
 		use := store.Usage{Scope: b.application.Scope(), KeyID: key.ID, Identity: "ann", FeatureKey: feature,
 			Usage: metering.Usage{TransactionID: ids.New(), EventID: fmt.Sprint("e", i), EntityID: "x", Quantity: 1}}
@@ -191,6 +193,16 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a reversal is of another wallet's event", `UPDATE reversals SET event_id = 'e3', tx_id = (SELECT tx_id FROM usage_events WHERE event_id = 'e3') WHERE event_id = 'r3'`, "no record of which event"},
 	{"a reversal became a deposit", `UPDATE journal SET kind = 'deposit' WHERE kind = 'reversal'`, "and their entries say 0"},
 	{"a reversal names another organization", `UPDATE reversals SET org_id = 'ffffffff-0000-0000-0000-000000000000'`, "a row of reversals names the organization"},
+
+	// Transfers.
+	{"a transfer has no record", `DELETE FROM transfers`, "has no record of its two wallets"},
+	{"a transfer moved more than its record", `UPDATE transfers SET amount_nanocredits = amount_nanocredits + 1`, "has no record of its two wallets"},
+	{"a transfer went to another wallet", `UPDATE transfers SET to_wallet_id = ` + freesWallet, "has no entry of the same size in the other wallet"},
+	{"a transfer arrived as a deposit", `UPDATE journal SET kind = 'deposit' WHERE kind = 'transfer' AND delta_nanocredits > 0`, "and a deposit of the receiver"},
+	{"a transfer was taken as an adjustment", `UPDATE journal SET kind = 'adjustment' WHERE kind = 'transfer' AND delta_nanocredits < 0`, "is a adjustment of the sender"},
+	{"a transfer gave more than it took", `UPDATE journal SET delta_nanocredits = delta_nanocredits + 1 WHERE kind = 'transfer' AND delta_nanocredits > 0`, "has no entry of the same size in the other wallet"},
+	{"a transfer comes from a payment", `UPDATE journal SET source_kind = 'invoice', source_id = 'in_1' WHERE kind = 'transfer'`, "which a transfer cannot"},
+	{"a transfer names another organization", `UPDATE transfers SET org_id = 'ffffffff-0000-0000-0000-000000000000'`, "names the organization"},
 
 	// Payments.
 	{"a grant comes from no payment", `UPDATE journal SET source_kind = NULL, source_id = NULL WHERE kind = 'grant'`, "which a grant cannot"},

@@ -186,6 +186,8 @@ func (p *walletProof) takeJournal(e *verifiedEntry, catalog *verifyCatalog) {
 	case metering.EntryReversal:
 		fits = !e.sourceKind.set && !e.delta.Out
 		p.takeReversal(e, catalog)
+	case metering.EntryTransfer:
+		fits = !e.sourceKind.set && e.delta.Amount > 0
 	case metering.EntryGrant:
 		fits = (source == "invoice" || source == "free_period") && !e.delta.Out
 	case metering.EntryTopUp:

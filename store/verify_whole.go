@@ -107,6 +107,8 @@ var verifyPagedChecks = []pagedCheck{
 		pg.Declare("verify ranges of adjustments", `
 		SELECT a.entry_id FROM adjustments a WHERE a.app_id = $1 AND a.entry_id > $2
 		ORDER BY a.entry_id OFFSET $3 - 1 LIMIT 1`)},
+
+	verifyTransferRecords,
 }
 
 // check runs what a full pass checks beyond its wallets.

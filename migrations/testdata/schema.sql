@@ -1015,6 +1015,31 @@ ALTER TABLE topups ENABLE ROW LEVEL SECURITY;
 ALTER TABLE topups FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON topups FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON topups TO purser_app;
+CREATE TABLE transfers (
+  app_id uuid NOT NULL,
+  entry_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  to_entry_id uuid NOT NULL,
+  to_wallet_id uuid NOT NULL,
+  amount_nanocredits nanocredits NOT NULL,
+  reason text NOT NULL,
+  idempotency_key text COLLATE "C" NOT NULL,
+  user_id uuid,
+  created_at bigint NOT NULL
+);
+ALTER TABLE transfers ADD CONSTRAINT transfer_arrives FOREIGN KEY (app_id, to_entry_id) REFERENCES journal(app_id, id);
+ALTER TABLE transfers ADD CONSTRAINT transfer_arrives_once UNIQUE (app_id, to_entry_id);
+ALTER TABLE transfers ADD CONSTRAINT transfer_has_a_reason CHECK ((reason <> ''::text));
+ALTER TABLE transfers ADD CONSTRAINT transfer_has_two_wallets CHECK ((wallet_id <> to_wallet_id));
+ALTER TABLE transfers ADD CONSTRAINT transfer_is_an_entry FOREIGN KEY (app_id, entry_id) REFERENCES journal(app_id, id);
+ALTER TABLE transfers ADD CONSTRAINT transfer_is_made_once UNIQUE (app_id, idempotency_key);
+ALTER TABLE transfers ADD CONSTRAINT transfer_moves_something CHECK (((amount_nanocredits)::numeric > (0)::numeric));
+ALTER TABLE transfers ADD CONSTRAINT transfers_pkey PRIMARY KEY (app_id, entry_id);
+ALTER TABLE transfers ENABLE ROW LEVEL SECURITY;
+ALTER TABLE transfers FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON transfers FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON transfers TO purser_app;
 CREATE TABLE usage_days (
   app_id uuid NOT NULL,
   day bigint NOT NULL,

@@ -54,6 +54,7 @@ var (
 			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT r.reason FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT r.idempotency_key FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
+			`+transferOfEntry+`,
 			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
 				WHERE p.app_id = $1 AND p.number = l.price_number)
 		FROM (

@@ -31,8 +31,19 @@ type JournalLine struct {
 	// Of what came in or was taken back.
 	SourceKind string // the payment behind it
 	SourceID   string
-	Reason     string // of a manual adjustment or a reversal
+	Reason     string // of a manual adjustment, a reversal or a transfer
 	ReversalOf string // the event that a reversal returns
+
+	Transfer *TransferSide // of a transfer
+}
+
+// TransferSide is what an entry of a transfer says of the transfer and of the other
+// wallet.
+type TransferSide struct {
+	ID       ids.ID // of the sender's entry
+	Identity string // of the other wallet
+	WalletID ids.ID
+	By       ids.ID // a user; zero for an API key
 }
 
 // JournalPage asks for entries of one wallet that came before the one with the
@@ -50,6 +61,16 @@ func (p JournalPage) before() int64 {
 	return p.Before
 }
 
+// transferOfEntry is the transfer of the entry l, as readTransfer reads it. Each side has
+// an index of its own.
+const transferOfEntry = `coalesce(
+				(SELECT ARRAY[t.entry_id::text, w.identity, w.id::text, t.user_id::text, t.reason, t.idempotency_key]
+				FROM transfers t JOIN wallets w ON w.app_id = $1 AND w.id = t.to_wallet_id
+				WHERE t.app_id = $1 AND t.entry_id = l.id AND l.kind = 'transfer'),
+				(SELECT ARRAY[t.entry_id::text, w.identity, w.id::text, t.user_id::text, t.reason, t.idempotency_key]
+				FROM transfers t JOIN wallets w ON w.app_id = $1 AND w.id = t.wallet_id
+				WHERE t.app_id = $1 AND t.to_entry_id = l.id AND l.kind = 'transfer'))`
+
 var (
 	// Entries and charges are numbered together, so the newest of both are among the
 	// newest of each.
@@ -60,6 +81,7 @@ var (
 			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT r.reason FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT r.idempotency_key FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
+			`+transferOfEntry+`,
 			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
 				WHERE p.app_id = $1 AND p.number = l.price_number)
 		FROM (
@@ -148,9 +170,10 @@ func readJournalLine(row pgx.CollectableRow) (l JournalLine, err error) {
 	var event []byte
 	var entity, sourceKind, sourceID, reason, reversalReason, reversalKey, feature *string
 	var reversed []byte
+	var transfer []*string
 	err = row.Scan(&l.ID, &l.Seq, &l.Kind, &l.CreditID, &l.CreditKey, &change, (*pg.Amount)(&l.BalanceAfter), (*pg.Amount)(&l.DebtAfter),
 		&l.IdempotencyKey, &l.CreatedAt, &price, &event, &entity, &quantity, &l.Deduplicated, &sourceKind, &sourceID, &reason,
-		&reversed, &reversalReason, &reversalKey, &feature)
+		&reversed, &reversalReason, &reversalKey, &transfer, &feature)
 	l.Delta = metering.Delta(change)
 	if l.Kind == metering.EntryCharge {
 		l.Delta.Out = true // of nothing as well
@@ -160,5 +183,28 @@ func readJournalLine(row pgx.CollectableRow) (l JournalLine, err error) {
 	if l.Kind == metering.EntryReversal {
 		l.ReversalOf, l.Reason, l.IdempotencyKey = pg.EventIDOf(reversed), pg.OrZero(reversalReason), reversalKey
 	}
+	if err == nil && transfer != nil {
+		err = l.readTransfer(transfer)
+	}
 	return l, err
+}
+
+// readTransfer reads what transferOfEntry has selected.
+func (l *JournalLine) readTransfer(columns []*string) (err error) {
+	var parts [6]string
+	for i := range parts {
+		parts[i] = pg.OrZero(columns[i])
+	}
+	side := &TransferSide{Identity: parts[1]}
+	if side.ID, err = pg.ParseUUID(parts[0]); err != nil {
+		return err
+	}
+	if side.WalletID, err = pg.ParseUUID(parts[2]); err != nil {
+		return err
+	}
+	if parts[3] != "" { // made by a user
+		side.By, err = pg.ParseUUID(parts[3])
+	}
+	l.Transfer, l.Reason, l.IdempotencyKey = side, parts[4], &parts[5]
+	return err
 }

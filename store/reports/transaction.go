@@ -17,21 +17,21 @@ type Transaction struct {
 	Entry    *JournalLine // without its wallet's charges
 	Identity string
 	WalletID ids.ID
-	ByUserID ids.ID // who corrected the balance, or reversed the charge, by hand
+	ByUserID ids.ID // who adjusted the balance, reversed the charge or made the transfer by hand
 	Reversed ids.ID // the transaction that a reversal returns
 }
 
 var selectEntry = pg.Declare("select journal entry", `
-	SELECT j.id, j.seq, j.kind, j.credit_id, c.key, j.delta_nanocredits, j.balance_after, j.debt_after, j.idempotency_key, j.created_at,
-		NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, false, j.source_kind, j.source_id, a.reason,
-		r.event_id, r.reason, r.idempotency_key, NULL::text,
-		j.wallet_id, w.identity, coalesce(a.user_id, r.user_id), r.tx_id
-	FROM journal j
-	JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
-	JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
-	LEFT JOIN adjustments a ON a.app_id = $1 AND a.entry_id = j.id
-	LEFT JOIN reversals r ON r.app_id = $1 AND r.entry_id = j.id
-	WHERE j.app_id = $1 AND j.id = $2`)
+	SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta_nanocredits, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
+		NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, false, l.source_kind, l.source_id, a.reason,
+		r.event_id, r.reason, r.idempotency_key, `+transferOfEntry+`, NULL::text,
+		l.wallet_id, w.identity, coalesce(a.user_id, r.user_id), r.tx_id
+	FROM journal l
+	JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
+	JOIN wallets w ON w.app_id = $1 AND w.id = l.wallet_id
+	LEFT JOIN adjustments a ON a.app_id = $1 AND a.entry_id = l.id
+	LEFT JOIN reversals r ON r.app_id = $1 AND r.entry_id = l.id
+	WHERE l.app_id = $1 AND l.id = $2`)
 
 // Transaction finds a balance change by its id.
 func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err error) {
@@ -58,6 +58,9 @@ func readEntryTransaction(row pgx.CollectableRow) (t Transaction, err error) {
 	line, err := readJournalLine(extendedRow{row, []any{&t.WalletID, &t.Identity, &by, &reversed}})
 	line.WalletID = t.WalletID
 	t.Entry, t.ByUserID, t.Reversed = &line, pg.OrZero(by), pg.OrZero(reversed)
+	if line.Transfer != nil {
+		t.ByUserID = line.Transfer.By
+	}
 	return t, err
 }
 

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/tenancy/audit"
+)
+
+// Transfer moves credits from one wallet to another.
+type Transfer struct {
+	ID             ids.ID // of the sender's entry
+	ToEntryID      ids.ID // of the receiver's entry
+	From, To       string // identities
+	CreditKey      string
+	Amount         metering.Amount
+	Reason         string
+	IdempotencyKey string
+	By             ids.ID // a user; zero for an API key
+	CreatedAt      int64
+}
+
+// repeats reports whether a stored transfer was made by the same request.
+func (t Transfer) repeats(requested Transfer) bool {
+	return t.From == requested.From && t.To == requested.To && t.CreditKey == requested.CreditKey && t.Amount == requested.Amount &&
+		t.Reason == requested.Reason
+}
+
+var (
+	selectTransferByKey = pg.Declare("select transfer by idempotency key", `
+		SELECT t.entry_id, t.to_entry_id, s.identity, r.identity, c.key, t.amount_nanocredits, t.reason, t.idempotency_key, t.user_id, t.created_at
+		FROM transfers t
+		JOIN journal j ON j.app_id = $1 AND j.id = t.entry_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		JOIN wallets s ON s.app_id = $1 AND s.id = t.wallet_id
+		JOIN wallets r ON r.app_id = $1 AND r.id = t.to_wallet_id
+		WHERE t.app_id = $1 AND t.idempotency_key = $2`)
+
+	insertTransfer = pg.Declare("insert transfer", `
+		INSERT INTO transfers (app_id, entry_id, org_id, wallet_id, to_entry_id, to_wallet_id, amount_nanocredits, reason, idempotency_key,
+			user_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`)
+)
+
+// Transfer moves credits between two existing wallets: both entries, the reason and the
+// audit row are one transaction. A repeated idempotency key returns the first transfer,
+// and a different request with it is refused.
+func (a App) Transfer(ctx context.Context, requested Transfer) (t Transfer, duplicate bool, err error) {
+	if requested.Reason == "" {
+		return t, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the transfer.")
+	}
+	for range pg.MaxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			t, duplicate, err = tx.transfer(ctx, requested)
+			return err
+		})
+		// The key was used for other wallets meanwhile, or the reply to COMMIT was lost:
+		// the next attempt finds the transfer, this one or the other.
+		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
+			break
+		}
+	}
+	a.app.WalletChanged(requested.From)
+	a.app.WalletChanged(requested.To)
+	return t, duplicate, err
+}
+
+func (tx appTx) transfer(ctx context.Context, requested Transfer) (t Transfer, duplicate bool, err error) {
+	locked, err := tx.LockWallets(ctx, requested.From, requested.To)
+	if err != nil {
+		return t, false, err
+	}
+	same, err := pg.Collect(ctx, tx, selectTransferByKey, readTransfer, requested.IdempotencyKey)
+	if err != nil {
+		return t, false, err
+	}
+	if len(same) == 1 {
+		if !same[0].repeats(requested) {
+			return t, false, fault.New(fault.IdempotencyConflict)
+		}
+		return same[0], same[0].ID != requested.ID, nil
+	}
+	from, err := walletOf(locked, requested.From, "sender")
+	if err != nil {
+		return t, false, err
+	}
+	to, err := walletOf(locked, requested.To, "receiver")
+	if err != nil {
+		return t, false, err
+	}
+	credit, err := tx.Credit(ctx, requested.CreditKey)
+	if err != nil {
+		return t, false, err
+	}
+	held, err := tx.WithBalances(ctx, []ledger.Wallet{*from, *to})
+	if err != nil {
+		return t, false, err
+	}
+	decision, err := held[0].Transfer(held[1], credit, requested.Amount)
+	if err != nil {
+		return t, false, err
+	}
+	return requested, false, tx.writeTransfer(ctx, from, to, credit, requested, decision)
+}
+
+// walletOf is the wallet of an identity among the locked ones.
+func walletOf(locked []ledger.Wallet, identity, side string) (*ledger.Wallet, error) {
+	for i := range locked {
+		if locked[i].Identity == identity {
+			return &locked[i], nil
+		}
+	}
+	return nil, fault.Newf(fault.WalletNotFound, "The %s has no wallet. Create it with POST /v1/wallets or a deposit.", side)
+}
+
+// writeTransfer writes what was decided under the locks of both wallets.
+func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, credit metering.Credit, t Transfer, decision metering.Transfer) error {
+	_, err := tx.Post(ctx, from, ledger.Posting{
+		ID: t.ID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount, Out: true}, Now: t.CreatedAt,
+		Change: func(metering.Balance) (metering.Balance, error) { return decision.From, nil },
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Post(ctx, to, ledger.Posting{
+		ID: t.ToEntryID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount}, Now: t.CreatedAt,
+		Change: func(metering.Balance) (metering.Balance, error) { return decision.To, nil },
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, insertTransfer, 1, t.ID, tx.Scope.OrgID, from.ID, t.ToEntryID, to.ID, pg.Amount(t.Amount), t.Reason, t.IdempotencyKey,
+		pg.OrNull(t.By), t.CreatedAt); err != nil {
+		return err
+	}
+	// Wallets are named by their ids, which say nothing about a customer.
+	return tx.Audit(ctx, "wallet.transfer", from.ID.Format(ids.Wallet), nil, audit.Fields{
+		"toWallet": to.ID.Format(ids.Wallet), "creditKey": credit.Key, "amountNanocredits": t.Amount.String(), "reason": t.Reason,
+		"transaction": t.ID.Format(ids.Transaction),
+	})
+}
+
+func readTransfer(row pgx.CollectableRow) (t Transfer, err error) {
+	var by *ids.ID
+	err = row.Scan(&t.ID, &t.ToEntryID, &t.From, &t.To, &t.CreditKey, (*pg.Amount)(&t.Amount), &t.Reason, &t.IdempotencyKey, &by, &t.CreatedAt)
+	t.By = pg.OrZero(by)
+	return t, err
+}
