@@ -47,6 +47,11 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	reversal := newReversal("3")
 	c.post("/v1/events/"+used+"/reverse", reversal).is(201)
 	c.post("/v1/events/"+used+"/reverse", reversal).is(200) // changes nothing
+	receiver := newHolder()
+	c.post("/v1/wallets", fields{"identity": receiver}).is(201)
+	transfer := newTransfer(identity, receiver, "gold")
+	c.post("/v1/transfers", transfer).is(201)
+	c.post("/v1/transfers", transfer).is(200) // changes nothing
 
 	var actions []string
 	for _, e := range tn.auditLog()[before:] {
@@ -59,7 +64,7 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
 		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
 	}
-	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse"
+	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse wallet.transfer"
 	if got := strings.Join(actions, " "); got != want {
 		t.Errorf("the log has %s, want %s", got, want)
 	}

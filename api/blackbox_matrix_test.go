@@ -105,11 +105,11 @@ func newStocked(t testing.TB, org string) stocked {
 	for range 2 { // a second page of each list
 		tn.deposit(s.names.identity, s.names.credit, "1000000")
 	}
-	charged := newHolder()
-	tn.deposit(charged, s.names.credit, "1000000")
+	s.names.charged = newHolder()
+	tn.deposit(s.names.charged, s.names.credit, "1000000")
 	for range 2 {
 		s.names.event = newName()
-		tn.post("/v1/events", fields{"id": s.names.event, "identity": charged, "feature": s.names.feature, "quantity": 100}).is(201)
+		tn.post("/v1/events", fields{"id": s.names.event, "identity": s.names.charged, "feature": s.names.feature, "quantity": 100}).is(201)
 	}
 	for _, l := range listers {
 		path := l.path
@@ -127,7 +127,7 @@ func newStocked(t testing.TB, org string) stocked {
 func missingNames(like names) names {
 	missing := names{
 		app: ids.New().Format(ids.Application), credit: "c-" + newName(), feature: "f-" + newName(), plan: "p-" + newName(),
-		identity: newHolder(), event: newName(), cursors: map[string]string{},
+		identity: newHolder(), charged: newHolder(), event: newName(), cursors: map[string]string{},
 	}
 	for list, cursor := range like.cursors {
 		last := "AA"

@@ -160,6 +160,14 @@ var meteringOperations = []bodied{
 		rules: map[string]rule{"identity": textRule(200), "creditKey": keyRule, "amountNanocredits": amountRule, "idempotencyKey": textRule(200)},
 	},
 	{
+		id: "createTransfer", method: "POST", target: "/v1/transfers", required: []string{"from", "to", "creditKey", "amountNanocredits", "reason", "idempotencyKey"},
+		sample: func() fields { return newTransfer(ruledHolder, "nobody", "gold") },
+		rules: map[string]rule{
+			"from": textRule(200), "to": textRule(200), "creditKey": keyRule, "amountNanocredits": positiveAmountRule,
+			"reason": textRule(200), "idempotencyKey": textRule(200),
+		},
+	},
+	{
 		id: "checkUsage", method: "POST", target: "/v1/check", required: []string{"identity", "feature"},
 		sample: func() fields { return fields{"identity": newHolder(), "feature": "chat"} },
 		rules:  usageRules(nil),

@@ -14,6 +14,7 @@ type names struct {
 	feature  string
 	plan     string
 	identity string
+	charged  string // another identity, with a balance and events
 	event    string
 	cursors  map[string]string // by list
 }
@@ -192,6 +193,15 @@ var samples = []sample{
 	{operation: "createDeposit", own: made, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
 		return adds("/v1/deposits", newDeposit(own.identity, named.credit))
 	}},
+	{operation: "createTransfer", own: made, other: refusedWith(fault.WalletNotFound), request: func(own, named names) request {
+		return adds("/v1/transfers", newTransfer(own.charged, named.identity, own.credit))
+	}},
+	{operation: "createTransfer", own: made, other: refusedWith(fault.WalletNotFound), request: func(own, named names) request {
+		return adds("/v1/transfers", newTransfer(named.charged, own.identity, own.credit))
+	}},
+	{operation: "createTransfer", own: made, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return adds("/v1/transfers", newTransfer(own.charged, own.identity, named.credit))
+	}},
 	{operation: "createBillingPortal", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
 		return adds("/v1/billing-portal", fields{"identity": named.identity, "returnUrl": "https://shop.test/account"})
 	}},
@@ -214,6 +224,10 @@ var samples = []sample{
 
 func newReversal(amount string) fields {
 	return fields{"amountNanocredits": amount, "reason": "The answer was empty", "idempotencyKey": newName()}
+}
+
+func newTransfer(from, to, credit string) fields {
+	return fields{"from": from, "to": to, "creditKey": credit, "amountNanocredits": "1", "reason": "Left the team", "idempotencyKey": newName()}
 }
 
 func reads(target string) request { return request{method: "GET", target: target} }

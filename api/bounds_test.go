@@ -122,6 +122,9 @@ var fields = map[string]struct {
 		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
 	}},
+	"createTransfer": {"from to creditKey amountNanocredits reason idempotencyKey", map[string]bounds{
+		"from": textOf(200), "to": textOf(200), "creditKey": keys80, "amountNanocredits": positiveNanocredits, "reason": textOf(200), "idempotencyKey": textOf(200),
+	}},
 	"reverseEvent": {"reason idempotencyKey", map[string]bounds{
 		"amountNanocredits": positiveNanocredits, "reason": textOf(200), "idempotencyKey": textOf(200),
 	}},

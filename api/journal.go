@@ -12,17 +12,23 @@ import (
 )
 
 type entryReply struct {
-	ID                      string             `json:"id"`
-	Seq                     int64              `json:"seq"`
-	Kind                    metering.EntryKind `json:"kind"`
-	CreditKey               string             `json:"creditKey"`
-	DeltaNanocredits        string             `json:"deltaNanocredits"`
-	BalanceAfterNanocredits string             `json:"balanceAfterNanocredits"`
-	DebtAfterNanocredits    string             `json:"debtAfterNanocredits,omitzero"`
-	CreatedAt               int64              `json:"createdAt"`
-	Event                   *entryEventReply   `json:"event,omitzero"`
-	IdempotencyKey          *string            `json:"idempotencyKey,omitzero"`
-	ReversalOf              string             `json:"reversalOf,omitzero"`
+	ID                      string              `json:"id"`
+	Seq                     int64               `json:"seq"`
+	Kind                    metering.EntryKind  `json:"kind"`
+	CreditKey               string              `json:"creditKey"`
+	DeltaNanocredits        string              `json:"deltaNanocredits"`
+	BalanceAfterNanocredits string              `json:"balanceAfterNanocredits"`
+	DebtAfterNanocredits    string              `json:"debtAfterNanocredits,omitzero"`
+	CreatedAt               int64               `json:"createdAt"`
+	Event                   *entryEventReply    `json:"event,omitzero"`
+	IdempotencyKey          *string             `json:"idempotencyKey,omitzero"`
+	ReversalOf              string              `json:"reversalOf,omitzero"`
+	Transfer                *entryTransferReply `json:"transfer,omitzero"`
+}
+
+type entryTransferReply struct {
+	ID       string `json:"id"`
+	Identity string `json:"identity"`
 }
 
 type entryEventReply struct {
@@ -45,6 +51,9 @@ func showEntry(l reports.JournalLine) entryReply {
 	}
 	if l.Delta.Out && l.Delta.Amount > 0 {
 		shown.DeltaNanocredits = "-" + shown.DeltaNanocredits
+	}
+	if t := l.Transfer; t != nil {
+		shown.Transfer = &entryTransferReply{ID: t.ID.Format(ids.Transaction), Identity: t.Identity}
 	}
 	if l.DebtAfter > 0 {
 		shown.DebtAfterNanocredits = l.DebtAfter.String()

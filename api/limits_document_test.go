@@ -26,6 +26,7 @@ var documentLimits = map[string]any{
 	"Wallet/properties/balances maxItems": metering.MaxBalances, "BalancesAt/properties/balances maxItems": metering.MaxBalances,
 	"PositiveNanocredits maxLength": metering.MaxAmountLength, "PositiveNanocredits pattern": strings.NewReplacer("(0|", "", ")", "").Replace(metering.AmountPattern),
 	"Reversal/properties/reason maxLength": store.MaxReversalReason, "NewReversal/properties/reason maxLength": store.MaxReversalReason,
+	"Transfer/properties/reason maxLength": metering.MaxTransferReason, "NewTransfer/properties/reason maxLength": metering.MaxTransferReason,
 	"Explanation/properties/gates maxItems": 10,
 
 	"Currency pattern":                                    billing.CurrencyPattern,

@@ -53,6 +53,8 @@ func (s *Server) routes() []route {
 		post("/v1/deposits", tenancy.DepositsWrite, s.createDeposit),
 		get("/v1/deposits", tenancy.DepositsRead, s.listDeposits),
 
+		post("/v1/transfers", tenancy.WalletsTransfer, s.createTransfer),
+
 		batched(post("/v1/check", tenancy.EventsIngest, s.checkUsage)),
 		batched(post("/v1/events", tenancy.EventsIngest, s.trackUsage)),
 		batched(post("/v1/events/batch", tenancy.EventsIngest, s.trackBatch)),

@@ -25,8 +25,9 @@ const (
 	EventsIngest
 	JournalRead
 	EventsReverse
+	WalletsTransfer
 
-	lastAPIPermission = EventsReverse
+	lastAPIPermission = WalletsTransfer
 )
 
 // What only a member may hold: the dashboard's own.
@@ -61,6 +62,7 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	EventsIngest:       {"events:ingest", "check and track usage"},
 	JournalRead:        {"journal:read", "read journals and events, and why usage was charged or denied"},
 	EventsReverse:      {"events:reverse", "reverse charges"},
+	WalletsTransfer:    {"wallets:transfer", "transfer credits between wallets"},
 
 	RequestsRead:      {"requests:read", "read the log of API requests"},
 	BalancesAdjust:    {"balances:adjust", "adjust balances"},

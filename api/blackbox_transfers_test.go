@@ -1,0 +1,79 @@
+package api_test
+
+import (
+	"fmt"
+	"testing"
+
+	"purser/fault"
+)
+
+func TestTransfers(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("tokens")
+	team, member := newHolder(), newHolder()
+	tn.deposit(team, "tokens", "1000")
+	tn.post("/v1/wallets", fields{"identity": member}).is(201)
+	balance := func(t *testing.T, identity string) string {
+		t.Helper()
+		balances := tn.in(t).get("/v1/wallets/" + identity).is(200).object()["balances"].([]any)
+		if len(balances) == 0 {
+			return "0"
+		}
+		return balances[0].(fields)["amountNanocredits"].(string)
+	}
+	body := newTransfer(team, member, "tokens")
+	body["amountNanocredits"] = "400"
+	t.Run("move credits, once", func(t *testing.T) {
+		first := tn.in(t).post("/v1/transfers", body).is(201).object()
+		made := first["transfer"].(fields)
+		for name, want := range body {
+			if made[name] != want {
+				t.Errorf("%s is %v, want %v", name, made[name], want)
+			}
+		}
+		again := tn.in(t).post("/v1/transfers", body).is(200).object()
+		if first["duplicate"] != false || again["duplicate"] != true || fmt.Sprint(again["transfer"]) != fmt.Sprint(made) {
+			t.Errorf("got %v, then %v", first, again)
+		}
+		if a, b := balance(t, team), balance(t, member); a != "600" || b != "400" {
+			t.Errorf("the balances are %s and %s", a, b)
+		}
+		for identity, c := range map[string]struct{ delta, other string }{team: {"-400", member}, member: {"400", team}} {
+			entry := tn.in(t).get("/v1/wallets/" + identity + "/journal?kind=transfer").is(200).object()["data"].([]any)[0].(fields)
+			side := entry["transfer"].(fields)
+			if entry["deltaNanocredits"] != c.delta || side["identity"] != c.other || side["id"] != made["id"] || entry["idempotencyKey"] != body["idempotencyKey"] ||
+				(entry["id"] == made["id"]) != (identity == team) {
+				t.Errorf("the entry of %s is %v", identity, entry)
+			}
+		}
+	})
+	for name, c := range map[string]struct {
+		change fields
+		code   fault.Code
+	}{
+		"with a key of another one": {fields{"idempotencyKey": body["idempotencyKey"], "reason": "another"}, fault.IdempotencyConflict},
+		"to the sender":             {fields{"to": team}, fault.TransferToSelf},
+		"past the balance":          {fields{"amountNanocredits": "601"}, fault.InsufficientBalance},
+		"of an unknown credit":      {fields{"creditKey": "none"}, fault.CreditNotFound},
+		"from an unknown wallet":    {fields{"from": newHolder()}, fault.WalletNotFound},
+		"to an unknown wallet":      {fields{"to": newHolder()}, fault.WalletNotFound},
+		"of nothing":                {fields{"amountNanocredits": "0"}, fault.InvalidRequest},
+	} {
+		t.Run(name+" are refused", func(t *testing.T) {
+			changed := newTransfer(team, member, "tokens")
+			for field, value := range c.change {
+				changed[field] = value
+			}
+			tn.in(t).post("/v1/transfers", changed).refused(c.code)
+		})
+	}
+	t.Run("may move all", func(t *testing.T) {
+		rest := newTransfer(team, member, "tokens")
+		rest["amountNanocredits"] = "600"
+		tn.in(t).post("/v1/transfers", rest).is(201)
+		if a, b := balance(t, team), balance(t, member); a != "0" || b != "1000" {
+			t.Errorf("the balances are %s and %s", a, b)
+		}
+	})
+}
