@@ -68,6 +68,9 @@ func TestTextThatIsNone(t *testing.T) {
 			d.walletPath(t, "ann", "adjust"): {
 				"entry": {ids.New().Format(ids.Transaction)}, "credit": {"tokens"}, "amount": {"1"}, "direction": {"in"}, "reason": {bad},
 			},
+			d.walletPath(t, "ann", "transfer"): {
+				"entry": {ids.New().Format(ids.Transaction)}, "to": {"bob"}, "credit": {"tokens"}, "amount": {"1"}, "reason": {bad}, "confirmed": {"yes"},
+			},
 			d.appPath("transactions", charge, "reverse"): {"entry": {ids.New().Format(ids.Transaction)}, "reason": {bad}},
 
 			d.orgPath("members", "invite"): {"note": {bad}, "role": {"support"}},
@@ -126,6 +129,7 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 	d.deposit(t, "ann", 10)
 	for part, p := range map[string]tenancy.Permission{
 		"usage": tenancy.JournalRead, "deposits": tenancy.DepositsRead, "subscription": tenancy.SubscriptionsRead, "adjust": tenancy.BalancesAdjust,
+		"transfer": tenancy.BalancesAdjust,
 	} {
 		path := d.walletPath(t, "ann", part)
 		if got := d.join(t, tenancy.Custom, p).get(t, path); got.status != http.StatusForbidden {

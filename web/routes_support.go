@@ -17,6 +17,8 @@ func (s *Site) supportRoutes() []route {
 		post("/o/{org}/a/{app}/wallets/{id}/portal", tenancy.SubscriptionsWrite, s.openPortal),
 		get("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjustForm),
 		post("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjust),
+		get("/o/{org}/a/{app}/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transferForm),
+		post("/o/{org}/a/{app}/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transfer),
 
 		get("/o/{org}/a/{app}/transactions/{id}", tenancy.JournalRead, s.transaction),
 		get("/o/{org}/a/{app}/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverseForm),

@@ -168,10 +168,18 @@ func (s *Site) journalExport(req *request) (response, error) {
 	for _, l := range lines {
 		rows = append(rows, []string{
 			strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
-			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID,
+			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
 		})
 	}
 	return csvFile(exportName(req, "journal", more), []string{
-		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity",
+		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity", "other identity",
 	}, rows), nil
+}
+
+// otherIdentity is the other side of a transfer.
+func otherIdentity(l reports.JournalLine) string {
+	if l.Transfer == nil {
+		return ""
+	}
+	return l.Transfer.Identity
 }

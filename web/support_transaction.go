@@ -40,6 +40,9 @@ func (s *Site) transaction(req *request) (response, error) {
 		if !t.Reversed.IsZero() {
 			view.ReversedHref, view.ReversedID = req.transactionPath(t.Reversed), t.Reversed.Format(ids.Transaction)
 		}
+		if side := t.Entry.Transfer; side != nil {
+			view.Other, view.OtherHref = side.Identity, req.walletPath(side.WalletID)
+		}
 		if view.By, err = userName(req, t.ByUserID); err != nil {
 			return response{}, err
 		}

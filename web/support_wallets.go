@@ -116,7 +116,7 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 		head.Check = req.listing(req.appPath("check")).at("identity", w.Identity)
 	}
 	if req.may(tenancy.BalancesAdjust) {
-		head.Adjust = head.Path + "/adjust"
+		head.Adjust, head.Transfer = head.Path+"/adjust", head.Path+"/transfer"
 	}
 	return head, w, nil
 }
@@ -138,10 +138,14 @@ func (s *Site) walletJournal(req *request) (response, error) {
 	credits := map[ids.ID]string{}
 	for _, l := range lines {
 		credits[l.CreditID] = l.CreditKey
-		view.Lines = append(view.Lines, supportpage.JournalRow{
+		row := supportpage.JournalRow{
 			Href: req.transactionPath(l.ID), Seq: l.Seq, Kind: l.Kind, About: entryLabel(l), Deduplicated: l.Deduplicated,
 			Delta: l.Delta, BalanceAfter: l.BalanceAfter, DebtAfter: l.DebtAfter, CreditKey: l.CreditKey, CreatedAt: l.CreatedAt,
-		})
+		}
+		if t := l.Transfer; t != nil {
+			row.Other, row.OtherHref = t.Identity, req.walletPath(t.WalletID)
+		}
+		view.Lines = append(view.Lines, row)
 	}
 	for _, r := range proof {
 		proven := supportpage.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}

@@ -55,6 +55,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/wallets/:id/deposits":     s.wallet + "/deposits",
 		app + "/wallets/:id/subscription": s.wallet + "/subscription",
 		app + "/wallets/:id/adjust":       s.wallet + "/adjust",
+		app + "/wallets/:id/transfer":     s.wallet + "/transfer",
 		app + "/transactions/:id":         s.transaction,
 		app + "/transactions/:id/reverse": s.transaction + "/reverse",
 		app + "/check":                    p.app + "/check?identity=ada&feature=messages&quantity=1",

@@ -48,6 +48,7 @@ func supportPages() map[string]view {
 			Frame: frame("wallets"), List: app + "/wallets", Path: app + "/wallets/x", Tab: tab, ID: "wal_01m7ewzp3pfr4976jxkvfa63gm", Identity: endless,
 			CreatedAt: moment, Balances: balances, BillingPeriod: &metering.BillingPeriod{Interval: metering.Month}, Current: metering.MonthOf(moment), Locked: true,
 			Subscription: &held, Plan: plan, Check: app + "/check", Adjust: app + "/wallets/x/adjust",
+			Transfer: app + "/wallets/x/transfer",
 		}
 	}
 	events := []supportpage.EventRow{
@@ -103,15 +104,19 @@ func supportPages() map[string]view {
 		"wallets-none": supportpage.Wallets(supportpage.WalletList{Frame: frame("wallets"), Path: app + "/wallets", Shows: options}),
 		"journal": supportpage.WalletJournalPage(supportpage.WalletJournal{WalletHead: head("journal"), Pages: pager, Proofs: []supportpage.JournalProof{proof, wrong}, Lines: []supportpage.JournalRow{
 			{Href: app + "/transactions/x", Seq: 2, Kind: metering.EntryCharge, About: "messages × 3", Deduplicated: true, Delta: metering.Delta{Out: true}, BalanceAfter: metering.MaxAmount, CreditKey: "tokens", CreatedAt: moment},
+			{Href: app + "/transactions/z", Seq: 3, Kind: metering.EntryTransfer, About: endless, Other: hostile, OtherHref: app + "/wallets/y", Delta: metering.Delta{Amount: 1}, CreditKey: "tokens", CreatedAt: moment},
 			{Href: app + "/transactions/y", Seq: 1, Kind: metering.EntryDispute, About: hostile, Delta: metering.Delta{Amount: metering.MaxAmount, Out: true}, DebtAfter: metering.MaxAmount, CreditKey: "coins", CreatedAt: moment},
 		}}),
 		"wallet-usage":        supportpage.WalletUsagePage(supportpage.WalletUsage{WalletHead: head("usage"), Events: own(events), Pages: pager}),
 		"wallet-deposits":     supportpage.WalletDepositsPage(supportpage.WalletDeposits{WalletHead: head("deposits")}),
 		"wallet-subscription": supportpage.WalletSubscriptionsPage(supportpage.WalletSubscriptions{WalletHead: head("subscription"), Subscriptions: []supportpage.SubscriptionRow{held}}),
 		"adjust":              supportpage.AdjustPage(supportpage.AdjustForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Direction: "in", Amount: "much", Problems: refused}),
-		"charge":              supportpage.Transaction(charge),
-		"adjustment":          supportpage.Transaction(adjusted),
-		"charge-reversed":     supportpage.Transaction(returned),
+		"transfer":            supportpage.TransferPage(supportpage.TransferForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Amount: "much", Problems: refused}),
+		"transfer-review": supportpage.TransferPage(supportpage.TransferForm{WalletHead: head(""), EntryID: "txn_x", To: hostile, CreditKey: "tokens", Amount: "1", Reason: endless,
+			Preview: &supportpage.TransferPreview{ToHref: app + "/wallets/y", Amount: metering.MaxAmount, FromBefore: balances[0], ToBefore: balances[1], FromAfter: balances[2], ToAfter: balances[0]}}),
+		"charge":          supportpage.Transaction(charge),
+		"adjustment":      supportpage.Transaction(adjusted),
+		"charge-reversed": supportpage.Transaction(returned),
 		"reverse": supportpage.ReversePage(supportpage.ReverseForm{Frame: frame("wallets"), Path: app + "/transactions/x", ID: charge.ID, Identity: hostile, CreditKey: "tokens",
 			Left: metering.MaxAmount, EntryID: "txn_x", Amount: "much", Problems: refused}),
 		"check": supportpage.Check(supportpage.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &supportpage.CheckAnswer{

@@ -25,7 +25,7 @@ type factReader func(text string) templ.Component
 // and what ends in Nanocredits an amount.
 var factReaders = map[string]factReader{
 	"about": codeFact, "account": codeFact, "credit": codeFact, "creditKey": codeFact, "endpoint": codeFact, "invitation": codeFact,
-	"key": codeFact, "owner": codeFact, "replacedBy": codeFact, "replacement": codeFact, "secret": codeFact, "transaction": codeFact,
+	"key": codeFact, "owner": codeFact, "replacedBy": codeFact, "replacement": codeFact, "secret": codeFact, "toWallet": codeFact, "transaction": codeFact,
 	"active": yesNoFact, "live": yesNoFact, "revoked": yesNoFact, "topupsEnabled": yesNoFact,
 	"keys": countFact, "quantityPerUnit": countFact,
 	"balance": creditsFact, "change": movedFact,

@@ -931,6 +931,8 @@ func entryBadge(kind metering.EntryKind) component.Badge {
 		return component.Badge{Text: "Dispute", Tone: "danger"}
 	case metering.EntryReversal:
 		return component.Badge{Text: "Reversal", Tone: "ok"}
+	case metering.EntryTransfer:
+		return component.Badge{Text: "Transfer", Tone: "accent"}
 	default:
 		return component.Badge{Text: "Adjustment", Tone: "accent"}
 	}
