@@ -96,6 +96,7 @@ var Chapters = []Chapter{
 		"deposits",
 		"reading",
 		"reversing",
+		"transfers",
 		"payments",
 		"errors-and-limits",
 	}},

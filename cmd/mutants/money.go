@@ -23,6 +23,28 @@ var moneyMutants = []mutant{
 		pkg:     "./store", tests: "TestRepeatedReversal",
 	},
 	{
+		name: "a transfer locks its wallets in the order of the request",
+		changes: []change{once("store/transfers.go", "\tlocked, err := tx.LockWallets(ctx, requested.From, requested.To)\n",
+			"\tlocked, err := tx.LockWallets(ctx, requested.From)\n\tif second, failed := tx.LockWallets(ctx, requested.To); err == nil {\n\t\tlocked, err = append(locked, second...), failed\n\t}\n")},
+		pkg: "./store", tests: "TestTransfersInBothDirections",
+	},
+	{
+		name: "a transfer credits the receiver and debits nothing",
+		changes: []change{once("store/transfers.go", "Change: func(metering.Balance) (metering.Balance, error) { return decision.From, nil },",
+			"Change: func(held metering.Balance) (metering.Balance, error) { return held, nil },")},
+		pkg: "./store", tests: "TestTransfersInBothDirections",
+	},
+	{
+		name:    "a repeated transfer moves credits twice",
+		changes: []change{once("store/transfers.go", "pg.Amount(t.Amount), t.Reason, t.IdempotencyKey,", "pg.Amount(t.Amount), t.Reason, t.ID.String(),")},
+		pkg:     "./store", tests: "TestRepeatedTransfer",
+	},
+	{
+		name:    "a transfer takes more than the balance",
+		changes: []change{once("metering/transfer.go", "\tif !ok {\n", "\tif !ok && held.Amount == 0 {\n")},
+		pkg:     "./store", tests: "TestRefusedTransfersChangeNothing",
+	},
+	{
 		name: "a payment credited each time that it is told",
 		changes: []change{
 			once("billing/topup.go", "\tif t.Status == TopUpPaid {\n", "\tif false {\n"),

@@ -180,6 +180,7 @@ func demoPages(t *testing.T, p pages) {
 		{"/o/lumen/members", "finance@lumen.example"},
 		{"/o/lumen/audit?action=balance", "balance.adjust"},
 		{"/o/lumen/audit?action=event", "event.reverse"},
+		{"/o/lumen/audit?action=wallet", "wallet.transfer"},
 		{"/o/lumen/audit?action=feature", "feature.update"},
 	} {
 		shown := p.get(t, c.path)

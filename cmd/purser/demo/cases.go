@@ -40,7 +40,7 @@ var Longest = strings.Repeat("an-identity-of-200-characters-", 7)[:200]
 func (s *story) createSupportCases(ctx context.Context) error {
 	for _, happens := range []func(context.Context) error{
 		s.denyForBalance, s.denyForLimit, s.denyForHold, s.sendDuplicates, s.refundTopUps, s.dispute,
-		s.moveBetweenPlans, s.useUnusualIdentities, s.refusePlan, s.failRequests, s.adjustBalance, s.reverseCharges,
+		s.moveBetweenPlans, s.useUnusualIdentities, s.refusePlan, s.failRequests, s.adjustBalance, s.reverseCharges, s.transferCredits,
 	} {
 		if err := happens(ctx); err != nil {
 			return err
@@ -227,6 +227,23 @@ func (s *story) reverseCharges(ctx context.Context) error {
 	_, _, err = s.actingAs(tenancy.Admin).Reverse(ctx, store.Reversal{
 		ID: ids.New(), EventID: "dora-7", Requested: &part, Reason: "The end of the answer was cut off: ticket 4712.",
 		IdempotencyKey: "ticket-4712", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now,
+	})
+	return err
+}
+
+// transferCredits moves credits between two customers by the API, and some of them back by
+// hand.
+func (s *story) transferCredits(ctx context.Context) error {
+	err := s.backend.post(ctx, "/v1/transfers", object{
+		"from": Repeating, "to": Leaving, "creditKey": credits, "amountNanocredits": "2500000000", "reason": "Two accounts of one team were merged.",
+		"idempotencyKey": "merge-dora",
+	}, nil)
+	if err != nil {
+		return err
+	}
+	_, _, err = s.actingAs(tenancy.Admin).Transfer(ctx, store.Transfer{
+		ID: ids.New(), ToEntryID: ids.New(), From: Leaving, To: Repeating, CreditKey: credits, Amount: 500_000_000,
+		Reason: "Too much was moved: ticket 4713.", IdempotencyKey: "ticket-4713", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now,
 	})
 	return err
 }
