@@ -222,8 +222,8 @@ func (h *household) billed(tb testing.TB) {
 	alerts, _, err := h.Alerts(tb.Context(), store.Page{Limit: 1}, false)
 	noError(tb, err)
 	h.alertID = alerts[0].ID
-	noError(tb, h.db.SandboxAccounts().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
-		return store.Change{Head: []byte("a world"), WakeAt: moment, Rows: []persist.Row{{Key: "price/1", Kind: "price", Nth: 1, Document: []byte("{}")}}}, nil
+	noError(tb, h.db.SandboxAccounts().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+		return persist.Change{Head: []byte("a world"), WakeAt: moment, Rows: []persist.Row{{Key: "price/1", Kind: "price", Nth: 1, Document: []byte("{}")}}}, nil
 	}))
 }
 

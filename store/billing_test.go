@@ -182,8 +182,8 @@ func TestHearSubscription(t *testing.T) {
 		if sub, err := s.Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
 			t.Errorf("%+v, %v", sub, err)
 		}
-		if payments, err := s.Payments(t.Context(), "ann", 10); err != nil || len(payments) != 1 || len(payments[0].Credits) != 0 {
-			t.Errorf("%+v, %v", payments, err)
+		if paid := storetest.Payments(t, storetest.URL(t), s.application.Scope(), "ann"); len(paid) != 1 || len(paid[0].Credits) != 0 {
+			t.Errorf("%+v", paid)
 		}
 		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
 		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].ObjectID != "in_1" {

@@ -212,9 +212,9 @@ func TestRefundsAndDisputes(t *testing.T) {
 		if len(entries) != 2 || entries[0] != "top-up 100 session "+remote.ID || entries[1] != "dispute -100 session "+remote.ID {
 			t.Errorf("%q", entries)
 		}
-		payments, err := s.Payments(t.Context(), "ann", 10)
-		if err != nil || len(payments) != 1 || payments[0].DisputedCents != 3000 || payments[0].TakenBack[0].Amount != metering.Amount(100) {
-			t.Errorf("%+v, %v", payments, err)
+		paid := storetest.Payments(t, storetest.URL(t), s.application.Scope(), "ann")
+		if len(paid) != 1 || paid[0].DisputedCents != 3000 || paid[0].TakenBack[0].Amount != metering.Amount(100) {
+			t.Errorf("%+v", paid)
 		}
 	})
 

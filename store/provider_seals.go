@@ -44,3 +44,18 @@ func (a App) ResealConnections(ctx context.Context, seal func(*Connection) (chan
 	})
 	return changed, err
 }
+
+// SealedSecrets passes the sealed secrets of every account that the application ever
+// had to see.
+func (a App) SealedSecrets(ctx context.Context, see func(sealed []byte)) error {
+	return a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		connections, err := pg.Collect(ctx, tx, allConnections, readConnection)
+		for _, c := range connections {
+			see(c.SealedKey)
+			for _, s := range c.Secrets {
+				see(s.Sealed)
+			}
+		}
+		return err
+	})
+}

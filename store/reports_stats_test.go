@@ -182,8 +182,8 @@ func TestFigures(t *testing.T) {
 		const month = 30 * 24 * 3_600_000
 		s := newKiosk(t, db)
 		s.track(t, "unknown", 1)
-		noError(t, db.SandboxAccounts().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
-			return store.Change{Head: []byte("{}"), ClockOffset: month}, nil
+		noError(t, db.SandboxAccounts().Update(t.Context(), s.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+			return persist.Change{Head: []byte("{}"), ClockOffset: month}, nil
 		}))
 		if f, err := s.Reports().DayStats(t.Context(), moment); err != nil || f.Denials != 0 {
 			t.Errorf("a month ago counts as today: %+v, %v", f, err)

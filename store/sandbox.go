@@ -35,9 +35,6 @@ var (
 		WHERE app_id = $1 AND clock_offset <> $2`)
 )
 
-// Change is what the payments sandbox stores of an application.
-type Change = persist.Change
-
 // sandboxConns is how many connections the sandbox uses at once: what strangers do at
 // its pages leaves the others to requests.
 const sandboxConns = 4
@@ -65,7 +62,7 @@ func (w SandboxAccounts) occupy(ctx context.Context) (leave func(), err error) {
 // same transaction, and with it the epoch: a use that comes after the reply is decided
 // by the new time, on whichever node. It stores nothing when change fails. When
 // Postgres asks for another try, change runs again, on what is then stored.
-func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (Change, error)) error {
+func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error {
 	leave, err := w.occupy(ctx)
 	if err != nil {
 		return err
@@ -132,7 +129,7 @@ func (tx appTx) readWorld(ctx context.Context, head pg.Statement, want persist.W
 }
 
 // storeWorld writes a change in one round trip, and reports whether the clock moved.
-func (tx appTx) storeWorld(ctx context.Context, c Change) (moved bool, err error) {
+func (tx appTx) storeWorld(ctx context.Context, c persist.Change) (moved bool, err error) {
 	batch := &pgx.Batch{}
 	if c.Replace {
 		batch.Queue(deleteObjects.SQL, tx.Args(nil)...)

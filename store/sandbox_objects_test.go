@@ -19,10 +19,10 @@ func sandboxRow(kind, id string, nth int64, refs ...string) persist.Row {
 }
 
 // putRows stores rows of an application.
-func putRows(t *testing.T, worlds store.SandboxAccounts, app ids.ID, change store.Change) {
+func putRows(t *testing.T, worlds store.SandboxAccounts, app ids.ID, change persist.Change) {
 	t.Helper()
 	change.Head = []byte("{}")
-	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (store.Change, error) { return change, nil }))
+	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) { return change, nil }))
 }
 
 // readRows is what a read of an application finds, as sorted keys.
@@ -68,20 +68,20 @@ func TestSandboxObjects(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
-	putRows(t, worlds, app, store.Change{Rows: rows})
+	putRows(t, worlds, app, persist.Change{Rows: rows})
 	// The same names elsewhere.
-	putRows(t, worlds, other, store.Change{Rows: []persist.Row{sandboxRow("price", "p", 1, "product/secret"), sandboxRow("product", "secret", 2)}})
+	putRows(t, worlds, other, persist.Change{Rows: []persist.Row{sandboxRow("price", "p", 1, "product/secret"), sandboxRow("product", "secret", 2)}})
 
 	t.Run("are read with what they refer to", func(t *testing.T) {
 		wantKeys(t, readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) { return s.Load([]string{"invoice/i0", "nothing/at all"}) }),
 			"customer/c", "invoice/i0", "price/p", "product/x")
 		wantKeys(t, readRows(t, worlds, other, func(s persist.Source) ([]persist.Row, error) { return s.Load([]string{"price/p", "invoice/i0"}) }),
 			"price/p", "product/secret")
-		noError(t, worlds.Update(t.Context(), app, persist.Want{Keys: []string{"price/p"}}, func(s persist.Session) (store.Change, error) {
+		noError(t, worlds.Update(t.Context(), app, persist.Want{Keys: []string{"price/p"}}, func(s persist.Session) (persist.Change, error) {
 			if len(s.Rows) != 2 {
 				t.Errorf("%d rows come with the account", len(s.Rows))
 			}
-			return store.Change{Head: s.Head}, nil
+			return persist.Change{Head: s.Head}, nil
 		}))
 	})
 
@@ -130,14 +130,14 @@ func TestSandboxObjects(t *testing.T) {
 	t.Run("are replaced and dropped where that was asked for", func(t *testing.T) {
 		changed := sandboxRow("customer", "c", 3)
 		changed.Document = []byte("customer c")
-		putRows(t, worlds, app, store.Change{Rows: []persist.Row{changed}, Deleted: []string{"customer/lonely", "customer/unknown"}})
+		putRows(t, worlds, app, persist.Change{Rows: []persist.Row{changed}, Deleted: []string{"customer/lonely", "customer/unknown"}})
 		everything := func(app ids.ID) []string {
 			return readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) { return s.Everything() })
 		}
 		if keys := everything(app); len(keys) != 8 || slices.Contains(keys, "customer/lonely") {
 			t.Errorf("%v are left", keys)
 		}
-		putRows(t, worlds, app, store.Change{Replace: true, Rows: []persist.Row{sandboxRow("price", "new", 1)}})
+		putRows(t, worlds, app, persist.Change{Replace: true, Rows: []persist.Row{sandboxRow("price", "new", 1)}})
 		wantKeys(t, everything(app), "price/new")
 		wantKeys(t, everything(other), "price/p", "product/secret")
 	})
@@ -152,7 +152,7 @@ func TestSandboxObjects(t *testing.T) {
 		waits := sandboxRow("delivery", "d", 20, "event/e0")
 		waits.Parent, waits.Timed = "e0", true
 		prune := []persist.Prune{{Kind: "event", Before: 102, Keep: 3, Unless: "delivery"}}
-		putRows(t, worlds, app, store.Change{Replace: true, Rows: append(rows, waits), Prune: prune})
+		putRows(t, worlds, app, persist.Change{Replace: true, Rows: append(rows, waits), Prune: prune})
 		wantKeys(t, readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) { return s.Everything() }),
 			"delivery/d", "event/e0", "event/e3", "event/e4", "event/e5")
 		noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
@@ -179,7 +179,7 @@ func TestTimersOfTheSandboxComeInOrder(t *testing.T) {
 		row.Timed, row.Due = true, due
 		rows = append(rows, row)
 	}
-	putRows(t, worlds, app, store.Change{Rows: rows})
+	putRows(t, worlds, app, persist.Change{Rows: rows})
 	noError(t, worlds.View(t.Context(), app, persist.Want{Timers: "timer", Limit: 2}, func(s persist.Session) error {
 		if len(s.Timers) != 2 || s.Timers[0].Key != "timer/1" || s.Timers[1].Key != "timer/2" {
 			t.Errorf("first come %+v", s.Timers)
@@ -197,17 +197,17 @@ func TestADocumentOfTheSandboxIsHandedOutUntilItIsRows(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	worlds, app := db.SandboxAccounts(), newTenant(t, db).application.ID
-	putRows(t, worlds, app, store.Change{})
+	putRows(t, worlds, app, persist.Change{})
 	exec(t, connect(t, storetest.URL(t)), `UPDATE sandbox_worlds SET head = NULL, state = 'the document' WHERE app_id = $1`, app)
 
 	if _, found, err := worlds.Find(t.Context(), app, "session", "any", false); err != nil || !found {
 		t.Errorf("a page of it is found: %v, %v", found, err)
 	}
-	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(s persist.Session) (store.Change, error) {
+	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(s persist.Session) (persist.Change, error) {
 		if s.Head != nil || string(s.Legacy) != "the document" {
 			t.Errorf("it begins with %q and %q", s.Head, s.Legacy)
 		}
-		return store.Change{Head: []byte("rows")}, nil
+		return persist.Change{Head: []byte("rows")}, nil
 	}))
 	noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
 		if string(s.Head) != "rows" || s.Legacy != nil {
@@ -234,10 +234,10 @@ func TestTheSandboxUsesAFewConnections(t *testing.T) {
 	for range most {
 		app := newTenant(t, db).application.ID
 		go func() {
-			ended <- worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (store.Change, error) {
+			ended <- worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) {
 				entered <- struct{}{}
 				<-leave
-				return store.Change{Head: []byte("{}")}, nil
+				return persist.Change{Head: []byte("{}")}, nil
 			})
 		}()
 	}

@@ -36,11 +36,11 @@ func TestWorlds(t *testing.T) {
 		if state, err := headOf(t, worlds, a.application.ID); err != nil || state != nil {
 			t.Errorf("%q, %v", state, err)
 		}
-		noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+		noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 			if session.Head != nil || session.Legacy != nil {
 				t.Errorf("it begins with %+v", session)
 			}
-			return store.Change{Head: []byte("made")}, nil
+			return persist.Change{Head: []byte("made")}, nil
 		}))
 		if state, err := headOf(t, worlds, a.application.ID); err != nil || string(state) != "made" {
 			t.Errorf("%q, %v", state, err)
@@ -54,9 +54,9 @@ func TestWorlds(t *testing.T) {
 		for i := range 20 {
 			node := []store.SandboxAccounts{worlds, other}[i%2]
 			wait.Go(func() {
-				err := node.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
+				err := node.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 					n, _ := strconv.Atoi(string(session.Head)) // nothing is zero
-					return store.Change{Head: []byte(strconv.Itoa(n + 1))}, nil
+					return persist.Change{Head: []byte(strconv.Itoa(n + 1))}, nil
 				})
 				if err != nil {
 					t.Error(err)
@@ -72,8 +72,8 @@ func TestWorlds(t *testing.T) {
 	t.Run("keep nothing of a change that fails", func(t *testing.T) {
 		a := newTenant(t, db)
 		refused := errors.New("refused")
-		err := worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
-			return store.Change{Head: []byte("half"), ClockOffset: 5, WakeAt: 1}, refused
+		err := worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+			return persist.Change{Head: []byte("half"), ClockOffset: 5, WakeAt: 1}, refused
 		})
 		if !errors.Is(err, refused) {
 			t.Error(err)
@@ -87,7 +87,7 @@ func TestWorlds(t *testing.T) {
 	})
 
 	t.Run("belong to applications that exist", func(t *testing.T) {
-		err := worlds.Update(t.Context(), ids.New(), persist.Want{}, func(session persist.Session) (store.Change, error) { return store.Change{Head: []byte("x")}, nil })
+		err := worlds.Update(t.Context(), ids.New(), persist.Want{}, func(session persist.Session) (persist.Change, error) { return persist.Change{Head: []byte("x")}, nil })
 		if err == nil {
 			t.Error("there is a world of nobody")
 		}
@@ -97,7 +97,7 @@ func TestWorlds(t *testing.T) {
 		a := newTenant(t, db)
 		wake := func(at int64) {
 			t.Helper()
-			noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) { return store.Change{WakeAt: at}, nil }))
+			noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) { return persist.Change{WakeAt: at}, nil }))
 		}
 		due := func(at int64) bool {
 			t.Helper()
@@ -143,8 +143,8 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			}
 			move := func(ahead int64) {
 				t.Helper()
-				noError(t, here.SandboxAccounts().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
-					return store.Change{ClockOffset: ahead}, nil
+				noError(t, here.SandboxAccounts().Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+					return persist.Change{ClockOffset: ahead}, nil
 				}))
 			}
 			a.newFeature(t, featureOf("messages", "tokens"))
@@ -205,8 +205,8 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 		db := storetest.Open(t)
 		usage := openUsage(t, db)
 		moved, home := newHousehold(t, db, usage), newHousehold(t, db, usage)
-		noError(t, db.SandboxAccounts().Update(t.Context(), moved.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
-			return store.Change{ClockOffset: 3 * day}, nil
+		noError(t, db.SandboxAccounts().Update(t.Context(), moved.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+			return persist.Change{ClockOffset: 3 * day}, nil
 		}))
 		var wait sync.WaitGroup
 		for i := range 10 {
@@ -237,8 +237,8 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 			return keys.Rotated{Old: old, New: fresh}, nil
 		})
 		noError(t, err)
-		noError(t, db.SandboxAccounts().Update(t.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (store.Change, error) {
-			return store.Change{ClockOffset: 30 * day}, nil
+		noError(t, db.SandboxAccounts().Update(t.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+			return persist.Change{ClockOffset: 30 * day}, nil
 		}))
 		d, err := usage.Track(h.useOf("messages", "with the old key"))
 		noError(t, err)

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
-	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -99,20 +98,7 @@ func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (mo
 		return fmt.Errorf("store: list connections: %w", err)
 	}
 	for _, scope := range scopes {
-		err := d.store.App(scope).snapshot(ctx, func(ctx context.Context, tx appTx) error {
-			connections, err := pg.Collect(ctx, tx, allConnections, readConnection)
-			if err != nil {
-				return err
-			}
-			for _, c := range connections {
-				visit(c.SealedKey)
-				for _, s := range c.Secrets {
-					visit(s.Sealed)
-				}
-			}
-			return nil
-		})
-		if err != nil || !more {
+		if err := d.store.App(scope).SealedSecrets(ctx, visit); err != nil || !more {
 			return err
 		}
 	}

@@ -48,6 +48,23 @@ func newTenant(tb testing.TB, db *store.Store) tenant {
 	return tenant{App: db.App(application.Scope()), db: db, org: org, application: application}
 }
 
+// allJobKinds are the kinds of jobs that tests claim.
+var allJobKinds = []store.JobKind{
+	store.JobPlan, store.JobOperation, store.JobFree, store.JobArchive, store.JobSession, store.JobSubscription, store.JobInvoice,
+	store.JobCharge, store.JobRefund, store.JobDispute, store.JobSchedule, store.JobCustomer, store.JobEvents, store.JobReconcile, store.JobPrune,
+}
+
+// DueJobs claims the jobs that are due at a time of the application's clock, with a
+// lease that has expired: they can be finished, and claimed again.
+func (a tenant) DueJobs(ctx context.Context, now int64, most int) ([]store.Job, error) {
+	offset, err := a.ClockOffset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	batch, err := a.ClaimJobs(ctx, store.ClaimInput{Kinds: allJobKinds, Now: now - offset, Most: most})
+	return batch.Jobs, err
+}
+
 func newOrganization(tb testing.TB, db *store.Store, name string) tenancy.Organization {
 	tb.Helper()
 	requested, err := tenancy.NewOrganization(ids.New(), name, moment)
