@@ -1,7 +1,7 @@
 // Package jobs runs what happens later: the jobs of applications, and the periodic
 // tasks of the installation.
 //
-// A job is a row of its application's queue (store.Job), written in the transaction
+// A job is a row of its application's queue (queue.Job), written in the transaction
 // that needs it and due by the application's own clock. A package registers a Handler
 // for each of its kinds; any number of nodes run them.
 //

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -122,21 +122,21 @@ func (q *Queue) prepare(ctx context.Context, t target) {
 	}
 }
 
-func (q *Queue) claim(ctx context.Context, t target, most int) (store.JobBatch, error) {
+func (q *Queue) claim(ctx context.Context, t target, most int) (queue.JobBatch, error) {
 	if len(q.lanes[t.lane]) == 0 {
-		return store.JobBatch{}, nil
+		return queue.JobBatch{}, nil
 	}
 	if err := q.options.Store.Clock().Trust(ctx); err != nil {
-		return store.JobBatch{}, err
+		return queue.JobBatch{}, err
 	}
-	return q.options.Store.App(t.scope).ClaimJobs(ctx, store.ClaimInput{
+	return q.options.Store.Queue(t.scope).ClaimJobs(ctx, queue.ClaimInput{
 		Kinds: q.kinds(t.lane), Now: q.realNow(), Most: most, Lease: q.options.Lease,
 	})
 }
 
 // runBatch runs claimed jobs and renews their leases meanwhile. Jobs that did not end
 // are released: the server stops, or the database fails.
-func (q *Queue) runBatch(ctx context.Context, stop <-chan struct{}, scope tenancy.Scope, batch store.JobBatch) error {
+func (q *Queue) runBatch(ctx context.Context, stop <-chan struct{}, scope tenancy.Scope, batch queue.JobBatch) error {
 	var ended atomic.Int64
 	defer func() {
 		if ended.Load() < int64(len(batch.Jobs)) {
@@ -164,7 +164,7 @@ func (q *Queue) runBatch(ctx context.Context, stop <-chan struct{}, scope tenanc
 
 // renew keeps the leases of a batch until stop is called. When it could not renew them
 // before they ran out, the returned context ends: other nodes may run the jobs.
-func (q *Queue) renew(ctx context.Context, scope tenancy.Scope, batch store.JobBatch) (renewed context.Context, stop func()) {
+func (q *Queue) renew(ctx context.Context, scope tenancy.Scope, batch queue.JobBatch) (renewed context.Context, stop func()) {
 	renewed, cancel := context.WithCancelCause(ctx)
 	go func() {
 		ticker := time.NewTicker(q.options.Lease / 3)
@@ -176,14 +176,14 @@ func (q *Queue) renew(ctx context.Context, scope tenancy.Scope, batch store.JobB
 			case <-ticker.C:
 			}
 			asked := time.Now()
-			err := q.options.Store.App(scope).RenewJobs(renewed, batch, q.options.Lease)
+			err := q.options.Store.Queue(scope).RenewJobs(renewed, batch, q.options.Lease)
 			switch {
 			case renewed.Err() != nil:
 				return
 			case err == nil:
 				held = asked
 			case time.Since(held) >= q.options.Lease:
-				cancel(store.ErrFenced)
+				cancel(queue.ErrFenced)
 				return
 			default: // the next tick tries again, while the lease lasts
 				q.options.Log.Warn("job lease renewal failed", "app", scope.AppID.Format(ids.Application), "cause", err)
@@ -194,10 +194,10 @@ func (q *Queue) renew(ctx context.Context, scope tenancy.Scope, batch store.JobB
 }
 
 // release frees the jobs that did not end, so that another node runs them at once.
-func (q *Queue) release(ctx context.Context, scope tenancy.Scope, batch store.JobBatch) {
+func (q *Queue) release(ctx context.Context, scope tenancy.Scope, batch queue.JobBatch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if err := q.options.Store.App(scope).ReleaseJobs(ctx, batch); err != nil {
+	if err := q.options.Store.Queue(scope).ReleaseJobs(ctx, batch); err != nil {
 		// The leases expire by themselves.
 		q.options.Log.Warn("job release failed", "app", scope.AppID.Format(ids.Application), "cause", err)
 	}
@@ -214,7 +214,7 @@ func (q *Queue) runJob(ctx context.Context, job Job) error {
 	run.Took = time.Since(begun)
 	defer func() { q.options.Observe(run) }()
 	now := q.realNow() + job.ClockOffset
-	app := q.options.Store.App(job.Scope)
+	app := q.options.Store.Queue(job.Scope)
 	if err == nil {
 		return app.FinishJob(ctx, job.Job, next)
 	}
@@ -224,8 +224,8 @@ func (q *Queue) runJob(ctx context.Context, job Job) error {
 	switch {
 	case failure.Stop:
 		run.Result = Stopped
-		level, message, until = slog.LevelError, "job stopped: it fails for good", store.StoppedWork
-	case job.Tries+1 >= store.ManyTries:
+		level, message, until = slog.LevelError, "job stopped: it fails for good", queue.StoppedWork
+	case job.Tries+1 >= queue.ManyTries:
 		level, message = slog.LevelError, "job keeps failing, will retry"
 	}
 	q.options.Log.Log(ctx, level, message, "kind", string(job.Kind), "object", job.Object, "tries", job.Tries+1,

@@ -3,7 +3,7 @@ package jobs
 import (
 	"time"
 
-	"purser/store"
+	"purser/store/queue"
 )
 
 // Results of a run.
@@ -15,7 +15,7 @@ const (
 
 // Run describes one run of a job.
 type Run struct {
-	Kind   store.JobKind
+	Kind   queue.JobKind
 	Result string
 	Took   time.Duration
 	// Lag is how long the job was overdue when it started; negative for unknown: for a job

@@ -52,8 +52,8 @@ func (q *Queue) runPeriodically(ctx context.Context, task Task) error {
 // tryTask runs a task if it is due and no other node runs it. The lease outlasts the
 // run. A failed task is retried before its interval is over.
 func (q *Queue) tryTask(ctx context.Context, task Task) error {
-	directory := q.options.Store.Directory()
-	claim, claimed, err := directory.ClaimTask(ctx, task.Name, task.Timeout+cleanupTimeout)
+	queues := q.options.Store.Queues()
+	claim, claimed, err := queues.ClaimTask(ctx, task.Name, task.Timeout+cleanupTimeout)
 	if err != nil || !claimed {
 		return err
 	}
@@ -67,7 +67,7 @@ func (q *Queue) tryTask(ctx context.Context, task Task) error {
 	}
 	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return directory.FinishTask(storing, claim, next, failure)
+	return queues.FinishTask(storing, claim, next, failure)
 }
 
 func (q *Queue) runTask(ctx context.Context, task Task) (err error) {
@@ -91,7 +91,7 @@ func (q *Queue) audit(ctx context.Context) error {
 	}
 	var overdue []tenancy.Scope
 	for _, scope := range scopes {
-		found, err := q.options.Store.App(scope).HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
+		found, err := q.options.Store.Queue(scope).HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
 		if err != nil {
 			return err
 		}

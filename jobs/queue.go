@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 
 // Job is a job that this node has claimed.
 type Job struct {
-	store.Job
+	queue.Job
 	Scope tenancy.Scope
 	// ClockOffset is by how many milliseconds the application's clock is ahead.
 	ClockOffset int64
@@ -68,8 +69,8 @@ const MainLane Lane = ""
 // is safe for concurrent use after that.
 type Queue struct {
 	options  Options
-	handlers map[store.JobKind]Handler
-	lanes    map[Lane][]store.JobKind
+	handlers map[queue.JobKind]Handler
+	lanes    map[Lane][]queue.JobKind
 	before   map[Lane]func(context.Context, tenancy.Scope) error
 	detached map[Lane]*detachedLane
 	tasks    []Task
@@ -89,7 +90,7 @@ func New(options Options) *Queue {
 	}
 	options.Lease = cmp.Or(options.Lease, DefaultLease)
 	q := &Queue{
-		options: options, handlers: map[store.JobKind]Handler{}, lanes: map[Lane][]store.JobKind{},
+		options: options, handlers: map[queue.JobKind]Handler{}, lanes: map[Lane][]queue.JobKind{},
 		before: map[Lane]func(context.Context, tenancy.Scope) error{}, detached: map[Lane]*detachedLane{}, notifier: newNotifier(),
 	}
 	q.Every(Task{Name: "audit jobs", Interval: auditInterval, Run: q.audit})
@@ -97,7 +98,7 @@ func New(options Options) *Queue {
 }
 
 // Register sets the handler of a kind. Jobs of a kind without one stay in the queue.
-func (q *Queue) Register(kind store.JobKind, handler Handler) {
+func (q *Queue) Register(kind queue.JobKind, handler Handler) {
 	if _, known := q.handlers[kind]; known || handler.Run == nil {
 		panic(fmt.Sprintf("jobs: the handler of %q is registered twice or has no function", kind))
 	}
@@ -110,7 +111,7 @@ func (q *Queue) Register(kind store.JobKind, handler Handler) {
 // claimed: it may enqueue them. Its failure is logged, and the jobs run.
 func (q *Queue) Before(lane Lane, run func(context.Context, tenancy.Scope) error) {
 	q.before[lane] = run
-	q.lanes[lane] = append([]store.JobKind{}, q.lanes[lane]...)
+	q.lanes[lane] = append([]queue.JobKind{}, q.lanes[lane]...)
 }
 
 // Run runs jobs and periodic tasks until the context ends. Then running jobs have
@@ -149,7 +150,7 @@ func (q *Queue) notifyAll(scopes []tenancy.Scope) {
 // claims share the jobs out.
 func (q *Queue) sweepPeriodically(ctx context.Context) error {
 	for {
-		found, err := q.options.Store.Directory().ScopesWithJobs(ctx, q.realNow(), maxScopes)
+		found, err := q.options.Store.Queues().ScopesWithJobs(ctx, q.realNow(), maxScopes)
 		if err != nil && ctx.Err() == nil {
 			q.options.Log.Warn("job sweep failed", "cause", err)
 		}
@@ -173,4 +174,4 @@ func pause(ctx context.Context, length time.Duration) error {
 func (q *Queue) realNow() int64 { return q.options.Now().UnixMilli() }
 
 // kinds are the kinds of a lane.
-func (q *Queue) kinds(lane Lane) []store.JobKind { return slices.Clone(q.lanes[lane]) }
+func (q *Queue) kinds(lane Lane) []queue.JobKind { return slices.Clone(q.lanes[lane]) }

@@ -15,13 +15,14 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/store"
+	"purser/store/queue"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
 
 const (
-	kind  store.JobKind = "test"
-	other store.JobKind = "test other"
+	kind  queue.JobKind = "test"
+	other queue.JobKind = "test other"
 	// limit is reached only by what never happens.
 	limit = 5 * time.Minute
 )
@@ -59,11 +60,11 @@ func node(db *store.Store, log *bytes.Buffer, run func(context.Context, jobs.Job
 
 func enqueue(t *testing.T, db *store.Store, scope tenancy.Scope, objects ...string) {
 	t.Helper()
-	var list []store.Job
+	var list []queue.Job
 	for _, object := range objects {
-		list = append(list, store.Job{Kind: kind, Object: object})
+		list = append(list, queue.Job{Kind: kind, Object: object})
 	}
-	noError(t, db.App(scope).Enqueue(t.Context(), list...))
+	noError(t, db.Queue(scope).Enqueue(t.Context(), list...))
 }
 
 func receive[T any](t *testing.T, from <-chan T, what string) (got T) {
@@ -147,7 +148,7 @@ func TestAJobGoesOnAsItsHandlerSays(t *testing.T) {
 			enqueue(t, db, scope, "x")
 			var log bytes.Buffer
 			noError(t, node(db, &log, c.run).DrainAll(t.Context(), scope.AppID))
-			left := storetest.DueJobs(t, storetest.URL(t), scope.AppID, store.StoppedWork)
+			left := storetest.DueJobs(t, storetest.URL(t), scope.AppID, queue.StoppedWork)
 			if len(left) != 0 != c.left {
 				t.Fatalf("left in the queue: %+v", left)
 			}
@@ -160,7 +161,7 @@ func TestAJobGoesOnAsItsHandlerSays(t *testing.T) {
 			if left[0].DueAt < now+c.dueIn.Milliseconds() || left[0].Tries != c.tries {
 				t.Errorf("it is due in %d ms after %d tries", left[0].DueAt-now, left[0].Tries)
 			}
-			failing, err := db.App(scope).FailingJobs(t.Context(), 10)
+			failing, err := db.Queue(scope).FailingJobs(t.Context(), 10)
 			noError(t, err)
 			if len(failing) != min(1, c.tries) || c.tries > 0 && failing[0].LastError != c.lastError {
 				t.Errorf("the failing jobs are %+v", failing)
@@ -187,7 +188,7 @@ func TestTheJobsOfADeadNodeRunOnAnother(t *testing.T) {
 	db := storetest.Open(t)
 	scope := newApp(t, db)
 	enqueue(t, db, scope, "x")
-	_, err := db.App(scope).ClaimJobs(t.Context(), store.ClaimInput{Kinds: []store.JobKind{kind}, Now: time.Now().UnixMilli(), Most: 1, Lease: time.Hour})
+	_, err := db.Queue(scope).ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{kind}, Now: time.Now().UnixMilli(), Most: 1, Lease: time.Hour})
 	noError(t, err)
 	ran := make(chan string, 1)
 	q := node(db, nil, func(_ context.Context, job jobs.Job) (int64, error) {
@@ -236,7 +237,7 @@ func TestASlowJobDelaysNeitherOtherLanesNorOtherApplications(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- q.RunNotified(ctx) }()
-	noError(t, db.App(busy).Enqueue(t.Context(), store.Job{Kind: other, Object: "slow"}))
+	noError(t, db.Queue(busy).Enqueue(t.Context(), queue.Job{Kind: other, Object: "slow"}))
 	q.Notify(busy, "slow")
 	receive(t, arrived, "the slow job runs")
 	for _, scope := range []tenancy.Scope{busy, quiet} {
@@ -254,7 +255,7 @@ func TestASlowJobDelaysNeitherOtherLanesNorOtherApplications(t *testing.T) {
 		t.Errorf("stopping gave %v", err)
 	}
 	// It was running when the server stopped, and finished.
-	if left := storetest.DueJobs(t, storetest.URL(t), busy.AppID, store.StoppedWork); len(left) != 0 {
+	if left := storetest.DueJobs(t, storetest.URL(t), busy.AppID, queue.StoppedWork); len(left) != 0 {
 		t.Errorf("left in the queue: %+v", left)
 	}
 }
@@ -308,7 +309,7 @@ func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
 		t.Errorf("stopping gave %v", err)
 	}
 	for _, app := range []tenancy.Scope{scope, second} {
-		if left := storetest.DueJobs(t, storetest.URL(t), app.AppID, store.StoppedWork); len(left) != 0 {
+		if left := storetest.DueJobs(t, storetest.URL(t), app.AppID, queue.StoppedWork); len(left) != 0 {
 			t.Errorf("left in the queue: %+v", left)
 		}
 	}
@@ -389,7 +390,7 @@ func TestAnAuditFindsJobsThatSweepsMiss(t *testing.T) {
 	url := storetest.FreshURL(t)
 	db := openNode(t, url)
 	scope := newApp(t, db)
-	noError(t, db.App(scope).Enqueue(t.Context(), store.Job{Kind: kind, Object: "x", DueAt: time.Now().Add(-2 * jobs.AuditSlack).UnixMilli()}))
+	noError(t, db.Queue(scope).Enqueue(t.Context(), queue.Job{Kind: kind, Object: "x", DueAt: time.Now().Add(-2 * jobs.AuditSlack).UnixMilli()}))
 	storetest.Exec(t, url, `UPDATE work_hints SET due_at = NULL`)
 	ran := make(chan string, 1)
 	var log bytes.Buffer

@@ -45,5 +45,5 @@ func (a App) attempt(ctx context.Context, work func(context.Context, appTx) erro
 }
 
 func inLedger(work func(context.Context, appTx) error) func(context.Context, *pg.Tx) error {
-	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.Tx{Tx: tx}}) }
+	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.In(tx)}) }
 }

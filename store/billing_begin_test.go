@@ -10,15 +10,16 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
-	asked := func(identity, key string, decide func(store.CustomerState) (store.Decision, error)) (store.OperationRecord, bool, error) {
-		return s.Begin(t.Context(), store.BeginInput{
+	asked := func(identity, key string, decide func(payments.CustomerState) (payments.Decision, error)) (payments.OperationRecord, bool, error) {
+		return s.Payments().Begin(t.Context(), payments.BeginInput{
 			Fence: s.lease(t, "identity:"+identity), Identity: identity, PlanKey: "pro", CreditKey: "tokens",
 			Op: opOf(billing.OperationChange, key), Now: moment, Decide: decide,
 		})
@@ -26,14 +27,14 @@ func TestBegin(t *testing.T) {
 
 	t.Run("gives a repeated key the first intent, and decides nothing", func(t *testing.T) {
 		op := opOf(billing.OperationChange, "twice")
-		_, began, err := s.Begin(t.Context(), store.BeginInput{Fence: s.lease(t, "identity:ann"), Identity: "ann", Op: op, Now: moment,
-			Decide: func(store.CustomerState) (store.Decision, error) { return store.Decision{Operation: op}, nil }})
+		_, began, err := s.Payments().Begin(t.Context(), payments.BeginInput{Fence: s.lease(t, "identity:ann"), Identity: "ann", Op: op, Now: moment,
+			Decide: func(payments.CustomerState) (payments.Decision, error) { return payments.Decision{Operation: op}, nil }})
 		if err != nil || !began {
 			t.Fatal(began, err)
 		}
-		rec, began, err := asked("ann", "twice", func(store.CustomerState) (store.Decision, error) {
+		rec, began, err := asked("ann", "twice", func(payments.CustomerState) (payments.Decision, error) {
 			t.Error("it was decided again")
-			return store.Decision{}, nil
+			return payments.Decision{}, nil
 		})
 		if err != nil || began || rec.ID != op.ID || rec.Parameters.Change.ExpiresAt != 1 || rec.Fingerprint != op.Fingerprint || rec.Identity != "ann" {
 			t.Errorf("%+v, %v, %v", rec, began, err)
@@ -41,11 +42,11 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("keeps nothing of what was refused, and leaves the key free", func(t *testing.T) {
-		_, _, err := asked("unknown", "refused", func(store.CustomerState) (store.Decision, error) {
-			return store.Decision{}, fault.New(fault.PlanInactive)
+		_, _, err := asked("unknown", "refused", func(payments.CustomerState) (payments.Decision, error) {
+			return payments.Decision{}, fault.New(fault.PlanInactive)
 		})
 		wantFault(t, err, fault.PlanInactive)
-		if _, err := s.Operation(t.Context(), billing.OperationChange, "refused"); !errors.Is(err, store.ErrUnknown) {
+		if _, err := s.Payments().Operation(t.Context(), billing.OperationChange, "refused"); !errors.Is(err, payments.ErrUnknown) {
 			t.Error(err)
 		}
 		_, err = s.Wallet(t.Context(), "unknown")
@@ -55,12 +56,12 @@ func TestBegin(t *testing.T) {
 	t.Run("decides by what stands", func(t *testing.T) {
 		s.subscribe(t, "bob", "sub_bob")
 		_, pending := s.checkout(t, "bob", s.plan)
-		_, _, err := asked("bob", "stands", func(now store.CustomerState) (store.Decision, error) {
+		_, _, err := asked("bob", "stands", func(now payments.CustomerState) (payments.Decision, error) {
 			if now.Subscription == nil || now.Subscription.ProviderID != "sub_bob" || now.Plan.ID != s.plan.ID || now.Credit.ID != s.credit.ID ||
 				len(now.Changes) != 1 || now.Changes[0].ID != pending.ID {
 				t.Errorf("%+v", now)
 			}
-			return store.Decision{}, errors.New("seen")
+			return payments.Decision{}, errors.New("seen")
 		})
 		if err == nil || err.Error() != "seen" {
 			t.Error(err)
@@ -68,11 +69,11 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("finds what is named, or says that it is missing", func(t *testing.T) {
-		for code, b := range map[fault.Code]store.BeginInput{
+		for code, b := range map[fault.Code]payments.BeginInput{
 			fault.PlanNotFound: {PlanKey: "none"}, fault.CreditNotFound: {CreditKey: "none"},
 		} {
 			b.Fence, b.Identity, b.Op, b.Now = s.lease(t, "identity:ann"), "ann", opOf(billing.OperationChange, string(code)), moment
-			_, _, err := s.Begin(t.Context(), b)
+			_, _, err := s.Payments().Begin(t.Context(), b)
 			wantFault(t, err, code)
 		}
 	})
@@ -85,9 +86,9 @@ func TestBegin(t *testing.T) {
 			fence := s.lease(t, "identity:"+identity) // the later leases fence the earlier ones out, which is no success either
 			wait.Go(func() {
 				op := opOf(billing.OperationCancel, "same")
-				_, first, err := s.Begin(t.Context(), store.BeginInput{Fence: fence, Identity: identity, Op: op, Now: moment,
-					Decide: func(store.CustomerState) (store.Decision, error) { return store.Decision{Operation: op}, nil }})
-				if err != nil && !errors.Is(err, store.ErrFenced) {
+				_, first, err := s.Payments().Begin(t.Context(), payments.BeginInput{Fence: fence, Identity: identity, Op: op, Now: moment,
+					Decide: func(payments.CustomerState) (payments.Decision, error) { return payments.Decision{Operation: op}, nil }})
+				if err != nil && !errors.Is(err, queue.ErrFenced) {
 					t.Error(err)
 				}
 				if first {
@@ -102,11 +103,11 @@ func TestBegin(t *testing.T) {
 	})
 
 	t.Run("has a running one looked after, and a finished one not", func(t *testing.T) {
-		running := s.begin(t, "eve", billing.OperationCheckout, func(*store.Decision) {})
-		done := s.begin(t, "eve", billing.OperationCheckout, func(i *store.Decision) { i.Operation.State = billing.OperationDone })
+		running := s.begin(t, "eve", billing.OperationCheckout, func(*payments.Decision) {})
+		done := s.begin(t, "eve", billing.OperationCheckout, func(i *payments.Decision) { i.Operation.State = billing.OperationDone })
 		due, err := s.DueJobs(t.Context(), moment+60_000, 100)
 		noError(t, err)
-		if !hasWork(due, store.JobOperation, running.ID.String()) || hasWork(due, store.JobOperation, done.ID.String()) {
+		if !hasWork(due, queue.JobOperation, running.ID.String()) || hasWork(due, queue.JobOperation, done.ID.String()) {
 			t.Errorf("%+v", due)
 		}
 	})
@@ -117,11 +118,11 @@ func TestOps(t *testing.T) {
 	s := newStorefront(t, storetest.Open(t))
 
 	t.Run("go on where they were left", func(t *testing.T) {
-		rec := s.begin(t, "ann", billing.OperationCheckout, func(*store.Decision) {})
+		rec := s.begin(t, "ann", billing.OperationCheckout, func(*payments.Decision) {})
 		op := rec.AtStep(billing.StepSession).NextAttempt().Attempted(moment + 5)
 		op.Parameters.Checkout.PriceID = "price_1"
-		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), op))
-		kept, err := s.OperationByID(t.Context(), rec.ID)
+		noError(t, s.Payments().PutOperation(t.Context(), s.lease(t, "identity:ann"), op))
+		kept, err := s.Payments().OperationByID(t.Context(), rec.ID)
 		if err != nil || kept.Step != billing.StepSession || kept.Attempt != 2 || kept.AttemptedAt != moment+5 || kept.Parameters.Checkout.PriceID != "price_1" {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -130,11 +131,11 @@ func TestOps(t *testing.T) {
 	t.Run("end once, with what the caller was told", func(t *testing.T) {
 		rec, change := s.checkout(t, "ann", s.plan)
 		rec.State = billing.OperationDone
-		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Result: map[string]string{"url": "first"}}))
+		noError(t, s.Payments().CompleteOperation(t.Context(), s.lease(t, "identity:ann"), payments.Completion{Operation: rec.Operation, Result: map[string]string{"url": "first"}}))
 		rec.State = billing.OperationFailed
-		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Result: map[string]string{"url": "second"}, Error: "late"}))
-		noError(t, s.PutOperation(t.Context(), s.lease(t, "identity:ann"), rec.Operation.AtStep(billing.StepEnd)))
-		kept, err := s.Operation(t.Context(), rec.Kind, rec.IdempotencyKey)
+		noError(t, s.Payments().CompleteOperation(t.Context(), s.lease(t, "identity:ann"), payments.Completion{Operation: rec.Operation, Result: map[string]string{"url": "second"}, Error: "late"}))
+		noError(t, s.Payments().PutOperation(t.Context(), s.lease(t, "identity:ann"), rec.Operation.AtStep(billing.StepEnd)))
+		kept, err := s.Payments().Operation(t.Context(), rec.Kind, rec.IdempotencyKey)
 		if err != nil || kept.State != billing.OperationDone || kept.Result["url"] != "first" || kept.Error != "" || kept.Step == billing.StepEnd || kept.ChangeID != change.ID {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -143,12 +144,12 @@ func TestOps(t *testing.T) {
 	t.Run("take a change that is not wanted any more with them", func(t *testing.T) {
 		rec, change := s.checkout(t, "ann", s.plan)
 		rec.State = billing.OperationFailed
-		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, DropChange: change.ID, Error: "no \x00card\xff"}))
-		kept, err := s.OperationByID(t.Context(), rec.ID)
+		noError(t, s.Payments().CompleteOperation(t.Context(), s.lease(t, "identity:ann"), payments.Completion{Operation: rec.Operation, DropChange: change.ID, Error: "no \x00card\xff"}))
+		kept, err := s.Payments().OperationByID(t.Context(), rec.ID)
 		if err != nil || kept.Error != "no card�" {
 			t.Errorf("%q, %v", kept.Error, err)
 		}
-		if c, err := s.Change(t.Context(), change.ID); err != nil || c.State != billing.ChangeDropped {
+		if c, err := s.Payments().Change(t.Context(), change.ID); err != nil || c.State != billing.ChangeDropped {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})
@@ -160,16 +161,16 @@ func TestOps(t *testing.T) {
 		op := rec.AtStep(billing.StepEnd)
 		op.Parameters.Checkout.Command = billing.CommandReplace
 		for range 2 { // as when the first reply was lost
-			noError(t, s.PutChange(t.Context(), s.lease(t, "identity:ann"), op, second))
+			noError(t, s.Payments().PutChange(t.Context(), s.lease(t, "identity:ann"), op, second))
 		}
-		kept, err := s.OperationByID(t.Context(), rec.ID)
+		kept, err := s.Payments().OperationByID(t.Context(), rec.ID)
 		if err != nil || kept.ChangeID != second.ID || kept.Step != billing.StepEnd || kept.Parameters.Command() != billing.CommandReplace {
 			t.Errorf("%+v, %v", kept, err)
 		}
-		if c, err := s.Change(t.Context(), first.ID); err != nil || c.State != billing.ChangeDropped {
+		if c, err := s.Payments().Change(t.Context(), first.ID); err != nil || c.State != billing.ChangeDropped {
 			t.Errorf("%+v, %v", c, err)
 		}
-		if identity, err := s.IdentityOfChange(t.Context(), second.ID); err != nil || identity != "ann" {
+		if identity, err := s.Payments().IdentityOfChange(t.Context(), second.ID); err != nil || identity != "ann" {
 			t.Errorf("%q, %v", identity, err)
 		}
 	})
@@ -184,24 +185,24 @@ func TestFreeSubscriptions(t *testing.T) {
 		if held, _ := s.balance(t, "ann", s.credit); held != 1_000 {
 			t.Errorf("%d tokens", held)
 		}
-		kept, err := s.Subscription(t.Context(), "ann")
+		kept, err := s.Payments().Subscription(t.Context(), "ann")
 		if err != nil || kept.ID != free.ID || !kept.Local() || kept.Anchor != moment {
 			t.Errorf("%+v, %v", kept, err)
 		}
 	})
 
 	t.Run("are due at the end of their period", func(t *testing.T) {
-		if due, err := s.DueJobs(t.Context(), free.Period.End-1, 100); err != nil || hasWork(due, store.JobFree, free.ID.String()) {
+		if due, err := s.DueJobs(t.Context(), free.Period.End-1, 100); err != nil || hasWork(due, queue.JobFree, free.ID.String()) {
 			t.Errorf("too early: %+v, %v", due, err)
 		}
-		if due, err := s.DueJobs(t.Context(), free.Period.End, 100); err != nil || !hasWork(due, store.JobFree, free.ID.String()) {
+		if due, err := s.DueJobs(t.Context(), free.Period.End, 100); err != nil || !hasWork(due, queue.JobFree, free.ID.String()) {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
 
 	t.Run("turn once for each period", func(t *testing.T) {
 		for range 3 {
-			turned, err := s.RenewFree(t.Context(), s.lease(t, "identity:ann"), free.ID, free.Period.End)
+			turned, err := s.Payments().RenewFree(t.Context(), s.lease(t, "identity:ann"), free.ID, free.Period.End)
 			if err != nil || turned.Period.Start != free.Period.End {
 				t.Fatalf("%+v, %v", turned, err)
 			}
@@ -212,16 +213,16 @@ func TestFreeSubscriptions(t *testing.T) {
 	})
 
 	t.Run("are turned no more once they have ended", func(t *testing.T) {
-		rec := s.begin(t, "ann", billing.OperationCancel, func(*store.Decision) {})
-		kept, err := s.Subscription(t.Context(), "ann")
+		rec := s.begin(t, "ann", billing.OperationCancel, func(*payments.Decision) {})
+		kept, err := s.Payments().Subscription(t.Context(), "ann")
 		noError(t, err)
 		ended := kept.End(moment)
 		rec.State = billing.OperationDone
-		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, Subscription: &ended, Answer: &ended}))
-		if due, err := s.DueJobs(t.Context(), 1<<60, 100); err != nil || hasWork(due, store.JobFree, free.ID.String()) {
+		noError(t, s.Payments().CompleteOperation(t.Context(), s.lease(t, "identity:ann"), payments.Completion{Operation: rec.Operation, Subscription: &ended, Answer: &ended}))
+		if due, err := s.DueJobs(t.Context(), 1<<60, 100); err != nil || hasWork(due, queue.JobFree, free.ID.String()) {
 			t.Errorf("%+v, %v", due, err)
 		}
-		_, err = s.Subscription(t.Context(), "ann")
+		_, err = s.Payments().Subscription(t.Context(), "ann")
 		wantFault(t, err, fault.SubscriptionNotFound)
 	})
 }
@@ -257,9 +258,9 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		}
 		return s, max, letGo, locked
 	}
-	change := func(t *testing.T, s storefront, kind billing.ChangeKind, subscription ids.ID, target billing.Terms) (store.OperationRecord, billing.Change) {
+	change := func(t *testing.T, s storefront, kind billing.ChangeKind, subscription ids.ID, target billing.Terms) (payments.OperationRecord, billing.Change) {
 		c := billing.Change{ID: ids.New(), Kind: kind, SubscriptionID: subscription, Target: target, State: billing.ChangeRequested, RequestedAt: moment}
-		return s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) { i.Change = &c }), c
+		return s.begin(t, "ann", billing.OperationChange, func(i *payments.Decision) { i.Change = &c }), c
 	}
 
 	t.Run("for a checkout, until its page has expired", func(t *testing.T) {
@@ -269,7 +270,7 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		if !locked() {
 			t.Fatal("the price could change while the page is open")
 		}
-		_, err := s.ApplyCheckout(t.Context(), s.lease(t, "identity:ann"), asked.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
+		_, err := s.Payments().ApplyCheckout(t.Context(), s.lease(t, "identity:ann"), asked.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)
 		noError(t, err)
 		if locked() {
 			t.Error("it still cannot")
@@ -284,7 +285,7 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 			t.Fatal("the price could change while the upgrade is under way")
 		}
 		rec.State = billing.OperationFailed
-		noError(t, s.CompleteOperation(t.Context(), s.lease(t, "identity:ann"), store.Completion{Operation: rec.Operation, DropChange: rec.ChangeID}))
+		noError(t, s.Payments().CompleteOperation(t.Context(), s.lease(t, "identity:ann"), payments.Completion{Operation: rec.Operation, DropChange: rec.ChangeID}))
 		if locked() {
 			t.Error("it still cannot")
 		}
@@ -321,7 +322,7 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 		s, max, letGo, locked := begin(t)
 		free := s.startFree(t, "ann")
 		queued := free.Schedule(max.Terms())
-		s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) {
+		s.begin(t, "ann", billing.OperationChange, func(i *payments.Decision) {
 			i.Operation.State, i.Subscription, i.Answer = billing.OperationDone, &queued, &queued
 		})
 		letGo()

@@ -3,7 +3,7 @@ package store_test
 import (
 	"testing"
 
-	"purser/store"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -18,9 +18,9 @@ func TestAHintCountsAtMostAThousandFailingJobs(t *testing.T) {
 		exec(t, owner, `INSERT INTO work_queue (app_id, org_id, kind, object, due_at, version, tries, failing_since)
 			SELECT app_id, org_id, 'charge', gen_random_uuid()::text, 1, gen_random_uuid(), 1, 7 FROM app_state, generate_series(1, $2) WHERE app_id = $1`,
 			a.application.ID, c.more)
-		noError(t, a.Enqueue(t.Context(), store.Job{Kind: store.JobPlan, Object: "p", DueAt: 70}))
-		queues, err := openStore(t, url).Directory().JobQueues(t.Context())
-		if err != nil || len(queues) != 1 || queues[0] != (store.JobQueue{Kind: "billing", Failing: c.want, FailingSince: 7, OldestDue: 1}) {
+		noError(t, a.Queue().Enqueue(t.Context(), queue.Job{Kind: queue.JobPlan, Object: "p", DueAt: 70}))
+		queues, err := openStore(t, url).Queues().JobQueues(t.Context())
+		if err != nil || len(queues) != 1 || queues[0] != (queue.JobQueue{Kind: "billing", Failing: c.want, FailingSince: 7, OldestDue: 1}) {
 			t.Errorf("the queues are %+v, %v; want %d failing jobs", queues, err, c.want)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"purser/metering"
 	"purser/payments/sandbox/persist"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -17,7 +19,7 @@ import (
 // them, and somebody's turn to speak with it.
 type storefront struct {
 	tenant
-	connection store.Connection
+	connection payments.Connection
 	plan       billing.Plan // synchronized
 	credit     metering.Credit
 	feature    metering.Feature
@@ -36,11 +38,11 @@ func newStorefront(tb testing.TB, db *store.Store) storefront {
 	return s
 }
 
-func (a tenant) connect(tb testing.TB) store.Connection {
+func (a tenant) connect(tb testing.TB) payments.Connection {
 	tb.Helper()
-	c, err := a.PutConnection(tb.Context(), store.Connection{
-		ID: ids.New(), Mode: store.StripeConnection, Live: true, AccountID: "acct_1", SealedKey: []byte("sealed key"), KeyLastFour: "9fQ2",
-		Secrets: []store.SealedSecret{{Sealed: []byte("current")}, {Sealed: []byte("former"), Until: moment + 1}},
+	c, err := a.Accounts().PutConnection(tb.Context(), payments.Connection{
+		ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_1", SealedKey: []byte("sealed key"), KeyLastFour: "9fQ2",
+		Secrets: []payments.SealedSecret{{Sealed: []byte("current")}, {Sealed: []byte("former"), Until: moment + 1}},
 	}, moment)
 	noError(tb, err)
 	return c
@@ -60,7 +62,7 @@ func (s storefront) newPlan(tb testing.TB, key string, cents int64, tokens meter
 	noError(tb, err)
 	terms := p.Terms()
 	terms.PriceID = priceOf(key)
-	p, err = s.PlanSynced(tb.Context(), s.lease(tb, "plan:"+key), store.SyncedPlan{
+	p, err = s.Payments().PlanSynced(tb.Context(), s.lease(tb, "plan:"+key), payments.SyncedPlan{
 		PlanID: p.ID, Began: p.Sync, Connection: s.connection.ID, ProductID: "prod_" + key, PriceID: terms.PriceID, Terms: terms,
 	}, moment)
 	noError(tb, err)
@@ -70,33 +72,33 @@ func (s storefront) newPlan(tb testing.TB, key string, cents int64, tokens meter
 func priceOf(planKey string) string { return "price_" + planKey }
 
 // lease takes a lease that is to be had.
-func (a tenant) lease(tb testing.TB, name string) store.Fence {
+func (a tenant) lease(tb testing.TB, name string) queue.Fence {
 	tb.Helper()
-	f, held, err := a.Lease(tb.Context(), name, ids.New(), 30*time.Second)
+	f, held, err := a.Queue().Lease(tb.Context(), name, ids.New(), 30*time.Second)
 	noError(tb, err)
 	if !held {
 		tb.Fatalf("the lease %q is taken", name)
 	}
-	noError(tb, a.Release(tb.Context(), f))
+	noError(tb, a.Queue().Release(tb.Context(), f))
 	return f
 }
 
 // checkout is a request for a page on which to buy the plan.
-func (s storefront) checkout(tb testing.TB, identity string, plan billing.Plan) (store.OperationRecord, billing.Change) {
+func (s storefront) checkout(tb testing.TB, identity string, plan billing.Plan) (payments.OperationRecord, billing.Change) {
 	tb.Helper()
 	change := billing.Change{ID: ids.New(), Kind: billing.Checkout, Target: plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment}
-	rec := s.begin(tb, identity, billing.OperationCheckout, func(i *store.Decision) { i.Change = &change })
+	rec := s.begin(tb, identity, billing.OperationCheckout, func(i *payments.Decision) { i.Change = &change })
 	return rec, change
 }
 
 // begin keeps the intent of a request under an idempotency key of its own.
-func (s storefront) begin(tb testing.TB, identity string, kind billing.OperationKind, wish func(*store.Decision)) store.OperationRecord {
+func (s storefront) begin(tb testing.TB, identity string, kind billing.OperationKind, wish func(*payments.Decision)) payments.OperationRecord {
 	tb.Helper()
 	op := opOf(kind, ids.New().String())
-	rec, began, err := s.Begin(tb.Context(), store.BeginInput{
+	rec, began, err := s.Payments().Begin(tb.Context(), payments.BeginInput{
 		Fence: s.lease(tb, "identity:"+identity), Identity: identity, PlanKey: s.plan.Key, CreditKey: "tokens", Op: op, Now: moment,
-		Decide: func(store.CustomerState) (store.Decision, error) {
-			intent := store.Decision{Operation: op}
+		Decide: func(payments.CustomerState) (payments.Decision, error) {
+			intent := payments.Decision{Operation: op}
 			wish(&intent)
 			return intent, nil
 		},
@@ -152,7 +154,7 @@ func (s storefront) subscribe(tb testing.TB, identity, providerID string) billin
 
 func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, remote billing.ProviderSubscription) billing.Projection {
 	tb.Helper()
-	p, err := s.ApplySubscription(tb.Context(), store.ProviderReport{
+	p, err := s.Payments().ApplySubscription(tb.Context(), payments.ProviderReport{
 		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: remote, Bought: bought, Now: moment,
 	})
 	noError(tb, err)
@@ -167,7 +169,7 @@ func (s storefront) topUp(tb testing.TB, identity string) billing.TopUp {
 		AmountCents: 3000, Currency: "usd", ConnectionID: s.connection.ID, CustomerID: "cus_" + identity, Live: true, ExpiresAt: moment + 1000,
 		Status: billing.TopUpOpen, CreatedAt: moment,
 	}
-	s.begin(tb, identity, billing.OperationTopUp, func(i *store.Decision) { i.TopUp = &t })
+	s.begin(tb, identity, billing.OperationTopUp, func(i *payments.Decision) { i.TopUp = &t })
 	return t
 }
 
@@ -185,7 +187,7 @@ func (s storefront) buy(tb testing.TB, identity string) (billing.TopUp, billing.
 	tb.Helper()
 	t := s.topUp(tb, identity)
 	remote := sessionOf(t)
-	_, err := s.ApplyTopUp(tb.Context(), s.lease(tb, "identity:"+identity), t.ID, remote, moment, nil)
+	_, err := s.Payments().ApplyTopUp(tb.Context(), s.lease(tb, "identity:"+identity), t.ID, remote, moment, nil)
 	noError(tb, err)
 	return t, remote
 }
@@ -205,7 +207,7 @@ func (h *household) billed(tb testing.TB) {
 	h.connection = h.connect(tb)
 	s := storefront{tenant: h.tenant, connection: h.connection, credit: h.credit, feature: h.feature}
 	s.plan = s.newPlan(tb, "max", 9900, 1_000)
-	_, err := h.KeepCustomer(tb.Context(), h.connection.ID, "ann@example.com", "cus_ann", moment)
+	_, err := h.Accounts().KeepCustomer(tb.Context(), h.connection.ID, "ann@example.com", "cus_ann", moment)
 	noError(tb, err)
 	projected := s.subscribe(tb, "bob@example.com", "sub_bob")
 	h.paidSubscription = projected.Subscription
@@ -213,13 +215,13 @@ func (h *household) billed(tb testing.TB) {
 	s.hear(tb, "bob@example.com", extra.ID, paid("sub_extra", s.plan, "in_extra")) // and an alert, and an action
 	h.op, h.change = second, extra
 	h.topUp, _ = s.buy(tb, "bob@example.com")
-	_, err = h.ReceiveEvent(tb.Context(), h.connection.ID, store.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", ReceivedAt: moment, Outcome: "queued"},
-		[]store.Job{{Kind: store.JobInvoice, Object: "in_1", DueAt: moment}})
+	_, err = h.Accounts().ReceiveEvent(tb.Context(), h.connection.ID, payments.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", ReceivedAt: moment, Outcome: "queued"},
+		[]queue.Job{{Kind: queue.JobInvoice, Object: "in_1", DueAt: moment}})
 	noError(tb, err)
 	due, err := h.DueJobs(tb.Context(), moment, 100)
 	noError(tb, err)
 	h.work = due[0]
-	alerts, _, err := h.Alerts(tb.Context(), store.Page{Limit: 1}, false)
+	alerts, _, err := h.Payments().Alerts(tb.Context(), store.Page{Limit: 1}, false)
 	noError(tb, err)
 	h.alertID = alerts[0].ID
 	noError(tb, h.db.SandboxAccounts().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
@@ -233,7 +235,7 @@ func (s storefront) startFree(tb testing.TB, identity string) billing.Subscripti
 	terms := s.plan.Terms()
 	terms.AmountCents, terms.PriceID = 0, ""
 	free, settled := billing.StartFreeSubscription(ids.New(), identity, terms, nil, moment)
-	s.begin(tb, identity, billing.OperationChange, func(i *store.Decision) {
+	s.begin(tb, identity, billing.OperationChange, func(i *payments.Decision) {
 		i.Operation.State, i.Subscription, i.Settled, i.Answer = billing.OperationDone, &free, settled, &free
 	})
 	return free

@@ -11,6 +11,8 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -42,7 +44,7 @@ func TestHearSubscription(t *testing.T) {
 		remote.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
 		remote.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
 		projected := s.hear(t, "ann", ids.ID{}, remote).Subscription
-		stored, err := s.Subscription(t.Context(), "ann")
+		stored, err := s.Payments().Subscription(t.Context(), "ann")
 		noError(t, err)
 		if !reflect.DeepEqual(stored, projected) || stored.ID != first.ID {
 			t.Errorf("stored\n%+v\nprojected\n%+v", stored, projected)
@@ -97,8 +99,8 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("says what nobody here has asked for is unknown", func(t *testing.T) {
 		s := newStorefront(t, db)
 		for _, bought := range []ids.ID{{}, ids.New()} {
-			_, err := s.ApplySubscription(t.Context(), store.ProviderReport{Fence: s.lease(t, "x"), Connection: s.connection.ID, Remote: paid("sub_other", s.plan), Bought: bought, Now: moment})
-			if !errors.Is(err, store.ErrUnknown) {
+			_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{Fence: s.lease(t, "x"), Connection: s.connection.ID, Remote: paid("sub_other", s.plan), Bought: bought, Now: moment})
+			if !errors.Is(err, payments.ErrUnknown) {
 				t.Error(err)
 			}
 		}
@@ -112,12 +114,12 @@ func TestHearSubscription(t *testing.T) {
 			s.hear(t, "ann", change.ID, paid("sub_2", s.plan, "in_2"))
 		}
 		for _, key := range []string{"cancel_now:sub_2", "refund_invoice:in_2"} {
-			op, err := s.Operation(t.Context(), billing.OperationAction, key)
+			op, err := s.Payments().Operation(t.Context(), billing.OperationAction, key)
 			if err != nil || op.State != billing.OperationRunning || op.Parameters.ObjectID() == "" || op.Identity != "ann" {
 				t.Errorf("%s: %+v, %v", key, op, err)
 			}
 		}
-		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
+		alerts, _, err := s.Payments().Alerts(t.Context(), store.Page{Limit: 10}, false)
 		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.DuplicateSubscription || alerts[0].Identity != "ann" {
 			t.Errorf("%+v, %v", alerts, err)
 		}
@@ -130,11 +132,11 @@ func TestHearSubscription(t *testing.T) {
 		s := newStorefront(t, db)
 		free := s.startFree(t, "ann")
 		change := billing.Change{ID: ids.New(), Kind: billing.Checkout, Replaces: free.ID, Target: s.plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment}
-		s.begin(t, "ann", billing.OperationChange, func(i *store.Decision) { i.Change = &change })
+		s.begin(t, "ann", billing.OperationChange, func(i *payments.Decision) { i.Change = &change })
 		session := billing.ProviderSession{ID: "cs_1", Status: billing.SessionOpen, URL: "https://pay.example", ExpiresAt: moment + 9}
-		_, err := s.ApplyCheckout(t.Context(), s.lease(t, "identity:ann"), change.ID, session, moment, nil)
+		_, err := s.Payments().ApplyCheckout(t.Context(), s.lease(t, "identity:ann"), change.ID, session, moment, nil)
 		noError(t, err)
-		waiting, err := s.Subscription(t.Context(), "ann")
+		waiting, err := s.Payments().Subscription(t.Context(), "ann")
 		if err != nil || waiting.ID != free.ID || waiting.Pending == nil || waiting.Pending.PaymentURL != session.URL {
 			t.Fatalf("%+v, %v", waiting, err)
 		}
@@ -142,11 +144,11 @@ func TestHearSubscription(t *testing.T) {
 		if p.Replaced == nil || p.Replaced.ID != free.ID {
 			t.Fatalf("%+v", p)
 		}
-		now, err := s.Subscription(t.Context(), "ann")
+		now, err := s.Payments().Subscription(t.Context(), "ann")
 		if err != nil || now.ProviderID != "sub_1" {
 			t.Errorf("%+v, %v", now, err)
 		}
-		if due, err := s.DueJobs(t.Context(), aMonth.End, 100); err != nil || hasWork(due, store.JobFree, free.ID.String()) {
+		if due, err := s.DueJobs(t.Context(), aMonth.End, 100); err != nil || hasWork(due, queue.JobFree, free.ID.String()) {
 			t.Errorf("the replaced one is still to be turned: %v, %v", due, err)
 		}
 	})
@@ -154,18 +156,18 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("ends the conversation that it was heard in, with the answer", func(t *testing.T) {
 		s := newStorefront(t, db)
 		rec, change := s.checkout(t, "ann", s.plan)
-		p, err := s.ApplySubscription(t.Context(), store.ProviderReport{
+		p, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 			Connection: s.connection.ID,
 			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment, Close: &rec.Operation,
 			Watch: func(billing.Subscription) int64 { return moment + 7 },
 		})
 		noError(t, err)
-		closed, err := s.OperationByID(t.Context(), rec.ID)
+		closed, err := s.Payments().OperationByID(t.Context(), rec.ID)
 		if err != nil || closed.State != billing.OperationDone || !reflect.DeepEqual(*closed.Answer, p.Subscription) {
 			t.Errorf("%+v, %v", closed, err)
 		}
 		due, err := s.DueJobs(t.Context(), moment+60_000, 100)
-		if err != nil || hasWork(due, store.JobOperation, rec.ID.String()) || !hasWork(due, store.JobSubscription, "sub_1") {
+		if err != nil || hasWork(due, queue.JobOperation, rec.ID.String()) || !hasWork(due, queue.JobSubscription, "sub_1") {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
@@ -174,18 +176,18 @@ func TestHearSubscription(t *testing.T) {
 		s := newStorefront(t, db)
 		s.deposit(t, depositOf("ann", "tokens", metering.MaxAmount, "all"))
 		_, change := s.checkout(t, "ann", s.plan)
-		_, err := s.ApplySubscription(t.Context(), store.ProviderReport{
+		_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 			Connection: s.connection.ID,
 			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment,
 		})
 		noError(t, err)
-		if sub, err := s.Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
+		if sub, err := s.Payments().Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
 			t.Errorf("%+v, %v", sub, err)
 		}
 		if paid := storetest.Payments(t, storetest.URL(t), s.application.Scope(), "ann"); len(paid) != 1 || len(paid[0].Credits) != 0 {
 			t.Errorf("%+v", paid)
 		}
-		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
+		alerts, _, err := s.Payments().Alerts(t.Context(), store.Page{Limit: 10}, false)
 		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].ObjectID != "in_1" {
 			t.Errorf("%+v, %v", alerts, err)
 		}
@@ -198,7 +200,7 @@ func TestHearSubscription(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
-				_, err := s.ApplySubscription(t.Context(), store.ProviderReport{
+				_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 					Connection: s.connection.ID,
 					Fence:      fence, Remote: paid("sub_1", s.plan, "in_1", "in_2"), Bought: change.ID, Now: moment,
 				})
@@ -214,7 +216,7 @@ func TestHearSubscription(t *testing.T) {
 	})
 }
 
-func hasWork(list []store.Job, kind store.JobKind, object string) bool {
+func hasWork(list []queue.Job, kind queue.JobKind, object string) bool {
 	for _, w := range list {
 		if w.Kind == kind && w.Object == object {
 			return true
@@ -234,41 +236,43 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 	before := dumpOf(t, s.application.ID)
 	for name, write := range map[string]func() error{
 		"ApplySubscription": func() error {
-			_, err := s.ApplySubscription(t.Context(), store.ProviderReport{Fence: slow, Connection: s.connection.ID, Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
+			_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{Fence: slow, Connection: s.connection.ID, Remote: paid("sub_1", s.plan, "in_1"), Bought: change.ID, Now: moment})
 			return err
 		},
 		"ApplyCheckout": func() error {
-			_, err := s.ApplyCheckout(t.Context(), slow, change.ID, billing.ProviderSession{ID: "cs_1"}, moment, nil)
+			_, err := s.Payments().ApplyCheckout(t.Context(), slow, change.ID, billing.ProviderSession{ID: "cs_1"}, moment, nil)
 			return err
 		},
 		"ApplyTopUp": func() error {
-			_, err := s.ApplyTopUp(t.Context(), slow, topUp.ID, sessionOf(topUp), moment, nil)
+			_, err := s.Payments().ApplyTopUp(t.Context(), slow, topUp.ID, sessionOf(topUp), moment, nil)
 			return err
 		},
-		"ApplyCharge":  func() error { return s.ApplyCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment) },
-		"PutOperation": func() error { return s.PutOperation(t.Context(), slow, rec.Attempted(moment)) },
-		"CompleteOperation": func() error {
-			return s.CompleteOperation(t.Context(), slow, store.Completion{Operation: rec.Operation})
+		"ApplyCharge": func() error {
+			return s.Payments().ApplyCharge(t.Context(), slow, billing.ProviderCharge{ID: "ch_1"}, moment)
 		},
-		"PutChange":   func() error { return s.PutChange(t.Context(), slow, rec.Operation, change) },
-		"PlanRefused": func() error { return s.PlanRefused(t.Context(), slow, s.plan.ID, s.plan.Sync, "no") },
+		"PutOperation": func() error { return s.Payments().PutOperation(t.Context(), slow, rec.Attempted(moment)) },
+		"CompleteOperation": func() error {
+			return s.Payments().CompleteOperation(t.Context(), slow, payments.Completion{Operation: rec.Operation})
+		},
+		"PutChange":   func() error { return s.Payments().PutChange(t.Context(), slow, rec.Operation, change) },
+		"PlanRefused": func() error { return s.Payments().PlanRefused(t.Context(), slow, s.plan.ID, s.plan.Sync, "no") },
 		"PlanSynced": func() error {
-			_, err := s.PlanSynced(t.Context(), slow, store.SyncedPlan{PlanID: s.plan.ID}, moment)
+			_, err := s.Payments().PlanSynced(t.Context(), slow, payments.SyncedPlan{PlanID: s.plan.ID}, moment)
 			return err
 		},
 		"RenewFree": func() error {
-			_, err := s.RenewFree(t.Context(), slow, ids.New(), moment)
+			_, err := s.Payments().RenewFree(t.Context(), slow, ids.New(), moment)
 			return err
 		},
 		"Begin": func() error {
-			_, _, err := s.Begin(t.Context(), store.BeginInput{Fence: slow, Identity: "ann", Op: opOf(billing.OperationChange, "k"), Now: moment,
-				Decide: func(store.CustomerState) (store.Decision, error) {
-					return store.Decision{Operation: opOf(billing.OperationChange, "k")}, nil
+			_, _, err := s.Payments().Begin(t.Context(), payments.BeginInput{Fence: slow, Identity: "ann", Op: opOf(billing.OperationChange, "k"), Now: moment,
+				Decide: func(payments.CustomerState) (payments.Decision, error) {
+					return payments.Decision{Operation: opOf(billing.OperationChange, "k")}, nil
 				}})
 			return err
 		},
 	} {
-		if err := write(); !errors.Is(err, store.ErrFenced) {
+		if err := write(); !errors.Is(err, queue.ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

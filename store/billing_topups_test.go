@@ -9,6 +9,7 @@ import (
 	"purser/billing"
 	"purser/metering"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/storetest"
 )
 
@@ -23,7 +24,7 @@ func TestTopUps(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
-				if _, err := s.ApplyTopUp(t.Context(), fence, topUp.ID, sessionOf(topUp), moment, nil); err != nil {
+				if _, err := s.Payments().ApplyTopUp(t.Context(), fence, topUp.ID, sessionOf(topUp), moment, nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -44,7 +45,7 @@ func TestTopUps(t *testing.T) {
 		remote := sessionOf(topUp)
 		remote.AmountTotal--
 		for range 2 {
-			kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, remote, moment, nil)
+			kept, err := s.Payments().ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, remote, moment, nil)
 			if err != nil || kept.Status != billing.TopUpSetAside {
 				t.Errorf("%+v, %v", kept, err)
 			}
@@ -52,12 +53,12 @@ func TestTopUps(t *testing.T) {
 		if held, _ := s.balance(t, "ann", s.credit); held != 0 {
 			t.Errorf("%d tokens", held)
 		}
-		alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false)
+		alerts, _, err := s.Payments().Alerts(t.Context(), store.Page{Limit: 10}, false)
 		if err != nil || len(alerts) != 1 || alerts[0].Kind != billing.AmountMismatch {
 			t.Fatalf("%+v, %v", alerts, err)
 		}
-		noError(t, s.ResolveAlert(t.Context(), alerts[0].ID, moment))
-		if alerts, _, err := s.Alerts(t.Context(), store.Page{Limit: 10}, false); err != nil || len(alerts) != 0 {
+		noError(t, s.Payments().ResolveAlert(t.Context(), alerts[0].ID, moment))
+		if alerts, _, err := s.Payments().Alerts(t.Context(), store.Page{Limit: 10}, false); err != nil || len(alerts) != 0 {
 			t.Errorf("%+v, %v", alerts, err)
 		}
 	})
@@ -67,12 +68,12 @@ func TestTopUps(t *testing.T) {
 		topUp := s.topUp(t, "ann")
 		remote := sessionOf(topUp)
 		remote.Paid = false
-		kept, err := s.ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, remote, moment, nil)
+		kept, err := s.Payments().ApplyTopUp(t.Context(), s.lease(t, "identity:ann"), topUp.ID, remote, moment, nil)
 		if err != nil || kept.Status != billing.TopUpProcessing {
 			t.Errorf("%+v, %v", kept, err)
 		}
-		found, err := s.CheckoutBySession(t.Context(), remote.ID)
-		if err != nil || found.ID != topUp.ID || found.Kind != store.TopUpCheckout || found.State != "processing" || found.CreditKey != "tokens" ||
+		found, err := s.Payments().CheckoutBySession(t.Context(), remote.ID)
+		if err != nil || found.ID != topUp.ID || found.Kind != payments.TopUpCheckout || found.State != "processing" || found.CreditKey != "tokens" ||
 			found.Amount != 100 || found.AmountCents != 3000 {
 			t.Errorf("%+v, %v", found, err)
 		}
@@ -93,11 +94,11 @@ func TestCheckoutsAreListedTogether(t *testing.T) {
 		}
 	}
 	var seen []string
-	page := store.CheckoutPage{Page: store.Page{Limit: 2}}
+	page := payments.CheckoutPage{Page: store.Page{Limit: 2}}
 	for more := true; more; {
-		var list []store.Checkout
+		var list []payments.Checkout
 		var err error
-		list, more, err = s.Checkouts(t.Context(), page)
+		list, more, err = s.Payments().Checkouts(t.Context(), page)
 		noError(t, err)
 		for _, c := range list {
 			seen = append(seen, c.ID.String())
@@ -108,21 +109,21 @@ func TestCheckoutsAreListedTogether(t *testing.T) {
 		t.Errorf("made %v, seen %v", made, seen)
 	}
 	for name, c := range map[string]struct {
-		page store.CheckoutPage
+		page payments.CheckoutPage
 		want int
 	}{
-		"of an identity":         {store.CheckoutPage{Identity: "ann"}, 3},
-		"of a kind":              {store.CheckoutPage{Kind: store.SubscriptionCheckout}, 2},
-		"in a state":             {store.CheckoutPage{State: "open"}, 4},
-		"of an unknown identity": {store.CheckoutPage{Identity: "eve"}, 0},
-		"of a kind and state":    {store.CheckoutPage{Kind: store.TopUpCheckout, State: "requested"}, 0},
+		"of an identity":         {payments.CheckoutPage{Identity: "ann"}, 3},
+		"of a kind":              {payments.CheckoutPage{Kind: payments.SubscriptionCheckout}, 2},
+		"in a state":             {payments.CheckoutPage{State: "open"}, 4},
+		"of an unknown identity": {payments.CheckoutPage{Identity: "eve"}, 0},
+		"of a kind and state":    {payments.CheckoutPage{Kind: payments.TopUpCheckout, State: "requested"}, 0},
 	} {
 		c.page.Limit = 10
-		if list, _, err := s.Checkouts(t.Context(), c.page); err != nil || len(list) != c.want {
+		if list, _, err := s.Payments().Checkouts(t.Context(), c.page); err != nil || len(list) != c.want {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
 	}
-	if c, err := s.CheckoutByID(t.Context(), s.topUp(t, "eve").ID); err != nil || c.Identity != "eve" || c.State != "open" {
+	if c, err := s.Payments().CheckoutByID(t.Context(), s.topUp(t, "eve").ID); err != nil || c.Identity != "eve" || c.State != "open" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -139,7 +140,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 	hear := func(t *testing.T, s storefront, remote billing.ProviderSession, charge billing.ProviderCharge) {
 		t.Helper()
 		charge.ID, charge.IntentID = remote.ChargeID, remote.IntentID
-		noError(t, s.ApplyCharge(t.Context(), s.lease(t, "identity:ann"), charge, moment))
+		noError(t, s.Payments().ApplyCharge(t.Context(), s.lease(t, "identity:ann"), charge, moment))
 	}
 
 	t.Run("end in the same balance in any order and number", func(t *testing.T) {
@@ -222,7 +223,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		s := newStorefront(t, db)
 		s.buy(t, "ann")
 		for _, charge := range []billing.ProviderCharge{{ID: "ch_other"}, {ID: "ch_other", IntentID: "pi_other"}, {}} {
-			if err := s.ApplyCharge(t.Context(), s.lease(t, "x"), charge, moment); !errors.Is(err, store.ErrUnknown) {
+			if err := s.Payments().ApplyCharge(t.Context(), s.lease(t, "x"), charge, moment); !errors.Is(err, payments.ErrUnknown) {
 				t.Errorf("%+v: %v", charge, err)
 			}
 		}

@@ -32,7 +32,7 @@ func TestVerifyPairsPaymentsWithTheJournal(t *testing.T) {
 			s.subscribe(t, "ann", "sub_ann")
 			_, remote := s.buy(t, "ann")
 			s.deposit(t, depositOf("eve", "tokens", 1, "eve's"))
-			noError(t, s.ApplyCharge(t.Context(), s.lease(t, "identity:ann"), billing.ProviderCharge{
+			noError(t, s.Payments().ApplyCharge(t.Context(), s.lease(t, "identity:ann"), billing.ProviderCharge{
 				ID: remote.ChargeID, Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 1000, Status: "succeeded"}},
 			}, moment))
 			exec(t, connect(t, url), spoiling)

@@ -179,55 +179,6 @@ func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scop
 	return scope, nil
 }
 
-// ScopesWithJobs lists applications that have billing work by now, the longest
-// waiting first, at most so many. It says nothing about the work.
-func (d Directory) ScopesWithJobs(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
-	return d.due(ctx, billingWake, realNow, most)
-}
-
-// JobQueue describes the jobs of one kind of queue, of all applications.
-type JobQueue struct {
-	Kind string // "billing" or "sandbox"
-	// Failing counts failing jobs, of each application up to 1,000.
-	Failing int64
-	// FailingSince is when the oldest of them first failed; zero for none.
-	FailingSince int64
-	// OldestDue is when the longest waiting application's next job is or was due; zero
-	// for none. Stopped jobs do not count, and neither do those that were enqueued without
-	// a time.
-	OldestDue int64
-}
-
-// JobQueues summarizes the queues by the database's clock. It says nothing about single
-// jobs or applications.
-func (d Directory) JobQueues(ctx context.Context) ([]JobQueue, error) {
-	rows, err := d.store.db.Pool.Query(ctx, `
-		SELECT kind, coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint,
-			coalesce(min(due_at) FILTER (WHERE due_at > 0 AND due_at < $1), 0)::bigint
-		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedWork/2)
-	if err != nil {
-		return nil, fmt.Errorf("store: job queues: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JobQueue])
-	if err != nil {
-		return nil, fmt.Errorf("store: job queues: %w", err)
-	}
-	return list, nil
-}
-
-func (d Directory) due(ctx context.Context, kind string, realNow int64, most int) ([]tenancy.Scope, error) {
-	rows, err := d.store.db.Pool.Query(ctx, `
-		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, most)
-	if err != nil {
-		return nil, fmt.Errorf("store: work hints: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
-	if err != nil {
-		return nil, fmt.Errorf("store: work hints: %w", err)
-	}
-	return list, nil
-}
-
 // OrganizationIDs lists every organization there is, for the same tools.
 func (d Directory) OrganizationIDs(ctx context.Context) (list []ids.ID, err error) {
 	var rows []organizationRow

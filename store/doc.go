@@ -1,8 +1,10 @@
 // Package store persists: it and the packages below it are the only ones that talk to
 // Postgres.
 //
-// What it is: handles. App(scope) reads and writes the rows of one application;
-// Reports(scope) reads what pages show of it, and Stats counts for this node;
+// What it is: handles. App(scope) reads and writes the catalog, wallets and keys of one
+// application; Payments(scope) what is sold and paid in it, PaymentAccounts(scope) its
+// accounts at the provider; Queue(scope) what it does later, and Queues the queues of
+// all; Reports(scope) reads what pages show of it, and Stats counts for this node;
 // Org(id) those of one organization; User(id) those of one account; Auth is
 // for signing in and setting up; Directory has the few lookups that come before a
 // scope is known; SandboxAccounts stores the payments sandbox; Engine decides and writes usage

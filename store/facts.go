@@ -66,16 +66,6 @@ func factsOfPlan(p billing.Plan) audit.Fields {
 	}
 }
 
-func connectionFields(c Connection) audit.Fields {
-	return audit.Fields{
-		"provider": string(c.Mode),
-		"account":  c.AccountID,
-		"live":     strconv.FormatBool(c.Live),
-		"key":      "…" + c.KeyLastFour,
-		"endpoint": c.EndpointID,
-	}
-}
-
 func lines[T any](list []T, line func(T) string) string {
 	texts := make([]string, len(list))
 	for i, item := range list {

@@ -11,6 +11,8 @@ import (
 	"purser/ids"
 	"purser/payments/sandbox/persist"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -18,8 +20,8 @@ import (
 func TestWork(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	invoice := func(dueAt int64) store.Job { return store.Job{Kind: store.JobInvoice, Object: "in_1", DueAt: dueAt} }
-	only := func(t *testing.T, a tenant, now int64) store.Job {
+	invoice := func(dueAt int64) queue.Job { return queue.Job{Kind: queue.JobInvoice, Object: "in_1", DueAt: dueAt} }
+	only := func(t *testing.T, a tenant, now int64) queue.Job {
 		t.Helper()
 		due, err := a.DueJobs(t.Context(), now, 10)
 		noError(t, err)
@@ -31,9 +33,9 @@ func TestWork(t *testing.T) {
 
 	t.Run("is due when it was first asked for", func(t *testing.T) {
 		a := newTenant(t, db)
-		noError(t, a.Enqueue(t.Context(), invoice(50), invoice(40)))
-		noError(t, a.Enqueue(t.Context(), invoice(30)))
-		noError(t, a.Enqueue(t.Context(), invoice(60)))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(50), invoice(40)))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(30)))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(60)))
 		if due, err := a.DueJobs(t.Context(), 29, 10); err != nil || len(due) != 0 {
 			t.Errorf("%+v, %v", due, err)
 		}
@@ -41,7 +43,7 @@ func TestWork(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 		for now, want := range map[int64]bool{29: false, 30: true} {
-			if due, err := a.HasJobsDue(t.Context(), now); err != nil || due != want {
+			if due, err := a.Queue().HasJobsDue(t.Context(), now); err != nil || due != want {
 				t.Errorf("at %d: %v, %v", now, due, err)
 			}
 		}
@@ -49,31 +51,31 @@ func TestWork(t *testing.T) {
 
 	t.Run("comes the longest waiting first, and no more than asked for", func(t *testing.T) {
 		a := newTenant(t, db)
-		for i, kind := range []store.JobKind{store.JobCharge, store.JobSession, store.JobPlan} {
-			noError(t, a.Enqueue(t.Context(), store.Job{Kind: kind, Object: "x", DueAt: int64(30 - i)}))
+		for i, kind := range []queue.JobKind{queue.JobCharge, queue.JobSession, queue.JobPlan} {
+			noError(t, a.Queue().Enqueue(t.Context(), queue.Job{Kind: kind, Object: "x", DueAt: int64(30 - i)}))
 		}
 		due, err := a.DueJobs(t.Context(), 100, 2)
-		if err != nil || len(due) != 2 || due[0].Kind != store.JobPlan || due[1].Kind != store.JobSession {
+		if err != nil || len(due) != 2 || due[0].Kind != queue.JobPlan || due[1].Kind != queue.JobSession {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
 
 	t.Run("is gone once it is done", func(t *testing.T) {
 		a := newTenant(t, db)
-		noError(t, a.Enqueue(t.Context(), invoice(0)))
-		noError(t, a.FinishJob(t.Context(), only(t, a, 0), 0))
-		if due, err := a.HasJobsDue(t.Context(), 1<<60); err != nil || due {
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().FinishJob(t.Context(), only(t, a, 0), 0))
+		if due, err := a.Queue().HasJobsDue(t.Context(), 1<<60); err != nil || due {
 			t.Error(due, err)
 		}
 	})
 
 	t.Run("stays when it was asked for again meanwhile", func(t *testing.T) {
 		a := newTenant(t, db)
-		noError(t, a.Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
 		taken := only(t, a, 0)
-		noError(t, a.Enqueue(t.Context(), invoice(5)))
-		noError(t, a.FinishJob(t.Context(), taken, 0))
-		noError(t, a.FinishJob(t.Context(), taken, 1000))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(5)))
+		noError(t, a.Queue().FinishJob(t.Context(), taken, 0))
+		noError(t, a.Queue().FinishJob(t.Context(), taken, 1000))
 		if w := only(t, a, 0); w.Version == taken.Version {
 			t.Errorf("%+v", w)
 		}
@@ -81,27 +83,27 @@ func TestWork(t *testing.T) {
 
 	t.Run("stays when another node ran it and it was requested again", func(t *testing.T) {
 		a := newTenant(t, db)
-		noError(t, a.Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
 		slow := only(t, a, 0)
-		noError(t, a.FinishJob(t.Context(), slow, 0))
-		noError(t, a.Enqueue(t.Context(), invoice(0)))
-		noError(t, a.FinishJob(t.Context(), slow, 0))
+		noError(t, a.Queue().FinishJob(t.Context(), slow, 0))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().FinishJob(t.Context(), slow, 0))
 		only(t, a, 0)
 	})
 
 	t.Run("waits longer after each failure, and says why", func(t *testing.T) {
 		a := newTenant(t, db)
-		noError(t, a.Enqueue(t.Context(), invoice(0)))
-		noError(t, a.RetryJob(t.Context(), only(t, a, 0), "no answer", 10))
-		noError(t, a.RetryJob(t.Context(), only(t, a, 10), "no answer yet", 20))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().RetryJob(t.Context(), only(t, a, 0), "no answer", 10))
+		noError(t, a.Queue().RetryJob(t.Context(), only(t, a, 10), "no answer yet", 20))
 		if w := only(t, a, 20); w.Tries != 2 || w.LastError != "no answer yet" || w.DueAt != 20 {
 			t.Errorf("%+v", w)
 		}
-		failing, err := a.FailingJobs(t.Context(), 10)
+		failing, err := a.Queue().FailingJobs(t.Context(), 10)
 		if err != nil || len(failing) != 1 {
 			t.Errorf("%+v, %v", failing, err)
 		}
-		noError(t, a.FinishJob(t.Context(), only(t, a, 20), 30))
+		noError(t, a.Queue().FinishJob(t.Context(), only(t, a, 20), 30))
 		if w := only(t, a, 30); w.Tries != 0 || w.LastError != "" {
 			t.Errorf("%+v", w)
 		}
@@ -109,10 +111,10 @@ func TestWork(t *testing.T) {
 
 	t.Run("that is asked for again is not put off", func(t *testing.T) {
 		a := newTenant(t, db)
-		noError(t, a.Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
 		taken := only(t, a, 0)
-		noError(t, a.Enqueue(t.Context(), invoice(5)))
-		noError(t, a.RetryJob(t.Context(), taken, "no answer", 1000))
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(5)))
+		noError(t, a.Queue().RetryJob(t.Context(), taken, "no answer", 1000))
 		if w := only(t, a, 5); w.Tries != 1 {
 			t.Errorf("%+v", w)
 		}
@@ -122,17 +124,17 @@ func TestWork(t *testing.T) {
 func TestClaimedJobsAreLeased(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	kinds := []store.JobKind{store.JobInvoice, store.JobCharge}
-	claim := func(t *testing.T, a tenant, most int, lease time.Duration, of ...store.JobKind) store.JobBatch {
+	kinds := []queue.JobKind{queue.JobInvoice, queue.JobCharge}
+	claim := func(t *testing.T, a tenant, most int, lease time.Duration, of ...queue.JobKind) queue.JobBatch {
 		t.Helper()
 		if len(of) == 0 {
 			of = kinds
 		}
-		batch, err := a.ClaimJobs(t.Context(), store.ClaimInput{Kinds: of, Now: 100, Most: most, Lease: lease})
+		batch, err := a.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: of, Now: 100, Most: most, Lease: lease})
 		noError(t, err)
 		return batch
 	}
-	names := func(batch store.JobBatch) (list []string) {
+	names := func(batch queue.JobBatch) (list []string) {
 		for _, job := range batch.Jobs {
 			list = append(list, job.Object)
 		}
@@ -141,7 +143,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 	enqueue := func(t *testing.T, a tenant, objects ...string) {
 		t.Helper()
 		for i, object := range objects {
-			noError(t, a.Enqueue(t.Context(), store.Job{Kind: store.JobInvoice, Object: object, DueAt: int64(i)}))
+			noError(t, a.Queue().Enqueue(t.Context(), queue.Job{Kind: queue.JobInvoice, Object: object, DueAt: int64(i)}))
 		}
 	}
 
@@ -158,7 +160,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		if third := claim(t, a, 2, time.Hour); len(third.Jobs) != 0 || !third.HeldElsewhere {
 			t.Errorf("the third claim has %+v", third)
 		}
-		noError(t, a.ReleaseJobs(t.Context(), first))
+		noError(t, a.Queue().ReleaseJobs(t.Context(), first))
 		if got := names(claim(t, a, 5, time.Hour)); !slices.Equal(got, []string{"in_1", "in_2"}) {
 			t.Errorf("after a release the claim has %v", got)
 		}
@@ -171,15 +173,15 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		if len(next.Jobs) != 1 || next.LeaseID == dead.LeaseID {
 			t.Fatalf("the next claim has %+v", next)
 		}
-		noError(t, a.FinishJob(t.Context(), dead.Jobs[0], 0))
-		noError(t, a.RetryJob(t.Context(), dead.Jobs[0], "late", 1000))
-		noError(t, a.RenewJobs(t.Context(), dead, time.Hour))
-		noError(t, a.ReleaseJobs(t.Context(), dead))
+		noError(t, a.Queue().FinishJob(t.Context(), dead.Jobs[0], 0))
+		noError(t, a.Queue().RetryJob(t.Context(), dead.Jobs[0], "late", 1000))
+		noError(t, a.Queue().RenewJobs(t.Context(), dead, time.Hour))
+		noError(t, a.Queue().ReleaseJobs(t.Context(), dead))
 		if again := claim(t, a, 1, time.Hour); len(again.Jobs) != 0 || !again.HeldElsewhere {
 			t.Errorf("a claim that lost its lease changed the job: %+v", again)
 		}
-		noError(t, a.FinishJob(t.Context(), next.Jobs[0], 0))
-		if due, err := a.HasJobsDue(t.Context(), 1<<60); err != nil || due {
+		noError(t, a.Queue().FinishJob(t.Context(), next.Jobs[0], 0))
+		if due, err := a.Queue().HasJobsDue(t.Context(), 1<<60); err != nil || due {
 			t.Error("the job is still there", err)
 		}
 	})
@@ -187,7 +189,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		a := newTenant(t, db)
 		enqueue(t, a, "in_1")
 		held := claim(t, a, 1, 0)
-		noError(t, a.RenewJobs(t.Context(), held, time.Hour))
+		noError(t, a.Queue().RenewJobs(t.Context(), held, time.Hour))
 		if got := claim(t, a, 1, time.Hour); len(got.Jobs) != 0 {
 			t.Errorf("another claim has %+v", got)
 		}
@@ -200,7 +202,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		if got := claim(t, a, 1, time.Hour); len(got.Jobs) != 0 {
 			t.Errorf("it runs twice at once: %+v", got)
 		}
-		noError(t, a.FinishJob(t.Context(), running.Jobs[0], 0))
+		noError(t, a.Queue().FinishJob(t.Context(), running.Jobs[0], 0))
 		if got := claim(t, a, 1, time.Hour); len(got.Jobs) != 1 {
 			t.Error("the second request is lost")
 		}
@@ -208,7 +210,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 	t.Run("other kinds are left to other nodes", func(t *testing.T) {
 		a := newTenant(t, db)
 		enqueue(t, a, "in_1")
-		if got := claim(t, a, 1, time.Hour, store.JobCharge); len(got.Jobs) != 0 || got.HeldElsewhere {
+		if got := claim(t, a, 1, time.Hour, queue.JobCharge); len(got.Jobs) != 0 || got.HeldElsewhere {
 			t.Errorf("the claim has %+v", got)
 		}
 	})
@@ -224,7 +226,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		for range 8 {
 			wait.Go(func() {
 				for {
-					batch, err := a.ClaimJobs(t.Context(), store.ClaimInput{Kinds: kinds, Now: 100, Most: 3, Lease: time.Hour})
+					batch, err := a.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: kinds, Now: 100, Most: 3, Lease: time.Hour})
 					if err != nil {
 						t.Error(err)
 						return
@@ -256,9 +258,9 @@ func TestAnEarlierReleaseSharesTheQueue(t *testing.T) {
 	t.Parallel()
 	a := newTenant(t, storetest.Open(t))
 	app, conn := a.application, connect(t, storetest.URL(t))
-	claim := func() store.JobBatch {
+	claim := func() queue.JobBatch {
 		t.Helper()
-		batch, err := a.ClaimJobs(t.Context(), store.ClaimInput{Kinds: []store.JobKind{store.JobInvoice}, Now: 100, Most: 10, Lease: time.Hour})
+		batch, err := a.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{queue.JobInvoice}, Now: 100, Most: 10, Lease: time.Hour})
 		noError(t, err)
 		return batch
 	}
@@ -275,13 +277,13 @@ func TestAnEarlierReleaseSharesTheQueue(t *testing.T) {
 		t.Fatalf("its job is not found: %+v", taken)
 	}
 	exec(t, conn, `DELETE FROM work_queue WHERE app_id = $1 AND kind = 'invoice' AND object = 'in_1' AND version = $2`, app.ID, taken.Jobs[0].Version)
-	noError(t, a.FinishJob(t.Context(), taken.Jobs[0], 0))
+	noError(t, a.Queue().FinishJob(t.Context(), taken.Jobs[0], 0))
 	enqueue()
 	taken = claim()
 	exec(t, conn, `
 		UPDATE work_queue SET due_at = 50, tries = 0, last_error = NULL, failing_since = NULL
 		WHERE app_id = $1 AND kind = 'invoice' AND object = 'in_1' AND version = $2`, app.ID, taken.Jobs[0].Version)
-	noError(t, a.FinishJob(t.Context(), taken.Jobs[0], 60))
+	noError(t, a.Queue().FinishJob(t.Context(), taken.Jobs[0], 60))
 	if again := claim(); len(again.Jobs) != 1 || again.Jobs[0].DueAt != 60 {
 		t.Errorf("the job is %+v", again)
 	}
@@ -291,9 +293,9 @@ func TestAPeriodicTaskRunsOnOneNode(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	name := "test " + ids.New().String()
-	claim := func(lease time.Duration) (store.TaskClaim, bool) {
+	claim := func(lease time.Duration) (queue.TaskClaim, bool) {
 		t.Helper()
-		claim, claimed, err := db.Directory().ClaimTask(t.Context(), name, lease)
+		claim, claimed, err := db.Queues().ClaimTask(t.Context(), name, lease)
 		noError(t, err)
 		return claim, claimed
 	}
@@ -304,7 +306,7 @@ func TestAPeriodicTaskRunsOnOneNode(t *testing.T) {
 	if _, claimed := claim(time.Hour); claimed {
 		t.Error("two nodes run it")
 	}
-	noError(t, db.Directory().FinishTask(t.Context(), first, 0, "no answer"))
+	noError(t, db.Queues().FinishTask(t.Context(), first, 0, "no answer"))
 	second, claimed := claim(0)
 	if !claimed || second.Tries != 1 {
 		t.Errorf("after a failure: %v, %d tries", claimed, second.Tries)
@@ -313,11 +315,11 @@ func TestAPeriodicTaskRunsOnOneNode(t *testing.T) {
 	if !claimed {
 		t.Error("a task whose node died is not run again")
 	}
-	noError(t, db.Directory().FinishTask(t.Context(), second, 0, ""))
+	noError(t, db.Queues().FinishTask(t.Context(), second, 0, ""))
 	if _, claimed := claim(time.Hour); claimed {
 		t.Error("a node that lost its lease has ended the run of another")
 	}
-	noError(t, db.Directory().FinishTask(t.Context(), third, time.Hour, ""))
+	noError(t, db.Queues().FinishTask(t.Context(), third, time.Hour, ""))
 	if _, claimed := claim(time.Hour); claimed {
 		t.Error("it runs before its interval is over")
 	}
@@ -326,7 +328,7 @@ func TestAPeriodicTaskRunsOnOneNode(t *testing.T) {
 	other := "test " + ids.New().String()
 	for range cap(runs) {
 		wait.Go(func() {
-			_, claimed, err := db.Directory().ClaimTask(t.Context(), other, time.Hour)
+			_, claimed, err := db.Queues().ClaimTask(t.Context(), other, time.Hour)
 			if err != nil {
 				t.Error(err)
 			}
@@ -353,7 +355,7 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 	a, b := newTenant(t, db), newTenant(t, db)
 	want := func(t *testing.T, realNow int64, apps ...tenant) {
 		t.Helper()
-		got, err := db.Directory().ScopesWithJobs(t.Context(), realNow, 10)
+		got, err := db.Queues().ScopesWithJobs(t.Context(), realNow, 10)
 		noError(t, err)
 		var expected []tenancy.Scope
 		for _, app := range apps {
@@ -363,11 +365,11 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 			t.Errorf("%v have work, not %v", got, expected)
 		}
 	}
-	session := store.Job{Kind: store.JobSession, Object: "cs_1", DueAt: 100}
+	session := queue.Job{Kind: queue.JobSession, Object: "cs_1", DueAt: 100}
 
 	want(t, 1000)
-	noError(t, a.Enqueue(t.Context(), session))
-	noError(t, b.Enqueue(t.Context(), store.Job{Kind: store.JobSession, Object: "cs_1", DueAt: 50}))
+	noError(t, a.Queue().Enqueue(t.Context(), session))
+	noError(t, b.Queue().Enqueue(t.Context(), queue.Job{Kind: queue.JobSession, Object: "cs_1", DueAt: 50}))
 	want(t, 49)
 	want(t, 50, b)
 	want(t, 100, b, a)
@@ -375,12 +377,12 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 	t.Run("until it is done", func(t *testing.T) {
 		due, err := b.DueJobs(t.Context(), 50, 10)
 		noError(t, err)
-		noError(t, b.RetryJob(t.Context(), due[0], "no", 120))
+		noError(t, b.Queue().RetryJob(t.Context(), due[0], "no", 120))
 		want(t, 119, a)
 		want(t, 120, a, b)
 		due, err = b.DueJobs(t.Context(), 120, 10)
 		noError(t, err)
-		noError(t, b.FinishJob(t.Context(), due[0], 0))
+		noError(t, b.Queue().FinishJob(t.Context(), due[0], 0))
 		want(t, 1000, a)
 	})
 
@@ -390,7 +392,7 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 		}))
 		want(t, 39)
 		want(t, 40, a)
-		noError(t, a.Enqueue(t.Context(), store.Job{Kind: store.JobPlan, Object: "p", DueAt: 70}))
+		noError(t, a.Queue().Enqueue(t.Context(), queue.Job{Kind: queue.JobPlan, Object: "p", DueAt: 70}))
 		want(t, 10, a)
 	})
 
@@ -398,7 +400,7 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range 10 {
 			wait.Go(func() {
-				if err := b.Enqueue(t.Context(), store.Job{Kind: store.JobCharge, Object: ids.New().String(), DueAt: int64(5 + i)}); err != nil {
+				if err := b.Queue().Enqueue(t.Context(), queue.Job{Kind: queue.JobCharge, Object: ids.New().String(), DueAt: int64(5 + i)}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -412,9 +414,9 @@ func TestLeases(t *testing.T) {
 	t.Parallel()
 	a := newTenant(t, storetest.Open(t))
 	one, two := ids.New(), ids.New()
-	take := func(holder ids.ID, length time.Duration) (store.Fence, bool) {
+	take := func(holder ids.ID, length time.Duration) (queue.Fence, bool) {
 		t.Helper()
-		f, held, err := a.Lease(t.Context(), "identity:ann", holder, length)
+		f, held, err := a.Queue().Lease(t.Context(), "identity:ann", holder, length)
 		noError(t, err)
 		return f, held
 	}
@@ -429,7 +431,7 @@ func TestLeases(t *testing.T) {
 	if !held || again.Number <= first.Number {
 		t.Errorf("its holder does not get it again: %v, %v", again, held)
 	}
-	noError(t, a.Release(t.Context(), first)) // which it is no more
+	noError(t, a.Queue().Release(t.Context(), first)) // which it is no more
 	if _, held := take(two, time.Hour); held {
 		t.Error("an old fence has released it")
 	}
@@ -440,7 +442,7 @@ func TestLeases(t *testing.T) {
 	if !held || late.Number <= again.Number {
 		t.Errorf("one that has run out is not to be had: %v, %v", late, held)
 	}
-	noError(t, a.Release(t.Context(), late))
+	noError(t, a.Queue().Release(t.Context(), late))
 	// As if the clock had gone back since.
 	exec(t, connect(t, storetest.URL(t)), `UPDATE leases SET held_until = held_until + 3600000 WHERE app_id = $1`, a.application.ID)
 	if _, held := take(one, time.Hour); !held {
@@ -452,7 +454,7 @@ func TestLeases(t *testing.T) {
 		var wait sync.WaitGroup
 		for range cap(held) {
 			wait.Go(func() {
-				_, got, err := a.Lease(t.Context(), "identity:bob", ids.New(), time.Hour)
+				_, got, err := a.Queue().Lease(t.Context(), "identity:bob", ids.New(), time.Hour)
 				if err != nil {
 					t.Error(err)
 				}
@@ -492,7 +494,7 @@ func TestALeaseThatCannotBeLockedIsNotHeld(t *testing.T) {
 			noError(t, err)
 			t.Cleanup(db.Close)
 			a, holder := newTenant(t, storetest.Open(t)), ids.New()
-			_, _, err = a.Lease(t.Context(), "identity:ann", holder, 0)
+			_, _, err = a.Queue().Lease(t.Context(), "identity:ann", holder, 0)
 			noError(t, err)
 			blocked, unlock := storetest.LockLeases(t, storetest.URL(t), a.application.ID.String())
 			type result struct {
@@ -501,7 +503,7 @@ func TestALeaseThatCannotBeLockedIsNotHeld(t *testing.T) {
 			}
 			ended := make(chan result)
 			go func() {
-				_, held, err := db.App(a.application.Scope()).Lease(t.Context(), "identity:ann", ids.New(), time.Hour)
+				_, held, err := db.Queue(a.application.Scope()).Lease(t.Context(), "identity:ann", ids.New(), time.Hour)
 				ended <- result{held, err}
 			}()
 			c.end(t, blocked)
@@ -509,7 +511,7 @@ func TestALeaseThatCannotBeLockedIsNotHeld(t *testing.T) {
 				t.Errorf("it is held: %v, %v", got.held, got.err)
 			}
 			unlock()
-			if _, held, err := a.Lease(t.Context(), "identity:ann", holder, time.Hour); !held || err != nil {
+			if _, held, err := a.Queue().Lease(t.Context(), "identity:ann", holder, time.Hour); !held || err != nil {
 				t.Errorf("after the lock it is held: %v, %v", held, err)
 			}
 		})
@@ -519,23 +521,23 @@ func TestALeaseThatCannotBeLockedIsNotHeld(t *testing.T) {
 func TestWebhooksAreTakenOnce(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
-	event := store.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", APIVersion: "2024-06-20", Live: true, ReceivedAt: moment, Outcome: "queued"}
-	work := []store.Job{{Kind: store.JobInvoice, Object: "in_1", DueAt: moment}}
+	event := payments.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", APIVersion: "2024-06-20", Live: true, ReceivedAt: moment, Outcome: "queued"}
+	work := []queue.Job{{Kind: queue.JobInvoice, Object: "in_1", DueAt: moment}}
 	for i := range 3 {
-		first, err := s.ReceiveEvent(t.Context(), s.connection.ID, event, work)
+		first, err := s.Accounts().ReceiveEvent(t.Context(), s.connection.ID, event, work)
 		if err != nil || first != (i == 0) {
 			t.Errorf("%v, %v", first, err)
 		}
 		due, err := s.DueJobs(t.Context(), moment, 100)
 		noError(t, err)
-		if !hasWork(due, store.JobInvoice, "in_1") {
+		if !hasWork(due, queue.JobInvoice, "in_1") {
 			t.Error("a repeated webhook notifies no node")
 		}
 		for _, w := range due {
-			noError(t, s.FinishJob(t.Context(), w, 0))
+			noError(t, s.Queue().FinishJob(t.Context(), w, 0))
 		}
 	}
-	if unseen, err := s.UnseenEvents(t.Context(), s.connection.ID, []string{"evt_0", "evt_1", "evt_2"}); err != nil || !slices.Equal(unseen, []string{"evt_0", "evt_2"}) {
+	if unseen, err := s.Accounts().UnseenEvents(t.Context(), s.connection.ID, []string{"evt_0", "evt_1", "evt_2"}); err != nil || !slices.Equal(unseen, []string{"evt_0", "evt_2"}) {
 		t.Errorf("%v, %v", unseen, err)
 	}
 	list := texts(t, connect(t, storetest.URL(t)), `
@@ -543,7 +545,7 @@ func TestWebhooksAreTakenOnce(t *testing.T) {
 	if want := fmt.Sprintf("evt_1 invoice.paid in_1 2024-06-20 t %d queued", moment); !slices.Equal(list, []string{want}) {
 		t.Errorf("%q is kept, want %q", list, want)
 	}
-	if _, err := s.ReceiveEvent(t.Context(), ids.New(), event, nil); err == nil {
+	if _, err := s.Accounts().ReceiveEvent(t.Context(), ids.New(), event, nil); err == nil {
 		t.Error("a webhook of no connection was taken")
 	}
 }
@@ -553,7 +555,7 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	s := newStorefront(t, storetest.Open(t))
 	plan := func() billing.Plan {
 		t.Helper()
-		p, err := s.PlanByID(t.Context(), s.plan.ID)
+		p, err := s.Payments().PlanByID(t.Context(), s.plan.ID)
 		noError(t, err)
 		return p
 	}
@@ -563,7 +565,7 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 		noError(t, err)
 		return p
 	}
-	work := func(kind store.JobKind, object string, at int64) bool {
+	work := func(kind queue.JobKind, object string, at int64) bool {
 		t.Helper()
 		due, err := s.DueJobs(t.Context(), at, 100)
 		noError(t, err)
@@ -571,7 +573,7 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	}
 	synced := func(began billing.Plan, price string, now int64) billing.Plan {
 		t.Helper()
-		p, err := s.PlanSynced(t.Context(), s.lease(t, "plan"), store.SyncedPlan{
+		p, err := s.Payments().PlanSynced(t.Context(), s.lease(t, "plan"), payments.SyncedPlan{
 			PlanID: began.ID, Began: began.Sync, Connection: s.connection.ID, ProductID: "prod_pro", PriceID: price, Terms: began.Terms(),
 		}, now)
 		noError(t, err)
@@ -580,7 +582,7 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	due, err := s.DueJobs(t.Context(), moment, 100)
 	noError(t, err)
 	for _, w := range due {
-		noError(t, s.FinishJob(t.Context(), w, 0))
+		noError(t, s.Queue().FinishJob(t.Context(), w, 0))
 	}
 
 	if p := plan(); p.Sync.Status != billing.SyncDone || p.Sync.PriceID != "price_pro" {
@@ -588,14 +590,14 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 	}
 	grants := []billing.Grant{}
 	patch(billing.PlanPatch{Grants: &grants})
-	if work(store.JobPlan, s.plan.ID.String(), moment) {
+	if work(queue.JobPlan, s.plan.ID.String(), moment) {
 		t.Error("the provider is told of grants")
 	}
 	raised := patch(billing.PlanPatch{AmountCents: new(int64(3900))})
-	if !work(store.JobPlan, s.plan.ID.String(), moment) || raised.Sync.Status != billing.SyncPending {
+	if !work(queue.JobPlan, s.plan.ID.String(), moment) || raised.Sync.Status != billing.SyncPending {
 		t.Error("the provider is not told of a new price")
 	}
-	noError(t, s.PlanRefused(t.Context(), s.lease(t, "plan"), s.plan.ID, raised.Sync, "no such currency"))
+	noError(t, s.Payments().PlanRefused(t.Context(), s.lease(t, "plan"), s.plan.ID, raised.Sync, "no such currency"))
 	if p := plan(); p.Sync.Status != billing.SyncFailed || p.Sync.Error != "no such currency" {
 		t.Errorf("%+v", p.Sync)
 	}
@@ -608,20 +610,20 @@ func TestPlansAreToldToTheProvider(t *testing.T) {
 		t.Errorf("%+v", p.Sync)
 	}
 	for price, at := range map[string]int64{"price_pro": moment + billing.PriceArchiveDelay, "price_2": moment + 1 + billing.PriceArchiveDelay} {
-		if work(store.JobArchive, price, at-1) || !work(store.JobArchive, price, at) {
+		if work(queue.JobArchive, price, at-1) || !work(queue.JobArchive, price, at) {
 			t.Errorf("%s is taken off sale at another time", price)
 		}
-		noError(t, s.PriceArchived(t.Context(), price, at))
+		noError(t, s.Payments().PriceArchived(t.Context(), price, at))
 	}
-	elsewhere := store.SyncedPlan{PlanID: s.plan.ID, Began: raisedAgain.Sync, Connection: ids.New(), ProductID: "prod_x", PriceID: "price_x", Terms: raisedAgain.Terms()}
-	if p, err := s.PlanSynced(t.Context(), s.lease(t, "plan"), elsewhere, moment); err != nil || p.Sync.PriceID != "price_3" || p.Sync.ProductID != "prod_pro" {
+	elsewhere := payments.SyncedPlan{PlanID: s.plan.ID, Began: raisedAgain.Sync, Connection: ids.New(), ProductID: "prod_x", PriceID: "price_x", Terms: raisedAgain.Terms()}
+	if p, err := s.Payments().PlanSynced(t.Context(), s.lease(t, "plan"), elsewhere, moment); err != nil || p.Sync.PriceID != "price_3" || p.Sync.ProductID != "prod_pro" {
 		t.Errorf("another account's price was taken: %+v, %v", p.Sync, err)
 	}
-	if work(store.JobArchive, "price_3", 1<<60) {
+	if work(queue.JobArchive, "price_3", 1<<60) {
 		t.Error("the current price is taken off sale")
 	}
-	noError(t, s.EnqueuePlans(t.Context(), moment))
-	if !work(store.JobPlan, s.plan.ID.String(), moment) {
+	noError(t, s.Payments().EnqueuePlans(t.Context(), moment))
+	if !work(queue.JobPlan, s.plan.ID.String(), moment) {
 		t.Error("not every plan is looked at")
 	}
 }

@@ -10,27 +10,20 @@ import (
 	"purser/metering"
 	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
+	"purser/store/queue"
 )
-
-const planColumns = `
-	id, key, name, amount_cents, currency, billing_interval, terms, topups_enabled, active, revision,
-	sync_status, sync_error, sync_version, price_number, product_id, price_id, created_at`
 
 var (
 	insertPlan = pg.Declare("insert plan", `
-		INSERT INTO plans (app_id, org_id,`+planColumns+`)
+		INSERT INTO plans (app_id, org_id,`+ledger.PlanColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`)
 
-	selectPlan = pg.Declare("select plan", `
-		SELECT`+planColumns+`
-		FROM plans WHERE app_id = $1 AND key = $2`)
-
 	lockPlan = pg.Declare("lock plan", `
-		SELECT`+planColumns+`
+		SELECT`+ledger.PlanColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2 FOR NO KEY UPDATE`)
 
 	listPlans = pg.Declare("list plans", `
-		SELECT`+planColumns+`
+		SELECT`+ledger.PlanColumns+`
 		FROM plans WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 
 	updatePlan = pg.Declare("update plan", `
@@ -39,21 +32,6 @@ var (
 			sync_version = $13, price_number = $14, product_id = $15, price_id = $16
 		WHERE app_id = $1 AND id = $2`)
 )
-
-func readPlan(row pgx.CollectableRow) (billing.Plan, error) {
-	var p billing.Plan
-	var terms []byte
-	var syncError, productID, priceID *string
-	err := row.Scan(&p.ID, &p.Key, &p.Name, &p.AmountCents, &p.Currency, &p.Interval, &terms, &p.TopupsEnabled, &p.Active, &p.Revision,
-		&p.Sync.Status, &syncError, &p.Sync.Version, &p.Sync.PriceNumber, &productID, &priceID, &p.CreatedAt)
-	if err != nil {
-		return p, err
-	}
-	p.Sync.Error, p.Sync.ProductID, p.Sync.PriceID = pg.OrZero(syncError), pg.OrZero(productID), pg.OrZero(priceID)
-	lists, grants, err := ledger.DecodeTerms(terms)
-	p.Limits, p.Multipliers, p.Grants = lists.Limits, lists.Multipliers, grants
-	return p, err
-}
 
 // CreatePlan keeps a plan that the rule makes of the catalog it names.
 func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(billing.Catalog) (billing.Plan, error)) (p billing.Plan, err error) {
@@ -91,18 +69,18 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 
 // Plan reads one plan.
 func (a App) Plan(ctx context.Context, key string) (billing.Plan, error) {
-	return pg.FindOne(ctx, a.app, selectPlan, readPlan, fault.New(fault.PlanNotFound), key)
+	return pg.FindOne(ctx, a.app, ledger.SelectPlan, ledger.ReadPlan, fault.New(fault.PlanNotFound), key)
 }
 
 // Plans lists plans, newest first, and reports whether there are more.
 func (a App) Plans(ctx context.Context, p Page) (list []billing.Plan, more bool, err error) {
-	return pg.PageOf(ctx, a.app, p, listPlans, readPlan)
+	return pg.PageOf(ctx, a.app, p, listPlans, ledger.ReadPlan)
 }
 
 // UpdatePlan applies a patch and gives the plan as it then is.
 func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch) (p billing.Plan, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		was, err := pg.Find(ctx, tx, lockPlan, readPlan, fault.New(fault.PlanNotFound), key)
+		was, err := pg.Find(ctx, tx, lockPlan, ledger.ReadPlan, fault.New(fault.PlanNotFound), key)
 		if err != nil {
 			return err
 		}
@@ -168,4 +146,15 @@ func (tx appTx) catalogOf(ctx context.Context, limits []metering.Limit, grants [
 		catalog.Credits[g.CreditKey] = credit
 	}
 	return catalog, nil
+}
+
+// syncPlan enqueues the sync of a plan that is pending.
+func (tx appTx) syncPlan(ctx context.Context, p billing.Plan) error {
+	if p.Sync.Status != billing.SyncPending {
+		return nil
+	}
+	if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobPlan, Object: p.ID.String()}); err != nil {
+		return err
+	}
+	return tx.ScheduleWake(ctx)
 }

@@ -9,23 +9,24 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	sandbox := func() store.Connection {
-		return store.Connection{ID: ids.New(), Mode: store.SandboxConnection, AccountID: "acct_sandbox"}
+	sandbox := func() payments.Connection {
+		return payments.Connection{ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "acct_sandbox"}
 	}
 
 	t.Run("are there once they are made, and found by their id", func(t *testing.T) {
 		a := newTenant(t, db)
-		_, err := a.Connection(t.Context())
+		_, err := a.Accounts().Connection(t.Context())
 		wantFault(t, err, fault.PaymentsNotConfigured)
 		made := a.connect(t)
-		got, err := a.Connection(t.Context())
+		got, err := a.Accounts().Connection(t.Context())
 		if err != nil || got.ID != made.ID || !bytes.Equal(got.SealedKey, []byte("sealed key")) || len(got.Secrets) != 2 || got.Secrets[1].Until != moment+1 {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -45,12 +46,12 @@ func TestConnections(t *testing.T) {
 	t.Run("change their secrets and stay the same", func(t *testing.T) {
 		a := newTenant(t, db)
 		c := a.connect(t)
-		c.SealedKey, c.Secrets, c.KeyLastFour = []byte("another"), []store.SealedSecret{{Sealed: []byte("new")}}, "1234"
-		_, err := a.PutConnection(t.Context(), c, moment+5)
+		c.SealedKey, c.Secrets, c.KeyLastFour = []byte("another"), []payments.SealedSecret{{Sealed: []byte("new")}}, "1234"
+		_, err := a.Accounts().PutConnection(t.Context(), c, moment+5)
 		noError(t, err)
-		noError(t, a.SetEventsAfter(t.Context(), c.ID, 77))
-		noError(t, a.SetPortalConfiguration(t.Context(), c.ID, "bpc_1"))
-		got, err := a.Connection(t.Context())
+		noError(t, a.Accounts().SetEventsAfter(t.Context(), c.ID, 77))
+		noError(t, a.Accounts().SetPortalConfiguration(t.Context(), c.ID, "bpc_1"))
+		got, err := a.Accounts().Connection(t.Context())
 		if err != nil || got.KeyLastFour != "1234" || len(got.Secrets) != 1 || got.CreatedAt != moment || got.ChangedAt != moment+5 ||
 			got.EventsAfter != 77 || got.PortalConfiguration != "bpc_1" {
 			t.Errorf("%+v, %v", got, err)
@@ -63,7 +64,7 @@ func TestConnections(t *testing.T) {
 		var wait sync.WaitGroup
 		for range cap(made) {
 			wait.Go(func() {
-				c, err := a.PutConnection(t.Context(), sandbox(), moment)
+				c, err := a.Accounts().PutConnection(t.Context(), sandbox(), moment)
 				if err != nil {
 					t.Error(err)
 				}
@@ -83,12 +84,12 @@ func TestConnections(t *testing.T) {
 	t.Run("give way to another account, which has to hear of every plan", func(t *testing.T) {
 		s := newStorefront(t, db)
 		old := s.connection
-		next, err := s.PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.StripeConnection, Live: true, AccountID: "acct_2"}, moment+1)
+		next, err := s.Accounts().PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_2"}, moment+1)
 		noError(t, err)
-		if current, err := s.Connection(t.Context()); err != nil || current.ID != next.ID {
+		if current, err := s.Accounts().Connection(t.Context()); err != nil || current.ID != next.ID {
 			t.Errorf("%+v, %v", current, err)
 		}
-		if retired, err := s.ConnectionByID(t.Context(), old.ID); err != nil || retired.ReplacedAt != moment+1 {
+		if retired, err := s.Accounts().ConnectionByID(t.Context(), old.ID); err != nil || retired.ReplacedAt != moment+1 {
 			t.Errorf("%+v, %v", retired, err)
 		}
 		p, err := s.Plan(t.Context(), "pro")
@@ -96,7 +97,7 @@ func TestConnections(t *testing.T) {
 			t.Errorf("%+v, %v", p.Sync, err)
 		}
 		due, err := s.DueJobs(t.Context(), moment+1, 100)
-		if err != nil || !hasWork(due, store.JobPlan, s.plan.ID.String()) {
+		if err != nil || !hasWork(due, queue.JobPlan, s.plan.ID.String()) {
 			t.Errorf("%+v, %v", due, err)
 		}
 	})
@@ -109,11 +110,11 @@ func TestConnections(t *testing.T) {
 		} {
 			s := newStorefront(t, db)
 			hang(s)
-			_, err := s.PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.StripeConnection, Live: true, AccountID: "acct_2"}, moment)
+			_, err := s.Accounts().PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_2"}, moment)
 			if !fault.Is(err, fault.ProviderInUse) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if current, err := s.Connection(t.Context()); err != nil || current.ID != s.connection.ID {
+			if current, err := s.Accounts().Connection(t.Context()); err != nil || current.ID != s.connection.ID {
 				t.Errorf("%s: %+v, %v", name, current, err)
 			}
 		}
@@ -122,7 +123,7 @@ func TestConnections(t *testing.T) {
 	t.Run("of the sandbox are never about real money", func(t *testing.T) {
 		c := sandbox()
 		c.Live = true
-		if _, err := newTenant(t, db).PutConnection(t.Context(), c, moment); err == nil {
+		if _, err := newTenant(t, db).Accounts().PutConnection(t.Context(), c, moment); err == nil {
 			t.Error("it was taken")
 		}
 	})
@@ -135,17 +136,17 @@ func TestASaleAndAnotherAccount(t *testing.T) {
 	url := storetest.FreshURL(t) // alone, so that whoever waits for a lock is the other account
 	s, watch := newStorefront(t, openStore(t, url)), connect(t, url)
 	replace := func() error {
-		_, err := s.PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.StripeConnection, Live: true, AccountID: "acct_2"}, moment)
+		_, err := s.Accounts().PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_2"}, moment)
 		return err
 	}
 	sell := func(meanwhile func()) error {
 		op := opOf(billing.OperationCheckout, ids.New().String())
 		op.ConnectionID = s.connection.ID
-		_, _, err := s.Begin(t.Context(), store.BeginInput{
+		_, _, err := s.Payments().Begin(t.Context(), payments.BeginInput{
 			Fence: s.lease(t, "identity:ann"), Identity: "ann", PlanKey: s.plan.Key, Op: op, Now: moment,
-			Decide: func(store.CustomerState) (store.Decision, error) {
+			Decide: func(payments.CustomerState) (payments.Decision, error) {
 				meanwhile()
-				return store.Decision{Operation: op, Change: &billing.Change{
+				return payments.Decision{Operation: op, Change: &billing.Change{
 					ID: ids.New(), Kind: billing.Checkout, Target: s.plan.Terms(), State: billing.ChangeRequested, RequestedAt: moment,
 				}}, nil
 			},
@@ -173,19 +174,19 @@ func TestASaleAndAnotherAccount(t *testing.T) {
 func TestCustomers(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
-	if _, err := s.Customer(t.Context(), s.connection.ID, "ann"); !errors.Is(err, store.ErrUnknown) {
+	if _, err := s.Accounts().Customer(t.Context(), s.connection.ID, "ann"); !errors.Is(err, payments.ErrUnknown) {
 		t.Error(err)
 	}
 	for _, id := range []string{"cus_1", "cus_2"} {
-		if kept, err := s.KeepCustomer(t.Context(), s.connection.ID, "ann", id, moment); err != nil || kept != "cus_1" {
+		if kept, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, "ann", id, moment); err != nil || kept != "cus_1" {
 			t.Errorf("%s, %v", kept, err)
 		}
 	}
-	if _, err := s.KeepCustomer(t.Context(), s.connection.ID, "bob", "cus_1", moment); err == nil {
+	if _, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, "bob", "cus_1", moment); err == nil {
 		t.Error("one customer is two identities")
 	}
-	noError(t, s.ForgetCustomer(t.Context(), s.connection.ID, "cus_1"))
-	if kept, err := s.KeepCustomer(t.Context(), s.connection.ID, "ann", "cus_3", moment); err != nil || kept != "cus_3" {
+	noError(t, s.Accounts().ForgetCustomer(t.Context(), s.connection.ID, "cus_1"))
+	if kept, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, "ann", "cus_3", moment); err != nil || kept != "cus_3" {
 		t.Errorf("%s, %v", kept, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -19,16 +21,16 @@ func TestWhatNobodyNeedsIsLetGo(t *testing.T) {
 	now := time.Now().UnixMilli()
 	event := func(id string, age int64) {
 		t.Helper()
-		_, err := s.ReceiveEvent(t.Context(), s.connection.ID, store.WebhookEvent{ID: id, Type: "invoice.paid", Object: "in_1", Outcome: "queued"}, nil)
+		_, err := s.Accounts().ReceiveEvent(t.Context(), s.connection.ID, payments.WebhookEvent{ID: id, Type: "invoice.paid", Object: "in_1", Outcome: "queued"}, nil)
 		noError(t, err)
 		exec(t, owner, `UPDATE webhook_events SET id = $3 WHERE app_id = $1 AND event_id = $2`, s.application.ID, id, store.IDAt(now-age*day))
 	}
-	lease := func(name string, age int64) (f store.Fence) {
+	lease := func(name string, age int64) (f queue.Fence) {
 		t.Helper()
-		f, _, err := s.Lease(t.Context(), name, ids.New(), time.Hour)
+		f, _, err := s.Queue().Lease(t.Context(), name, ids.New(), time.Hour)
 		noError(t, err)
 		if age > 0 {
-			noError(t, s.Release(t.Context(), f))
+			noError(t, s.Queue().Release(t.Context(), f))
 			exec(t, owner, `UPDATE leases SET held_until = held_until - $3::bigint WHERE app_id = $1 AND name = $2`, s.application.ID, name, age*day)
 		}
 		return f
@@ -58,7 +60,7 @@ func TestWhatNobodyNeedsIsLetGo(t *testing.T) {
 	if names := texts(t, owner, `SELECT name FROM leases WHERE app_id = $1 AND name LIKE 'identity:%' ORDER BY name`, s.application.ID); !slices.Equal(names, []string{"identity:held", "identity:recent"}) {
 		t.Errorf("there are the leases %q", names)
 	}
-	if _, taken, err := s.Lease(t.Context(), "identity:held", ids.New(), time.Hour); taken || err != nil {
+	if _, taken, err := s.Queue().Lease(t.Context(), "identity:held", ids.New(), time.Hour); taken || err != nil {
 		t.Errorf("a held one was let go of: %v, %v", held, err)
 	}
 

@@ -107,7 +107,7 @@ func (a App) Reverse(ctx context.Context, requested Reversal) (r Reversal, dupli
 }
 
 func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Reversal, identity string, duplicate bool, err error) {
-	stored := storedEventID(requested.EventID)
+	stored := pg.EncodeEventID(requested.EventID)
 	event, err := pg.Find(ctx, tx, selectReversible, readReversible, fault.New(fault.EventNotFound), stored)
 	if err != nil {
 		return r, "", false, err
@@ -244,11 +244,4 @@ func readReversal(row pgx.CollectableRow) (r Reversal, err error) {
 	err = row.Scan(&r.ID, &event, &r.TransactionID, (*pg.Amount)(&r.Amount), &requested, &r.Full, &r.Reason, &r.IdempotencyKey, &by, &r.CreatedAt)
 	r.EventID, r.By, r.Requested = pg.EventIDOf(event), pg.OrZero(by), (*metering.Amount)(requested)
 	return r, err
-}
-
-// storedEventID is an event id as it is stored.
-func storedEventID(id string) []byte {
-	column := byteaColumn
-	column.eventID(id)
-	return column.single()
 }

@@ -11,6 +11,7 @@ import (
 	"purser/ids"
 	"purser/payments/sandbox/persist"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/storetest"
 )
 
@@ -19,14 +20,14 @@ func sandboxRow(kind, id string, nth int64, refs ...string) persist.Row {
 }
 
 // putRows stores rows of an application.
-func putRows(t *testing.T, worlds store.SandboxAccounts, app ids.ID, change persist.Change) {
+func putRows(t *testing.T, worlds payments.SandboxAccounts, app ids.ID, change persist.Change) {
 	t.Helper()
 	change.Head = []byte("{}")
 	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) { return change, nil }))
 }
 
 // readRows is what a read of an application finds, as sorted keys.
-func readRows(t *testing.T, worlds store.SandboxAccounts, app ids.ID, read func(persist.Source) ([]persist.Row, error)) (keys []string) {
+func readRows(t *testing.T, worlds payments.SandboxAccounts, app ids.ID, read func(persist.Source) ([]persist.Row, error)) (keys []string) {
 	t.Helper()
 	noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
 		rows, err := read(s.Source)

@@ -13,11 +13,12 @@ import (
 	"purser/metering"
 	"purser/payments/sandbox/persist"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/storetest"
 )
 
 // headOf is what every request reads of an account.
-func headOf(t *testing.T, worlds store.SandboxAccounts, app ids.ID) (head []byte, err error) {
+func headOf(t *testing.T, worlds payments.SandboxAccounts, app ids.ID) (head []byte, err error) {
 	t.Helper()
 	err = worlds.View(t.Context(), app, persist.Want{}, func(session persist.Session) error {
 		head = session.Head
@@ -52,7 +53,7 @@ func TestWorlds(t *testing.T) {
 		other := openStore(t, storetest.URL(t)).SandboxAccounts()
 		var wait sync.WaitGroup
 		for i := range 20 {
-			node := []store.SandboxAccounts{worlds, other}[i%2]
+			node := []payments.SandboxAccounts{worlds, other}[i%2]
 			wait.Go(func() {
 				err := node.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 					n, _ := strconv.Atoi(string(session.Head)) // nothing is zero

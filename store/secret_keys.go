@@ -98,7 +98,7 @@ func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (mo
 		return fmt.Errorf("store: list connections: %w", err)
 	}
 	for _, scope := range scopes {
-		if err := d.store.App(scope).SealedSecrets(ctx, visit); err != nil || !more {
+		if err := d.store.PaymentAccounts(scope).SealedSecrets(ctx, visit); err != nil || !more {
 			return err
 		}
 	}

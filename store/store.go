@@ -17,6 +17,8 @@ import (
 	"purser/store/internal/limits"
 	"purser/store/internal/pg"
 	"purser/store/notifications"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/reports"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -59,8 +61,8 @@ type Store struct {
 	bun      *bun.DB
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
 	stats    *reports.Counters
-
-	sandboxConns chan struct{} // one place for each connection that the sandbox uses
+	queues   queue.Queues
+	payments *payments.Handles
 }
 
 // Open connects to a migrated database.
@@ -81,9 +83,9 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 		db:       db,
 		bun:      bun.NewDB(stdlib.OpenDBFromPool(db.Pool), pgdialect.New()),
 		keyAddrs: addrs,
+		queues:   queue.Open(db),
+		payments: payments.Open(db),
 		stats:    reports.Open(db, cmp.Or(o.KeepFailures, reports.DefaultKeepFailures), cmp.Or(o.KeepDenials, reports.DefaultKeepDenials)),
-
-		sandboxConns: make(chan struct{}, sandboxConns),
 	}, nil
 }
 
@@ -112,6 +114,23 @@ func (s *Store) OnNotifications(committed func(tenancy.Scope)) { s.db.OnNotifica
 
 // Stats are the counters of this node.
 func (s *Store) Stats() *reports.Counters { return s.stats }
+
+// Payments is what is sold and paid in one application.
+func (s *Store) Payments(scope tenancy.Scope) payments.App { return s.payments.App(scope) }
+
+// PaymentAccounts are an application's accounts at the payment provider.
+func (s *Store) PaymentAccounts(scope tenancy.Scope) payments.Accounts {
+	return s.payments.Accounts(scope)
+}
+
+// SandboxAccounts is where the payments sandbox keeps its accounts.
+func (s *Store) SandboxAccounts() payments.SandboxAccounts { return s.payments.SandboxAccounts() }
+
+// Queue is what one application does later.
+func (s *Store) Queue(scope tenancy.Scope) queue.App { return s.queues.App(scope) }
+
+// Queues are the queues of all applications.
+func (s *Store) Queues() queue.Queues { return s.queues }
 
 // Org is the door to the rows of an organization.
 func (s *Store) Org(id ids.ID) Org { return Org{store: s, id: id} }

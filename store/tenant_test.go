@@ -17,6 +17,8 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/store/notifications"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/reports"
 	"purser/tenancy"
 )
@@ -48,20 +50,29 @@ func newTenant(tb testing.TB, db *store.Store) tenant {
 	return tenant{App: db.App(application.Scope()), db: db, org: org, application: application}
 }
 
+// Payments is what is sold and paid in the application.
+func (a tenant) Payments() payments.App { return a.db.Payments(a.application.Scope()) }
+
+// Accounts are the application's accounts at the payment provider.
+func (a tenant) Accounts() payments.Accounts { return a.db.PaymentAccounts(a.application.Scope()) }
+
+// Queue is what the application does later.
+func (a tenant) Queue() queue.App { return a.db.Queue(a.application.Scope()) }
+
 // allJobKinds are the kinds of jobs that tests claim.
-var allJobKinds = []store.JobKind{
-	store.JobPlan, store.JobOperation, store.JobFree, store.JobArchive, store.JobSession, store.JobSubscription, store.JobInvoice,
-	store.JobCharge, store.JobRefund, store.JobDispute, store.JobSchedule, store.JobCustomer, store.JobEvents, store.JobReconcile, store.JobPrune,
+var allJobKinds = []queue.JobKind{
+	queue.JobPlan, queue.JobOperation, queue.JobFree, queue.JobArchive, queue.JobSession, queue.JobSubscription, queue.JobInvoice,
+	queue.JobCharge, queue.JobRefund, queue.JobDispute, queue.JobSchedule, queue.JobCustomer, queue.JobEvents, queue.JobReconcile, queue.JobPrune,
 }
 
 // DueJobs claims the jobs that are due at a time of the application's clock, with a
 // lease that has expired: they can be finished, and claimed again.
-func (a tenant) DueJobs(ctx context.Context, now int64, most int) ([]store.Job, error) {
+func (a tenant) DueJobs(ctx context.Context, now int64, most int) ([]queue.Job, error) {
 	offset, err := a.ClockOffset(ctx)
 	if err != nil {
 		return nil, err
 	}
-	batch, err := a.ClaimJobs(ctx, store.ClaimInput{Kinds: allJobKinds, Now: now - offset, Most: most})
+	batch, err := a.Queue().ClaimJobs(ctx, queue.ClaimInput{Kinds: allJobKinds, Now: now - offset, Most: most})
 	return batch.Jobs, err
 }
 
@@ -144,12 +155,12 @@ type household struct {
 	subscription metering.Subscription
 	use          store.Usage // the one that was accepted
 
-	connection       store.Connection
+	connection       payments.Connection
 	paidSubscription billing.Subscription
-	op               store.OperationRecord
+	op               payments.OperationRecord
 	change           billing.Change
 	topUp            billing.TopUp
-	work             store.Job
+	work             queue.Job
 	alertID          ids.ID
 	denied           ids.ID
 }

@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 // Existing rows are changed by upserts, not by UPDATE … FROM: an upsert finds each row
@@ -75,7 +76,7 @@ var (
 // write sends the changes of the batches: all wallets, then all events, then all
 // features. A transaction that waits for an event id which another node is writing
 // holds no lock that the other may need.
-func (u *Engine) write(p *pipe, batches []*appBatch, now int64) {
+func (u *Engine) write(p *wire.Pipe, batches []*appBatch, now int64) {
 	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records) == 0 })
 	for _, b := range changed {
 		b.writeWallets(p)
@@ -86,54 +87,54 @@ func (u *Engine) write(p *pipe, batches []*appBatch, now int64) {
 	for _, b := range changed {
 		b.writePeriods(p)
 		for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
-			p.send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
+			p.Send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
 		}
 	}
 }
 
 // writeWallets advances each wallet by one version and writes its balances, in the
 // order of identities: the lock order of every writer.
-func (b *appBatch) writeWallets(p *pipe) {
-	id, identity, version, seq, charged := uuidColumn, textColumn, int8Column, int8Column, boolColumn
-	wallet, credit, amount := uuidColumn, uuidColumn, numericColumn
+func (b *appBatch) writeWallets(p *wire.Pipe) {
+	id, identity, version, seq, charged := wire.UUIDColumn, wire.TextColumn, wire.Int8Column, wire.Int8Column, wire.BoolColumn
+	wallet, credit, amount := wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn
 	for _, w := range b.touchedWallets() {
-		id.id(w.state.Wallet.ID)
-		identity.text(w.state.Wallet.Identity)
-		version.int8(w.version + 1)
-		seq.int8(w.seq)
-		charged.bool(w.state.Wallet.Charged)
+		id.ID(w.state.Wallet.ID)
+		identity.Text(w.state.Wallet.Identity)
+		version.Int8(w.version + 1)
+		seq.Int8(w.seq)
+		charged.Bool(w.state.Wallet.Charged)
 		for _, balance := range w.charged {
-			wallet.id(w.state.Wallet.ID)
-			credit.id(balance.CreditID)
-			amount.amount(balance.Amount)
+			wallet.ID(w.state.Wallet.ID)
+			credit.ID(balance.CreditID)
+			amount.Amount(balance.Amount)
 		}
 	}
-	p.sendRows(chargeWallet, chargeWallets, []column{id, identity, version, seq, charged}, b.scope.AppID[:])
-	p.sendRows(chargeBalance, chargeBalances, []column{wallet, credit, amount}, b.scope.AppID[:])
+	p.SendRows(chargeWallet, chargeWallets, []wire.Column{id, identity, version, seq, charged}, b.scope.AppID[:])
+	p.SendRows(chargeBalance, chargeBalances, []wire.Column{wallet, credit, amount}, b.scope.AppID[:])
 }
 
 // writePeriods writes the counters after the batch, one row each, and the billed
 // periods.
-func (b *appBatch) writePeriods(p *pipe) {
+func (b *appBatch) writePeriods(p *wire.Pipe) {
 	b.writeCounters(p)
-	wallet, feature, start, end, entity, transaction := uuidColumn, uuidColumn, int8Column, int8Column, textColumn, uuidColumn
+	wallet, feature, start, end, entity, transaction := wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column, wire.TextColumn, wire.UUIDColumn
 	for i := range b.records {
 		r := &b.records[i]
 		if !r.DeduplicatedFrom.IsZero() || r.Period.IsZero() {
 			continue
 		}
-		wallet.id(r.WalletID)
-		feature.id(r.FeatureID)
-		start.int8(r.Period.Start)
-		end.int8(r.Period.End)
-		entity.text(r.EntityID)
-		transaction.id(r.TransactionID)
+		wallet.ID(r.WalletID)
+		feature.ID(r.FeatureID)
+		start.Int8(r.Period.Start)
+		end.Int8(r.Period.End)
+		entity.Text(r.EntityID)
+		transaction.ID(r.TransactionID)
 	}
-	p.sendRows(insertBilledPeriod, insertBilled, []column{wallet, feature, start, end, entity, transaction}, b.scope.AppID[:])
+	p.SendRows(insertBilledPeriod, insertBilled, []wire.Column{wallet, feature, start, end, entity, transaction}, b.scope.AppID[:])
 }
 
-func (b *appBatch) writeCounters(p *pipe) {
-	wallet, feature, start, end, used := uuidColumn, uuidColumn, int8Column, int8Column, int8Column
+func (b *appBatch) writeCounters(p *wire.Pipe) {
+	wallet, feature, start, end, used := wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column, wire.Int8Column
 	type counter struct {
 		wallet ids.ID
 		metering.CounterKey
@@ -149,24 +150,16 @@ func (b *appBatch) writeCounters(p *pipe) {
 				done = make(map[counter]bool)
 			}
 			done[key] = true
-			wallet.id(r.WalletID)
-			feature.id(r.FeatureID)
-			start.int8(key.Period.Start)
-			end.int8(key.Period.End)
-			used.int8(b.byID[r.WalletID].state.Used[key.CounterKey])
+			wallet.ID(r.WalletID)
+			feature.ID(r.FeatureID)
+			start.Int8(key.Period.Start)
+			end.Int8(key.Period.End)
+			used.Int8(b.byID[r.WalletID].state.Used[key.CounterKey])
 		}
 	}
-	p.sendRows(countUse, countUses, []column{wallet, feature, start, end, used}, b.scope.AppID[:])
+	p.SendRows(countUse, countUses, []wire.Column{wallet, feature, start, end, used}, b.scope.AppID[:])
 }
 
 func byFeatureID(a, b *metering.Feature) int { return bytes.Compare(a.ID[:], b.ID[:]) }
-
-func encodeAll(columns []column) [][]byte {
-	values := make([][]byte, len(columns))
-	for i := range columns {
-		values[i] = columns[i].encode(make([]byte, 0, 20+len(columns[i].data)))
-	}
-	return values
-}
 
 func int8Param(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }

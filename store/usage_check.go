@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 	"purser/tenancy"
 )
 
@@ -27,19 +28,19 @@ func (u *lane) check(requests []*request) {
 // checkSnapshot is one attempt at answering checks by reading everything in one
 // snapshot.
 func (u *lane) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := newPipe(ctx, conn)
-	p.sendCommand(pg.BeginSnapshot)
+	p := wire.NewPipe(ctx, conn)
+	p.SendCommand(pg.BeginSnapshot)
 	for _, b := range batches {
 		b.loadCatalog(p)
 		b.loadWallets(p)
 	}
-	if err := p.run(); err != nil {
+	if err := p.Run(); err != nil {
 		return err
 	}
 	if err := u.checkClock(batches, now); err != nil {
 		return err
 	}
-	if err := loadKeyedRows(newPipe(ctx, conn), batches, now); err != nil {
+	if err := loadKeyedRows(wire.NewPipe(ctx, conn), batches, now); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, pg.CommitTx.SQL); err != nil {
@@ -157,20 +158,20 @@ type storedVersions struct {
 // a price that changes in between does not affect a wallet.
 func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (storedVersions, error) {
 	seen := storedVersions{epochs: make(map[ids.ID]int64), wallets: make(map[walletKey]int64)}
-	p := newReadPipe(ctx, conn)
+	p := wire.NewReadPipe(ctx, conn)
 	for _, b := range batches {
 		app := b.scope.AppID
-		identities := textColumn
+		identities := wire.TextColumn
 		for _, identity := range b.identities() {
-			identities.text(identity)
+			identities.Text(identity)
 		}
-		p.send(pg.SelectEpoch, func(r *row) { seen.epochs[app], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, app[:])
-		p.send(selectVersions, func(r *row) {
-			identity := r.text()
-			seen.wallets[walletKey{app, identity}] = r.int8()
-		}, app[:], identities.encode(nil))
+		p.Send(pg.SelectEpoch, func(r *wire.Row) { seen.epochs[app], _, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app[:])
+		p.Send(selectVersions, func(r *wire.Row) {
+			identity := r.Text()
+			seen.wallets[walletKey{app, identity}] = r.Int8()
+		}, app[:], identities.Encode(nil))
 	}
-	return seen, p.run()
+	return seen, p.Run()
 }
 
 func (s storedVersions) matches(g cachedState) bool {

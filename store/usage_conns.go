@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -136,4 +137,34 @@ func ping(ctx context.Context, conn *pgxpool.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, pg.PingTimeout)
 	defer cancel()
 	return conn.Ping(ctx) == nil
+}
+
+var txCommands = []pg.TxCommand{pg.BeginTx, pg.BeginReadOnly, pg.BeginSnapshot, pg.CommitTx}
+
+// hotStatements are prepared on every connection of the hot path.
+var hotStatements = func() []pg.Statement {
+	list := []pg.Statement{
+		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
+		readEvents, readCounters, readBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
+		countUse, countUses, insertBilledPeriod, insertBilled, lockDeduplication,
+	}
+	for _, insert := range eventInserts {
+		list = append(list, insert.one, insert.many)
+	}
+	return list
+}()
+
+// prepareAll prepares the statements of the hot path on a connection.
+func prepareAll(ctx context.Context, conn *pgx.Conn) error {
+	for _, f := range txCommands {
+		if _, err := conn.Prepare(ctx, f.Name, f.SQL); err != nil {
+			return fmt.Errorf("store: preparing %s: %w", f.SQL, err)
+		}
+	}
+	for _, s := range hotStatements {
+		if _, err := conn.Prepare(ctx, s.PreparedName(), s.SQL); err != nil {
+			return fmt.Errorf("store: preparing %s: %w", s.Name, err)
+		}
+	}
+	return nil
 }

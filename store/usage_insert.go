@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 // decidedNow compares the time that the batch was decided for ($2, by the application's
@@ -29,21 +30,21 @@ const (
 type eventColumn struct {
 	name   string
 	kind   string // of Postgres
-	values column
-	put    func(c *column, r *record, now int64)
+	values wire.Column
+	put    func(c *wire.Column, r *record, now int64)
 }
 
 // plainColumns are all that most events need, half of all.
 var plainColumns = []eventColumn{
-	{"tx_id", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.id(r.TransactionID) }},
-	{"event_id", "bytea", byteaColumn, func(c *column, r *record, _ int64) { c.eventID(r.EventID) }},
-	{"wallet_id", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.id(r.WalletID) }},
-	{"key_id", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.id(r.keyID) }},
-	{"seq", "bigint", int8Column, func(c *column, r *record, _ int64) { c.int8(r.seq) }},
-	{"price_number", "bigint", int8Column, func(c *column, r *record, _ int64) { c.int8(r.priceNumber) }},
-	{"quantity", "bigint", int8Column, func(c *column, r *record, _ int64) { c.int8(r.Quantity) }},
-	{"amount_nanocredits", "numeric", numericColumn, func(c *column, r *record, _ int64) { c.amount(r.Charge.Amount) }},
-	{"balance_after", "numeric", numericColumn, func(c *column, r *record, _ int64) { c.amount(r.BalanceAfter) }},
+	{"tx_id", "uuid", wire.UUIDColumn, func(c *wire.Column, r *record, _ int64) { c.ID(r.TransactionID) }},
+	{"event_id", "bytea", wire.ByteaColumn, func(c *wire.Column, r *record, _ int64) { c.EventID(r.EventID) }},
+	{"wallet_id", "uuid", wire.UUIDColumn, func(c *wire.Column, r *record, _ int64) { c.ID(r.WalletID) }},
+	{"key_id", "uuid", wire.UUIDColumn, func(c *wire.Column, r *record, _ int64) { c.ID(r.keyID) }},
+	{"seq", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) { c.Int8(r.seq) }},
+	{"price_number", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) { c.Int8(r.priceNumber) }},
+	{"quantity", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) { c.Int8(r.Quantity) }},
+	{"amount_nanocredits", "numeric", wire.NumericColumn, func(c *wire.Column, r *record, _ int64) { c.Amount(r.Charge.Amount) }},
+	{"balance_after", "numeric", wire.NumericColumn, func(c *wire.Column, r *record, _ int64) { c.Amount(r.BalanceAfter) }},
 }
 
 // rareColumns come in two groups. Postgres is sent those that a batch has: one event with
@@ -55,14 +56,14 @@ var rareColumns = [...]struct {
 	{
 		given: func(r *record, _ int64) bool { return r.EntityID != "" || !r.Period.IsZero() },
 		columns: []eventColumn{
-			{"entity_id", "text", textColumn, func(c *column, r *record, _ int64) { c.optionalText(r.EntityID) }},
-			{"period_start", "bigint", int8Column, func(c *column, r *record, _ int64) {
-				optional(c, !r.Period.IsZero(), (*column).int8, r.Period.Start)
+			{"entity_id", "text", wire.TextColumn, func(c *wire.Column, r *record, _ int64) { c.OptionalText(r.EntityID) }},
+			{"period_start", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, !r.Period.IsZero(), (*wire.Column).Int8, r.Period.Start)
 			}},
-			{"period_end", "bigint", int8Column, func(c *column, r *record, _ int64) {
-				optional(c, !r.Period.IsZero(), (*column).int8, r.Period.End)
+			{"period_end", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, !r.Period.IsZero(), (*wire.Column).Int8, r.Period.End)
 			}},
-			{"deduplicated_from", "uuid", uuidColumn, func(c *column, r *record, _ int64) { c.optionalID(r.DeduplicatedFrom) }},
+			{"deduplicated_from", "uuid", wire.UUIDColumn, func(c *wire.Column, r *record, _ int64) { c.OptionalID(r.DeduplicatedFrom) }},
 		},
 	},
 	{
@@ -71,41 +72,41 @@ var rareColumns = [...]struct {
 				r.Allowance.Limited()
 		},
 		columns: []eventColumn{
-			{"debt_after", "numeric", numericColumn, func(c *column, r *record, _ int64) {
-				optional(c, r.DebtAfter != 0, (*column).amount, r.DebtAfter)
+			{"debt_after", "numeric", wire.NumericColumn, func(c *wire.Column, r *record, _ int64) {
+				optional(c, r.DebtAfter != 0, (*wire.Column).Amount, r.DebtAfter)
 			}},
-			{"occurred_at", "bigint", int8Column, func(c *column, r *record, now int64) {
-				optional(c, r.OccurredAt != now, (*column).int8, r.OccurredAt)
+			{"occurred_at", "bigint", wire.Int8Column, func(c *wire.Column, r *record, now int64) {
+				optional(c, r.OccurredAt != now, (*wire.Column).Int8, r.OccurredAt)
 			}},
-			{"basis_points", "integer", int4Column, func(c *column, r *record, _ int64) {
-				optional(c, r.Charge.BasisPoints != metering.ListPrice, (*column).int4, int32(r.Charge.BasisPoints))
+			{"basis_points", "integer", wire.Int4Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, r.Charge.BasisPoints != metering.ListPrice, (*wire.Column).Int4, int32(r.Charge.BasisPoints))
 			}},
-			{"quoted_nanocredits", "numeric", numericColumn, func(c *column, r *record, _ int64) {
+			{"quoted_nanocredits", "numeric", wire.NumericColumn, func(c *wire.Column, r *record, _ int64) {
 				quoted := r.quoted()
-				optional(c, quoted != nil, (*column).amount, pg.OrZero(quoted))
+				optional(c, quoted != nil, (*wire.Column).Amount, pg.OrZero(quoted))
 			}},
-			{"allowance_limit", "bigint", int8Column, func(c *column, r *record, _ int64) {
-				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Limit)
+			{"allowance_limit", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*wire.Column).Int8, r.Allowance.Limit)
 			}},
-			{"allowance_used", "bigint", int8Column, func(c *column, r *record, _ int64) {
-				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Used)
+			{"allowance_used", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*wire.Column).Int8, r.Allowance.Used)
 			}},
-			{"allowance_start", "bigint", int8Column, func(c *column, r *record, _ int64) {
-				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Period.Start)
+			{"allowance_start", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*wire.Column).Int8, r.Allowance.Period.Start)
 			}},
-			{"allowance_end", "bigint", int8Column, func(c *column, r *record, _ int64) {
-				optional(c, r.Allowance.Limited(), (*column).int8, r.Allowance.Period.End)
+			{"allowance_end", "bigint", wire.Int8Column, func(c *wire.Column, r *record, _ int64) {
+				optional(c, r.Allowance.Limited(), (*wire.Column).Int8, r.Allowance.Period.End)
 			}},
-			{"allowance_overage", "text", textColumn, func(c *column, r *record, _ int64) { c.optionalText(string(r.Allowance.Overage)) }},
+			{"allowance_overage", "text", wire.TextColumn, func(c *wire.Column, r *record, _ int64) { c.OptionalText(string(r.Allowance.Overage)) }},
 		},
 	},
 }
 
-func optional[T any](c *column, given bool, write func(*column, T), value T) {
+func optional[T any](c *wire.Column, given bool, write func(*wire.Column, T), value T) {
 	if given {
 		write(c, value)
 	} else {
-		c.null()
+		c.Null()
 	}
 }
 
@@ -149,17 +150,17 @@ const firstEventColumn = 5
 
 // writeEvents inserts the events in the order of their ids, so that two nodes which
 // insert the same ids cannot deadlock.
-func (b *appBatch) writeEvents(p *pipe, now, tolerance int64) {
+func (b *appBatch) writeEvents(p *wire.Pipe, now, tolerance int64) {
 	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
 	insert := &eventInserts[b.rareGroups(now)]
-	columns := make([]column, len(insert.columns))
+	columns := make([]wire.Column, len(insert.columns))
 	for i, c := range insert.columns {
 		columns[i] = c.values
 		for r := range b.records {
 			c.put(&columns[i], &b.records[r], now)
 		}
 	}
-	p.sendRows(insert.one, insert.many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))
+	p.SendRows(insert.one, insert.many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))
 }
 
 // rareGroups is the set of groups of rare columns that the records need.

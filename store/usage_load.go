@@ -7,6 +7,7 @@ import (
 	"purser/metering"
 	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 	"purser/tenancy"
 )
 
@@ -85,12 +86,12 @@ var (
 // lockAndLoad locks the wallets and reads everything in later statements: a statement
 // that waited for a lock may read old data beside it. A wallet that appears after the
 // locks were taken is not locked and is treated as missing.
-func (b *appBatch) lockAndLoad(p *pipe) {
+func (b *appBatch) lockAndLoad(p *wire.Pipe) {
 	app, names := b.scope.AppID[:], b.encodedIdentities()
 	locked := make(map[ids.ID]bool)
-	p.send(ledger.LockWallets, func(r *row) { locked[r.id()] = true }, app, names)
-	p.send(readWallets, func(r *row) {
-		if locked[ids.ID(r.values[0])] {
+	p.Send(ledger.LockWallets, func(r *wire.Row) { locked[r.ID()] = true }, app, names)
+	p.Send(readWallets, func(r *wire.Row) {
+		if locked[r.FirstID()] {
 			b.scanWallet(r)
 		}
 	}, app, names)
@@ -98,138 +99,138 @@ func (b *appBatch) lockAndLoad(p *pipe) {
 }
 
 // loadWallets reads the wallets without locks.
-func (b *appBatch) loadWallets(p *pipe) {
-	p.send(readWallets, b.scanWallet, b.scope.AppID[:], b.encodedIdentities())
+func (b *appBatch) loadWallets(p *wire.Pipe) {
+	p.Send(readWallets, b.scanWallet, b.scope.AppID[:], b.encodedIdentities())
 }
 
 func (b *appBatch) encodedIdentities() []byte {
-	identities := textColumn
+	identities := wire.TextColumn
 	for _, identity := range b.identities() {
-		identities.text(identity)
+		identities.Text(identity)
 	}
-	return identities.encode(nil)
+	return identities.Encode(nil)
 }
 
 // loadCatalog reads the features and keys that the requests name. It reads the epoch
 // first, so a price that changes in between fails the epoch check.
-func (b *appBatch) loadCatalog(p *pipe) {
-	var featureKeys, keyIDs = textColumn, uuidColumn
+func (b *appBatch) loadCatalog(p *wire.Pipe) {
+	var featureKeys, keyIDs = wire.TextColumn, wire.UUIDColumn
 	for key := range b.uniqueValues(func(u *request) string { return u.FeatureKey }) {
-		featureKeys.text(key)
+		featureKeys.Text(key)
 	}
 	seen := make(map[ids.ID]bool)
 	for _, u := range b.requests {
 		if !seen[u.KeyID] {
 			seen[u.KeyID] = true
-			keyIDs.id(u.KeyID)
+			keyIDs.ID(u.KeyID)
 		}
 	}
 	app := b.scope.AppID[:]
-	p.send(pg.SelectEpoch, func(r *row) { b.epoch, b.clockOffset, b.databaseTime = r.int8(), r.int8(), r.int8() }, app)
-	p.send(readFeatures, b.scanFeature, app, featureKeys.encode(nil))
-	p.send(readKeys, b.scanKey, app, keyIDs.encode(nil))
+	p.Send(pg.SelectEpoch, func(r *wire.Row) { b.epoch, b.clockOffset, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app)
+	p.Send(readFeatures, b.scanFeature, app, featureKeys.Encode(nil))
+	p.Send(readKeys, b.scanKey, app, keyIDs.Encode(nil))
 }
 
 // loadEvents reads the recorded events that have the requests' event ids.
-func (b *appBatch) loadEvents(p *pipe) {
-	eventIDs := byteaColumn
+func (b *appBatch) loadEvents(p *wire.Pipe) {
+	eventIDs := wire.ByteaColumn
 	for id := range b.uniqueValues(func(u *request) string { return u.EventID }) {
-		eventIDs.eventID(id)
+		eventIDs.EventID(id)
 	}
-	p.send(readEvents, b.scanEvent, b.scope.AppID[:], eventIDs.encode(nil))
+	p.Send(readEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
 }
 
 // scanWallet reads a wallet and one of its balances. Further rows of the wallet add a
 // balance each.
-func (b *appBatch) scanWallet(r *row) {
-	w := b.byID[ids.ID(r.values[0])]
+func (b *appBatch) scanWallet(r *wire.Row) {
+	w := b.byID[r.FirstID()]
 	if w == nil {
 		w = b.newWallet(r)
 	} else {
-		r.next = ledger.WalletColumnCount
+		r.SkipTo(ledger.WalletColumnCount)
 	}
-	if r.isNull() {
-		r.next += 3
+	if r.IsNull() {
+		r.Skip(3)
 	} else {
-		w.state.Wallet.Balances = append(w.state.Wallet.Balances, metering.Balance{CreditID: r.id(), Amount: r.amount(), Debt: r.amount()})
+		w.state.Wallet.Balances = append(w.state.Wallet.Balances, metering.Balance{CreditID: r.ID(), Amount: r.Amount(), Debt: r.Amount()})
 	}
-	if !r.isNull() && w.state.Subscription == nil {
-		w.state.Subscription = r.subscription()
+	if !r.IsNull() && w.state.Subscription == nil {
+		w.state.Subscription = readSubscription(r)
 	}
 }
 
-func (b *appBatch) newWallet(r *row) *walletState {
+func (b *appBatch) newWallet(r *wire.Row) *walletState {
 	w := &walletState{}
-	w.state.Wallet.ID = r.id()
-	w.state.Wallet.Identity = r.text()
-	if !r.isNull() {
-		w.state.Wallet.BillingPeriod = &metering.BillingPeriod{Interval: metering.Interval(r.text()), Anchor: r.int8()}
+	w.state.Wallet.ID = r.ID()
+	w.state.Wallet.Identity = r.Text()
+	if !r.IsNull() {
+		w.state.Wallet.BillingPeriod = &metering.BillingPeriod{Interval: metering.Interval(r.Text()), Anchor: r.Int8()}
 	} else {
-		r.next += 2
+		r.Skip(2)
 	}
-	w.state.Wallet.Charged = r.bool()
-	w.state.Wallet.CreatedAt = r.int8()
-	w.seq = r.int8()
-	w.loaded = r.int8()
+	w.state.Wallet.Charged = r.Bool()
+	w.state.Wallet.CreatedAt = r.Int8()
+	w.seq = r.Int8()
+	w.loaded = r.Int8()
 	w.version = w.loaded
 	b.wallets[w.state.Wallet.Identity] = w
 	b.byID[w.state.Wallet.ID] = w
 	return w
 }
 
-func (b *appBatch) scanFeature(r *row) {
+func (b *appBatch) scanFeature(r *wire.Row) {
 	f := &pricedFeature{}
-	f.ID, f.Key = r.id(), r.text()
-	f.CreditID, f.CreditKey = r.id(), r.text()
-	f.Cost = r.amount()
-	f.QuantityPerUnit = r.int8()
-	f.PricingMode = metering.PricingMode(r.text())
-	f.Deduplication = metering.Deduplication(r.text())
-	f.DeduplicationLocked = r.bool()
-	f.Revision = r.int8()
-	f.priceNumber = r.int8()
+	f.ID, f.Key = r.ID(), r.Text()
+	f.CreditID, f.CreditKey = r.ID(), r.Text()
+	f.Cost = r.Amount()
+	f.QuantityPerUnit = r.Int8()
+	f.PricingMode = metering.PricingMode(r.Text())
+	f.Deduplication = metering.Deduplication(r.Text())
+	f.DeduplicationLocked = r.Bool()
+	f.Revision = r.Int8()
+	f.priceNumber = r.Int8()
 	b.features[f.Key] = f
 }
 
-func (b *appBatch) scanKey(r *row) {
-	k := &keys.APIKey{Scope: b.scope, ID: r.id()}
-	k.Permissions = storedPermissions(r.text())
-	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt = r.int8(), r.bool(), r.int8(), r.int8()
+func (b *appBatch) scanKey(r *wire.Row) {
+	k := &keys.APIKey{Scope: b.scope, ID: r.ID()}
+	k.Permissions = storedPermissions(r.Text())
+	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt = r.Int8(), r.Bool(), r.Int8(), r.Int8()
 	b.keys[k.ID] = k
 }
 
-func (r *row) subscription() *metering.Subscription {
-	s := &metering.Subscription{ID: r.id(), Status: metering.SubscriptionStatus(r.text())}
-	s.Period = metering.Period{Start: r.int8(), End: r.int8()}
+func readSubscription(r *wire.Row) *metering.Subscription {
+	s := &metering.Subscription{ID: r.ID(), Status: metering.SubscriptionStatus(r.Text())}
+	s.Period = metering.Period{Start: r.Int8(), End: r.Int8()}
 	var err error
-	if s.Terms, _, err = ledger.DecodeTerms(r.bytes()); err != nil {
-		r.err = err
+	if s.Terms, _, err = ledger.DecodeTerms(r.Bytes()); err != nil {
+		r.Fail(err)
 	}
 	return s
 }
 
-func (b *appBatch) scanEvent(r *row) {
-	e := &metering.Event{TransactionID: r.id(), EventID: r.eventID(), WalletID: r.id()}
-	r.int8() // the price number; its feature comes below
-	e.Quantity, e.CreatedAt = r.int8(), r.int8()
+func (b *appBatch) scanEvent(r *wire.Row) {
+	e := &metering.Event{TransactionID: r.ID(), EventID: r.EventID(), WalletID: r.ID()}
+	r.Int8() // the price number; its feature comes below
+	e.Quantity, e.CreatedAt = r.Int8(), r.Int8()
 	e.OccurredAt = e.CreatedAt
-	if r.isNull() {
-		r.next++
+	if r.IsNull() {
+		r.Skip(1)
 	} else {
-		e.OccurredAt = r.int8()
+		e.OccurredAt = r.Int8()
 	}
-	e.Period = metering.Period{Start: r.int8(), End: r.int8()}
-	e.DeduplicatedFrom = r.id()
-	e.Charge.Amount = r.amount()
-	if r.isNull() {
-		r.next++
+	e.Period = metering.Period{Start: r.Int8(), End: r.Int8()}
+	e.DeduplicatedFrom = r.ID()
+	e.Charge.Amount = r.Amount()
+	if r.IsNull() {
+		r.Skip(1)
 	} else {
-		quoted := r.amount()
+		quoted := r.Amount()
 		e.Quoted = &quoted
 	}
-	e.EntityID = r.text()
-	e.FeatureID = r.id()
-	if metering.PricingMode(r.text()) == metering.Callback && e.Quoted == nil {
+	e.EntityID = r.Text()
+	e.FeatureID = r.ID()
+	if metering.PricingMode(r.Text()) == metering.Callback && e.Quoted == nil {
 		e.Quoted = &e.Charge.Amount
 	}
 	b.events[e.EventID] = e
@@ -237,9 +238,9 @@ func (b *appBatch) scanEvent(r *row) {
 
 // sendKeyedReads reads the counters and billed periods that the requests need, which
 // depend on wallets and subscriptions.
-func (b *appBatch) sendKeyedReads(p *pipe) {
-	counterColumns := [4]column{uuidColumn, uuidColumn, int8Column, int8Column}
-	billedColumns := [5]column{uuidColumn, uuidColumn, int8Column, int8Column, textColumn}
+func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
+	counterColumns := [4]wire.Column{wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column}
+	billedColumns := [5]wire.Column{wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column, wire.TextColumn}
 	for _, u := range b.requests {
 		w := b.wallets[u.Identity]
 		if u.resolved || w == nil {
@@ -248,38 +249,38 @@ func (b *appBatch) sendKeyedReads(p *pipe) {
 		needed := w.state.Keys(u.Usage.Usage)
 		if key := needed.Counter; !key.Period.IsZero() && !w.hasCounter(key) {
 			w.setCounter(key, 0)
-			counterColumns[0].id(w.state.Wallet.ID)
-			counterColumns[1].id(key.FeatureID)
-			counterColumns[2].int8(key.Period.Start)
-			counterColumns[3].int8(key.Period.End)
+			counterColumns[0].ID(w.state.Wallet.ID)
+			counterColumns[1].ID(key.FeatureID)
+			counterColumns[2].Int8(key.Period.Start)
+			counterColumns[3].Int8(key.Period.End)
 		}
 		if key := needed.Billed; !key.Period.IsZero() && !w.hasBilled(key) {
 			w.setUnbilled(key)
-			billedColumns[0].id(w.state.Wallet.ID)
-			billedColumns[1].id(key.FeatureID)
-			billedColumns[2].int8(key.Period.Start)
-			billedColumns[3].int8(key.Period.End)
-			billedColumns[4].text(key.EntityID)
+			billedColumns[0].ID(w.state.Wallet.ID)
+			billedColumns[1].ID(key.FeatureID)
+			billedColumns[2].Int8(key.Period.Start)
+			billedColumns[3].Int8(key.Period.End)
+			billedColumns[4].Text(key.EntityID)
 		}
 	}
-	if counterColumns[0].count > 0 {
-		p.send(readCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, encodeAll(counterColumns[:])...)...)
+	if counterColumns[0].Count > 0 {
+		p.Send(readCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counterColumns[:])...)...)
 	}
-	if billedColumns[0].count > 0 {
-		p.send(readBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, encodeAll(billedColumns[:])...)...)
+	if billedColumns[0].Count > 0 {
+		p.Send(readBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(billedColumns[:])...)...)
 	}
 }
 
-func (b *appBatch) scanCounter(r *row) {
-	w := b.byID[r.id()]
-	key := metering.CounterKey{FeatureID: r.id(), Period: metering.Period{Start: r.int8(), End: r.int8()}}
-	w.setCounter(key, r.int8())
+func (b *appBatch) scanCounter(r *wire.Row) {
+	w := b.byID[r.ID()]
+	key := metering.CounterKey{FeatureID: r.ID(), Period: metering.Period{Start: r.Int8(), End: r.Int8()}}
+	w.setCounter(key, r.Int8())
 }
 
-func (b *appBatch) scanBilled(r *row) {
-	w := b.byID[r.id()]
-	key := metering.BilledKey{FeatureID: r.id(), Period: metering.Period{Start: r.int8(), End: r.int8()}, EntityID: r.text()}
-	w.setBilled(key, r.id())
+func (b *appBatch) scanBilled(r *wire.Row) {
+	w := b.byID[r.ID()]
+	key := metering.BilledKey{FeatureID: r.ID(), Period: metering.Period{Start: r.Int8(), End: r.Int8()}, EntityID: r.Text()}
+	w.setBilled(key, r.ID())
 }
 
 // authorize sets the feature of each request and fails those whose key is not usable,

@@ -12,6 +12,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 // trackOptimistic commits the requests that are accepted by cached state, in one round
@@ -98,17 +99,17 @@ func (u *lane) prefetch(requests []*request, now int64) bool {
 // rows too. Those may be newer than the wallet's version: the version check fails the
 // write then.
 func (u *lane) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := newReadPipe(ctx, conn)
+	p := wire.NewReadPipe(ctx, conn)
 	for _, b := range batches {
 		if !u.cache.lookupCatalog(b) {
 			b.loadCatalog(p)
 		}
 		b.loadWallets(p)
 	}
-	if err := p.run(); err != nil {
+	if err := p.Run(); err != nil {
 		return err
 	}
-	if err := loadKeyedRows(newReadPipe(ctx, conn), batches, now); err != nil {
+	if err := loadKeyedRows(wire.NewReadPipe(ctx, conn), batches, now); err != nil {
 		return err
 	}
 	for _, b := range batches {
@@ -157,15 +158,15 @@ func (m *usageCache) misses(requests []*request) (list []*request) {
 // optimistic is one attempt from the cache: decide, then verify versions and write in
 // one round trip.
 func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := newPipe(ctx, conn)
-	p.sendCommand(pg.BeginTx)
+	p := wire.NewPipe(ctx, conn)
+	p.SendCommand(pg.BeginTx)
 	u.cache.lookup(batches, func(b *appBatch) {
 		b.authorize(now)
 		b.decideAccepted(now, u.ordered)
 	})
 	u.write(p, batches, now)
-	p.sendCommand(pg.CommitTx)
-	if err := p.run(); err != nil {
+	p.SendCommand(pg.CommitTx)
+	if err := p.Run(); err != nil {
 		return err
 	}
 	for _, b := range batches {

@@ -14,6 +14,7 @@ import (
 	"purser/ids"
 	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 const (
@@ -203,10 +204,10 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 			}
 		}
 	}
-	p := newPipe(ctx, conn)
+	p := wire.NewPipe(ctx, conn)
 	u.write(p, batches, now)
-	p.sendCommand(pg.CommitTx)
-	if err := p.run(); err != nil {
+	p.SendCommand(pg.CommitTx)
+	if err := p.Run(); err != nil {
 		return err
 	}
 	for _, b := range batches {
@@ -219,8 +220,8 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 // loadLocked opens the transaction, locks every wallet and reads what the requests
 // need.
 func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := newPipe(ctx, conn)
-	p.sendCommand(pg.BeginTx)
+	p := wire.NewPipe(ctx, conn)
+	p.SendCommand(pg.BeginTx)
 	for _, b := range batches {
 		b.ensureMissingWallets(p, now)
 	}
@@ -228,13 +229,13 @@ func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	for i, b := range batches {
 		b.lockAndLoad(p)
 		if u.cache.lookupCatalog(b) {
-			p.send(pg.SelectEpoch, func(r *row) { epochs[i], _, b.databaseTime = r.int8(), r.int8(), r.int8() }, b.scope.AppID[:])
+			p.Send(pg.SelectEpoch, func(r *wire.Row) { epochs[i], _, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, b.scope.AppID[:])
 		} else {
 			b.loadCatalog(p)
 			epochs[i] = -1
 		}
 	}
-	if err := p.run(); err != nil {
+	if err := p.Run(); err != nil {
 		return err
 	}
 	if err := u.checkClock(batches, now); err != nil {
@@ -243,13 +244,13 @@ func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
 		return err
 	}
-	return loadKeyedRows(newPipe(ctx, conn), batches, now)
+	return loadKeyedRows(wire.NewPipe(ctx, conn), batches, now)
 }
 
 // reloadCatalogs reads the catalogs whose stored epoch differs from the cached one. An
 // epoch of -1 marks a catalog that was just read.
 func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, epochs []int64) error {
-	p := newPipe(ctx, conn)
+	p := wire.NewPipe(ctx, conn)
 	for i, b := range batches {
 		if epochs[i] >= 0 && epochs[i] != b.epoch {
 			clear(b.features)
@@ -257,11 +258,11 @@ func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, ep
 			b.loadCatalog(p)
 		}
 	}
-	return p.run()
+	return p.Run()
 }
 
 // loadKeyedRows reads what depends on wallets and subscriptions.
-func loadKeyedRows(p *pipe, batches []*appBatch, now int64) error {
+func loadKeyedRows(p *wire.Pipe, batches []*appBatch, now int64) error {
 	for _, b := range batches {
 		b.authorize(now)
 		for _, w := range b.wallets {
@@ -269,7 +270,7 @@ func loadKeyedRows(p *pipe, batches []*appBatch, now int64) error {
 		}
 		b.sendKeyedReads(p)
 	}
-	return p.run()
+	return p.Run()
 }
 
 // prepareMissingWallets resets the batches for a second attempt that creates wallets
@@ -293,17 +294,17 @@ func prepareMissingWallets(batches []*appBatch) bool {
 	return true
 }
 
-func (b *appBatch) ensureMissingWallets(p *pipe, now int64) {
+func (b *appBatch) ensureMissingWallets(p *wire.Pipe, now int64) {
 	if len(b.missingWallets) == 0 {
 		return
 	}
-	made, identities := uuidColumn, textColumn
+	made, identities := wire.UUIDColumn, wire.TextColumn
 	for _, identity := range slices.Compact(slices.Sorted(slices.Values(b.missingWallets))) {
-		made.id(ids.New())
-		identities.text(identity)
+		made.ID(ids.New())
+		identities.Text(identity)
 	}
 	b.missingWallets = nil
-	p.send(ledger.EnsureWallets, nil, b.scope.AppID[:], made.encode(nil), identities.encode(nil), int8Param(b.appTime(now)))
+	p.Send(ledger.EnsureWallets, nil, b.scope.AppID[:], made.Encode(nil), identities.Encode(nil), int8Param(b.appTime(now)))
 }
 
 // isDeterministic reports an error that the same statements would meet again: bad data,

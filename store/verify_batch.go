@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 // Every read of a batch looks its keys up one by one inside LATERAL, so the work is
@@ -205,17 +206,17 @@ func readVerifiedWallet(row pgx.CollectableRow) (w verifiedWallet, err error) {
 }
 
 // rows runs a query whose columns are read in Postgres' binary format.
-func (b *verifyWork) rows(ctx context.Context, s pg.Statement, take func(*row), args ...any) error {
+func (b *verifyWork) rows(ctx context.Context, s pg.Statement, take func(*wire.Row), args ...any) error {
 	rows, err := b.tx.Conn.Query(ctx, s.SQL, b.tx.Args(args)...)
 	if err != nil {
 		return fmt.Errorf("store: %s: %w", s.Name, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		r := row{values: rows.RawValues()}
+		r := wire.NewRow(rows.RawValues())
 		take(&r)
-		if r.err != nil {
-			return fmt.Errorf("store: %s: %w", s.Name, r.err)
+		if err := r.Err(); err != nil {
+			return fmt.Errorf("store: %s: %w", s.Name, err)
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -142,7 +143,7 @@ var verifyChecks = []verifyCheck{
 	{holds: ruleOrg, full: true, statement: pg.Declare("verify organizations", `
 		SELECT w.id, w.identity, 'a row of ' || r.kind || ' names the organization ' || r.org_id || ', expected ' || o.org_id
 		FROM app_state o CROSS JOIN LATERAL (
-			SELECT 'subscriptions' AS kind, x.wallet_id, x.org_id FROM subscriptions x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.status IN `+liveStatuses+` AND x.org_id <> o.org_id
+			SELECT 'subscriptions' AS kind, x.wallet_id, x.org_id FROM subscriptions x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.status IN `+ledger.LiveStatuses+` AND x.org_id <> o.org_id
 			UNION ALL
 			SELECT 'subscriptions' AS kind, x.wallet_id, x.org_id FROM subscriptions x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.status IN ('incomplete', 'canceled') AND x.org_id <> o.org_id
 			UNION ALL

@@ -57,7 +57,7 @@ func newSoldBooks(t *testing.T) *soldBooks {
 	noError(t, err)
 	noError(t, b.Adjust(ctx, store.Adjustment{ID: ids.New(), WalletID: wallet.ID, CreditKey: "tokens",
 		Delta: metering.Delta{Amount: wallet.Balances[0].Amount, Out: true}, Reason: "a test", By: ids.New(), Now: moment}))
-	noError(t, b.ApplyCharge(ctx, b.lease(t, "identity:bob"), billing.ProviderCharge{
+	noError(t, b.Payments().ApplyCharge(ctx, b.lease(t, "identity:bob"), billing.ProviderCharge{
 		ID: refunded.ChargeID, Refunds: []billing.ProviderRefund{{ID: "re_1", AmountCents: 1000, Status: "succeeded"}},
 	}, moment)) // into debt
 	_, _, err = b.Transfer(ctx, transferOf("ann", "bob", "tokens", 30)) // pays a part of it

@@ -1,10 +1,9 @@
 package store
 
 import (
-	"encoding/binary"
-
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/wire"
 )
 
 // verifiedEntry is one entry of a wallet as it is stored: a row of the journal, or
@@ -81,52 +80,45 @@ const verifiedEventColumns = `
 	allowance_limit, allowance_used, allowance_start, allowance_end, basis_points, amount_nanocredits, balance_after, debt_after,
 	quoted_nanocredits, deduplicated_from, allowance_overage, event_id, entity_id`
 
-func (e *verifiedEntry) readEvent(r *row) {
+func (e *verifiedEntry) readEvent(r *wire.Row) {
 	e.event, e.kind = true, metering.EntryCharge
-	e.wallet, e.seq, e.org, e.id, e.keyID = r.id(), r.int8(), r.id(), r.id(), r.id()
-	e.priceNumber, e.quantity, e.createdAt = r.int8(), r.int8(), r.int8()
+	e.wallet, e.seq, e.org, e.id, e.keyID = r.ID(), r.Int8(), r.ID(), r.ID(), r.ID()
+	e.priceNumber, e.quantity, e.createdAt = r.Int8(), r.Int8(), r.Int8()
 	e.occurredAt, e.periodStart, e.periodEnd = optionalInt(r), optionalInt(r), optionalInt(r)
 	e.limit, e.used, e.limitStart, e.limitEnd = optionalInt(r), optionalInt(r), optionalInt(r), optionalInt(r)
-	e.basisPoints.set = !r.isNull()
-	e.basisPoints.value = int64(r.int4())
-	e.amount, e.balanceAfter = r.amount(), r.amount()
+	e.basisPoints.set = !r.IsNull()
+	e.basisPoints.value = int64(r.Int4())
+	e.amount, e.balanceAfter = r.Amount(), r.Amount()
 	e.debtStored, e.quoted = optionalAmount(r), optionalAmount(r)
 	e.debtAfter = e.debtStored.value
-	e.original = r.id()
+	e.original = r.ID()
 	e.overage = optionalText(r)
-	e.eventID = r.text()
+	e.eventID = r.Text()
 	e.entityID = optionalText(r)
 	e.delta = metering.Delta{Amount: e.amount, Out: true}
 }
 
-func (e *verifiedEntry) readJournal(r *row) {
-	e.wallet, e.seq, e.org, e.id = r.id(), r.int8(), r.id(), r.id()
-	e.kind, e.credit = metering.EntryKind(r.text()), r.id()
-	e.delta = metering.Delta{Amount: r.amount(), Out: r.bool()}
-	e.balanceAfter, e.debtAfter = r.amount(), r.amount()
+func (e *verifiedEntry) readJournal(r *wire.Row) {
+	e.wallet, e.seq, e.org, e.id = r.ID(), r.Int8(), r.ID(), r.ID()
+	e.kind, e.credit = metering.EntryKind(r.Text()), r.ID()
+	e.delta = metering.Delta{Amount: r.Amount(), Out: r.Bool()}
+	e.balanceAfter, e.debtAfter = r.Amount(), r.Amount()
 	e.idempotencyKey = optionalText(r)
-	e.createdAt = r.int8()
+	e.createdAt = r.Int8()
 	e.sourceKind, e.sourceID = optionalText(r), optionalText(r)
 }
 
-func (r *row) int4() int32 {
-	if v := r.value(4); v != nil {
-		return int32(binary.BigEndian.Uint32(v))
-	}
-	return 0
+func optionalInt(r *wire.Row) optionalValue[int64] {
+	set := !r.IsNull()
+	return optionalValue[int64]{r.Int8(), set}
 }
 
-func optionalInt(r *row) optionalValue[int64] {
-	set := !r.isNull()
-	return optionalValue[int64]{r.int8(), set}
+func optionalAmount(r *wire.Row) optionalValue[metering.Amount] {
+	set := !r.IsNull()
+	return optionalValue[metering.Amount]{r.Amount(), set}
 }
 
-func optionalAmount(r *row) optionalValue[metering.Amount] {
-	set := !r.isNull()
-	return optionalValue[metering.Amount]{r.amount(), set}
-}
-
-func optionalText(r *row) optionalValue[string] {
-	set := !r.isNull()
-	return optionalValue[string]{r.text(), set}
+func optionalText(r *wire.Row) optionalValue[string] {
+	set := !r.IsNull()
+	return optionalValue[string]{r.Text(), set}
 }

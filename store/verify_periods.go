@@ -5,7 +5,9 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 var (
@@ -18,7 +20,7 @@ var (
 			FROM provider_payments WHERE app_id = $1 AND wallet_id = t.id AND period_start IS NOT NULL
 			UNION ALL
 			SELECT wallet_id, period_start, period_end, sale IS NULL
-			FROM subscriptions WHERE app_id = $1 AND wallet_id = t.id AND status IN `+liveStatuses+`
+			FROM subscriptions WHERE app_id = $1 AND wallet_id = t.id AND status IN `+ledger.LiveStatuses+`
 			UNION ALL
 			SELECT wallet_id, period_start, period_end, sale IS NULL
 			FROM subscriptions WHERE app_id = $1 AND wallet_id = t.id AND status IN ('incomplete', 'canceled')) p`)
@@ -66,12 +68,12 @@ func (b *verifyWork) checkBilled(ctx context.Context) error {
 		return nil
 	}
 	billed := make(map[billedKey]ids.ID, len(events))
-	err := b.rows(ctx, readBilled, func(r *row) {
-		key := billedKey{wallet: r.id()}
-		key.FeatureID = r.id()
-		key.Period = metering.Period{Start: r.int8(), End: r.int8()}
-		key.EntityID = r.text()
-		billed[key] = r.id()
+	err := b.rows(ctx, readBilled, func(r *wire.Row) {
+		key := billedKey{wallet: r.ID()}
+		key.FeatureID = r.ID()
+		key.Period = metering.Period{Start: r.Int8(), End: r.Int8()}
+		key.EntityID = r.Text()
+		billed[key] = r.ID()
 	}, keys.wallets, keys.features, keys.starts, keys.ends, entities)
 	if err != nil {
 		return err
@@ -140,10 +142,10 @@ func (b *verifyWork) checkPeriods(ctx context.Context) error {
 		return nil
 	}
 	periods, unsold := make(map[explained]bool), make(map[ids.ID]bool)
-	err := b.rows(ctx, verifyReadPeriods, func(r *row) {
-		wallet := r.id()
-		periods[explained{wallet, metering.Period{Start: r.int8(), End: r.int8()}}] = true
-		unsold[wallet] = unsold[wallet] || r.bool()
+	err := b.rows(ctx, verifyReadPeriods, func(r *wire.Row) {
+		wallet := r.ID()
+		periods[explained{wallet, metering.Period{Start: r.Int8(), End: r.Int8()}}] = true
+		unsold[wallet] = unsold[wallet] || r.Bool()
 	}, wallets)
 	if err != nil {
 		return err
@@ -161,8 +163,8 @@ func (b *verifyWork) checkPeriods(ctx context.Context) error {
 // was found to have its own, there are others only when there are more.
 func (b *verifyWork) countBilled(ctx context.Context, wallets []ids.ID) error {
 	var more []ids.ID
-	err := b.rows(ctx, verifyCountBilled, func(r *row) {
-		wallet, billed := r.id(), r.int8()
+	err := b.rows(ctx, verifyCountBilled, func(r *wire.Row) {
+		wallet, billed := r.ID(), r.Int8()
 		if billed != b.proofs[wallet].billed || b.proofs[wallet].misbilled {
 			more = append(more, wallet)
 		}
@@ -171,11 +173,11 @@ func (b *verifyWork) countBilled(ctx context.Context, wallets []ids.ID) error {
 		return err
 	}
 	for _, wallet := range more {
-		err := b.rows(ctx, verifyUnbilled, func(r *row) {
-			feature := b.pass.catalog.features[r.id()].key
-			start, end := r.int8(), r.int8()
+		err := b.rows(ctx, verifyUnbilled, func(r *wire.Row) {
+			feature := b.pass.catalog.features[r.ID()].key
+			start, end := r.Int8(), r.Int8()
 			b.proofs[wallet].differs(ruleBilled, "%s, entity %q, %d to %d is billed by %s, which is no such event of the wallet",
-				feature, r.text(), start, end, r.id().Format(ids.Transaction))
+				feature, r.Text(), start, end, r.ID().Format(ids.Transaction))
 		}, wallet, maxDifferences)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 var (
@@ -59,7 +60,7 @@ func (b *verifyWork) readEntries(ctx context.Context) error {
 	b.entriesOf = make(map[ids.ID][]verifiedEntry, len(wallets))
 	prices := b.pass.catalog
 	missing := false
-	err := b.rows(ctx, verifyReadEvents, func(r *row) {
+	err := b.rows(ctx, verifyReadEvents, func(r *wire.Row) {
 		var e verifiedEntry
 		e.readEvent(r)
 		if _, known := prices.prices[e.priceNumber]; !known || !prices.keys[e.keyID] {
@@ -71,10 +72,10 @@ func (b *verifyWork) readEntries(ctx context.Context) error {
 		return err
 	}
 	journal := false
-	err = b.rows(ctx, verifyReadJournal, func(r *row) {
+	err = b.rows(ctx, verifyReadJournal, func(r *wire.Row) {
 		var e verifiedEntry
 		e.readJournal(r)
-		b.checkSource(&e, r.bool(), r.bool())
+		b.checkSource(&e, r.Bool(), r.Bool())
 		e.readReversal(r)
 		if _, known := prices.prices[e.priceNumber]; e.reversed.set && !known {
 			missing = true
@@ -162,9 +163,9 @@ func (b *verifyWork) readOpenCounters(ctx context.Context) error {
 }
 
 func (b *verifyWork) readCounterRows(ctx context.Context, s pg.Statement, take func(ids.ID, metering.CounterKey, int64), args ...any) error {
-	return b.rows(ctx, s, func(r *row) {
-		wallet, feature := r.id(), r.id()
-		period := metering.Period{Start: r.int8(), End: r.int8()}
-		take(wallet, metering.CounterKey{FeatureID: feature, Period: period}, r.int8())
+	return b.rows(ctx, s, func(r *wire.Row) {
+		wallet, feature := r.ID(), r.ID()
+		period := metering.Period{Start: r.Int8(), End: r.Int8()}
+		take(wallet, metering.CounterKey{FeatureID: feature, Period: period}, r.Int8())
 	}, args...)
 }

@@ -6,6 +6,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 const ruleReversals = "the reversals of an event never exceed its charge"
@@ -40,10 +41,10 @@ var (
 
 // readReversal reads what a reversal returned, and the event as far as its counters
 // depend on it.
-func (e *verifiedEntry) readReversal(r *row) {
+func (e *verifiedEntry) readReversal(r *wire.Row) {
 	e.reversed = optionalAmount(r)
-	e.whole = r.bool()
-	e.priceNumber, e.quantity = r.int8(), r.int8()
+	e.whole = r.Bool()
+	e.priceNumber, e.quantity = r.Int8(), r.Int8()
 	e.limitStart, e.limitEnd, e.periodStart = optionalInt(r), optionalInt(r), optionalInt(r)
 }
 
@@ -95,9 +96,9 @@ func (b *verifyWork) fullReversals(ctx context.Context, events []*verifiedEntry)
 		}
 	}
 	reversed := make(map[ids.ID]int64)
-	err := b.rows(ctx, verifyFullReversals, func(r *row) {
-		transaction := r.id()
-		reversed[transaction] = r.int8()
+	err := b.rows(ctx, verifyFullReversals, func(r *wire.Row) {
+		transaction := r.ID()
+		reversed[transaction] = r.Int8()
 	}, wallets, transactions)
 	return reversed, err
 }

@@ -11,6 +11,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 // A wallet's seal is a chain of hashes: the first one is over who the wallet
@@ -38,7 +39,7 @@ func (s journalSeal) next(buf []byte, e *verifiedEntry) (journalSeal, []byte) {
 // appendValues writes every stored value in an order that stays: numbers with eight
 // bytes, texts after their length, and what may be NULL after a byte that tells.
 func (e *verifiedEntry) appendValues(buf []byte) []byte {
-	buf = append(buf, boolByte(e.event))
+	buf = append(buf, wire.BoolByte(e.event))
 	buf = append(buf, e.org[:]...)
 	buf = append(buf, e.id[:]...)
 	buf = appendInt(buf, e.seq)
@@ -49,7 +50,7 @@ func (e *verifiedEntry) appendValues(buf []byte) []byte {
 		buf = appendText(buf, string(e.kind))
 		buf = append(buf, e.credit[:]...)
 		buf = appendInt(buf, int64(e.delta.Amount))
-		buf = append(buf, boolByte(e.delta.Out))
+		buf = append(buf, wire.BoolByte(e.delta.Out))
 		buf = appendOptional(buf, e.idempotencyKey, appendText)
 		buf = appendOptional(buf, e.sourceKind, appendText)
 		return appendOptional(buf, e.sourceID, appendText)
@@ -80,7 +81,7 @@ func appendText(buf []byte, text string) []byte {
 }
 
 func appendOptional[T any](buf []byte, v optionalValue[T], write func([]byte, T) []byte) []byte {
-	buf = append(buf, boolByte(v.set))
+	buf = append(buf, wire.BoolByte(v.set))
 	if !v.set {
 		return buf
 	}

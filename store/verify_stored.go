@@ -6,6 +6,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/store/internal/wire"
 )
 
 var (
@@ -71,10 +72,10 @@ func (b *verifyWork) checkEnd(p *walletProof, lastSeq int64) {
 func (b *verifyWork) checkBalances(ctx context.Context, wallets []ids.ID) error {
 	type balanceKey struct{ wallet, credit ids.ID }
 	stored := make(map[balanceKey]bool)
-	err := b.rows(ctx, verifyReadBalances, func(r *row) {
-		wallet, credit, org := r.id(), r.id(), r.id()
-		held := metering.Balance{CreditID: credit, Amount: r.amount(), Debt: r.amount()}
-		debtor := r.bool()
+	err := b.rows(ctx, verifyReadBalances, func(r *wire.Row) {
+		wallet, credit, org := r.ID(), r.ID(), r.ID()
+		held := metering.Balance{CreditID: credit, Amount: r.Amount(), Debt: r.Amount()}
+		debtor := r.Bool()
 		proof := b.proofs[wallet]
 		stored[balanceKey{wallet, credit}] = true
 		if org != b.pass.app.app.Scope.OrgID {

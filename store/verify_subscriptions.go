@@ -10,6 +10,7 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -22,7 +23,7 @@ var (
 				|| CASE WHEN s.extra THEN ', but was never to come into force' ELSE '' END
 				|| CASE WHEN s.ended_at IS NULL THEN '' ELSE ', but has ended' END AS detail
 			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
+			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+ledger.LiveStatuses+` AND `+onlyWallets("s.wallet_id")+`
 			  AND (NOT s.begun OR s.extra OR s.ended_at IS NOT NULL)
 			UNION ALL
 			SELECT s.wallet_id, s.id, 'is ' || s.status || CASE WHEN s.begun THEN ', has begun' ELSE ', has not begun' END
@@ -34,13 +35,13 @@ var (
 			SELECT s.wallet_id, s.id, 'is ' || s.status || ' for ' || s.period_start || ' to ' || s.period_end || ' on plan '
 				|| coalesce(s.sale ->> 'planKey', 'none') || ', but no payment is for that plan and period'
 			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.begun AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
+			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.begun AND s.status IN `+ledger.LiveStatuses+` AND `+onlyWallets("s.wallet_id")+`
 			  AND NOT EXISTS (SELECT 1 FROM provider_payments p WHERE p.app_id = $1 AND p.wallet_id = s.wallet_id AND p.subscription_id = s.id
 				AND p.period_start = s.period_start AND p.period_end = s.period_end AND p.plan_id = s.plan_id)
 			UNION ALL
 			SELECT s.wallet_id, s.id, 'names the plan ' || coalesce(s.plan_id::text, 'none') || ', but was sold ' || coalesce(s.sale ->> 'planId', 'none')
 			FROM subscriptions s
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
+			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+ledger.LiveStatuses+` AND `+onlyWallets("s.wallet_id")+`
 			  AND s.plan_id IS DISTINCT FROM (s.sale ->> 'planId')::uuid
 			UNION ALL
 			SELECT s.wallet_id, s.id, 'grants something else in its terms than its payment ' || p.source_id || ' brought'
@@ -54,7 +55,7 @@ var (
 			CROSS JOIN LATERAL (
 				SELECT count(*) AS due FROM jsonb_array_elements(coalesce(s.sale -> 'grants', '[]')) AS g (item)
 				WHERE (g.item ->> 'amountNanocredits')::numeric > 0) g
-			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
+			WHERE s.app_id = $1 AND s.sale IS NOT NULL AND s.status IN `+ledger.LiveStatuses+` AND `+onlyWallets("s.wallet_id")+`
 			  AND (c.other > 0 OR c.brought > 0 AND c.brought <> g.due) AND NOT `+leftOut+`
 			  AND (SELECT count(*) FROM provider_payments o WHERE o.app_id = $1 AND o.wallet_id = s.wallet_id
 				AND o.subscription_id = s.id AND o.period_start = s.period_start) = 1
@@ -75,7 +76,7 @@ var (
 			UNION ALL
 			SELECT r.terms::text FROM plan_prices r WHERE r.app_id = $1 AND r.price_id = s.sale ->> 'priceId')
 		FROM subscriptions s LEFT JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
-		WHERE s.app_id = $1 AND s.provider_id IS NOT NULL AND s.begun AND s.status IN `+liveStatuses+` AND `+onlyWallets("s.wallet_id")+`
+		WHERE s.app_id = $1 AND s.provider_id IS NOT NULL AND s.begun AND s.status IN `+ledger.LiveStatuses+` AND `+onlyWallets("s.wallet_id")+`
 		  AND NOT EXISTS (SELECT 1 FROM subscription_changes c WHERE c.app_id = $1 AND c.wallet_id = s.wallet_id
 			AND c.terms -> 'lists' = s.terms AND c.terms -> 'sale' = s.sale)
 		  AND NOT EXISTS (SELECT 1 FROM plan_prices r WHERE r.app_id = $1 AND r.price_id = s.sale ->> 'priceId'
@@ -96,13 +97,13 @@ func readTermsDifference(row pgx.CollectableRow) (d Difference, err error) {
 		return d, err
 	}
 	d.WalletID, d.Identity = pg.OrZero(wallet), pg.OrZero(identity)
-	terms, err := decodeSale(lists, sale)
+	terms, err := ledger.DecodeSale(lists, sale)
 	if err != nil {
 		d.Detail = "subscription " + id.String() + " has terms that cannot be read"
 		return d, nil
 	}
 	if !slices.ContainsFunc(sold, func(text []byte) bool {
-		other, err := thawTerms(text)
+		other, err := ledger.ThawTerms(text)
 		return err == nil && sameTerms(terms, other)
 	}) {
 		d.Detail = "subscription " + id.String() + " has terms that no change asked for and no price sells"

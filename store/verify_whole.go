@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -52,7 +53,7 @@ var verifyPagedChecks = []pagedCheck{
 			SELECT p.id, p.terms AS lists FROM plans p WHERE p.app_id = $1 AND p.id > $2 AND p.id <= $4
 			UNION ALL
 			SELECT s.id, s.terms FROM subscriptions s
-			WHERE s.app_id = $1 AND s.id > $2 AND s.id <= $4 AND s.status <> 'canceled' AND NOT s.extra AND (s.sale IS NOT NULL OR s.status IN `+liveStatuses+`)
+			WHERE s.app_id = $1 AND s.id > $2 AND s.id <= $4 AND s.status <> 'canceled' AND NOT s.extra AND (s.sale IS NOT NULL OR s.status IN `+ledger.LiveStatuses+`)
 			UNION ALL
 			SELECT s.id, s.scheduled #> '{terms,lists}' FROM subscriptions s
 			WHERE s.app_id = $1 AND s.id > $2 AND s.id <= $4 AND s.status <> 'canceled' AND NOT s.extra AND s.scheduled IS NOT NULL

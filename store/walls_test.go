@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,10 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/notifications"
+	"purser/store/payments"
+	"purser/store/queue"
+	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -250,10 +255,18 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	everyMethodHasACall(t, reportCalls)
 	everyMethodHasACall(t, notificationCalls)
 	everyMethodHasACall(t, orgCalls)
+	everyMethodHasACall(t, queueCalls)
+	everyMethodHasACall(t, accountCalls)
+	everyMethodHasACall(t, salesCalls)
+	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[queue.App](),
+		reflect.TypeFor[payments.Accounts](), reflect.TypeFor[sales]().Field(0).Type)
 	url := urlWithoutPolicies(t)
 	throughDoors(t, url, appCalls, func(a tenant) store.App { return a.App })
 	throughDoors(t, url, reportCalls, tenant.Reports)
 	throughDoors(t, url, notificationCalls, tenant.Notifications)
+	throughDoors(t, url, queueCalls, tenant.Queue)
+	throughDoors(t, url, accountCalls, tenant.Accounts)
+	throughDoors(t, url, salesCalls, func(a tenant) sales { return sales{a.Payments(), a.Queue()} })
 	throughDoors(t, url, orgCalls, func(a tenant) store.Org { return a.db.Org(a.org.ID) })
 }
 
@@ -279,6 +292,22 @@ func everyMethodHasACall[Door any](t *testing.T, calls []call[Door]) {
 	for i := range door.NumMethod() {
 		if name := door.Method(i).Name; !called[name] {
 			t.Errorf("%s.%s is not tried from outside: add a call", door.Name(), name)
+		}
+	}
+}
+
+// everyHandleIsTried finds the handles on one application that the store opens and that
+// are none of these.
+func everyHandleIsTried(t *testing.T, tried ...reflect.Type) {
+	t.Helper()
+	opens := reflect.TypeFor[*store.Store]()
+	for i := range opens.NumMethod() {
+		method := opens.Method(i)
+		if method.Type.NumIn() != 2 || method.Type.In(1) != reflect.TypeFor[tenancy.Scope]() {
+			continue
+		}
+		if handle := method.Type.Out(0); !slices.Contains(tried, handle) {
+			t.Errorf("%s, which Store.%s opens, is not tried from outside: add calls", handle, method.Name)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/reports"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -49,6 +51,16 @@ func (req *request) scope() tenancy.Scope { return req.app.Scope() }
 // tenant gives access to the application's rows. Changes are audited in the same
 // transaction.
 func (req *request) tenant() store.App { return req.site.store.App(req.scope()).By(req.actor()) }
+
+// payments gives access to what is sold and paid. Changes are audited in the same
+// transaction.
+func (req *request) payments() payments.App {
+	return req.site.store.Payments(req.scope()).By(req.actor())
+}
+
+// queue gives access to the application's jobs. Changes are audited in the same
+// transaction.
+func (req *request) queue() queue.App { return req.site.store.Queue(req.scope()).By(req.actor()) }
 
 // reports reads what pages show of the application.
 func (req *request) reports() reports.App { return req.site.store.Reports(req.scope()) }

@@ -3,7 +3,7 @@ package web
 import (
 	"purser/fault"
 	"purser/payments/cashier"
-	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 	"purser/views/component"
 	settingspage "purser/views/page/settings"
@@ -20,12 +20,12 @@ func loadProvider(req *request) (settingspage.Provider, error) {
 		// A test application is connected to the sandbox on first use.
 		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: sandboxAPI(req)}, nil
 	}
-	if connected.Mode == store.SandboxConnection && off {
+	if connected.Mode == payments.SandboxConnection && off {
 		return settingspage.Provider{Known: true, SandboxOff: true, Address: req.site.server.Address}, err
 	}
 	return settingspage.Provider{
 		API:   sandboxAPI(req),
-		Known: true, Address: req.site.server.Address, Sandbox: connected.Mode == store.SandboxConnection, Stripe: connected.Mode == store.StripeConnection,
+		Known: true, Address: req.site.server.Address, Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
 }

@@ -15,7 +15,8 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/payments/cashier"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -164,8 +165,8 @@ func TestThePaymentProvider(t *testing.T) {
 	})
 
 	t.Run("shows four characters of its key, and how it is told of events", func(t *testing.T) {
-		_, err := r.db.App(r.app.Scope()).PutConnection(t.Context(), store.Connection{
-			ID: ids.New(), Mode: store.StripeConnection, AccountID: "acct_1Example", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
+		_, err := r.db.PaymentAccounts(r.app.Scope()).PutConnection(t.Context(), payments.Connection{
+			ID: ids.New(), Mode: payments.StripeConnection, AccountID: "acct_1Example", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
 		}, r.site.now())
 		noError(t, err)
 		body := b.get(t, path).body
@@ -183,11 +184,11 @@ func TestRetryingASync(t *testing.T) {
 	r.newCredit(t, "tokens")
 	r.newFeature(t, "messages", "tokens")
 	plan := r.newPlan(t, "pro", "messages")
-	app := r.db.App(r.app.Scope())
-	fence, _, err := app.Lease(t.Context(), "plan:"+plan.ID.String(), ids.New(), time.Minute)
+	work := r.db.Queue(r.app.Scope())
+	fence, _, err := work.Lease(t.Context(), "plan:"+plan.ID.String(), ids.New(), time.Minute)
 	noError(t, err)
 	const reason = `No such product: <b>prod_1</b> & "more"`
-	noError(t, app.PlanRefused(t.Context(), fence, plan.ID, plan.Sync, reason))
+	noError(t, r.db.Payments(r.app.Scope()).PlanRefused(t.Context(), fence, plan.ID, plan.Sync, reason))
 	path := r.appPath("plans", "pro")
 
 	t.Run("the page shows what the provider said, as text, and offers it", func(t *testing.T) {
@@ -201,7 +202,7 @@ func TestRetryingASync(t *testing.T) {
 		if reply.status != http.StatusSeeOther || reply.location != path+"/edit" {
 			t.Errorf("status %d, to %s", reply.status, reply.location)
 		}
-		due, err := app.ClaimJobs(t.Context(), store.ClaimInput{Kinds: []store.JobKind{store.JobPlan}, Now: r.site.now(), Most: 10})
+		due, err := work.ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{queue.JobPlan}, Now: r.site.now(), Most: 10})
 		noError(t, err)
 		for _, job := range due.Jobs {
 			if job.Object == plan.ID.String() {

@@ -3,7 +3,7 @@ package web
 import (
 	"purser/billing"
 	"purser/ids"
-	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 	supportpage "purser/views/page/support"
 )
@@ -58,7 +58,7 @@ func (s *Site) alerts(req *request) (response, error) {
 		return response{}, err
 	}
 	all := req.query("show") == "all"
-	found, more, err := req.tenant().Alerts(req.context, p, all)
+	found, more, err := req.payments().Alerts(req.context, p, all)
 	if err != nil {
 		return response{}, err
 	}
@@ -67,11 +67,11 @@ func (s *Site) alerts(req *request) (response, error) {
 	for _, a := range found {
 		view.Alerts = append(view.Alerts, newAlertRow(req, a))
 	}
-	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Alert, func(a store.Alert) ids.ID { return a.ID }))
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Alert, func(a payments.Alert) ids.ID { return a.ID }))
 	return show(supportpage.Alerts(view)), nil
 }
 
-func newAlertRow(req *request, a store.Alert) supportpage.AlertRow {
+func newAlertRow(req *request, a payments.Alert) supportpage.AlertRow {
 	words := alertWords[a.Kind]
 	row := supportpage.AlertRow{
 		Title: words.title, Advice: words.advice, ObjectID: a.ObjectID, Identity: a.Identity, CreatedAt: a.CreatedAt, ResolvedAt: a.ResolvedAt,
@@ -90,7 +90,7 @@ func (s *Site) resolveAlert(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := req.tenant().ResolveAlert(req.context, id, req.now()); err != nil {
+	if err := req.payments().ResolveAlert(req.context, id, req.now()); err != nil {
 		return response{}, err
 	}
 	return req.done(req.appPath("alerts"), "Resolved.")

@@ -10,6 +10,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 )
 
@@ -17,8 +18,8 @@ import (
 func (d *supportHarness) mispay(t *testing.T, identity string) {
 	t.Helper()
 	now := d.site.now()
-	connection, err := d.tenant.PutConnection(t.Context(), store.Connection{
-		ID: ids.New(), Mode: store.StripeConnection, AccountID: "acct_1", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
+	connection, err := d.Accounts().PutConnection(t.Context(), payments.Connection{
+		ID: ids.New(), Mode: payments.StripeConnection, AccountID: "acct_1", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
 	}, now)
 	noError(t, err)
 	credit, err := d.tenant.Credit(t.Context(), "tokens")
@@ -31,18 +32,18 @@ func (d *supportHarness) mispay(t *testing.T, identity string) {
 		ID: ids.New(), Kind: billing.OperationTopUp, IdempotencyKey: ids.New().String(), Fingerprint: billing.Fingerprint{1},
 		Parameters: billing.NewParameters(billing.OperationTopUp), Step: billing.StepSession, Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
-	fence, held, err := d.tenant.Lease(t.Context(), "identity:"+identity, ids.New(), 30*time.Second)
+	fence, held, err := d.Queue().Lease(t.Context(), "identity:"+identity, ids.New(), 30*time.Second)
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}
-	_, _, err = d.tenant.Begin(t.Context(), store.BeginInput{
+	_, _, err = d.Payments().Begin(t.Context(), payments.BeginInput{
 		Fence: fence, Identity: identity, CreditKey: credit.Key, Op: op, Now: now,
-		Decide: func(store.CustomerState) (store.Decision, error) {
-			return store.Decision{Operation: op, TopUp: &topUp}, nil
+		Decide: func(payments.CustomerState) (payments.Decision, error) {
+			return payments.Decision{Operation: op, TopUp: &topUp}, nil
 		},
 	})
 	noError(t, err)
-	_, err = d.tenant.ApplyTopUp(t.Context(), fence, topUp.ID, billing.ProviderSession{
+	_, err = d.Payments().ApplyTopUp(t.Context(), fence, topUp.ID, billing.ProviderSession{
 		ID: "cs_short", Status: billing.SessionComplete, Paid: true, AmountTotal: 1, Currency: "usd", CustomerID: "cus_1",
 		IntentID: "pi_1", ChargeID: "ch_1", URL: "https://pay.example/1", ExpiresAt: topUp.ExpiresAt,
 	}, now, nil)
@@ -55,7 +56,7 @@ func TestAlerts(t *testing.T) {
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
 	says(t, support.get(t, d.appPath("alerts")), http.StatusOK, "No payment issues")
 	d.mispay(t, hostileIdentity)
-	alerts, _, err := d.tenant.Alerts(t.Context(), store.Page{Limit: 1}, false)
+	alerts, _, err := d.Payments().Alerts(t.Context(), store.Page{Limit: 1}, false)
 	noError(t, err)
 	resolve := d.appPath("alerts", alerts[0].ID.Format(ids.Alert), "resolve")
 
@@ -102,6 +103,6 @@ func TestAlerts(t *testing.T) {
 	})
 	t.Run("of another application are not there", func(t *testing.T) {
 		other := d.newApplication(t, d.org, "Other", false)
-		wantFault(t, d.db.App(other.Scope()).ResolveAlert(t.Context(), alerts[0].ID, d.site.now()), fault.PathNotFound)
+		wantFault(t, d.db.Payments(other.Scope()).ResolveAlert(t.Context(), alerts[0].ID, d.site.now()), fault.PathNotFound)
 	})
 }

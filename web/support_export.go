@@ -127,7 +127,7 @@ func (s *Site) subscriptionsExport(req *request) (response, error) {
 func (s *Site) checkoutsExport(req *request) (response, error) {
 	q := checkoutQuery(req)
 	q.Limit = maxExport
-	found, more, err := req.tenant().Checkouts(req.context, q)
+	found, more, err := req.payments().Checkouts(req.context, q)
 	if err != nil {
 		return response{}, err
 	}

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 	supportpage "purser/views/page/support"
 )
@@ -10,26 +10,26 @@ import (
 const maxJobs = 100
 
 // jobWords describe the kinds of jobs.
-var jobWords = map[store.JobKind]string{
-	store.JobPlan:         "Sync a plan to the payment provider",
-	store.JobOperation:    "Complete a change, checkout or refund",
-	store.JobFree:         "Renew a free subscription",
-	store.JobArchive:      "Archive an old price",
-	store.JobSession:      "Refresh a checkout",
-	store.JobSubscription: "Refresh a subscription",
-	store.JobInvoice:      "Refresh an invoice",
-	store.JobCharge:       "Refresh a charge and its refunds",
-	store.JobRefund:       "Refresh a refund",
-	store.JobDispute:      "Refresh a dispute",
-	store.JobSchedule:     "Refresh a subscription schedule",
-	store.JobCustomer:     "Remove a deleted customer",
-	store.JobEvents:       "Recover missed webhooks",
-	store.JobReconcile:    "Reconcile with the payment provider",
-	store.JobPrune:        "Delete expired data",
+var jobWords = map[queue.JobKind]string{
+	queue.JobPlan:         "Sync a plan to the payment provider",
+	queue.JobOperation:    "Complete a change, checkout or refund",
+	queue.JobFree:         "Renew a free subscription",
+	queue.JobArchive:      "Archive an old price",
+	queue.JobSession:      "Refresh a checkout",
+	queue.JobSubscription: "Refresh a subscription",
+	queue.JobInvoice:      "Refresh an invoice",
+	queue.JobCharge:       "Refresh a charge and its refunds",
+	queue.JobRefund:       "Refresh a refund",
+	queue.JobDispute:      "Refresh a dispute",
+	queue.JobSchedule:     "Refresh a subscription schedule",
+	queue.JobCustomer:     "Remove a deleted customer",
+	queue.JobEvents:       "Recover missed webhooks",
+	queue.JobReconcile:    "Reconcile with the payment provider",
+	queue.JobPrune:        "Delete expired data",
 }
 
 func (s *Site) jobs(req *request) (response, error) {
-	found, err := req.tenant().FailingJobs(req.context, maxJobs+1)
+	found, err := req.queue().FailingJobs(req.context, maxJobs+1)
 	if err != nil {
 		return response{}, err
 	}
@@ -57,7 +57,7 @@ func (s *Site) retryJob(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := req.tenant().RetryJobNow(req.context, store.JobKind(f.text("kind")), f.raw("object"), req.now()); err != nil {
+	if err := req.queue().RetryJobNow(req.context, queue.JobKind(f.text("kind")), f.raw("object"), req.now()); err != nil {
 		return response{}, err
 	}
 	notifyCashier(req)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -15,11 +15,11 @@ func TestFailingJobs(t *testing.T) {
 	d := newSupportHarness(t)
 	support, admin := d.join(t, tenancy.Support), d.join(t, tenancy.Admin)
 	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No failing jobs")
-	job := store.Job{Kind: store.JobCharge, Object: "ch_1"}
-	noError(t, d.tenant.Enqueue(t.Context(), job))
-	due, err := d.tenant.ClaimJobs(t.Context(), store.ClaimInput{Kinds: []store.JobKind{job.Kind}, Now: d.site.now(), Most: 10})
+	job := queue.Job{Kind: queue.JobCharge, Object: "ch_1"}
+	noError(t, d.Queue().Enqueue(t.Context(), job))
+	due, err := d.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{job.Kind}, Now: d.site.now(), Most: 10})
 	noError(t, err)
-	noError(t, d.tenant.RetryJob(t.Context(), due.Jobs[0], "No such <b>charge</b>", store.StoppedWork))
+	noError(t, d.Queue().RetryJob(t.Context(), due.Jobs[0], "No such <b>charge</b>", queue.StoppedWork))
 
 	t.Run("are led to from the overview", func(t *testing.T) {
 		overview := support.get(t, d.appPath())
@@ -36,9 +36,9 @@ func TestFailingJobs(t *testing.T) {
 		}
 	})
 	t.Run("have words for each kind", func(t *testing.T) {
-		for _, kind := range []store.JobKind{
-			store.JobPlan, store.JobOperation, store.JobFree, store.JobArchive, store.JobSession, store.JobSubscription, store.JobInvoice, store.JobCharge,
-			store.JobRefund, store.JobDispute, store.JobSchedule, store.JobCustomer, store.JobEvents, store.JobReconcile, store.JobPrune,
+		for _, kind := range []queue.JobKind{
+			queue.JobPlan, queue.JobOperation, queue.JobFree, queue.JobArchive, queue.JobSession, queue.JobSubscription, queue.JobInvoice, queue.JobCharge,
+			queue.JobRefund, queue.JobDispute, queue.JobSchedule, queue.JobCustomer, queue.JobEvents, queue.JobReconcile, queue.JobPrune,
 		} {
 			if jobWords[kind] == "" {
 				t.Errorf("none for %s", kind)
@@ -56,7 +56,7 @@ func TestFailingJobs(t *testing.T) {
 		if action, _, text := d.lastAction(t); action != "job.retry" || !strings.Contains(text, "No such") {
 			t.Errorf("the log says %s: %s", action, text)
 		}
-		if failing, err := d.tenant.FailingJobs(t.Context(), 10); err != nil || len(failing) != 1 || failing[0].Stopped() {
+		if failing, err := d.Queue().FailingJobs(t.Context(), 10); err != nil || len(failing) != 1 || failing[0].Stopped() {
 			t.Errorf("the job is %+v, %v", failing, err)
 		}
 		if got := admin.post(t, retry, url.Values{"kind": {"charge"}, "object": {"ch_2"}}); got.status != http.StatusNotFound {

@@ -6,6 +6,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
@@ -160,15 +161,15 @@ func (s *Site) subscriptions(req *request) (response, error) {
 
 var checkoutKinds = []component.Option{
 	{Value: "", Text: "All kinds"},
-	{Value: string(store.SubscriptionCheckout), Text: "Subscriptions"},
-	{Value: string(store.TopUpCheckout), Text: "Top-ups"},
+	{Value: string(payments.SubscriptionCheckout), Text: "Subscriptions"},
+	{Value: string(payments.TopUpCheckout), Text: "Top-ups"},
 }
 
-func checkoutQuery(req *request) store.CheckoutPage {
-	q := store.CheckoutPage{Identity: req.query("identity")}
+func checkoutQuery(req *request) payments.CheckoutPage {
+	q := payments.CheckoutPage{Identity: req.query("identity")}
 	for _, kind := range checkoutKinds {
 		if kind.Value == req.query("kind") {
-			q.Kind = store.CheckoutKind(kind.Value)
+			q.Kind = payments.CheckoutKind(kind.Value)
 		}
 	}
 	return q
@@ -181,7 +182,7 @@ func (s *Site) checkouts(req *request) (response, error) {
 	}
 	q := checkoutQuery(req)
 	q.Page = p
-	found, more, err := req.tenant().Checkouts(req.context, q)
+	found, more, err := req.payments().Checkouts(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
@@ -200,11 +201,11 @@ func (s *Site) checkouts(req *request) (response, error) {
 		}
 		view.Checkouts = append(view.Checkouts, row)
 	}
-	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Checkout, func(c store.Checkout) ids.ID { return c.ID }))
+	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Checkout, func(c payments.Checkout) ids.ID { return c.ID }))
 	return show(supportpage.Checkouts(view)), nil
 }
 
-func isOpen(c store.Checkout) bool { return c.State == "requested" || c.State == "open" }
+func isOpen(c payments.Checkout) bool { return c.State == "requested" || c.State == "open" }
 
 func checkoutState(state string) component.Badge {
 	switch state {

@@ -16,6 +16,8 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -50,6 +52,15 @@ func newSupportHarness(t *testing.T) *supportHarness {
 	d.newFeature(t, "daily", metering.Fixed, metering.DeduplicateDay)
 	return d
 }
+
+// Payments is what is sold and paid in the application.
+func (d *supportHarness) Payments() payments.App { return d.db.Payments(d.app.Scope()) }
+
+// Accounts are the application's accounts at the payment provider.
+func (d *supportHarness) Accounts() payments.Accounts { return d.db.PaymentAccounts(d.app.Scope()) }
+
+// Queue is what the application does later.
+func (d *supportHarness) Queue() queue.App { return d.db.Queue(d.app.Scope()) }
 
 func (d *supportHarness) newFeature(t *testing.T, key string, mode metering.PricingMode, deduplication metering.Deduplication) metering.Feature {
 	t.Helper()

@@ -18,7 +18,7 @@ func walletPlan(req *request, identity string) (*supportpage.WalletPlan, error) 
 	if !req.may(tenancy.SubscriptionsRead) {
 		return nil, nil
 	}
-	s, err := req.tenant().Subscription(req.context, identity)
+	s, err := req.payments().Subscription(req.context, identity)
 	if fault.Is(err, fault.SubscriptionNotFound) {
 		return nil, nil
 	}

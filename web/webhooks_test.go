@@ -20,6 +20,7 @@ import (
 	"purser/ids"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -38,7 +39,7 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	t.Helper()
 	sealing, err := vault.New(rand.Reader, []byte(strings.Repeat("s", vault.MinSecret)))
 	noError(t, err)
-	payments, err := cashier.New(cashier.Options{
+	desk, err := cashier.New(cashier.Options{
 		Store: db, Vault: sealing, BaseURL: "http://purser.test", Log: slog.New(slog.DiscardHandler),
 		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
 			return cashier.Sandbox{URL: "http://sandbox.invalid", Key: "sk_test_none", WebhookSecrets: secrets}, nil
@@ -52,10 +53,10 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	noError(t, err)
 	app, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
 	noError(t, err)
-	kept, err := db.App(app.Scope()).PutConnection(t.Context(), store.Connection{ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox"}, now)
+	kept, err := db.PaymentAccounts(app.Scope()).PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "sandbox"}, now)
 	noError(t, err)
 	e := echo.New()
-	e.POST(WebhookPath, ReceiveWebhooks(payments, (&Site{}).NetworkOf, slog.New(slog.DiscardHandler)))
+	e.POST(WebhookPath, ReceiveWebhooks(desk, (&Site{}).NetworkOf, slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}

@@ -48,7 +48,7 @@ var moneyMutants = []mutant{
 		name: "a payment credited each time that it is told",
 		changes: []change{
 			once("billing/topup.go", "\tif t.Status == TopUpPaid {\n", "\tif false {\n"),
-			once("store/billing_payments.go", "\tfor _, p := range payments {\n\t\tmade, err",
+			once("store/payments/payments.go", "\tfor _, p := range payments {\n\t\tmade, err",
 				"\tfor _, p := range payments {\n\t\tp.Source.ID += ids.New().String()\n\t\tmade, err"),
 		},
 		pkg: "./payments/cashier", tests: "TestEveryPaymentCountsOnceHoweverOftenItIsReported",
@@ -60,12 +60,12 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a lease whose row is locked is an error",
-		changes: []change{once("store/provider_leases.go", "if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {", "if false {")},
+		changes: []change{once("store/queue/leases.go", "if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {", "if false {")},
 		pkg:     "./store", tests: "TestALeaseThatCannotBeLockedIsNotHeld",
 	},
 	{
 		name:    "a lease that nobody compares",
-		changes: []change{once("store/provider_leases.go", "AND name = $2 AND fence = $3 FOR SHARE", "AND name = $2 AND $3::bigint > 0 FOR SHARE")},
+		changes: []change{once("store/queue/leases.go", "AND name = $2 AND fence = $3 FOR SHARE", "AND name = $2 AND $3::bigint > 0 FOR SHARE")},
 		pkg:     "./store", tests: "TestAFenceThatWasPassedStoresNothing",
 	},
 	{
@@ -120,7 +120,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a payment that a full wallet loses",
-		changes: []change{once("store/billing_payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
+		changes: []change{once("store/payments/payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
 		pkg:     "./payments/cashier", tests: "TestAPaymentWithoutRoomIsSetAsideWithAnAlert",
 	},
 	{
@@ -135,7 +135,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a settled payment whose charge is not read",
-		changes: []change{once("store/billing_payments.go", "\t\tif p.ChargeID == \"\" {\n", "\t\tif p.ChargeID != \"?\" {\n")},
+		changes: []change{once("store/payments/payments.go", "\t\tif p.ChargeID == \"\" {\n", "\t\tif p.ChargeID != \"?\" {\n")},
 		pkg:     "./payments/cashier", tests: "TestARecoveredTopUpHearsOfItsRefund",
 	},
 	{
@@ -177,7 +177,7 @@ var moneyMutants = []mutant{
 	// fault that people met.
 	{
 		name:    "a payment that a full wallet loses, drawn",
-		changes: []change{once("store/billing_payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
+		changes: []change{once("store/payments/payments.go", "fits := billing.Fitting(held[0].Balances, p.Credits)", "fits := p.Credits[:len(p.Credits)+0*len(held)]")},
 		pkg:     "./payments/cashier", tests: "TestBooksMatchWhatTheProviderTook",
 	},
 	{
@@ -227,12 +227,12 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a void that is not asked for again after a debit has failed",
-		changes: []change{once("store/billing_operations.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
+		changes: []change{once("store/payments/operations.go", "WHERE provider_ops.state = 'done' AND", "WHERE false AND")},
 		pkg:     "./payments/cashier", tests: "TestARenewalWhoseDebitFailsAfterAnUpgradeIsVoided",
 	},
 	{
 		name:    "a refund booked from what another movement was to reach",
-		changes: []change{once("store/billing_payments.go", "delta := m.From(taken)", "delta := m.Delta"), once("billing/clawback.go", "\tcase refunds && r.DisputedCents < p.DisputedCents:\n", "\tcase false:\n")},
+		changes: []change{once("store/payments/payments.go", "delta := m.From(taken)", "delta := m.Delta"), once("billing/clawback.go", "\tcase refunds && r.DisputedCents < p.DisputedCents:\n", "\tcase false:\n")},
 		pkg:     "./store", tests: "TestRefundsAndDisputes",
 	},
 	{
@@ -285,27 +285,27 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a price that is archived while a page sells it",
-		changes: []change{once("store/jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
+		changes: []change{once("store/payments/plan_jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
 		pkg:     "./payments/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
 	},
 	{
 		name:    "a job that two nodes run at once",
-		changes: []change{once("store/jobs_claim.go", "AND due_at <= $2 AND leased_until <= $3 AND", "AND due_at <= $2 AND $3::bigint > 0 AND")},
+		changes: []change{once("store/queue/claim.go", "AND due_at <= $2 AND leased_until <= $3 AND", "AND due_at <= $2 AND $3::bigint > 0 AND")},
 		pkg:     "./store", tests: "TestClaimedJobsAreLeased",
 	},
 	{
 		name:    "a job that a node ends after it lost the lease",
-		changes: []change{once("store/jobs_claim.go", "AND version = $4 AND lease_id = $5`)", "AND version = $4 AND $5::uuid IS NOT NULL`)")},
+		changes: []change{once("store/queue/claim.go", "AND version = $4 AND lease_id = $5`)", "AND version = $4 AND $5::uuid IS NOT NULL`)")},
 		pkg:     "./store", tests: "TestClaimedJobsAreLeased",
 	},
 	{
 		name:    "a job whose second request is lost while it runs",
-		changes: []change{once("store/jobs_claim.go", "AND object = $3 AND version = $4 AND lease_id = $5`)", "AND object = $3 AND $4::uuid IS NOT NULL AND lease_id = $5`)")},
+		changes: []change{once("store/queue/claim.go", "AND object = $3 AND version = $4 AND lease_id = $5`)", "AND object = $3 AND $4::uuid IS NOT NULL AND lease_id = $5`)")},
 		pkg:     "./store", tests: "TestClaimedJobsAreLeased",
 	},
 	{
 		name:    "a periodic task that two nodes run",
-		changes: []change{once("store/jobs_periodic.go", " AND leased_until <= ` + databaseMillis + `", "")},
+		changes: []change{once("store/queue/periodic.go", " AND leased_until <= ` + databaseMillis + `", "")},
 		pkg:     "./store", tests: "TestAPeriodicTaskRunsOnOneNode",
 	},
 	{

@@ -22,7 +22,7 @@ func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
 	policy      = "ON %I USING (app_id::text ="
-	commitUnder = "\tu.write(p, batches, now)\n\tp.sendCommand(pg.CommitTx)\n\tif err := p.run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
+	commitUnder = "\tu.write(p, batches, now)\n\tp.SendCommand(pg.CommitTx)\n\tif err := p.Run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
 	runsAgain   = "\t\tif !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {\n"
 	ensureFirst = "\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn Wallet{}, err\n\t}\n\tlocked, err := tx.LockWallets(ctx, identity)\n"
 )
@@ -60,8 +60,8 @@ var usageMutants = []mutant{
 	{
 		name: "take a lost reply to a commit for a success",
 		changes: []change{once("store/usage_track.go", commitUnder, `	u.write(p, batches, now)
-	p.sendCommand(pg.CommitTx)
-	if err := p.run(); pg.SQLState(err) != "" {
+	p.SendCommand(pg.CommitTx)
+	if err := p.Run(); pg.SQLState(err) != "" {
 		return err
 	}
 	for _, b := range batches {

@@ -39,12 +39,12 @@ var startMutants = []mutant{
 var sandboxMutants = []mutant{
 	{
 		name:    "sandbox objects of all applications are loaded",
-		changes: []change{once("store/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = t.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = t.key OFFSET 0")},
+		changes: []change{once("store/payments/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = t.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = t.key OFFSET 0")},
 		pkg:     "./store", tests: "TestStatementsKeepTheRules",
 	},
 	{
 		name:    "sandbox objects refer to those of other applications",
-		changes: []change{once("store/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = r.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = r.key OFFSET 0")},
+		changes: []change{once("store/payments/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = r.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = r.key OFFSET 0")},
 		pkg:     "./store", tests: "TestStatementsKeepTheRules",
 	},
 	{

@@ -62,24 +62,24 @@ func (p place) refuse(plan, reason string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	if err := refusePlan(p.Context(), db.App(tenancy.Scope{OrgID: org, AppID: app}), plan, reason); err != nil {
+	if err := refusePlan(p.Context(), db, tenancy.Scope{OrgID: org, AppID: app}, plan, reason); err != nil {
 		p.Fatal(err)
 	}
 }
 
-func refusePlan(ctx context.Context, app store.App, key, reason string) error {
-	plan, err := app.Plan(ctx, key)
+func refusePlan(ctx context.Context, db *store.Store, scope tenancy.Scope, key, reason string) error {
+	plan, err := db.App(scope).Plan(ctx, key)
 	if err != nil {
 		return err
 	}
-	fence, _, err := app.Lease(ctx, "plan:"+plan.ID.String(), ids.New(), time.Minute)
+	fence, _, err := db.Queue(scope).Lease(ctx, "plan:"+plan.ID.String(), ids.New(), time.Minute)
 	if err != nil {
 		return err
 	}
-	if err := app.PlanRefused(ctx, fence, plan.ID, plan.Sync, reason); err != nil {
+	if err := db.Payments(scope).PlanRefused(ctx, fence, plan.ID, plan.Sync, reason); err != nil {
 		return err
 	}
-	return app.Release(ctx, fence)
+	return db.Queue(scope).Release(ctx, fence)
 }
 
 func editTwice(t *testing.T, p product) {

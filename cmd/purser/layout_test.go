@@ -48,10 +48,10 @@ var knows = map[string][]string{
 
 	// The conversation with the provider: the client below, the store beside.
 	"payments/stripe":  {"billing", "metering"},
-	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "tenancy/vault"),
+	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "store/payments", "store/queue", "tenancy/vault"),
 
 	// What runs later, for every package that has jobs.
-	"jobs": {"ids", "store", "tenancy"},
+	"jobs": {"ids", "store", "store/queue", "tenancy"},
 	// The jobs of notifications.
 	"notify/delivery": {"jobs", "notify", "store", "tenancy"},
 
@@ -60,17 +60,21 @@ var knows = map[string][]string{
 	"mail/mailtest": {},
 
 	"migrations":         {},
-	"store":              with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/notifications", "store/reports"),
+	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/queue", "store/reports"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
-	"store/storetest":    with(nouns, "store", "store/embedded/...", "store/internal/limits", "migrations"),
+	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits", "store/queue"),
 
-	// The kernel: transactions and statements. Above it, what changes a wallet.
+	// The kernel: transactions and statements. Above it the queue, then what changes a
+	// wallet, then the areas, which do not know each other.
 	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
+	"store/payments":        with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/pg", "store/internal/wire", "store/queue"),
+	"store/queue":           with(nouns, "store/internal/pg"),
 	"store/notifications":   with(nouns, "store/internal/pg"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
 	"store/internal/pg":     with(nouns, "migrations", "store/internal/limits"),
-	"store/internal/ledger": with(nouns, "store/internal/pg"),
+	"store/internal/ledger": with(nouns, "store/internal/pg", "store/queue"),
+	"store/internal/wire":   {"ids", "metering", "store/internal/pg"},
 
 	// How long a session may take, which test processes relax.
 	"store/internal/limits": {},
@@ -88,12 +92,12 @@ var knows = map[string][]string{
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
 	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store", "store/reports"),
-	"web":   with(nouns, "api/openapi", "payments/cashier", "docs", "mail", "store", "store/reports", "static", "tenancy/vault", "views/..."),
+	"web":   with(nouns, "api/openapi", "docs", "mail", "payments/cashier", "static", "store", "store/payments", "store/queue", "store/reports", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api/openapi", "cmd/purser/demo", "jobs", "mail", "notify/delivery", "payments/cashier", "payments/sandbox", "docs", "migrations", "tenancy/vault", "store", "store/backup", "store/embedded/...", "store/reports", "static", "views/...", "httpd", "api", "web"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/queue", "store/reports", "tenancy/vault", "views/...", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -113,9 +117,9 @@ var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest
 
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
-	"deploy":              {"store/storetest"},                // a database for the server in the image
-	"store/notifications": {"store", "store/internal/limits"}, // to open nodes, and an application on them
-	"store":               {"migrations", "store/embedded"},   // for a server with settings that a store must refuse
+	"deploy":              {"store/storetest"},                                          // a database for the server in the image
+	"store/notifications": {"store", "store/internal/limits"},                           // to open nodes, and an application on them
+	"store":               {"migrations", "payments/sandbox/persist", "store/embedded"}, // for a server with settings that a store must refuse
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/reports"},

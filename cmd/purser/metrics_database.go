@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"purser/store"
+	"purser/store/queue"
 )
 
 const (
@@ -95,7 +96,7 @@ type databaseCollector struct {
 
 	mu     sync.Mutex
 	readAt time.Time
-	queues []store.JobQueue
+	queues []queue.JobQueue
 	ages   []store.VerificationAge
 	mails  store.MailQueue
 }
@@ -115,7 +116,7 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 		c.queues, c.ages, c.readAt = nil, nil, now
 		ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 		defer cancel()
-		queues, err := c.db.Directory().JobQueues(ctx)
+		queues, err := c.db.Queues().JobQueues(ctx)
 		if err != nil {
 			return
 		}

@@ -22,14 +22,15 @@ import (
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 	"purser/tenancy/vault"
 	"purser/web"
 )
 
-// payments is the cashier and the sandbox, the payment provider of applications without
-// their own account.
-type payments struct {
+// paymentNode is the cashier and the sandbox of this node; the sandbox is the payment
+// provider of applications without their own account.
+type paymentNode struct {
 	queue   *jobs.Queue
 	cashier *cashier.Cashier
 	sandbox *sandbox.Server
@@ -43,8 +44,8 @@ type payments struct {
 	server http.Handler
 }
 
-func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, meters *metrics, log *slog.Logger) (p *payments, err error) {
-	p = &payments{
+func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, meters *metrics, log *slog.Logger) (p *paymentNode, err error) {
+	p = &paymentNode{
 		queue: jobs.New(jobs.Options{Store: db, Observe: meters.observeJob, Log: log}),
 		store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log,
 	}
@@ -80,7 +81,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 
 // mount adds the webhook and sandbox routes. They have their own limits and
 // authentication, apart from the API and the dashboard.
-func (p *payments) mount(app *echo.Echo, server *api.Server) {
+func (p *paymentNode) mount(app *echo.Echo, server *api.Server) {
 	p.api, p.server = server, app
 	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, server.NetworkOf, p.log))
 	if p.sandbox == nil {
@@ -103,7 +104,7 @@ func withTimeout(next http.Handler) http.Handler {
 }
 
 // run advances the sandbox and runs jobs until the context ends.
-func (p *payments) run(ctx context.Context) error {
+func (p *paymentNode) run(ctx context.Context) error {
 	loops, ctx := errgroup.WithContext(ctx)
 	if p.sandbox != nil {
 		loops.Go(func() error { return p.sandbox.Run(ctx) })
@@ -116,14 +117,14 @@ func (p *payments) run(ctx context.Context) error {
 }
 
 // connect creates the connection of an application to its sandbox account.
-func (p *payments) connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (cashier.Sandbox, error) {
+func (p *paymentNode) connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (cashier.Sandbox, error) {
 	made, err := p.sandbox.Connect(ctx, app, webhookURL, types)
 	return cashier.Sandbox(made), err
 }
 
 // admits reports whether an application uses the sandbox: until an account is connected,
 // and never in live mode.
-func (p *payments) admits(ctx context.Context, app ids.ID) (bool, error) {
+func (p *paymentNode) admits(ctx context.Context, app ids.ID) (bool, error) {
 	scope, err := p.store.Directory().ScopeOf(ctx, app)
 	if fault.Is(err, fault.PathNotFound) {
 		return false, nil
@@ -135,15 +136,15 @@ func (p *payments) admits(ctx context.Context, app ids.ID) (bool, error) {
 	if err != nil || application.Live {
 		return false, err
 	}
-	connection, err := p.store.App(scope).Connection(ctx)
+	connection, err := p.store.PaymentAccounts(scope).Connection(ctx)
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		return true, nil
 	}
-	return connection.Mode == store.SandboxConnection, err
+	return connection.Mode == payments.SandboxConnection, err
 }
 
 // sellerName is the application's name on payment pages.
-func (p *payments) sellerName(ctx context.Context, app ids.ID) (string, error) {
+func (p *paymentNode) sellerName(ctx context.Context, app ids.ID) (string, error) {
 	scope, err := p.store.Directory().ScopeOf(ctx, app)
 	if err != nil {
 		return "", err
@@ -153,7 +154,7 @@ func (p *payments) sellerName(ctx context.Context, app ids.ID) (string, error) {
 }
 
 // authorize returns the application whose sandbox a request may control.
-func (p *payments) authorize(r *http.Request) (ids.ID, error) {
+func (p *paymentNode) authorize(r *http.Request) (ids.ID, error) {
 	scope, err := p.api.Authorize(r, tenancy.SubscriptionsWrite)
 	return scope.AppID, err
 }
@@ -161,7 +162,7 @@ func (p *payments) authorize(r *http.Request) (ids.ID, error) {
 // deliver sends a sandbox webhook to this server's own endpoint. One for a former base
 // URL counts as delivered: the application has an endpoint at the current URL too, and
 // retries would delay its payments.
-func (p *payments) deliver(ctx context.Context, address string, header http.Header, body []byte) error {
+func (p *paymentNode) deliver(ctx context.Context, address string, header http.Header, body []byte) error {
 	if !strings.HasPrefix(address, p.baseURL+"/webhooks/") {
 		p.log.Warn("sandbox webhook to a former address of this server dropped", "url", address)
 		return nil
@@ -183,7 +184,7 @@ func (p *payments) deliver(ctx context.Context, address string, header http.Head
 
 // transport calls a handler of this server. It strips the path prefix that a proxy in
 // front would strip.
-func (p *payments) transport(handler http.Handler) http.RoundTripper {
+func (p *paymentNode) transport(handler http.Handler) http.RoundTripper {
 	if public, err := url.Parse(p.baseURL); err == nil {
 		handler = http.StripPrefix(strings.TrimSuffix(public.Path, "/"), handler)
 	}

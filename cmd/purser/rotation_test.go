@@ -12,6 +12,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -82,9 +83,9 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 			at := vault.Place{Org: app.OrgID, App: app.ID, Row: id}
 			key, hook := at, at
 			key.Purpose, hook.Purpose = "stripe api key", "stripe webhook secret"
-			_, err := db.App(app.Scope()).PutConnection(t.Context(), store.Connection{
-				ID: id, Mode: store.StripeConnection, Live: true, AccountID: "acct_" + id.String(), SealedKey: seal(key, "sk_live_"+id.String()),
-				Secrets: []store.SealedSecret{{Sealed: seal(hook, "whsec_new")}, {Sealed: seal(hook, "whsec_old"), Until: 77}},
+			_, err := db.PaymentAccounts(app.Scope()).PutConnection(t.Context(), payments.Connection{
+				ID: id, Mode: payments.StripeConnection, Live: true, AccountID: "acct_" + id.String(), SealedKey: seal(key, "sk_live_"+id.String()),
+				Secrets: []payments.SealedSecret{{Sealed: seal(hook, "whsec_new")}, {Sealed: seal(hook, "whsec_old"), Until: 77}},
 			}, now)
 			check(err)
 			s.accounts = append(s.accounts, id)
@@ -114,7 +115,7 @@ func (s sealedRows) readable(key secret) (number int) {
 	read(vault.SeedOf(s.user), factor.SealedSeed, "seed")
 	for i, id := range s.accounts {
 		scope := s.apps[i/2]
-		c, err := s.db.App(scope).ConnectionByID(s.Context(), id)
+		c, err := s.db.PaymentAccounts(scope).ConnectionByID(s.Context(), id)
 		if err != nil || len(c.Secrets) != 2 || c.Secrets[1].Until != 77 {
 			s.Fatalf("%+v, %v", c, err)
 		}
@@ -180,8 +181,8 @@ func TestAChangedKeySealsEverythingAnew(t *testing.T) {
 		}
 	})
 	t.Run("but for what neither key can open, which is told", func(t *testing.T) {
-		_, err := s.db.App(s.apps[0]).PutConnection(t.Context(), store.Connection{
-			ID: ids.New(), Mode: store.StripeConnection, Live: true, AccountID: "acct_lost", SealedKey: []byte("of another age"),
+		_, err := s.db.PaymentAccounts(s.apps[0]).PutConnection(t.Context(), payments.Connection{
+			ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_lost", SealedKey: []byte("of another age"),
 		}, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 	"purser/ids"
 	"purser/payments/sandbox"
-	"purser/store"
+	"purser/store/payments"
 	settingspage "purser/views/page/settings"
 )
 
@@ -34,7 +34,7 @@ func listenSandbox(c config) (net.Listener, error) {
 }
 
 // serveStripe serves the sandbox's Stripe API at the root of its own address.
-func (p *payments) serveStripe(listener *connections, log *slog.Logger) func(context.Context) error {
+func (p *paymentNode) serveStripe(listener *connections, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return serveUntilDone(ctx, listener, withTimeout(p.sandbox.StripeHandler()), drain{}, log)
 	}
@@ -60,7 +60,7 @@ func sandboxURL(c config) string {
 }
 
 // sandboxAPI is the API access to an application's sandbox account.
-func (p *payments) sandboxAPI(app ids.ID) settingspage.SandboxAPI {
+func (p *paymentNode) sandboxAPI(app ids.ID) settingspage.SandboxAPI {
 	return settingspage.SandboxAPI{URL: p.apiURL, Key: p.sandbox.Key(app), Version: sandbox.APIVersion}
 }
 
@@ -93,7 +93,7 @@ func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	admitted, err := (&payments{store: db.Store}).admits(ctx, app)
+	admitted, err := (&paymentNode{store: db.Store}).admits(ctx, app)
 	if err != nil {
 		return err
 	}
@@ -114,4 +114,4 @@ func printSandbox(out io.Writer, api settingspage.SandboxAPI, asJSON bool) error
 	return err
 }
 
-var _ sandbox.Accounts = store.SandboxAccounts{}
+var _ sandbox.Accounts = payments.SandboxAccounts{}

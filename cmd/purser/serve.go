@@ -191,7 +191,7 @@ func serveWith(ctx context.Context, listener *connections, app http.Handler, d d
 }
 
 // newApp mounts the API, the dashboard and the payment routes on one echo app.
-func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *payments, lines *logWriter) (*echo.Echo, *httpd.Server, error) {
+func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *paymentNode, lines *logWriter) (*echo.Echo, *httpd.Server, error) {
 	server, err := api.New(api.Options{
 		Store:     db.Store,
 		Usage:     usage,

@@ -15,7 +15,7 @@ import (
 )
 
 // newSite creates the dashboard.
-func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *payments, mails *mail.Outbox, document *openapi.Object, log *slog.Logger) *web.Site {
+func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *paymentNode, mails *mail.Outbox, document *openapi.Object, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
 		BaseURL:  c.baseURL,
 		Version:  version,

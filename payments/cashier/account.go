@@ -8,7 +8,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/tenancy"
 	"purser/tenancy/vault"
 )
@@ -18,14 +19,14 @@ const connectionPrefix = "con"
 
 // account is a connection of an application together with its Stripe client.
 type account struct {
-	store.Connection
+	payments.Connection
 	scope    tenancy.Scope
 	provider *stripe.Client
 }
 
 // job is a job about an object of this account.
-func (a account) job(kind store.JobKind, object string, dueAt int64) store.Job {
-	return store.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
+func (a account) job(kind queue.JobKind, object string, dueAt int64) queue.Job {
+	return queue.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
 // clientKey identifies a cached client. Replacing the API key changes changedAt and so
@@ -38,7 +39,7 @@ type clientKey struct {
 // account loads the application's current account. A test application without one is
 // connected to the sandbox; a live one has to be connected in the dashboard.
 func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, error) {
-	connection, err := c.options.Store.App(scope).Connection(ctx)
+	connection, err := c.options.Store.PaymentAccounts(scope).Connection(ctx)
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		connection, err = c.connectSandbox(ctx, scope, err)
 	}
@@ -55,8 +56,8 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 	if id.IsZero() {
 		return c.account(ctx, scope)
 	}
-	app := c.options.Store.App(scope)
-	connection, err := app.ConnectionByID(ctx, id)
+	accounts := c.options.Store.PaymentAccounts(scope)
+	connection, err := accounts.ConnectionByID(ctx, id)
 	if err != nil {
 		return account{}, err
 	}
@@ -74,8 +75,8 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 // connection is looked up by the provider object.
 func (c *Cashier) accountOf(ctx context.Context, scope tenancy.Scope, id ids.ID, object string) (account, error) {
 	if id.IsZero() && object != "" {
-		found, err := c.options.Store.App(scope).ConnectionOf(ctx, object)
-		if err != nil && !errors.Is(err, store.ErrUnknown) {
+		found, err := c.options.Store.PaymentAccounts(scope).ConnectionOf(ctx, object)
+		if err != nil && !errors.Is(err, payments.ErrUnknown) {
 			return account{}, err
 		}
 		id = found
@@ -83,24 +84,24 @@ func (c *Cashier) accountOf(ctx context.Context, scope tenancy.Scope, id ids.ID,
 	return c.accountAt(ctx, scope, id)
 }
 
-func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) (store.Connection, error) {
+func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) (payments.Connection, error) {
 	application, err := c.options.Store.Org(scope.OrgID).Application(ctx, scope.AppID)
 	if err != nil {
-		return store.Connection{}, err
+		return payments.Connection{}, err
 	}
 	if application.Live {
-		return store.Connection{}, notConfigured
+		return payments.Connection{}, notConfigured
 	}
 	if c.options.Sandbox == nil {
-		return store.Connection{}, errSandboxOff()
+		return payments.Connection{}, errSandboxOff()
 	}
 	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	if err != nil {
-		return store.Connection{}, err
+		return payments.Connection{}, err
 	}
 	now := c.nowAt(offset)
-	connection, err := c.options.Store.App(scope).PutConnection(ctx, store.Connection{
-		ID: ids.New(), Mode: store.SandboxConnection, AccountID: "sandbox", EventsAfter: now, CreatedAt: now, ChangedAt: now,
+	connection, err := c.options.Store.PaymentAccounts(scope).PutConnection(ctx, payments.Connection{
+		ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "sandbox", EventsAfter: now, CreatedAt: now, ChangedAt: now,
 	}, now)
 	connection.ClockOffset = offset
 	return connection, err
@@ -108,7 +109,7 @@ func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notCo
 
 // client returns the cached client of a connection. On a miss it also enqueues the
 // connection's periodic jobs, which find lost webhooks.
-func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection store.Connection) (*stripe.Client, error) {
+func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection payments.Connection) (*stripe.Client, error) {
 	name := clientKey{connection.ID, connection.ChangedAt}
 	if cached, found := c.clients.Get(name); found {
 		return cached, nil
@@ -118,7 +119,7 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 		return nil, err
 	}
 	if !c.withoutPeriodicJobs {
-		if err := c.options.Store.App(scope).Enqueue(ctx, periodicJobs(connection.ID, c.nowAt(connection.ClockOffset))...); err != nil {
+		if err := c.options.Store.Queue(scope).Enqueue(ctx, periodicJobs(connection.ID, c.nowAt(connection.ClockOffset))...); err != nil {
 			return nil, err
 		}
 	}
@@ -127,8 +128,8 @@ func (c *Cashier) client(ctx context.Context, scope tenancy.Scope, connection st
 	return made, nil
 }
 
-func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection store.Connection) (stripe.Access, error) {
-	if connection.Mode == store.SandboxConnection {
+func (c *Cashier) access(ctx context.Context, scope tenancy.Scope, connection payments.Connection) (stripe.Access, error) {
+	if connection.Mode == payments.SandboxConnection {
 		sandbox, err := c.sandboxAccount(ctx, scope, connection)
 		return stripe.Access{Key: sandbox.Key, SandboxURL: sandbox.URL, Transport: c.options.SandboxTransport}, err
 	}
@@ -145,7 +146,7 @@ func errSandboxOff() error {
 	return fault.Newf(fault.PaymentsNotConfigured, "The payments sandbox is turned off on this server. Connect a Stripe test account in the dashboard.")
 }
 
-func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, connection store.Connection) (Sandbox, error) {
+func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, connection payments.Connection) (Sandbox, error) {
 	if c.options.Sandbox == nil {
 		return Sandbox{}, errSandboxOff()
 	}
@@ -154,8 +155,8 @@ func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, conne
 
 // webhookSecrets are the secrets that a webhook of the connection may be signed with.
 // A rotated secret stays valid until its Until.
-func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection store.Connection) ([]string, error) {
-	if connection.Mode == store.SandboxConnection {
+func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection payments.Connection) ([]string, error) {
+	if connection.Mode == payments.SandboxConnection {
 		sandbox, err := c.sandboxAccount(ctx, scope, connection)
 		return sandbox.WebhookSecrets, err
 	}

@@ -10,7 +10,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 )
 
@@ -30,18 +30,18 @@ var errAccountRetired = errors.New("cashier: the account was replaced and is ret
 // replacedConnection returns the connection whose key opens a replaced account. A
 // sandbox account is retired at once: it does not serve applications that use Stripe,
 // and it holds no real money.
-func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, connection store.Connection) (store.Connection, error) {
-	if connection.Mode == store.SandboxConnection {
+func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, connection payments.Connection) (payments.Connection, error) {
+	if connection.Mode == payments.SandboxConnection {
 		return connection, errAccountRetired
 	}
 	if c.nowAt(connection.ClockOffset)-connection.ReplacedAt > retiredWindow {
 		// A subscription bought just before the replacement may still be charged there.
-		going, err := c.options.Store.App(scope).SubscriptionsAt(ctx, connection.ID)
+		going, err := c.options.Store.PaymentAccounts(scope).SubscriptionsAt(ctx, connection.ID)
 		if err != nil || going == 0 {
 			return connection, cmp.Or(err, errAccountRetired)
 		}
 	}
-	current, err := c.options.Store.App(scope).Connection(ctx)
+	current, err := c.options.Store.PaymentAccounts(scope).Connection(ctx)
 	if err != nil {
 		return connection, err
 	}
@@ -59,10 +59,10 @@ func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, acco
 	if err != nil {
 		return Connected{}, err
 	}
-	renewed, err := c.options.Store.App(scope).By(a.By).RenewFormer(ctx, accountID, func(former *store.Connection) error {
+	renewed, err := c.options.Store.PaymentAccounts(scope).By(a.By).RenewFormer(ctx, accountID, func(former *payments.Connection) error {
 		return c.seal(scope, former, a.APIKey, a.WebhookSecret)
 	}, c.nowAt(offset))
-	if errors.Is(err, store.ErrUnknown) {
+	if errors.Is(err, payments.ErrUnknown) {
 		return Connected{}, fault.New(fault.ProviderInUse)
 	}
 	if err != nil {
@@ -82,5 +82,5 @@ func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err err
 	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: with.AccountID + " …" + with.KeyLastFour}
 	c.options.Log.Warn("API key refused by the payment provider", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
 		"app", with.scope.AppID.Format(ids.Application))
-	return errors.Join(err, c.options.Store.App(with.scope).Raise(ctx, alert, c.nowAt(with.ClockOffset)))
+	return errors.Join(err, c.options.Store.Payments(with.scope).Raise(ctx, alert, c.nowAt(with.ClockOffset)))
 }

@@ -138,7 +138,7 @@ func (c *Cashier) realNow() int64 { return c.options.Now().UnixMilli() }
 // Subscription reads an identity's subscription. An expired pending change is left
 // out, also before the provider reports it.
 func (c *Cashier) Subscription(ctx context.Context, scope tenancy.Scope, identity string) (billing.Subscription, error) {
-	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
+	s, err := c.options.Store.Payments(scope).Subscription(ctx, identity)
 	if err != nil || s.Pending == nil {
 		return s, err
 	}

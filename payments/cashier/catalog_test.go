@@ -12,7 +12,7 @@ import (
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
-	"purser/store"
+	"purser/store/queue"
 	"purser/store/reports"
 )
 
@@ -173,8 +173,8 @@ func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
 	r.settle()
 	wantTries := func(tries int) {
 		t.Helper()
-		failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(t.Context(), 10))
-		if len(failing) != 1 || failing[0].Kind != store.JobPlan || failing[0].Tries != tries || !failing[0].Stopped() || failing[0].FailingSince == 0 {
+		failing := must[[]queue.Job](r)(r.store.Queue(r.scope).FailingJobs(t.Context(), 10))
+		if len(failing) != 1 || failing[0].Kind != queue.JobPlan || failing[0].Tries != tries || !failing[0].Stopped() || failing[0].FailingSince == 0 {
 			t.Errorf("the jobs that fail are %+v, want one that was stopped after %d tries", failing, tries)
 		}
 	}
@@ -184,8 +184,8 @@ func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
 	}
 	r.advance(3 * 24 * time.Hour)
 	wantTries(1)
-	queues := must[[]store.JobQueue](r)(r.store.Directory().JobQueues(t.Context()))
-	if at := slices.IndexFunc(queues, func(q store.JobQueue) bool { return q.Kind == "billing" }); at < 0 || queues[at].Failing < 1 || queues[at].FailingSince == 0 {
+	queues := must[[]queue.JobQueue](r)(r.store.Queues().JobQueues(t.Context()))
+	if at := slices.IndexFunc(queues, func(q queue.JobQueue) bool { return q.Kind == "billing" }); at < 0 || queues[at].Failing < 1 || queues[at].FailingSince == 0 {
 		t.Errorf("metrics have the queues %+v", queues)
 	}
 	if n := must[reports.Attention](r)(r.store.Reports(r.scope).Attention(t.Context(), r.now())); n.Jobs != 1 {
@@ -193,7 +193,7 @@ func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {
 	}
 
 	id := r.readPlan("north").ID.String()
-	r.check(r.store.App(r.scope).RetryJobNow(t.Context(), store.JobPlan, id, r.now()))
+	r.check(r.store.Queue(r.scope).RetryJobNow(t.Context(), queue.JobPlan, id, r.now()))
 	r.settle()
 	wantTries(2)
 	dollars := "usd"

@@ -10,7 +10,8 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -28,18 +29,18 @@ const sessionLifetime = 23 * time.Hour
 func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope, r billing.CheckoutRequest, idempotencyKey string) (Page, error) {
 	return c.runForPage(ctx, scope, request{
 		kind: billing.OperationCheckout, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
-		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
+		decide: func(s payments.CustomerState, op billing.Operation, _ buyer, now int64) (payments.Decision, error) {
 			if err := billing.DecideCheckout(s.Subscription, s.Plan); err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			if err := billing.CheckRoom(s.Balances, s.Plan.Grants); err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			*op.Parameters.Checkout = billing.CheckoutParameters{
 				Command: billing.CommandCheckout, PlanKey: s.Plan.Key, PriceID: s.Plan.Sync.PriceID, Free: s.Plan.Free(),
 				Sessions: openSessions(s.Changes, now), SuccessURL: r.SuccessURL, CancelURL: r.CancelURL, ExpiresAt: sessionExpiry(now),
 			}
-			return store.Decision{Operation: op, Change: &billing.Change{
+			return payments.Decision{Operation: op, Change: &billing.Change{
 				ID: ids.New(), Kind: billing.Checkout, Target: s.Plan.Terms(), State: billing.ChangeRequested, RequestedAt: now,
 			}}, nil
 		},
@@ -53,13 +54,13 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 		check: func(current *billing.Subscription) error {
 			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
 		},
-		decide: func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error) {
+		decide: func(s payments.CustomerState, op billing.Operation, with buyer, now int64) (payments.Decision, error) {
 			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			bought := billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount}
 			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			expires := sessionExpiry(now)
 			*op.Parameters.TopUp = billing.TopUpParameters{
@@ -67,7 +68,7 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 				Name:       r.Amount.Credits() + " " + s.Credit.Name, // on a bill it is "500 Tokens"
 				SuccessURL: r.SuccessURL, CancelURL: r.CancelURL, ExpiresAt: expires,
 			}
-			return store.Decision{Operation: op, TopUp: &billing.TopUp{
+			return payments.Decision{Operation: op, TopUp: &billing.TopUp{
 				ID: ids.New(), Identity: r.Identity, Credit: bought,
 				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
 				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
@@ -121,7 +122,7 @@ func (run *operationRun) recheckCheckout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := run.app.Plan(ctx, run.rec.Parameters.PlanKey())
+	plan, err := run.c.options.Store.App(run.scope).Plan(ctx, run.rec.Parameters.PlanKey())
 	if err != nil {
 		return err
 	}
@@ -163,14 +164,14 @@ func (run *operationRun) replace(ctx context.Context) error {
 	}
 	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
+	return run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
 }
 
 // completion completes the operation with the page as its result.
-func (run *operationRun) completion(session stripe.Session) *store.Completion {
+func (run *operationRun) completion(session stripe.Session) *payments.Completion {
 	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return &store.Completion{Operation: op, Result: map[string]string{resultID: run.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
+	return &payments.Completion{Operation: op, Result: map[string]string{resultID: run.rec.ChangeID.Format(ids.Checkout), resultURL: session.URL}}
 }
 
 // openSession creates the checkout session once, and enqueues a refresh for after its
@@ -202,7 +203,7 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 	if err != nil {
 		return session, err
 	}
-	return session, run.app.Enqueue(ctx, run.job(store.JobSession, session.ID, session.ExpiresAt+refreshDelay))
+	return session, run.c.options.Store.Queue(run.scope).Enqueue(ctx, run.job(queue.JobSession, session.ID, session.ExpiresAt+refreshDelay))
 }
 
 // sessionOrder builds the session's parameters from those stored with the operation.
@@ -255,9 +256,9 @@ const (
 // The idempotency key depends on the identity only, so concurrent operations create
 // one. The provider gets a hash of the identity, not the identity.
 func (c *Cashier) customer(ctx context.Context, with account, identity string) (string, error) {
-	app := c.options.Store.App(with.scope)
-	known, err := app.Customer(ctx, with.ID, identity)
-	if !errors.Is(err, store.ErrUnknown) {
+	accounts := c.options.Store.PaymentAccounts(with.scope)
+	known, err := accounts.Customer(ctx, with.ID, identity)
+	if !errors.Is(err, payments.ErrUnknown) {
 		return known, err
 	}
 	sum := sha256.Sum256([]byte(with.scope.AppID.String() + "\x00" + identity))
@@ -273,7 +274,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	if err != nil {
 		return "", err
 	}
-	return app.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
+	return accounts.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
 }
 
 // Portal opens the billing portal, where the identity changes its card and sees
@@ -303,7 +304,7 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
 			return "", err
 		}
-		if err := app.SetPortalConfiguration(ctx, with.ID, with.PortalConfiguration); err != nil {
+		if err := c.options.Store.PaymentAccounts(scope).SetPortalConfiguration(ctx, with.ID, with.PortalConfiguration); err != nil {
 			return "", err
 		}
 	}

@@ -86,7 +86,7 @@ func TestScenario10_AnAbandonedCheckoutExpires(t *testing.T) {
 	if status, _ := r.tryToPay(page.URL, cardPays, ""); status == http.StatusSeeOther {
 		t.Error("an expired page could be paid")
 	}
-	change, err := r.store.App(r.scope).Change(t.Context(), page.ID)
+	change, err := r.store.Payments(r.scope).Change(t.Context(), page.ID)
 	r.check(err)
 	if change.State != billing.ChangeDropped {
 		t.Errorf("the change is %s", change.State)
@@ -138,7 +138,7 @@ func TestScenario12_OfTwoThatWereBoughtOneIsGivenBack(t *testing.T) {
 	if ended := r.callsTo("DELETE /v1/subscriptions/"); len(ended) != 1 {
 		t.Errorf("%d subscriptions were ended", len(ended))
 	}
-	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	alerts, _, err := r.store.Payments(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
 	if len(alerts) != 1 || alerts[0].Kind != billing.DuplicateSubscription {
 		t.Errorf("alerts: %+v", alerts)

@@ -10,7 +10,8 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 )
 
 // recover resumes an operation that was interrupted.
@@ -19,7 +20,7 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 	if err != nil {
 		return 0, err
 	}
-	app := c.options.Store.App(job.Scope)
+	app := c.options.Store.Payments(job.Scope)
 	rec, err := app.OperationByID(ctx, ids.ID(id))
 	if err != nil {
 		return 0, ignoreNotFound(err)
@@ -28,7 +29,7 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 	if rec.Kind == billing.OperationAction {
 		lease = actionLease(rec.Parameters.ObjectID())
 	}
-	return 0, c.withLease(ctx, job.Scope, lease, func(ctx context.Context, fence store.Fence) error {
+	return 0, c.withLease(ctx, job.Scope, lease, func(ctx context.Context, fence queue.Fence) error {
 		// Read again: the previous holder of the lease may have finished it.
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		if err != nil || rec.State != billing.OperationRunning {
@@ -47,12 +48,12 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 func (run *operationRun) action(ctx context.Context) error {
 	object := run.rec.Parameters.ObjectID()
 	var err error
-	after := run.job(store.JobSubscription, object, 0)
+	after := run.job(queue.JobSubscription, object, 0)
 	switch run.rec.Parameters.Action.Kind {
 	case billing.CancelNow:
 		err = run.cancelNow(ctx, object)
 	case billing.RefundInvoice:
-		after.Kind = store.JobCharge
+		after.Kind = queue.JobCharge
 		after.Object, err = run.refundInvoice(ctx, object)
 	case billing.VoidRenewal:
 		var left billing.ProviderInvoice
@@ -61,7 +62,7 @@ func (run *operationRun) action(ctx context.Context) error {
 			// runs, which starts no second one, so the invoice is always read again later.
 			after.DueAt = run.now + overdueInterval
 		}
-		after.Kind = store.JobInvoice
+		after.Kind = queue.JobInvoice
 	case billing.ReturnBalance:
 		after.Object, err = "", run.returnBalance(ctx, object)
 	default:
@@ -72,10 +73,10 @@ func (run *operationRun) action(ctx context.Context) error {
 	}
 	op := run.rec.Operation
 	op.State = billing.OperationDone
-	if err := run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op}); err != nil || after.Object == "" {
+	if err := run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op}); err != nil || after.Object == "" {
 		return err
 	}
-	return run.app.Enqueue(ctx, after)
+	return run.c.options.Store.Queue(run.scope).Enqueue(ctx, after)
 }
 
 func (run *operationRun) cancelNow(ctx context.Context, id string) error {

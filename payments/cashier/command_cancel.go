@@ -6,7 +6,7 @@ import (
 
 	"purser/billing"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
 )
 
 // cancelUnpaid cancels a subscription at once whose paid period is over and whose
@@ -46,7 +46,7 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 	sub.CancelAtPeriodEnd = true
 	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return true, run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
+	return true, run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
 }
 
 // unpaidRenewal is the unpaid renewal invoice of the subscription's current period;
@@ -84,7 +84,7 @@ func (run *operationRun) completeCancellation(ctx context.Context) error {
 	}
 	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Answer: &sub})
+	return run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
 }
 
 // charged reports whether an invoice takes money, from a card or from the customer's

@@ -9,7 +9,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 )
 
 // keepPlan cancels every scheduled or pending change.
@@ -78,7 +79,7 @@ func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := run.app.Plan(ctx, run.rec.Parameters.PlanKey())
+	plan, err := run.c.options.Store.App(run.scope).Plan(ctx, run.rec.Parameters.PlanKey())
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (run *operationRun) activatePrice(ctx context.Context, id string) error {
 		return err
 	}
 	// Enqueued first, so that a crash leaves no price active for ever.
-	if err := run.app.Enqueue(ctx, run.job(store.JobArchive, id, until)); err != nil {
+	if err := run.c.options.Store.Queue(run.scope).Enqueue(ctx, run.job(queue.JobArchive, id, until)); err != nil {
 		return err
 	}
 	return run.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)
@@ -240,13 +241,13 @@ func (run *operationRun) changeLocal(ctx context.Context) error {
 	}
 	op := run.rec.Operation
 	op.State = billing.OperationDone
-	return run.app.CompleteOperation(ctx, run.fence, store.Completion{Operation: op, Subscription: &sub, Answer: &sub})
+	return run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Subscription: &sub, Answer: &sub})
 }
 
 // recheckFree loads the terms to schedule. The operation may have waited for hours: a
 // plan that is no longer free would be given away.
 func (run *operationRun) recheckFree(ctx context.Context, sub billing.Subscription) (billing.Terms, error) {
-	plan, err := run.app.Plan(ctx, run.rec.Parameters.PlanKey())
+	plan, err := run.c.options.Store.App(run.scope).Plan(ctx, run.rec.Parameters.PlanKey())
 	if err != nil {
 		return billing.Terms{}, err
 	}

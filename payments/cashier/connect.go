@@ -7,7 +7,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -23,7 +23,7 @@ type Account struct {
 
 // Connected is a connection without its secrets, for display.
 type Connected struct {
-	Mode        store.ConnectionMode
+	Mode        payments.ConnectionMode
 	Live        bool
 	AccountID   string
 	KeyLastFour string
@@ -35,17 +35,17 @@ type Connected struct {
 // Connection shows the application's current account. A test application has none
 // before its first use.
 func (c *Cashier) Connection(ctx context.Context, scope tenancy.Scope) (Connected, error) {
-	connection, err := c.options.Store.App(scope).Connection(ctx)
+	connection, err := c.options.Store.PaymentAccounts(scope).Connection(ctx)
 	if err != nil {
 		return Connected{}, err
 	}
 	return c.connected(connection), nil
 }
 
-func (c *Cashier) connected(connection store.Connection) Connected {
+func (c *Cashier) connected(connection payments.Connection) Connected {
 	return Connected{
 		Mode: connection.Mode, Live: connection.Live, AccountID: connection.AccountID, KeyLastFour: connection.KeyLastFour,
-		WebhookURL: c.webhookURL(connection.ID), Webhooks: connection.Mode == store.SandboxConnection || len(connection.Secrets) > 0,
+		WebhookURL: c.webhookURL(connection.ID), Webhooks: connection.Mode == payments.SandboxConnection || len(connection.Secrets) > 0,
 		Former: connection.ReplacedAt != 0,
 	}
 }
@@ -105,7 +105,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	}
 	now := c.nowAt(offset)
 	next.ChangedAt = now
-	kept, err := c.options.Store.App(scope).By(a.By).PutConnection(ctx, next, now)
+	kept, err := c.options.Store.PaymentAccounts(scope).By(a.By).PutConnection(ctx, next, now)
 	if err != nil {
 		return Connected{}, err
 	}
@@ -125,16 +125,16 @@ func isLiveKey(key string) (bool, error) {
 
 // connectionTo is the existing connection to the account, or a new one. It checks that
 // the current connection may be replaced before anything is created at the provider.
-func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, accountID string, live bool) (store.Connection, error) {
-	current, err := c.options.Store.App(scope).Connection(ctx)
+func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, accountID string, live bool) (payments.Connection, error) {
+	current, err := c.options.Store.PaymentAccounts(scope).Connection(ctx)
 	if err != nil && !fault.Is(err, fault.PaymentsNotConfigured) {
 		return current, err
 	}
-	if err == nil && current.Mode == store.StripeConnection && current.AccountID == accountID {
+	if err == nil && current.Mode == payments.StripeConnection && current.AccountID == accountID {
 		return current, nil
 	}
 	if err == nil {
-		uses, err := c.options.Store.App(scope).UsesOfConnection(ctx, current.ID)
+		uses, err := c.options.Store.PaymentAccounts(scope).UsesOfConnection(ctx, current.ID)
 		if err != nil {
 			return current, err
 		}
@@ -152,8 +152,8 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 		return current, fault.Newf(fault.InvalidRequest, "This application's sandbox clock was advanced, so it can't switch to Stripe. Connect the account to a new application.")
 	}
 	now := c.realNow()
-	return store.Connection{
-		ID: ids.New(), Mode: store.StripeConnection, Live: live, AccountID: accountID, EventsAfter: now, CreatedAt: now,
+	return payments.Connection{
+		ID: ids.New(), Mode: payments.StripeConnection, Live: live, AccountID: accountID, EventsAfter: now, CreatedAt: now,
 	}, nil
 }
 
@@ -171,7 +171,7 @@ func (c *Cashier) makeEndpoint(ctx context.Context, provider *stripe.Client, con
 
 // seal encrypts the secrets into the connection. A new webhook secret comes first, and
 // the previous one stays valid for secretOverlap.
-func (c *Cashier) seal(scope tenancy.Scope, connection *store.Connection, key, secret string) (err error) {
+func (c *Cashier) seal(scope tenancy.Scope, connection *payments.Connection, key, secret string) (err error) {
 	const shown = 4
 	connection.KeyLastFour = key[max(0, len(key)-shown):]
 	if connection.SealedKey, err = c.options.Vault.Seal(place(scope, connection.ID, keyPurpose), []byte(key)); err != nil {
@@ -184,9 +184,9 @@ func (c *Cashier) seal(scope tenancy.Scope, connection *store.Connection, key, s
 	if err != nil {
 		return err
 	}
-	secrets := []store.SealedSecret{{Sealed: sealed}}
+	secrets := []payments.SealedSecret{{Sealed: sealed}}
 	if len(connection.Secrets) > 0 {
-		secrets = append(secrets, store.SealedSecret{Sealed: connection.Secrets[0].Sealed, Until: c.realNow() + secretOverlap})
+		secrets = append(secrets, payments.SealedSecret{Sealed: connection.Secrets[0].Sealed, Until: c.realNow() + secretOverlap})
 	}
 	connection.Secrets = secrets
 	return nil

@@ -13,6 +13,7 @@ import (
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -44,10 +45,10 @@ func TestAnAccountAtStripeIsConnected(t *testing.T) {
 	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = asStripe{r} })
 	connected, err := r.cashier.Connect(t.Context(), r.scope, cashier.Account{APIKey: stripeKey})
 	r.check(err)
-	if connected.Mode != store.StripeConnection || connected.Live || connected.KeyLastFour != "ests" || !connected.Webhooks || connected.AccountID == "" {
+	if connected.Mode != payments.StripeConnection || connected.Live || connected.KeyLastFour != "ests" || !connected.Webhooks || connected.AccountID == "" {
 		t.Errorf("connected: %+v", connected)
 	}
-	kept, err := r.store.App(r.scope).Connection(t.Context())
+	kept, err := r.store.PaymentAccounts(r.scope).Connection(t.Context())
 	r.check(err)
 	if strings.Contains(string(kept.SealedKey), "madeup") || len(kept.Secrets) != 1 || strings.Contains(string(kept.Secrets[0].Sealed), "whsec") {
 		t.Error("a secret is kept in the open")
@@ -62,7 +63,7 @@ func TestAnAccountAtStripeIsConnected(t *testing.T) {
 	t.Run("its key can be replaced, and the connection stays", func(t *testing.T) {
 		_, err := r.cashier.Connect(t.Context(), r.scope, cashier.Account{APIKey: stripeKey, WebhookSecret: "whsec_made_by_hand"})
 		r.check(err)
-		again, err := r.store.App(r.scope).Connection(t.Context())
+		again, err := r.store.PaymentAccounts(r.scope).Connection(t.Context())
 		r.check(err)
 		if again.ID != kept.ID || len(again.Secrets) != 2 || again.Secrets[1].Until == 0 {
 			t.Errorf("the connection is %+v", again)

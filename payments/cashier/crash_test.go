@@ -16,6 +16,8 @@ import (
 	"purser/ids"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -159,7 +161,7 @@ func (r *harness) state() string {
 		fmt.Fprintf(&text, "verify: %+v\n", d)
 		r.Errorf("verify finds %+v", d)
 	}
-	failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(r.Context(), 100))
+	failing := must[[]queue.Job](r)(r.store.Queue(r.scope).FailingJobs(r.Context(), 100))
 	for _, w := range failing {
 		fmt.Fprintln(&text, "failing:", w.Kind, w.LastError)
 	}
@@ -225,7 +227,7 @@ func payTheNewest(r *harness, _ cashier.Page) {
 	sessions := r.callsTo("POST /v1/checkout/sessions")
 	id, err := ids.Parse(ids.Checkout, sessions[len(sessions)-1].Get("client_reference_id"))
 	r.check(err)
-	r.pay(must[store.Checkout](r)(r.store.App(r.scope).CheckoutByID(r.Context(), id)).URL, cardPays)
+	r.pay(must[payments.Checkout](r)(r.store.Payments(r.scope).CheckoutByID(r.Context(), id)).URL, cardPays)
 }
 
 // untilRenewing has ada on the plan, while the draft of her renewal waits.

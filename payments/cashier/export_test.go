@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"purser/jobs"
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -33,7 +33,7 @@ func (c *Cashier) renewQueue() {
 }
 
 // WithLease runs work while holding a lease.
-func (c *Cashier) WithLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
+func (c *Cashier) WithLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, queue.Fence) error) error {
 	return c.withLease(ctx, scope, name, work)
 }
 
@@ -50,7 +50,7 @@ func (c *Cashier) SetRenewal(length, every time.Duration) {
 
 // HoldIdentity runs work under the lease of an identity.
 func (c *Cashier) HoldIdentity(ctx context.Context, scope tenancy.Scope, identity string, work func(context.Context) error) error {
-	return c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, _ store.Fence) error { return work(ctx) })
+	return c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, _ queue.Fence) error { return work(ctx) })
 }
 
 // How long a dead node keeps a lease, and how long a caller waits for one.
@@ -72,7 +72,7 @@ func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, 
 	if !all {
 		due = due[:1]
 	}
-	return c.options.Store.App(scope).Enqueue(ctx, due...)
+	return c.options.Store.Queue(scope).Enqueue(ctx, due...)
 }
 
 // OpenSessions lists the checkout sessions that are expired before another purchase.

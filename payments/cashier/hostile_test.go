@@ -65,7 +65,7 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	r.pay(page.URL, cardPays)
 	r.pay(second["url"].(string), cardPays)
 	r.settle()
-	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	alerts, _, err := r.store.Payments(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
 	seen := map[billing.AlertKind]string{}
 	for _, alert := range alerts {

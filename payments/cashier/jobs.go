@@ -11,30 +11,31 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
 // registerJobs registers the handler of each kind of job.
 func (c *Cashier) registerJobs() {
 	type handler = func(context.Context, jobs.Job) (next int64, err error)
-	for kind, run := range map[store.JobKind]handler{
-		store.JobFree:      c.renewFree,
-		store.JobOperation: c.recover,
-		store.JobPrune:     c.prune,
+	for kind, run := range map[queue.JobKind]handler{
+		queue.JobFree:      c.renewFree,
+		queue.JobOperation: c.recover,
+		queue.JobPrune:     c.prune,
 
-		store.JobPlan:         c.atProvider(c.syncPlan),
-		store.JobArchive:      c.atProvider(c.archivePrice),
-		store.JobSession:      c.atProvider(c.refreshSession),
-		store.JobSubscription: c.atProvider(c.refreshSubscription),
-		store.JobCharge:       c.atProvider(c.refreshCharge),
-		store.JobInvoice:      c.atProvider(c.refreshParent),
-		store.JobSchedule:     c.atProvider(c.refreshParent),
-		store.JobRefund:       c.atProvider(c.refreshParent),
-		store.JobDispute:      c.atProvider(c.refreshParent),
-		store.JobCustomer:     c.atProvider(c.forgetCustomer),
-		store.JobEvents:       c.atProvider(c.readEvents),
-		store.JobReconcile:    c.atProvider(c.reconcileAll),
+		queue.JobPlan:         c.atProvider(c.syncPlan),
+		queue.JobArchive:      c.atProvider(c.archivePrice),
+		queue.JobSession:      c.atProvider(c.refreshSession),
+		queue.JobSubscription: c.atProvider(c.refreshSubscription),
+		queue.JobCharge:       c.atProvider(c.refreshCharge),
+		queue.JobInvoice:      c.atProvider(c.refreshParent),
+		queue.JobSchedule:     c.atProvider(c.refreshParent),
+		queue.JobRefund:       c.atProvider(c.refreshParent),
+		queue.JobDispute:      c.atProvider(c.refreshParent),
+		queue.JobCustomer:     c.atProvider(c.forgetCustomer),
+		queue.JobEvents:       c.atProvider(c.readEvents),
+		queue.JobReconcile:    c.atProvider(c.reconcileAll),
 	} {
 		timeout := c.limits.request
 		if isPeriodic(kind) {
@@ -48,7 +49,7 @@ func (c *Cashier) registerJobs() {
 }
 
 // atProvider is the handler of a job that needs the account.
-func (c *Cashier) atProvider(run func(context.Context, account, store.Job) (next int64, err error)) func(context.Context, jobs.Job) (int64, error) {
+func (c *Cashier) atProvider(run func(context.Context, account, queue.Job) (next int64, err error)) func(context.Context, jobs.Job) (int64, error) {
 	return func(ctx context.Context, job jobs.Job) (int64, error) {
 		with, err := c.accountOf(ctx, job.Scope, job.Connection, job.Object)
 		if err != nil {
@@ -61,7 +62,7 @@ func (c *Cashier) atProvider(run func(context.Context, account, store.Job) (next
 
 // jobError says how the queue goes on after an error. Jobs of a retired account are
 // done.
-func jobError(kind store.JobKind, err error) error {
+func jobError(kind queue.JobKind, err error) error {
 	if err == nil || errors.Is(err, errAccountRetired) {
 		return nil
 	}
@@ -74,8 +75,8 @@ func jobError(kind store.JobKind, err error) error {
 
 // isPeriodic reports whether a job repeats for ever. Periodic jobs are never stopped:
 // nothing else finds lost webhooks.
-func isPeriodic(kind store.JobKind) bool {
-	return kind == store.JobEvents || kind == store.JobReconcile || kind == store.JobPrune
+func isPeriodic(kind queue.JobKind) bool {
+	return kind == queue.JobEvents || kind == queue.JobReconcile || kind == queue.JobPrune
 }
 
 // isRefusal reports whether the provider refused a call for good.
@@ -109,20 +110,20 @@ func errorMessage(err error) string {
 // ignoreNotFound drops errors about objects that are not ours or were deleted: other
 // programs may use the same Stripe account.
 func ignoreNotFound(err error) error {
-	if errors.Is(err, store.ErrUnknown) || stripe.Is(err, stripe.NotFound) {
+	if errors.Is(err, payments.ErrUnknown) || stripe.Is(err, stripe.NotFound) {
 		return nil
 	}
 	return err
 }
 
-func (c *Cashier) refreshSubscription(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) refreshSubscription(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	return c.refreshSubscriptionAs(ctx, with, job.Object, syncOptions{})
 }
 
 func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id string, opts syncOptions) (next int64, err error) {
-	app := c.options.Store.App(with.scope)
+	app := c.options.Store.Payments(with.scope)
 	identity, err := app.IdentityOfSubscription(ctx, id)
-	if errors.Is(err, store.ErrUnknown) {
+	if errors.Is(err, payments.ErrUnknown) {
 		// It may be so new that the checkout that created it is not synced yet.
 		remote, err := with.provider.Subscription(ctx, id)
 		if err != nil {
@@ -134,7 +135,7 @@ func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id st
 	} else if err != nil {
 		return 0, err
 	}
-	err = c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
+	err = c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence queue.Fence) error {
 		sub, err := c.syncSubscription(ctx, with, fence, id, opts)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -145,7 +146,7 @@ func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id st
 	return next, err
 }
 
-func (c *Cashier) refreshSession(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	id := job.Object
 	session, err := with.provider.Session(ctx, id)
 	if err != nil {
@@ -155,7 +156,7 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job store.Jo
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	err = c.withLease(ctx, with.scope, identityLease(checkout.Identity), func(ctx context.Context, fence store.Fence) error {
+	err = c.withLease(ctx, with.scope, identityLease(checkout.Identity), func(ctx context.Context, fence queue.Fence) error {
 		// Read again under the lease.
 		session, err := with.provider.Session(ctx, id)
 		if err != nil {
@@ -173,8 +174,8 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job store.Jo
 	return next, err
 }
 
-func (c *Cashier) refreshCharge(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	id, app := job.Object, c.options.Store.App(with.scope)
+func (c *Cashier) refreshCharge(ctx context.Context, with account, job queue.Job) (next int64, err error) {
+	id, app := job.Object, c.options.Store.Payments(with.scope)
 	charge, err := with.provider.Charge(ctx, id)
 	if err != nil {
 		return 0, ignoreNotFound(err)
@@ -183,7 +184,7 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, job store.Job
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	return 0, c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
+	return 0, c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence queue.Fence) error {
 		charge, err := with.provider.Charge(ctx, id)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -193,17 +194,17 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, job store.Job
 }
 
 // refreshParent refreshes the subscription or charge that an object belongs to.
-func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) refreshParent(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	var subscription string
-	parent := with.job(store.JobCharge, "", 0)
+	parent := with.job(queue.JobCharge, "", 0)
 	switch job.Kind {
-	case store.JobInvoice:
+	case queue.JobInvoice:
 		_, subscription, err = with.provider.Invoice(ctx, job.Object)
-	case store.JobSchedule:
+	case queue.JobSchedule:
 		subscription, err = with.provider.ScheduledSubscription(ctx, job.Object)
-	case store.JobRefund:
+	case queue.JobRefund:
 		parent.Object, err = with.provider.ChargeOfRefund(ctx, job.Object)
-	case store.JobDispute:
+	case queue.JobDispute:
 		parent.Object, err = with.provider.ChargeOfDispute(ctx, job.Object)
 	}
 	switch {
@@ -219,14 +220,14 @@ func (c *Cashier) refreshParent(ctx context.Context, with account, job store.Job
 }
 
 // forgetCustomer drops the id of a customer that was deleted at the provider.
-func (c *Cashier) forgetCustomer(ctx context.Context, with account, job store.Job) (next int64, err error) {
-	return 0, c.options.Store.App(with.scope).ForgetCustomer(ctx, with.ID, job.Object)
+func (c *Cashier) forgetCustomer(ctx context.Context, with account, job queue.Job) (next int64, err error) {
+	return 0, c.options.Store.PaymentAccounts(with.scope).ForgetCustomer(ctx, with.ID, job.Object)
 }
 
 // renewFree renews a free subscription. The provider takes no part.
 func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err error) {
 	scope := job.Scope
-	app := c.options.Store.App(scope)
+	app := c.options.Store.Payments(scope)
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return 0, err
@@ -235,7 +236,7 @@ func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err 
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	err = c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, fence store.Fence) error {
+	err = c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, fence queue.Fence) error {
 		renewed, err := app.RenewFree(ctx, fence, ids.ID(id), c.nowAt(fence.ClockOffset))
 		if !renewed.Ended() {
 			next = renewed.Period.End
@@ -247,8 +248,8 @@ func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err 
 
 // recordUnconfigured handles jobs of an application without an account: a plan shows
 // why it is not synced, all other jobs wait.
-func (c *Cashier) recordUnconfigured(ctx context.Context, scope tenancy.Scope, job store.Job, cause error) error {
-	if job.Kind != store.JobPlan || !fault.Is(cause, fault.PaymentsNotConfigured) {
+func (c *Cashier) recordUnconfigured(ctx context.Context, scope tenancy.Scope, job queue.Job, cause error) error {
+	if job.Kind != queue.JobPlan || !fault.Is(cause, fault.PaymentsNotConfigured) {
 		return cause
 	}
 	return errors.Join(cause, c.recordPlanError(ctx, scope, job, cause))

@@ -10,7 +10,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -39,7 +39,7 @@ func actionLease(object string) string { return "action:" + object }
 // withLease runs work while holding the lease, which excludes all nodes. When the
 // lease is not free before leaseWait or the caller's deadline, the caller gets
 // OperationInProgress.
-func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, store.Fence) error) error {
+func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, queue.Fence) error) error {
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 // lease polls until it holds the lease or waiting ends, at least once, and returns
 // when it requested the lease. The end of waiting cancels no attempt: a cancelled one
 // may have committed, and then nothing would release the lease before it expires.
-func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (fence store.Fence, asked time.Time, err error) {
+func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name string) (fence queue.Fence, asked time.Time, err error) {
 	holder, pause := ids.New(), minPollInterval
 	for {
 		asked := time.Now()
@@ -75,24 +75,24 @@ func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name strin
 		}
 		select {
 		case <-waiting.Done():
-			return store.Fence{}, asked, errBusy(waiting)
+			return queue.Fence{}, asked, errBusy(waiting)
 		case <-time.After(pause):
 			pause = min(2*pause, maxPollInterval)
 		}
 	}
 }
 
-func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string, holder ids.ID) (store.Fence, bool, error) {
+func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string, holder ids.ID) (queue.Fence, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)
 	defer cancel()
-	return c.options.Store.App(scope).Lease(ctx, name, holder, c.limits.lease)
+	return c.options.Store.Queue(scope).Lease(ctx, name, holder, c.limits.lease)
 }
 
 // release gives up the lease, also after the holder's context has ended.
-func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence store.Fence) {
+func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence queue.Fence) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.cleanup)
 	defer cancel()
-	if err := c.options.Store.App(scope).Release(ctx, fence); err != nil {
+	if err := c.options.Store.Queue(scope).Release(ctx, fence); err != nil {
 		// It expires by itself.
 		c.options.Log.Warn("lease release failed", "app", scope.AppID.Format(ids.Application), "cause", err)
 	}

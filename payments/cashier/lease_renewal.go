@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
 // runRenewing runs work and renews its lease meanwhile. When the lease is lost, work
 // is cancelled with store.ErrFenced as the cause: its writes would be refused anyway.
-func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence store.Fence, asked time.Time, work func(context.Context, store.Fence) error) error {
+func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence queue.Fence, asked time.Time, work func(context.Context, queue.Fence) error) error {
 	every := cmp.Or(c.renewInterval, leaseRenewInterval)
 	if every < 0 {
 		return work(ctx, fence)
@@ -34,14 +34,14 @@ func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence st
 			case <-ticker.C:
 			}
 			asked := time.Now()
-			renewed, err := c.options.Store.App(scope).RenewLease(ctx, fence, c.limits.lease)
+			renewed, err := c.options.Store.Queue(scope).RenewLease(ctx, fence, c.limits.lease)
 			switch {
 			case ctx.Err() != nil:
 				return
 			case err == nil && renewed:
 				held.extend(asked, c.limits.lease)
 			case err == nil, held.isOver():
-				stop(store.ErrFenced)
+				stop(queue.ErrFenced)
 				return
 			default: // the next tick tries again, while the lease lasts
 				c.options.Log.Warn("lease renewal failed", "app", scope.AppID.Format(ids.Application), "cause", err)
@@ -49,7 +49,7 @@ func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence st
 		}
 	}()
 	err := work(ctx, fence)
-	if lost := context.Cause(ctx); err != nil && errors.Is(lost, store.ErrFenced) {
+	if lost := context.Cause(ctx); err != nil && errors.Is(lost, queue.ErrFenced) {
 		// Cancelled calls look as if the provider were unavailable.
 		return fmt.Errorf("%w (after: %v)", lost, err)
 	}
@@ -75,7 +75,7 @@ func (l *heldLease) isOver() bool { return int64(time.Since(monotonicStart)) >= 
 // was suspended notices here, before it calls the provider.
 func leaseError(ctx context.Context) error {
 	if held, known := ctx.Value(heldLeaseKey{}).(*heldLease); known && held.isOver() {
-		return store.ErrFenced
+		return queue.ErrFenced
 	}
 	return nil
 }

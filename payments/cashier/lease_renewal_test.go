@@ -12,7 +12,7 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/payments/cashier"
-	"purser/store"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -31,7 +31,7 @@ func TestALeaseIsRenewedWhileItsHolderWorks(t *testing.T) {
 		r.eventually("the lease is held again", func() bool {
 			return storetest.LeasesHeld(t, storetest.URL(t), r.app.ID.String()) == 1
 		})
-		if _, taken, err := r.store.App(r.scope).Lease(ctx, leaseOf("ada"), ids.New(), time.Minute); taken || err != nil {
+		if _, taken, err := r.store.Queue(r.scope).Lease(ctx, leaseOf("ada"), ids.New(), time.Minute); taken || err != nil {
 			t.Errorf("another node got the lease: %v, %v", taken, err)
 		}
 		return ctx.Err()
@@ -49,7 +49,7 @@ func TestAHolderThatLostItsLeaseIsStopped(t *testing.T) {
 		<-ctx.Done()
 		return errors.New("the provider did not answer")
 	})
-	if !errors.Is(err, store.ErrFenced) {
+	if !errors.Is(err, queue.ErrFenced) {
 		t.Errorf("the holder is told %v", err)
 	}
 }

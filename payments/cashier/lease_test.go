@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"purser/fault"
-	"purser/store"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -15,7 +15,7 @@ func TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	lease := func(ctx context.Context) (worked bool, err error) {
-		err = r.cashier.WithLease(ctx, r.scope, "identity:ada", func(context.Context, store.Fence) error {
+		err = r.cashier.WithLease(ctx, r.scope, "identity:ada", func(context.Context, queue.Fence) error {
 			worked = true
 			return nil
 		})
@@ -43,7 +43,7 @@ func TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation(t *testing.T) {
 		t.Error("it did its work when its time was over")
 	}
 	// The lease is free at once, whether the last attempt got it or not.
-	if _, held, err := r.store.App(r.scope).Lease(t.Context(), "identity:ada", r.app.ID, 0); !held || err != nil {
+	if _, held, err := r.store.Queue(r.scope).Lease(t.Context(), "identity:ada", r.app.ID, 0); !held || err != nil {
 		t.Errorf("the next caller has it: %v, %v", held, err)
 	}
 }

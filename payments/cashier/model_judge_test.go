@@ -409,7 +409,7 @@ func (h *modelHistory) finish() {
 	h.judge()
 	w := h.provider()
 	app := h.store.App(h.scope)
-	alerts, _, err := app.Alerts(h.ctx, store.Page{Limit: 100}, false)
+	alerts, _, err := h.store.Payments(h.scope).Alerts(h.ctx, store.Page{Limit: 100}, false)
 	h.check(err)
 	visible := map[string]bool{}
 	for _, alert := range alerts {
@@ -432,7 +432,7 @@ func (h *modelHistory) finish() {
 // judgeJobs: after a calm end no job fails any more, or people can see that.
 func (h *modelHistory) judgeJobs(visible map[string]bool) {
 	h.Helper()
-	failing, err := h.store.App(h.scope).FailingJobs(h.ctx, 100)
+	failing, err := h.store.Queue(h.scope).FailingJobs(h.ctx, 100)
 	h.check(err)
 	for _, job := range failing {
 		if !visible[job.Object] {

@@ -31,6 +31,7 @@ import (
 	"purser/payments/sandbox/persist"
 	"purser/payments/sandbox/sandboxtest"
 	"purser/store"
+	"purser/store/queue"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -67,7 +68,7 @@ type modelShop struct {
 	connection ids.ID // of the account; zero until it is known
 	connected  map[string]cashier.Sandbox
 	mu         sync.Mutex
-	unseen     map[store.Job]bool // what merged webhooks were about
+	unseen     map[queue.Job]bool // what merged webhooks were about
 	log        *modelLog
 }
 
@@ -161,7 +162,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	template.app = shop.app
 	prepare(shop)
 	shop.settle()
-	connection, err := s.App(shop.scope).Connection(shop.ctx)
+	connection, err := s.PaymentAccounts(shop.scope).Connection(shop.ctx)
 	shop.check(err)
 	template.connection = connection.ID
 	document, err := shop.sandbox.Snapshot(shop.ctx, shop.app.ID)
@@ -177,7 +178,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx context.Context) *modelShop {
 	tb.Helper()
 	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
-		connected: map[string]cashier.Sandbox{}, unseen: map[store.Job]bool{}}
+		connected: map[string]cashier.Sandbox{}, unseen: map[queue.Job]bool{}}
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
 	m.check(err)
@@ -330,27 +331,27 @@ func (m *modelShop) merge(body []byte) error {
 		return err
 	}
 	object := event.Data.Object
-	kinds := map[string]store.JobKind{
-		"checkout.session": store.JobSession, "subscription": store.JobSubscription, "charge": store.JobCharge,
-		"refund": store.JobRefund, "dispute": store.JobDispute, "subscription_schedule": store.JobSchedule,
+	kinds := map[string]queue.JobKind{
+		"checkout.session": queue.JobSession, "subscription": queue.JobSubscription, "charge": queue.JobCharge,
+		"refund": queue.JobRefund, "dispute": queue.JobDispute, "subscription_schedule": queue.JobSchedule,
 	}
 	kind, known := kinds[object.Object]
 	if object.Object == "invoice" {
-		kind, known, object.ID = store.JobSubscription, true, object.Subscription
+		kind, known, object.ID = queue.JobSubscription, true, object.Subscription
 	}
 	if !known {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unseen[store.Job{Kind: kind, Object: object.ID}] = true
+	m.unseen[queue.Job{Kind: kind, Object: object.ID}] = true
 	return nil
 }
 
 // work does what is due, after what merged webhooks are about was put on the queue.
 func (m *modelShop) work(ctx context.Context, app ids.ID) error {
 	m.mu.Lock()
-	unseen := slices.SortedFunc(maps.Keys(m.unseen), func(a, b store.Job) int {
+	unseen := slices.SortedFunc(maps.Keys(m.unseen), func(a, b queue.Job) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Object, b.Object))
 	})
 	clear(m.unseen)
@@ -359,7 +360,7 @@ func (m *modelShop) work(ctx context.Context, app ids.ID) error {
 		for i := range unseen {
 			unseen[i].Connection, unseen[i].DueAt = m.connection, m.now()
 		}
-		if err := m.store.App(m.scope).Enqueue(ctx, unseen...); err != nil {
+		if err := m.store.Queue(m.scope).Enqueue(ctx, unseen...); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"purser/ids"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -29,7 +30,7 @@ func (r *harness) stuck(lease time.Duration, change ...func(*cashier.Options)) (
 		o.SandboxTransport, o.Log = way, slog.New(slog.NewTextHandler(&log, nil))
 	})...)
 	node.SetLease(lease)
-	r.check(r.store.App(r.scope).Enqueue(r.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
+	r.check(r.store.Queue(r.scope).Enqueue(r.Context(), queue.Job{Kind: queue.JobSubscription, Object: id}))
 	ended := make(chan error)
 	go func() { ended <- node.DrainAll(r.Context(), r.app.ID) }()
 	<-way.arrived
@@ -73,7 +74,7 @@ func TestWhoMayTalkDoesNotDependOnANodesClock(t *testing.T) {
 			if c.want != "" && !fault.Is(err, c.want) || c.want == "" && err != nil {
 				t.Errorf("who asks is told %v, want %q", err, c.want)
 			}
-			if shutOut := strings.Contains(goOn(), store.ErrFenced.Error()); shutOut != (c.want == "") {
+			if shutOut := strings.Contains(goOn(), queue.ErrFenced.Error()); shutOut != (c.want == "") {
 				t.Errorf("the holder was shut out: %v", shutOut)
 			}
 		})
@@ -129,7 +130,7 @@ func TestAStuckJobKeepsNoOtherApplicationWaiting(t *testing.T) {
 	id := r.subscription().ProviderID
 	way := slow{"/subscriptions/" + id, make(chan struct{}), make(chan struct{})}
 	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
-	r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
+	r.check(r.store.Queue(r.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobSubscription, Object: id}))
 	stuck := make(chan error)
 	go func() { stuck <- node.DrainAll(t.Context(), r.app.ID) }()
 	<-way.arrived

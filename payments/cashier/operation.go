@@ -6,7 +6,8 @@ import (
 
 	"purser/billing"
 	"purser/ids"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -22,7 +23,7 @@ type request struct {
 	// runs before the provider is called.
 	paid   bool
 	check  func(current *billing.Subscription) error
-	decide func(s store.CustomerState, op billing.Operation, with buyer, now int64) (store.Decision, error)
+	decide func(s payments.CustomerState, op billing.Operation, with buyer, now int64) (payments.Decision, error)
 }
 
 // buyer is who pays at the provider. It is empty where the provider takes no part.
@@ -34,11 +35,11 @@ type buyer struct {
 
 // runRequest returns the stored answer of a finished operation, else resumes it, else
 // begins it.
-func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request) (rec store.OperationRecord, err error) {
+func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request) (rec payments.OperationRecord, err error) {
 	// The operation continues when the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.request)
 	defer cancel()
-	err = c.withLease(ctx, scope, identityLease(r.identity), func(ctx context.Context, fence store.Fence) error {
+	err = c.withLease(ctx, scope, identityLease(r.identity), func(ctx context.Context, fence queue.Fence) error {
 		var fresh bool
 		rec, fresh, err = c.loadOrBegin(ctx, scope, fence, r)
 		if err != nil || rec.State == billing.OperationDone {
@@ -52,13 +53,13 @@ func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request
 
 // loadOrBegin loads the operation of the request, or decides and stores it: then it is
 // fresh.
-func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence store.Fence, r request) (rec store.OperationRecord, fresh bool, err error) {
-	app := c.options.Store.App(scope)
+func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence queue.Fence, r request) (rec payments.OperationRecord, fresh bool, err error) {
+	app := c.options.Store.Payments(scope)
 	rec, err = app.Operation(ctx, r.kind, r.idempotencyKey)
 	if err == nil {
 		return rec, false, rec.CheckFingerprint(r.fingerprint)
 	}
-	if !errors.Is(err, store.ErrUnknown) {
+	if !errors.Is(err, payments.ErrUnknown) {
 		return rec, false, err
 	}
 	// The decision needs the provider's current state, whichever webhooks have arrived.
@@ -74,9 +75,9 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence st
 		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
 		Parameters: billing.NewParameters(r.kind), Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
-	rec, fresh, err = app.Begin(ctx, store.BeginInput{
+	rec, fresh, err = app.Begin(ctx, payments.BeginInput{
 		Fence: fence, Identity: r.identity, PlanKey: r.planKey, CreditKey: r.creditKey, Op: op, Now: now,
-		Decide: func(s store.CustomerState) (store.Decision, error) { return r.decide(s, op, with, now) },
+		Decide: func(s payments.CustomerState) (payments.Decision, error) { return r.decide(s, op, with, now) },
 	})
 	if err == nil && !fresh {
 		err = rec.CheckFingerprint(r.fingerprint)
@@ -85,7 +86,7 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence st
 }
 
 // syncCurrent syncs the identity's subscription from the provider.
-func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence store.Fence, identity string) error {
+func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence queue.Fence, identity string) error {
 	current, err := c.currentSubscription(ctx, scope, identity)
 	if err != nil || current == nil || current.Local() {
 		return err
@@ -122,23 +123,22 @@ func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r reque
 
 // resume runs an operation to its end and returns it as stored then. fresh says that
 // it was decided under the same lease.
-func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence store.Fence, rec store.OperationRecord, initiator billing.Initiator, fresh bool) (store.OperationRecord, error) {
+func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence queue.Fence, rec payments.OperationRecord, initiator billing.Initiator, fresh bool) (payments.OperationRecord, error) {
 	now := c.nowAt(fence.ClockOffset)
 	with, err := c.accountOf(ctx, scope, rec.ConnectionID, rec.Parameters.ObjectID())
 	if err != nil {
 		return rec, err
 	}
 	rec.ConnectionID = with.ID // stored with the first call
-	app := c.options.Store.App(scope)
 	if rec.State == billing.OperationFailed {
 		// The caller retries a failed operation. The job resumes it when this attempt
 		// does not finish it either.
-		if err := app.Enqueue(ctx, store.Job{Kind: store.JobOperation, Object: rec.ID.String(), DueAt: now + resumeDelay.Milliseconds()}); err != nil {
+		if err := c.options.Store.Queue(scope).Enqueue(ctx, queue.Job{Kind: queue.JobOperation, Object: rec.ID.String(), DueAt: now + resumeDelay.Milliseconds()}); err != nil {
 			return rec, err
 		}
 		rec.State = billing.OperationRunning
 	}
-	run := &operationRun{c: c, app: app, fence: fence, rec: rec, initiator: initiator, now: now, account: with}
+	run := &operationRun{c: c, app: c.options.Store.Payments(scope), fence: fence, rec: rec, initiator: initiator, now: now, account: with}
 	done := false
 	if !fresh {
 		done, err = run.checkSuperseded(ctx)

@@ -8,7 +8,8 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 )
 
 // operationRun runs the steps of one operation under its lease. It always starts at
@@ -16,9 +17,9 @@ import (
 // checked at the provider before it is repeated.
 type operationRun struct {
 	c         *Cashier
-	app       store.App
-	fence     store.Fence
-	rec       store.OperationRecord
+	app       payments.App
+	fence     queue.Fence
+	rec       payments.OperationRecord
 	initiator billing.Initiator
 	now       int64
 	account
@@ -171,7 +172,7 @@ func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription,
 func (run *operationRun) fail(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), run.c.limits.cleanup)
 	defer cancel()
-	end := store.Completion{Operation: run.rec.Operation, Error: cause.Error(), DropChange: run.rec.ChangeID, Now: run.now}
+	end := payments.Completion{Operation: run.rec.Operation, Error: cause.Error(), DropChange: run.rec.ChangeID, Now: run.now}
 	end.Operation.State = billing.OperationFailed
 	if run.rec.Kind == billing.OperationAction {
 		// No caller sees the error or retries: without an alert the customer would go on
@@ -216,7 +217,7 @@ func publicError(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, store.ErrFenced):
+	case errors.Is(err, queue.ErrFenced):
 		return fault.New(fault.OperationInProgress)
 	case !errors.As(err, &problem):
 		return err

@@ -13,7 +13,7 @@ import (
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
-	"purser/store"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -137,7 +137,7 @@ func TestScenario61_AHolderThatLostTheLeaseStoresNothing(t *testing.T) {
 	node := r.newCashier(func(o *cashier.Options) {
 		o.SandboxTransport, o.Log = way, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	r.check(r.store.App(r.scope).Enqueue(t.Context(), store.Job{Kind: store.JobSubscription, Object: id}))
+	r.check(r.store.Queue(r.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobSubscription, Object: id}))
 	ended := make(chan error)
 	go func() { ended <- node.DrainAll(t.Context(), r.app.ID) }()
 	<-way.arrived
@@ -152,7 +152,7 @@ func TestScenario61_AHolderThatLostTheLeaseStoresNothing(t *testing.T) {
 
 	r.wantOn("pro", metering.StatusActive)
 	r.wantTokens(110*million, 0)
-	if !strings.Contains(log.String(), store.ErrFenced.Error()) {
+	if !strings.Contains(log.String(), queue.ErrFenced.Error()) {
 		t.Errorf("no write was refused: %s", log.String())
 	}
 	r.advance(time.Minute)

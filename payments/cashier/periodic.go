@@ -11,7 +11,7 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/queue"
 )
 
 const (
@@ -40,28 +40,28 @@ const (
 
 // periodicJobs are the jobs that repeat as long as a connection exists. Each
 // connection has its own, told apart by the object.
-func periodicJobs(connection ids.ID, now int64) []store.Job {
+func periodicJobs(connection ids.ID, now int64) []queue.Job {
 	name := connection.Format(connectionPrefix)
-	return []store.Job{
-		{Kind: store.JobEvents, Object: name, Connection: connection, DueAt: now + eventsInterval},
-		{Kind: store.JobReconcile, Object: name, Connection: connection, DueAt: now + reconcileInterval},
-		{Kind: store.JobPrune, DueAt: now + pruneInterval},
+	return []queue.Job{
+		{Kind: queue.JobEvents, Object: name, Connection: connection, DueAt: now + eventsInterval},
+		{Kind: queue.JobReconcile, Object: name, Connection: connection, DueAt: now + reconcileInterval},
+		{Kind: queue.JobPrune, DueAt: now + pruneInterval},
 	}
 }
 
 // continuation is the job that reads the rest of a list, from position on.
-func (a account) continuation(kind store.JobKind, dueAt int64, position ...string) store.Job {
+func (a account) continuation(kind queue.JobKind, dueAt int64, position ...string) queue.Job {
 	return a.job(kind, strings.Join(append([]string{a.ID.Format(connectionPrefix)}, position...), " "), dueAt)
 }
 
 // positionOf is where a job continues a list; empty for one that starts it.
-func (a account) positionOf(job store.Job) []string {
+func (a account) positionOf(job queue.Job) []string {
 	return strings.Fields(strings.TrimPrefix(job.Object, a.ID.Format(connectionPrefix)))
 }
 
 // repeatAt is when a periodic job runs again. A job without a connection predates
 // connection ids, and each connection has its own job by now.
-func repeatAt(job store.Job, at int64) int64 {
+func repeatAt(job queue.Job, at int64) int64 {
 	if job.Connection.IsZero() {
 		return 0
 	}
@@ -70,7 +70,7 @@ func repeatAt(job store.Job, at int64) int64 {
 
 // readEvents finds events whose webhook was lost. It reads from the newest back to
 // those read before, or continues where a batch ended.
-func (c *Cashier) readEvents(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) readEvents(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	now := c.nowAt(with.ClockOffset)
 	since, behind, continues := with.EventsAfter-eventsOverlap, "", false
 	if position := with.positionOf(job); len(position) == 2 {
@@ -96,18 +96,18 @@ func (c *Cashier) readEvents(ctx context.Context, with account, job store.Job) (
 			return 0, err
 		}
 	}
-	app := c.options.Store.App(with.scope)
+	work := c.options.Store.Queue(with.scope)
 	if read.full {
 		// Before EventsAfter moves: the events in between belong to this job.
-		rest := with.continuation(store.JobEvents, now, strconv.FormatInt(since, 10), read.last)
-		if err := app.Enqueue(ctx, rest); err != nil {
+		rest := with.continuation(queue.JobEvents, now, strconv.FormatInt(since, 10), read.last)
+		if err := work.Enqueue(ctx, rest); err != nil {
 			return 0, err
 		}
 	}
 	if continues {
 		return 0, nil
 	}
-	return repeatAt(job, now+eventsInterval), app.SetEventsAfter(ctx, with.ID, newest)
+	return repeatAt(job, now+eventsInterval), c.options.Store.PaymentAccounts(with.scope).SetEventsAfter(ctx, with.ID, newest)
 }
 
 // listBatch is how far a list was read.
@@ -140,22 +140,22 @@ func (p *listBatch) readError(err error, behind string) error {
 
 // enqueueUnseen enqueues jobs for the events that no webhook has delivered.
 func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stripe.Event, now int64) error {
-	app := c.options.Store.App(with.scope)
+	work := c.options.Store.Queue(with.scope)
 	names := make([]string, len(events))
 	for i, event := range events {
 		names[i] = event.ID
 	}
-	unseen, err := app.UnseenEvents(ctx, with.ID, names)
+	unseen, err := c.options.Store.PaymentAccounts(with.scope).UnseenEvents(ctx, with.ID, names)
 	if err != nil {
 		return err
 	}
-	var jobs []store.Job
+	var jobs []queue.Job
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
 			jobs = append(jobs, jobsFor(with.ID, event, now)...)
 		}
 	}
-	return app.Enqueue(ctx, jobs...)
+	return work.Enqueue(ctx, jobs...)
 }
 
 // The lists that a reconciliation reads. These strings are stored in jobs.
@@ -167,34 +167,34 @@ const (
 
 // reconcileAll enqueues one job per list. Events are kept for a month, and some are
 // never created, so reconciliation lists the objects themselves.
-func (c *Cashier) reconcileAll(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) reconcileAll(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	now := c.nowAt(with.ClockOffset)
 	if position := with.positionOf(job); len(position) > 0 {
 		return 0, c.reconcileList(ctx, with, position[0], strings.Join(position[1:], ""), now)
 	}
-	app := c.options.Store.App(with.scope)
+	work := c.options.Store.Queue(with.scope)
 	for _, list := range []string{listSubscriptions, listRefunds, listDisputes} {
-		if err := app.Enqueue(ctx, with.continuation(store.JobReconcile, now, list)); err != nil {
+		if err := work.Enqueue(ctx, with.continuation(queue.JobReconcile, now, list)); err != nil {
 			return 0, err
 		}
 	}
 	if with.ReplacedAt != 0 { // a replaced account sells nothing
 		return repeatAt(job, now+reconcileInterval), nil
 	}
-	return repeatAt(job, now+reconcileInterval), app.EnqueuePlans(ctx, now)
+	return repeatAt(job, now+reconcileInterval), c.options.Store.Payments(with.scope).EnqueuePlans(ctx, now)
 }
 
 // reconcileList enqueues a refresh for each object of a batch of a list, after the
 // given id.
 func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind string, now int64) error {
-	read, kind := with.provider.Subscriptions, store.JobSubscription
+	read, kind := with.provider.Subscriptions, queue.JobSubscription
 	switch list {
 	case listRefunds:
-		read, kind = with.provider.Refunds, store.JobCharge
+		read, kind = with.provider.Refunds, queue.JobCharge
 	case listDisputes:
-		read, kind = with.provider.Disputes, store.JobCharge
+		read, kind = with.provider.Disputes, queue.JobCharge
 	}
-	var jobs []store.Job
+	var jobs []queue.Job
 	seen, batch := map[string]bool{}, listBatch{limit: c.limits.listBatch}
 	err := read(ctx, now-reconcileWindow, behind, func(listed stripe.Listed) error {
 		if listed.ObjectID != "" && !seen[listed.ObjectID] {
@@ -207,10 +207,10 @@ func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind 
 		return err
 	}
 	if batch.full {
-		jobs = append(jobs, with.continuation(store.JobReconcile, now, list, batch.last))
+		jobs = append(jobs, with.continuation(queue.JobReconcile, now, list, batch.last))
 	}
 	for part := range slices.Chunk(jobs, enqueueSize) {
-		if err := c.options.Store.App(with.scope).Enqueue(ctx, part...); err != nil {
+		if err := c.options.Store.Queue(with.scope).Enqueue(ctx, part...); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // provider is not called.
 func (c *Cashier) PreviewChange(ctx context.Context, scope tenancy.Scope, r billing.ChangeRequest) (billing.Preview, error) {
 	app := c.options.Store.App(scope)
-	state, err := app.CustomerState(ctx, r.Identity, r.PlanKey)
+	state, err := c.options.Store.Payments(scope).CustomerState(ctx, r.Identity, r.PlanKey)
 	if err != nil {
 		return billing.Preview{}, err
 	}

@@ -243,7 +243,7 @@ func (r *harness) sessionOf(checkout string) string {
 	r.Helper()
 	id, err := ids.Parse(ids.Checkout, checkout)
 	r.check(err)
-	c, err := r.store.App(r.scope).CheckoutByID(r.Context(), id)
+	c, err := r.store.Payments(r.scope).CheckoutByID(r.Context(), id)
 	r.check(err)
 	return c.SessionID
 }

@@ -15,6 +15,8 @@ import (
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -112,9 +114,9 @@ func latePayer(t *testing.T) *accounts {
 	a := twoAccounts(t)
 	a.plan("basic", 1000, grants("tokens", 10*million))
 	page := a.checkout("basic")
-	app := a.store.App(a.scope)
+	app := a.store.Payments(a.scope)
 	change := must[billing.Change](a.harness)(app.Change(t.Context(), page.ID))
-	fence, _, err := app.Lease(t.Context(), "test", ids.New(), time.Minute)
+	fence, _, err := a.store.Queue(a.scope).Lease(t.Context(), "test", ids.New(), time.Minute)
 	a.check(err)
 	over := billing.ProviderSession{ID: change.SessionID, Status: billing.SessionExpired, URL: change.PaymentURL, ExpiresAt: change.ExpiresAt}
 	must[billing.Change](a.harness)(app.ApplyCheckout(t.Context(), fence, change.ID, over, a.now(), nil))
@@ -140,7 +142,7 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 	wantFault(t, err, fault.OperationInProgress)
 	page := must[cashier.Page](a.harness)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
 	sold := storetest.TopUp(t, storetest.URL(t), a.scope, page.ID)
-	if current := must[store.Connection](a.harness)(a.store.App(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
+	if current := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
 		t.Error("it was sold at the account that was replaced")
 	}
 }
@@ -174,7 +176,7 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 		a.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 1000})
 		a.refund(page, 1000)
 		paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
-		a.check(a.store.App(a.scope).Enqueue(t.Context(), store.Job{Kind: store.JobCharge, Object: paid[0].ChargeID}))
+		a.check(a.store.Queue(a.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobCharge, Object: paid[0].ChargeID}))
 		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)
 	})
@@ -220,7 +222,7 @@ func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 	}
 	t.Run("by the account and the key", func(t *testing.T) {
 		a := lockedOut(t)
-		alerts, _, err := a.store.App(a.scope).Alerts(t.Context(), store.Page{Limit: 10}, false)
+		alerts, _, err := a.store.Payments(a.scope).Alerts(t.Context(), store.Page{Limit: 10}, false)
 		a.check(err)
 		if len(alerts) != 1 || alerts[0].Kind != billing.KeyRefused || !strings.HasPrefix(alerts[0].ObjectID, "acct_") || !strings.HasSuffix(alerts[0].ObjectID, "irst") {
 			t.Errorf("alerts: %+v", alerts)

@@ -8,7 +8,7 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 )
 
@@ -17,18 +17,18 @@ import (
 func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.ChangeRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.runForSubscription(ctx, scope, request{
 		kind: billing.OperationChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
-		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
+		decide: func(s payments.CustomerState, op billing.Operation, _ buyer, now int64) (payments.Decision, error) {
 			order, err := billing.DecideChange(s.Subscription, s.Plan, s.Changes...)
 			if err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			if err := order.CheckRoom(s.Balances); err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			decision := decideChange(s, r.Identity, order, op, now)
 			for _, p := range decision.Settled {
 				if err := billing.CheckRoom(s.Balances, p.Credits); err != nil {
-					return store.Decision{}, err
+					return payments.Decision{}, err
 				}
 			}
 			return decision, nil
@@ -40,10 +40,10 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.CancelRequest, idempotencyKey string) (billing.Subscription, error) {
 	return c.runForSubscription(ctx, scope, request{
 		kind: billing.OperationCancel, identity: r.Identity, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
-		decide: func(s store.CustomerState, op billing.Operation, _ buyer, now int64) (store.Decision, error) {
+		decide: func(s payments.CustomerState, op billing.Operation, _ buyer, now int64) (payments.Decision, error) {
 			order, err := billing.DecideCancel(s.Subscription, r.CancelAtPeriodEnd)
 			if err != nil {
-				return store.Decision{}, err
+				return payments.Decision{}, err
 			}
 			return decideCancel(s, order, op, now), nil
 		},
@@ -64,7 +64,7 @@ func (c *Cashier) runForSubscription(ctx context.Context, scope tenancy.Scope, r
 
 // currentSubscription is the identity's subscription, or nil.
 func (c *Cashier) currentSubscription(ctx context.Context, scope tenancy.Scope, identity string) (*billing.Subscription, error) {
-	s, err := c.options.Store.App(scope).Subscription(ctx, identity)
+	s, err := c.options.Store.Payments(scope).Subscription(ctx, identity)
 	if fault.Is(err, fault.SubscriptionNotFound) {
 		return nil, nil
 	}
@@ -72,7 +72,7 @@ func (c *Cashier) currentSubscription(ctx context.Context, scope tenancy.Scope, 
 }
 
 // decideChange turns the order into an operation with all its parameters.
-func decideChange(s store.CustomerState, identity string, order billing.ChangeOrder, op billing.Operation, now int64) store.Decision {
+func decideChange(s payments.CustomerState, identity string, order billing.ChangeOrder, op billing.Operation, now int64) payments.Decision {
 	if order.Kind == billing.StartFree {
 		started, settled := billing.StartFreeSubscription(ids.New(), identity, order.Target, s.Payments, now)
 		return completedLocally(op, started, settled)
@@ -89,7 +89,7 @@ func decideChange(s store.CustomerState, identity string, order billing.ChangeOr
 		return decideLocal(op, current.Schedule(order.Target))
 	}
 	p.SubscriptionID = current.ProviderID
-	decision := store.Decision{Operation: op}
+	decision := payments.Decision{Operation: op}
 	switch order.Kind {
 	case billing.Keep:
 		p.Command = billing.CommandKeep
@@ -110,7 +110,7 @@ func decideChange(s store.CustomerState, identity string, order billing.ChangeOr
 	return decision
 }
 
-func decideCancel(s store.CustomerState, order billing.CancelOrder, op billing.Operation, now int64) store.Decision {
+func decideCancel(s payments.CustomerState, order billing.CancelOrder, op billing.Operation, now int64) payments.Decision {
 	current, p := *s.Subscription, op.Parameters.Cancel
 	*p = billing.CancelParameters{CancelAtPeriodEnd: order.CancelAtPeriodEnd}
 	if order.VoidPending {
@@ -121,22 +121,22 @@ func decideCancel(s store.CustomerState, order billing.CancelOrder, op billing.O
 		return decideLocal(op, current.Cancel(order))
 	}
 	p.Command, p.SubscriptionID, p.VoidPending = billing.CommandCancel, current.ProviderID, order.VoidPending
-	return store.Decision{Operation: op}
+	return payments.Decision{Operation: op}
 }
 
 // decideLocal changes a free subscription that the provider does not know. Without
 // open checkout sessions to expire, it completes in the same transaction.
-func decideLocal(op billing.Operation, after billing.Subscription) store.Decision {
+func decideLocal(op billing.Operation, after billing.Subscription) payments.Decision {
 	if len(op.Parameters.Sessions()) == 0 {
 		return completedLocally(op, after, nil)
 	}
-	return store.Decision{Operation: op}
+	return payments.Decision{Operation: op}
 }
 
 // completedLocally is a decision that needs no provider call.
-func completedLocally(op billing.Operation, sub billing.Subscription, settled []billing.Payment) store.Decision {
+func completedLocally(op billing.Operation, sub billing.Subscription, settled []billing.Payment) payments.Decision {
 	op.State = billing.OperationDone
-	return store.Decision{Operation: op, Subscription: &sub, Settled: settled, Answer: &sub}
+	return payments.Decision{Operation: op, Subscription: &sub, Settled: settled, Answer: &sub}
 }
 
 // expiredSessionGrace is how long after its expiry a checkout session is still expired

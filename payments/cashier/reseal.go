@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/payments"
 	"purser/tenancy"
 )
 
@@ -14,7 +14,7 @@ import (
 // logged.
 func (c *Cashier) Reseal(ctx context.Context, scope tenancy.Scope) (sealed, lost int, err error) {
 	unreadable := map[ids.ID]bool{}
-	sealed, err = c.options.Store.App(scope).ResealConnections(ctx, func(connection *store.Connection) (changed bool) {
+	sealed, err = c.options.Store.PaymentAccounts(scope).ResealConnections(ctx, func(connection *payments.Connection) (changed bool) {
 		reseal := func(purpose string, text *[]byte) {
 			again, isNew, err := c.options.Vault.Rewrap(place(scope, connection.ID, purpose), *text)
 			if err != nil {

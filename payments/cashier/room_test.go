@@ -12,6 +12,7 @@ import (
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/queue"
 )
 
 // hold gives ada balances in other credits until she holds the number.
@@ -34,7 +35,7 @@ func (r *harness) hold(number int) {
 
 func (r *harness) wantAlerts(kinds ...billing.AlertKind) {
 	r.Helper()
-	alerts, _, err := r.store.App(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, true)
+	alerts, _, err := r.store.Payments(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
 	if len(alerts) != len(kinds) {
 		r.Fatalf("there are %d alerts, want %v: %+v", len(alerts), kinds, alerts)
@@ -48,7 +49,7 @@ func (r *harness) wantAlerts(kinds ...billing.AlertKind) {
 
 func (r *harness) wantNothingFailing() {
 	r.Helper()
-	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(r.Context(), 10)); len(failing) != 0 {
+	if failing := must[[]queue.Job](r)(r.store.Queue(r.scope).FailingJobs(r.Context(), 10)); len(failing) != 0 {
 		r.Errorf("jobs fail: %+v", failing)
 	}
 }

@@ -69,7 +69,7 @@ func (r *harness) release() {
 func (r *harness) ledger() string {
 	r.Helper()
 	var text strings.Builder
-	s, err := r.store.App(r.scope).Subscription(r.Context(), "ada")
+	s, err := r.store.Payments(r.scope).Subscription(r.Context(), "ada")
 	fmt.Fprintln(&text, s.Terms.PlanKey, s.Status, s.CancelAtPeriodEnd, err)
 	if s.Scheduled != nil {
 		fmt.Fprintln(&text, "scheduled", s.Scheduled.Target.PlanKey)
@@ -290,7 +290,7 @@ func (r *harness) books() string {
 		net[entry.SourceKind+" "+entry.SourceID+" "+entry.CreditKey] += amount
 	}
 	fmt.Fprintln(&text, net)
-	alerts, _, err := app.Alerts(r.Context(), store.Page{Limit: 10}, true)
+	alerts, _, err := r.store.Payments(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
 	verified, err := app.VerifyWith(r.Context(), store.VerifyOptions{})
 	r.check(err)

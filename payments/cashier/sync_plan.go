@@ -10,7 +10,8 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -21,7 +22,7 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 	if err != nil {
 		return err
 	}
-	if err := app.Enqueue(ctx, store.Job{Kind: store.JobPlan, Object: plan.ID.String()}); err != nil {
+	if err := c.options.Store.Queue(scope).Enqueue(ctx, queue.Job{Kind: queue.JobPlan, Object: plan.ID.String()}); err != nil {
 		return err
 	}
 	c.Notify(scope)
@@ -31,13 +32,13 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 // syncPlan makes the provider's product and price match the plan. Both are found by
 // references of ours, so a crash in between creates nothing twice, and changes made in
 // the provider's dashboard are overwritten.
-func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) syncPlan(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return 0, err
 	}
-	app := c.options.Store.App(with.scope)
-	return 0, c.withLease(ctx, with.scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+	app := c.options.Store.Payments(with.scope)
+	return 0, c.withLease(ctx, with.scope, planLease(ids.ID(id)), func(ctx context.Context, fence queue.Fence) error {
 		plan, err := app.PlanByID(ctx, ids.ID(id))
 		if err != nil {
 			return ignoreNotFound(err)
@@ -48,7 +49,7 @@ func (c *Cashier) syncPlan(ctx context.Context, with account, job store.Job) (ne
 		}
 		terms := plan.Terms()
 		terms.PriceID = price
-		_, err = app.PlanSynced(ctx, fence, store.SyncedPlan{
+		_, err = app.PlanSynced(ctx, fence, payments.SyncedPlan{
 			PlanID: plan.ID, Began: plan.Sync, Connection: with.ID, ProductID: plan.ProductReference(), PriceID: price, Terms: terms,
 		}, c.nowAt(fence.ClockOffset))
 		return err
@@ -87,13 +88,13 @@ func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan,
 }
 
 // recordPlanError stores on the plan why it is not synced.
-func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job store.Job, cause error) error {
+func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job queue.Job, cause error) error {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return err
 	}
-	app := c.options.Store.App(scope)
-	return c.withLease(ctx, scope, planLease(ids.ID(id)), func(ctx context.Context, fence store.Fence) error {
+	app := c.options.Store.Payments(scope)
+	return c.withLease(ctx, scope, planLease(ids.ID(id)), func(ctx context.Context, fence queue.Fence) error {
 		plan, err := app.PlanByID(ctx, ids.ID(id))
 		if err != nil {
 			return ignoreNotFound(err)
@@ -103,11 +104,11 @@ func (c *Cashier) recordPlanError(ctx context.Context, scope tenancy.Scope, job 
 }
 
 // archivePrice deactivates a price that no open checkout session can need any more.
-func (c *Cashier) archivePrice(ctx context.Context, with account, job store.Job) (next int64, err error) {
+func (c *Cashier) archivePrice(ctx context.Context, with account, job queue.Job) (next int64, err error) {
 	id := job.Object
 	err = with.provider.SetPriceActive(ctx, "psr:archive:"+ids.New().String(), id, false)
 	if ignoreNotFound(err) != nil {
 		return 0, err
 	}
-	return 0, ignoreNotFound(c.options.Store.App(with.scope).PriceArchived(ctx, id, c.nowAt(with.ClockOffset)))
+	return 0, ignoreNotFound(c.options.Store.Payments(with.scope).PriceArchived(ctx, id, c.nowAt(with.ClockOffset)))
 }

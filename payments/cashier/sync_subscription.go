@@ -8,7 +8,8 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 )
 
 // syncOptions controls how a provider report is stored.
@@ -21,7 +22,7 @@ type syncOptions struct {
 // syncSubscription reads a subscription from the provider and applies it. Requests,
 // webhooks, periodic jobs and recovery all use it: subscriptions at the provider
 // change here in no other way.
-func (c *Cashier) syncSubscription(ctx context.Context, with account, fence store.Fence, id string, opts syncOptions) (billing.Subscription, error) {
+func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queue.Fence, id string, opts syncOptions) (billing.Subscription, error) {
 	remote, err := with.provider.Subscription(ctx, id)
 	if err != nil {
 		return billing.Subscription{}, err
@@ -30,8 +31,8 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence stor
 	if opts.checkoutID.IsZero() {
 		opts.checkoutID = checkoutIDOf(remote)
 	}
-	app := c.options.Store.App(with.scope)
-	stored := store.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: opts.checkoutID, Now: now, Close: opts.completes}
+	app := c.options.Store.Payments(with.scope)
+	stored := payments.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: opts.checkoutID, Now: now, Close: opts.completes}
 	if opts.scheduleRefresh {
 		stored.Watch = nextRefresh
 	}
@@ -97,14 +98,14 @@ func delayOverdue(next, now int64) int64 {
 
 // applySession stores the state of a checkout session and syncs the subscription that
 // it created.
-func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fence, session stripe.Session) error {
-	app := c.options.Store.App(with.scope)
+func (c *Cashier) applySession(ctx context.Context, with account, fence queue.Fence, session stripe.Session) error {
+	app := c.options.Store.Payments(with.scope)
 	checkout, err := c.checkoutOf(ctx, with, session)
 	if err != nil {
 		return err
 	}
 	now := c.nowAt(fence.ClockOffset)
-	if checkout.Kind == store.TopUpCheckout {
+	if checkout.Kind == payments.TopUpCheckout {
 		_, err := app.ApplyTopUp(ctx, fence, checkout.ID, session.ProviderSession, now, nil)
 		return err
 	}
@@ -120,15 +121,15 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence store.Fe
 
 // checkoutOf finds the checkout of a session, also when the response to the creating
 // call was lost: the session carries our reference.
-func (c *Cashier) checkoutOf(ctx context.Context, with account, session stripe.Session) (store.Checkout, error) {
-	app := c.options.Store.App(with.scope)
+func (c *Cashier) checkoutOf(ctx context.Context, with account, session stripe.Session) (payments.Checkout, error) {
+	app := c.options.Store.Payments(with.scope)
 	known, err := app.CheckoutBySession(ctx, session.ID)
-	if !errors.Is(err, store.ErrUnknown) {
+	if !errors.Is(err, payments.ErrUnknown) {
 		return known, err
 	}
 	id, err := ids.Parse(ids.Checkout, session.Reference)
 	if err != nil {
-		return known, store.ErrUnknown
+		return known, payments.ErrUnknown
 	}
 	return app.CheckoutByID(ctx, id)
 }

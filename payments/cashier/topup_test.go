@@ -16,6 +16,8 @@ import (
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -119,7 +121,7 @@ func TestScenario44_AnAmountThatWasNotAskedForIsSetAside(t *testing.T) {
 	r.settle()
 	r.wantTokens(0, 0)
 	r.wantTopUp(page.ID, billing.TopUpSetAside)
-	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	alerts, _, err := r.store.Payments(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
 	if len(alerts) != 1 || alerts[0].Kind != billing.AmountMismatch {
 		t.Errorf("alerts: %+v", alerts)
@@ -137,12 +139,12 @@ func TestCreditsWithoutRoomAreLeftToAPerson(t *testing.T) {
 	r.pay(full.URL, cardPays)
 	r.subscribe("basic", cardPays)
 	r.wantTokens(nearlyAll+10*million, 0)
-	alerts, _, err := r.store.App(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
+	alerts, _, err := r.store.Payments(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
 	if len(alerts) != 1 || alerts[0].Kind != billing.BalanceFull || alerts[0].Identity != "ada" {
 		t.Errorf("alerts: %+v", alerts)
 	}
-	if failing := must[[]store.Job](r)(r.store.App(r.scope).FailingJobs(t.Context(), 10)); len(failing) != 0 {
+	if failing := must[[]queue.Job](r)(r.store.Queue(r.scope).FailingJobs(t.Context(), 10)); len(failing) != 0 {
 		t.Errorf("it is tried again and again: %+v", failing)
 	}
 	// What never came in is not taken back.
@@ -157,7 +159,7 @@ func TestARefusedPageDelaysNoOther(t *testing.T) {
 	request.Currency = "kpw" // which the provider does not charge in
 	_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey())
 	wantFault(t, err, fault.ProviderRefused)
-	list, _, err := r.store.App(r.scope).Checkouts(t.Context(), store.CheckoutPage{Page: store.Page{Limit: 10}})
+	list, _, err := r.store.Payments(r.scope).Checkouts(t.Context(), payments.CheckoutPage{Page: store.Page{Limit: 10}})
 	r.check(err)
 	if len(list) != 1 || list[0].State != string(billing.TopUpFailed) {
 		t.Errorf("it stays as %+v", list)

@@ -7,7 +7,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/stripe"
-	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -78,8 +79,8 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if err != nil {
 		return err
 	}
-	app := c.options.Store.App(scope)
-	at, err := app.ConnectionByID(ctx, id)
+	accounts := c.options.Store.PaymentAccounts(scope)
+	at, err := accounts.ConnectionByID(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -98,14 +99,14 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 		return err
 	}
 	now := c.nowAt(at.ClockOffset)
-	kept := store.WebhookEvent{
+	kept := payments.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
 	jobs := jobsFor(at.ID, event, now)
 	if event.Live != at.Live || len(jobs) == 0 {
 		kept.Outcome, jobs = outcomeIgnored, nil
 	}
-	if _, err := app.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
+	if _, err := accounts.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
 		return err
 	}
 	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(at.ClockOffset, event.CreatedAt)})
@@ -115,22 +116,22 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 
 // jobsFor are the jobs for an event: a refresh of its object, whose content in the
 // event is not used.
-func jobsFor(connection ids.ID, event stripe.Event, now int64) []store.Job {
-	kinds := map[string]store.JobKind{
-		"checkout.session":      store.JobSession,
-		"subscription":          store.JobSubscription,
-		"invoice":               store.JobInvoice,
-		"charge":                store.JobCharge,
-		"refund":                store.JobRefund,
-		"dispute":               store.JobDispute,
-		"subscription_schedule": store.JobSchedule,
+func jobsFor(connection ids.ID, event stripe.Event, now int64) []queue.Job {
+	kinds := map[string]queue.JobKind{
+		"checkout.session":      queue.JobSession,
+		"subscription":          queue.JobSubscription,
+		"invoice":               queue.JobInvoice,
+		"charge":                queue.JobCharge,
+		"refund":                queue.JobRefund,
+		"dispute":               queue.JobDispute,
+		"subscription_schedule": queue.JobSchedule,
 	}
 	kind, known := kinds[event.Object.Kind]
 	if event.Type == "customer.deleted" {
-		kind, known = store.JobCustomer, true
+		kind, known = queue.JobCustomer, true
 	}
 	if !known || event.Object.ID == "" || event.ID == "" {
 		return nil
 	}
-	return []store.Job{{Kind: kind, Object: event.Object.ID, Connection: connection, DueAt: now}}
+	return []queue.Job{{Kind: kind, Object: event.Object.ID, Connection: connection, DueAt: now}}
 }

@@ -12,7 +12,7 @@ import (
 // asked: this transaction has no connection.
 func TestEventsOfADistributedTableAreNotScannedAtOnce(t *testing.T) {
 	t.Parallel()
-	tx := appTx{ledger.Tx{Tx: &pg.Tx{Distributed: true}}}
+	tx := appTx{ledger.In(&pg.Tx{Distributed: true})}
 	if scan, err := tx.newReverseScan(t.Context(), ids.New()); err != nil || scan.whole {
 		t.Errorf("the scan is %+v, %v", scan, err)
 	}

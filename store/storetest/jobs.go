@@ -7,12 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/queue"
 )
 
 // DueJobs lists the jobs of an application that are due at a time of its clock, claimed
 // or not, the longest waiting first.
-func DueJobs(tb testing.TB, url string, app ids.ID, now int64) (list []store.Job) {
+func DueJobs(tb testing.TB, url string, app ids.ID, now int64) (list []queue.Job) {
 	tb.Helper()
 	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `
@@ -20,7 +20,7 @@ func DueJobs(tb testing.TB, url string, app ids.ID, now int64) (list []store.Job
 		if err != nil {
 			return err
 		}
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (job store.Job, err error) {
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (job queue.Job, err error) {
 			err = row.Scan(&job.Kind, &job.Object, &job.DueAt, &job.Tries)
 			return job, err
 		})

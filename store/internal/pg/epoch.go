@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -11,6 +12,9 @@ var (
 	SelectEpoch = Declare("select epoch", `
 		SELECT epoch, clock_offset, (extract(epoch FROM statement_timestamp()) * 1000)::bigint FROM app_state WHERE app_id = $1`)
 
+	selectClock = Declare("select clock", `
+		SELECT clock_offset FROM app_state WHERE app_id = $1`)
+
 	advanceEpoch = Declare("advance epoch", `
 		UPDATE app_state SET epoch = epoch + 1 WHERE app_id = $1 RETURNING epoch`)
 )
@@ -19,4 +23,18 @@ var (
 // keys has changed. It is part of the transaction that changes them.
 func (tx *Tx) AdvanceEpoch(ctx context.Context) (int64, error) {
 	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState)
+}
+
+// ClockOffset is how far the application's clock is ahead of the real one.
+func (tx *Tx) ClockOffset(ctx context.Context) (int64, error) {
+	return Find(ctx, tx, selectClock, pgx.RowTo[int64], ErrNoAppState)
+}
+
+// DatabaseClock reads the database's clock in a statement of its own: a statement that
+// may run on several shards gets times as parameters.
+func (tx *Tx) DatabaseClock(ctx context.Context) (now int64, err error) {
+	if err := tx.Conn.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`).Scan(&now); err != nil {
+		return 0, fmt.Errorf("store: the database's clock: %w", err)
+	}
+	return now, nil
 }

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/store/internal/pg"
+)
+
+// PlanColumns are the columns that ReadPlan reads.
+const PlanColumns = `
+	id, key, name, amount_cents, currency, billing_interval, terms, topups_enabled, active, revision,
+	sync_status, sync_error, sync_version, price_number, product_id, price_id, created_at`
+
+// SelectPlan finds a plan by its key.
+var SelectPlan = pg.Declare("select plan", `
+		SELECT`+PlanColumns+`
+		FROM plans WHERE app_id = $1 AND key = $2`)
+
+// ReadPlan reads the columns of a plan.
+func ReadPlan(row pgx.CollectableRow) (billing.Plan, error) {
+	var p billing.Plan
+	var terms []byte
+	var syncError, productID, priceID *string
+	err := row.Scan(&p.ID, &p.Key, &p.Name, &p.AmountCents, &p.Currency, &p.Interval, &terms, &p.TopupsEnabled, &p.Active, &p.Revision,
+		&p.Sync.Status, &syncError, &p.Sync.Version, &p.Sync.PriceNumber, &productID, &priceID, &p.CreatedAt)
+	if err != nil {
+		return p, err
+	}
+	p.Sync.Error, p.Sync.ProductID, p.Sync.PriceID = pg.OrZero(syncError), pg.OrZero(productID), pg.OrZero(priceID)
+	lists, grants, err := DecodeTerms(terms)
+	p.Limits, p.Multipliers, p.Grants = lists.Limits, lists.Multipliers, grants
+	return p, err
+}

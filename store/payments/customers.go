@@ -1,0 +1,64 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/pg"
+)
+
+var (
+	selectCustomer = pg.Declare("select customer", `
+		SELECT c.provider_id
+		FROM provider_customers c JOIN wallets w ON w.app_id = $1 AND w.id = c.wallet_id
+		WHERE c.app_id = $1 AND c.connection_id = $2 AND w.identity = $3`)
+
+	insertCustomer = pg.Declare("insert customer", `
+		INSERT INTO provider_customers (app_id, connection_id, wallet_id, org_id, provider_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (app_id, connection_id, wallet_id) DO NOTHING`)
+
+	deleteCustomer = pg.Declare("delete customer", `
+		DELETE FROM provider_customers WHERE app_id = $1 AND connection_id = $2 AND provider_id = $3`)
+)
+
+// Customer returns the provider's customer id of the identity, or ErrUnknown.
+func (a Accounts) Customer(ctx context.Context, connection ids.ID, identity string) (customerID string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		customerID, err = tx.customer(ctx, connection, identity)
+		return err
+	})
+	return customerID, err
+}
+
+func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string) (string, error) {
+	return pg.Find(ctx, tx, selectCustomer, pgx.RowTo[string], ErrUnknown, connection, identity)
+}
+
+// KeepCustomer stores the provider's customer id of the identity and returns the stored
+// one: of two created at once, the first is used.
+func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
+	walletID := ids.New()
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		w, err := tx.LockOrMakeWallet(ctx, walletID, identity, now)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecAny(ctx, insertCustomer, connection, w.ID, a.app.Scope.OrgID, customerID, now); err != nil {
+			return err
+		}
+		kept, err = tx.customer(ctx, connection, identity)
+		return err
+	})
+	return kept, err
+}
+
+// ForgetCustomer removes a customer that was deleted at the provider.
+func (a Accounts) ForgetCustomer(ctx context.Context, connection ids.ID, customerID string) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.ExecAny(ctx, deleteCustomer, connection, customerID)
+		return err
+	})
+}

@@ -1,0 +1,56 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/pg"
+)
+
+// An account may have been connected and replaced more than once.
+var lockFormerConnections = pg.Declare("lock former connections", `
+	SELECT`+connectionColumns+`
+	FROM provider_connections WHERE app_id = $1 AND account_id = $2 AND mode = 'stripe' AND replaced_at IS NOT NULL
+	ORDER BY id FOR NO KEY UPDATE`)
+
+// UsesOfConnection counts what keeps an account from being replaced.
+func (a Accounts) UsesOfConnection(ctx context.Context, id ids.ID) (n int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		n, err = tx.usesOfConnection(ctx, id)
+		return err
+	})
+	return n, err
+}
+
+func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {
+	return pg.Find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], pg.ErrNoAppState, id)
+}
+
+// RenewFormer gives a replaced Stripe account a new key and retries its failed jobs.
+// The current account is not changed. Seal encrypts the key into each of the account's
+// connections, and runs again when the transaction is retried. An account that was
+// never replaced is ErrUnknown.
+func (a Accounts) RenewFormer(ctx context.Context, accountID string, seal func(*Connection) error, now int64) (c Connection, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		former, err := pg.Collect(ctx, tx, lockFormerConnections, readConnection, accountID)
+		if err != nil {
+			return err
+		}
+		if len(former) == 0 {
+			return ErrUnknown
+		}
+		for _, c = range former {
+			was := c
+			if err := seal(&c); err != nil {
+				return err
+			}
+			if c, err = tx.updateConnection(ctx, was, c, now); err != nil {
+				return err
+			}
+		}
+		return tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
+	})
+	return c, err
+}

@@ -1,0 +1,309 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/store/queue"
+)
+
+const paymentColumns = `
+	source_kind, source_id, wallet_id, amount_cents, currency, intent_id, charge_id, plan_id, period_start, period_end, free,
+	refunded_cents, disputed_cents`
+
+var (
+	insertPayment = pg.Declare("insert payment", `
+		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
+			intent_id, charge_id, plan_id, period_start, period_end, free, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		ON CONFLICT (app_id, source_kind, source_id) DO NOTHING`)
+
+	insertPaymentCredits = pg.Declare("insert payment credits", `
+		INSERT INTO payment_credits (app_id, org_id, source_kind, source_id, credit_id, position, amount_nanocredits)
+		SELECT s.app_id, s.org_id, $2, $3, t.credit_id, t.position, t.amount
+		FROM app_state s CROSS JOIN unnest($4::uuid[], $5::integer[], $6::numeric[]) AS t (credit_id, position, amount)
+		WHERE s.app_id = $1`)
+
+	// A subscription's own payments and the wallet's free grants: the input of a
+	// projection.
+	selectPayments = pg.Declare("select payments", `
+		SELECT`+paymentColumns+`
+		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 AND (free OR subscription_id = $3)`)
+
+	// When the subscription that replaced this one was first paid.
+	selectReplacedFrom = pg.Declare("select replaced from", `
+		SELECT coalesce(min(p.period_start), 0)
+		FROM subscription_changes c
+		JOIN provider_payments p ON p.app_id = $1 AND p.wallet_id = c.wallet_id AND p.subscription_id = c.subscription_id
+		WHERE c.app_id = $1 AND c.wallet_id = $2 AND c.replaces = $3 AND c.state = 'applied'`)
+
+	selectPaymentOfCharge = pg.Declare("select payment of charge", `
+		SELECT`+paymentColumns+`
+		FROM provider_payments WHERE app_id = $1 AND (charge_id = $2 OR intent_id = $3)
+		ORDER BY created_at LIMIT 1`)
+
+	selectIdentityOfCharge = pg.Declare("select identity of charge", `
+		SELECT w.identity
+		FROM provider_payments p JOIN wallets w ON w.app_id = $1 AND w.id = p.wallet_id
+		WHERE p.app_id = $1 AND (p.charge_id = $2 OR p.intent_id = $3)
+		ORDER BY p.created_at LIMIT 1`)
+
+	selectPaymentCredits = pg.Declare("select payment credits", `
+		SELECT p.source_kind, p.source_id, p.credit_id, c.key, p.amount_nanocredits, p.taken_back_nanocredits
+		FROM payment_credits p JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
+		WHERE p.app_id = $1 AND p.source_id = ANY ($2)
+		ORDER BY p.source_kind, p.source_id, p.position`)
+
+	reversePayment = pg.Declare("reverse payment", `
+		UPDATE provider_payments SET refunded_cents = $4, disputed_cents = $5
+		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3`)
+
+	reverseCredit = pg.Declare("reverse credit", `
+		UPDATE payment_credits SET taken_back_nanocredits = $5
+		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3 AND credit_id = $4`)
+)
+
+// storedPayment is a payment with its wallet.
+type storedPayment struct {
+	billing.Payment
+	walletID ids.ID
+}
+
+func readPayment(row pgx.CollectableRow) (storedPayment, error) {
+	var p storedPayment
+	var intent, charge *string
+	var plan *ids.ID
+	var start, end *int64
+	err := row.Scan(&p.Source.Kind, &p.Source.ID, &p.walletID, &p.AmountCents, &p.Currency, &intent, &charge, &plan, &start, &end, &p.Free,
+		&p.RefundedCents, &p.DisputedCents)
+	p.IntentID, p.ChargeID, p.PlanID = pg.OrZero(intent), pg.OrZero(charge), pg.OrZero(plan)
+	p.Period = metering.Period{Start: pg.OrZero(start), End: pg.OrZero(end)}
+	return p, err
+}
+
+// payments reads payments with the credits that they granted.
+func (tx appTx) payments(ctx context.Context, s pg.Statement, args ...any) ([]storedPayment, error) {
+	list, err := pg.Collect(ctx, tx, s, readPayment, args...)
+	if err != nil || len(list) == 0 {
+		return list, err
+	}
+	place := make(map[billing.Source]*billing.Payment, len(list))
+	sources := make([]string, len(list))
+	for i := range list {
+		place[list[i].Source] = &list[i].Payment
+		sources[i] = list[i].Source.ID
+	}
+	_, err = pg.Collect(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) (struct{}, error) {
+		var source billing.Source
+		var brought, taken billing.Grant
+		err := row.Scan(&source.Kind, &source.ID, &brought.CreditID, &brought.CreditKey, (*pg.Amount)(&brought.Amount), (*pg.Amount)(&taken.Amount))
+		if p := place[source]; p != nil {
+			p.Credits = append(p.Credits, brought)
+			if taken.Amount > 0 {
+				taken.CreditID, taken.CreditKey = brought.CreditID, brought.CreditKey
+				p.TakenBack = append(p.TakenBack, taken)
+			}
+		}
+		return struct{}{}, err
+	}, sources)
+	return list, err
+}
+
+func plainPayments(list []storedPayment) (payments []billing.Payment) {
+	for _, p := range list {
+		payments = append(payments, p.Payment)
+	}
+	return payments
+}
+
+// creditPayments credits payments to a locked wallet, in order, and enqueues a refresh
+// of each charge: a refund may have been reported before its payment was known. The
+// insert skips a payment whose source was already credited. The caller ends the
+// transaction with scheduleWake.
+func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settlement, payments []billing.Payment, now int64) error {
+	for _, p := range payments {
+		made, err := tx.ExecAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.Scope.OrgID, w.ID, pg.OrNull(s.subscription), p.AmountCents, p.Currency,
+			pg.OrNull(p.IntentID), pg.OrNull(p.ChargeID), pg.OrNull(p.PlanID), pg.OrNull(p.Period.Start), pg.OrNull(p.Period.End), p.Free, now)
+		if err != nil {
+			return err
+		}
+		if made == 0 {
+			continue
+		}
+		if p, err = tx.dropOverflow(ctx, w, p, now); err != nil {
+			return err
+		}
+		if err := tx.postCredits(ctx, w, p, now); err != nil {
+			return err
+		}
+		if p.ChargeID == "" {
+			continue
+		}
+		if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobCharge, Object: p.ChargeID, Connection: s.connection, DueAt: now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settlement is what payments were for, and the account that collected them.
+type settlement struct {
+	subscription ids.ID // zero for a top-up
+	connection   ids.ID // zero where nothing was collected
+}
+
+// dropOverflow leaves out credits that would overflow the balance and raises an alert.
+// An error instead would be retried for as long as the balance is full and block every
+// later report about the subscription.
+func (tx appTx) dropOverflow(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) (billing.Payment, error) {
+	if len(p.Credits) == 0 {
+		return p, nil
+	}
+	held, err := tx.WithBalances(ctx, []ledger.Wallet{*w})
+	if err != nil {
+		return p, err
+	}
+	fits := billing.Fitting(held[0].Balances, p.Credits)
+	if len(fits) == len(p.Credits) {
+		return p, nil
+	}
+	p.Credits = fits
+	return p, tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now)
+}
+
+// postCredits posts the credits of a payment.
+func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) error {
+	var credits []ids.ID
+	var positions []int32
+	var amounts []pg.Amount
+	for i, g := range p.Credits {
+		credits, positions, amounts = append(credits, g.CreditID), append(positions, int32(i)), append(amounts, pg.Amount(g.Amount))
+	}
+	if err := tx.Exec(ctx, insertPaymentCredits, int64(len(credits)), p.Source.Kind, p.Source.ID, credits, positions, amounts); err != nil {
+		return err
+	}
+	for _, g := range p.Credits {
+		_, err := tx.Post(ctx, w, ledger.Posting{
+			ID: ids.New(), Kind: p.EntryKind(), Credit: metering.Credit{ID: g.CreditID, Key: g.CreditKey},
+			Delta: metering.Delta{Amount: g.Amount}, Source: p.Source, Now: now,
+			Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(g.Amount) },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApplyCharge claws back credits for the refunded and disputed part of a charge, or
+// returns them. The total at the provider is compared with what was clawed back
+// already, so it is idempotent and reports may come in any order.
+func (a App) ApplyCharge(ctx context.Context, f queue.Fence, remote billing.ProviderCharge, now int64) error {
+	var identity string
+	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.VerifyFence(ctx, f); err != nil {
+			return err
+		}
+		var err error
+		if identity, err = tx.identityOfCharge(ctx, remote.ID, remote.IntentID); err != nil {
+			return err
+		}
+		locked, err := tx.LockWallets(ctx, identity)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		payments, err := tx.payments(ctx, selectPaymentOfCharge, pg.OrNull(remote.ID), pg.OrNull(remote.IntentID))
+		if err != nil || len(payments) == 0 {
+			return err
+		}
+		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote.Reversed(), now)
+	})
+	a.app.WalletChanged(identity)
+	return err
+}
+
+func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, r billing.Reversal, now int64) error {
+	next, movements := p.Reverse(r)
+	if next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents && len(movements) == 0 {
+		return nil
+	}
+	if err := tx.Exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents); err != nil {
+		return err
+	}
+	for _, credited := range p.Credits {
+		if err := tx.clawBack(ctx, w, p, credited, movements, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clawBack posts the movements of one credit of a payment and stores how much is clawed
+// back. What would exceed 19 digits is left out with an alert: the next report about
+// the charge tries it again. Each movement starts from what was posted, not from what
+// the one before should have reached.
+func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
+	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
+	taken := p.TakenBackOf(credit.ID)
+	for _, m := range movements {
+		if m.CreditID != credit.ID {
+			continue
+		}
+		before, err := tx.Balance(ctx, w.ID, credit)
+		if err != nil {
+			return err
+		}
+		delta := m.From(taken)
+		after, moved, alert := bounded(before, delta)
+		if moved < delta.Amount {
+			if err := tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: alert, ObjectID: p.Source.ID}}, now); err != nil {
+				return err
+			}
+		}
+		if moved == 0 {
+			continue
+		}
+		if _, err := tx.Post(ctx, w, ledger.Posting{
+			ID: ids.New(), Kind: m.Kind, Credit: credit, Delta: metering.Delta{Amount: moved, Out: delta.Out}, Source: p.Source, Now: now,
+			Change: func(metering.Balance) (metering.Balance, error) { return after, nil },
+		}); err != nil {
+			return err
+		}
+		if delta.Out {
+			taken += moved
+		} else {
+			taken -= moved
+		}
+	}
+	return tx.Exec(ctx, reverseCredit, 1, p.Source.Kind, p.Source.ID, credit.ID, pg.Amount(taken))
+}
+
+// bounded moves as much of a balance as 19 digits allow, and returns the alert for the
+// rest.
+func bounded(b metering.Balance, d metering.Delta) (after metering.Balance, moved metering.Amount, alert billing.AlertKind) {
+	if d.Out {
+		after, moved = b.TakeBackUpTo(d.Amount)
+		return after, moved, billing.DebtFull
+	}
+	after, moved = b.ReceiveUpTo(d.Amount)
+	return after, moved, billing.BalanceFull
+}
+
+// IdentityOfCharge returns the identity whose payment a charge is.
+func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (identity string, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		identity, err = tx.identityOfCharge(ctx, chargeID, intentID)
+		return err
+	})
+	return identity, err
+}
+
+func (tx appTx) identityOfCharge(ctx context.Context, chargeID, intentID string) (string, error) {
+	return pg.Find(ctx, tx, selectIdentityOfCharge, pgx.RowTo[string], ErrUnknown, pg.OrNull(chargeID), pg.OrNull(intentID))
+}

@@ -1,0 +1,202 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/ids"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/store/queue"
+)
+
+// ProviderReport is the state of a subscription at the provider, with what to store
+// beside it.
+type ProviderReport struct {
+	Fence queue.Fence
+	// Connection is the account that the subscription is at.
+	Connection ids.ID
+	Remote     billing.ProviderSubscription
+	// Bought is the change that the provider's object names as its origin; zero for
+	// none. It identifies the customer when the subscription is reported for the first
+	// time.
+	Bought ids.ID
+	Now    int64
+	// Close is the operation that this completes; its answer is the subscription.
+	Close *billing.Operation
+	// Watch returns when to refresh the subscription; zero for no scheduled refresh.
+	Watch func(billing.Subscription) int64
+}
+
+var (
+	selectIdentityOfSubscription = pg.Declare("select identity of subscription", `
+		SELECT w.identity`+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.provider_id = $2`)
+
+	selectIdentityOfFree = pg.Declare("select identity of free subscription", `
+		SELECT w.identity`+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.id = $2`)
+)
+
+// ApplySubscription applies the provider's state of a subscription. The subscription,
+// the one that it replaces, its changes, the credits of its payments, follow-up
+// operations and alerts are stored in one transaction. It is idempotent.
+func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing.Projection, err error) {
+	fresh := ids.New()
+	var identity string
+	for range pg.MaxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			if err := tx.VerifyFence(ctx, h.Fence); err != nil {
+				return err
+			}
+			if identity, err = tx.identityOfReport(ctx, h); err != nil {
+				return err
+			}
+			p, err = tx.applyReport(ctx, identity, fresh, h)
+			return err
+		})
+		// It is idempotent, so a lost reply to COMMIT is simply retried.
+		if !errors.Is(err, pg.ErrCommitUnknown) {
+			break
+		}
+	}
+	a.app.WalletChanged(identity)
+	return p, err
+}
+
+func (tx appTx) identityOfReport(ctx context.Context, h ProviderReport) (string, error) {
+	identity, err := pg.Find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
+	if errors.Is(err, ErrUnknown) {
+		return pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
+	}
+	return identity, err
+}
+
+func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, h ProviderReport) (p billing.Projection, err error) {
+	locked, err := tx.LockWallets(ctx, identity)
+	if err != nil {
+		return p, err
+	}
+	w := &locked[0]
+	known, bought, err := tx.loadCurrent(ctx, w, fresh, h)
+	if err != nil {
+		return p, err
+	}
+	p = billing.Project(known, h.Remote, h.Now)
+	if err := tx.writeProjection(ctx, w, p, bought, h.Now); err != nil {
+		return p, err
+	}
+	for _, c := range p.Changes { // a dropped purchase no longer replaces a subscription
+		if c.State == billing.ChangeDropped {
+			if err := tx.showPendingChange(ctx, w, c.Replaces, h.Now); err != nil {
+				return p, err
+			}
+		}
+	}
+	if h.Watch != nil {
+		if at := h.Watch(p.Subscription); at != 0 {
+			if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobSubscription, Object: h.Remote.ID, Connection: h.Connection, DueAt: at}); err != nil {
+				return p, err
+			}
+		}
+	}
+	if h.Close == nil {
+		return p, tx.ScheduleWake(ctx)
+	}
+	done := *h.Close
+	done.State = billing.OperationDone
+	return p, tx.complete(ctx, &Completion{Operation: done, Answer: &p.Subscription})
+}
+
+// loadCurrent loads the stored state that the provider's is compared with. A
+// subscription that is reported for the first time starts from the terms of the change
+// that bought it, which is returned too.
+func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
+	stored, err := optionalRow(pg.Find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Remote.ID))
+	if err != nil {
+		return k, nil, err
+	}
+	if stored == nil {
+		change, err := pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, h.Bought)
+		if err != nil {
+			return k, nil, err
+		}
+		change.SubscriptionID = fresh
+		bought = &change
+		k.Subscription = billing.Begin(fresh, w.Identity, h.Remote.ID, change, h.Now)
+		k.Subscription.ConnectionID = h.Connection
+	} else {
+		k.Subscription = *stored
+	}
+	if k.Changes, err = pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, k.Subscription.ID); err != nil {
+		return k, nil, err
+	}
+	if bought != nil {
+		k.Changes = append(k.Changes, *bought)
+	}
+	if k.Prices, err = tx.pricesNamed(ctx, h.Remote); err != nil {
+		return k, nil, err
+	}
+	payments, err := tx.payments(ctx, selectPayments, w.ID, k.Subscription.ID)
+	if err != nil {
+		return k, nil, err
+	}
+	k.Payments = plainPayments(payments)
+	if k.Subscription.Ended() {
+		if k.ReplacedFrom, err = pg.Find(ctx, tx, selectReplacedFrom, pgx.RowTo[int64], ErrUnknown, w.ID, k.Subscription.ID); err != nil {
+			return k, nil, err
+		}
+	}
+	conflicting, err := tx.liveSubscription(ctx, w.Identity)
+	if conflicting != nil && conflicting.ID != k.Subscription.ID {
+		k.Conflicting = conflicting
+	}
+	return k, bought, err
+}
+
+// writeProjection stores everything that follows from the provider's state.
+func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, p billing.Projection, bought *billing.Change, now int64) error {
+	if p.Replaced != nil {
+		if err := tx.writeSubscription(ctx, w, *p.Replaced); err != nil {
+			return err
+		}
+	}
+	if err := tx.writeSubscription(ctx, w, p.Subscription); err != nil {
+		return err
+	}
+	if err := tx.writeChanges(ctx, withBought(p.Changes, bought)); err != nil {
+		return err
+	}
+	if err := tx.creditPayments(ctx, w, settlement{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
+		return err
+	}
+	if err := tx.enqueueActions(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {
+		return err
+	}
+	return tx.raiseAlerts(ctx, w.ID, p.Alerts, now)
+}
+
+// withBought adds the change that bought a new subscription to the changed ones,
+// because it now names the subscription. The other changes are not rewritten: there may
+// be thousands.
+func withBought(moved []billing.Change, bought *billing.Change) []billing.Change {
+	if bought == nil || slices.ContainsFunc(moved, func(c billing.Change) bool { return c.ID == bought.ID }) {
+		return moved
+	}
+	return append(slices.Clip(moved), *bought)
+}
+
+// IdentityOfSubscription returns the identity of a provider's subscription.
+func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (string, error) {
+	return pg.FindOne(ctx, a.app, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
+}
+
+// IdentityOfFree returns the identity of a free subscription, which has no provider
+// object.
+func (a App) IdentityOfFree(ctx context.Context, subscription ids.ID) (string, error) {
+	return pg.FindOne(ctx, a.app, selectIdentityOfFree, pgx.RowTo[string], ErrUnknown, subscription)
+}

@@ -1,0 +1,212 @@
+package payments
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/store/queue"
+)
+
+const subscriptionColumns = `
+	s.id, w.identity, s.provider_id, s.connection_id, s.status, s.begun, s.extra, s.period_start, s.period_end, s.anchor, s.terms, s.sale,
+	s.cancel_at_period_end, s.scheduled, s.pending, s.created_at, s.ended_at`
+
+const fromSubscriptions = `
+	FROM subscriptions s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id`
+
+var touchWallet = pg.Declare("touch wallet", `
+	UPDATE wallets SET version = version + 1 WHERE app_id = $1 AND id = $2`)
+
+var (
+	selectSubscription = pg.Declare("select subscription", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.id = $2`)
+
+	selectSubscriptionByProvider = pg.Declare("select subscription by provider", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND s.provider_id = $2`)
+
+	selectLiveSubscription = pg.Declare("select live subscription", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN `+ledger.LiveStatuses)
+
+	selectIncompleteSubscription = pg.Declare("select incomplete subscription", `
+		SELECT`+subscriptionColumns+fromSubscriptions+`
+		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN ('incomplete', 'canceled') AND s.status = 'incomplete' AND NOT s.extra
+		ORDER BY s.id DESC LIMIT 1`)
+
+	putSubscription = pg.Declare("put subscription", `
+		INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, connection_id, provider_id,
+			begun, extra, anchor, plan_id, sale, cancel_at_period_end, scheduled, pending, created_at, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+		ON CONFLICT (app_id, id) DO UPDATE SET
+			status = excluded.status, period_start = excluded.period_start, period_end = excluded.period_end, terms = excluded.terms,
+			begun = excluded.begun, extra = excluded.extra, anchor = excluded.anchor, plan_id = excluded.plan_id, sale = excluded.sale,
+			cancel_at_period_end = excluded.cancel_at_period_end, scheduled = excluded.scheduled, pending = excluded.pending,
+			ended_at = excluded.ended_at
+		WHERE subscriptions.wallet_id = excluded.wallet_id`)
+)
+
+func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
+	var s billing.Subscription
+	var providerID *string
+	var terms, sale, scheduled, pending []byte
+	var ended *int64
+	var connection *ids.ID
+	err := row.Scan(&s.ID, &s.Identity, &providerID, &connection, &s.Status, &s.Begun, &s.Extra, &s.Period.Start, &s.Period.End, &s.Anchor, &terms, &sale,
+		&s.CancelAtPeriodEnd, &scheduled, &pending, &s.CreatedAt, &ended)
+	if err != nil {
+		return s, err
+	}
+	s.ProviderID, s.ConnectionID, s.EndedAt = pg.OrZero(providerID), pg.OrZero(connection), pg.OrZero(ended)
+	if s.Terms, err = ledger.DecodeSale(terms, sale); err != nil {
+		return s, err
+	}
+	if s.Scheduled, err = decodeScheduled(scheduled); err != nil {
+		return s, err
+	}
+	s.Pending, err = decodePending(pending)
+	return s, err
+}
+
+// Subscription reads the identity's subscription: the live one, or else an incomplete
+// one.
+func (a App) Subscription(ctx context.Context, identity string) (s billing.Subscription, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		s, err = tx.subscription(ctx, identity)
+		return err
+	})
+	return s, err
+}
+
+func (tx appTx) subscription(ctx context.Context, identity string) (billing.Subscription, error) {
+	s, err := pg.Find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity)
+	if errors.Is(err, ErrUnknown) {
+		return pg.Find(ctx, tx, selectIncompleteSubscription, readSubscription, fault.New(fault.SubscriptionNotFound), identity)
+	}
+	return s, err
+}
+
+// liveSubscription is the identity's live subscription, or nil.
+func (tx appTx) liveSubscription(ctx context.Context, identity string) (*billing.Subscription, error) {
+	return optionalRow(pg.Find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity))
+}
+
+// optionalRow turns ErrUnknown into nil.
+func optionalRow[T any](value T, err error) (*T, error) {
+	if errors.Is(err, ErrUnknown) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &value, nil
+}
+
+// writeSubscription stores a subscription of a locked wallet: the billing columns, the
+// engine's columns, the references to its features and the renewal of a free one. It
+// increments the wallet's version, so that every node decides the next request by it.
+//
+// A replaced subscription has to be written first: a wallet has one live subscription.
+func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billing.Subscription) error {
+	lists, sale, err := ledger.EncodeSale(s.Terms)
+	if err != nil {
+		return err
+	}
+	scheduled, err := encodeScheduled(s.Scheduled)
+	if err != nil {
+		return err
+	}
+	pending, err := encodePending(s.Pending)
+	if err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, putSubscription, 1, s.ID, tx.Scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, pg.OrNull(s.ConnectionID),
+		pg.OrNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, pg.OrNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
+		s.CreatedAt, pg.OrNull(s.EndedAt)); err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, touchWallet, 1, w.ID); err != nil {
+		return err
+	}
+	if err := tx.scheduleRenewal(ctx, s); err != nil {
+		return err
+	}
+	return tx.Refer(ctx, s.ID, promisedTerms(s)...)
+}
+
+// promisedTerms are the current, scheduled and pending terms of a subscription. They
+// were frozen when requested, so the features that they name keep their prices.
+func promisedTerms(s billing.Subscription) (terms []metering.Terms) {
+	if s.Ended() || s.Extra {
+		return nil
+	}
+	terms = append(terms, s.Terms.Metering())
+	if s.Scheduled != nil {
+		terms = append(terms, s.Scheduled.Target.Metering())
+	}
+	if s.Pending != nil {
+		terms = append(terms, s.Pending.Target.Metering())
+	}
+	return terms
+}
+
+// scheduleRenewal enqueues the renewal of a free subscription at the end of its period.
+// The job is replaced, since the period's end may have moved.
+func (tx appTx) scheduleRenewal(ctx context.Context, s billing.Subscription) error {
+	if !s.Local() {
+		return nil
+	}
+	if err := tx.DeleteJob(ctx, queue.JobFree, s.ID.String()); err != nil || s.Ended() {
+		return err
+	}
+	return tx.Enqueue(ctx, queue.Job{Kind: queue.JobFree, Object: s.ID.String(), DueAt: s.Period.End})
+}
+
+// RenewFree advances a free subscription one step towards the current period, with the
+// credits of each period on the way.
+func (a App) RenewFree(ctx context.Context, f queue.Fence, subscription ids.ID, now int64) (s billing.Subscription, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.VerifyFence(ctx, f); err != nil {
+			return err
+		}
+		if s, err = pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
+			return err
+		}
+		locked, err := tx.LockWallets(ctx, s.Identity)
+		if err != nil {
+			return err
+		}
+		w := &locked[0]
+		// Read again under the wallet's lock.
+		if s, err = pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
+			return err
+		}
+		if !s.Local() {
+			return ErrUnknown
+		}
+		known, err := tx.payments(ctx, selectPayments, w.ID, s.ID)
+		if err != nil {
+			return err
+		}
+		var settled []billing.Payment
+		s, settled = billing.RenewFree(s, plainPayments(known), now)
+		if err := tx.writeSubscription(ctx, w, s); err != nil {
+			return err
+		}
+		if err := tx.creditPayments(ctx, w, settlement{subscription: s.ID}, settled, now); err != nil {
+			return err
+		}
+		return tx.ScheduleWake(ctx)
+	})
+	a.app.WalletChanged(s.Identity)
+	return s, err
+}

@@ -1,0 +1,62 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/pg"
+	"purser/store/queue"
+)
+
+// WebhookEvent is a received webhook. It only triggers a refresh, so its payload is not
+// stored.
+type WebhookEvent struct {
+	ID         string // the provider's event id
+	Type       string
+	Object     string
+	APIVersion string
+	Live       bool
+	ReceivedAt int64
+	Outcome    string // queued or ignored
+}
+
+var (
+	insertWebhook = pg.Declare("insert webhook", `
+		INSERT INTO webhook_events (app_id, connection_id, event_id, id, org_id, type, object_id, api_version, live, outcome, received_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (app_id, connection_id, event_id) DO NOTHING`)
+
+	selectUnseenWebhooks = pg.Declare("select unseen webhooks", `
+		SELECT t.event_id
+		FROM unnest($3::text[]) AS t (event_id)
+		WHERE NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.app_id = $1 AND e.connection_id = $2 AND e.event_id = t.event_id)`)
+)
+
+// ReceiveEvent stores a webhook and enqueues its jobs in one transaction. It reports
+// whether the webhook is new; the jobs are enqueued in either case, because they are
+// idempotent.
+func (a Accounts) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, jobs []queue.Job) (first bool, err error) {
+	id := ids.New()
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		made, err := tx.ExecAny(ctx, insertWebhook, connection, e.ID, id, a.app.Scope.OrgID, e.Type, e.Object, e.APIVersion, e.Live, e.Outcome, e.ReceivedAt)
+		if err != nil {
+			return err
+		}
+		first = made == 1
+		if len(jobs) == 0 {
+			return nil
+		}
+		if err := tx.Enqueue(ctx, jobs...); err != nil {
+			return err
+		}
+		return tx.ScheduleWake(ctx)
+	})
+	return first, err
+}
+
+// UnseenEvents returns the provider's events that no webhook has delivered.
+func (a Accounts) UnseenEvents(ctx context.Context, connection ids.ID, eventIDs []string) ([]string, error) {
+	return pg.ListAll(ctx, a.app, selectUnseenWebhooks, pgx.RowTo[string], connection, eventIDs)
+}

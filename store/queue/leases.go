@@ -1,0 +1,112 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/pg"
+)
+
+// ErrFenced means that another holder has taken the lease, so the caller's data may be
+// stale. Nothing was stored.
+var ErrFenced = errors.New("store: the lease was taken by another holder")
+
+// Fence is a fencing token: it proves that a lease was held under this number. Later
+// holders have higher numbers.
+type Fence struct {
+	Name   string
+	Number int64
+	// ClockOffset is how far the application's clock was ahead when the lease was taken.
+	ClockOffset int64
+}
+
+var (
+	// The first number of a lease is the time, and each holder's is one more. So a
+	// lease that was pruned and created again continues above all its earlier numbers.
+	takeLease = pg.Declare("take lease", `
+		INSERT INTO leases (app_id, org_id, name, holder, held_until, fence) VALUES ($1, $2, $3, $4, $6, $5)
+		ON CONFLICT (app_id, name) DO UPDATE
+		SET holder = excluded.holder, held_until = excluded.held_until, fence = leases.fence + 1
+		WHERE leases.holder IN (excluded.holder, '00000000-0000-0000-0000-000000000000') OR leases.held_until <= $5
+		RETURNING fence`)
+
+	renewLease = pg.Declare("renew lease", `
+		UPDATE leases SET held_until = $4
+		WHERE app_id = $1 AND name = $2 AND fence = $3 AND holder <> '00000000-0000-0000-0000-000000000000'`)
+
+	// The zero holder frees the lease whatever the clock says: it may go back.
+	releaseLease = pg.Declare("release lease", `
+		UPDATE leases SET held_until = $4, holder = '00000000-0000-0000-0000-000000000000' WHERE app_id = $1 AND name = $2 AND fence = $3 AND held_until > $4`)
+
+	checkFence = pg.Declare("check fence", `
+		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)
+)
+
+// Lease takes a lease that is free, expired or already held by the holder, and reports
+// whether the holder has it. Expiry goes by the database's clock alone: the clocks of
+// two nodes may be hours apart.
+//
+// A row that stays locked, or a transaction that Postgres rolled back in favour of
+// another, means that the lease is not free, and is no error. Lease makes one attempt:
+// callers that wait for a lease poll it.
+func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (Fence, bool, error) {
+	var taken []int64
+	var offset int64
+	err := a.attempt(ctx, func(ctx context.Context, tx Tx) error {
+		now, err := tx.DatabaseClock(ctx)
+		if err != nil {
+			return err
+		}
+		taken, err = pg.Collect(ctx, tx, takeLease, pgx.RowTo[int64], a.app.Scope.OrgID, name, holder, now, now+length.Milliseconds())
+		if err != nil || len(taken) == 0 {
+			return err
+		}
+		offset, err = tx.ClockOffset(ctx)
+		return err
+	})
+	if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {
+		return Fence{}, false, nil
+	}
+	if err != nil || len(taken) == 0 {
+		return Fence{}, false, err
+	}
+	return Fence{Name: name, Number: taken[0], ClockOffset: offset}, true, nil
+}
+
+// RenewLease extends a lease under the same number and reports whether it is still
+// held. An expired lease is held until another holder takes it.
+func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (held bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx Tx) error {
+		now, err := tx.DatabaseClock(ctx)
+		if err != nil {
+			return err
+		}
+		renewed, err := tx.ExecAny(ctx, renewLease, f.Name, f.Number, now+length.Milliseconds())
+		held = renewed == 1
+		return err
+	})
+	return held, err
+}
+
+// Release frees a lease, unless another holder has taken it.
+func (a App) Release(ctx context.Context, f Fence) error {
+	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
+		now, err := tx.DatabaseClock(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecAny(ctx, releaseLease, f.Name, f.Number, now)
+		return err
+	})
+}
+
+// VerifyFence fails unless the fence is the lease's latest, and keeps the lease from
+// being taken until the transaction ends.
+func (tx Tx) VerifyFence(ctx context.Context, f Fence) error {
+	_, err := pg.Find(ctx, tx, checkFence, pgx.RowTo[int64], ErrFenced, f.Name, f.Number)
+	return err
+}

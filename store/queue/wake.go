@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/store/internal/pg"
+)
+
+// The rows of work_hints hold when each application next has work, so that workers do
+// not poll every application. They go by the real clock.
+const (
+	billingWake = "billing"
+	SandboxWake = "sandbox" // of the accounts of the payments sandbox
+)
+
+// Control tables and tenant tables are never in one statement: on Citus they lie on
+// different nodes.
+var (
+	SetNextDue = pg.Declare("set hint", `
+		INSERT INTO work_hints (app_id, kind, org_id, due_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (app_id, kind) DO UPDATE SET due_at = excluded.due_at`)
+
+	ensureNextDue = pg.Declare("ensure hint", `
+		INSERT INTO work_hints (app_id, kind, org_id) VALUES ($1, $2, $3)
+		ON CONFLICT (app_id, kind) DO NOTHING`)
+
+	lockNextDue = pg.Declare("lock hint", `
+		UPDATE work_hints SET due_at = due_at WHERE app_id = $1 AND kind = $2`)
+
+	// At most 1,000 failing jobs are counted: the hint is locked meanwhile.
+	selectQueueState = pg.Declare("select queue state", `
+		SELECT (SELECT min(q.due_at) FROM work_queue q WHERE q.app_id = $1) - s.clock_offset,
+			(SELECT count(*) FROM (
+				SELECT 1 FROM work_queue f WHERE f.app_id = $1 AND f.failing_since IS NOT NULL LIMIT 1000) counted),
+			(SELECT min(o.failing_since) FROM work_queue o WHERE o.app_id = $1 AND o.failing_since IS NOT NULL)
+		FROM app_state s WHERE s.app_id = $1`)
+
+	updateNextDue = pg.Declare("update hint", `
+		UPDATE work_hints SET due_at = $3, failing = $4, failing_since = $5 WHERE app_id = $1 AND kind = $2`)
+)
+
+// queueState is what a hint says about its queue.
+type queueState struct {
+	DueAt        *int64 // by the real clock; nil for an empty queue
+	Failing      int64
+	FailingSince *int64
+}
+
+// ScheduleWake stores when the application's next job is due. It ends every transaction
+// that changes the queue. Every transaction locks work_hints last, so this row never
+// takes part in a deadlock; the queue is read by a statement after the lock and so sees
+// what the previous holder committed.
+func (tx Tx) ScheduleWake(ctx context.Context) error {
+	if _, err := tx.ExecAny(ctx, ensureNextDue, billingWake, tx.Scope.OrgID); err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, lockNextDue, 1, billingWake); err != nil {
+		return err
+	}
+	queue, err := pg.Find(ctx, tx, selectQueueState, pgx.RowToStructByPos[queueState], pg.ErrNoAppState)
+	if err != nil {
+		return err
+	}
+	return tx.Exec(ctx, updateNextDue, 1, billingWake, queue.DueAt, queue.Failing, queue.FailingSince)
+}
