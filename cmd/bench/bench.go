@@ -14,12 +14,12 @@ type bench struct {
 	harness  *harness
 	progress io.Writer
 
-	first, second      *node
-	main, many, shared *tenant
-	empty, full        grown
-	reference          bool // pgbench's tables are there
-	browser            *browser
-	pathParams         *strings.Replacer // of paths, in the addresses of pages
+	first, second                 *node
+	main, neighbour, many, shared *tenant
+	empty, full                   grown
+	reference                     bool // pgbench's tables are there
+	browser                       *browser
+	pathParams                    *strings.Replacer // of paths, in the addresses of pages
 
 	tenants []*tenant
 	samples samples
@@ -115,6 +115,9 @@ func (b *bench) load(ctx context.Context, l load) (sample, error) {
 	out, err := l.run(ctx, w, func() { probes = append(probes, cpuNow(p.postmaster, l.nodes)) })
 	if out != nil {
 		l.tenant.accepted += out.accepted
+		if l.beside != nil {
+			l.beside.tenant.accepted += out.beside
+		}
 	}
 	if err != nil {
 		return sample{}, l.nodes[0].explain(err)
@@ -123,7 +126,7 @@ func (b *bench) load(ctx context.Context, l load) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	answered, used := float64(out.latencies.total), probes[1].since(probes[0])
+	answered, used := float64(out.latencies.total)*float64(l.size()), probes[1].since(probes[0])
 	return sample{
 		Rate:         answered / b.options.length.Seconds(),
 		P50MS:        ms(out.latencies.quantile(0.50)),
@@ -132,7 +135,7 @@ func (b *bench) load(ctx context.Context, l load) (sample, error) {
 		PostgresCPU:  us(used.postgres) / answered,
 		GeneratorCPU: us(used.generator) / answered,
 		Strangers:    used.others(b.options.length),
-		Events:       int64(out.accepted),
+		Events:       int64(out.accepted + out.beside),
 		StoredBytes:  after[0] - before[0],
 		LogBytes:     after[1] - before[1],
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,8 +26,13 @@ type load struct {
 	connections int
 	checks      int // of each cycle of a connection, the first so many are checks
 	events      int // and then so many are events
+	batch       int // events of a request; 0 for one event each
 	wallets     picker
+	beside      *load // runs in the same window, and only its accepted events count
 }
+
+// size is how many events a request has.
+func (l load) size() int { return max(1, l.batch) }
 
 // picker makes a connection's way of choosing its next wallet.
 type picker func(*rand.Rand) func() int
@@ -35,6 +41,7 @@ type picker func(*rand.Rand) func() int
 type outcome struct {
 	latencies  histogram // of the answers inside the window
 	accepted   int       // events in all, those outside the window too
+	beside     int       // those of the load beside it
 	wrong      int       // answers that were not as expected
 	firstWrong string    // of the first of those
 }
@@ -46,18 +53,22 @@ type window struct{ from, to time.Time }
 // run sends the load through the window. Probe is called when it opens and when
 // it closes.
 func (l load) run(ctx context.Context, w window, probe func()) (*outcome, error) {
-	workers := make([]*worker, l.connections)
-	for i := range workers {
-		var err error
-		if workers[i], err = l.connect(ctx, i); err != nil {
+	workers, err := l.connectAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(workers)
+	var others []*worker
+	if l.beside != nil {
+		if others, err = l.beside.connectAll(ctx); err != nil {
 			return nil, err
 		}
-		defer workers[i].conn.Close()
+		defer closeAll(others)
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var all sync.WaitGroup
-	for _, one := range workers {
+	for _, one := range append(slices.Clone(workers), others...) {
 		all.Go(func() {
 			if err := one.run(w); err != nil {
 				fail(err)
@@ -67,15 +78,19 @@ func (l load) run(ctx context.Context, w window, probe func()) (*outcome, error)
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
 
-	err := watch(ctx, w, done, probe)
-	if err != nil {
-		for _, one := range workers {
-			one.conn.Close() // so that a worker that waits for an answer ends
-		}
+	err = watch(ctx, w, done, probe)
+	if err != nil { // so that a worker that waits for an answer ends
+		closeAll(workers)
+		closeAll(others)
 	}
 	<-done
 	total := &outcome{}
 	for _, one := range workers {
+		total.add(&one.outcome)
+	}
+	for _, one := range others {
+		total.beside += one.accepted
+		one.accepted, one.latencies = 0, histogram{}
 		total.add(&one.outcome)
 	}
 	if err != nil {
@@ -136,6 +151,24 @@ type worker struct {
 	random        *rand.PCG
 }
 
+func (l load) connectAll(ctx context.Context) (workers []*worker, err error) {
+	for i := range l.connections {
+		one, err := l.connect(ctx, i)
+		if err != nil {
+			closeAll(workers)
+			return nil, err
+		}
+		workers = append(workers, one)
+	}
+	return workers, nil
+}
+
+func closeAll(workers []*worker) {
+	for _, one := range workers {
+		one.conn.Close()
+	}
+}
+
 func (l load) connect(ctx context.Context, number int) (*worker, error) {
 	to := l.nodes[number%len(l.nodes)]
 	var dialer net.Dialer
@@ -153,6 +186,9 @@ func (l load) connect(ctx context.Context, number int) (*worker, error) {
 		turn:   number, // so that connections are at different points of the cycle
 		pick:   l.wallets(rand.New(random)),
 		random: random,
+	}
+	if l.batch > 0 {
+		w.track = newBatch(to.host, l.tenant.secret, l.batch)
 	}
 	w.answers.from = conn
 	return w, nil
@@ -181,7 +217,7 @@ func (w *worker) send(now time.Time) (bool, error) {
 		next = w.check
 	}
 	w.turn++
-	if _, err := w.conn.Write(next.fill(w.pick(), now, w.random)); err != nil {
+	if _, err := w.conn.Write(next.fill(w.pick, now, w.random)); err != nil {
 		return false, err
 	}
 	got, err := w.answers.next()
@@ -196,7 +232,7 @@ func (w *worker) send(now time.Time) (bool, error) {
 		return false, nil
 	}
 	if next == w.track {
-		w.accepted++
+		w.accepted += len(next.slots)
 	}
 	return true, nil
 }

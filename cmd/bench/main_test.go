@@ -16,7 +16,7 @@ import (
 
 // The shortest run that goes through every kind of preparation and load.
 var shortest = []string{"--rounds=1", "--looks=3", "--wallets=2000", "--stored=2000",
-	"--only=events-16,hot-wallet,many-wallets,check,mixed,two-nodes,stored,pgbench-simple-1,page"}
+	"--only=events-16,hot-wallet,many-wallets,check,mixed,batches-100,neighbour-flooded,two-nodes,stored,pgbench-simple-1,page"}
 
 func TestRun(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"events-16", "hot-wallet", "many-wallets", "check", "mixed", "two-nodes", "stored-none", "stored-many", "pgbench-simple-1"} {
+		for _, name := range []string{"events-16", "hot-wallet", "many-wallets", "check", "mixed", "batches-100", "neighbour-flooded", "two-nodes", "stored-none", "stored-many", "pgbench-simple-1"} {
 			if rounds := got.Samples[name]; len(rounds) != 1 || rounds[0].Rate <= 0 {
 				t.Errorf("%s has %+v", name, rounds)
 			}
@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("the page %s has %+v", p.name, rounds)
 			}
 		}
-		if len(got.Samples) != 9+len(pages) {
+		if len(got.Samples) != 11+len(pages) {
 			t.Errorf("it measured more than it was asked to: %v", got.Samples)
 		}
 		// Few, the neighbour's, many and shared wallets, those of two more databases with

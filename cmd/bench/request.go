@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -21,30 +22,63 @@ func identityOf(wallet int) string {
 
 const eventIDLength = 36
 
-// request is a whole HTTP request in which the identity, and the event id if it
-// has one, are filled in each time.
+// request is a whole HTTP request in which the identities, and the event ids if it
+// has any, are filled in each time.
 type request struct {
-	text     []byte
+	text    []byte
+	slots   []slot
+	expects expectation
+}
+
+// slot is where an event of a request is filled in.
+type slot struct {
 	identity int // where its digits begin
 	eventID  int // where it begins, 0 for none
-	expects  expectation
+}
+
+const (
+	idField       = `{"id":"`
+	identityField = `","identity":"` + identityPrefix
+)
+
+// blankEvent is the body of an event, to be filled in at the slot.
+func blankEvent() (body string, at slot) {
+	body = fmt.Sprintf(`%s%0*d%s%0*d","feature":"%s"}`, idField, eventIDLength, 0, identityField, identityDigits, 0, featureKey)
+	return body, slot{eventID: len(idField), identity: len(idField) + eventIDLength + len(identityField)}
 }
 
 func newTrack(host, secret string) *request {
-	body := fmt.Sprintf(`{"id":"%0*d","identity":"%s%0*d","feature":"%s"}`, eventIDLength, 0, identityPrefix, identityDigits, 0, featureKey)
+	body, at := blankEvent()
 	r := newRequest(host, secret, "/v1/events", body)
-	r.eventID = len(r.text) - len(body) + len(`{"id":"`)
-	r.identity = r.eventID + eventIDLength + len(`","identity":"`) + len(identityPrefix)
+	r.add(at, len(r.text)-len(body))
 	r.expects = expectation{status: 201, contains: []byte(`"accepted"`)}
+	return r
+}
+
+// newBatch is a batch of this many events.
+func newBatch(host, secret string, events int) *request {
+	const start = `{"events":[`
+	event, at := blankEvent()
+	body := start + strings.Repeat(event+",", events-1) + event + "]}"
+	r := newRequest(host, secret, "/v1/events/batch", body)
+	for i := range events {
+		r.add(at, len(r.text)-len(body)+len(start)+i*(len(event)+len(",")))
+	}
+	r.expects = expectation{status: 200, contains: fmt.Appendf(nil, `"counts":{"accepted":%d,`, events)}
 	return r
 }
 
 func newCheck(host, secret string) *request {
 	body := fmt.Sprintf(`{"identity":"%s%0*d","feature":"%s"}`, identityPrefix, identityDigits, 0, featureKey)
 	r := newRequest(host, secret, "/v1/check", body)
-	r.identity = len(r.text) - len(body) + len(`{"identity":"`) + len(identityPrefix)
+	r.slots = []slot{{identity: len(r.text) - len(body) + len(`{"identity":"`) + len(identityPrefix)}}
 	r.expects = expectation{status: 200, contains: []byte(`"allowed":true`)}
 	return r
+}
+
+// add adds an event whose body begins there.
+func (r *request) add(s slot, at int) {
+	r.slots = append(r.slots, slot{eventID: at + s.eventID, identity: at + s.identity})
 }
 
 func newRequest(host, secret, path, body string) *request {
@@ -53,14 +87,17 @@ func newRequest(host, secret, path, body string) *request {
 		path, host, secret, len(body), body)}
 }
 
-// fill makes the request one of this wallet, with an event id of this moment.
-func (r *request) fill(wallet int, now time.Time, random *rand.PCG) []byte {
-	for i := r.identity + identityDigits - 1; i >= r.identity; i-- {
-		r.text[i] = byte('0' + wallet%10)
-		wallet /= 10
-	}
-	if r.eventID > 0 {
-		writeEventID(r.text[r.eventID:r.eventID+eventIDLength], now, random)
+// fill picks a wallet for each event, and an event id of this moment.
+func (r *request) fill(pick func() int, now time.Time, random *rand.PCG) []byte {
+	for _, s := range r.slots {
+		wallet := pick()
+		for i := s.identity + identityDigits - 1; i >= s.identity; i-- {
+			r.text[i] = byte('0' + wallet%10)
+			wallet /= 10
+		}
+		if s.eventID > 0 {
+			writeEventID(r.text[s.eventID:s.eventID+eventIDLength], now, random)
+		}
 	}
 	return r.text
 }

@@ -38,6 +38,8 @@ func readBack(t *testing.T, text []byte) (*http.Request, usageBody) {
 
 var uuidv7 = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
+func only(wallet int) func() int { return func() int { return wallet } }
+
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	random := rand.NewPCG(1, 2)
@@ -45,7 +47,7 @@ func TestRequests(t *testing.T) {
 
 	t.Run("a track names its wallet and has a UUIDv7 of the moment", func(t *testing.T) {
 		track := newTrack("127.0.0.1:80", "secret")
-		request, use := readBack(t, track.fill(1234567, moment, random))
+		request, use := readBack(t, track.fill(only(1234567), moment, random))
 		if request.URL.Path != "/v1/events" || request.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("it asks %s with %v", request.URL, request.Header)
 		}
@@ -55,8 +57,8 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("a later track has a greater id, and nothing of the last wallet", func(t *testing.T) {
 		track := newTrack("127.0.0.1:80", "secret")
-		_, first := readBack(t, track.fill(9999999, moment, random))
-		_, second := readBack(t, track.fill(3, moment.Add(time.Millisecond), random))
+		_, first := readBack(t, track.fill(only(9999999), moment, random))
+		_, second := readBack(t, track.fill(only(3), moment.Add(time.Millisecond), random))
 		if second.Identity != "wallet-0000003" || second.ID <= first.ID {
 			t.Errorf("after %+v it says %+v", first, second)
 		}
@@ -72,9 +74,32 @@ func TestRequests(t *testing.T) {
 			t.Errorf("only %d are", len(seen))
 		}
 	})
+	t.Run("a batch names a wallet and an id of its own for each event", func(t *testing.T) {
+		next := 0
+		batch := newBatch("127.0.0.1:80", "secret", 3)
+		text := batch.fill(func() int { next++; return next }, moment, random)
+		request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent struct{ Events []usageBody }
+		if err := json.NewDecoder(request.Body).Decode(&sent); err != nil || len(sent.Events) != 3 {
+			t.Fatalf("it sends %+v, %v", sent, err)
+		}
+		seen := map[string]bool{}
+		for i, e := range sent.Events {
+			seen[e.ID] = true
+			if e.Identity != identityOf(i+1) || e.Feature != featureKey || !uuidv7.MatchString(e.ID) {
+				t.Errorf("event %d says %+v", i, e)
+			}
+		}
+		if request.URL.Path != "/v1/events/batch" || len(seen) != 3 {
+			t.Errorf("it asks %s with %d ids", request.URL, len(seen))
+		}
+	})
 	t.Run("a check has no id", func(t *testing.T) {
 		check := newCheck("127.0.0.1:80", "secret")
-		request, use := readBack(t, check.fill(42, moment, random))
+		request, use := readBack(t, check.fill(only(42), moment, random))
 		if request.URL.Path != "/v1/check" || use != (usageBody{Identity: "wallet-0000042", Feature: featureKey}) {
 			t.Errorf("it asks %s for %+v", request.URL, use)
 		}

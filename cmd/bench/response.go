@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// maxAnswer is far above any answer to a check or an event.
-const maxAnswer = 16 << 10
+// maxAnswer is far above any answer to a check, an event or a batch of a hundred.
+const maxAnswer = 64 << 10
 
 // expectation is what the answer to a request has to be.
 type expectation struct {

@@ -32,6 +32,9 @@ var phases = [][]scenario{
 		{"many-wallets", prepareMany, manyWallets},
 		{"check", prepareMain, checksToEvents(1, 0)},
 		{"mixed", prepareMain, checksToEvents(4, 1)},
+		{"batches-100", prepareMain, batches},
+		{"neighbour-calm", prepareMain, neighbour(false)},
+		{"neighbour-flooded", prepareMain, neighbour(true)},
 		{"two-nodes", prepareShared, twoNodes},
 	},
 	{
@@ -95,11 +98,10 @@ func prepareMain(b *bench, ctx context.Context) (err error) {
 	// The neighbour's rows come after ours in every index, as with all applications
 	// but the youngest. Alone, we would add to the end of an index, where pages are
 	// split far better.
-	sameNamesTenant, err := b.newTenant(ctx, b.first, "Neighbour", fewWallets)
-	if err != nil {
+	if b.neighbour, err = b.newTenant(ctx, b.first, "Neighbour", fewWallets); err != nil {
 		return err
 	}
-	return b.store(ctx, sameNamesTenant, fewWallets)
+	return b.store(ctx, b.neighbour, fewWallets)
 }
 
 func prepareMany(b *bench, ctx context.Context) (err error) {
@@ -158,6 +160,25 @@ func events(connections int, wallets picker) func(*bench, context.Context) (samp
 func checksToEvents(checks, events int) func(*bench, context.Context) (sample, error) {
 	return func(b *bench, ctx context.Context) (sample, error) {
 		return b.load(ctx, load{tenant: b.main, nodes: []*node{b.first}, connections: 64, checks: checks, events: events, wallets: evenly(fewWallets)})
+	}
+}
+
+// batches is a load of batches of 100 events.
+func batches(b *bench, ctx context.Context) (sample, error) { return b.load(ctx, b.flood()) }
+
+func (b *bench) flood() load {
+	return load{tenant: b.main, nodes: []*node{b.first}, connections: 16, events: 1, batch: 100, wallets: evenly(fewWallets)}
+}
+
+// neighbour is a moderate load of another application, alone or beside the batches.
+func neighbour(flooded bool) func(*bench, context.Context) (sample, error) {
+	return func(b *bench, ctx context.Context) (sample, error) {
+		l := load{tenant: b.neighbour, nodes: []*node{b.first}, connections: 4, events: 1, wallets: evenly(fewWallets)}
+		if flooded {
+			flood := b.flood()
+			l.beside = &flood
+		}
+		return b.load(ctx, l)
 	}
 }
 
