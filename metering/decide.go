@@ -102,6 +102,7 @@ func (c *consideration) draft() Keys {
 		EntityID:      c.use.EntityID,
 		Quantity:      c.use.Quantity,
 		Quoted:        c.use.Amount,
+		Properties:    c.use.Properties,
 		OccurredAt:    c.use.occurredAt(c.state.Now),
 		CreatedAt:     c.state.Now,
 		Period:        keys.Billed.Period,

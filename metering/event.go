@@ -14,6 +14,7 @@ type Usage struct {
 	Quantity      int64  // from 1 to MaxQuantity
 	Amount        *Amount
 	OccurredAt    *int64 // now, when nil
+	Properties    Properties
 }
 
 func (u *Usage) occurredAt(now int64) int64 {
@@ -42,6 +43,7 @@ type Event struct {
 	Allowance        Allowance // zero when no limit counts this usage
 	BalanceAfter     Amount
 	DebtAfter        Amount
+	Properties       Properties
 }
 
 // Charge is how an amount came about. A fixed price is Price of its fields; a
@@ -102,7 +104,8 @@ func (e *Event) describes(walletID ids.ID, usage *Usage) bool {
 		e.EntityID == usage.EntityID &&
 		e.Quantity == usage.Quantity &&
 		(usage.OccurredAt == nil || *usage.OccurredAt == e.OccurredAt) &&
-		sameAmount(e.Quoted, usage.Amount)
+		sameAmount(e.Quoted, usage.Amount) &&
+		e.Properties == usage.Properties
 }
 
 func sameAmount(a, b *Amount) bool {

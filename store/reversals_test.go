@@ -374,7 +374,7 @@ const reversedEvent = "returned event"
 func (h household) reversed(tb testing.TB, usage *store.Engine) {
 	tb.Helper()
 	h.tenant.deposit(tb, depositOf("returned@example.com", h.credit.Key, 1_000, "deposit to return"))
-	use := h.useOf("messages", reversedEvent)
+	use := labelled(h.useOf("messages", reversedEvent), "large")
 	use.Identity = "returned@example.com"
 	decision, err := usage.Track(use)
 	noError(tb, err)

@@ -26,7 +26,7 @@ var (
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
 	// changes or goes.
-	appendOnly = []string{"adjustments", "journal", "prices", "reversals", "transfers", "usage_events"}
+	appendOnly = []string{"adjustments", "event_properties", "journal", "prices", "reversals", "transfers", "usage_events"}
 )
 
 const policyExpression = `((app_id)::text = current_setting('purser.app_id'::text, true))`

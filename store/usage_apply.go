@@ -86,6 +86,7 @@ func (u *Engine) write(p *wire.Pipe, batches []*appBatch, now int64) {
 	}
 	for _, b := range changed {
 		b.writePeriods(p)
+		b.writeProperties(p)
 		for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
 			p.Send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
 		}

@@ -146,7 +146,7 @@ var hotStatements = func() []pg.Statement {
 	list := []pg.Statement{
 		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
 		readEvents, readCounters, readBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
-		countUse, countUses, insertBilledPeriod, insertBilled, lockDeduplication,
+		countUse, countUses, insertBilledPeriod, insertBilled, insertProperties, lockDeduplication,
 	}
 	for _, insert := range eventInserts {
 		list = append(list, insert.one, insert.many)

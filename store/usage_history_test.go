@@ -152,6 +152,9 @@ func (h *history) drawUse(rt *rapid.T, identity string) store.Usage {
 		at := anyMoment.Draw(rt, "occurredAt")
 		use.OccurredAt = &at
 	}
+	if rapid.IntRange(0, 3).Draw(rt, "labelled") == 0 {
+		use = labelled(use, rapid.SampledFrom([]string{"large", "small"}).Draw(rt, "model"))
+	}
 	if rightly := rapid.IntRange(0, 9).Draw(rt, "rightly") > 0; rightly == (f.PricingMode == metering.Callback) {
 		use.Amount = amountOf(someAmount.Draw(rt, "amount"))
 	}
@@ -393,7 +396,15 @@ func (h *history) compareRows(rt *rapid.T, conn *pgx.Conn) {
 			want = append(want, fmt.Sprintf("billed %s %s %d %d %q %s", identity, key.FeatureID, key.Period.Start, key.Period.End, key.EntityID, transaction))
 		}
 	}
+	for _, e := range h.model.events {
+		if e.Properties != "" {
+			want = append(want, fmt.Sprintf("properties %s %s", e.TransactionID, e.Properties.Values()["model"]))
+		}
+	}
 	got := texts(h.t, conn, `
+		SELECT format('properties %s %s', e.tx_id, x.properties ->> 'model')
+		FROM event_properties x JOIN usage_events e ON e.app_id = x.app_id AND e.wallet_id = x.wallet_id AND e.seq = x.seq WHERE x.app_id = $1
+		UNION ALL
 		SELECT format('balance %s %s %s', w.identity, b.credit_id, b.amount_nanocredits)
 		FROM balances b JOIN wallets w ON w.app_id = b.app_id AND w.id = b.wallet_id WHERE b.app_id = $1
 		UNION ALL

@@ -55,13 +55,15 @@ var (
 			LIMIT 1) k`)
 
 	readEvents = pg.Declare("read events", `
-		SELECT `+pg.Prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode
+		SELECT `+pg.Prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode, x.properties
 		FROM unnest($2::bytea[]) AS t (event_id) CROSS JOIN LATERAL (
-			SELECT `+usageEventColumns+`
+			SELECT `+usageEventColumns+`, seq
 			FROM usage_events WHERE app_id = $1 AND event_id = t.event_id
 			LIMIT 1) e CROSS JOIN LATERAL (
 			SELECT feature_id, pricing_mode FROM prices WHERE app_id = $1 AND number = e.price_number
-			LIMIT 1) p`)
+			LIMIT 1) p LEFT JOIN LATERAL (
+			SELECT properties::text AS properties FROM event_properties WHERE app_id = $1 AND wallet_id = e.wallet_id AND seq = e.seq
+			LIMIT 1) x ON true`)
 
 	readCounters = pg.Declare("read counters", `
 		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
@@ -232,6 +234,12 @@ func (b *appBatch) scanEvent(r *wire.Row) {
 	e.FeatureID = r.ID()
 	if metering.PricingMode(r.Text()) == metering.Callback && e.Quoted == nil {
 		e.Quoted = &e.Charge.Amount
+	}
+	if !r.IsNull() {
+		var err error
+		if e.Properties, err = metering.ParseProperties(r.Text()); err != nil {
+			r.Fail(err)
+		}
 	}
 	b.events[e.EventID] = e
 }

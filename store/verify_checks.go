@@ -127,6 +127,7 @@ var verifyChecks = []verifyCheck{
 
 	{holds: ruleReversals, statement: verifyReversals},
 	{holds: ruleTransfers, statement: verifyTransfers},
+	{holds: ruleProperties, full: true, statement: verifyProperties},
 	{holds: ruleSubscription, statement: verifySubscriptions},
 	{holds: ruleSubscription, statement: verifySubscriptionTerms, read: readTermsDifference},
 
@@ -158,6 +159,8 @@ var verifyChecks = []verifyCheck{
 			SELECT 'billed periods' AS kind, x.wallet_id, x.org_id FROM billed_periods x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
 			UNION ALL
 			SELECT 'reversals' AS kind, x.wallet_id, x.org_id FROM reversals x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
+			UNION ALL
+			SELECT 'properties' AS kind, x.wallet_id, x.org_id FROM event_properties x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
 			UNION ALL
 			SELECT 'debtors' AS kind, x.wallet_id, x.org_id FROM debtors x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND x.org_id <> o.org_id
 			UNION ALL

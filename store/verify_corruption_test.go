@@ -68,6 +68,9 @@ func newSoldBooks(t *testing.T) *soldBooks {
 		if feature == "quoted" {
 			use.Amount = new(metering.Amount(9))
 		}
+		if i == 0 {
+			use = labelled(use, "large")
+		}
 		d, err := usage.Track(use)
 		noError(t, err)
 		noError(t, d.Err())
@@ -193,6 +196,11 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a reversal is of another wallet's event", `UPDATE reversals SET event_id = 'e3', tx_id = (SELECT tx_id FROM usage_events WHERE event_id = 'e3') WHERE event_id = 'r3'`, "no record of which event"},
 	{"a reversal became a deposit", `UPDATE journal SET kind = 'deposit' WHERE kind = 'reversal'`, "and their entries say 0"},
 	{"a reversal names another organization", `UPDATE reversals SET org_id = 'ffffffff-0000-0000-0000-000000000000'`, "a row of reversals names the organization"},
+
+	// Properties.
+	{"properties belong to no wallet", `UPDATE event_properties SET wallet_id = 'ffffffff-0000-0000-0000-000000000000'`, "properties of events of this wallet, but no wallet"},
+	{"properties name another organization", `UPDATE event_properties SET org_id = 'ffffffff-0000-0000-0000-000000000000'`, "a row of properties names the organization"},
+	{"properties belong to no event", `UPDATE event_properties SET seq = 999`, "has properties, but is no event"},
 
 	// Transfers.
 	{"a transfer has no record", `DELETE FROM transfers`, "has no record of its two wallets"},

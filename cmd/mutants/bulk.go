@@ -3,6 +3,11 @@ package main
 // Bugs in batches and groups of events.
 var bulkMutants = []mutant{
 	{
+		name:    "only the first event of a batch keeps its properties",
+		changes: []change{once("store/usage_properties.go", "\t\tif r.Properties == \"\" {\n", "\t\tif r.Properties == \"\" || columns != nil {\n")},
+		pkg:     "./store", tests: "TestPropertiesAreStoredWithTheirEvents",
+	},
+	{
 		name:    "a refused group is half applied",
 		changes: []change{once("store/usage_bulk.go", "\tif refused >= 0 {\n\t\tmembers[refused]", "\tif refused == 0 {\n\t\tmembers[refused]")},
 		pkg:     "./store", tests: "TestARefusedGroupChargesNothing",

@@ -283,6 +283,19 @@ ALTER TABLE entry_days ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry_days FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON entry_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON entry_days TO purser_app;
+CREATE TABLE event_properties (
+  app_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  seq bigint NOT NULL,
+  org_id uuid NOT NULL,
+  properties jsonb NOT NULL
+);
+ALTER TABLE event_properties ADD CONSTRAINT event_properties_pkey PRIMARY KEY (app_id, wallet_id, seq);
+ALTER TABLE event_properties ADD CONSTRAINT properties_belong_to_an_event FOREIGN KEY (app_id, wallet_id, seq) REFERENCES usage_events(app_id, wallet_id, seq);
+ALTER TABLE event_properties ENABLE ROW LEVEL SECURITY;
+ALTER TABLE event_properties FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON event_properties FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON event_properties TO purser_app;
 CREATE TABLE feature_references (
   app_id uuid NOT NULL,
   feature_id uuid NOT NULL,

@@ -48,7 +48,7 @@ const eventFoundColumns = `
 	e.tx_id, e.event_id, e.wallet_id, w.identity, e.key_id, coalesce(k.name, ''), e.seq, e.quantity, e.created_at, e.occurred_at,
 	e.period_start, e.period_end, e.allowance_limit, e.allowance_used, e.allowance_start, e.allowance_end, e.allowance_overage,
 	e.basis_points, e.amount_nanocredits, e.balance_after, e.debt_after, e.quoted_nanocredits, e.deduplicated_from, e.entity_id,
-	p.feature_id, f.key, f.name, f.unit, p.credit_id, c.key, p.cost_nanocredits, p.quantity_per_unit, p.pricing_mode, p.revision`
+	p.feature_id, f.key, f.name, f.unit, p.credit_id, c.key, p.cost_nanocredits, p.quantity_per_unit, p.pricing_mode, p.revision, x.properties`
 
 const storedEventColumns = `
 	tx_id, event_id, wallet_id, key_id, seq, quantity, created_at, occurred_at, period_start, period_end,
@@ -66,7 +66,10 @@ const eventFoundJoins = `
 	) p
 	CROSS JOIN LATERAL (SELECT key, name, unit FROM features WHERE app_id = $1 AND id = p.feature_id LIMIT 1) f
 	CROSS JOIN LATERAL (SELECT key FROM credits WHERE app_id = $1 AND id = p.credit_id LIMIT 1) c
-	LEFT JOIN LATERAL (SELECT name FROM api_keys WHERE app_id = $1 AND id = e.key_id LIMIT 1) k ON true`
+	LEFT JOIN LATERAL (SELECT name FROM api_keys WHERE app_id = $1 AND id = e.key_id LIMIT 1) k ON true
+	LEFT JOIN LATERAL (
+		SELECT properties::text AS properties FROM event_properties WHERE app_id = $1 AND wallet_id = e.wallet_id AND seq = e.seq LIMIT 1
+	) x ON true`
 
 var (
 	listEventsAt = pg.Declare("list events by their places", `
@@ -195,15 +198,18 @@ type usedPrice struct {
 func readEventFound(row pgx.CollectableRow) (e EventFound, err error) {
 	var event []byte
 	var occurred, periodStart, periodEnd, limit, used, allowanceStart, allowanceEnd, basisPoints *int64
-	var overage, entity *string
+	var overage, entity, properties *string
 	var debt, quoted *pg.Amount
 	var deduplicated *ids.ID
 	err = row.Scan(&e.TransactionID, &event, &e.WalletID, &e.Identity, &e.KeyID, &e.KeyName, &e.Seq, &e.Quantity, &e.CreatedAt, &occurred,
 		&periodStart, &periodEnd, &limit, &used, &allowanceStart, &allowanceEnd, &overage,
 		&basisPoints, (*pg.Amount)(&e.Charge.Amount), (*pg.Amount)(&e.BalanceAfter), &debt, &quoted, &deduplicated, &entity,
 		&e.FeatureID, &e.FeatureKey, &e.FeatureName, &e.Unit, &e.CreditID, &e.CreditKey, (*pg.Amount)(&e.Charge.Cost), &e.Charge.QuantityPerUnit,
-		&e.Charge.PricingMode, &e.Charge.FeatureRevision)
+		&e.Charge.PricingMode, &e.Charge.FeatureRevision, &properties)
 	if err != nil {
+		return e, err
+	}
+	if e.Properties, err = metering.ParseProperties(pg.OrZero(properties)); err != nil {
 		return e, err
 	}
 	e.EventID, e.EntityID, e.DebtAfter = pg.EventIDOf(event), pg.OrZero(entity), metering.Amount(pg.OrZero(debt))
