@@ -58,6 +58,13 @@ var amountRule = rule{
 
 var positiveAmountRule = rule{good: amountRule.good[1:], bad: append([]string{quoted("0")}, amountRule.bad...)}
 
+var propertiesRule = rule{
+	good: []string{`{}`, `{"model":"large"}`, `{"a":"` + strings.Repeat("😀", 80) + `"}`, `{"1":"a","2":"a","3":"a","4":"a","5":"a","6":"a","7":"a","8":"a"}`},
+	bad: []string{`null`, `[]`, `"a"`, `1`, `true`, `{"a":""}`, `{"a":1}`, `{"a":null}`, `{"a":["b"]}`, `{"a":{"b":"c"}}`, `{"":"b"}`, `{"a b":"b"}`,
+		`{"a":"b","a":"c"}`, `{"a":"\u0000"}`, `{"a":"\ud800"}`, `{"a":"` + strings.Repeat("a", 81) + `"}`, `{"` + strings.Repeat("a", 41) + `":"b"}`,
+		`{"1":"a","2":"a","3":"a","4":"a","5":"a","6":"a","7":"a","8":"a","9":"a"}`, `{"a":"` + strings.Repeat("😀", 80) + `","b":"` + strings.Repeat("😀", 80) + `"}`},
+}
+
 func wholeRule(low, high string) rule {
 	past := func(bound string, by int64) string {
 		n, _ := new(big.Int).SetString(bound, 10)
@@ -185,7 +192,7 @@ var meteringOperations = []bodied{
 	{
 		id: "trackUsage", method: "POST", target: "/v1/events", required: []string{"id", "identity", "feature"},
 		sample: func() fields { return fields{"id": newName(), "identity": newHolder(), "feature": "chat"} },
-		rules:  usageRules(map[string]rule{"id": textRule(200)}),
+		rules:  usageRules(map[string]rule{"id": textRule(200), "properties": propertiesRule}),
 	},
 	{
 		id: "trackBatch", method: "POST", target: "/v1/events/batch", required: []string{"events"},

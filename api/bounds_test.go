@@ -35,7 +35,12 @@ var (
 		[]string{`""`, `"00"`, `"01"`, `"-1"`, `"+1"`, `"1.0"`, `"1e3"`, `" 1"`, `"1\n"`, `"٣"`, `"10000000000000000000"`, `0`, `1`, `null`, `true`},
 	}
 	positiveNanocredits = bounds{nanocredits.good[1:], append([]string{`"0"`}, nanocredits.bad...)}
-	whole               = func(low, high int64) bounds {
+	labels              = bounds{
+		[]string{`{}`, `{"a":"b"}`, `{"` + strings.Repeat("a", 40) + `":"` + strings.Repeat("é", 80) + `"}`, someProperties(8), `{"A-z_0":"\u0001 \""}`},
+		[]string{`null`, `[]`, `"a"`, `1`, `{"a":""}`, `{"a":1}`, `{"a":null}`, `{"a":{}}`, `{"":"b"}`, `{"a b":"b"}`, `{"a.b":"b"}`, `{"é":"b"}`,
+			`{"` + strings.Repeat("a", 41) + `":"b"}`, `{"a":"` + strings.Repeat("a", 81) + `"}`, someProperties(9)},
+	}
+	whole = func(low, high int64) bounds {
 		b := bounds{
 			[]string{fmt.Sprint(low), fmt.Sprintf("%d.0", low), fmt.Sprint(high), fmt.Sprintf("%d.000e0", high)},
 			[]string{fmt.Sprint(low - 1), fmt.Sprint(high + 1), "1e999999", "-1e999999", "9999999999999999999", "1.5", "0.5", `"1"`, `""`, `true`, `null`, `[1]`},
@@ -146,7 +151,7 @@ var fields = map[string]struct {
 	}},
 	"trackUsage": {"id identity feature", map[string]bounds{
 		"id": textOf(200), "identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
-		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
+		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe), "properties": labels,
 	}},
 }
 
@@ -272,4 +277,36 @@ func checkedText(t *testing.T, op *operation, body string) *violation {
 		t.Fatalf("%.80s: %v", body, err)
 	}
 	return op.envelope.check(object)
+}
+
+// someProperties are n properties.
+func someProperties(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"name-%d":"value"`, i)
+	}
+	return "{" + strings.Join(names, ",") + "}"
+}
+
+// propertiesOf are properties of that many bytes together.
+func propertiesOf(bytes int) string {
+	rest := bytes - 7*(1+70)
+	members := []string{fmt.Sprintf(`"x":%q`, strings.Repeat("é", (rest-1)/2)+strings.Repeat("a", (rest-1)%2))}
+	for i := range 7 {
+		members = append(members, fmt.Sprintf(`"%d":%q`, i, strings.Repeat("é", 35)))
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// The bytes of all properties together are beyond JSON Schema, so the oracle doesn't
+// judge them.
+func TestPropertiesAreLimitedTogether(t *testing.T) {
+	op := loaded(t).named(t, "trackUsage")
+	body := exampleBody(t, op)
+	for bytes, want := range map[int]string{511: "", 512: "", 513: "must be at most 512 bytes together, names and values"} {
+		v := checkedText(t, op, withField(body, "properties", propertiesOf(bytes)))
+		if got := v; (got == nil) != (want == "") || got != nil && (got.broken != want || got.path != "properties") {
+			t.Errorf("%d bytes: %+v", bytes, got)
+		}
+	}
 }

@@ -33,6 +33,7 @@ func (c *compiler) err() error { return errors.Join(c.errs...) }
 // further failures.
 func (c *compiler) schema(node *openapi.Object, at string) *schema {
 	s := &schema{
+		maxProperties: math.MaxInt, maxBytes: math.MaxInt,
 		maxItems:  math.MaxInt,
 		maxLength: math.MaxInt,
 		minimum:   math.MinInt64,
@@ -100,7 +101,17 @@ func (c *compiler) keyword(s *schema, node *openapi.Object, keyword, at string) 
 	case "properties":
 		s.properties = c.properties(node, at)
 	case "additionalProperties":
+		if values, isMap := node.Get(keyword).(*openapi.Object); isMap {
+			s.values, s.open = c.schema(values, at+"/additionalProperties"), false
+			break
+		}
 		s.open = expect[bool](c, node, keyword, at)
+	case "propertyNames":
+		s.propertyNames = c.schema(expect[*openapi.Object](c, node, keyword, at), at+"/propertyNames")
+	case "maxProperties":
+		s.maxProperties = int(expect[int64](c, node, keyword, at))
+	case "x-max-bytes":
+		s.maxBytes = int(expect[int64](c, node, keyword, at))
 	case "minProperties":
 		s.minProperties = int(expect[int64](c, node, keyword, at))
 	case "items":
@@ -150,6 +161,9 @@ func (c *compiler) finish(s *schema, at string) {
 	}
 	if s.enum != nil && s.types != kindString {
 		c.fail(at, "an enum is for strings alone")
+	}
+	if (s.values == nil) != (s.propertyNames == nil) || s.values != nil && len(s.properties) > 0 {
+		c.fail(at, "a map has propertyNames and a schema as additionalProperties, and no properties")
 	}
 	if s.types&kindArray != 0 && s.items == nil {
 		c.fail(at, "there are no items")

@@ -159,7 +159,7 @@ func TestGeneratorsReadTheDocumentRight(t *testing.T) {
 				t.Errorf("%s: a default beside a reference makes the field required", at)
 			}
 			for name, property := range node.Object("properties") {
-				if property.(input).Has("default") {
+				if property, isSchema := property.(input); isSchema && property.Has("default") { // not of a property called properties
 					t.Errorf("%s/%s: a default in a property makes the field required", at, name)
 				}
 			}

@@ -9,25 +9,26 @@ import (
 )
 
 type recordedEventReply struct {
-	ID                      string           `json:"id"`
-	TransactionID           string           `json:"transactionId"`
-	Status                  metering.Verdict `json:"status"`
-	Identity                string           `json:"identity"`
-	Feature                 string           `json:"feature"`
-	EntityID                string           `json:"entityId,omitzero"`
-	Quantity                int64            `json:"quantity"`
-	CreditKey               string           `json:"creditKey"`
-	AmountNanocredits       string           `json:"amountNanocredits"`
-	BalanceAfterNanocredits string           `json:"balanceAfterNanocredits"`
-	DebtAfterNanocredits    string           `json:"debtAfterNanocredits,omitzero"`
-	OccurredAt              int64            `json:"occurredAt"`
-	CreatedAt               int64            `json:"createdAt"`
-	PeriodStart             *int64           `json:"periodStart,omitzero"`
-	PeriodEnd               *int64           `json:"periodEnd,omitzero"`
-	DeduplicatedFrom        string           `json:"deduplicatedFrom,omitzero"`
-	Charge                  chargeReply      `json:"charge"`
-	Allowance               *coveredReply    `json:"allowance,omitzero"`
-	Reversals               []reversalReply  `json:"reversals"`
+	ID                      string            `json:"id"`
+	TransactionID           string            `json:"transactionId"`
+	Status                  metering.Verdict  `json:"status"`
+	Identity                string            `json:"identity"`
+	Feature                 string            `json:"feature"`
+	EntityID                string            `json:"entityId,omitzero"`
+	Quantity                int64             `json:"quantity"`
+	Properties              map[string]string `json:"properties,omitzero"`
+	CreditKey               string            `json:"creditKey"`
+	AmountNanocredits       string            `json:"amountNanocredits"`
+	BalanceAfterNanocredits string            `json:"balanceAfterNanocredits"`
+	DebtAfterNanocredits    string            `json:"debtAfterNanocredits,omitzero"`
+	OccurredAt              int64             `json:"occurredAt"`
+	CreatedAt               int64             `json:"createdAt"`
+	PeriodStart             *int64            `json:"periodStart,omitzero"`
+	PeriodEnd               *int64            `json:"periodEnd,omitzero"`
+	DeduplicatedFrom        string            `json:"deduplicatedFrom,omitzero"`
+	Charge                  chargeReply       `json:"charge"`
+	Allowance               *coveredReply     `json:"allowance,omitzero"`
+	Reversals               []reversalReply   `json:"reversals"`
 }
 
 type chargeReply struct {
@@ -53,6 +54,7 @@ func showRecordedEvent(e reports.EventFound) recordedEventReply {
 		Feature:                 e.FeatureKey,
 		EntityID:                e.EntityID,
 		Quantity:                e.Quantity,
+		Properties:              e.Properties.Values(),
 		CreditKey:               e.CreditKey,
 		AmountNanocredits:       e.Charge.Amount.String(),
 		BalanceAfterNanocredits: e.BalanceAfter.String(),

@@ -42,6 +42,19 @@ func (in input) OptionalAmount(name string) *metering.Amount {
 	return optional(in, name, in.Amount)
 }
 
+// Properties reads an object of strings, empty when it is absent.
+func (in input) Properties(name string) metering.Properties {
+	given := in.Object(name)
+	if len(given) == 0 {
+		return ""
+	}
+	values := make(map[string]string, len(given))
+	for key := range given {
+		values[key] = given.Text(key)
+	}
+	return metering.NewProperties(values)
+}
+
 // Object reads an object, for its own fields to be read.
 func (in input) Object(name string) input { return field[input](in, name) }
 

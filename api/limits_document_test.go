@@ -26,6 +26,10 @@ var documentLimits = map[string]any{
 	"Wallet/properties/balances maxItems": metering.MaxBalances, "BalancesAt/properties/balances maxItems": metering.MaxBalances,
 	"PositiveNanocredits maxLength": metering.MaxAmountLength, "PositiveNanocredits pattern": strings.NewReplacer("(0|", "", ")", "").Replace(metering.AmountPattern),
 	"Reversal/properties/reason maxLength": store.MaxReversalReason, "NewReversal/properties/reason maxLength": store.MaxReversalReason,
+	"Properties maxProperties": metering.MaxProperties, "Properties x-max-bytes": metering.MaxPropertyBytes,
+	"Properties/propertyNames maxLength": metering.MaxPropertyNameLength, "Properties/propertyNames pattern": metering.PropertyNamePattern,
+	"Properties/additionalProperties maxLength": metering.MaxPropertyValueLength,
+
 	"Transfer/properties/reason maxLength": metering.MaxTransferReason, "NewTransfer/properties/reason maxLength": metering.MaxTransferReason,
 	"Explanation/properties/gates maxItems": 10,
 
@@ -77,7 +81,7 @@ func TestTheDocumentHasTheLimitsOfTheDomain(t *testing.T) {
 				walk(fmt.Sprintf("%s/%d", at, i), item)
 			}
 		case input:
-			for _, keyword := range []string{"maxLength", "pattern", "maxItems"} {
+			for _, keyword := range []string{"maxLength", "pattern", "maxItems", "maxProperties", "x-max-bytes"} {
 				if value := node[keyword]; value != nil && kindOf(value) != kindObject { // an object is a property of that name
 					check(at, keyword, value)
 				}

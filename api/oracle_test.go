@@ -86,6 +86,9 @@ func agree(t rapid.TB, ours *schema, theirs *jsonschema.Schema, body []byte) boo
 		t.Fatalf("%s: %v", body, err)
 	}
 	v, objection := ours.check(value), theirs.Validate(tree)
+	if v != nil && strings.Contains(v.broken, "bytes together") { // JSON Schema has no such limit
+		return false
+	}
 	if (v == nil) != (objection == nil) {
 		t.Fatalf("%s\nours: %+v\noracle: %v", body, v, objection)
 	}
@@ -192,6 +195,13 @@ func rarely(t *rapid.T) bool { return rapid.Byte().Draw(t, "rarely")%32 == 29 }
 
 func drawObject(t *rapid.T, s *schema, depth int) string {
 	var members []string
+	if s.values != nil {
+		for i := range rapid.SampledFrom([]int{0, 1, 2, s.maxProperties, s.maxProperties + 1}).Draw(t, "members") {
+			name := rapid.SampledFrom([]string{"a", "A-z_0", "", "a b", "é", strings.Repeat("a", s.propertyNames.maxLength), strings.Repeat("a", s.propertyNames.maxLength+1)}).Draw(t, "name")
+			members = append(members, fmt.Sprintf("%q:%s", fmt.Sprint(name, i), drawJSON(t, s.values, depth+1)))
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	}
 	for _, p := range s.properties {
 		if p.required && !rarely(t) || !p.required && rapid.Bool().Draw(t, "given") {
 			members = append(members, fmt.Sprintf("%q:%s", p.name, drawJSON(t, p.schema, depth+1)))

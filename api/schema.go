@@ -21,7 +21,11 @@ type schema struct {
 	properties    []property // the required ones first, in the order of the document
 	open          bool       // unknown properties are allowed
 	minProperties int
-	member        string // "field" or "parameter", for messages
+	maxProperties int
+	propertyNames *schema // of the properties of a map
+	values        *schema // of a map: an object with names of the caller's choice
+	maxBytes      int     // of all names and values of a map of strings
+	member        string  // "field" or "parameter", for messages
 
 	items    *schema
 	minItems int
@@ -232,7 +236,32 @@ func (s *schema) checkArray(items []any) *violation {
 	return nil
 }
 
+// checkMap checks an object whose names are the caller's, in the order of the names.
+func (s *schema) checkMap(object input) *violation {
+	if len(object) > s.maxProperties {
+		return broken("must have at most %s", plural(s.maxProperties, s.member))
+	}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if v := s.propertyNames.checkText(name); v != nil {
+			return broken("has the name %s, which %s", quote(name), v.broken)
+		}
+		if v := s.values.check(object[name]); v != nil {
+			return v.under(name)
+		}
+		text, _ := object[name].(string)
+		size += len(name) + len(text)
+	}
+	if size > s.maxBytes {
+		return broken("must be at most %d bytes together, names and values", s.maxBytes)
+	}
+	return nil
+}
+
 func (s *schema) checkObject(object input) *violation {
+	if s.values != nil {
+		return s.checkMap(object)
+	}
 	known := 0
 	for i := range s.properties {
 		if object.Has(s.properties[i].name) {

@@ -157,6 +157,7 @@ func showEvent(d *metering.Decision) eventReply {
 func (c *call) event(from input, identity string, transaction ids.ID) store.Usage {
 	use := c.usage(from, identity)
 	use.EventID, use.TransactionID = from.Text("id"), transaction
+	use.Properties = from.Properties("properties")
 	return use
 }
 
