@@ -91,7 +91,7 @@ func (s *Site) eventsExport(req *request) (response, error) {
 			rows = append(rows, []string{
 				e.TransactionID.Format(ids.Transaction), e.EventID, timestamp(e.CreatedAt), timestamp(e.OccurredAt), e.Identity, e.FeatureKey,
 				strconv.FormatInt(e.Quantity, 10), e.EntityID, strconv.FormatBool(!e.DeduplicatedFrom.IsZero()), e.CreditKey,
-				e.Charge.Amount.Credits(), e.Charge.Amount.String(), e.BalanceAfter.String(), e.KeyName,
+				e.Charge.Amount.Credits(), e.Charge.Amount.String(), e.BalanceAfter.String(), e.KeyName, string(e.Properties),
 			})
 		}
 		if more = next != nil; !more || len(rows) >= maxExport {
@@ -101,7 +101,7 @@ func (s *Site) eventsExport(req *request) (response, error) {
 	}
 	return csvFile(exportName(req, "events", more), []string{
 		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
-		"credits", "nanocredits", "nanocredits after", "key",
+		"credits", "nanocredits", "nanocredits after", "key", "properties",
 	}, rows), nil
 }
 

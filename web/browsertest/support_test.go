@@ -79,8 +79,9 @@ func supportPages() map[string]view {
 	wrong := supportpage.JournalProof{CreditKey: "coins", BalanceProof: metering.BalanceProof{Entries: 1}}
 	used := metering.Event{
 		EventID: "evt-1", EntityID: "room 7", Quantity: 12, OccurredAt: moment, CreatedAt: moment, Period: metering.DayOf(moment),
-		Charge:    metering.Charge{Amount: 3_750_000_000, PricingMode: metering.Fixed, Cost: 1_500_000_000, QuantityPerUnit: 1, BasisPoints: 5_000, Billable: 5, FeatureRevision: 3},
-		Allowance: metering.Allowance{Limit: 100, Used: 93, Covered: 7, Period: metering.MonthOf(moment), Overage: metering.OverageCredits},
+		Charge:     metering.Charge{Amount: 3_750_000_000, PricingMode: metering.Fixed, Cost: 1_500_000_000, QuantityPerUnit: 1, BasisPoints: 5_000, Billable: 5, FeatureRevision: 3},
+		Properties: metering.NewProperties(map[string]string{"model": hostile, "project": endless}),
+		Allowance:  metering.Allowance{Limit: 100, Used: 93, Covered: 7, Period: metering.MonthOf(moment), Overage: metering.OverageCredits},
 	}
 	charge := supportpage.Change{
 		Frame: frame("wallets"), ID: "txn_01m7ewzp3pfr4976jxkvfa63gm", Kind: metering.EntryCharge, Seq: 12, Identity: hostile, WalletHref: app + "/wallets/x", CreditKey: "tokens",

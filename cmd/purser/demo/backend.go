@@ -86,6 +86,7 @@ type usage struct {
 	entity                string // the document or the seat; may be empty
 	amount                string // of a callback-priced feature
 	occurredAt            int64
+	properties            object // may be nil
 }
 
 func (u usage) checkBody() object {
@@ -108,6 +109,9 @@ func (u usage) checkBody() object {
 func (u usage) eventBody() object {
 	tracked := u.checkBody()
 	tracked["id"] = u.id
+	if u.properties != nil {
+		tracked["properties"] = u.properties
+	}
 	return tracked
 }
 

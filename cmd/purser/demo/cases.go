@@ -213,7 +213,7 @@ func (s *story) adjustBalance(ctx context.Context) error {
 func (s *story) reverseCharges(ctx context.Context) error {
 	for _, step := range []usage{
 		{id: "dora-6", identity: Repeating, feature: image},
-		{id: "dora-7", identity: Repeating, feature: chat, quantity: 2500},
+		{id: "dora-7", identity: Repeating, feature: chat, quantity: 2500, properties: object{"model": "large", "project": "annual report"}},
 	} {
 		if err := s.edge.track(ctx, step, "accepted"); err != nil {
 			return err
