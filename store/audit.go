@@ -82,6 +82,9 @@ type AuditVerification struct {
 	Differences []string
 }
 
+// maxAuditDifferences is how many differences of a log are listed.
+const maxAuditDifferences = 100
+
 // auditStride is how many entries are read at a time.
 const auditStride = 10_000
 
@@ -101,7 +104,7 @@ func (o Org) VerifyAudit(ctx context.Context) (v AuditVerification, err error) {
 	copy(v.Head.Seal[:], seal)
 	chain := audit.Chain{OrgID: o.id}
 	note := func(difference string) {
-		if difference != "" && len(v.Differences) < maxDifferences {
+		if difference != "" && len(v.Differences) < maxAuditDifferences {
 			v.Differences = append(v.Differences, difference)
 		}
 	}

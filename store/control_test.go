@@ -13,6 +13,20 @@ import (
 	"purser/tenancy"
 )
 
+// lastSlug is the number of the last spelling of a slug that is tried.
+const lastSlug = 1000
+
+// foundOrganization has a new user create an organization.
+func foundOrganization(t *testing.T, db *store.Store, name string) (tenancy.Organization, error) {
+	t.Helper()
+	requested, err := tenancy.NewOrganization(ids.New(), name, moment)
+	noError(t, err)
+	user, err := tenancy.NewUser(ids.New(), ids.New().String()+"@example.com", "Ann", moment)
+	noError(t, err)
+	noError(t, store.CreateUser(t.Context(), db, user))
+	return db.User(user.ID).CreateOrganization(t.Context(), requested, store.CommandLine(moment))
+}
+
 func TestOrganizations(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
@@ -21,9 +35,7 @@ func TestOrganizations(t *testing.T) {
 		t.Parallel()
 		name := uniqueName("acme")
 		slugs := together(t, 8, func(int) (string, error) {
-			requested, err := tenancy.NewOrganization(ids.New(), name, moment)
-			noError(t, err)
-			org, err := db.Directory().CreateOrganization(t.Context(), requested)
+			org, err := foundOrganization(t, db, name)
 			return org.Slug, err
 		})
 		var want []string
@@ -45,13 +57,11 @@ func TestOrganizations(t *testing.T) {
 		url := storetest.FreshURL(t)
 		db, owner := openStore(t, url), connect(t, url)
 		exec(t, owner, `INSERT INTO organizations (id, slug, name, created_at)
-			SELECT gen_random_uuid(), CASE n WHEN 1 THEN 'acme' ELSE 'acme-' || n END, 'Acme', 0 FROM generate_series(1, $1) n`, store.MaxSlugs-1)
-		if org := newOrganization(t, db, "Acme"); org.Slug != fmt.Sprintf("acme-%d", store.MaxSlugs) {
-			t.Errorf("the last one is %s", org.Slug)
+			SELECT gen_random_uuid(), CASE n WHEN 1 THEN 'acme' ELSE 'acme-' || n END, 'Acme', 0 FROM generate_series(1, $1) n`, lastSlug-1)
+		if org, err := foundOrganization(t, db, "Acme"); err != nil || org.Slug != fmt.Sprintf("acme-%d", lastSlug) {
+			t.Errorf("the last one is %s, %v", org.Slug, err)
 		}
-		requested, err := tenancy.NewOrganization(ids.New(), "Acme", moment)
-		noError(t, err)
-		if org, err := db.Directory().CreateOrganization(t.Context(), requested); err == nil {
+		if org, err := foundOrganization(t, db, "Acme"); err == nil {
 			t.Errorf("there is another: %s", org.Slug)
 		}
 	})
@@ -205,7 +215,7 @@ func TestUsers(t *testing.T) {
 		atOnce(len(errs), func(i int) {
 			another := user
 			another.ID = ids.New()
-			errs[i] = db.Directory().CreateUser(t.Context(), another)
+			errs[i] = store.CreateUser(t.Context(), db, another)
 		})
 		wantOneWinner(t, errs, fault.AlreadyExists)
 	})

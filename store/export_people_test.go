@@ -2,13 +2,11 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/google/uuid"
-	"github.com/uptrace/bun"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -25,57 +23,48 @@ func AuditInApp(ctx context.Context, a App, action, target string, after ...audi
 	})
 }
 
-// CreateOrganization keeps a new organization, under a free spelling of its slug.
-func (d Directory) CreateOrganization(ctx context.Context, o tenancy.Organization) (tenancy.Organization, error) {
-	err := d.store.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
-		o, err = insertOrganization(ctx, tx, o, "")
-		return err
-	})
-	return o, err
-}
+// What people come by in other ways in production (the setup page, an invitation) is
+// inserted here as rows. Tests of other packages have storetest.
 
-type userRow struct {
-	bun.BaseModel `bun:"table:users,alias:u"`
-
-	ID        uuid.UUID `bun:"id,pk,type:uuid"`
-	Email     string    `bun:"email"`
-	Name      string    `bun:"name"`
-	CreatedAt int64     `bun:"created_at"`
-}
-
-// CreateUser keeps a new person, unless the address is taken.
-func (d Directory) CreateUser(ctx context.Context, u tenancy.User) error {
-	return d.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
-		row := userRow{ID: uuidOf(u.ID), Email: u.Email, Name: u.Name, CreatedAt: u.CreatedAt}
-		result, err := tx.NewInsert().Model(&row).On("CONFLICT (email) DO NOTHING").Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("store: insert user: %w", err)
+// CreateOrganization inserts an organization, under a free spelling of its slug.
+func CreateOrganization(ctx context.Context, s *Store, o tenancy.Organization) (tenancy.Organization, error) {
+	base := o.Slug
+	for number := 2; ; number++ {
+		done, err := s.db.Pool.Exec(ctx, `
+			INSERT INTO organizations (id, slug, name, created_at, requires_factor) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (slug) DO NOTHING`, o.ID, o.Slug, o.Name, o.CreatedAt, o.RequiresFactor)
+		if err != nil || done.RowsAffected() == 1 {
+			return o, err
 		}
-		if made, err := result.RowsAffected(); err != nil || made == 0 {
-			return errors.Join(err, fault.Newf(fault.AlreadyExists, "An account with this email already exists."))
-		}
-		return nil
-	})
+		o.Slug = tenancy.NumberedSlug(base, number)
+	}
 }
 
-// AddMember lets a person in, unless they are in already.
-func (o Org) AddMember(ctx context.Context, m tenancy.Member) error {
-	if m.OrgID != o.id {
-		return fault.New(fault.PathNotFound)
-	}
-	row := rowOfMember(m)
-	result, err := o.store.bun.NewInsert().Model(&row).On("CONFLICT (org_id, user_id) DO NOTHING").Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("store: insert member: %w", err)
-	}
-	if made, err := result.RowsAffected(); err != nil || made == 0 {
-		return errors.Join(err, fault.Newf(fault.AlreadyExists, "This person is a member already."))
-	}
-	return nil
+// CreateUser inserts an account without a password.
+func CreateUser(ctx context.Context, s *Store, u tenancy.User) error {
+	made, err := s.db.Pool.Exec(ctx, `
+		INSERT INTO users (id, email, name, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (email) DO NOTHING`, u.ID, u.Email, u.Name, u.CreatedAt)
+	return onlyOnce(made, err)
 }
 
-// Password reads the hash of the person's password.
-func (p User) Password(ctx context.Context) (encoded string, err error) {
-	err = p.store.db.Pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, p.id).Scan(&encoded)
+// AddMember inserts a membership.
+func AddMember(ctx context.Context, s *Store, m tenancy.Member) error {
+	made, err := s.db.Pool.Exec(ctx, `
+		INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (org_id, user_id) DO NOTHING`, m.OrgID, m.UserID, string(m.Role), m.Custom.Names(), m.CreatedAt)
+	return onlyOnce(made, err)
+}
+
+// onlyOnce refuses a row that was there already.
+func onlyOnce(made pgconn.CommandTag, err error) error {
+	if err == nil && made.RowsAffected() == 0 {
+		return fault.New(fault.AlreadyExists)
+	}
+	return err
+}
+
+// PasswordOf reads the hash of a user's password.
+func PasswordOf(ctx context.Context, s *Store, user ids.ID) (encoded string, err error) {
+	err = s.db.Pool.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, user).Scan(&encoded)
 	return encoded, err
 }

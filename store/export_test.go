@@ -40,7 +40,6 @@ var LockWallets = Statement{ledger.LockWallets.Name, ledger.LockWallets.SQL}
 const (
 	AppRole     = pg.AppRole
 	MaxAttempts = pg.MaxAttempts
-	MaxSlugs    = maxSlugs
 )
 
 // IDAt is the lowest id that can have been made at a moment.

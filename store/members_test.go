@@ -31,7 +31,7 @@ func TestMembers(t *testing.T) {
 	})
 
 	t.Run("come in once", func(t *testing.T) {
-		wantFault(t, door.AddMember(t.Context(), support), fault.AlreadyExists)
+		wantFault(t, store.AddMember(t.Context(), db, support), fault.AlreadyExists)
 	})
 
 	t.Run("keep the permissions that were chosen for them", func(t *testing.T) {

@@ -23,8 +23,8 @@ const listSecretKeys = `SELECT check_value FROM secret_keys ORDER BY created_at`
 
 // SecretKeys are the check values of the keys under which stored secrets may be
 // sealed.
-func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
-	rows, err := d.store.db.Pool.Query(ctx, listSecretKeys)
+func (s *Store) SecretKeys(ctx context.Context) ([][]byte, error) {
+	rows, err := s.db.Pool.Query(ctx, listSecretKeys)
 	if err != nil {
 		return nil, fmt.Errorf("store: list secret keys: %w", err)
 	}
@@ -37,8 +37,8 @@ func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
 
 // ChangeSecretKeys hands the recorded check values to decide, and stores what it
 // decides, in one transaction that no other node runs at the same time.
-func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
-	conn, err := d.store.db.Pool.Acquire(ctx)
+func (s *Store) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
+	conn, err := s.db.Pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
 	}
@@ -75,21 +75,21 @@ func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(
 
 // SealedValues hands stored secrets to see, sealed as they are, until it returns
 // false.
-func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (more bool)) error {
+func (s *Store) SealedValues(ctx context.Context, see func(sealed []byte) (more bool)) error {
 	more := true
 	visit := func(sealed []byte) {
 		if more && len(sealed) > 0 {
 			more = see(sealed)
 		}
 	}
-	err := d.ResealSeeds(ctx, func(_ ids.ID, sealed []byte) []byte {
+	err := s.Directory().ResealSeeds(ctx, func(_ ids.ID, sealed []byte) []byte {
 		visit(sealed)
 		return nil
 	})
 	if err != nil || !more {
 		return err
 	}
-	rows, err := d.store.db.Pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
+	rows, err := s.db.Pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
 	if err != nil {
 		return fmt.Errorf("store: list connections: %w", err)
 	}
@@ -98,7 +98,7 @@ func (d Directory) SealedValues(ctx context.Context, see func(sealed []byte) (mo
 		return fmt.Errorf("store: list connections: %w", err)
 	}
 	for _, scope := range scopes {
-		if err := d.store.PaymentAccounts(scope).SealedSecrets(ctx, visit); err != nil || !more {
+		if err := s.PaymentAccounts(scope).SealedSecrets(ctx, visit); err != nil || !more {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func newOrganization(tb testing.TB, db *store.Store, name string) tenancy.Organi
 	tb.Helper()
 	requested, err := tenancy.NewOrganization(ids.New(), name, moment)
 	noError(tb, err)
-	org, err := db.Directory().CreateOrganization(tb.Context(), requested)
+	org, err := store.CreateOrganization(tb.Context(), db, requested)
 	noError(tb, err)
 	return org
 }
@@ -91,9 +91,9 @@ func newMember(tb testing.TB, db *store.Store, org tenancy.Organization, role te
 	id := ids.New()
 	user, err := tenancy.NewUser(id, id.String()+"@example.com", "Ann", moment)
 	noError(tb, err)
-	noError(tb, db.Directory().CreateUser(tb.Context(), user))
+	noError(tb, store.CreateUser(tb.Context(), db, user))
 	member := tenancy.Member{OrgID: org.ID, UserID: id, Access: tenancy.Access{Role: role}, CreatedAt: moment}
-	noError(tb, db.Org(org.ID).AddMember(tb.Context(), member))
+	noError(tb, store.AddMember(tb.Context(), db, member))
 	return member
 }
 

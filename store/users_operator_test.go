@@ -43,7 +43,7 @@ func TestResetPassword(t *testing.T) {
 
 	reset := store.Reset{Email: user.Email, Encoded: "$new", By: store.CommandLine(moment)}
 	noError(t, db.Auth().ResetPassword(t.Context(), reset))
-	if encoded, err := person.Password(t.Context()); err != nil || encoded != "$new" {
+	if encoded, err := store.PasswordOf(t.Context(), db, member.UserID); err != nil || encoded != "$new" {
 		t.Errorf("the password is %q, %v", encoded, err)
 	}
 	if _, found, err := db.Auth().SessionContent(t.Context(), token, moment-1, moment); err != nil || found {

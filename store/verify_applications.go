@@ -21,8 +21,8 @@ type StrayApplication struct {
 // tenants. The role that serves cannot see them, so the role that is logged in has to
 // be one that row-level security does not bind, such as the embedded database's. It
 // reports whether that was so; otherwise nothing was checked.
-func (d Directory) StrayApplications(ctx context.Context) (list []StrayApplication, checked bool, err error) {
-	tx, err := d.store.db.Pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplication, checked bool, err error) {
+	tx, err := i.store.db.Pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, false, fmt.Errorf("store: stray applications: %w", err)
 	}

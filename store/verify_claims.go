@@ -31,8 +31,8 @@ const (
 // verification of the kind is at least the interval ago or did not end before its claim
 // ran out: its node has died. The longest waiting comes first.
 // It is one read for all of them.
-func (d Directory) DueVerifications(ctx context.Context, kind VerifyKind, now int64, every time.Duration) ([]tenancy.Scope, error) {
-	rows, err := d.store.db.Pool.Query(ctx, `
+func (i Installation) DueVerifications(ctx context.Context, kind VerifyKind, now int64, every time.Duration) ([]tenancy.Scope, error) {
+	rows, err := i.store.db.Pool.Query(ctx, `
 		SELECT a.org_id, a.id
 		FROM applications a LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = $1
 		WHERE c.claimed_at IS NULL OR c.claimed_until <= $3 AND (c.claimed_at <= $2 OR c.claimed_until > 0)
@@ -56,8 +56,8 @@ type VerificationAge struct {
 }
 
 // VerificationAges reads the age of each kind of verification that has a subject.
-func (d Directory) VerificationAges(ctx context.Context) ([]VerificationAge, error) {
-	rows, err := d.store.db.Pool.Query(ctx, `
+func (i Installation) VerificationAges(ctx context.Context) ([]VerificationAge, error) {
+	rows, err := i.store.db.Pool.Query(ctx, `
 		SELECT k.kind, min(coalesce(c.claimed_at, a.created_at))
 		FROM applications a CROSS JOIN (VALUES ('all'), ('new')) AS k (kind)
 			LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = k.kind
@@ -73,22 +73,22 @@ func (d Directory) VerificationAges(ctx context.Context) ([]VerificationAge, err
 
 // ClaimInstallation reports whether this node is to verify what belongs to no
 // application now.
-func (d Directory) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
+func (i Installation) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
 	var waiting bool
-	err := d.store.db.Pool.QueryRow(ctx, `
+	err := i.store.db.Pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_until > $4 OR claimed_at > $3 AND claimed_until = 0))`,
 		ids.ID{}, VerifyInstallation, now-every.Milliseconds(), now).Scan(&waiting)
 	if err != nil || waiting {
 		return false, wrapped("store: claim of the installation: %w", err)
 	}
-	tag, err := d.store.db.Pool.Exec(ctx, claimInstallation, ids.ID{}, VerifyInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
+	tag, err := i.store.db.Pool.Exec(ctx, claimInstallation, ids.ID{}, VerifyInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
 	return tag.RowsAffected() == 1, wrapped("store: claim of the installation: %w", err)
 }
 
 // FinishInstallation ends the claim that was made at this time. With a time to retry at
 // it is due again then.
-func (d Directory) FinishInstallation(ctx context.Context, claimedAt, retryAt int64) error {
-	_, err := d.store.db.Pool.Exec(ctx, endClaim, ids.ID{}, VerifyInstallation, claimedAt, retryAt)
+func (i Installation) FinishInstallation(ctx context.Context, claimedAt, retryAt int64) error {
+	_, err := i.store.db.Pool.Exec(ctx, endClaim, ids.ID{}, VerifyInstallation, claimedAt, retryAt)
 	return wrapped("store: end of the claim of the installation: %w", err)
 }
 

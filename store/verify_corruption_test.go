@@ -301,7 +301,7 @@ func TestStrayApplicationsAreFoundInEveryTable(t *testing.T) {
 	db := openStore(t, url)
 	newHousehold(t, db, openUsage(t, db))
 	conn := connect(t, url)
-	if list, checked, err := db.Directory().StrayApplications(t.Context()); err != nil || !checked || len(list) > 0 {
+	if list, checked, err := db.Installation().StrayApplications(t.Context()); err != nil || !checked || len(list) > 0 {
 		t.Fatalf("sound tables give %v, %t, %v", list, checked, err)
 	}
 	exec(t, conn, `SET session_replication_role = replica`)
@@ -309,7 +309,7 @@ func TestStrayApplicationsAreFoundInEveryTable(t *testing.T) {
 	for _, table := range tables {
 		exec(t, conn, `UPDATE `+table+` SET app_id = 'ffffffff-0000-0000-0000-000000000000'`)
 	}
-	list, checked, err := db.Directory().StrayApplications(t.Context())
+	list, checked, err := db.Installation().StrayApplications(t.Context())
 	noError(t, err)
 	found := make(map[string]bool)
 	for _, stray := range list {

@@ -177,9 +177,6 @@ var orgCalls = []call[store.Org]{
 	{"Members", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
 		return o.Members(ctx)
 	}},
-	{"AddMember", "", fault.PathNotFound, fault.PathNotFound, fault.AlreadyExists, func(ctx context.Context, o store.Org, h household) (any, error) {
-		return nil, o.AddMember(ctx, h.owner)
-	}},
 	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
 		return nil, o.By(actorOf(h.owner)).ChangeMember(ctx, h.owner.UserID, tenancy.Access{Role: tenancy.Owner})
 	}},

@@ -120,7 +120,7 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 		if err != nil {
 			return
 		}
-		ages, err := c.db.Directory().VerificationAges(ctx)
+		ages, err := c.db.Installation().VerificationAges(ctx)
 		if err != nil {
 			return
 		}

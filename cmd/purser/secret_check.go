@@ -33,7 +33,7 @@ func secretIsMissing(c config) bool {
 // checkSecret refuses keys that the database was not used with. A database without a
 // recorded key records this one, unless it holds secrets and none is sealed with it.
 func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Vault) error {
-	recorded, err := db.Directory().SecretKeys(ctx)
+	recorded, err := db.SecretKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 		}
 		foreign = readable == 0 && unreadable > 0
 	}
-	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
+	return db.ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
 		unknown := unknownKeys(seals, recorded)
 		switch {
 		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
@@ -69,7 +69,7 @@ func adoptSecret(ctx context.Context, db *store.Store, seals *vault.Vault) (lost
 
 // recordCurrentKey records that no secret is sealed with another key.
 func recordCurrentKey(ctx context.Context, db *store.Store, seals *vault.Vault) error {
-	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
+	return db.ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
 		current := seals.CheckValue()
 		others := slices.DeleteFunc(recorded, func(check []byte) bool { return slices.Equal(check, current) })
 		return store.KeyDecision{Record: current, Forget: others}, nil
@@ -88,7 +88,7 @@ func unknownKeys(seals *vault.Vault, recorded [][]byte) (unknown [][]byte) {
 // countSealed counts the stored secrets that the keys open and do not open. With enough,
 // it stops at the first that opens.
 func countSealed(ctx context.Context, db *store.Store, seals *vault.Vault, enough bool) (readable, unreadable int, err error) {
-	err = db.Directory().SealedValues(ctx, func(sealed []byte) bool {
+	err = db.SealedValues(ctx, func(sealed []byte) bool {
 		if !seals.CanOpen(sealed) {
 			unreadable++
 			return true

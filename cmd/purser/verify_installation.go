@@ -20,7 +20,7 @@ type installation struct {
 // verifyInstallation searches for rows of nonexistent applications and verifies every
 // audit log.
 func verifyInstallation(ctx context.Context, s *store.Store) (found installation, err error) {
-	strays, checked, err := s.Directory().StrayApplications(ctx)
+	strays, checked, err := s.Installation().StrayApplications(ctx)
 	if err != nil {
 		return found, err
 	}

@@ -118,7 +118,7 @@ func (v verifier) due(ctx context.Context) (list []dueVerifications, err error) 
 		if v.every(kind) <= 0 {
 			continue
 		}
-		scopes, err := v.store.Directory().DueVerifications(ctx, kind, v.now().UnixMilli(), v.every(kind))
+		scopes, err := v.store.Installation().DueVerifications(ctx, kind, v.now().UnixMilli(), v.every(kind))
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 		return nil
 	}
 	claimedAt := v.now().UnixMilli()
-	claimed, err := v.store.Directory().ClaimInstallation(ctx, claimedAt, v.all, v.limit)
+	claimed, err := v.store.Installation().ClaimInstallation(ctx, claimedAt, v.all, v.limit)
 	if err != nil || !claimed {
 		return err
 	}
@@ -175,7 +175,7 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 		"strays_checked", found.straysChecked, "seconds", time.Since(started).Seconds(), "failure", run.Failure)
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	return errors.Join(err, v.store.Directory().FinishInstallation(keep, claimedAt, run.RetryAt))
+	return errors.Join(err, v.store.Installation().FinishInstallation(keep, claimedAt, run.RetryAt))
 }
 
 // retryAt is when an interrupted verification is retried: before its interval is over,
