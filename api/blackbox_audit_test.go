@@ -8,13 +8,14 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
+	"purser/store/people"
 	"purser/tenancy/audit"
 )
 
 // auditLog is the log of the tenant's organization, oldest first.
 func (tn *tenant) auditLog() []audit.Entry {
 	tn.t.Helper()
-	list, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(tn.t.Context(), store.AuditPage{Limit: 100})
+	list, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(tn.t.Context(), people.AuditPage{Limit: 100})
 	if err != nil {
 		tn.t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 			t.Errorf("%s is by %+v", e.Action, e.Actor)
 		}
 	}
-	byKeys, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(t.Context(), store.AuditPage{Actor: audit.Keys, Limit: 100})
+	byKeys, _, err := tn.node.store.Org(tn.app.OrgID).AuditLog(t.Context(), people.AuditPage{Actor: audit.Keys, Limit: 100})
 	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
 		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
 	}

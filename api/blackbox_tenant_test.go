@@ -9,7 +9,7 @@ import (
 
 	"purser/ids"
 	"purser/keys"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 )
 
@@ -39,7 +39,7 @@ func newTenantAt(t testing.TB, n *node, orgName string, live bool) *tenant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if app, err = n.store.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app); err != nil {
+	if app, err = n.store.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app); err != nil {
 		t.Fatal(err)
 	}
 	made := &tenant{client: client{t: t, node: n}, app: app}

@@ -15,7 +15,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
-	"purser/store"
+	"purser/store/people"
 )
 
 // TestBucketsHoldTheirRate compares buckets with one that counts tokens in small
@@ -107,11 +107,11 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 	var now time.Duration
 	var asked int
 	stored := map[keys.Hash]bool{}
-	find := func(_ context.Context, hash keys.Hash) (store.KeyAddress, error) {
+	find := func(_ context.Context, hash keys.Hash) (people.KeyAddress, error) {
 		if asked++; stored[hash] {
-			return store.KeyAddress{}, nil
+			return people.KeyAddress{}, nil
 		}
-		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
+		return people.KeyAddress{}, fault.New(fault.InvalidAPIKey)
 	}
 	l := newKeyLookup(find, func() time.Duration { return now })
 	network := netip.MustParsePrefix("192.0.2.0/24")
@@ -141,11 +141,11 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 		}
 	})
 	t.Run("a caller that hung up is looked up all the same", func(t *testing.T) {
-		l := newKeyLookup(func(ctx context.Context, _ keys.Hash) (store.KeyAddress, error) {
+		l := newKeyLookup(func(ctx context.Context, _ keys.Hash) (people.KeyAddress, error) {
 			if _, limited := ctx.Deadline(); !limited {
 				t.Error("the lookup has no deadline")
 			}
-			return store.KeyAddress{}, ctx.Err()
+			return people.KeyAddress{}, ctx.Err()
 		}, sinceStart)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -160,8 +160,8 @@ func TestUnknownKeysAreLookedUpRarely(t *testing.T) {
 func TestGuessesWaitInAQueueOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	guessing, honest := netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24")
-	l := newKeyLookup(func(context.Context, keys.Hash) (store.KeyAddress, error) {
-		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
+	l := newKeyLookup(func(context.Context, keys.Hash) (people.KeyAddress, error) {
+		return people.KeyAddress{}, fault.New(fault.InvalidAPIKey)
 	}, func() time.Duration { return 0 })
 	for i := range guessBurst {
 		if _, err := l.resolve(t.Context(), keys.Hash{byte(i)}, guessing); !fault.Is(err, fault.InvalidAPIKey) {

@@ -8,7 +8,7 @@ import (
 
 	"purser/fault"
 	"purser/keys"
-	"purser/store"
+	"purser/store/people"
 )
 
 const (
@@ -32,14 +32,14 @@ const (
 // keyLookup resolves keys that are not in the node's directory, at a bounded database
 // cost.
 type keyLookup struct {
-	find    func(context.Context, keys.Hash) (store.KeyAddress, error)
+	find    func(context.Context, keys.Hash) (people.KeyAddress, error)
 	unknown *buckets[keys.Hash]
 	guesses *buckets[netip.Prefix]
 	usual   *lookupQueue
 	slow    *lookupQueue
 }
 
-func newKeyLookup(find func(context.Context, keys.Hash) (store.KeyAddress, error), now func() time.Duration) *keyLookup {
+func newKeyLookup(find func(context.Context, keys.Hash) (people.KeyAddress, error), now func() time.Duration) *keyLookup {
 	return &keyLookup{
 		find:    find,
 		unknown: newBuckets[keys.Hash](unknownInterval, unknownBurst, now),
@@ -49,9 +49,9 @@ func newKeyLookup(find func(context.Context, keys.Hash) (store.KeyAddress, error
 	}
 }
 
-func (l *keyLookup) resolve(ctx context.Context, hash keys.Hash, network netip.Prefix) (store.KeyAddress, error) {
+func (l *keyLookup) resolve(ctx context.Context, hash keys.Hash, network netip.Prefix) (people.KeyAddress, error) {
 	if l.unknown.isEmpty(hash) {
-		return store.KeyAddress{}, fault.New(fault.InvalidAPIKey)
+		return people.KeyAddress{}, fault.New(fault.InvalidAPIKey)
 	}
 	queue := l.usual
 	if l.guesses.isEmpty(network) {
@@ -60,7 +60,7 @@ func (l *keyLookup) resolve(ctx context.Context, hash keys.Hash, network netip.P
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
 	if err := queue.enter(ctx); err != nil {
-		return store.KeyAddress{}, err
+		return people.KeyAddress{}, err
 	}
 	defer queue.leave()
 	address, err := l.find(ctx, hash)

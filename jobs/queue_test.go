@@ -15,6 +15,7 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -42,7 +43,7 @@ func newApp(t *testing.T, db *store.Store) tenancy.Scope {
 	noError(t, err)
 	app, err := tenancy.NewApplication(ids.New(), org, "App", false, now)
 	noError(t, err)
-	app, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
+	app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
 	noError(t, err)
 	return app.Scope()
 }

@@ -15,6 +15,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/tenancy/vault"
 	letters "purser/views/mail"
 )
@@ -103,9 +104,9 @@ func Place(id ids.ID) vault.Place { return vault.Place{Purpose: "mail", Row: id}
 
 // Seal makes a row of the outbox. Until is when the mail is of no use any more; zero for
 // the usual time.
-func (o *Outbox) Seal(kind Kind, to string, letter letters.Letter, until int64) (m store.Mail, err error) {
+func (o *Outbox) Seal(kind Kind, to string, letter letters.Letter, until int64) (m people.Mail, err error) {
 	now := o.options.Now()
-	m = store.Mail{ID: ids.New(), Kind: string(kind), CreatedAt: now, ExpiresAt: now + usefulFor.Milliseconds()}
+	m = people.Mail{ID: ids.New(), Kind: string(kind), CreatedAt: now, ExpiresAt: now + usefulFor.Milliseconds()}
 	if until != 0 {
 		m.ExpiresAt = min(m.ExpiresAt, until)
 	}
@@ -150,7 +151,7 @@ func (o *Outbox) SendDue(ctx context.Context) error {
 var errDropped = errors.New("mail: dropped")
 
 // deliver sends one mail, over the connection of the run.
-func (o *Outbox) deliver(ctx context.Context, conn **connection, m store.ClaimedMail) error {
+func (o *Outbox) deliver(ctx context.Context, conn **connection, m people.ClaimedMail) error {
 	now := o.options.Now()
 	if now >= m.ExpiresAt {
 		o.options.Log.Warn("mail dropped, it could not be sent in time", "mail", m.ID.String(), "kind", m.Kind, "tries", m.Tries-1)
@@ -185,7 +186,7 @@ func (o *Outbox) deliver(ctx context.Context, conn **connection, m store.Claimed
 }
 
 // conclude stores what became of a mail, and reports whether the run goes on.
-func (o *Outbox) conclude(ctx context.Context, m store.ClaimedMail, err error) (goOn bool, _ error) {
+func (o *Outbox) conclude(ctx context.Context, m people.ClaimedMail, err error) (goOn bool, _ error) {
 	var f *failure
 	failed := errors.As(err, &f)
 	kind, outbox := Kind(m.Kind), o.options.Store.Outbox()

@@ -18,6 +18,7 @@ import (
 	"purser/mail"
 	"purser/mail/mailtest"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy/vault"
 	letters "purser/views/mail"
@@ -80,7 +81,7 @@ func (h *harness) advance(by time.Duration) {
 	h.now += by.Milliseconds()
 }
 
-func (h *harness) queue(t *testing.T, to string) store.Mail {
+func (h *harness) queue(t *testing.T, to string) people.Mail {
 	t.Helper()
 	m, err := h.outbox.Seal(mail.Security, to, mail.PasswordLetter(mail.Where{At: h.clock(), Address: "192.0.2.1"}), 0)
 	noError(t, err)
@@ -120,7 +121,7 @@ func TestMailsAreDelivered(t *testing.T) {
 			if h.waiting(t) != 0 || len(s.Received()) != 2 {
 				t.Fatalf("%d mails wait, %d arrived: %s", h.waiting(t), len(s.Received()), h.log)
 			}
-			for i, m := range []store.Mail{first, second} {
+			for i, m := range []people.Mail{first, second} {
 				got := s.Received()[i]
 				if !got.TLS || !got.SignedIn || got.From != "billing@example.com" {
 					t.Errorf("TLS %t, signed in %t, from %s", got.TLS, got.SignedIn, got.From)

@@ -8,6 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -23,7 +24,7 @@ func TestAuditLog(t *testing.T) {
 	}
 
 	t.Run("tells who did what, newest first", func(t *testing.T) {
-		list, more, err := door.AuditLog(t.Context(), store.AuditPage{Limit: 2})
+		list, more, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2})
 		noError(t, err)
 		if len(list) != 2 || !more || list[0].Number != 3 || list[0].Action != "organization.rename" || list[0].Actor != actor {
 			t.Fatalf("it tells %+v, more %t", list, more)
@@ -32,7 +33,7 @@ func TestAuditLog(t *testing.T) {
 		if before["name"] != "Two" || after["name"] != "Three" {
 			t.Errorf("it was %v and is %v", before, after)
 		}
-		older, more, err := door.AuditLog(t.Context(), store.AuditPage{Limit: 2, Before: 2})
+		older, more, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2, Before: 2})
 		if err != nil || len(older) != 1 || more || older[0].Number != 1 {
 			t.Errorf("the rest is %+v, more %t, %v", older, more, err)
 		}

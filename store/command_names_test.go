@@ -6,6 +6,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -27,7 +28,7 @@ func TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses(t *testing.T) {
 	}
 	provision := func(name string) {
 		org, app := draft(name)
-		_, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
+		_, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
 		noError(t, err)
 	}
 	provision("adopted")
@@ -40,11 +41,11 @@ func TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses(t *testing.T) {
 	_, err = db.Auth().OfferSetup(t.Context(), link, moment)
 	noError(t, err)
 	by := audit.Actor{UserID: user.ID, Name: user.Email, At: moment}
-	_, err = db.Auth().CreateFirstAccount(t.Context(), link, store.Bootstrap{User: user, Encoded: "$", Org: org, App: app, By: by})
+	_, err = db.Auth().CreateFirstAccount(t.Context(), link, people.Bootstrap{User: user, Encoded: "$", Org: org, App: app, By: by})
 	noError(t, err)
 
 	provision("owned")
-	_, err = db.Auth().MakeOwner(t.Context(), store.OrgRef{Name: "owned"}, user.Email, store.CommandLine(moment))
+	_, err = db.Auth().MakeOwner(t.Context(), people.OrgRef{Name: "owned"}, user.Email, people.CommandLine(moment))
 	noError(t, err)
 	provision("memberless")
 	by.At++
@@ -56,7 +57,7 @@ func TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses(t *testing.T) {
 		other := newMember(t, db, org, tenancy.Support)
 		person, err := db.User(other.UserID).Profile(t.Context())
 		noError(t, err)
-		_, err = db.Auth().MakeOwner(t.Context(), store.OrgRef{ID: org.ID}, person.Email, store.CommandLine(moment))
+		_, err = db.Auth().MakeOwner(t.Context(), people.OrgRef{ID: org.ID}, person.Email, people.CommandLine(moment))
 		noError(t, err)
 	}
 	const named = `SELECT command_name || ' ' || id FROM organizations WHERE command_name IS NOT NULL ORDER BY command_name`

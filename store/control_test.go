@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -24,7 +25,7 @@ func foundOrganization(t *testing.T, db *store.Store, name string) (tenancy.Orga
 	user, err := tenancy.NewUser(ids.New(), ids.New().String()+"@example.com", "Ann", moment)
 	noError(t, err)
 	noError(t, store.CreateUser(t.Context(), db, user))
-	return db.User(user.ID).CreateOrganization(t.Context(), requested, store.CommandLine(moment))
+	return db.User(user.ID).CreateOrganization(t.Context(), requested, people.CommandLine(moment))
 }
 
 func TestOrganizations(t *testing.T) {
@@ -144,7 +145,7 @@ func TestProvisionApplication(t *testing.T) {
 		noError(t, err)
 		app, err := tenancy.NewApplication(ids.New(), org, "Chat", live, moment)
 		noError(t, err)
-		return db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
+		return db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
 	}
 
 	t.Run("makes one of each, however many ask at once", func(t *testing.T) {
@@ -171,25 +172,25 @@ func TestProvisionApplication(t *testing.T) {
 		noError(t, err)
 		draft, err := tenancy.NewApplication(ids.New(), org, "Live", true, moment)
 		noError(t, err)
-		made, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, draft)
+		made, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, draft)
 		noError(t, err)
 		if made.OrgID != org.ID {
 			t.Errorf("the application is in %s, not in an organization of its own", made.OrgID)
 		}
 		// Renamed by its owners, it is found by the name that the command line gave.
 		noError(t, db.Org(org.ID).Rename(t.Context(), uniqueName("another")))
-		again, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, draft)
+		again, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, draft)
 		if err != nil || again.ID != made.ID {
 			t.Errorf("the second time it is %+v, %v", again, err)
 		}
-		for _, ref := range []store.OrgRef{{ID: mine.ID}, {Slug: mine.Slug}} {
+		for _, ref := range []people.OrgRef{{ID: mine.ID}, {Slug: mine.Slug}} {
 			draft, err := tenancy.NewApplication(ids.New(), mine, "Chat", false, moment)
 			noError(t, err)
 			if app, err := db.Directory().ProvisionIn(t.Context(), ref, mine, draft); err != nil || app.OrgID != mine.ID {
 				t.Errorf("%s leads to %+v, %v", ref, app, err)
 			}
 		}
-		_, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Slug: uniqueName("nowhere")}, org, draft)
+		_, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Slug: uniqueName("nowhere")}, org, draft)
 		wantFault(t, err, fault.PathNotFound)
 	})
 

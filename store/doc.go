@@ -5,10 +5,9 @@
 // application; Payments(scope) what is sold and paid in it, PaymentAccounts(scope) its
 // accounts at the provider; Queue(scope) what it does later, and Queues the queues of
 // all; Reports(scope) reads what pages show of it, and Stats counts for this node;
-// Org(id) those of one organization; User(id) those of one account; Auth is
-// for signing in and setting up; Directory has the few lookups that come before a
-// scope is known; SandboxAccounts stores the payments sandbox; Engine decides and writes usage
-// in batches. Each exported method is one transaction: load, decide in a domain
+// Org(id), User(id), Auth and Directory are for organizations and accounts;
+// SandboxAccounts stores the payments sandbox; Engine decides and writes usage in
+// batches. Each exported method is one transaction: load, decide in a domain
 // package, apply. The exceptions read many short snapshots or work in portions, and
 // say so: VerifyWith, reports that go over all rows, and Engine, whose transaction
 // is a batch.

@@ -11,7 +11,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
-	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -24,7 +24,7 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 	ann := app.By(audit.Actor{UserID: ids.New(), Name: "ann@example.com", Address: "192.0.2.1", At: moment})
 	log := func() []audit.Entry {
 		t.Helper()
-		list, _, err := db.Org(app.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 100})
+		list, _, err := db.Org(app.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 100})
 		noError(t, err)
 		return list
 	}

@@ -6,7 +6,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/credential"
@@ -18,7 +18,7 @@ func TestInvitationsNeedWhatTheyGive(t *testing.T) {
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Inviting")
 	invite := func(by tenancy.Member, role tenancy.Role) error {
-		return db.Org(org.ID).Invite(t.Context(), store.Invitation{
+		return db.Org(org.ID).Invite(t.Context(), people.Invitation{
 			ID: ids.New(), OrgID: org.ID, Note: "Bob", InvitedBy: by.UserID, CreatedAt: moment, ExpiresAt: moment + 1000, Access: tenancy.Access{Role: role},
 		}, credential.Token(rand.Text()).Hash())
 	}
@@ -40,7 +40,7 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	owner, admin := newMember(t, db, org, tenancy.Owner), newMember(t, db, org, tenancy.Admin)
 	invite := func(role tenancy.Role) (ids.ID, credential.Hash) {
 		id, link := ids.New(), credential.Token(rand.Text()).Hash()
-		noError(t, doorOf(db, owner).Invite(t.Context(), store.Invitation{
+		noError(t, doorOf(db, owner).Invite(t.Context(), people.Invitation{
 			ID: id, OrgID: org.ID, Note: "Bob", InvitedBy: owner.UserID, CreatedAt: moment, ExpiresAt: moment + 1000, Access: tenancy.Access{Role: role},
 		}, link))
 		return id, link
@@ -62,7 +62,7 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PathNotFound)
 	noError(t, doorOf(db, owner).WithdrawInvitation(t.Context(), toOwner, moment))
 
-	log, _, err := db.Org(org.ID).AuditLog(t.Context(), store.AuditPage{Action: "invitation.withdraw", Limit: 10})
+	log, _, err := db.Org(org.ID).AuditLog(t.Context(), people.AuditPage{Action: "invitation.withdraw", Limit: 10})
 	noError(t, err)
 	if len(log) != 2 {
 		t.Fatalf("the log tells of %d", len(log))

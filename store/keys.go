@@ -10,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/store/internal/pg"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -68,7 +69,7 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 
 // CreateKey stores a new key, without its secret, and queues the mails that tell of it. A
 // key with the same id is refused: the form was sent twice.
-func (a App) CreateKey(ctx context.Context, k keys.APIKey, mails ...Mail) error {
+func (a App) CreateKey(ctx context.Context, k keys.APIKey, mails ...people.Mail) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.insertKey(ctx, k); err != nil {
 			return err
@@ -162,7 +163,7 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 
 // RotateKey replaces a key in one step. The rule, given the key as it stands
 // under its lock, makes the replacement.
-func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) (keys.Rotated, error), mails ...Mail) (r keys.Rotated, err error) {
+func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) (keys.Rotated, error), mails ...people.Mail) (r keys.Rotated, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		old, err := pg.Find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 		if err != nil {

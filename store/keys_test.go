@@ -10,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -51,7 +52,7 @@ func TestKeys(t *testing.T) {
 		t.Parallel()
 		app := newTenant(t, db)
 		key, secret := app.newKey(t, keys.Ingestion)
-		want := store.KeyAddress{Scope: app.application.Scope(), KeyID: key.ID}
+		want := people.KeyAddress{Scope: app.application.Scope(), KeyID: key.ID}
 		for range 2 { // from the database, then from memory
 			if got, err := db.Directory().KeyByHash(t.Context(), secret.Hash()); err != nil || got != want {
 				t.Errorf("got %v, %v, want %v", got, err, want)
@@ -68,7 +69,7 @@ func TestKeys(t *testing.T) {
 		for range 2 {
 			got, err := db.Directory().KeyByHash(t.Context(), secret.Hash())
 			wantFault(t, err, fault.InvalidAPIKey)
-			if got != (store.KeyAddress{}) {
+			if got != (people.KeyAddress{}) {
 				t.Errorf("it leads to %v", got)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -56,7 +57,7 @@ func TestMembers(t *testing.T) {
 
 	t.Run("are not there for who is none of them", func(t *testing.T) {
 		stranger := newMember(t, db, newOrganization(t, db, "Others"), tenancy.Owner)
-		for name, foreign := range map[string]store.Org{"a stranger": db.Org(org.ID).By(actorOf(stranger)), "nobody": db.Org(org.ID)} {
+		for name, foreign := range map[string]people.Org{"a stranger": db.Org(org.ID).By(actorOf(stranger)), "nobody": db.Org(org.ID)} {
 			if err := foreign.RemoveMember(t.Context(), support.UserID); !fault.Is(err, fault.PathNotFound) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -77,7 +78,7 @@ func actorOf(m tenancy.Member) audit.Actor {
 }
 
 // doorOf leads a member into their organization.
-func doorOf(db *store.Store, m tenancy.Member) store.Org { return db.Org(m.OrgID).By(actorOf(m)) }
+func doorOf(db *store.Store, m tenancy.Member) people.Org { return db.Org(m.OrgID).By(actorOf(m)) }
 
 // Whoever acts was looked at by the edge, a moment before; what counts is what they
 // are when the act is done.

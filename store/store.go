@@ -3,14 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
 
 	"purser/ids"
 	"purser/store/internal/ledger"
@@ -18,14 +12,11 @@ import (
 	"purser/store/internal/pg"
 	"purser/store/notifications"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/tenancy"
-	"purser/tenancy/audit"
 )
-
-// rememberedKeys is how many keys a node remembers the application of.
-const rememberedKeys = 10_000
 
 // DefaultConns is how many connections a store opens at most, without those of the
 // hot path.
@@ -58,8 +49,7 @@ type Options struct {
 // Store opens the handles on one database.
 type Store struct {
 	db       *pg.DB
-	bun      *bun.DB
-	keyAddrs *lru.Cache[[32]byte, KeyAddress]
+	people   *people.Handles
 	stats    *reports.Counters
 	queues   queue.Queues
 	payments *payments.Handles
@@ -71,18 +61,18 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 }
 
 func open(ctx context.Context, url string, o Options, session limits.Session) (*Store, error) {
-	addrs, err := lru.New[[32]byte, KeyAddress](rememberedKeys)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
 	db, err := pg.Open(ctx, url, pg.Options{MaxConns: o.MaxConns, MinConns: o.MinConns, Machine: o.Machine, Log: o.Log}, session)
 	if err != nil {
 		return nil, err
 	}
+	accounts, err := people.Open(db)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
 	return &Store{
 		db:       db,
-		bun:      bun.NewDB(stdlib.OpenDBFromPool(db.Pool), pgdialect.New()),
-		keyAddrs: addrs,
+		people:   accounts,
 		queues:   queue.Open(db),
 		payments: payments.Open(db),
 		stats:    reports.Open(db, cmp.Or(o.KeepFailures, reports.DefaultKeepFailures), cmp.Or(o.KeepDenials, reports.DefaultKeepDenials)),
@@ -92,7 +82,7 @@ func open(ctx context.Context, url string, o Options, session limits.Session) (*
 // Close ends every connection, after those in use are given back.
 func (s *Store) Close() {
 	s.db.StopClock()
-	_ = s.bun.Close() // a view of the pool: nothing of its own to lose
+	s.people.Close()
 	s.db.Close()
 }
 
@@ -132,15 +122,17 @@ func (s *Store) Queue(scope tenancy.Scope) queue.App { return s.queues.App(scope
 // Queues are the queues of all applications.
 func (s *Store) Queues() queue.Queues { return s.queues }
 
-// Org is the door to the rows of an organization.
-func (s *Store) Org(id ids.ID) Org { return Org{store: s, id: id} }
+// Org is the rows of one organization.
+func (s *Store) Org(id ids.ID) people.Org { return s.people.Org(id) }
 
-// Directory has the looks that come before a scope is known.
-func (s *Store) Directory() Directory { return Directory{store: s} }
+// User is the rows of one account.
+func (s *Store) User(id ids.ID) people.User { return s.people.User(id) }
 
-// Org reads and writes the rows of one organization.
-type Org struct {
-	store *Store
-	id    ids.ID
-	by    audit.Actor
-}
+// Auth has what happens before an account is known.
+func (s *Store) Auth() people.Auth { return s.people.Auth() }
+
+// Directory has the lookups before a scope is known.
+func (s *Store) Directory() people.Directory { return s.people.Directory() }
+
+// Outbox has the mails of the installation that wait to be sent.
+func (s *Store) Outbox() people.Outbox { return s.people.Outbox() }

@@ -6,6 +6,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -15,7 +16,7 @@ import (
 // newest is the last entry of the organization's log.
 func newest(t *testing.T, db *store.Store, org ids.ID) audit.Entry {
 	t.Helper()
-	entries, _, err := db.Org(org).AuditLog(t.Context(), store.AuditPage{Limit: 1})
+	entries, _, err := db.Org(org).AuditLog(t.Context(), people.AuditPage{Limit: 1})
 	noError(t, err)
 	if len(entries) == 0 {
 		t.Fatal("the log is empty")
@@ -31,8 +32,8 @@ func TestResetPassword(t *testing.T) {
 	person := db.User(member.UserID)
 	user, err := person.Profile(t.Context())
 	noError(t, err)
-	noError(t, person.ChangePassword(t.Context(), "", "$old", "", store.CommandLine(moment)))
-	noError(t, person.AddFactor(t.Context(), store.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", store.CommandLine(moment)))
+	noError(t, person.ChangePassword(t.Context(), "", "$old", "", people.CommandLine(moment)))
+	noError(t, person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", people.CommandLine(moment)))
 	token := ids.New().String()
 	openSession(t, db, user.ID, token)
 	code := credential.CodeSubject(user.ID.Format(ids.User), "")
@@ -41,7 +42,7 @@ func TestResetPassword(t *testing.T) {
 		noError(t, err)
 	}
 
-	reset := store.Reset{Email: user.Email, Encoded: "$new", By: store.CommandLine(moment)}
+	reset := people.Reset{Email: user.Email, Encoded: "$new", By: people.CommandLine(moment)}
 	noError(t, db.Auth().ResetPassword(t.Context(), reset))
 	if encoded, err := store.PasswordOf(t.Context(), db, member.UserID); err != nil || encoded != "$new" {
 		t.Errorf("the password is %q, %v", encoded, err)
@@ -53,8 +54,8 @@ func TestResetPassword(t *testing.T) {
 		t.Errorf("a code has to wait %s, %v", attempt.Wait, err)
 	}
 	// A change that was checked against the password before the reset comes too late.
-	wantFault(t, person.ChangePassword(t.Context(), "$old", "$late", "", store.CommandLine(moment)), fault.RevisionConflict)
-	until := moment + store.ResetLasts.Milliseconds()
+	wantFault(t, person.ChangePassword(t.Context(), "$old", "$late", "", people.CommandLine(moment)), fault.RevisionConflict)
+	until := moment + people.ResetLasts.Milliseconds()
 	account, err := db.Auth().Account(t.Context(), user.Email)
 	noError(t, err)
 	if account.TemporaryUntil != until || account.Expired(until-1) || !account.Expired(until) {
@@ -81,19 +82,19 @@ func TestResetPassword(t *testing.T) {
 
 func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
 	t.Helper()
-	noError(t, db.Auth().OpenSession(t.Context(), token, store.Session{ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
+	noError(t, db.Auth().OpenSession(t.Context(), token, people.Session{ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
 }
 
 func TestMakeOwner(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	by := store.CommandLine(moment)
+	by := people.CommandLine(moment)
 	name := "Orphan " + ids.New().String()
 	made, err := tenancy.NewOrganization(ids.New(), name, moment)
 	noError(t, err)
 	draft, err := tenancy.NewApplication(ids.New(), made, "Chat", false, moment)
 	noError(t, err)
-	app, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: made.Name}, made, draft)
+	app, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: made.Name}, made, draft)
 	noError(t, err)
 	org, err := db.Org(app.OrgID).Organization(t.Context())
 	noError(t, err)
@@ -103,7 +104,7 @@ func TestMakeOwner(t *testing.T) {
 
 	for _, first := range []bool{true, false} {
 		openSession(t, db, user.ID, ids.New().String())
-		if made, err := db.Auth().MakeOwner(t.Context(), store.OrgRef{Name: name}, user.Email, by); err != nil || made != first {
+		if made, err := db.Auth().MakeOwner(t.Context(), people.OrgRef{Name: name}, user.Email, by); err != nil || made != first {
 			t.Errorf("it made them an owner: %t, %v", made, err)
 		}
 		sessions, _, err := db.User(user.ID).Sessions(t.Context(), "", moment)
@@ -122,14 +123,14 @@ func TestMakeOwner(t *testing.T) {
 		t.Errorf("their role elsewhere changed: %+v, %v", members, err)
 	}
 
-	own := func(org store.OrgRef, email string) error {
+	own := func(org people.OrgRef, email string) error {
 		_, err := db.Auth().MakeOwner(t.Context(), org, email, by)
 		return err
 	}
-	wantFault(t, own(store.OrgRef{Name: name + "?"}, user.Email), fault.PathNotFound)
-	wantFault(t, own(store.OrgRef{Name: name}, "nobody-"+ids.New().String()+"@example.com"), fault.PathNotFound)
-	wantFault(t, own(store.OrgRef{Name: home.Name}, user.Email), fault.PathNotFound) // people made it
-	wantFault(t, own(store.OrgRef{ID: ids.New()}, user.Email), fault.PathNotFound)
-	noError(t, own(store.OrgRef{ID: home.ID}, user.Email))
-	noError(t, own(store.OrgRef{Slug: home.Slug}, user.Email))
+	wantFault(t, own(people.OrgRef{Name: name + "?"}, user.Email), fault.PathNotFound)
+	wantFault(t, own(people.OrgRef{Name: name}, "nobody-"+ids.New().String()+"@example.com"), fault.PathNotFound)
+	wantFault(t, own(people.OrgRef{Name: home.Name}, user.Email), fault.PathNotFound) // people made it
+	wantFault(t, own(people.OrgRef{ID: ids.New()}, user.Email), fault.PathNotFound)
+	noError(t, own(people.OrgRef{ID: home.ID}, user.Email))
+	noError(t, own(people.OrgRef{Slug: home.Slug}, user.Email))
 }

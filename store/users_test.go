@@ -10,7 +10,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/audit"
@@ -26,7 +26,7 @@ func TestSessions(t *testing.T) {
 	open := func(t *testing.T, of ids.ID) (token string) {
 		t.Helper()
 		token = rand.Text()
-		noError(t, entrance.OpenSession(t.Context(), token, store.Session{
+		noError(t, entrance.OpenSession(t.Context(), token, people.Session{
 			ID: ids.New(), UserID: of, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, Address: "192.0.2.1", Agent: "Browser",
 		}, []byte("content")))
 		return token
@@ -66,7 +66,7 @@ func TestSessions(t *testing.T) {
 	t.Run("that were ended stay ended", func(t *testing.T) {
 		token := open(t, user)
 		noError(t, entrance.CloseSession(t.Context(), token))
-		s := store.Session{UserID: user, SeenAt: moment + 100_000, ExpiresAt: moment + 200_000}
+		s := people.Session{UserID: user, SeenAt: moment + 100_000, ExpiresAt: moment + 200_000}
 		if there, err := entrance.ContinueSession(t.Context(), token, s, nil); err != nil || there {
 			t.Errorf("it is there: %t, %v", there, err)
 		}
@@ -85,7 +85,7 @@ func TestSessions(t *testing.T) {
 			want  bool
 		}{{59_999, false}, {60_000, true}, {60_001, false}} {
 			at := moment + c.after
-			touched, err := entrance.TouchSession(t.Context(), token, store.Session{SeenAt: at, ExpiresAt: at + 1000})
+			touched, err := entrance.TouchSession(t.Context(), token, people.Session{SeenAt: at, ExpiresAt: at + 1000})
 			if err != nil || touched != c.want {
 				t.Errorf("after %d ms it was touched: %t, %v", c.after, touched, err)
 			}
@@ -152,7 +152,7 @@ func TestInvitationsAreAcceptedOnce(t *testing.T) {
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Invited")
 	owner := newMember(t, db, org, tenancy.Owner)
-	i := store.Invitation{
+	i := people.Invitation{
 		ID: ids.New(), OrgID: org.ID, Note: "Bob", InvitedBy: owner.UserID, CreatedAt: moment, ExpiresAt: moment + 1000,
 		Access: tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.WalletsRead)},
 	}
@@ -164,7 +164,7 @@ func TestInvitationsAreAcceptedOnce(t *testing.T) {
 	atOnce(len(errs), func(n int) {
 		id := ids.New()
 		users[n], _ = tenancy.NewUser(id, id.String()+"@example.com", "Bob", moment)
-		_, errs[n] = db.Auth().AcceptInvitation(t.Context(), link, store.Acceptance{User: users[n], Encoded: "hash", By: audit.Actor{UserID: id, Name: "Bob", At: moment}})
+		_, errs[n] = db.Auth().AcceptInvitation(t.Context(), link, people.Acceptance{User: users[n], Encoded: "hash", By: audit.Actor{UserID: id, Name: "Bob", At: moment}})
 	})
 	wantOneWinner(t, errs, fault.PathNotFound)
 	winner := slices.Index(errs, nil)
@@ -206,9 +206,9 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	member := newMember(t, db, newOrganization(t, db, "Factors"), tenancy.Owner)
 	person := db.User(member.UserID)
 	code := credential.Token("a recovery code")
-	f := store.Factor{SealedSeed: []byte("sealed"), LastStep: 10}
-	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, "", store.CommandLine(moment)))
-	wantFault(t, person.AddFactor(t.Context(), f, nil, "", store.CommandLine(moment)), fault.AlreadyExists)
+	f := people.Factor{SealedSeed: []byte("sealed"), LastStep: 10}
+	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, "", people.CommandLine(moment)))
+	wantFault(t, person.AddFactor(t.Context(), f, nil, "", people.CommandLine(moment)), fault.AlreadyExists)
 
 	var steps, codes atomic.Int32
 	atOnce(8, func(int) {
@@ -229,7 +229,7 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	if spent, err := person.UseStep(t.Context(), 10); err != nil || spent {
 		t.Errorf("an earlier step is spent: %t, %v", spent, err)
 	}
-	noError(t, person.RemoveFactor(t.Context(), "", store.CommandLine(moment)))
+	noError(t, person.RemoveFactor(t.Context(), "", people.CommandLine(moment)))
 	_, err := person.Factor(t.Context())
 	wantFault(t, err, fault.PathNotFound)
 }

@@ -17,6 +17,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -47,7 +48,7 @@ func keepBooks(t *testing.T) *books {
 	noError(t, err)
 	draft, err := tenancy.NewApplication(ids.New(), org, "Books", false, now)
 	noError(t, err)
-	application, err := db.Directory().ProvisionIn(ctx, store.OrgRef{Name: org.Name}, org, draft)
+	application, err := db.Directory().ProvisionIn(ctx, people.OrgRef{Name: org.Name}, org, draft)
 	noError(t, err)
 	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: application, Name: "k", Preset: keys.Setup}, tenancy.AllPermissions(), now, rand.Reader)
 	noError(t, err)

@@ -20,6 +20,7 @@ import (
 	"purser/store"
 	"purser/store/notifications"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/store/storetest"
@@ -154,72 +155,72 @@ var appCalls = []call[store.App]{
 	}},
 }
 
-var orgCalls = []call[store.Org]{
-	{"Organization", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+var orgCalls = []call[people.Org]{
+	{"Organization", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return o.Organization(ctx)
 	}},
-	{"CreateApplication", "its organization", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"CreateApplication", "its organization", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		requested := h.application
 		requested.ID = ids.New()
 		return o.CreateApplication(ctx, requested)
 	}},
-	{"Application", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"Application", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		return o.Application(ctx, h.application.ID)
 	}},
-	{"Applications", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"Applications", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return o.Applications(ctx)
 	}},
-	{"UpdateApplication", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"UpdateApplication", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		requested := h.application
 		requested.Name = "Changed"
 		return nil, o.UpdateApplication(ctx, requested)
 	}},
-	{"Members", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"Members", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return o.Members(ctx)
 	}},
-	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		return nil, o.By(actorOf(h.owner)).ChangeMember(ctx, h.owner.UserID, tenancy.Access{Role: tenancy.Owner})
 	}},
-	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, fault.LastOwner, func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, fault.LastOwner, func(ctx context.Context, o people.Org, h household) (any, error) {
 		return nil, o.By(actorOf(h.owner)).RemoveMember(ctx, h.owner.UserID)
 	}},
-	{"Roster", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"Roster", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return o.Roster(ctx)
 	}},
-	{"Rename", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"Rename", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return nil, o.Rename(ctx, "Changed")
 	}},
-	{"RequireFactor", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"RequireFactor", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return nil, o.RequireFactor(ctx, true)
 	}},
-	{"By", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"By", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return nil, o.By(actor).Rename(ctx, "Changed")
 	}},
-	{"Invite", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"Invite", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		i, link := invitationOf(h)
 		return nil, o.Invite(ctx, i, link)
 	}},
-	{"Invitations", "", "", "", "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"Invitations", "", "", "", "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		if err := inviteAtHome(ctx, h, ids.New()); err != nil {
 			return nil, err
 		}
 		return o.Invitations(ctx, moment)
 	}},
-	{"WithdrawInvitation", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"WithdrawInvitation", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		id := ids.New()
 		if err := inviteAtHome(ctx, h, id); err != nil {
 			return nil, err
 		}
 		return nil, o.By(actorOf(h.owner)).WithdrawInvitation(ctx, id, moment)
 	}},
-	{"AuditLog", "", "", "", "", func(ctx context.Context, o store.Org, h household) (any, error) {
+	{"AuditLog", "", "", "", "", func(ctx context.Context, o people.Org, h household) (any, error) {
 		if err := inviteAtHome(ctx, h, ids.New()); err != nil {
 			return nil, err
 		}
-		list, _, err := o.AuditLog(ctx, store.AuditPage{Limit: 100})
+		list, _, err := o.AuditLog(ctx, people.AuditPage{Limit: 100})
 		return list, err
 	}},
-	{"VerifyAudit", "", "", "", "", func(ctx context.Context, o store.Org, _ household) (any, error) {
+	{"VerifyAudit", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return o.VerifyAudit(ctx)
 	}},
 }
@@ -227,9 +228,9 @@ var orgCalls = []call[store.Org]{
 // actor is somebody who acts by hand.
 var actor = audit.Actor{Name: "ann@example.com", Address: "192.0.2.1", At: moment}
 
-func invitationOf(h household) (store.Invitation, credential.Hash) {
+func invitationOf(h household) (people.Invitation, credential.Hash) {
 	id := ids.New()
-	return store.Invitation{
+	return people.Invitation{
 		ID: id, OrgID: h.org.ID, Note: "Bob", Access: tenancy.Access{Role: tenancy.Support},
 		InvitedBy: h.owner.UserID, CreatedAt: moment, ExpiresAt: moment + 1000,
 	}, credential.Token(id.String()).Hash()
@@ -264,7 +265,7 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	throughDoors(t, url, queueCalls, tenant.Queue)
 	throughDoors(t, url, accountCalls, tenant.Accounts)
 	throughDoors(t, url, salesCalls, func(a tenant) sales { return sales{a.Payments(), a.Queue()} })
-	throughDoors(t, url, orgCalls, func(a tenant) store.Org { return a.db.Org(a.org.ID) })
+	throughDoors(t, url, orgCalls, func(a tenant) people.Org { return a.db.Org(a.org.ID) })
 }
 
 // urlWithoutPolicies is a database in which the third wall is down. A statement

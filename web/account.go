@@ -8,7 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/mail"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
@@ -82,7 +82,7 @@ func (s *Site) changePassword(req *request) (response, error) {
 	if f.ok() && f.raw("password") == f.raw("current") {
 		f.fail("password", "This is your current password. Choose a different one.")
 	}
-	var account store.Account
+	var account people.Account
 	if f.ok() {
 		var right bool
 		account, right, err = confirmPassword(req, f.raw("current"))

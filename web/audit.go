@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy/audit"
 	"purser/views/component"
 	orgpage "purser/views/page/org"
@@ -27,8 +27,8 @@ var auditNouns = []string{
 // auditKeys is the filter value for all API keys.
 const auditKeys = "keys"
 
-func auditFilter(req *request) store.AuditPage {
-	p := store.AuditPage{Actor: req.query("actor")}
+func auditFilter(req *request) people.AuditPage {
+	p := people.AuditPage{Actor: req.query("actor")}
 	if p.Actor == auditKeys {
 		p.Actor = audit.Keys
 	}

@@ -8,7 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/mail"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy/credential"
 	"purser/tenancy/vault"
 	"purser/views/component"
@@ -46,7 +46,7 @@ func checkCode(req *request, p proof, code string) (right bool, err error) {
 	return true, clearAttempts(req, p)
 }
 
-func checkStep(req *request, person store.User, user ids.ID, factor store.Factor, code string) (right bool, err error) {
+func checkStep(req *request, person people.User, user ids.ID, factor people.Factor, code string) (right bool, err error) {
 	seed, err := req.site.vault.Open(seedPlace(user), factor.SealedSeed)
 	if err != nil {
 		return false, err
@@ -102,7 +102,7 @@ func (s *Site) addFactor(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	err = req.userStore().AddFactor(req.context, store.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.bearer.token, req.actor(), mails...)
+	err = req.userStore().AddFactor(req.context, people.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.bearer.token, req.actor(), mails...)
 	if err != nil {
 		return response{}, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"purser/fault"
 	"purser/mail"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
@@ -41,7 +41,7 @@ func (s *Site) forgot(req *request) (response, error) {
 	if err := admitAttempt(req, p); err != nil {
 		return response{}, err
 	}
-	mails, err := req.sealMails(mail.Reset, letters.Letter{}, s.now()+store.ResetLinkTTL.Milliseconds(), email)
+	mails, err := req.sealMails(mail.Reset, letters.Letter{}, s.now()+people.ResetLinkTTL.Milliseconds(), email)
 	if err != nil {
 		return response{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/mail"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
@@ -61,12 +61,12 @@ func (s *Site) invite(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	i := store.Invitation{
+	i := people.Invitation{
 		ID: ids.New(), OrgID: req.org.ID, Note: note, Email: email, Access: given, InvitedBy: req.user.ID,
 		CreatedAt: s.now(), ExpiresAt: s.now() + invitationTTL.Milliseconds(),
 	}
 	address := s.server.Address + invitationPath(link)
-	var mails []store.Mail
+	var mails []people.Mail
 	if email != "" {
 		letter := mail.InvitationLetter(req.org.Name, req.user.Name, orgpage.RoleName(given.Role), address, i.ExpiresAt)
 		if mails, err = req.sealMails(mail.Invitation, letter, i.ExpiresAt, email); err != nil {
@@ -142,7 +142,7 @@ func (s *Site) accept(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	joining := store.Acceptance{User: req.user}
+	joining := people.Acceptance{User: req.user}
 	if !req.isSignedIn() {
 		if joining.User, err = newUser(req, f, invited.Organization); err != nil {
 			return response{}, err
@@ -154,7 +154,7 @@ func (s *Site) accept(req *request) (response, error) {
 		}
 	}
 	joining.By = actorFor(req, joining.User)
-	var i store.Invitation
+	var i people.Invitation
 	if f.ok() {
 		i, err = s.store.Auth().AcceptInvitation(req.context, link.Hash(), joining)
 		field := ""

@@ -14,6 +14,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -67,7 +68,7 @@ func (r *harness) keys(t *testing.T) []keys.APIKey {
 // lastAction is the newest line of the organization's audit log.
 func (r *harness) lastAction(t *testing.T) (action, target, text string) {
 	t.Helper()
-	list, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 1})
+	list, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 1})
 	noError(t, err)
 	if len(list) == 0 {
 		t.Fatal("the audit log is empty")

@@ -9,7 +9,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
@@ -53,7 +53,7 @@ func (s *Site) login(req *request) (response, error) {
 
 // checkPassword counts the attempt, then compares. An email without an account costs the
 // same reads and the same hash as one with.
-func checkPassword(req *request, typed, password string) (account store.Account, right bool, err error) {
+func checkPassword(req *request, typed, password string) (account people.Account, right bool, err error) {
 	email, err := tenancy.ParseEmail(typed)
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, but the attempt is counted
@@ -75,7 +75,7 @@ func checkPassword(req *request, typed, password string) (account store.Account,
 
 // confirmPassword checks the signed-in user's password. Attempts are counted per
 // session: others cannot use them up, and a stolen session is limited.
-func confirmPassword(req *request, password string) (account store.Account, right bool, err error) {
+func confirmPassword(req *request, password string) (account people.Account, right bool, err error) {
 	account, err = req.site.store.Auth().Account(req.context, req.user.Email)
 	if err != nil {
 		return account, false, err
@@ -109,7 +109,7 @@ func checkCounted(req *request, p proof, password, encoded string) (right, outda
 
 // provePassword counts the attempt and compares. An expired temporary password counts as
 // wrong. An outdated hash is replaced, in account too.
-func provePassword(req *request, p proof, account *store.Account, password string) (right bool, err error) {
+func provePassword(req *request, p proof, account *people.Account, password string) (right bool, err error) {
 	if account.UserID.IsZero() {
 		account.Encoded = credential.Dummy
 	}

@@ -4,7 +4,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/mail"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	letters "purser/views/mail"
 	accountpage "purser/views/page/account"
@@ -12,11 +12,11 @@ import (
 
 // sealMails makes the rows of a letter to each address, for the transaction that it
 // reports on. Without an SMTP server there are none.
-func (req *request) sealMails(kind mail.Kind, letter letters.Letter, until int64, to ...string) ([]store.Mail, error) {
+func (req *request) sealMails(kind mail.Kind, letter letters.Letter, until int64, to ...string) ([]people.Mail, error) {
 	if req.site.mail == nil {
 		return nil, nil
 	}
-	mails := make([]store.Mail, 0, len(to))
+	mails := make([]people.Mail, 0, len(to))
 	for _, address := range to {
 		m, err := req.site.mail.Seal(kind, address, letter, until)
 		if err != nil {
@@ -28,7 +28,7 @@ func (req *request) sealMails(kind mail.Kind, letter letters.Letter, until int64
 }
 
 // securityNotice is a letter to the signed-in user about their own account.
-func (req *request) securityNotice(letter letters.Letter) ([]store.Mail, error) {
+func (req *request) securityNotice(letter letters.Letter) ([]people.Mail, error) {
 	return req.sealMails(mail.Security, letter, 0, req.user.Email)
 }
 
@@ -53,7 +53,7 @@ func noticeSignIn(req *request, user ids.ID) error {
 
 // noticeKey makes the notices of a new API key: to the member who creates it, and to the
 // owners of the organization.
-func noticeKey(req *request, key keys.APIKey) ([]store.Mail, error) {
+func noticeKey(req *request, key keys.APIKey) ([]people.Mail, error) {
 	if req.site.mail == nil {
 		return nil, nil
 	}

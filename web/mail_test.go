@@ -13,6 +13,7 @@ import (
 	"purser/mail"
 	"purser/mail/mailtest"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/credential"
@@ -89,10 +90,10 @@ func TestAnInvitationIsMailed(t *testing.T) {
 		}
 	})
 	t.Run("an organization mails 50 a day", func(t *testing.T) {
-		for n := 2; n <= store.MaxMailedInvitations+1; n++ {
+		for n := 2; n <= people.MaxMailedInvitations+1; n++ {
 			page := owner.post(t, h.orgPath("members", "invite"), url.Values{"note": {"Bea"}, "email": {"bea@example.com"}, "role": {"support"}})
 			want := 200
-			if n > store.MaxMailedInvitations {
+			if n > people.MaxMailedInvitations {
 				want = 422
 			}
 			if page.status != want {
@@ -219,7 +220,7 @@ func TestAResetLinkEnds(t *testing.T) {
 	ask(t)
 	t.Run("an account has three at a time", func(t *testing.T) {
 		anyone.post(t, "/forgot", url.Values{"email": {member.user.Email}})
-		if mails := h.mailed(t, member.user.Email); len(mails) != store.MaxResetLinks {
+		if mails := h.mailed(t, member.user.Email); len(mails) != people.MaxResetLinks {
 			t.Errorf("%d mails", len(mails))
 		}
 	})

@@ -3,7 +3,7 @@ package web
 import (
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/views/component"
 	orgpage "purser/views/page/org"
@@ -48,7 +48,7 @@ func (s *Site) members(req *request) (response, error) {
 }
 
 // pathMember is the member of the path.
-func pathMember(req *request) (found store.MemberProfile, err error) {
+func pathMember(req *request) (found people.MemberProfile, err error) {
 	id, err := req.id("user", ids.User)
 	if err != nil {
 		return found, err
@@ -76,7 +76,7 @@ func (s *Site) memberPage(req *request) (response, error) {
 	return show(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, component.Draft{}, p.Access)))), nil
 }
 
-func memberEdit(req *request, p store.MemberProfile, access orgpage.AccessForm) orgpage.MemberEdit {
+func memberEdit(req *request, p people.MemberProfile, access orgpage.AccessForm) orgpage.MemberEdit {
 	self := req.orgPath("members", p.UserID.Format(ids.User))
 	return orgpage.MemberEdit{
 		AccessForm: access, Frame: req.frame(p.Name, "members"), Name: p.Name, Email: p.Email,

@@ -13,6 +13,7 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/tenancy"
@@ -67,10 +68,10 @@ func (req *request) reports() reports.App { return req.site.store.Reports(req.sc
 
 // organization gives access to the organization's rows. Changes are audited in the same
 // transaction.
-func (req *request) organization() store.Org { return req.site.store.Org(req.org.ID).By(req.actor()) }
+func (req *request) organization() people.Org { return req.site.store.Org(req.org.ID).By(req.actor()) }
 
 // userStore gives access to the user's own rows.
-func (req *request) userStore() store.User { return req.site.store.User(req.user.ID) }
+func (req *request) userStore() people.User { return req.site.store.User(req.user.ID) }
 
 // now is the application's clock, which is ahead of the server's after a test
 // application's sandbox clock was advanced.

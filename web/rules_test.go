@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -20,7 +20,7 @@ func (b *browser) reset(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.harness.db.Auth().ResetPassword(t.Context(), store.Reset{Email: b.user.Email, Encoded: encoded, By: store.CommandLine(b.harness.site.now())}))
+	noError(t, b.harness.db.Auth().ResetPassword(t.Context(), people.Reset{Email: b.user.Email, Encoded: encoded, By: people.CommandLine(b.harness.site.now())}))
 }
 
 func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {
@@ -71,7 +71,7 @@ func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {
 	t.Run("it ends after a day", func(t *testing.T) {
 		late := r.join(t, tenancy.Support)
 		late.reset(t)
-		clock.advance(store.ResetLasts)
+		clock.advance(people.ResetLasts)
 		if got := r.browser().login(t, late.user.Email, password); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", got.status)
 		}
@@ -93,7 +93,7 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 		if got := owner.post(t, setting, require); got.location != r.orgPath("settings") {
 			t.Fatalf("status %d, %s", got.status, got.location)
 		}
-		entries, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 1})
+		entries, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 1})
 		noError(t, err)
 		if entries[0].Action != "organization.second-factor" || entries[0].UserID != owner.user.ID {
 			t.Errorf("the log says %+v", entries[0])
@@ -183,7 +183,7 @@ func TestAccountChangesAreAudited(t *testing.T) {
 	b.post(t, "/account/password", url.Values{"current": {password}, "password": {"seven slow rivers bend"}})
 	b.formToken = tokenIn(b.get(t, "/account").body)
 	b.post(t, "/account/factor/remove", nil)
-	entries, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), store.AuditPage{Action: "account.", Limit: 10})
+	entries, _, err := r.db.Org(r.org.ID).AuditLog(t.Context(), people.AuditPage{Action: "account.", Limit: 10})
 	noError(t, err)
 	var actions []string
 	for _, e := range entries {

@@ -10,7 +10,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 )
 
 const (
@@ -47,7 +47,7 @@ func plainCookieName(address string) string {
 	return cookieName
 }
 
-func newSessions(auth store.Auth, address string, https bool, now func() int64) *scs.SessionManager {
+func newSessions(auth people.Auth, address string, https bool, now func() int64) *scs.SessionManager {
 	m := scs.New()
 	m.Store = sessionStore{entrance: auth, now: now}
 	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
@@ -65,17 +65,17 @@ type bearer struct {
 	userID  ids.ID
 	address string
 	agent   string
-	token   string       // of the cookie, if it has a session
-	changed bool         // the content was changed in this request
-	mails   []store.Mail // written with a new session
-	saved   bool         // the session was saved, so the cookie is set
+	token   string        // of the cookie, if it has a session
+	changed bool          // the content was changed in this request
+	mails   []people.Mail // written with a new session
+	saved   bool          // the session was saved, so the cookie is set
 }
 
 type bearerKey struct{}
 
 // sessionStore stores sessions in Postgres.
 type sessionStore struct {
-	entrance store.Auth
+	entrance people.Auth
 	now      func() int64
 }
 
@@ -93,7 +93,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	now := s.now()
 	// scs uses the machine's clock: convert the remaining time to the site's.
 	expires := now + time.Until(expiry).Milliseconds()
-	kept := store.Session{UserID: b.userID, SeenAt: now, ExpiresAt: expires, Address: b.address, Agent: b.agent}
+	kept := people.Session{UserID: b.userID, SeenAt: now, ExpiresAt: expires, Address: b.address, Agent: b.agent}
 	var err error
 	switch {
 	case token != b.token:

@@ -9,7 +9,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -133,7 +133,7 @@ func (s *Site) setup(req *request) (response, error) {
 }
 
 // readBootstrap parses the form.
-func (s *Site) readBootstrap(f *form, req *request) (found store.Bootstrap, err error) {
+func (s *Site) readBootstrap(f *form, req *request) (found people.Bootstrap, err error) {
 	now := s.now()
 	found.User, err = newUser(req, f, f.text("organization"), f.text("application"))
 	if err != nil {

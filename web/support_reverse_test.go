@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 )
 
@@ -61,7 +62,7 @@ func TestReversePage(t *testing.T) {
 			}
 		}
 		holds(t, "7.5")
-		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 10})
+		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "event.reverse" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "the end was cut off") {
 			t.Errorf("the audit log has %+v", log)

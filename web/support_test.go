@@ -17,6 +17,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/store/storetest"
@@ -336,7 +337,7 @@ func TestAdjustPage(t *testing.T) {
 		}
 		holds(t, "7.5")
 		says(t, admin.get(t, d.walletPath(t, "ann")), http.StatusOK, "Adjustment", "granted twice", "−2.5 tokens", "Matches")
-		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 10})
+		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "balance.adjust" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "granted twice") {
 			t.Errorf("the audit log has %+v", log)

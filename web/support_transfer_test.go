@@ -8,7 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 )
 
@@ -74,7 +74,7 @@ func TestTransferPage(t *testing.T) {
 		}
 		holds(t, "ann", "7.5")
 		holds(t, "bob", "3.5")
-		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), store.AuditPage{Limit: 10})
+		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "wallet.transfer" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "left the team") ||
 			strings.Contains(log[0].Target+log[0].After, "ann") || strings.Contains(log[0].After, "bob") {

@@ -21,6 +21,7 @@ import (
 	"purser/payments/cashier"
 	"purser/store"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -51,7 +52,7 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	noError(t, err)
 	app, err := tenancy.NewApplication(ids.New(), org, "Chat", false, now)
 	noError(t, err)
-	app, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
+	app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
 	noError(t, err)
 	kept, err := db.PaymentAccounts(app.Scope()).PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "sandbox"}, now)
 	noError(t, err)

@@ -19,7 +19,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "passwords are guessed from many networks under the usual rules",
-		changes: []change{once("store/users_account.go", "if all.Count >= credential.AddressLimit {", "if false {")},
+		changes: []change{once("store/people/users_account.go", "if all.Count >= credential.AddressLimit {", "if false {")},
 		pkg:     "./web", tests: "TestManyFailedAttemptsMakeNetworksWaitLonger",
 	},
 	{
@@ -29,7 +29,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "attempts in all networks are not counted together",
-		changes: []change{once("store/users_account.go", "SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)", "SET failed_at = $2 WHERE subject = $1`, address[:], now)")},
+		changes: []change{once("store/people/users_account.go", "SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)", "SET failed_at = $2 WHERE subject = $1`, address[:], now)")},
 		pkg:     "./web", tests: "TestManyFailedAttemptsMakeNetworksWaitLonger",
 	},
 	{
@@ -49,7 +49,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "a temporary password lasts for ever",
-		changes: []change{once("store/users_account.go", "return a.TemporaryUntil != 0 && now >= a.TemporaryUntil", "return false")},
+		changes: []change{once("store/people/users_account.go", "return a.TemporaryUntil != 0 && now >= a.TemporaryUntil", "return false")},
 		pkg:     "./web", tests: "TestTemporaryPasswordOnlyOpensItsChange",
 	},
 	{
@@ -64,7 +64,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "the command line finds an organization by a name that members chose",
-		changes: []change{once("store/directory.go", "WHERE command_name = $1`", "WHERE name = $1 ORDER BY created_at LIMIT 1`")},
+		changes: []change{once("store/people/directory.go", "WHERE command_name = $1`", "WHERE name = $1 ORDER BY created_at LIMIT 1`")},
 		pkg:     "./store", tests: "TestProvisionApplication",
 	},
 	{
@@ -89,12 +89,12 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "a change of a password undoes an operator's reset",
-		changes: []change{once("store/users_account.go", "\t\tif current != was {\n", "\t\tif false {\n")},
+		changes: []change{once("store/people/users_account.go", "\t\tif current != was {\n", "\t\tif false {\n")},
 		pkg:     "./store", tests: "TestResetPassword",
 	},
 	{
 		name:    "a change of a password leaves no trace",
-		changes: []change{once("store/users_account.go", "\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"", "\t\tif true {\n\t\t\treturn nil\n\t\t}\n\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"")},
+		changes: []change{once("store/people/users_account.go", "\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"", "\t\tif true {\n\t\t\treturn nil\n\t\t}\n\t\treturn p.auditOwn(ctx, tx, by, \"account.password\"")},
 		pkg:     "./web", tests: "TestAccountChangesAreAudited",
 	},
 }

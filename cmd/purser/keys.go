@@ -15,6 +15,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 )
 
@@ -72,7 +73,7 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if err := db.App(key.Scope).By(store.CommandLine(now)).CreateKey(ctx, key); err != nil {
+	if err := db.App(key.Scope).By(people.CommandLine(now)).CreateKey(ctx, key); err != nil {
 		return err
 	}
 	if err := order.print(stdout, key, secret); err != nil {

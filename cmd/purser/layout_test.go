@@ -56,11 +56,11 @@ var knows = map[string][]string{
 	"notify/delivery": {"jobs", "notify", "store", "tenancy"},
 
 	// Mails: written by the edges and by jobs, sent by a periodic task.
-	"mail":          with(nouns, "store", "tenancy/vault", "views/mail"),
+	"mail":          with(nouns, "store", "store/people", "tenancy/vault", "views/mail"),
 	"mail/mailtest": {},
 
 	"migrations":         {},
-	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/queue", "store/reports"),
+	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits", "store/queue"),
@@ -69,6 +69,7 @@ var knows = map[string][]string{
 	// wallet, then the areas, which do not know each other.
 	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
 	"store/payments":        with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/pg", "store/internal/wire", "store/queue"),
+	"store/people":          with(nouns, "store/internal/pg"),
 	"store/queue":           with(nouns, "store/internal/pg"),
 	"store/notifications":   with(nouns, "store/internal/pg"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
@@ -91,15 +92,15 @@ var knows = map[string][]string{
 	"views/...": with(nouns, "docs", "static", "views/..."),
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
-	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store", "store/reports"),
-	"web":   with(nouns, "api/openapi", "docs", "mail", "payments/cashier", "static", "store", "store/payments", "store/queue", "store/reports", "tenancy/vault", "views/..."),
+	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store", "store/people", "store/reports"),
+	"web":   with(nouns, "api/openapi", "docs", "mail", "payments/cashier", "static", "store", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/queue", "store/reports", "tenancy/vault", "views/...", "web"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/...", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
-	"cmd/purser/demo": with(nouns, "store"),
+	"cmd/purser/demo": with(nouns, "store", "store/people"),
 	// It measures the server from outside; the ids are to write rows in bulk.
 	"cmd/bench": {"ids", "store/embedded"},
 	// It changes the source and runs the tests: it knows texts, not rooms.
@@ -118,11 +119,12 @@ var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest
 // testsKnow lists what only the tests of a room may know.
 var testsKnow = map[string][]string{
 	"deploy":              {"store/storetest"},                                          // a database for the server in the image
-	"store/notifications": {"store", "store/internal/limits"},                           // to open nodes, and an application on them
+	"store/notifications": {"store", "store/internal/limits", "store/people"},           // to open nodes, and an application on them
 	"store":               {"migrations", "payments/sandbox/persist", "store/embedded"}, // for a server with settings that a store must refuse
+	"jobs":                {"store/people"},                                             // to make an application
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
-	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/reports"},
+	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/people", "store/reports"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"payments/sandbox", "tenancy/vault"},
 	"web":              {"payments/sandbox/persist"}, // to move an application's clock
@@ -131,7 +133,7 @@ var testsKnow = map[string][]string{
 // owners lists the libraries that only some rooms may touch, tests included.
 var owners = map[string][]string{
 	"github.com/labstack/echo":     {"httpd", "api", "web", "cmd/purser"},
-	"github.com/uptrace/bun":       {"store/..."},
+	"github.com/uptrace/bun":       {"store/internal/pg", "store/people"},
 	"github.com/jackc/pgx":         {"store/..."},
 	"github.com/stripe/stripe-go":  {"payments/stripe"},
 	"github.com/a-h/templ":         {"views/...", "web", "payments/sandbox/pages"},

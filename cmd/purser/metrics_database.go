@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"purser/store"
+	"purser/store/people"
 	"purser/store/queue"
 )
 
@@ -98,7 +99,7 @@ type databaseCollector struct {
 	readAt time.Time
 	queues []queue.JobQueue
 	ages   []store.VerificationAge
-	mails  store.MailQueue
+	mails  people.MailQueue
 }
 
 // Describe implements prometheus.Collector.

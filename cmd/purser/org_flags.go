@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 )
 
@@ -24,22 +24,22 @@ func (o *orgFlags) define(flags *flag.FlagSet) {
 }
 
 // ref parses the flags.
-func (o orgFlags) ref() (store.OrgRef, error) {
+func (o orgFlags) ref() (people.OrgRef, error) {
 	switch {
 	case o.org != "" && o.slug != "":
-		return store.OrgRef{}, errors.New("use --org or --org-slug, not both")
+		return people.OrgRef{}, errors.New("use --org or --org-slug, not both")
 	case o.slug != "":
-		return store.OrgRef{Slug: o.slug}, nil
+		return people.OrgRef{Slug: o.slug}, nil
 	case strings.HasPrefix(o.org, ids.Organization+"_"):
 		id, err := ids.Parse(ids.Organization, o.org)
 		if err != nil {
-			return store.OrgRef{}, fmt.Errorf("--org: %q is not the id of an organization", o.org)
+			return people.OrgRef{}, fmt.Errorf("--org: %q is not the id of an organization", o.org)
 		}
-		return store.OrgRef{ID: id}, nil
+		return people.OrgRef{ID: id}, nil
 	}
 	name, err := tenancy.ParseName(o.org)
 	if err != nil {
-		return store.OrgRef{}, fmt.Errorf("--org: %w", err)
+		return people.OrgRef{}, fmt.Errorf("--org: %w", err)
 	}
-	return store.OrgRef{Name: name}, nil
+	return people.OrgRef{Name: name}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -69,13 +70,13 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 	user, err := tenancy.NewUser(s.user, "ann@example.com", "Ann", now)
 	check(err)
 	storetest.CreateUser(t, url, user)
-	check(db.User(s.user).AddFactor(t.Context(), store.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", store.CommandLine(now)))
+	check(db.User(s.user).AddFactor(t.Context(), people.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", people.CommandLine(now)))
 	for range applications {
 		org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
 		check(err)
 		app, err := tenancy.NewApplication(ids.New(), org, "App", true, now)
 		check(err)
-		app, err = db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app)
+		app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
 		check(err)
 		s.apps = append(s.apps, app.Scope())
 		for range 2 {

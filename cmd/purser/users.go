@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 )
@@ -28,12 +28,12 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 		if err != nil {
 			return err
 		}
-		err = db.Auth().ResetPassword(ctx, store.Reset{Email: email, Encoded: encoded, RemovesFactor: withoutFactor, By: store.CommandLine(now)})
+		err = db.Auth().ResetPassword(ctx, people.Reset{Email: email, Encoded: encoded, RemovesFactor: withoutFactor, By: people.CommandLine(now)})
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(stdout, "%s is signed out everywhere. This temporary password works for %s and only to choose a new one.\n"+
-			"It is shown only once:\n\n%s\n", email, hours(store.ResetLasts), password)
+			"It is shown only once:\n\n%s\n", email, hours(people.ResetLasts), password)
 		return err
 	})
 }
@@ -51,7 +51,7 @@ func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 		if err != nil {
 			return err
 		}
-		made, err := db.Auth().MakeOwner(ctx, ref, email, store.CommandLine(now))
+		made, err := db.Auth().MakeOwner(ctx, ref, email, people.CommandLine(now))
 		switch {
 		case err != nil:
 		case made:

@@ -15,6 +15,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -54,7 +55,7 @@ func newVerifiedNode(t *testing.T) verifiedNode {
 	for i, app := range []*store.App{&n.first, &n.other} {
 		draft, err := tenancy.NewApplication(ids.New(), org, []string{"First", "Other"}[i], false, 1)
 		must(err)
-		application, err := db.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, draft)
+		application, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, draft)
 		must(err)
 		*app = db.App(application.Scope())
 	}

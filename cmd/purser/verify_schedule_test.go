@@ -12,6 +12,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -33,7 +34,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	must(err)
 	draft, err := tenancy.NewApplication(ids.New(), org, "Books", false, 1)
 	must(err)
-	application, err := db.Directory().ProvisionIn(ctx, store.OrgRef{Name: org.Name}, org, draft)
+	application, err := db.Directory().ProvisionIn(ctx, people.OrgRef{Name: org.Name}, org, draft)
 	must(err)
 	app := db.App(application.Scope())
 	must(app.CreateCredit(ctx, metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}))

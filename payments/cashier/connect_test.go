@@ -14,6 +14,7 @@ import (
 	"purser/payments/cashier"
 	"purser/store"
 	"purser/store/payments"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -97,7 +98,7 @@ func (r *harness) liveApp() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Live "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", true, r.now()))
-	return must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), store.OrgRef{Name: org.Name}, org, app)).Scope()
+	return must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), people.OrgRef{Name: org.Name}, org, app)).Scope()
 }
 
 func TestALiveApplicationNeedsAnAccount(t *testing.T) {

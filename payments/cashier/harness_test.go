@@ -22,6 +22,7 @@ import (
 	"purser/payments/sandbox"
 	"purser/payments/sandbox/sandboxtest"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -73,7 +74,7 @@ func startOn(t *testing.T, db *store.Store) *harness {
 	now := time.Now().UnixMilli()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, now))
-	r.app = must[tenancy.Application](r)(r.store.Directory().ProvisionIn(t.Context(), store.OrgRef{Name: org.Name}, org, app))
+	r.app = must[tenancy.Application](r)(r.store.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app))
 	r.scope = r.app.Scope()
 
 	var handler http.Handler

@@ -31,6 +31,7 @@ import (
 	"purser/payments/sandbox/persist"
 	"purser/payments/sandbox/sandboxtest"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -182,7 +183,7 @@ func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
 	m.check(err)
-	m.app, err = m.store.Directory().ProvisionIn(ctx, store.OrgRef{Name: template.org.Name}, template.org, app)
+	m.app, err = m.store.Directory().ProvisionIn(ctx, people.OrgRef{Name: template.org.Name}, template.org, app)
 	m.check(err)
 	m.scope = m.app.Scope()
 	m.sandbox = sandbox.New(sandbox.Options{

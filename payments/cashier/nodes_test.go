@@ -13,7 +13,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/cashier"
-	"purser/store"
+	"purser/store/people"
 	"purser/store/queue"
 	"purser/tenancy"
 )
@@ -119,7 +119,7 @@ func (r *harness) second() tenancy.Scope {
 	r.Helper()
 	org := must[tenancy.Organization](r)(tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), r.now()))
 	app := must[tenancy.Application](r)(tenancy.NewApplication(ids.New(), org, "App", false, r.now()))
-	made := must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), store.OrgRef{Name: org.Name}, org, app))
+	made := must[tenancy.Application](r)(r.store.Directory().ProvisionIn(r.Context(), people.OrgRef{Name: org.Name}, org, app))
 	r.secondAccount = made.ID
 	return made.Scope()
 }

@@ -12,10 +12,10 @@ import (
 
 	"purser/ids"
 	"purser/notify"
-	"purser/store"
 	"purser/store/internal/limits"
 	"purser/store/internal/pg"
 	"purser/store/notifications"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -30,7 +30,7 @@ func newScope(tb testing.TB) tenancy.Scope {
 	noError(tb, err)
 	application, err := tenancy.NewApplication(ids.New(), org, "Chat", false, moment)
 	noError(tb, err)
-	application, err = db.Directory().ProvisionIn(tb.Context(), store.OrgRef{Name: org.Name}, org, application)
+	application, err = db.Directory().ProvisionIn(tb.Context(), people.OrgRef{Name: org.Name}, org, application)
 	noError(tb, err)
 	return application.Scope()
 }

@@ -41,7 +41,7 @@ var (
 func Seed(ctx context.Context, o Options) (Welcome, error) {
 	there, err := o.isSeeded(ctx)
 	if err != nil || there {
-		return Welcome{People: people, Path: path}, err
+		return Welcome{People: users, Path: path}, err
 	}
 	o.Begin()
 	s, err := o.createOrganization(ctx)
@@ -54,13 +54,13 @@ func Seed(ctx context.Context, o Options) (Welcome, error) {
 	case err != nil:
 		return Welcome{}, fmt.Errorf("demo: %w", err)
 	}
-	return Welcome{People: people, Password: s.password, Path: path}, nil
+	return Welcome{People: users, Password: s.password, Path: path}, nil
 }
 
 // isSeeded reports whether an earlier start has created the demo. The last user joins
 // when all else is done, so the demo is complete when that user exists.
 func (o Options) isSeeded(ctx context.Context) (bool, error) {
-	founded, err := o.hasAccount(ctx, people[0])
+	founded, err := o.hasAccount(ctx, users[0])
 	if err != nil {
 		return false, err
 	}
@@ -71,7 +71,7 @@ func (o Options) isSeeded(ctx context.Context) (bool, error) {
 		}
 		return false, err
 	}
-	whole, err := o.hasAccount(ctx, people[len(people)-1])
+	whole, err := o.hasAccount(ctx, users[len(users)-1])
 	if err == nil && !whole {
 		err = errInterrupted
 	}

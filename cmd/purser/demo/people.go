@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"purser/ids"
-	"purser/store"
+	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -20,9 +20,9 @@ type Person struct {
 	custom      []tenancy.Permission
 }
 
-// people are one user of each role. The first creates the organization, and the last
+// users are one user of each role. The first creates the organization, and the last
 // joins when the demo is complete.
-var people = []Person{
+var users = []Person{
 	{Name: "Nora Lind", Email: "owner@lumen.example", Role: tenancy.Owner},
 	{Name: "Adam Okafor", Email: "admin@lumen.example", Role: tenancy.Admin},
 	{Name: "Dana Petrov", Email: "developer@lumen.example", Role: tenancy.Developer},
@@ -54,7 +54,7 @@ func (o Options) createOrganization(ctx context.Context) (*story, error) {
 	if !offered {
 		return nil, errNotEmpty
 	}
-	founder, err := newUser(people[0], now)
+	founder, err := newUser(users[0], now)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (o Options) createOrganization(ctx context.Context) (*story, error) {
 	if s.app, err = tenancy.NewApplication(ids.New(), s.org, applicationName, false, now); err != nil {
 		return nil, err
 	}
-	founded, err := o.Store.Auth().CreateFirstAccount(ctx, link.Hash(), store.Bootstrap{
+	founded, err := o.Store.Auth().CreateFirstAccount(ctx, link.Hash(), people.Bootstrap{
 		User: founder, Encoded: s.encoded, Org: s.org, App: s.app, By: s.actor(tenancy.Owner),
 	})
 	s.org, s.app = founded.Org, founded.App
@@ -84,7 +84,7 @@ func (s *story) actor(r tenancy.Role) audit.Actor {
 
 // addMembers adds all members except the last, and leaves an invitation open.
 func (s *story) addMembers(ctx context.Context) error {
-	for _, p := range people[1 : len(people)-1] {
+	for _, p := range users[1 : len(users)-1] {
 		if err := s.join(ctx, p); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (s *story) addMembers(ctx context.Context) error {
 }
 
 func (s *story) addLastMember(ctx context.Context) error {
-	return s.join(ctx, people[len(people)-1])
+	return s.join(ctx, users[len(users)-1])
 }
 
 func (s *story) join(ctx context.Context, p Person) error {
@@ -107,7 +107,7 @@ func (s *story) join(ctx context.Context, p Person) error {
 		return err
 	}
 	s.staff[p.Role] = user
-	_, err = s.Store.Auth().AcceptInvitation(ctx, link.Hash(), store.Acceptance{User: user, Encoded: s.encoded, By: s.actor(p.Role)})
+	_, err = s.Store.Auth().AcceptInvitation(ctx, link.Hash(), people.Acceptance{User: user, Encoded: s.encoded, By: s.actor(p.Role)})
 	return err
 }
 
@@ -117,7 +117,7 @@ func (s *story) invite(ctx context.Context, p Person) (credential.Token, error) 
 		return "", err
 	}
 	now := s.Now()
-	return link, s.Store.Org(s.org.ID).By(s.actor(tenancy.Owner)).Invite(ctx, store.Invitation{
+	return link, s.Store.Org(s.org.ID).By(s.actor(tenancy.Owner)).Invite(ctx, people.Invitation{
 		ID: ids.New(), OrgID: s.org.ID, Note: p.Name, InvitedBy: s.staff[tenancy.Owner].ID,
 		Access:    tenancy.Access{Role: p.Role, Custom: tenancy.PermissionsOf(p.custom...)},
 		CreatedAt: now, ExpiresAt: now + invitationLasts.Milliseconds(),

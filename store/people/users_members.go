@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // Members lists the organization's members, the first to join first.
 func (o Org) Members(ctx context.Context) (list []tenancy.Member, err error) {
-	return o.members(ctx, o.store.bun, "")
+	return o.members(ctx, o.handles.bun, "")
 }
 
 // ChangeMember changes a member's access, if the acting member may do that.
@@ -104,7 +104,7 @@ type MemberProfile struct {
 
 // Roster lists the organization's members with their names, the first to join first.
 func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
-	rows, err := o.store.db.Pool.Query(ctx, `
+	rows, err := o.handles.pool.Query(ctx, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
 			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
 			coalesce((SELECT max(s.seen_at) FROM sessions s WHERE s.user_id = m.user_id), 0),
@@ -139,7 +139,7 @@ type lockedMembers struct {
 // cannot change and the acting member still has the role they act by. A user who is no
 // longer a member gets not found.
 func (o Org) withLockedMembers(ctx context.Context, user ids.ID, act func(context.Context, peopleTx, lockedMembers) error) error {
-	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
+	return o.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		all, err := o.members(ctx, tx, "UPDATE")
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -17,10 +17,7 @@ type Mail = pg.Mail
 
 // Outbox has the mails that wait to be sent. They belong to the installation, so no
 // application's queue has them.
-type Outbox struct{ store *Store }
-
-// Outbox returns the mails of the installation.
-func (s *Store) Outbox() Outbox { return Outbox{store: s} }
+type Outbox struct{ handles *Handles }
 
 // ClaimedMail is a mail that this node sends.
 type ClaimedMail struct {
@@ -30,13 +27,13 @@ type ClaimedMail struct {
 
 // Queue writes mails that no other change comes with.
 func (o Outbox) Queue(ctx context.Context, mails ...Mail) error {
-	return o.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return pg.QueueMail(ctx, tx.Conn(), mails...) })
+	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return pg.QueueMail(ctx, tx.Conn(), mails...) })
 }
 
 // Claim takes the mail that has been due longest, or reports that none is due. Until the
 // lease ends no other node takes it; a node that dies loses it.
 func (o Outbox) Claim(ctx context.Context, now int64, lease time.Duration) (m ClaimedMail, found bool, err error) {
-	err = o.store.db.Pool.QueryRow(ctx, `
+	err = o.handles.pool.QueryRow(ctx, `
 		UPDATE mails SET tries = tries + 1, due_at = $1 + $2
 		WHERE id = (SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, kind, sealed, created_at, expires_at, tries`, now, lease.Milliseconds()).
@@ -53,7 +50,7 @@ func (o Outbox) Claim(ctx context.Context, now int64, lease time.Duration) (m Cl
 // Remove deletes a mail that was sent, refused or is too late. When another node has
 // claimed it since, nothing changes.
 func (o Outbox) Remove(ctx context.Context, m ClaimedMail) error {
-	if _, err := o.store.db.Pool.Exec(ctx, `DELETE FROM mails WHERE id = $1 AND tries = $2`, m.ID, m.Tries); err != nil {
+	if _, err := o.handles.pool.Exec(ctx, `DELETE FROM mails WHERE id = $1 AND tries = $2`, m.ID, m.Tries); err != nil {
 		return fmt.Errorf("store: remove mail: %w", err)
 	}
 	return nil
@@ -61,7 +58,7 @@ func (o Outbox) Remove(ctx context.Context, m ClaimedMail) error {
 
 // Retry makes a mail due again. When another node has claimed it since, nothing changes.
 func (o Outbox) Retry(ctx context.Context, m ClaimedMail, due int64) error {
-	if _, err := o.store.db.Pool.Exec(ctx, `UPDATE mails SET due_at = $3 WHERE id = $1 AND tries = $2`, m.ID, m.Tries, due); err != nil {
+	if _, err := o.handles.pool.Exec(ctx, `UPDATE mails SET due_at = $3 WHERE id = $1 AND tries = $2`, m.ID, m.Tries, due); err != nil {
 		return fmt.Errorf("store: retry mail: %w", err)
 	}
 	return nil
@@ -75,7 +72,7 @@ type MailQueue struct {
 
 // Waiting counts the mails that wait to be sent.
 func (o Outbox) Waiting(ctx context.Context) (q MailQueue, err error) {
-	err = o.store.db.Pool.QueryRow(ctx, `SELECT count(*), coalesce(min(created_at), 0) FROM mails`).Scan(&q.Waiting, &q.Since)
+	err = o.handles.pool.QueryRow(ctx, `SELECT count(*), coalesce(min(created_at), 0) FROM mails`).Scan(&q.Waiting, &q.Since)
 	if err != nil {
 		return q, fmt.Errorf("store: waiting mails: %w", err)
 	}
@@ -90,7 +87,7 @@ const mailPage = 100
 func (o Outbox) Reseal(ctx context.Context, seal func(id ids.ID, sealed []byte) (again []byte)) error {
 	var last ids.ID
 	for {
-		rows, err := o.store.db.Pool.Query(ctx, `SELECT id, sealed FROM mails WHERE id > $1 ORDER BY id LIMIT $2`, last, mailPage)
+		rows, err := o.handles.pool.Query(ctx, `SELECT id, sealed FROM mails WHERE id > $1 ORDER BY id LIMIT $2`, last, mailPage)
 		if err != nil {
 			return fmt.Errorf("store: list mails: %w", err)
 		}
@@ -107,7 +104,7 @@ func (o Outbox) Reseal(ctx context.Context, seal func(id ids.ID, sealed []byte) 
 			if again == nil {
 				continue
 			}
-			if _, err := o.store.db.Pool.Exec(ctx, `UPDATE mails SET sealed = $2 WHERE id = $1`, m.ID, again); err != nil {
+			if _, err := o.handles.pool.Exec(ctx, `UPDATE mails SET sealed = $2 WHERE id = $1`, m.ID, again); err != nil {
 				return fmt.Errorf("store: reseal a mail: %w", err)
 			}
 		}

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func sessionHash(token string) []byte {
 // is simply not found; so is one that began before the moment since, however often
 // it was used.
 func (e Auth) SessionContent(ctx context.Context, token string, since, now int64) (content []byte, found bool, err error) {
-	err = e.store.db.Pool.QueryRow(ctx, `SELECT content FROM sessions WHERE hash = $1 AND created_at > $2 AND expires_at > $3`, sessionHash(token), since, now).Scan(&content)
+	err = e.handles.pool.QueryRow(ctx, `SELECT content FROM sessions WHERE hash = $1 AND created_at > $2 AND expires_at > $3`, sessionHash(token), since, now).Scan(&content)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -54,7 +54,7 @@ const (
 
 // OpenSession keeps a new session, and queues the mails that tell of it.
 func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) error {
-	return e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
 		if err != nil {
 			return fmt.Errorf("store: sweep sessions: %w", err)
@@ -74,7 +74,7 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 // there. One that was ended in the meantime stays ended: a request under way does
 // not bring it back.
 func (e Auth) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
-	tag, err := e.store.db.Pool.Exec(ctx, `
+	tag, err := e.handles.pool.Exec(ctx, `
 		UPDATE sessions SET content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
 		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
 	if err != nil {
@@ -89,7 +89,7 @@ const seenEvery = time.Minute
 // TouchSession notes that a session is in use, and reports whether that was due. It
 // leaves the content alone, which another request may just have written.
 func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
-	tag, err := e.store.db.Pool.Exec(ctx, `
+	tag, err := e.handles.pool.Exec(ctx, `
 		UPDATE sessions SET seen_at = $2, expires_at = $3, address = $4, agent = $5 WHERE hash = $1 AND seen_at <= $6`,
 		sessionHash(token), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, s.SeenAt-seenEvery.Milliseconds())
 	if err != nil {
@@ -100,7 +100,7 @@ func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touche
 
 // CloseSession ends the session of a token.
 func (e Auth) CloseSession(ctx context.Context, token string) error {
-	if _, err := e.store.db.Pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
+	if _, err := e.handles.pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
 		return fmt.Errorf("store: delete session: %w", err)
 	}
 	return nil
@@ -109,7 +109,7 @@ func (e Auth) CloseSession(ctx context.Context, token string) error {
 // Sessions lists where the person is signed in, the last seen first, and says
 // which of them has the token.
 func (p User) Sessions(ctx context.Context, token string, now int64) (list []Session, current ids.ID, err error) {
-	rows, err := p.store.db.Pool.Query(ctx, `
+	rows, err := p.handles.pool.Query(ctx, `
 		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
 		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p User) Sessions(ctx context.Context, token string, now int64) (list []Ses
 
 // EndSession ends one of the person's sessions.
 func (p User) EndSession(ctx context.Context, id ids.ID) error {
-	tag, err := p.store.db.Pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
+	tag, err := p.handles.pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
 	if err != nil {
 		return fmt.Errorf("store: end session: %w", err)
 	}
@@ -144,7 +144,7 @@ func (p User) EndSession(ctx context.Context, id ids.ID) error {
 
 // EndOtherSessions ends all of the person's sessions but the one of the token.
 func (p User) EndOtherSessions(ctx context.Context, token string) error {
-	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return endSessions(ctx, tx, p.id, token)
 	})
 }

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type sealedSeed struct {
 func (d Directory) ResealSeeds(ctx context.Context, seal func(user ids.ID, sealed []byte) (again []byte)) error {
 	var last ids.ID
 	for {
-		rows, err := d.store.db.Pool.Query(ctx, `
+		rows, err := d.handles.pool.Query(ctx, `
 			SELECT user_id, sealed_seed FROM second_factors WHERE user_id > $1 ORDER BY user_id LIMIT $2`, last, seedPage)
 		if err != nil {
 			return fmt.Errorf("store: list seeds: %w", err)
@@ -37,7 +37,7 @@ func (d Directory) ResealSeeds(ctx context.Context, seal func(user ids.ID, seale
 			if again == nil {
 				continue
 			}
-			if _, err := d.store.db.Pool.Exec(ctx, `
+			if _, err := d.handles.pool.Exec(ctx, `
 				UPDATE second_factors SET sealed_seed = $3 WHERE user_id = $1 AND sealed_seed = $2`, s.User, s.Sealed, again); err != nil {
 				return fmt.Errorf("store: reseal a seed: %w", err)
 			}

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -95,8 +95,8 @@ type peopleTx struct {
 }
 
 // control runs work in one transaction on the rows of organizations and people.
-func (s *Store) control(ctx context.Context, work func(context.Context, peopleTx) error) (err error) {
-	held, err := s.bun.Conn(ctx)
+func (h *Handles) control(ctx context.Context, work func(context.Context, peopleTx) error) (err error) {
+	held, err := h.bun.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
 	}

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // Organization reads the organization itself.
 func (o Org) Organization(ctx context.Context) (tenancy.Organization, error) {
 	var rows []organizationRow
-	if err := o.store.bun.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).Scan(ctx); err != nil {
+	if err := o.handles.bun.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).Scan(ctx); err != nil {
 		return tenancy.Organization{}, fmt.Errorf("store: select organization: %w", err)
 	}
 	if len(rows) == 0 {
@@ -29,7 +29,7 @@ func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (te
 	if app.OrgID != o.id {
 		return app, fault.New(fault.PathNotFound)
 	}
-	err := o.store.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
+	err := o.handles.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (te
 // Application reads one application of the organization.
 func (o Org) Application(ctx context.Context, id ids.ID) (tenancy.Application, error) {
 	var rows []applicationRow
-	err := o.store.bun.NewSelect().Model(&rows).
+	err := o.handles.bun.NewSelect().Model(&rows).
 		Where("a.org_id = ?", uuidOf(o.id)).Where("a.id = ?", uuidOf(id)).Scan(ctx)
 	if err != nil {
 		return tenancy.Application{}, fmt.Errorf("store: select application: %w", err)
@@ -55,7 +55,7 @@ func (o Org) Application(ctx context.Context, id ids.ID) (tenancy.Application, e
 // Applications lists the organization's applications, by name.
 func (o Org) Applications(ctx context.Context) (list []tenancy.Application, err error) {
 	var rows []applicationRow
-	err = o.store.bun.NewSelect().Model(&rows).
+	err = o.handles.bun.NewSelect().Model(&rows).
 		Where("a.org_id = ?", uuidOf(o.id)).OrderExpr("a.name, a.id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store: list applications: %w", err)
@@ -68,7 +68,7 @@ func (o Org) Applications(ctx context.Context) (list []tenancy.Application, err 
 
 // UpdateApplication writes the name and the address of an application.
 func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) error {
-	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
+	return o.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		var rows []applicationRow
 		err := tx.NewSelect().Model(&rows).Where("a.org_id = ?", uuidOf(o.id)).Where("a.id = ?", uuidOf(app.ID)).For("NO KEY UPDATE").Scan(ctx)
 		if err != nil {
@@ -93,7 +93,7 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 
 // Rename gives the organization another name.
 func (o Org) Rename(ctx context.Context, name string) error {
-	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
+	return o.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		row, err := o.lock(ctx, tx)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (o Org) Rename(ctx context.Context, name string) error {
 // RequireFactor sets whether members may act in the organization only with an
 // authenticator.
 func (o Org) RequireFactor(ctx context.Context, required bool) error {
-	return o.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
+	return o.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		row, err := o.lock(ctx, tx)
 		if err != nil {
 			return err
@@ -151,4 +151,11 @@ func applicationCreated(app tenancy.Application) audit.Action {
 		AppID: app.ID, Action: "application.create", Target: app.ID.Format(ids.Application),
 		After: audit.Fields{"name": app.Name, "mode": mode},
 	}
+}
+
+// Org reads and writes the rows of one organization.
+type Org struct {
+	handles *Handles
+	id      ids.ID
+	by      audit.Actor
 }

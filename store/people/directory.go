@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // Directory has the few looks that come before a scope is known. All of them are
 // in this file, so that a reader can see how little they tell.
 type Directory struct {
-	store *Store
+	handles *Handles
 }
 
 // KeyAddress says which application holds a key.
@@ -27,17 +27,17 @@ type KeyAddress struct {
 }
 
 // KnownKey is KeyByHash for a key that this node has found before.
-func (d Directory) KnownKey(hash keys.Hash) (KeyAddress, bool) { return d.store.keyAddrs.Get(hash) }
+func (d Directory) KnownKey(hash keys.Hash) (KeyAddress, bool) { return d.handles.keyAddrs.Get(hash) }
 
 // KeyByHash leads from a key's hash to the application that holds it. Whether the
 // key works is for that application to say. An address never changes, so a node
 // remembers it; a hash that leads nowhere is not remembered.
 func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, error) {
-	if address, ok := d.store.keyAddrs.Get(hash); ok {
+	if address, ok := d.handles.keyAddrs.Get(hash); ok {
 		return address, nil
 	}
 	var a KeyAddress
-	err := d.store.db.Pool.QueryRow(ctx, `SELECT org_id, app_id, key_id FROM key_directory WHERE hash = $1`, hash[:]).
+	err := d.handles.pool.QueryRow(ctx, `SELECT org_id, app_id, key_id FROM key_directory WHERE hash = $1`, hash[:]).
 		Scan(&a.Scope.OrgID, &a.Scope.AppID, &a.KeyID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a, fault.New(fault.InvalidAPIKey)
@@ -45,7 +45,7 @@ func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, e
 	if err != nil {
 		return a, fmt.Errorf("store: key by hash: %w", err)
 	}
-	d.store.keyAddrs.Add(hash, a)
+	d.handles.keyAddrs.Add(hash, a)
 	return a, nil
 }
 
@@ -94,7 +94,7 @@ func (r OrgRef) find(ctx context.Context, conn *pgx.Conn) (id ids.ID, err error)
 // or the command line made them, oldest first and at most the given number.
 func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int) (list []ids.ID, err error) {
 	var rows []organizationRow
-	err = d.store.bun.NewSelect().Model(&rows).Column("id").Where("o.name = ?", name).OrderExpr("o.id").Limit(int64(most)).Scan(ctx)
+	err = d.handles.bun.NewSelect().Model(&rows).Column("id").Where("o.name = ?", name).OrderExpr("o.id").Limit(int64(most)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store: organizations by name: %w", err)
 	}
@@ -108,7 +108,7 @@ func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int
 // organization only when it is given by a name. It is for the command line, whose user
 // owns the whole installation. Two of them at once make one application.
 func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Organization, app tenancy.Application) (tenancy.Application, error) {
-	err := d.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
+	err := d.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("store: lock organizations: %w", err)
 		}
@@ -143,7 +143,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 // Scopes lists every application, for the operator's commands.
 func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error) {
 	var rows []applicationRow
-	if err := d.store.bun.NewSelect().Model(&rows).Column("id", "org_id").OrderExpr("a.id").Scan(ctx); err != nil {
+	if err := d.handles.bun.NewSelect().Model(&rows).Column("id", "org_id").OrderExpr("a.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("store: list applications: %w", err)
 	}
 	for _, row := range rows {
@@ -155,7 +155,7 @@ func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error)
 // ScopeOf finds the organization of an application.
 func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, error) {
 	scope := tenancy.Scope{AppID: app}
-	err := d.store.db.Pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
+	err := d.handles.pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return scope, fault.New(fault.PathNotFound)
 	}
@@ -168,7 +168,7 @@ func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, erro
 // ConnectionScope leads from the connection that a provider's webhook names to the
 // application whose it is. Whether the webhook is true is for that one to say.
 func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scope tenancy.Scope, err error) {
-	err = d.store.db.Pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
+	err = d.handles.pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
 		Scan(&scope.OrgID, &scope.AppID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return scope, fault.New(fault.PathNotFound)
@@ -182,7 +182,7 @@ func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scop
 // OrganizationIDs lists every organization there is, for the same tools.
 func (d Directory) OrganizationIDs(ctx context.Context) (list []ids.ID, err error) {
 	var rows []organizationRow
-	if err := d.store.bun.NewSelect().Model(&rows).Column("id").OrderExpr("o.id").Scan(ctx); err != nil {
+	if err := d.handles.bun.NewSelect().Model(&rows).Column("id").OrderExpr("o.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("store: list organizations: %w", err)
 	}
 	for _, row := range rows {
@@ -190,3 +190,6 @@ func (d Directory) OrganizationIDs(ctx context.Context) (list []ids.ID, err erro
 	}
 	return list, nil
 }
+
+// rememberedKeys is how many keys a node remembers the application of.
+const rememberedKeys = 10_000

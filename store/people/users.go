@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -15,24 +15,18 @@ import (
 // Auth has the lookups before a user is known: a session by its token, an account by
 // its email address, an invitation by its link.
 type Auth struct {
-	store *Store
+	handles *Handles
 }
-
-// Auth returns the unauthenticated lookups.
-func (s *Store) Auth() Auth { return Auth{store: s} }
 
 // User reads and writes one user's own rows.
 type User struct {
-	store *Store
-	id    ids.ID
+	handles *Handles
+	id      ids.ID
 }
 
-// User returns the rows of one user.
-func (s *Store) User(id ids.ID) User { return User{store: s, id: id} }
-
 // inUserTx runs work in one transaction on the tables of users.
-func (s *Store) inUserTx(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.db.Pool, func(tx pgx.Tx) error { return work(ctx, tx) })
+func (h *Handles) inUserTx(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 }
 
 // PageContext is the user, organization and applications around a dashboard page.
@@ -52,7 +46,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 	if err := p.readAccount(ctx, &s); err != nil {
 		return s, err
 	}
-	rows, err := p.store.db.Pool.Query(ctx, `
+	rows, err := p.handles.pool.Query(ctx, `
 		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, m.role, m.permissions, m.created_at
 		FROM members m JOIN organizations o ON o.id = m.org_id
 		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
@@ -83,13 +77,13 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 	if !found {
 		return s, fault.New(fault.PathNotFound)
 	}
-	s.Applications, err = p.store.Org(s.Org.ID).Applications(ctx)
+	s.Applications, err = p.handles.Org(s.Org.ID).Applications(ctx)
 	return s, err
 }
 
 // readAccount reads the user's account and how it is protected.
 func (p User) readAccount(ctx context.Context, s *PageContext) error {
-	err := p.store.db.Pool.QueryRow(ctx, `
+	err := p.handles.pool.QueryRow(ctx, `
 		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
 		WHERE u.id = $1`, p.id).
@@ -105,7 +99,7 @@ func (p User) readAccount(ctx context.Context, s *PageContext) error {
 
 // Profile reads the user's account.
 func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
-	err = p.store.db.Pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
+	err = p.handles.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
 		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, fault.New(fault.PathNotFound)
@@ -118,7 +112,7 @@ func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 
 // Rename changes the user's name.
 func (p User) Rename(ctx context.Context, name string) error {
-	if _, err := p.store.db.Pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
+	if _, err := p.handles.pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
 		return fmt.Errorf("store: rename user: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type Factor struct {
 
 // Factor reads the user's authenticator.
 func (p User) Factor(ctx context.Context) (f Factor, err error) {
-	err = p.store.db.Pool.QueryRow(ctx, `
+	err = p.handles.pool.QueryRow(ctx, `
 		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
 		FROM second_factors f WHERE user_id = $1`, p.id).Scan(&f.SealedSeed, &f.LastStep, &f.CodesLeft)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -37,7 +37,7 @@ func (p User) Factor(ctx context.Context) (f Factor, err error) {
 // AddFactor stores an authenticator whose first code was verified, with its recovery
 // codes, and ends the sessions that were opened without it.
 func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor, mails ...Mail) error {
-	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, by.At, f.LastStep)
@@ -62,7 +62,7 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 
 // ReplaceRecoveryCodes replaces all recovery codes.
 func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor, mails ...Mail) error {
-	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (p User) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credentia
 // UseStep spends the code of a time step. It returns false when that step or a later
 // one was spent already.
 func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
-	tag, err := p.store.db.Pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
+	tag, err := p.handles.pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
 	if err != nil {
 		return false, fmt.Errorf("store: use step: %w", err)
 	}
@@ -99,7 +99,7 @@ func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
 
 // UseRecoveryCode spends a recovery code. It returns false for an unknown one.
 func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
-	tag, err := p.store.db.Pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
+	tag, err := p.handles.pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
 	if err != nil {
 		return false, fmt.Errorf("store: use recovery code: %w", err)
 	}
@@ -109,7 +109,7 @@ func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent 
 // RemoveFactor deletes the authenticator and its recovery codes, and ends the sessions
 // in all other browsers.
 func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor, mails ...Mail) error {
-	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 // id is that of the mail that carries it: sending it again replaces the link. Offered is
 // false for an address without an account, and for one that has enough links.
 func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link credential.Hash, now int64) (u tenancy.User, offered bool, err error) {
-	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM password_resets WHERE id IN (
 			SELECT id FROM password_resets WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now, sweptResets)
 		if err != nil {
@@ -67,7 +67,7 @@ func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link cred
 
 // ResetUser finds whose password a link replaces.
 func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (u tenancy.User, err error) {
-	err = e.store.db.Pool.QueryRow(ctx, `
+	err = e.handles.pool.QueryRow(ctx, `
 		SELECT u.id, u.email, u.name, u.created_at FROM password_resets r JOIN users u ON u.id = r.user_id
 		WHERE r.hash = $1 AND r.expires_at > $2`, link[:], now).Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -82,7 +82,7 @@ func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (u
 // ReplaceForgotten stores a new password in exchange for a link, which works once, and
 // ends all sessions. The second factor stays as it is.
 func (e Auth) ReplaceForgotten(ctx context.Context, link credential.Hash, encoded string, by audit.Actor, mails ...Mail) error {
-	return e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var user ids.ID
 		err := tx.QueryRow(ctx, `DELETE FROM password_resets WHERE hash = $1 AND expires_at > $2 RETURNING user_id`, link[:], by.At).Scan(&user)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -100,6 +100,6 @@ func (e Auth) ReplaceForgotten(ctx context.Context, link credential.Hash, encode
 		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
 			return err
 		}
-		return e.store.User(user).auditOwn(ctx, tx, by, "account.password", audit.Fields{"password": "replaced by mail"})
+		return e.handles.User(user).auditOwn(ctx, tx, by, "account.password", audit.Fields{"password": "replaced by mail"})
 	})
 }

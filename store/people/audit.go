@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -50,7 +50,7 @@ const auditColumns = `number, at, user_id, actor, address, request_id, applicati
 // AuditLog lists what was done by hand, newest first, and reports whether there
 // is more.
 func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, more bool, err error) {
-	rows, err := o.store.db.Pool.Query(ctx, `
+	rows, err := o.handles.pool.Query(ctx, `
 		SELECT `+auditColumns+`
 		FROM audit_entries
 		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
@@ -91,7 +91,7 @@ const auditStride = 10_000
 // VerifyAudit follows the organization's log from its first entry to its head. It
 // reads one moment, so it may run beside a server at work.
 func (o Org) VerifyAudit(ctx context.Context) (v AuditVerification, err error) {
-	tx, err := o.store.db.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	tx, err := o.handles.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return v, fmt.Errorf("store: verify audit: %w", err)
 	}

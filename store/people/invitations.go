@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 	if i.OrgID != o.id {
 		return fault.New(fault.PathNotFound)
 	}
-	return o.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		by, err := o.holdMember(ctx, tx, i.InvitedBy)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func readInvitation(row pgx.CollectableRow) (i Invitation, err error) {
 
 // Invitations lists those that can still be accepted, newest first.
 func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
-	rows, err := o.store.db.Pool.Query(ctx, `
+	rows, err := o.handles.pool.Query(ctx, `
 		SELECT `+invitationColumns+` FROM invitations i
 		WHERE i.org_id = $1 AND i.closed_at IS NULL AND i.expires_at > $2 ORDER BY i.id DESC`, o.id, now)
 	if err != nil {
@@ -128,7 +128,7 @@ func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
 // WithdrawInvitation closes an open invitation, if the actor could have sent it: an
 // admin cannot withdraw the invitation of an owner.
 func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error {
-	return o.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		by, err := o.holdMember(ctx, tx, o.by.UserID)
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 // Invitation finds an invitation that can be accepted, by its link, and the
 // organization it leads to.
 func (e Auth) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
-	rows, err := e.store.db.Pool.Query(ctx, `
+	rows, err := e.handles.pool.Query(ctx, `
 		SELECT `+invitationColumns+` FROM invitations i WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2`, link[:], now)
 	if err != nil {
 		return i, org, fmt.Errorf("store: invitation by link: %w", err)
@@ -173,7 +173,7 @@ func (e Auth) Invitation(ctx context.Context, link credential.Hash, now int64) (
 	if err != nil {
 		return i, org, fmt.Errorf("store: invitation by link: %w", err)
 	}
-	org, err = e.store.Org(i.OrgID).Organization(ctx)
+	org, err = e.handles.Org(i.OrgID).Organization(ctx)
 	return i, org, err
 }
 
@@ -186,7 +186,7 @@ type Acceptance struct {
 
 // AcceptInvitation makes a user a member, once: of two concurrent calls one fails.
 func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (i Invitation, err error) {
-	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if j.Encoded != "" {
 			if err := insertAccount(ctx, tx.Conn(), j.User, j.Encoded); err != nil {
 				return err

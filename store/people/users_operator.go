@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -36,7 +36,7 @@ type Reset struct {
 // ResetPassword sets a password that the user has to replace within a day, ends all
 // sessions and deletes the counted attempts at the previous one.
 func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
-	return e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, r.Email)
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
 		told := audit.Fields{"password": "replaced"}
 		if r.RemovesFactor {
 			told["authenticator"] = "removed"
-			if err := e.store.User(user).removeFactor(ctx, tx); err != nil {
+			if err := e.handles.User(user).removeFactor(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -100,7 +100,7 @@ func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit
 // line after the setup gets its first owner this way. An owner stays one, and made is
 // false.
 func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (made bool, err error) {
-	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		user, err := lockAccount(ctx, tx, email)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >
 // Account finds an account by its email address. One without a password is not found,
 // since it cannot sign in.
 func (e Auth) Account(ctx context.Context, email string) (a Account, err error) {
-	err = e.store.db.Pool.QueryRow(ctx, `
+	err = e.handles.pool.QueryRow(ctx, `
 		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
 		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.HasFactor)
@@ -58,7 +58,7 @@ type Attempt struct {
 // limit. Address is the count of the address in this window, or zero for an attempt
 // that is counted by its subject alone.
 func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
-	err = e.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		decided = Attempt{}
 		old := now - credential.ForgottenAfter.Milliseconds()
 		_, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN (
@@ -121,13 +121,13 @@ func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now i
 // subtracts this attempt from the address: the others came from other networks, perhaps
 // from an attacker.
 func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
-	if _, err := e.store.db.Pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
+	if _, err := e.handles.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
 		return fmt.Errorf("store: forget attempts: %w", err)
 	}
 	if address == (credential.Hash{}) {
 		return nil
 	}
-	if _, err := e.store.db.Pool.Exec(ctx, `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:]); err != nil {
+	if _, err := e.handles.pool.Exec(ctx, `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:]); err != nil {
 		return fmt.Errorf("store: take back attempt at address: %w", err)
 	}
 	return nil
@@ -138,7 +138,7 @@ func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Ha
 // was verified against, empty for none: a password that was replaced since, such as by
 // an operator's reset, is a RevisionConflict.
 func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor, mails ...Mail) error {
-	return p.store.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var current string
 		err := tx.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id).Scan(&current)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -169,7 +169,7 @@ func (p User) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action st
 // RehashPassword stores a costlier hash of the same password, unless the password has
 // changed meanwhile.
 func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
-	_, err := p.store.db.Pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
+	_, err := p.handles.pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
 	if err != nil {
 		return fmt.Errorf("store: rehash password: %w", err)
 	}

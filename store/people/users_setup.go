@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // OfferSetup stores the hash of a setup link. It returns false once an account exists.
 func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
-	tag, err := e.store.db.Pool.Exec(ctx, `
+	tag, err := e.handles.pool.Exec(ctx, `
 		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
 	if err != nil {
 		return false, fmt.Errorf("store: offer setup: %w", err)
@@ -27,7 +27,7 @@ func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (
 
 // SetupIsOpen reports whether a setup link is valid.
 func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool, err error) {
-	err = e.store.db.Pool.QueryRow(ctx, `
+	err = e.handles.pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM setup_links WHERE hash = $1) AND NOT EXISTS (SELECT FROM users)`, link[:]).Scan(&open)
 	if err != nil {
 		return false, fmt.Errorf("store: setup link: %w", err)
@@ -37,7 +37,7 @@ func (e Auth) SetupIsOpen(ctx context.Context, link credential.Hash) (open bool,
 
 // IsSetUp reports whether an account exists, which ends the setup.
 func (e Auth) IsSetUp(ctx context.Context) (founded bool, err error) {
-	if err := e.store.db.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
+	if err := e.handles.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users)`).Scan(&founded); err != nil {
 		return false, fmt.Errorf("store: look for accounts: %w", err)
 	}
 	return founded, nil
@@ -58,7 +58,7 @@ type Bootstrap struct {
 // the command line created before have no members and become the first user's: the
 // holder of the link runs the installation.
 func (e Auth) CreateFirstAccount(ctx context.Context, link credential.Hash, f Bootstrap) (Bootstrap, error) {
-	err := e.store.control(ctx, func(ctx context.Context, tx peopleTx) error {
+	err := e.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		// Blocks other account creations until this transaction ends.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("store: lock users: %w", err)
@@ -138,7 +138,7 @@ func (f *Bootstrap) addOwner(ctx context.Context, tx peopleTx, org tenancy.Organ
 
 // CreateOrganization creates an organization that the user owns.
 func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
-	err := p.store.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
+	err := p.handles.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
 		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
 			return err
 		}
