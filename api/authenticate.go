@@ -69,12 +69,15 @@ func (s *Server) authenticate(c *call) (err error) {
 
 // audited returns the application with the key as the audit actor. Usage is not audited:
 // each event is a row of its own.
-func (s *Server) audited(c *call) store.App {
+func (s *Server) audited(c *call) store.App { return s.store.App(c.scope).By(s.actor(c)) }
+
+// actor is the key of a request in the audit log.
+func (s *Server) actor(c *call) audit.Actor {
 	by := audit.Actor{Name: audit.Keys + c.key.Name + " (" + c.keyID.Format(ids.APIKey) + ")", RequestID: c.id, At: c.now - c.clockOffset}
 	if network := s.networkOf(c.request); network.IsValid() {
 		by.Address = network.String()
 	}
-	return s.store.App(c.scope).By(by)
+	return by
 }
 
 func (c *call) keyName() keyName { return keyName{c.scope.AppID, c.keyID} }

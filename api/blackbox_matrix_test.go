@@ -111,6 +111,9 @@ func newStocked(t testing.TB, org string) stocked {
 		s.names.event = newName()
 		tn.post("/v1/events", fields{"id": s.names.event, "identity": s.names.charged, "feature": s.names.feature, "quantity": 100}).is(201)
 	}
+	tn.number()
+	s.names.notification = tn.get("/v1/notifications?limit=1").is(200).object()["data"].([]any)[0].(fields)["id"].(string)
+	s.names.endpoint = tn.post("/v1/webhook-endpoints", newEndpoint()).is(201).text("id")
 	for _, l := range listers {
 		path := l.path
 		switch l.name {
@@ -128,6 +131,7 @@ func missingNames(like names) names {
 	missing := names{
 		app: ids.New().Format(ids.Application), credit: "c-" + newName(), feature: "f-" + newName(), plan: "p-" + newName(),
 		identity: newHolder(), charged: newHolder(), event: newName(), cursors: map[string]string{},
+		endpoint: ids.New().Format(ids.WebhookEndpoint), notification: ids.New().Format(ids.Notification),
 	}
 	for list, cursor := range like.cursors {
 		last := "AA"

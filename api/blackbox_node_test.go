@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,8 +17,11 @@ import (
 
 	"purser/api"
 	"purser/httpd"
+	"purser/jobs"
+	"purser/notify/delivery"
 	"purser/store"
 	"purser/store/storetest"
+	"purser/tenancy/vault"
 )
 
 // cursorKey is the same for all nodes, as it is in an installation.
@@ -28,6 +33,7 @@ type node struct {
 	store   *store.Store
 	usage   *store.Engine
 	till    *testCashier
+	queue   *jobs.Queue // of notifications
 	handler http.Handler
 	host    string
 	http    *http.Client
@@ -114,6 +120,14 @@ func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*n
 	if n.till, err = newTestCashier(s, c); err != nil {
 		return nil, err
 	}
+	n.queue = jobs.New(jobs.Options{Store: s, Log: newLog()})
+	secrets, err := vault.New(rand.Reader, cashierSecret)
+	if err != nil {
+		return nil, err
+	}
+	o.Deliveries = delivery.New(delivery.Options{
+		Store: s, Vault: secrets, Jobs: n.queue, Log: newLog(), Opened: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
 	o.Store, o.Usage, o.Cashier, o.Now, o.CursorKey = s, n.usage, n.till.Cashier, c.now, cursorKey
 	server, err := api.New(o)
 	if err != nil {

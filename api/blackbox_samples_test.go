@@ -9,14 +9,16 @@ import (
 
 // names are what a request can call an application's things by.
 type names struct {
-	app      string
-	credit   string
-	feature  string
-	plan     string
-	identity string
-	charged  string // another identity, with a balance and events
-	event    string
-	cursors  map[string]string // by list
+	app          string
+	credit       string
+	feature      string
+	plan         string
+	identity     string
+	charged      string // another identity, with a balance and events
+	event        string
+	endpoint     string
+	notification string
+	cursors      map[string]string // by list
 }
 
 // outcome is how a request ends. A success has no code.
@@ -28,9 +30,10 @@ type outcome struct {
 func refusedWith(code fault.Code) outcome { return outcome{statuses[fault.New(code).Kind()], code} }
 
 var (
-	found   = outcome{status: 200}
-	made    = outcome{status: 201}
-	invalid = refusedWith(fault.InvalidRequest)
+	found    = outcome{status: 200}
+	made     = outcome{status: 201}
+	accepted = outcome{status: 202}
+	invalid  = refusedWith(fault.InvalidRequest)
 )
 
 // sample is a request of an operation that names things of an application: those
@@ -157,6 +160,51 @@ var samples = []sample{
 	}},
 	{operation: "reverseEvent", own: made, other: refusedWith(fault.EventNotFound), request: func(_, named names) request {
 		return adds("/v1/events/"+named.event+"/reverse", newReversal("1"))
+	}},
+	{operation: "listNotifications", own: found, other: found, request: func(_, named names) request {
+		return reads("/v1/notifications?limit=1&identity=" + named.identity)
+	}},
+	{operation: "getNotification", own: found, other: refusedWith(fault.NotificationNotFound), request: func(_, named names) request {
+		return reads("/v1/notifications/" + named.notification)
+	}},
+	{operation: "listDeliveryAttempts", own: found, other: refusedWith(fault.NotificationNotFound), request: func(_, named names) request {
+		return reads("/v1/notifications/" + named.notification + "/attempts")
+	}},
+	{operation: "redeliverNotification", own: accepted, other: refusedWith(fault.NotificationNotFound), request: func(own, named names) request {
+		return adds("/v1/notifications/"+named.notification+"/redeliver", fields{"endpointId": own.endpoint})
+	}},
+	{operation: "redeliverNotification", own: accepted, other: refusedWith(fault.WebhookEndpointNotFound), request: func(own, named names) request {
+		return adds("/v1/notifications/"+own.notification+"/redeliver", fields{"endpointId": named.endpoint})
+	}},
+	{operation: "listWebhookEndpoints", own: found, other: invalid, request: func(own, named names) request {
+		if own.app == named.app {
+			return reads("/v1/webhook-endpoints")
+		}
+		return reads("/v1/webhook-endpoints?appId=" + named.app)
+	}},
+	{operation: "getWebhookEndpoint", own: found, other: refusedWith(fault.WebhookEndpointNotFound), request: func(_, named names) request {
+		return reads("/v1/webhook-endpoints/" + named.endpoint)
+	}},
+	{operation: "updateWebhookEndpoint", own: found, other: refusedWith(fault.WebhookEndpointNotFound), request: func(_, named names) request {
+		return changes("/v1/webhook-endpoints/"+named.endpoint, fields{"description": "New"})
+	}},
+	{operation: "rotateWebhookSecret", own: found, other: refusedWith(fault.WebhookEndpointNotFound), request: func(_, named names) request {
+		return adds("/v1/webhook-endpoints/"+named.endpoint+"/rotate-secret", fields{})
+	}},
+	{operation: "testWebhookEndpoint", own: accepted, other: refusedWith(fault.WebhookEndpointNotFound), request: func(_, named names) request {
+		return adds("/v1/webhook-endpoints/"+named.endpoint+"/test", fields{"type": "key.revoked"})
+	}},
+	{operation: "replayWebhooks", own: accepted, other: refusedWith(fault.WebhookEndpointNotFound), request: func(_, named names) request {
+		return adds("/v1/webhook-endpoints/"+named.endpoint+"/replay", fields{"fromSeq": 1, "only": "failed"})
+	}},
+	{operation: "deleteWebhookEndpoint", own: found, other: refusedWith(fault.WebhookEndpointNotFound), request: func(_, named names) request {
+		return request{method: "DELETE", target: "/v1/webhook-endpoints/" + named.endpoint}
+	}},
+	{operation: "createWebhookEndpoint", own: made, other: invalid, request: func(own, named names) request {
+		if own.app == named.app {
+			return adds("/v1/webhook-endpoints", newEndpoint())
+		}
+		return adds("/v1/webhook-endpoints?appId="+named.app, newEndpoint())
 	}},
 	{operation: "explainUsage", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
 		return adds("/v1/explain", fields{"identity": own.identity, "feature": named.feature})

@@ -72,6 +72,15 @@ var (
 	listOf   = func(item string) bounds {
 		return bounds{[]string{`[]`, repeated(1, item), repeated(100, item)}, []string{repeated(101, item), `{}`, `null`, `""`, `[1]`, `[null]`, `[[]]`, `[{}]`}}
 	}
+	typeList = bounds{
+		[]string{`[]`, `["deposit.created"]`, repeated(50, `"key.revoked"`)},
+		[]string{repeated(51, `"key.revoked"`), `["deposit"]`, `[""]`, `{}`, `null`, `""`, `[1]`, `[null]`, `[[]]`},
+	}
+	description = bounds{[]string{`""`, chars(500), wide(500)}, []string{chars(501), `1`, `null`, `[]`}}
+	endpointIDs = bounds{
+		[]string{`"whe_01kdvdna0cfx9a26nnrw56xpp0"`, `"whe_7zzzzzzzzzzzzzzzzzzzzzzzzz"`},
+		[]string{`""`, `"whe_"`, `"ntf_01kdvdna0cfx9a26nnrw56xpp0"`, `"whe_01kdvdna0cfx9a26nnrw56xpp"`, `"whe_8zzzzzzzzzzzzzzzzzzzzzzzzz"`, `"WHE_01kdvdna0cfx9a26nnrw56xpp0"`, `1`, `null`},
+	}
 	safe       = int64(9007199254740991)
 	limitItem  = `{"featureKey":"a","limit":1}`
 	grantItem  = `{"creditKey":"a","amountNanocredits":"1"}`
@@ -130,6 +139,14 @@ var fields = map[string]struct {
 	"createTransfer": {"from to creditKey amountNanocredits reason idempotencyKey", map[string]bounds{
 		"from": textOf(200), "to": textOf(200), "creditKey": keys80, "amountNanocredits": positiveNanocredits, "reason": textOf(200), "idempotencyKey": textOf(200),
 	}},
+	"createWebhookEndpoint": {"url", map[string]bounds{"url": address, "types": typeList, "description": description}},
+	"updateWebhookEndpoint": {"", map[string]bounds{
+		"expectedRevision": revision, "url": address, "types": typeList, "description": description, "status": oneOf("enabled", "paused"),
+	}},
+	"rotateWebhookSecret":   {"", map[string]bounds{"overlapSeconds": whole(0, 604800)}},
+	"testWebhookEndpoint":   {"type", map[string]bounds{"type": oneOf("deposit.created", "webhook.paused")}},
+	"replayWebhooks":        {"fromSeq only", map[string]bounds{"fromSeq": whole(1, safe), "toSeq": whole(1, safe), "only": oneOf("failed", "all")}},
+	"redeliverNotification": {"", map[string]bounds{"endpointId": endpointIDs}},
 	"reverseEvent": {"reason idempotencyKey", map[string]bounds{
 		"amountNanocredits": positiveNanocredits, "reason": textOf(200), "idempotencyKey": textOf(200),
 	}},

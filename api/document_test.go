@@ -50,6 +50,18 @@ var contract = map[string]string{
 	"trackUsage":                 "POST /v1/events events:ingest",
 	"trackBatch":                 "POST /v1/events/batch events:ingest",
 	"trackGroup":                 "POST /v1/events/group events:ingest",
+	"listNotifications":          "GET /v1/notifications notifications:read",
+	"getNotification":            "GET /v1/notifications/{id} notifications:read",
+	"listDeliveryAttempts":       "GET /v1/notifications/{id}/attempts notifications:read",
+	"redeliverNotification":      "POST /v1/notifications/{id}/redeliver webhooks:write",
+	"createWebhookEndpoint":      "POST /v1/webhook-endpoints webhooks:write",
+	"listWebhookEndpoints":       "GET /v1/webhook-endpoints notifications:read",
+	"getWebhookEndpoint":         "GET /v1/webhook-endpoints/{id} notifications:read",
+	"updateWebhookEndpoint":      "PATCH /v1/webhook-endpoints/{id} webhooks:write",
+	"deleteWebhookEndpoint":      "DELETE /v1/webhook-endpoints/{id} webhooks:write",
+	"rotateWebhookSecret":        "POST /v1/webhook-endpoints/{id}/rotate-secret webhooks:write",
+	"testWebhookEndpoint":        "POST /v1/webhook-endpoints/{id}/test webhooks:write",
+	"replayWebhooks":             "POST /v1/webhook-endpoints/{id}/replay webhooks:write",
 }
 
 func loaded(t testing.TB) *document {
@@ -135,7 +147,7 @@ func TestDocumentAnswers(t *testing.T) {
 func TestDocumentIsClosed(t *testing.T) {
 	var walk func(at string, s *schema)
 	walk = func(at string, s *schema) {
-		if s.types&kindObject != 0 && s.open {
+		if s.types&kindObject != 0 && s.open && !strings.HasSuffix(at, "Notification200.data") && at != "listNotifications200.data[].data" { // which depends on the type
 			t.Errorf("%s lets unknown fields through", at)
 		}
 		for _, p := range s.properties {
@@ -166,7 +178,7 @@ func TestDocumentStructure(t *testing.T) {
 		t.Errorf("the head is %q, %v", root.Text("openapi"), root.Object("info"))
 	}
 	for _, member := range slices.Sorted(maps.Keys(root)) {
-		if !slices.Contains([]string{"openapi", "info", "servers", "security", "tags", "paths", "components"}, member) {
+		if !slices.Contains([]string{"openapi", "info", "servers", "security", "tags", "paths", "webhooks", "components"}, member) {
 			t.Errorf("%s is no member of an OpenAPI document", member)
 		}
 	}

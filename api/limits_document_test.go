@@ -9,7 +9,9 @@ import (
 
 	"purser/billing"
 	"purser/metering"
+	"purser/notify"
 	"purser/store"
+	"purser/store/notifications"
 )
 
 // documentLimits are the rules of the domain behind each limit of the document. A page is
@@ -44,12 +46,22 @@ var documentLimits = map[string]any{
 	"SubscriptionPreview/properties/limits maxItems":      2 * billing.MaxPlanItems,
 	"SubscriptionPreview/properties/multipliers maxItems": 2 * billing.MaxPlanItems,
 
+	"NotificationId maxLength": 30, "NotificationId pattern": idPattern("ntf"), "WebhookEndpointId maxLength": 30, "WebhookEndpointId pattern": idPattern("whe"),
+	"NotificationTypes maxItems":                   notify.MaxTypes,
+	"EndpointDescription maxLength":                notify.MaxDescription,
+	"WebhookEndpointList/properties/data maxItems": notify.MaxEndpoints, "Feed/properties/data maxItems": notifications.MaxPage,
+	"DeliveryAttemptList/properties/data maxItems":              maxAttempts,
+	"/components/parameters/NotificationTypes/schema maxLength": 2000,
+
 	// The document alone decides these.
 	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,
 	"Event/properties/reversals maxItems": 100,
 	"WebAddress maxLength":                2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
 	"NextCursor maxLength": 4096, "/components/parameters/Cursor/schema maxLength": 4096, "/components/headers/RequestId/schema maxLength": 200,
 }
+
+// idPattern is the form of ids with a prefix.
+func idPattern(prefix string) string { return "^" + prefix + "_[0-7][0-9a-hjkmnp-tv-z]{25}$" }
 
 func TestTheDocumentHasTheLimitsOfTheDomain(t *testing.T) {
 	t.Parallel()

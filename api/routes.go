@@ -63,6 +63,20 @@ func (s *Server) routes() []route {
 		get("/v1/events", tenancy.JournalRead, s.listEvents),
 		get("/v1/events/{id}", tenancy.JournalRead, s.getEvent),
 		post("/v1/events/{id}/reverse", tenancy.EventsReverse, s.reverseEvent),
+
+		get("/v1/notifications", tenancy.NotificationsRead, s.listNotifications),
+		get("/v1/notifications/{id}", tenancy.NotificationsRead, s.getNotification),
+		get("/v1/notifications/{id}/attempts", tenancy.NotificationsRead, s.listDeliveryAttempts),
+		post("/v1/notifications/{id}/redeliver", tenancy.WebhooksWrite, s.redeliverNotification),
+
+		post("/v1/webhook-endpoints", tenancy.WebhooksWrite, s.createWebhookEndpoint),
+		get("/v1/webhook-endpoints", tenancy.NotificationsRead, s.listWebhookEndpoints),
+		get("/v1/webhook-endpoints/{id}", tenancy.NotificationsRead, s.getWebhookEndpoint),
+		patch("/v1/webhook-endpoints/{id}", tenancy.WebhooksWrite, s.updateWebhookEndpoint),
+		remove("/v1/webhook-endpoints/{id}", tenancy.WebhooksWrite, s.deleteWebhookEndpoint),
+		post("/v1/webhook-endpoints/{id}/rotate-secret", tenancy.WebhooksWrite, s.rotateWebhookSecret),
+		post("/v1/webhook-endpoints/{id}/test", tenancy.WebhooksWrite, s.testWebhookEndpoint),
+		post("/v1/webhook-endpoints/{id}/replay", tenancy.WebhooksWrite, s.replayWebhooks),
 	}
 }
 
@@ -76,6 +90,10 @@ func post(path string, p tenancy.Permission, handle func(*call) (reply, error)) 
 
 func patch(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
 	return route{method: http.MethodPatch, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+}
+
+func remove(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+	return route{method: http.MethodDelete, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
 }
 
 // also requires another permission.

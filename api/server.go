@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"purser/httpd"
 	"purser/ids"
+	"purser/notify/delivery"
 	"purser/payments/cashier"
 	"purser/store"
 )
@@ -35,11 +37,13 @@ const (
 	defaultMaxInFlight = 4096
 )
 
-// Options configures a Server. All but the first three fields have defaults.
+// Options configures a Server. All but the first four fields have defaults.
 type Options struct {
 	Store   *store.Store
 	Usage   *store.Engine
 	Cashier *cashier.Cashier
+	// Deliveries sends notifications to webhook endpoints.
+	Deliveries *delivery.Dispatcher
 	// Now is the clock, in milliseconds since 1970; the database's if nil.
 	Now func() int64
 	// CursorKey authenticates cursors. Nodes on one database share it.
@@ -57,18 +61,22 @@ type Options struct {
 
 // Server serves the /v1 API.
 type Server struct {
-	store     *store.Store
-	usage     *store.Engine
-	cashier   *cashier.Cashier
-	keys      *keyCache
-	lookup    *keyLookup
-	networkOf func(*http.Request) netip.Prefix
-	now       func() int64
-	document  *document
-	cursors   cursors
-	limits    *keyLimits
-	inFlight  *httpd.InFlight[ids.ID]
-	delayed   atomic.Int64 // refusals waiting in SlowDown
+	store      *store.Store
+	usage      *store.Engine
+	cashier    *cashier.Cashier
+	keys       *keyCache
+	lookup     *keyLookup
+	networkOf  func(*http.Request) netip.Prefix
+	now        func() int64
+	document   *document
+	cursors    cursors
+	limits     *keyLimits
+	inFlight   *httpd.InFlight[ids.ID]
+	deliveries *delivery.Dispatcher
+	waiting    *httpd.InFlight[ids.ID] // for notifications
+	stopped    chan struct{}           // closed by StopWaiting
+	stopOnce   sync.Once
+	delayed    atomic.Int64 // refusals waiting in SlowDown
 }
 
 // New compiles the OpenAPI document and creates the server.
@@ -91,17 +99,20 @@ func New(o Options) (*Server, error) {
 		o.Now = func() int64 { return o.Store.Clock().Now() }
 	}
 	return &Server{
-		store:     o.Store,
-		usage:     o.Usage,
-		cashier:   o.Cashier,
-		keys:      cached,
-		lookup:    newKeyLookup(o.Store.Directory().KeyByHash, sinceStart),
-		networkOf: o.NetworkOf,
-		now:       o.Now,
-		document:  doc,
-		cursors:   cursors{key: o.CursorKey},
-		limits:    newKeyLimits(o.RateLimit, sinceStart),
-		inFlight:  httpd.NewInFlight[ids.ID](int64(o.MaxInFlight)),
+		store:      o.Store,
+		usage:      o.Usage,
+		cashier:    o.Cashier,
+		keys:       cached,
+		lookup:     newKeyLookup(o.Store.Directory().KeyByHash, sinceStart),
+		networkOf:  o.NetworkOf,
+		now:        o.Now,
+		document:   doc,
+		cursors:    cursors{key: o.CursorKey},
+		limits:     newKeyLimits(o.RateLimit, sinceStart),
+		inFlight:   httpd.NewInFlight[ids.ID](int64(o.MaxInFlight)),
+		deliveries: o.Deliveries,
+		waiting:    httpd.NewInFlight[ids.ID](2 * maxWaiting),
+		stopped:    make(chan struct{}),
 	}, nil
 }
 

@@ -160,6 +160,22 @@ var meanings = map[Code]Meaning{
 		"The identity's subscription doesn't allow top-ups.",
 		"Switch to a plan with top-ups. Subscriptions keep the terms they started with, even if the plan has changed since.",
 	},
+	NotificationNotFound: {
+		"No notification of this application has the ID, or it is older than the retention period.",
+		"Check the ID. A notification that was just committed is there a moment later.",
+	},
+	WebhookEndpointNotFound: {
+		"No webhook endpoint of this application has the ID. It may have been deleted.",
+		"List the endpoints with GET /v1/webhook-endpoints.",
+	},
+	FeedExpired: {
+		"The notifications after the number in \"after\" are older than the retention period and were deleted.",
+		"Your copy has missed changes: read the current state of what you mirror, then continue with the oldest number that the message names.",
+	},
+	TooManyEndpoints: {
+		"The application has 20 webhook endpoints.",
+		"Delete an endpoint you no longer need, or send several types to one.",
+	},
 	ReversalTooLarge: {
 		"The amount is more than what earlier reversals left of the charge. Nothing was changed.",
 		"Read the event: its reversals show what was returned. To reverse the rest, leave out the amount.",

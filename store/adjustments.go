@@ -75,7 +75,7 @@ func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity stri
 		return "", err
 	}
 	entry, err := tx.Post(ctx, &locked[0], ledger.Posting{
-		ID: requested.ID, Kind: metering.EntryAdjustment, Credit: credit, Delta: requested.Delta, Now: requested.Now,
+		ID: requested.ID, Kind: metering.EntryAdjustment, Credit: credit, Delta: requested.Delta, Reason: requested.Reason, Now: requested.Now,
 		Change: requested.change,
 	})
 	if err != nil {

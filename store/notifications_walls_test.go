@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/notify"
 	"purser/store"
@@ -13,25 +14,90 @@ import (
 // notified gives a household something in each table of notifications.
 func (h *household) notified(tb testing.TB) {
 	tb.Helper()
-	for range 2 {
-		h.notify(tb, notify.DepositCreated)
-		_, err := h.Notifications().Number(tb.Context())
-		noError(tb, err)
+	endpoint := notify.Endpoint{
+		ID: ids.New(), URL: "https://example.com/hooks", Status: notify.Enabled, Revision: 1, SealedSecret: []byte("sealed"), CreatedAt: moment,
 	}
-	h.notify(tb, notify.DepositCreated) // which has no number
+	noError(tb, h.Notifications().CreateEndpoint(tb.Context(), endpoint))
+	h.endpoint = endpoint.ID
+	_, err := h.Notifications().Number(tb.Context(), moment)
+	noError(tb, err)
+	page, err := h.Notifications().Feed(tb.Context(), notifications.Query{After: -1, Limit: 1})
+	noError(tb, err)
+	h.notification = page.Notifications[0].ID
+	_, err = h.Notifications().Finish(tb.Context(), h.attempt(), notify.Result{Status: 500}, moment, 0)
+	noError(tb, err)
+	noError(tb, store.Notify(tb.Context(), h.App, notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{}, moment))) // without a number
 }
 
-func (h household) notify(tb testing.TB, kind notify.Type) ids.ID {
-	tb.Helper()
-	id := ids.New()
-	noError(tb, store.Notify(tb.Context(), h.App, notify.Notification{
-		ID: id, Type: kind, WalletID: h.walletID, Data: []byte(`{"id": "` + id.Format(ids.Notification) + `"}`), CreatedAt: moment,
-	}))
-	return id
+func (h household) attempt() notifications.Attempt {
+	return notifications.Attempt{
+		ID: ids.New(), EndpointID: h.endpoint, NotificationID: h.notification, URL: "https://example.com/hooks", Status: 500, StartedAt: moment, TookMillis: 1,
+	}
 }
+
+const (
+	noEndpoint     = fault.WebhookEndpointNotFound
+	noNotification = fault.NotificationNotFound
+)
 
 var notificationCalls = []call[notifications.App]{
 	{"Number", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
-		return a.Number(ctx)
+		return a.Number(ctx, moment)
+	}},
+	{"Feed", "", "", "", "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Feed(ctx, notifications.Query{After: -1, Identity: h.deposit.Identity, Limit: 100})
+	}},
+	{"Notification", "", noNotification, noNotification, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Notification(ctx, h.notification)
+	}},
+	{"Attempts", "", noNotification, noNotification, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Attempts(ctx, h.notification, 10)
+	}},
+	{"Endpoints", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return a.Endpoints(ctx)
+	}},
+	{"Endpoint", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Endpoint(ctx, h.endpoint)
+	}},
+	{"CreateEndpoint", "its id", "", "", anyError, func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return nil, a.CreateEndpoint(ctx, notify.Endpoint{ID: h.endpoint, URL: "https://example.com", Status: notify.Enabled, SealedSecret: []byte("x")})
+	}},
+	{"By", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return a.By(actor).Endpoints(ctx)
+	}},
+	{"UpdateEndpoint", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.UpdateEndpoint(ctx, h.endpoint, notify.EndpointPatch{Status: new(notify.Paused)}, true, moment)
+	}},
+	{"RotateSecret", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.RotateSecret(ctx, h.endpoint, []byte("new"), moment)
+	}},
+	{"ResealEndpoints", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		var seen []notify.Endpoint
+		_, err := a.ResealEndpoints(ctx, func(e *notify.Endpoint) bool { seen = append(seen, *e); return true })
+		return seen, err
+	}},
+	{"DeleteEndpoint", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return nil, a.DeleteEndpoint(ctx, h.endpoint)
+	}},
+	{"DueEndpoints", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return a.DueEndpoints(ctx, moment)
+	}},
+	{"DueDeliveries", "", "", "", "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.DueDeliveries(ctx, h.endpoint, moment, 100)
+	}},
+	{"NextDelivery", "", "", "", "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.NextDelivery(ctx, h.endpoint)
+	}},
+	{"Finish", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Finish(ctx, h.attempt(), notify.Result{Status: 200}, moment, 0)
+	}},
+	{"SendTest", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return nil, a.SendTest(ctx, h.endpoint, notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{}, moment))
+	}},
+	{"Replay", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Replay(ctx, notifications.Replay{EndpointID: h.endpoint, From: 1, Now: moment})
+	}},
+	{"Redeliver", "", noNotification, noNotification, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.Redeliver(ctx, h.notification, h.endpoint, moment)
 	}},
 }

@@ -166,7 +166,7 @@ func (tx appTx) lockWalletByID(ctx context.Context, id ids.ID) (ledger.Wallet, e
 func (tx appTx) writeReversal(ctx context.Context, w *ledger.Wallet, event reversible, r Reversal, stored []byte) error {
 	_, err := tx.Post(ctx, w, ledger.Posting{
 		ID: r.ID, Kind: metering.EntryReversal, Credit: metering.Credit{ID: event.CreditID, Key: event.creditKey},
-		Delta: metering.Delta{Amount: r.Amount}, Now: r.CreatedAt,
+		Delta: metering.Delta{Amount: r.Amount}, Reason: r.Reason, EventID: r.EventID, Now: r.CreatedAt,
 		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(r.Amount) },
 	})
 	if err != nil {

@@ -163,6 +163,8 @@ type household struct {
 	work             queue.Job
 	alertID          ids.ID
 	denied           ids.ID
+	endpoint         ids.ID
+	notification     ids.ID
 }
 
 func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household {

@@ -26,8 +26,10 @@ const (
 	JournalRead
 	EventsReverse
 	WalletsTransfer
+	NotificationsRead
+	WebhooksWrite
 
-	lastAPIPermission = WalletsTransfer
+	lastAPIPermission = WebhooksWrite
 )
 
 // What only a member may hold: the dashboard's own.
@@ -63,6 +65,8 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	JournalRead:        {"journal:read", "read journals and events, and why usage was charged or denied"},
 	EventsReverse:      {"events:reverse", "reverse charges"},
 	WalletsTransfer:    {"wallets:transfer", "transfer credits between wallets"},
+	NotificationsRead:  {"notifications:read", "read notifications, webhook endpoints and deliveries"},
+	WebhooksWrite:      {"webhooks:write", "create and change webhook endpoints, and send notifications again"},
 
 	RequestsRead:      {"requests:read", "read the log of API requests"},
 	BalancesAdjust:    {"balances:adjust", "adjust balances"},

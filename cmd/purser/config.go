@@ -43,7 +43,9 @@ type config struct {
 	previousKey string
 	// trustedProxies are networks whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
-	logLevel       slog.Level
+	// webhookNetworks are private networks that webhooks may reach.
+	webhookNetworks []netip.Prefix
+	logLevel        slog.Level
 	// Log lines per second for successful and for refused requests.
 	logSuccesses, logRefusals int64
 	// newOrganizations lets everyone with an account create organizations.
@@ -97,6 +99,7 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
+	"PURSER_WEBHOOK_NETWORKS":    func(c *config, v string) error { return appendNetworks(&c.webhookNetworks, v) },
 
 	"PURSER_NEW_ORGANIZATIONS": func(c *config, v string) error { return setSwitch(&c.newOrganizations, v, "on", "off") },
 	"PURSER_SECOND_FACTOR":     func(c *config, v string) error { return setSwitch(&c.requireFactor, v, "required", "optional") },
@@ -231,6 +234,11 @@ func (c *config) setDatabaseConns(value string) error {
 // setTrustedProxies parses addresses and networks. A network that contains all addresses
 // is refused: any client could then forge its own.
 func (c *config) setTrustedProxies(value string) error {
+	return appendNetworks(&c.trustedProxies, value)
+}
+
+// appendNetworks parses addresses and networks, and refuses all addresses.
+func appendNetworks(list *[]netip.Prefix, value string) error {
 	for text := range strings.SplitSeq(value, ",") {
 		text = strings.TrimSpace(text)
 		network, err := netip.ParsePrefix(text)
@@ -240,7 +248,7 @@ func (c *config) setTrustedProxies(value string) error {
 		if err != nil || network.Bits() == 0 {
 			return errors.New("must be a comma-separated list of addresses or networks, such as 10.0.0.0/8, fd00::/8, and not all addresses")
 		}
-		c.trustedProxies = append(c.trustedProxies, network.Masked())
+		*list = append(*list, network.Masked())
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ var knows = map[string][]string{
 	// What runs later, for every package that has jobs.
 	"jobs": {"ids", "store", "store/queue", "tenancy"},
 	// The jobs of notifications.
-	"notify/delivery": {"jobs", "notify", "store", "tenancy"},
+	"notify/delivery": {"fault", "ids", "jobs", "notify", "store", "store/notifications", "store/queue", "tenancy", "tenancy/audit", "tenancy/vault"},
 
 	// Mails: written by the edges and by jobs, sent by a periodic task.
 	"mail":          with(nouns, "store", "store/people", "tenancy/vault", "views/mail"),
@@ -92,7 +92,7 @@ var knows = map[string][]string{
 	"views/...": with(nouns, "docs", "static", "views/..."),
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
-	"api":   with(nouns, "api/openapi", "httpd", "payments/cashier", "store", "store/people", "store/reports"),
+	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/people", "store/reports"),
 	"web":   with(nouns, "api/openapi", "docs", "mail", "payments/cashier", "static", "store", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
@@ -122,11 +122,12 @@ var testsKnow = map[string][]string{
 	"store/notifications": {"store", "store/internal/limits", "store/people"},           // to open nodes, and an application on them
 	"store":               {"migrations", "payments/sandbox/persist", "store/embedded"}, // for a server with settings that a store must refuse
 	"jobs":                {"store/people"},                                             // to make an application
+	"notify/delivery":     {"metering", "store/people"},
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/people", "store/reports"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
-	"api":              {"payments/sandbox", "tenancy/vault"},
+	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
 	"web":              {"payments/sandbox/persist"}, // to move an application's clock
 }
 

@@ -31,13 +31,14 @@ import (
 // paymentNode is the cashier and the sandbox of this node; the sandbox is the payment
 // provider of applications without their own account.
 type paymentNode struct {
-	queue   *jobs.Queue
-	cashier *cashier.Cashier
-	sandbox *sandbox.Server
-	store   *store.Store
-	baseURL string
-	apiURL  string // of the sandbox's Stripe API
-	log     *slog.Logger
+	queue      *jobs.Queue
+	cashier    *cashier.Cashier
+	deliveries *delivery.Dispatcher
+	sandbox    *sandbox.Server
+	store      *store.Store
+	baseURL    string
+	apiURL     string // of the sandbox's Stripe API
+	log        *slog.Logger
 
 	// Both are set by mount.
 	api    *api.Server
@@ -49,7 +50,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		queue: jobs.New(jobs.Options{Store: db, Observe: meters.observeJob, Log: log}),
 		store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log,
 	}
-	delivery.Register(p.queue, db)
+	p.deliveries = delivery.New(delivery.Options{Store: db, Vault: seals, Jobs: p.queue, Opened: c.webhookNetworks, Log: log})
 	options := cashier.Options{
 		Store: db, Vault: seals, BaseURL: c.baseURL, Jobs: p.queue, Log: log, ObserveWebhook: meters.observeWebhook,
 		StripeTransport: meters.measureProvider(stripeProvider, http.DefaultTransport),

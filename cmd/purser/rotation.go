@@ -7,6 +7,7 @@ import (
 
 	"purser/ids"
 	"purser/mail"
+	"purser/notify/delivery"
 	"purser/payments/cashier"
 	"purser/store"
 	"purser/tenancy/vault"
@@ -16,10 +17,11 @@ import (
 // removed. Each row is updated on its own and only if needed, so an interrupted rotation
 // continues at the next start.
 type rotation struct {
-	store   *store.Store
-	cashier *cashier.Cashier
-	seals   *vault.Vault
-	log     *slog.Logger
+	store      *store.Store
+	cashier    *cashier.Cashier
+	deliveries *delivery.Dispatcher
+	seals      *vault.Vault
+	log        *slog.Logger
 }
 
 const (
@@ -51,13 +53,13 @@ func (r rotation) run(ctx context.Context) error {
 		if err == nil && pass.resealed() == 0 {
 			err = recordCurrentKey(ctx, r.store, r.seals)
 		}
-		done.seeds, done.accounts = done.seeds+pass.seeds, done.accounts+pass.accounts
+		done.seeds, done.accounts, done.endpoints = done.seeds+pass.seeds, done.accounts+pass.accounts, done.endpoints+pass.endpoints
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && pass.resealed() == 0:
 			r.log.Info("every stored secret is sealed with PURSER_SECRET_KEY: once each node has said so, PURSER_SECRET_KEY_PREVIOUS can be taken away",
-				"accounts", done.accounts, "authenticators", done.seeds, "unreadable", pass.lost)
+				"accounts", done.accounts, "authenticators", done.seeds, "unreadable", pass.lost, "endpoints", done.endpoints)
 			return nil
 		case err == nil:
 			continue
@@ -72,9 +74,9 @@ func (r rotation) run(ctx context.Context) error {
 }
 
 // resealCounts counts what a pass resealed and what no key opens.
-type resealCounts struct{ seeds, accounts, mails, lost int }
+type resealCounts struct{ seeds, accounts, endpoints, mails, lost int }
 
-func (c resealCounts) resealed() int { return c.seeds + c.accounts + c.mails }
+func (c resealCounts) resealed() int { return c.seeds + c.accounts + c.endpoints + c.mails }
 
 func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 	err = r.store.Directory().ResealSeeds(ctx, func(user ids.ID, sealed []byte) []byte {
@@ -117,6 +119,10 @@ func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 			return pass, err
 		}
 		pass.accounts, pass.lost = pass.accounts+sealed, pass.lost+unreadable
+		if sealed, unreadable, err = r.deliveries.Reseal(ctx, scope); err != nil {
+			return pass, err
+		}
+		pass.endpoints, pass.lost = pass.endpoints+sealed, pass.lost+unreadable
 	}
 	return pass, nil
 }

@@ -137,7 +137,7 @@ func (s sealedRows) rotationOf(log *slog.Logger) rotation {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return rotation{s.db, p.cashier, seals, log}
+	return rotation{s.db, p.cashier, p.deliveries, seals, log}
 }
 
 func TestAChangedKeySealsEverythingAnew(t *testing.T) {

@@ -170,9 +170,9 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		loops = append(loops, payments.serveStripe(limitConnections(stripeListener, c.maxConnections, c.trustedProxies, log), log))
 	}
 	if c.previousKey != "" {
-		loops = append(loops, rotation{db.Store, payments.cashier, seals, log}.runPeriodically)
+		loops = append(loops, rotation{db.Store, payments.cashier, payments.deliveries, seals, log}.runPeriodically)
 	}
-	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, shell.StartDrain}, loops, log)
+	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, shell.StartDrain, payments.api.StopWaiting}, loops, log)
 }
 
 // serveWith serves while the loops run. They stop after the last request, which may need
@@ -193,13 +193,14 @@ func serveWith(ctx context.Context, listener *connections, app http.Handler, d d
 // newApp mounts the API, the dashboard and the payment routes on one echo app.
 func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret secret, site *web.Site, payments *paymentNode, lines *logWriter) (*echo.Echo, *httpd.Server, error) {
 	server, err := api.New(api.Options{
-		Store:     db.Store,
-		Usage:     usage,
-		Cashier:   payments.cashier,
-		CursorKey: secret.derive("cursors"),
-		RateLimit: c.rateLimit,
-		BaseURL:   c.baseURL,
-		NetworkOf: site.NetworkOf,
+		Store:      db.Store,
+		Usage:      usage,
+		Cashier:    payments.cashier,
+		Deliveries: payments.deliveries,
+		CursorKey:  secret.derive("cursors"),
+		RateLimit:  c.rateLimit,
+		BaseURL:    c.baseURL,
+		NetworkOf:  site.NetworkOf,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -234,6 +235,7 @@ func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret
 type drain struct {
 	period time.Duration
 	start  func() // makes /readyz fail
+	stop   func() // ends requests that wait; nil for none
 }
 
 // wait continues serving for the period if SIGTERM ended the context.
@@ -261,6 +263,9 @@ func serveUntilDone(ctx context.Context, listener *connections, app http.Handler
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	if d.stop != nil {
+		server.RegisterOnShutdown(d.stop)
 	}
 	listener.bind(server)
 	log.Info("listening", "address", listener.Addr().String())

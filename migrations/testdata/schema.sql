@@ -218,6 +218,46 @@ ALTER TABLE debtors ENABLE ROW LEVEL SECURITY;
 ALTER TABLE debtors FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON debtors FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT DELETE, INSERT, SELECT ON debtors TO purser_app;
+CREATE TABLE deliveries (
+  app_id uuid NOT NULL,
+  endpoint_id uuid NOT NULL,
+  notification_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  seq bigint NOT NULL,
+  previous_seq bigint NOT NULL,
+  status text NOT NULL DEFAULT 'pending'::text,
+  attempts integer NOT NULL DEFAULT 0,
+  due_at bigint NOT NULL,
+  created_at bigint NOT NULL
+);
+ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (app_id, endpoint_id, notification_id);
+ALTER TABLE deliveries ADD CONSTRAINT previous_is_earlier CHECK (((previous_seq < seq) OR (seq = 0)));
+ALTER TABLE deliveries ADD CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])));
+CREATE INDEX deliveries_by_notification ON public.deliveries USING btree (app_id, notification_id);
+CREATE INDEX deliveries_due ON public.deliveries USING btree (app_id, endpoint_id, due_at, seq) WHERE (status = 'pending'::text);
+ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY;
+ALTER TABLE deliveries FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON deliveries FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO purser_app;
+CREATE TABLE delivery_attempts (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  endpoint_id uuid NOT NULL,
+  notification_id uuid NOT NULL,
+  url text NOT NULL,
+  status integer,
+  error text NOT NULL,
+  answer text NOT NULL,
+  started_at bigint NOT NULL,
+  took_ms integer NOT NULL
+);
+ALTER TABLE delivery_attempts ADD CONSTRAINT delivery_attempts_pkey PRIMARY KEY (app_id, id);
+CREATE INDEX attempts_by_delivery ON public.delivery_attempts USING btree (app_id, notification_id, endpoint_id, id);
+ALTER TABLE delivery_attempts ENABLE ROW LEVEL SECURITY;
+ALTER TABLE delivery_attempts FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON delivery_attempts FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT ON delivery_attempts TO purser_app;
 CREATE TABLE denial_days (
   app_id uuid NOT NULL,
   day bigint NOT NULL,
@@ -1180,6 +1220,30 @@ ALTER TABLE wallets ENABLE ROW LEVEL SECURITY;
 ALTER TABLE wallets FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON wallets FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON wallets TO purser_app;
+CREATE TABLE webhook_endpoints (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  url text NOT NULL,
+  types text[] COLLATE "C" NOT NULL,
+  description text NOT NULL,
+  status text NOT NULL,
+  pause_reason text NOT NULL DEFAULT ''::text,
+  secret bytea NOT NULL,
+  previous_secret bytea,
+  previous_until bigint NOT NULL DEFAULT 0,
+  revision integer NOT NULL DEFAULT 1,
+  last_seq bigint NOT NULL DEFAULT 0,
+  failing_since bigint,
+  succeeded_at bigint,
+  created_at bigint NOT NULL
+);
+ALTER TABLE webhook_endpoints ADD CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['enabled'::text, 'paused'::text, 'disabled'::text])));
+ALTER TABLE webhook_endpoints ADD CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (app_id, id);
+ALTER TABLE webhook_endpoints ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_endpoints FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON webhook_endpoints FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT, UPDATE ON webhook_endpoints TO purser_app;
 CREATE TABLE webhook_events (
   app_id uuid NOT NULL,
   connection_id uuid NOT NULL,

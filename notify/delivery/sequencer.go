@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
+	"purser/ids"
 	"purser/jobs"
 	"purser/notify"
-	"purser/store"
+	"purser/store/queue"
 	"purser/tenancy"
 )
 
@@ -15,39 +16,61 @@ const (
 	Lane jobs.Lane = "notifications"
 
 	// sweepInterval is how long a notification of a node that died waits for its number.
-	// The pass costs one index read for each application.
+	// The pass costs two index reads for each application.
 	sweepInterval = time.Minute
 	// maxPasses bounds how much of one application's backlog is numbered at once.
 	maxPasses = 20
 )
 
-// Register has the queue number notifications: those of this node after their commit,
-// all others at an interval.
-func Register(queue *jobs.Queue, db *store.Store) {
-	number := func(ctx context.Context, scope tenancy.Scope) error { return numberAll(ctx, db, scope) }
-	queue.Before(Lane, number)
-	db.OnNotifications(func(scope tenancy.Scope) { queue.Notify(scope, Lane) })
-	queue.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: func(ctx context.Context) error {
-		scopes, err := db.Directory().Scopes(ctx)
-		if err != nil {
-			return err
-		}
-		for _, scope := range scopes {
-			if err := number(ctx, scope); err != nil {
-				return err
-			}
-		}
-		return nil
-	}})
-}
-
-// numberAll numbers the notifications that an application has committed.
-func numberAll(ctx context.Context, db *store.Store, scope tenancy.Scope) error {
-	for range maxPasses {
-		numbered, err := db.Notifications(scope).Number(ctx)
-		if err != nil || numbered < notify.MaxBatch {
+// prepareAll numbers what nodes that died have left, and finds due deliveries without a
+// job.
+func (d *Dispatcher) prepareAll(ctx context.Context) error {
+	scopes, err := d.options.Store.Directory().Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		if err := d.prepare(ctx, scope); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// prepare numbers the notifications that an application has committed, and enqueues a
+// job for each endpoint that has something to send. The deliveries are the durable part:
+// a job that is lost is enqueued again.
+func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
+	app := d.options.Store.Notifications(scope)
+	now, err := d.clock(ctx, scope)
+	if err != nil {
+		return err
+	}
+	for range maxPasses {
+		numbered, err := app.Number(ctx, now)
+		if err != nil {
+			return err
+		}
+		if numbered > 0 {
+			d.hub.wake(scope.AppID)
+		}
+		if numbered < notify.MaxBatch {
+			break
+		}
+	}
+	due, err := app.DueEndpoints(ctx, now)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	list := make([]queue.Job, len(due))
+	for i, id := range due {
+		list[i] = queue.Job{Kind: queue.JobWebhook, Object: id.Format(ids.WebhookEndpoint), DueAt: now}
+	}
+	return d.options.Store.Queue(scope).Enqueue(ctx, list...)
+}
+
+// clock is the application's time.
+func (d *Dispatcher) clock(ctx context.Context, scope tenancy.Scope) (int64, error) {
+	offset, err := d.options.Store.App(scope).ClockOffset(ctx)
+	return d.options.Now().UnixMilli() + offset, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"purser/store/internal/pg"
+	"purser/tenancy/audit"
 )
 
 // App reads and writes the notifications of one application.
@@ -13,6 +14,13 @@ type App struct {
 
 // Open is the notifications of an application.
 func Open(app pg.App) App { return App{app: app} }
+
+// By is the same for a person or an API key: what they change is written into the
+// organization's audit log, in the same transaction.
+func (a App) By(actor audit.Actor) App {
+	a.app.By = actor
+	return a
+}
 
 // transact runs work in one transaction of the application.
 func (a App) transact(ctx context.Context, work func(context.Context, *pg.Tx) error) error {

@@ -29,6 +29,11 @@ var (
 		FROM unnest($2::uuid[], $3::bigint[]) AS t (id, seq)
 		WHERE n.app_id = $1 AND n.id = t.id AND n.seq IS NULL`)
 
+	setLastSeqs = pg.Declare("set last notifications of endpoints", `
+		UPDATE webhook_endpoints e SET last_seq = t.seq
+		FROM unnest($2::uuid[], $3::bigint[]) AS t (id, seq)
+		WHERE e.app_id = $1 AND e.id = t.id`)
+
 	advanceFeed = pg.Declare("advance feed", `
 		UPDATE feeds SET last_seq = $2 WHERE app_id = $1`)
 )
@@ -40,10 +45,11 @@ type feed struct {
 }
 
 // Number gives numbers to notifications that have none, at most notify.MaxBatch, and
-// returns how many it numbered. When it returns notify.MaxBatch there may be more.
-func (a App) Number(ctx context.Context) (numbered int, err error) {
+// returns how many it numbered. When it returns notify.MaxBatch there may be more. Their
+// deliveries are due now, by the application's clock.
+func (a App) Number(ctx context.Context, now int64) (numbered int, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		numbered, err = number(ctx, tx)
+		numbered, err = number(ctx, tx, now)
 		return err
 	})
 	return numbered, err
@@ -51,7 +57,7 @@ func (a App) Number(ctx context.Context) (numbered int, err error) {
 
 // number reads again after the lock, by a statement of its own: it sees all that the
 // previous holder of the lock has numbered, and nothing that is not committed.
-func number(ctx context.Context, tx *pg.Tx) (int, error) {
+func number(ctx context.Context, tx *pg.Tx, now int64) (int, error) {
 	if waiting, err := unnumbered(ctx, tx, 1); err != nil || len(waiting) == 0 {
 		return 0, err
 	}
@@ -63,7 +69,15 @@ func number(ctx context.Context, tx *pg.Tx) (int, error) {
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	_, end := notify.Sequence(held.Last, list, nil)
+	endpoints, err := pg.Collect(ctx, tx, lockEndpoints, readEndpoint)
+	if err != nil {
+		return 0, err
+	}
+	subscribers := make([]notify.Subscriber, len(endpoints))
+	for i, e := range endpoints {
+		subscribers[i] = notify.Subscriber{EndpointID: e.ID, Types: e.Types, LastSeq: e.LastSeq}
+	}
+	links, end := notify.Sequence(held.Last, list, subscribers)
 	rows, seqs := make([]ids.ID, len(list)), make([]int64, len(list))
 	for i, n := range list {
 		rows[i], seqs[i] = n.ID, held.Last+int64(i)+1
@@ -71,7 +85,22 @@ func number(ctx context.Context, tx *pg.Tx) (int, error) {
 	if err := tx.Exec(ctx, numberNotifications, int64(len(list)), rows, seqs); err != nil {
 		return 0, err
 	}
-	return len(list), tx.Exec(ctx, advanceFeed, 1, end)
+	if err := tx.Exec(ctx, advanceFeed, 1, end); err != nil || len(links) == 0 {
+		return len(list), err
+	}
+	if err := tx.Exec(ctx, insertDeliveries, int64(len(links)), append(linkColumns(links), now)...); err != nil {
+		return 0, err
+	}
+	return len(list), advanceEndpoints(ctx, tx, subscribers)
+}
+
+// advanceEndpoints stores which notification is the newest for each endpoint.
+func advanceEndpoints(ctx context.Context, tx *pg.Tx, subscribers []notify.Subscriber) error {
+	rows, seqs := make([]ids.ID, len(subscribers)), make([]int64, len(subscribers))
+	for i, s := range subscribers {
+		rows[i], seqs[i] = s.EndpointID, s.LastSeq
+	}
+	return tx.Exec(ctx, setLastSeqs, int64(len(subscribers)), rows, seqs)
 }
 
 func unnumbered(ctx context.Context, tx *pg.Tx, most int) ([]notify.Unnumbered, error) {

@@ -149,7 +149,7 @@ func TestFeedGivesEachCommittedNotificationOnce(t *testing.T) {
 				var both errgroup.Group // at once
 				for range 2 {
 					app := notifications.Open(node())
-					both.Go(func() error { _, err := app.Number(t.Context()); return err })
+					both.Go(func() error { _, err := app.Number(t.Context(), moment); return err })
 				}
 				noError(t, both.Wait())
 			default:
@@ -159,7 +159,7 @@ func TestFeedGivesEachCommittedNotificationOnce(t *testing.T) {
 		for len(waiting) > 0 {
 			end(nil)
 		}
-		_, err := notifications.Open(node()).Number(t.Context())
+		_, err := notifications.Open(node()).Number(t.Context(), moment)
 		noError(t, err)
 		for i := range readers {
 			r := &readers[i]
@@ -198,7 +198,7 @@ func TestNumberGoesInBatches(t *testing.T) {
 		t.Errorf("woken for %v", woken)
 	}
 	for _, want := range []int{notify.MaxBatch, 1, 0} {
-		if got, err := notifications.Open(app).Number(t.Context()); err != nil || got != want {
+		if got, err := notifications.Open(app).Number(t.Context(), moment); err != nil || got != want {
 			t.Errorf("numbered %d, %v, want %d", got, err, want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestNotificationsNeedTheirTransaction(t *testing.T) {
 	if !errors.Is(err, errRolledBack) {
 		t.Fatal(err)
 	}
-	if got, err := notifications.Open(app).Number(t.Context()); err != nil || got != 0 {
+	if got, err := notifications.Open(app).Number(t.Context(), moment); err != nil || got != 0 {
 		t.Errorf("numbered %d, %v", got, err)
 	}
 	app.Scope.AppID = ids.New()

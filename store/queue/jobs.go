@@ -42,6 +42,8 @@ const (
 	JobReconcile JobKind = "sweep" // reconcile everything
 
 	JobPrune JobKind = "prune" // delete expired rows
+
+	JobWebhook JobKind = "webhook" // send the deliveries of an endpoint
 )
 
 // Job is an entry of the application's queue, due by its clock. There is one job of a

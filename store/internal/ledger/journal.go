@@ -44,12 +44,14 @@ type Posting struct {
 	Delta          metering.Delta
 	IdempotencyKey *string
 	Source         billing.Source // the payment it comes from; zero for none
+	Reason         string         // of an adjustment or a reversal
+	EventID        string         // of a reversal
 	Now            int64
 	Change         func(metering.Balance) (metering.Balance, error)
 }
 
 // Post is the one function that changes a balance, and it writes the journal
-// entry beside it. The wallet's lock must be held.
+// entry beside it, and the notification. The wallet's lock must be held.
 func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, error) {
 	before, err := tx.Balance(ctx, w.ID, p.Credit)
 	if err != nil {
@@ -73,6 +75,9 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 		return e, err
 	}
 	if err := tx.updateDebtors(ctx, w.ID, before, after); err != nil {
+		return e, err
+	}
+	if err := tx.announce(ctx, p, e, before, after); err != nil {
 		return e, err
 	}
 	tx.Posted(e)

@@ -35,6 +35,10 @@ func (tx *Tx) Notify(ctx context.Context, list ...notify.Notification) error {
 	return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)
 }
 
+// WakeNotifications has the node's sequencer woken after the commit, also without a new
+// notification: deliveries are due.
+func (tx *Tx) WakeNotifications() { tx.notified = true }
+
 // OnNotifications has committed called after each transaction of this node that
 // inserted notifications. A transaction whose outcome is unknown, or of a node that died,
 // calls nothing: a periodic pass finds what it left.

@@ -1,0 +1,203 @@
+package delivery
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/jobs"
+	"purser/notify"
+	"purser/store"
+	"purser/store/notifications"
+	"purser/store/queue"
+	"purser/tenancy"
+	"purser/tenancy/vault"
+)
+
+const (
+	// maxRun is how long one run of an endpoint's job starts deliveries. The rest of a
+	// long backlog is the next run's.
+	maxRun = 30 * time.Second
+	// roundSize is how many due deliveries are read at once.
+	roundSize = 50
+	// maxRunning is how many endpoints a node sends to at once.
+	maxRunning = 64
+)
+
+// Options are the dependencies of a dispatcher.
+type Options struct {
+	Store *store.Store
+	Vault *vault.Vault
+	Jobs  *jobs.Queue
+	Log   *slog.Logger
+	// Opened are networks that webhooks may reach besides public addresses.
+	Opened  []netip.Prefix
+	Timeout time.Duration    // of one attempt; DefaultTimeout when zero
+	Roots   *x509.CertPool   // that receivers' certificates are checked by; the system's when nil
+	Now     func() time.Time // the real clock; the database's when nil
+	// Observe is called after every attempt; nil for no measurement.
+	Observe func(Attempted)
+}
+
+// Attempted describes one attempt.
+type Attempted struct {
+	Result string // delivered, refused or unreachable
+	Took   time.Duration
+}
+
+// Dispatcher numbers notifications and sends them to endpoints.
+type Dispatcher struct {
+	options Options
+	client  *client
+	hub     *hub
+}
+
+// New creates a dispatcher and registers its jobs with the queue.
+func New(o Options) *Dispatcher {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Now == nil {
+		o.Now = o.Store.Clock().Time
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = func(Attempted) {}
+	}
+	d := &Dispatcher{options: o, hub: newHub(), client: newClient(clientOptions{Opened: o.Opened, Timeout: o.Timeout, Roots: o.Roots, Now: o.Now})}
+	o.Jobs.Detach(Lane, maxRunning)
+	o.Jobs.Before(Lane, d.prepare)
+	o.Jobs.Register(queue.JobWebhook, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
+	o.Jobs.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: d.prepareAll})
+	o.Store.OnNotifications(func(scope tenancy.Scope) { o.Jobs.Notify(scope, Lane) })
+	return d
+}
+
+// run sends the due deliveries of one endpoint. The queue runs it on one node at a time.
+func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err error) {
+	app := d.options.Store.Notifications(job.Scope)
+	id, err := ids.Parse(ids.WebhookEndpoint, job.Object)
+	if err != nil {
+		return 0, &jobs.Failure{Err: err, Stop: true}
+	}
+	application, err := d.options.Store.Org(job.Scope.OrgID).Application(ctx, job.Scope.AppID)
+	if err != nil {
+		return 0, err
+	}
+	for begun := time.Now(); time.Since(begun) < maxRun; {
+		endpoint, err := app.Endpoint(ctx, id)
+		if fault.Is(err, fault.WebhookEndpointNotFound) || err == nil && endpoint.Status != notify.Enabled {
+			return 0, nil // enabling it requests the job again
+		}
+		if err != nil {
+			return 0, err
+		}
+		due, err := app.DueDeliveries(ctx, id, d.now(job), roundSize)
+		if err != nil {
+			return 0, err
+		}
+		if len(due) == 0 {
+			return app.NextDelivery(ctx, id)
+		}
+		if err := d.round(ctx, job, application.Live, endpoint, due); err != nil {
+			return 0, err
+		}
+	}
+	return d.now(job), nil
+}
+
+func (d *Dispatcher) now(job jobs.Job) int64 { return d.options.Now().UnixMilli() + job.ClockOffset }
+
+// round sends deliveries. When one fails at an endpoint that worked, no other starts:
+// the next round sends one at a time.
+func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoint notify.Endpoint, due []notifications.Delivery) error {
+	secrets, err := d.secrets(job.Scope, endpoint)
+	if err != nil {
+		return err
+	}
+	var changed atomic.Bool
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(notify.Concurrent(endpoint.FailingSince))
+	for _, delivery := range due {
+		group.Go(func() error {
+			if changed.Load() || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			after, err := d.attempt(ctx, job, live, endpoint, secrets, delivery)
+			if (after.FailingSince != 0) != (endpoint.FailingSince != 0) || after.Status != notify.Enabled {
+				changed.Store(true)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// attempt sends one delivery and stores what came of it.
+func (d *Dispatcher) attempt(ctx context.Context, job jobs.Job, live bool, e notify.Endpoint, secrets []notify.Secret, delivery notifications.Delivery) (notify.Endpoint, error) {
+	message, err := delivery.Message(live, delivery.PreviousSeq)
+	if err != nil {
+		return e, err
+	}
+	got := d.client.send(ctx, outgoing{URL: e.URL, ID: delivery.ID.Format(ids.Notification), Message: message, Secrets: secrets})
+	if ctx.Err() != nil {
+		return e, ctx.Err() // the server stops: the outcome is unknown, and it is sent again
+	}
+	d.options.Observe(Attempted{Result: got.kind(), Took: got.Took})
+	after, err := d.options.Store.Notifications(job.Scope).Finish(ctx, notifications.Attempt{
+		ID: ids.New(), EndpointID: e.ID, NotificationID: delivery.ID, URL: e.URL, Status: got.Status, Error: got.Error, Answer: got.Answer,
+		StartedAt: got.StartedAt.UnixMilli(), TookMillis: int(got.Took.Milliseconds()),
+	}, got.Result, d.now(job), rand.Uint64())
+	if errors.Is(err, notifications.ErrNoDelivery) || fault.Is(err, fault.WebhookEndpointNotFound) {
+		return notify.Endpoint{}, nil // deleted meanwhile
+	}
+	if err == nil && after.Status != notify.Enabled && e.Status == notify.Enabled {
+		d.options.Log.Warn("webhook endpoint paused", "app", job.Scope.AppID.Format(ids.Application),
+			"endpoint", e.ID.Format(ids.WebhookEndpoint), "reason", string(after.PauseReason))
+	}
+	return after, err
+}
+
+func (r response) kind() string {
+	switch {
+	case r.Accepted():
+		return "delivered"
+	case r.Status != 0:
+		return "refused"
+	default:
+		return "unreachable"
+	}
+}
+
+// secrets are those that sign now: the current one, and the previous one while it
+// overlaps.
+func (d *Dispatcher) secrets(scope tenancy.Scope, e notify.Endpoint) (list []notify.Secret, err error) {
+	sealed := [][]byte{e.SealedSecret}
+	if len(e.SealedPrevious) > 0 && d.options.Now().UnixMilli() < e.PreviousUntil {
+		sealed = append(sealed, e.SealedPrevious)
+	}
+	for _, text := range sealed {
+		opened, err := d.options.Vault.Open(placeOf(scope, e.ID), text)
+		if err != nil {
+			return nil, fmt.Errorf("delivery: the secret of an endpoint: %w", err)
+		}
+		secret, err := notify.ParseSecret(string(opened))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, secret)
+	}
+	return list, nil
+}

@@ -1,0 +1,133 @@
+package notify
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"purser/fault"
+	"purser/ids"
+)
+
+const (
+	// MaxEndpoints is how many endpoints an application has at most.
+	MaxEndpoints = 20
+	// MaxURL, MaxTypes and MaxDescription bound an endpoint.
+	MaxURL         = 2048
+	MaxTypes       = 50
+	MaxDescription = 500
+	// MaxReplay is how many notifications one replay sends again.
+	MaxReplay = 10_000
+	// MaxOverlap is how long the previous secret signs after a rotation, in seconds, and
+	// DefaultOverlap how long when the caller says nothing.
+	MaxOverlap     = 604_800
+	DefaultOverlap = 86_400
+)
+
+// Endpoint is where an application's notifications are sent.
+type Endpoint struct {
+	ID           ids.ID
+	URL          string
+	Types        []Type // empty for all
+	Description  string
+	Status       EndpointStatus
+	PauseReason  PauseReason // empty for an enabled one
+	Revision     int64
+	LastSeq      int64 // the newest notification for it
+	FailingSince int64 // by the application's clock; zero after a success
+	SucceededAt  int64 // zero for never
+	CreatedAt    int64
+
+	// The secrets are sealed. The previous one signs too, until PreviousUntil by the
+	// database's clock.
+	SealedSecret   []byte
+	SealedPrevious []byte
+	PreviousUntil  int64
+}
+
+// EndpointPatch changes an endpoint. What is nil stays.
+type EndpointPatch struct {
+	ExpectedRevision *int64
+	URL              *string
+	Types            *[]Type
+	Description      *string
+	Status           *EndpointStatus // Enabled or Paused
+}
+
+// CheckURL refuses an address that no webhook can be sent to. Which addresses a host
+// name leads to is checked with each connection.
+func CheckURL(text string, live bool) error {
+	invalid := func(why string) error { return fault.Newf(fault.InvalidRequest, "%s", "url: "+why) }
+	u, err := url.Parse(text)
+	switch {
+	case len(text) > MaxURL:
+		return invalid("At most 2,048 characters.")
+	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+		return invalid("Enter an absolute URL, such as https://example.com/webhooks.")
+	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return invalid("No spaces or control characters.")
+	case u.User != nil:
+		return invalid("No user name or password. Check the signature instead.")
+	case u.Fragment != "":
+		return invalid("No fragment (#).")
+	case u.Scheme == "http" && !live, u.Scheme == "https":
+		return nil
+	case u.Scheme == "http":
+		return invalid("A live application needs https.")
+	default:
+		return invalid("Use https.")
+	}
+}
+
+// CheckTypes refuses unknown types, and removes repeated ones.
+func CheckTypes(types []Type) ([]Type, error) {
+	if len(types) > MaxTypes {
+		return nil, fault.Newf(fault.InvalidRequest, "types: At most %d.", MaxTypes)
+	}
+	list := make([]Type, 0, len(types))
+	for _, t := range types {
+		if !t.Known() {
+			return nil, fault.Newf(fault.InvalidRequest, "types: %q is no type of notification.", string(t))
+		}
+		if !slices.Contains(list, t) {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// Apply is the endpoint after the change. Enabling it makes its waiting deliveries due;
+// the receiver starts with a clean record.
+func (e Endpoint) Apply(patch EndpointPatch, live bool) (Endpoint, error) {
+	if patch.ExpectedRevision != nil && *patch.ExpectedRevision != e.Revision {
+		return e, fault.New(fault.RevisionConflict)
+	}
+	if patch.URL != nil {
+		if err := CheckURL(*patch.URL, live); err != nil {
+			return e, err
+		}
+		e.URL = *patch.URL
+	}
+	if patch.Types != nil {
+		types, err := CheckTypes(*patch.Types)
+		if err != nil {
+			return e, err
+		}
+		e.Types = types
+	}
+	if patch.Description != nil {
+		e.Description = *patch.Description
+	}
+	if patch.Status != nil && *patch.Status != e.Status {
+		switch *patch.Status {
+		case Enabled:
+			e.Status, e.PauseReason, e.FailingSince = Enabled, "", 0
+		case Paused:
+			e.Status, e.PauseReason = Paused, PauseRequested
+		default:
+			return e, fault.Newf(fault.InvalidRequest, "status: Send enabled or paused.")
+		}
+	}
+	e.Revision++
+	return e, nil
+}

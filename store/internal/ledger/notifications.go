@@ -1,0 +1,51 @@
+package ledger
+
+import (
+	"context"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/notify"
+)
+
+// entryTypes are the notifications of journal entries by kind. A dispute that moves
+// credits back is closed.
+var entryTypes = map[metering.EntryKind]notify.Type{
+	metering.EntryDeposit: notify.DepositCreated, metering.EntryGrant: notify.GrantCreated, metering.EntryTopUp: notify.TopUpPaid,
+	metering.EntryRefund: notify.RefundApplied, metering.EntryDispute: notify.DisputeOpened,
+	metering.EntryAdjustment: notify.AdjustmentCreated, metering.EntryReversal: notify.ChargeReversed,
+}
+
+// announce inserts the notifications of an entry, in its transaction: the entry itself,
+// and a debt that begins or ends with it.
+func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, after metering.Balance) error {
+	kind, known := entryTypes[p.Kind]
+	if !known {
+		return nil
+	}
+	if p.Kind == metering.EntryDispute && !p.Delta.Out {
+		kind = notify.DisputeClosed
+	}
+	entry := notify.EntryData{
+		ID: e.ID.Format(ids.Transaction), CreditKey: p.Credit.Key, Delta: e.Delta.Amount.String(), Balance: after.Amount.String(), Debt: after.Debt.String(),
+		IdempotencyKey: p.IdempotencyKey, Reason: p.Reason, EventID: p.EventID,
+	}
+	if e.Delta.Out && e.Delta.Amount > 0 {
+		entry.Delta = "-" + entry.Delta
+	}
+	if p.Kind == metering.EntryDeposit {
+		entry.ID = e.ID.Format(ids.Deposit)
+	}
+	if p.Source.ID != "" {
+		entry.Source = &notify.SourceData{Kind: string(p.Source.Kind), ID: p.Source.ID}
+	}
+	notifications := []notify.Notification{notify.New(kind, e.WalletID, entry, e.CreatedAt)}
+	balance := notify.BalanceData{CreditKey: p.Credit.Key, Balance: after.Amount.String(), Debt: after.Debt.String()}
+	switch {
+	case before.Debt == 0 && after.Debt > 0:
+		notifications = append(notifications, notify.New(notify.DebtIncurred, e.WalletID, balance, e.CreatedAt))
+	case before.Debt > 0 && after.Debt == 0:
+		notifications = append(notifications, notify.New(notify.DebtCleared, e.WalletID, balance, e.CreatedAt))
+	}
+	return tx.Notify(ctx, notifications...)
+}

@@ -1,0 +1,193 @@
+package notifications
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/notify"
+	"purser/store/internal/pg"
+	"purser/tenancy/audit"
+)
+
+const endpointColumns = `
+	id, url, types, description, status, pause_reason, secret, previous_secret, previous_until, revision, last_seq,
+	failing_since, succeeded_at, created_at`
+
+var (
+	insertEndpoint = pg.Declare("insert webhook endpoint", `
+		INSERT INTO webhook_endpoints (app_id, id, org_id, url, types, description, status, secret, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`)
+
+	countEndpoints = pg.Declare("count webhook endpoints", `
+		SELECT count(*) FROM webhook_endpoints WHERE app_id = $1`)
+
+	listEndpoints = pg.Declare("list webhook endpoints", `
+		SELECT`+endpointColumns+`
+		FROM webhook_endpoints WHERE app_id = $1 ORDER BY id DESC`)
+
+	selectEndpoint = pg.Declare("select webhook endpoint", `
+		SELECT`+endpointColumns+`
+		FROM webhook_endpoints WHERE app_id = $1 AND id = $2`)
+
+	lockEndpoint = pg.Declare("lock webhook endpoint", `
+		SELECT`+endpointColumns+`
+		FROM webhook_endpoints WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`)
+
+	lockEndpoints = pg.Declare("lock webhook endpoints", `
+		SELECT`+endpointColumns+`
+		FROM webhook_endpoints WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`)
+
+	updateEndpoint = pg.Declare("update webhook endpoint", `
+		UPDATE webhook_endpoints SET url = $3, types = $4, description = $5, status = $6, pause_reason = $7, revision = $8,
+			failing_since = $9, succeeded_at = $10
+		WHERE app_id = $1 AND id = $2`)
+
+	updateEndpointSecrets = pg.Declare("update secrets of a webhook endpoint", `
+		UPDATE webhook_endpoints SET secret = $3, previous_secret = $4, previous_until = $5, revision = $6
+		WHERE app_id = $1 AND id = $2`)
+
+	deleteEndpoint = pg.Declare("delete webhook endpoint", `
+		DELETE FROM webhook_endpoints WHERE app_id = $1 AND id = $2`)
+
+	// What was given up stays so: a replay sends it again.
+	hurryDeliveries = pg.Declare("make deliveries due", `
+		UPDATE deliveries SET attempts = 0, due_at = $3 WHERE app_id = $1 AND endpoint_id = $2 AND status = 'pending'`)
+)
+
+var errNoEndpoint = fault.New(fault.WebhookEndpointNotFound)
+
+func readEndpoint(row pgx.CollectableRow) (e notify.Endpoint, err error) {
+	var failing, succeeded *int64
+	err = row.Scan(&e.ID, &e.URL, &e.Types, &e.Description, &e.Status, &e.PauseReason, &e.SealedSecret, &e.SealedPrevious, &e.PreviousUntil,
+		&e.Revision, &e.LastSeq, &failing, &succeeded, &e.CreatedAt)
+	e.FailingSince, e.SucceededAt = pg.OrZero(failing), pg.OrZero(succeeded)
+	return e, err
+}
+
+// CreateEndpoint stores an endpoint, up to the limit of the application.
+func (a App) CreateEndpoint(ctx context.Context, e notify.Endpoint) error {
+	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		// The lock of the feed keeps two of them from passing the limit at once.
+		if _, err := lock(ctx, tx); err != nil {
+			return err
+		}
+		number, err := pg.Find(ctx, tx, countEndpoints, pgx.RowTo[int], pgx.ErrNoRows)
+		if err != nil {
+			return err
+		}
+		if number >= notify.MaxEndpoints {
+			return fault.New(fault.TooManyEndpoints)
+		}
+		if err := tx.Exec(ctx, insertEndpoint, 1, e.ID, tx.Scope.OrgID, e.URL, typeNames(e.Types), e.Description, e.Status, e.SealedSecret, e.CreatedAt); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, "webhook.create", e.ID.Format(ids.WebhookEndpoint), nil, fieldsOf(e))
+	})
+}
+
+// Endpoints lists the endpoints, the newest first.
+func (a App) Endpoints(ctx context.Context) ([]notify.Endpoint, error) {
+	return pg.ListAll(ctx, a.app, listEndpoints, readEndpoint)
+}
+
+// Endpoint reads one endpoint.
+func (a App) Endpoint(ctx context.Context, id ids.ID) (notify.Endpoint, error) {
+	return pg.FindOne(ctx, a.app, selectEndpoint, readEndpoint, errNoEndpoint, id)
+}
+
+// UpdateEndpoint applies a patch. An endpoint that becomes enabled gets what waited for
+// it, the oldest first.
+func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.EndpointPatch, live bool, now int64) (e notify.Endpoint, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
+		if err != nil {
+			return err
+		}
+		if e, err = was.Apply(patch, live); err != nil {
+			return err
+		}
+		if err := storeEndpoint(ctx, tx, e); err != nil {
+			return err
+		}
+		if was.Status != notify.Enabled && e.Status == notify.Enabled {
+			if _, err := tx.ExecAny(ctx, hurryDeliveries, id, now); err != nil {
+				return err
+			}
+			tx.WakeNotifications()
+		}
+		return tx.Audit(ctx, "webhook.update", id.Format(ids.WebhookEndpoint), fieldsOf(was), fieldsOf(e))
+	})
+	return e, err
+}
+
+func storeEndpoint(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
+	return tx.Exec(ctx, updateEndpoint, 1, e.ID, e.URL, typeNames(e.Types), e.Description, e.Status, e.PauseReason, e.Revision,
+		pg.OrNull(e.FailingSince), pg.OrNull(e.SucceededAt))
+}
+
+// RotateSecret replaces the secret. The previous one signs too, until a time of the
+// database's clock.
+func (a App) RotateSecret(ctx context.Context, id ids.ID, sealed []byte, until int64) (e notify.Endpoint, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		if e, err = pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id); err != nil {
+			return err
+		}
+		e.SealedPrevious, e.PreviousUntil, e.SealedSecret = e.SealedSecret, until, sealed
+		e.Revision++
+		if err := storeSecrets(ctx, tx, e); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, "webhook.rotate_secret", id.Format(ids.WebhookEndpoint), nil, nil)
+	})
+	return e, err
+}
+
+func storeSecrets(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
+	return tx.Exec(ctx, updateEndpointSecrets, 1, e.ID, e.SealedSecret, e.SealedPrevious, e.PreviousUntil, e.Revision)
+}
+
+// ResealEndpoints passes each endpoint to seal, which may encrypt its secrets again and
+// reports whether it did, and counts those. The rows are locked meanwhile.
+func (a App) ResealEndpoints(ctx context.Context, seal func(*notify.Endpoint) (changed bool)) (changed int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		changed = 0
+		all, err := pg.Collect(ctx, tx, lockEndpoints, readEndpoint)
+		if err != nil {
+			return err
+		}
+		for _, e := range all {
+			if !seal(&e) {
+				continue
+			}
+			if err := storeSecrets(ctx, tx, e); err != nil {
+				return err
+			}
+			changed++
+		}
+		return nil
+	})
+	return changed, err
+}
+
+// DeleteEndpoint removes an endpoint. What waited for it is not sent.
+func (a App) DeleteEndpoint(ctx context.Context, id ids.ID) error {
+	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec(ctx, deleteEndpoint, 1, id); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, "webhook.delete", id.Format(ids.WebhookEndpoint), fieldsOf(was), nil)
+	})
+}
+
+// fieldsOf is what the audit log says of an endpoint: nothing of its secret.
+func fieldsOf(e notify.Endpoint) audit.Fields {
+	return audit.Fields{"url": e.URL, "types": strings.Join(typeNames(e.Types), " "), "description": e.Description, "status": string(e.Status)}
+}

@@ -1,0 +1,105 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/notify"
+	"purser/store"
+	"purser/store/notifications"
+	"purser/store/storetest"
+)
+
+// told are the types and data of the application's notifications, in order.
+func (a tenant) told(tb testing.TB) (types []notify.Type, data []map[string]any) {
+	tb.Helper()
+	_, err := a.Notifications().Number(tb.Context(), moment)
+	noError(tb, err)
+	page, err := a.Notifications().Feed(tb.Context(), notifications.Query{After: -1, Limit: notifications.MaxPage})
+	noError(tb, err)
+	for _, n := range page.Notifications {
+		var object map[string]any
+		noError(tb, json.Unmarshal(n.Data, &object))
+		types, data = append(types, n.Type), append(data, object)
+	}
+	return types, data
+}
+
+func TestEntriesAreAnnouncedOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	usage := openUsage(t, db)
+	a := newTenant(t, db)
+	key, _ := a.newKey(t, "setup")
+	a.newCredit(t, "tokens")
+	a.newFeature(t, featureOf("messages", "tokens"))
+	requested := depositOf("ann@example.com", "tokens", 1_000, "once")
+	for range 2 { // the second changes nothing
+		_, _, err := a.Deposit(t.Context(), requested)
+		noError(t, err)
+	}
+	// Plain usage tells nothing.
+	use := store.Usage{
+		Scope: a.application.Scope(), KeyID: key.ID, Identity: "ann@example.com", FeatureKey: "messages",
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: "event 1", Quantity: 3},
+	}
+	decision, err := usage.Track(use)
+	noError(t, err)
+	noError(t, decision.Err())
+	wallet, err := a.Wallet(t.Context(), "ann@example.com")
+	noError(t, err)
+	owner := newMember(t, db, a.org, "owner")
+	adjustment := store.Adjustment{
+		ID: ids.New(), WalletID: wallet.ID, CreditKey: "tokens", Delta: metering.Delta{Amount: 100, Out: true}, Reason: "A mistake", By: owner.UserID, Now: moment,
+	}
+	for range 2 {
+		noError(t, a.Adjust(t.Context(), adjustment))
+	}
+	over := adjustment
+	over.ID, over.Delta.Amount = ids.New(), 1_000_000
+	if err := a.Adjust(t.Context(), over); err == nil {
+		t.Error("more than the balance was taken")
+	}
+	_, _, err = a.Reverse(t.Context(), store.Reversal{ID: ids.New(), EventID: "event 1", Reason: "It failed", IdempotencyKey: "reversal", CreatedAt: moment})
+	noError(t, err)
+	types, data := a.told(t)
+	if want := []notify.Type{notify.DepositCreated, notify.AdjustmentCreated, notify.ChargeReversed}; !slices.Equal(types, want) {
+		t.Fatalf("told %v, want %v", types, want)
+	}
+	for i, want := range []string{
+		fmt.Sprintf("map[balanceNanocredits:1000 creditKey:tokens debtNanocredits:0 deltaNanocredits:1000 id:%s idempotencyKey:once]", requested.ID.Format(ids.Deposit)),
+		fmt.Sprintf("map[balanceNanocredits:879 creditKey:tokens debtNanocredits:0 deltaNanocredits:-100 id:%s reason:A mistake]", adjustment.ID.Format(ids.Transaction)),
+	} {
+		if got := fmt.Sprint(data[i]); got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	if data[2]["eventId"] != "event 1" || data[2]["deltaNanocredits"] != "21" || data[2]["balanceNanocredits"] != "900" {
+		t.Errorf("the reversal says %v", data[2])
+	}
+}
+
+// What a household has lived through: each journal entry is told once.
+func TestEveryEntryOfPaymentsIsAnnounced(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	h := newHousehold(t, db, openUsage(t, db))
+	types, _ := h.told(t)
+	owner := connect(t, storetest.URL(t))
+	for kind, want := range map[string]notify.Type{"deposit": notify.DepositCreated, "grant": notify.GrantCreated, "top-up": notify.TopUpPaid} {
+		entries := texts(t, owner, `SELECT id::text FROM journal WHERE app_id = $1 AND kind = $2`, h.application.ID, kind)
+		told := 0
+		for _, each := range types {
+			if each == want {
+				told++
+			}
+		}
+		if told != len(entries) || told == 0 {
+			t.Errorf("%d of %d entries of the kind %s are told", told, len(entries), kind)
+		}
+	}
+}
