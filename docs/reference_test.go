@@ -91,7 +91,7 @@ func TestReference(t *testing.T) {
 						t.Errorf("%s %d has %d fields and the example %s", op.ID, answer.Status, len(answer.Fields), answer.Example)
 					}
 				}
-				if op.Method != "GET" && !json.Valid([]byte(op.BodyExample)) {
+				if op.Method != "GET" && op.Method != "DELETE" && !json.Valid([]byte(op.BodyExample)) {
 					t.Errorf("%s: the example body is %s", op.ID, op.BodyExample)
 				}
 			}

@@ -39,7 +39,7 @@ func TestPresets(t *testing.T) {
 		Setup:     {"Setup and ingestion", tenancy.APIPermissions().Names()},
 		Ingestion: {"Ingestion", []string{"events:ingest"}},
 		ReadOnly: {"Read only", []string{"credits:read", "features:read", "wallets:read", "deposits:read",
-			"plans:read", "subscriptions:read", "journal:read"}},
+			"plans:read", "subscriptions:read", "journal:read", "notifications:read"}},
 		Custom: {"Custom", []string{}},
 	} {
 		if got := preset.Permissions().Names(); !slices.Equal(got, want.names) || preset.Title() != want.title {

@@ -68,8 +68,6 @@ func CheckURL(text string, live bool) error {
 		return invalid("No spaces or control characters.")
 	case u.User != nil:
 		return invalid("No user name or password. Check the signature instead.")
-	case u.Fragment != "":
-		return invalid("No fragment (#).")
 	case u.Scheme == "http" && !live, u.Scheme == "https":
 		return nil
 	case u.Scheme == "http":

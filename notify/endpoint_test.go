@@ -31,7 +31,7 @@ func TestEndpointURLs(t *testing.T) {
 		"example.com/hooks":               {},
 		"":                                {},
 		"https://ann:secret@example.com/": {},
-		"https://example.com/#part":       {},
+		"https://example.com/#part":       {true, true},
 		"https://example.com/a b":         {},
 		"https://example.com/\r\nHost: x": {},
 		"javascript:alert(1)":             {},

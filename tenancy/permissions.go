@@ -29,7 +29,7 @@ func APIPermissions() Permissions { return upTo(lastAPIPermission) }
 
 // ReadPermissions is every API permission that changes nothing.
 func ReadPermissions() Permissions {
-	return PermissionsOf(CreditsRead, FeaturesRead, WalletsRead, DepositsRead, PlansRead, SubscriptionsRead, JournalRead)
+	return PermissionsOf(CreditsRead, FeaturesRead, WalletsRead, DepositsRead, PlansRead, SubscriptionsRead, JournalRead, NotificationsRead)
 }
 
 func upTo(last Permission) Permissions {

@@ -74,7 +74,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "what an API key changes is not audited",
-		changes: []change{once("api/authenticate.go", "\treturn s.store.App(c.scope).By(by)\n", "\treturn s.store.App(c.scope)\n")},
+		changes: []change{once("api/authenticate.go", "return s.store.App(c.scope).By(s.actor(c))", "return s.store.App(c.scope)")},
 		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
 	},
 	{

@@ -211,7 +211,13 @@ func TestNotificationsNeedTheirTransaction(t *testing.T) {
 	app := newNodes(t, 1)[0].App(newScope(t))
 	n := notify.Notification{ID: ids.New(), Type: notify.DepositCreated, Data: []byte(`{}`), CreatedAt: moment}
 	err := app.Transact(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
-		return errors.Join(tx.Notify(ctx, n), errRolledBack)
+		err := tx.Notify(ctx, n)
+		var inserted bool
+		noError(t, tx.Conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM notifications WHERE app_id = $1 AND id = $2)`, app.Scope.AppID, n.ID).Scan(&inserted))
+		if !inserted {
+			t.Error("the notification is not in the transaction")
+		}
+		return errors.Join(err, errRolledBack)
 	})
 	if !errors.Is(err, errRolledBack) {
 		t.Fatal(err)

@@ -1,0 +1,49 @@
+package main
+
+// Bugs in what other systems are told.
+var notificationMutants = []mutant{
+	{
+		name: "a notification is inserted after the commit",
+		changes: []change{
+			once("store/internal/pg/tx.go", "	notified bool             // it inserted notifications\n", "	notified bool             // it inserted notifications\n	after    []func(context.Context, *Tx) error\n"),
+			once("store/internal/pg/tx.go", "	if tx.notified {\n", "	for _, late := range tx.after {\n		if err := a.Attempt(ctx, late); err != nil {\n			return err\n		}\n	}\n	if tx.notified {\n"),
+			once("store/internal/pg/outbox.go", "	return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)\n",
+				"	tx.after = append(tx.after, func(ctx context.Context, tx *Tx) error {\n		return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)\n	})\n	return nil\n"),
+		},
+		pkg: "./store/notifications", tests: "TestNotificationsNeedTheirTransaction",
+	},
+	{
+		name: "a notification is numbered at its insert",
+		changes: []change{
+			once("store/internal/pg/outbox.go", "(app_id, id, org_id, type, wallet_id, data, created_at)\n", "(app_id, id, org_id, type, wallet_id, data, created_at, seq)\n"),
+			once("store/internal/pg/outbox.go", "t.data::jsonb, t.created_at\n",
+				"t.data::jsonb, t.created_at, (SELECT coalesce(max(n.seq), 0) FROM notifications n WHERE n.app_id = $1) + row_number() OVER ()\n"),
+		},
+		pkg: "./store/notifications", tests: "TestFeedGivesEachCommittedNotificationOnce",
+	},
+	{
+		name:    "the deliveries of a paused endpoint are dropped",
+		changes: []change{once("store/notifications/endpoints.go", "UPDATE deliveries SET attempts = 0, due_at = $3 WHERE", "UPDATE deliveries SET status = 'failed', due_at = $3 WHERE")},
+		pkg:     "./notify/delivery", tests: "TestAPausedEndpointLosesNothing",
+	},
+	{
+		name:    "a delivery is given up at an endpoint that accepts nothing",
+		changes: []change{once("notify/schedule.go", "case p.Attempts >= MaxAttempts && p.SucceededAt >= p.CreatedAt && p.SucceededAt > 0:", "case p.Attempts >= MaxAttempts:")},
+		pkg:     "./notify", tests: "TestADeliveryFailsOnlyAtAnEndpointThatAcceptsOthers",
+	},
+	{
+		name:    "a webhook reaches the server's own network",
+		changes: []change{once("notify/delivery/client.go", " || !notify.MayReach(target.Addr(), o.Opened) {", " {")},
+		pkg:     "./notify/delivery", tests: "TestPrivateReceiversAreNotReached",
+	},
+	{
+		name:    "a redirect is followed",
+		changes: []change{once("notify/delivery/client.go", "return http.ErrUseLastResponse }", "return nil }")},
+		pkg:     "./notify/delivery", tests: "TestAnswersOfReceivers",
+	},
+	{
+		name:    "an entry is not announced",
+		changes: []change{once("store/internal/ledger/journal.go", "if err := tx.announce(ctx, p, e, before, after); err != nil {", "if err := tx.announce(ctx, Posting{}, e, before, after); err != nil {")},
+		pkg:     "./store", tests: "TestEntriesAreAnnouncedOnce",
+	},
+}
