@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"purser/billing"
-	"purser/store"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 const paymentsStand = "what payments brought and what was taken back stands in the journal"
@@ -37,9 +37,9 @@ func TestVerifyPairsPaymentsWithTheJournal(t *testing.T) {
 			}, moment))
 			exec(t, connect(t, url), spoiling)
 			for _, since := range []time.Time{{}, time.Now().Add(-time.Hour)} {
-				v, err := s.VerifyWith(t.Context(), store.VerifyOptions{Since: since})
+				v, err := s.Verification().Verify(t.Context(), verify.Options{Since: since})
 				noError(t, err)
-				found := slices.ContainsFunc(v.Differences, func(d store.Difference) bool { return d.Check == paymentsStand })
+				found := slices.ContainsFunc(v.Differences, func(d verify.Difference) bool { return d.Check == paymentsStand })
 				if found != (name != "") {
 					t.Errorf("since %v: %v", since, v.Differences)
 				}

@@ -17,6 +17,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/verify"
 )
 
 // TestCitus needs a Citus cluster, so it is built only with the tag citus and is no
@@ -66,7 +67,7 @@ func TestCitus(t *testing.T) {
 		if repeat.Verdict != metering.Duplicate {
 			t.Errorf("the repeat is %s", repeat.Verdict)
 		}
-		verification, err := ours.VerifyWith(t.Context(), store.VerifyOptions{})
+		verification, err := ours.Verification().Verify(t.Context(), verify.Options{})
 		noError(t, err)
 		if len(verification.Differences) > 0 {
 			t.Error(verification.Differences)

@@ -12,6 +12,7 @@ import (
 	"purser/store"
 	"purser/store/reports"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // pause stops both clocks of the node for this long, as a hypervisor does with a
@@ -159,8 +160,8 @@ func TestIDsOfNodesWithWrongClocksAreListedAndVerified(t *testing.T) {
 	if noError(t, err); len(lines) != 2*len(want)+1 || more {
 		t.Errorf("the journal has %d entries, want %d", len(lines), 2*len(want)+1)
 	}
-	for _, o := range []store.VerifyOptions{{New: true}, {Since: s.nodes[0].db.Clock().Time().Add(-10 * time.Minute), Record: true, Now: moment}, {}} {
-		v, err := app.VerifyWith(t.Context(), o)
+	for _, o := range []verify.Options{{New: true}, {Since: s.nodes[0].db.Clock().Time().Add(-10 * time.Minute), Record: true, Now: moment}, {}} {
+		v, err := s.nodes[0].db.Verification(s.application.Scope()).Verify(t.Context(), o)
 		if noError(t, err); len(v.Differences) > 0 || v.Entries != int64(2*len(want)+1) {
 			t.Errorf("%+v read %d entries and found %v", o, v.Entries, v.Differences)
 		}

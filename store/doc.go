@@ -9,7 +9,7 @@
 // SandboxAccounts stores the payments sandbox; Engine decides and writes usage in
 // batches. Each exported method is one transaction: load, decide in a domain
 // package, apply. The exceptions read many short snapshots or work in portions, and
-// say so: VerifyWith, reports that go over all rows, and Engine, whose transaction
+// say so: Verification, reports that go over all rows, and Engine, whose transaction
 // is a batch.
 //
 // What always holds: rows of an application are reached only in a transaction

@@ -14,6 +14,7 @@ import (
 	"purser/store"
 	"purser/store/embedded"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // prepare is store.Prepare, and gives what it logged.
@@ -32,7 +33,7 @@ func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
 	db := openStore(t, source)
 	usage := openUsage(t, db)
 	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
-	before, err := ours.VerifyWith(t.Context(), store.VerifyOptions{})
+	before, err := ours.Verification().Verify(t.Context(), verify.Options{})
 	noError(t, err)
 
 	folder := t.TempDir()
@@ -103,7 +104,7 @@ func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
 }
 
 // servesBehindItsWalls prepares a restored database and holds it against its source.
-func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, before store.Verification, repaired bool) {
+func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, before verify.Verification, repaired bool) {
 	t.Helper()
 	if log := prepare(t, address); strings.Contains(log, "database rights repaired") != repaired {
 		t.Errorf("it logs %q", log)
@@ -119,7 +120,7 @@ func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, 
 	noError(t, err)
 	defer db.Close()
 	noError(t, db.Ready(t.Context()))
-	after, err := db.App(ours.application.Scope()).VerifyWith(t.Context(), store.VerifyOptions{})
+	after, err := db.Verification(ours.application.Scope()).Verify(t.Context(), verify.Options{})
 	if err != nil || !reflect.DeepEqual(after, before) {
 		t.Errorf("verified as %+v, %v; before %+v", after, err, before)
 	}

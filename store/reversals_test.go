@@ -17,6 +17,7 @@ import (
 	"purser/store"
 	"purser/store/reports"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 func reversalOf(eventID string, amount *metering.Amount) store.Reversal {
@@ -152,10 +153,10 @@ func TestVerifyOfNewEntriesFollowsReversals(t *testing.T) {
 	feature := s.newFeature(t, daily)
 	s.credit(t, "ann", 1000)
 	s.limit(t, "ann", feature, 3, metering.OverageCredits)
-	verify := func(o store.VerifyOptions) {
+	recomputed := func(o verify.Options) {
 		t.Helper()
 		o.Now = moment
-		v, err := s.VerifyWith(t.Context(), o)
+		v, err := s.Verification().Verify(t.Context(), o)
 		noError(t, err)
 		if len(v.Differences) > 0 {
 			t.Fatalf("sound books differ: %v", v.Differences)
@@ -167,13 +168,13 @@ func TestVerifyOfNewEntriesFollowsReversals(t *testing.T) {
 		if d, err := s.nodes[0].usage.Track(again); err != nil || d.Verdict != metering.Deduplicated {
 			t.Fatalf("%s, %v", d.Verdict, err)
 		}
-		verify(store.VerifyOptions{New: true, Record: true})
+		recomputed(verify.Options{New: true, Record: true})
 		_, _, err := s.Reverse(t.Context(), reversalOf(numbered("event", i), nil))
 		noError(t, err)
-		verify(store.VerifyOptions{New: i == 1, Record: i != 1})
+		recomputed(verify.Options{New: i == 1, Record: i != 1})
 	}
-	verify(store.VerifyOptions{Since: time.UnixMilli(1)})
-	verify(store.VerifyOptions{})
+	recomputed(verify.Options{Since: time.UnixMilli(1)})
+	recomputed(verify.Options{})
 	t.Run("and finds a counter that did not follow", func(t *testing.T) {
 		_, _, err := s.Reverse(t.Context(), reversalOf("event 2", nil))
 		if !fault.Is(err, fault.EventNotReversible) {
@@ -184,7 +185,7 @@ func TestVerifyOfNewEntriesFollowsReversals(t *testing.T) {
 		noError(t, err)
 		conn := connect(t, storetest.URL(t))
 		exec(t, conn, `UPDATE counters SET used = used + 1 WHERE app_id = $1`, s.application.ID)
-		v, err := s.VerifyWith(t.Context(), store.VerifyOptions{New: true})
+		v, err := s.Verification().Verify(t.Context(), verify.Options{New: true})
 		noError(t, err)
 		if len(v.Differences) != 1 {
 			t.Errorf("found %v", v.Differences)

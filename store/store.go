@@ -15,6 +15,7 @@ import (
 	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
+	"purser/store/verify"
 	"purser/tenancy"
 )
 
@@ -136,3 +137,9 @@ func (s *Store) Directory() people.Directory { return s.people.Directory() }
 
 // Outbox has the mails of the installation that wait to be sent.
 func (s *Store) Outbox() people.Outbox { return s.people.Outbox() }
+
+// Verification is the verification of one application.
+func (s *Store) Verification(scope tenancy.Scope) verify.App { return verify.Open(s.db.App(scope)) }
+
+// Installation is the verification of what concerns all applications.
+func (s *Store) Installation() verify.Installation { return verify.OpenInstallation(s.db) }

@@ -20,6 +20,7 @@ import (
 	"purser/store/payments"
 	"purser/store/queue"
 	"purser/store/reports"
+	"purser/store/verify"
 	"purser/tenancy"
 )
 
@@ -49,6 +50,9 @@ func newTenant(tb testing.TB, db *store.Store) tenant {
 	noError(tb, err)
 	return tenant{App: db.App(application.Scope()), db: db, org: org, application: application}
 }
+
+// Verification is the verification of the application.
+func (a tenant) Verification() verify.App { return a.db.Verification(a.application.Scope()) }
 
 // Payments is what is sold and paid in the application.
 func (a tenant) Payments() payments.App { return a.db.Payments(a.application.Scope()) }
@@ -200,11 +204,11 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	h.billed(tb)
 	h.denied = h.desk(tb, usage)
 	h.notified(tb)
-	_, err = h.VerifyWith(tb.Context(), store.VerifyOptions{New: true, Record: true, Now: moment})
+	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})
 	noError(tb, err)
-	_, err = h.ClaimVerification(tb.Context(), store.VerifyAll, moment, time.Hour, time.Minute)
+	_, err = h.Verification().Claim(tb.Context(), verify.AllEntries, moment, time.Hour, time.Minute)
 	noError(tb, err)
-	noError(tb, h.FinishVerification(tb.Context(), store.VerifyRun{Kind: store.VerifyAll, StartedAt: moment, FinishedAt: moment, Wallets: 1, Entries: 3}))
+	noError(tb, h.Verification().Finish(tb.Context(), verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment, Wallets: 1, Entries: 3}))
 	return h
 }
 

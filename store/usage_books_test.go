@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"purser/metering"
-	"purser/store"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // entriesTable is every change of a balance, with what is held less what is owed after
@@ -113,7 +113,7 @@ func soundBooks(tb testing.TB, url string, a tenant) {
 	for _, broken := range brokenInvariants(tb, connect(tb, url), a) {
 		tb.Errorf("not so: %s", broken)
 	}
-	v, err := a.VerifyWith(tb.Context(), store.VerifyOptions{})
+	v, err := a.Verification().Verify(tb.Context(), verify.Options{})
 	noError(tb, err)
 	for _, d := range v.Differences {
 		tb.Errorf("verify: not so: %s (%s)", d.Check, d.Detail)

@@ -145,7 +145,7 @@ var txCommands = []pg.TxCommand{pg.BeginTx, pg.BeginReadOnly, pg.BeginSnapshot, 
 var hotStatements = func() []pg.Statement {
 	list := []pg.Statement{
 		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
-		readEvents, readCounters, readBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
+		readEvents, ledger.ReadCounters, ledger.ReadBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
 		countUse, countUses, insertBilledPeriod, insertBilled, insertProperties, lockDeduplication,
 	}
 	for _, insert := range eventInserts {

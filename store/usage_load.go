@@ -64,25 +64,6 @@ var (
 			LIMIT 1) p LEFT JOIN LATERAL (
 			SELECT properties::text AS properties FROM event_properties WHERE app_id = $1 AND wallet_id = e.wallet_id AND seq = e.seq
 			LIMIT 1) x ON true`)
-
-	readCounters = pg.Declare("read counters", `
-		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used
-		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[]) AS t (wallet_id, feature_id, period_start, period_end)
-		CROSS JOIN LATERAL (
-			SELECT wallet_id, feature_id, period_start, period_end, used
-			FROM counters WHERE app_id = $1 AND wallet_id = t.wallet_id AND feature_id = t.feature_id
-			  AND period_start = t.period_start AND period_end = t.period_end
-			LIMIT 1) c`)
-
-	readBilled = pg.Declare("read billed periods", `
-		SELECT b.wallet_id, b.feature_id, b.period_start, b.period_end, b.entity_id, b.tx_id
-		FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[])
-			AS t (wallet_id, feature_id, period_start, period_end, entity_id)
-		CROSS JOIN LATERAL (
-			SELECT wallet_id, feature_id, period_start, period_end, entity_id, tx_id
-			FROM billed_periods WHERE app_id = $1 AND wallet_id = t.wallet_id AND feature_id = t.feature_id
-			  AND period_start = t.period_start AND period_end = t.period_end AND entity_id = t.entity_id
-			LIMIT 1) b`)
 )
 
 // lockAndLoad locks the wallets and reads everything in later statements: a statement
@@ -272,10 +253,10 @@ func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
 		}
 	}
 	if counterColumns[0].Count > 0 {
-		p.Send(readCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counterColumns[:])...)...)
+		p.Send(ledger.ReadCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counterColumns[:])...)...)
 	}
 	if billedColumns[0].Count > 0 {
-		p.Send(readBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(billedColumns[:])...)...)
+		p.Send(ledger.ReadBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(billedColumns[:])...)...)
 	}
 }
 

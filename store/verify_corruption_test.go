@@ -14,6 +14,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // soldBooks is an application in which everything that can be sold was sold: a
@@ -95,7 +96,7 @@ func newSoldBooks(t *testing.T) *soldBooks {
 	}
 	exec(t, b.conn, `SET session_replication_role = replica`) // no foreign key keeps a corruption out
 	exec(t, b.conn, `CREATE SCHEMA kept`)
-	v, err := b.VerifyWith(ctx, store.VerifyOptions{Record: true, Now: moment})
+	v, err := b.Verification().Verify(ctx, verify.Options{Record: true, Now: moment})
 	noError(t, err)
 	if len(v.Differences) > 0 {
 		t.Fatalf("sound books differ: %v", v.Differences)
@@ -279,7 +280,7 @@ func TestVerifyFindsEveryCorruption(t *testing.T) {
 			for statement := range strings.SplitSeq(c.sql, ";") {
 				exec(t, b.conn, statement)
 			}
-			v, err := b.VerifyWith(t.Context(), store.VerifyOptions{})
+			v, err := b.Verification().Verify(t.Context(), verify.Options{})
 			noError(t, err)
 			var found []string
 			for _, d := range v.Differences {
@@ -290,7 +291,7 @@ func TestVerifyFindsEveryCorruption(t *testing.T) {
 			}
 		})
 	}
-	if v, err := b.VerifyWith(t.Context(), store.VerifyOptions{}); err != nil || len(v.Differences) > 0 {
+	if v, err := b.Verification().Verify(t.Context(), verify.Options{}); err != nil || len(v.Differences) > 0 {
 		t.Errorf("restored books differ: %v, %v", v.Differences, err)
 	}
 }
@@ -332,7 +333,7 @@ func TestVerifyNewFindsAWrongSaleUntilItIsRepaired(t *testing.T) {
 	exec(t, b.conn, `DELETE FROM sealed_counters`)
 	exec(t, b.conn, `UPDATE provider_payments SET refunded_cents = 0 WHERE refunded_cents > 0`)
 	for pass := range 2 {
-		v, err := b.VerifyWith(t.Context(), store.VerifyOptions{New: true, Record: true, Now: moment})
+		v, err := b.Verification().Verify(t.Context(), verify.Options{New: true, Record: true, Now: moment})
 		noError(t, err)
 		if len(v.Differences) != 1 || !strings.Contains(v.Differences[0].Detail, "so 0 of") {
 			t.Errorf("pass %d finds %v", pass, v.Differences)

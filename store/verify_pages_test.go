@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"purser/store"
+	"purser/store/verify"
 )
 
 func TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)
-	one := store.VerifyOptions{Page: 1, Now: moment}
-	if v, err := b.VerifyWith(t.Context(), one); err != nil || len(v.Differences)+len(v.Unfinished) > 0 {
+	one := verify.Options{Page: 1, Now: moment}
+	if v, err := b.Verification().Verify(t.Context(), one); err != nil || len(v.Differences)+len(v.Unfinished) > 0 {
 		t.Fatalf("sound books: %v, %v, %v", v.Differences, v.Unfinished, err)
 	}
 	for name, corruption := range map[string]string{
@@ -24,9 +24,9 @@ func TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce(t *testing.T) {
 		"a payment is of another organization": `UPDATE provider_payments SET org_id = 'ffffffff-0000-0000-0000-000000000000'`,
 	} {
 		exec(t, b.conn, corruption)
-		whole, err := b.VerifyWith(t.Context(), store.VerifyOptions{Now: moment})
+		whole, err := b.Verification().Verify(t.Context(), verify.Options{Now: moment})
 		noError(t, err)
-		paged, err := b.VerifyWith(t.Context(), one)
+		paged, err := b.Verification().Verify(t.Context(), one)
 		noError(t, err)
 		if len(whole.Differences) == 0 || !slices.Equal(sortedDifferences(whole), sortedDifferences(paged)) {
 			t.Errorf("%s: at once %q, in pages %q", name, sortedDifferences(whole), sortedDifferences(paged))
@@ -35,7 +35,7 @@ func TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce(t *testing.T) {
 	}
 }
 
-func sortedDifferences(v store.Verification) (list []string) {
+func sortedDifferences(v verify.Verification) (list []string) {
 	for _, d := range v.Differences {
 		list = append(list, d.String())
 	}
@@ -47,13 +47,13 @@ func sortedDifferences(v store.Verification) (list []string) {
 // cancels one.
 // verifyAndCancelWaits runs a full pass, and cancels each of its statements that waits for a
 // lock.
-func verifyAndCancelWaits(t *testing.T, b *soldBooks) store.Verification {
+func verifyAndCancelWaits(t *testing.T, b *soldBooks) verify.Verification {
 	t.Helper()
-	var v store.Verification
+	var v verify.Verification
 	ended := make(chan error)
 	go func() {
 		var err error
-		v, err = b.VerifyWith(t.Context(), store.VerifyOptions{Record: true, Now: moment})
+		v, err = b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment})
 		ended <- err
 	}()
 	for running := true; running; {
@@ -85,11 +85,11 @@ func TestSealsOfAnEarlierReleaseAreMarked(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)
 	exec(t, b.conn, `DELETE FROM sealed_wallets`)
-	if _, err := b.VerifyWith(t.Context(), store.VerifyOptions{Record: true, Now: moment}); err != nil {
+	if _, err := b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment}); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, b.conn, `DELETE FROM wallet_seals`)
-	v, err := b.VerifyWith(t.Context(), store.VerifyOptions{Record: true, Now: moment})
+	v, err := b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment})
 	noError(t, err)
 	if len(v.Differences) == 0 || !strings.Contains(v.Differences[0].Detail, "the seal is missing") {
 		t.Errorf("it finds %v", v.Differences)
@@ -121,7 +121,7 @@ func TestVerifyContinuesAfterACanceledCheck(t *testing.T) {
 
 	noError(t, blocker.Rollback(t.Context()))
 	b.restore(t, "feature_references")
-	v, err = b.VerifyWith(t.Context(), store.VerifyOptions{Record: true, Now: moment})
+	v, err = b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment})
 	if noError(t, err); len(v.Differences)+len(v.Unfinished) > 0 {
 		t.Errorf("afterwards: %v, %v", v.Differences, v.Unfinished)
 	}
@@ -133,29 +133,29 @@ func TestVerifyContinuesAfterACanceledCheck(t *testing.T) {
 func TestVerifyFindsAMissingSealUntilItIsRestored(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)
-	before, err := b.SealDigest(t.Context())
+	before, err := b.Verification().SealDigest(t.Context())
 	noError(t, err)
 	exec(t, b.conn, `DELETE FROM wallet_seals WHERE wallet_id = `+annsWallet)
-	for _, o := range []store.VerifyOptions{{New: true, Record: true, Now: moment}, {Record: true, Now: moment}, {New: true, Now: moment}} {
-		v, err := b.VerifyWith(t.Context(), o)
+	for _, o := range []verify.Options{{New: true, Record: true, Now: moment}, {Record: true, Now: moment}, {New: true, Now: moment}} {
+		v, err := b.Verification().Verify(t.Context(), o)
 		noError(t, err)
 		if len(v.Differences) != 1 || !strings.Contains(v.Differences[0].Detail, "the seal is missing") || v.Differences[0].Identity != "ann" {
 			t.Errorf("%+v finds %v", o, v.Differences)
 		}
 	}
-	if without, err := b.SealDigest(t.Context()); err != nil || without == before || without.Wallets != before.Wallets-1 {
+	if without, err := b.Verification().SealDigest(t.Context()); err != nil || without == before || without.Wallets != before.Wallets-1 {
 		t.Errorf("without the seal the digest is %+v, before it was %+v: %v", without, before, err)
 	}
 	b.restore(t, "wallet_seals")
-	if v, err := b.VerifyWith(t.Context(), store.VerifyOptions{}); err != nil || len(v.Differences) > 0 {
+	if v, err := b.Verification().Verify(t.Context(), verify.Options{}); err != nil || len(v.Differences) > 0 {
 		t.Errorf("with the seal it finds %v, %v", v.Differences, err)
 	}
-	if after, err := b.SealDigest(t.Context()); err != nil || after != before {
+	if after, err := b.Verification().SealDigest(t.Context()); err != nil || after != before {
 		t.Errorf("the digest is %+v, before it was %+v: %v", after, before, err)
 	}
 	// Both were changed together: only the digest tells.
 	exec(t, b.conn, `UPDATE wallet_seals SET seal = sha256('another') WHERE wallet_id = `+annsWallet)
-	if forged, err := b.SealDigest(t.Context()); err != nil || forged.Digest == before.Digest || forged.Entries != before.Entries {
+	if forged, err := b.Verification().SealDigest(t.Context()); err != nil || forged.Digest == before.Digest || forged.Entries != before.Entries {
 		t.Errorf("with another seal the digest is %+v: %v", forged, err)
 	}
 }
@@ -174,9 +174,9 @@ func TestVerifyComparesTermsByTheirMeaning(t *testing.T) {
 		"another limit":                       {`UPDATE subscriptions SET terms = jsonb_set(terms, '{limits,0,limit}', '99') WHERE provider_id IS NOT NULL`, true},
 	} {
 		exec(t, b.conn, c.change)
-		v, err := b.VerifyWith(t.Context(), store.VerifyOptions{})
+		v, err := b.Verification().Verify(t.Context(), verify.Options{})
 		noError(t, err)
-		if found := slices.ContainsFunc(v.Differences, func(d store.Difference) bool {
+		if found := slices.ContainsFunc(v.Differences, func(d verify.Difference) bool {
 			return strings.Contains(d.Detail, "has terms that no change asked for")
 		}); found != c.found || len(v.Differences) > 0 != c.found {
 			t.Errorf("%s: %v", name, v.Differences)

@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/verify"
 )
 
 // addOldEvents lengthens the wallet by copies of an event that cost nothing, with
@@ -48,10 +49,10 @@ func TestVerifySinceReadsInProportionToWhatIsNew(t *testing.T) {
 	const old, fresh = 20_000, 100
 	b.addOldEvents(t, old)
 	exec(t, b.conn, `SELECT brin_summarize_new_values('usage_events_by_transaction')`)
-	b.verify(t, store.VerifyOptions{New: true, Record: true})
+	b.verify(t, verify.Options{New: true, Record: true})
 	since := b.trackAhead(t, fresh)
 	for range 2 {
-		if v := b.verify(t, store.VerifyOptions{Since: since, Record: true}); v.Entries != fresh {
+		if v := b.verify(t, verify.Options{Since: since, Record: true}); v.Entries != fresh {
 			t.Errorf("it read %d entries", v.Entries)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"purser/store"
 	"purser/store/people"
 	"purser/store/storetest"
+	"purser/store/verify"
 	"purser/tenancy"
 )
 
@@ -26,6 +27,7 @@ import (
 // of its own that a test may corrupt.
 type books struct {
 	store.App
+	db    *store.Store
 	url   string
 	conn  *pgx.Conn
 	usage *store.Engine
@@ -33,6 +35,9 @@ type books struct {
 	key   ids.ID
 	next  int
 }
+
+// Verification is the verification of the application.
+func (b *books) Verification() verify.App { return b.db.Verification(b.scope) }
 
 func keepBooks(t *testing.T) *books {
 	t.Helper()
@@ -52,7 +57,7 @@ func keepBooks(t *testing.T) *books {
 	noError(t, err)
 	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: application, Name: "k", Preset: keys.Setup}, tenancy.AllPermissions(), now, rand.Reader)
 	noError(t, err)
-	b := &books{App: db.App(application.Scope()), url: url, conn: connect(t, url), usage: usage, scope: application.Scope(), key: key.ID}
+	b := &books{App: db.App(application.Scope()), db: db, url: url, conn: connect(t, url), usage: usage, scope: application.Scope(), key: key.ID}
 	noError(t, b.CreateKey(ctx, key))
 	noError(t, b.CreateCredit(ctx, metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: now}))
 	feature := func(key string, change func(*metering.Feature)) metering.Feature {
@@ -103,10 +108,10 @@ func (b *books) corrupt(t *testing.T, sql string) {
 }
 
 // verify runs a pass and fails on differences.
-func (b *books) verify(t *testing.T, o store.VerifyOptions) store.Verification {
+func (b *books) verify(t *testing.T, o verify.Options) verify.Verification {
 	t.Helper()
 	o.Now = moment
-	v, err := b.VerifyWith(t.Context(), o)
+	v, err := b.Verification().Verify(t.Context(), o)
 	noError(t, err)
 	for _, d := range v.Differences {
 		t.Errorf("%+v: %s: %s", o, d.Check, d.Detail)
@@ -115,10 +120,10 @@ func (b *books) verify(t *testing.T, o store.VerifyOptions) store.Verification {
 }
 
 // broken are the rules that a pass finds broken.
-func (b *books) broken(t *testing.T, o store.VerifyOptions) (rules []string) {
+func (b *books) broken(t *testing.T, o verify.Options) (rules []string) {
 	t.Helper()
 	o.Now = moment
-	v, err := b.VerifyWith(t.Context(), o)
+	v, err := b.Verification().Verify(t.Context(), o)
 	noError(t, err)
 	for _, d := range v.Differences {
 		rules = append(rules, d.Check+": "+d.Detail)
@@ -130,15 +135,15 @@ func TestVerifyFindsNothingInSoundBooks(t *testing.T) {
 	t.Parallel()
 	b := keepBooks(t)
 	for name, c := range map[string]struct {
-		options store.VerifyOptions
+		options verify.Options
 		entries int64
 	}{
-		"all":                     {store.VerifyOptions{}, 21},
-		"all in small batches":    {store.VerifyOptions{Batch: 3}, 21},
-		"since a moment":          {store.VerifyOptions{Since: time.Now().Add(-time.Hour)}, 21},
-		"new":                     {store.VerifyOptions{New: true}, 21},
-		"new in batches of one":   {store.VerifyOptions{New: true, Batch: 1}, 21},
-		"since, in small batches": {store.VerifyOptions{Since: time.Now().Add(-time.Hour), Batch: 2}, 21},
+		"all":                     {verify.Options{}, 21},
+		"all in small batches":    {verify.Options{Batch: 3}, 21},
+		"since a moment":          {verify.Options{Since: time.Now().Add(-time.Hour)}, 21},
+		"new":                     {verify.Options{New: true}, 21},
+		"new in batches of one":   {verify.Options{New: true, Batch: 1}, 21},
+		"since, in small batches": {verify.Options{Since: time.Now().Add(-time.Hour), Batch: 2}, 21},
 	} {
 		if v := b.verify(t, c.options); v.Entries != c.entries || v.Wallets != 1 {
 			t.Errorf("%s: read %d wallets and %d entries", name, v.Wallets, v.Entries)
@@ -149,32 +154,32 @@ func TestVerifyFindsNothingInSoundBooks(t *testing.T) {
 func TestVerifyNewReadsWhatNoPassHasRecorded(t *testing.T) {
 	t.Parallel()
 	b := keepBooks(t)
-	record := store.VerifyOptions{New: true, Record: true}
-	reads := func(o store.VerifyOptions, entries int64) {
+	record := verify.Options{New: true, Record: true}
+	reads := func(o verify.Options, entries int64) {
 		t.Helper()
 		if v := b.verify(t, o); v.Entries != entries {
 			t.Errorf("%+v read %d entries, not %d", o, v.Entries, entries)
 		}
 	}
-	reads(store.VerifyOptions{New: true}, 21)
+	reads(verify.Options{New: true}, 21)
 	reads(record, 21)
 	reads(record, 0)
 	b.track(t, 7)
-	reads(store.VerifyOptions{New: true}, 7)
+	reads(verify.Options{New: true}, 7)
 	record.Batch = 2 // a wallet that is sealed several times on the way
 	reads(record, 7)
 	reads(record, 0)
-	reads(store.VerifyOptions{}, 28)
-	reads(store.VerifyOptions{Record: true}, 28)
+	reads(verify.Options{}, 28)
+	reads(verify.Options{Record: true}, 28)
 
 	// By the ids alone, the entries of a node whose clock is a day behind are old.
 	b.track(t, 4)
 	b.corrupt(t, `UPDATE usage_events SET tx_id = ('00000000-0000-7000-8000-' || lpad(seq::text, 12, '0'))::uuid
 		WHERE seq > 28 AND period_start IS NULL`)
-	reads(store.VerifyOptions{Since: time.Now().Add(2 * time.Hour)}, 4)
+	reads(verify.Options{Since: time.Now().Add(2 * time.Hour)}, 4)
 	reads(record, 4)
-	reads(store.VerifyOptions{Since: time.Now().Add(2 * time.Hour)}, 0)
-	if v := b.verify(t, store.VerifyOptions{Since: time.Now().Add(-time.Minute)}); v.Entries != 32 {
+	reads(verify.Options{Since: time.Now().Add(2 * time.Hour)}, 0)
+	if v := b.verify(t, verify.Options{Since: time.Now().Add(-time.Minute)}); v.Entries != 32 {
 		t.Errorf("since a minute ago, it read %d entries", v.Entries)
 	}
 }
@@ -184,7 +189,7 @@ func TestVerifyNewReadsWhatNoPassHasRecorded(t *testing.T) {
 func TestVerifyNewFindsADifferenceUntilItIsRepaired(t *testing.T) {
 	t.Parallel()
 	b := keepBooks(t)
-	record := store.VerifyOptions{New: true, Record: true, Batch: 4}
+	record := verify.Options{New: true, Record: true, Batch: 4}
 	b.verify(t, record)
 	b.track(t, 10)
 	b.corrupt(t, `UPDATE usage_events SET amount_nanocredits = amount_nanocredits + 1 WHERE seq = 26`)
@@ -205,7 +210,7 @@ func TestVerifyNewFindsADifferenceUntilItIsRepaired(t *testing.T) {
 func TestVerifyNewFindsAnAllowanceThatWasHandedOutAgain(t *testing.T) {
 	t.Parallel()
 	b := keepBooks(t)
-	record := store.VerifyOptions{New: true, Record: true}
+	record := verify.Options{New: true, Record: true}
 	b.verify(t, record)
 	b.corrupt(t, `UPDATE counters SET used = 0`)
 	b.corrupt(t, `UPDATE wallets SET version = version + 1`)
@@ -224,17 +229,17 @@ func TestVerifyPassesAtOnceAgree(t *testing.T) {
 		var group sync.WaitGroup
 		for batch := range int64(4) {
 			group.Go(func() {
-				v, err := b.VerifyWith(t.Context(), store.VerifyOptions{New: true, Record: true, Now: moment, Batch: batch + 1})
+				v, err := b.Verification().Verify(t.Context(), verify.Options{New: true, Record: true, Now: moment, Batch: batch + 1})
 				if err != nil || len(v.Differences) > 0 {
 					t.Errorf("%v, %v", v.Differences, err)
 				}
 			})
 		}
 		group.Wait()
-		if v := b.verify(t, store.VerifyOptions{New: true, Record: true}); v.Entries != 0 {
+		if v := b.verify(t, verify.Options{New: true, Record: true}); v.Entries != 0 {
 			t.Errorf("%d entries were left", v.Entries)
 		}
-		b.verify(t, store.VerifyOptions{})
+		b.verify(t, verify.Options{})
 	}
 }
 
@@ -246,7 +251,7 @@ func TestVerifyStopsWithItsContextAndKeepsWhatItRecorded(t *testing.T) {
 	context.AfterFunc(t.Context(), cancel)
 	stopped := make(chan error)
 	go func() {
-		_, err := b.VerifyWith(ctx, store.VerifyOptions{New: true, Record: true, Now: moment, Batch: 5, Pause: time.Hour})
+		_, err := b.Verification().Verify(ctx, verify.Options{New: true, Record: true, Now: moment, Batch: 5, Pause: time.Hour})
 		stopped <- err
 	}()
 	for len(texts(t, b.conn, `SELECT seq::text FROM wallet_seals`)) == 0 {
@@ -258,7 +263,7 @@ func TestVerifyStopsWithItsContextAndKeepsWhatItRecorded(t *testing.T) {
 	if err := <-stopped; !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
-	if v := b.verify(t, store.VerifyOptions{New: true}); v.Entries != 16 {
+	if v := b.verify(t, verify.Options{New: true}); v.Entries != 16 {
 		t.Errorf("%d entries were left, not 16", v.Entries)
 	}
 }
@@ -275,13 +280,13 @@ func TestVerifyNewReadsInProportionToWhatIsNew(t *testing.T) {
 			0, (SELECT amount_nanocredits FROM balances), convert_to('copy ' || n, 'UTF8'), e.deduplicated_from, e.period_start, e.period_end, e.entity_id
 		FROM generate_series(1, 20000) n, usage_events e WHERE e.event_id = 'e5'`)
 	b.corrupt(t, `UPDATE wallets SET last_seq = 20021`)
-	record := store.VerifyOptions{New: true, Record: true}
+	record := verify.Options{New: true, Record: true}
 	if v := b.verify(t, record); v.Entries != 20_021 {
 		t.Fatalf("read %d entries", v.Entries)
 	}
 	b.corrupt(t, `UPDATE wallets SET version = version + 1`)
 	b.track(t, 100)
-	if v := b.verify(t, store.VerifyOptions{New: true}); v.Entries != 100 {
+	if v := b.verify(t, verify.Options{New: true}); v.Entries != 100 {
 		t.Errorf("read %d entries, not 100", v.Entries)
 	}
 

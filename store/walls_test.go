@@ -24,6 +24,7 @@ import (
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/store/storetest"
+	"purser/store/verify"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -138,20 +139,23 @@ var appCalls = []call[store.App]{
 		requested.ID = ids.New()
 		return nil, a.Adjust(ctx, requested)
 	}},
-	{"ClaimVerification", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.ClaimVerification(ctx, store.VerifyNew, moment, time.Hour, time.Minute)
+}
+
+var verifyCalls = []call[verify.App]{
+	{"Claim", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+		return a.Claim(ctx, verify.NewEntries, moment, time.Hour, time.Minute)
 	}},
-	{"FinishVerification", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return nil, a.FinishVerification(ctx, store.VerifyRun{Kind: store.VerifyAll, StartedAt: moment, FinishedAt: moment})
+	{"Finish", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+		return nil, a.Finish(ctx, verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment})
 	}},
-	{"VerifyRuns", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.VerifyRuns(ctx)
+	{"Runs", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+		return a.Runs(ctx)
 	}},
-	{"SealDigest", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"SealDigest", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
 		return a.SealDigest(ctx)
 	}},
-	{"VerifyWith", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
-		return a.VerifyWith(ctx, store.VerifyOptions{New: true, Record: true, Now: moment})
+	{"Verify", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+		return a.Verify(ctx, verify.Options{New: true, Record: true, Now: moment})
 	}},
 }
 
@@ -253,15 +257,17 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	everyMethodHasACall(t, reportCalls)
 	everyMethodHasACall(t, notificationCalls)
 	everyMethodHasACall(t, orgCalls)
+	everyMethodHasACall(t, verifyCalls)
 	everyMethodHasACall(t, queueCalls)
 	everyMethodHasACall(t, accountCalls)
 	everyMethodHasACall(t, salesCalls)
-	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[queue.App](),
+	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[queue.App](), reflect.TypeFor[verify.App](),
 		reflect.TypeFor[payments.Accounts](), reflect.TypeFor[sales]().Field(0).Type)
 	url := urlWithoutPolicies(t)
 	throughDoors(t, url, appCalls, func(a tenant) store.App { return a.App })
 	throughDoors(t, url, reportCalls, tenant.Reports)
 	throughDoors(t, url, notificationCalls, tenant.Notifications)
+	throughDoors(t, url, verifyCalls, tenant.Verification)
 	throughDoors(t, url, queueCalls, tenant.Queue)
 	throughDoors(t, url, accountCalls, tenant.Accounts)
 	throughDoors(t, url, salesCalls, func(a tenant) sales { return sales{a.Payments(), a.Queue()} })

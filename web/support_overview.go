@@ -6,8 +6,8 @@ import (
 
 	"purser/fault"
 	"purser/metering"
-	"purser/store"
 	"purser/store/reports"
+	"purser/store/verify"
 	"purser/tenancy"
 	"purser/views/component"
 	settingspage "purser/views/page/settings"
@@ -257,15 +257,15 @@ func overviewConcerns(req *request, a reports.Attention, provider settingspage.P
 }
 
 // recentVerifications are the latest runs, for members who may read the journal.
-func recentVerifications(req *request) ([]store.VerifyRun, error) {
+func recentVerifications(req *request) ([]verify.Run, error) {
 	if !req.may(tenancy.JournalRead) {
 		return nil, nil
 	}
-	return req.tenant().VerifyRuns(req.context)
+	return req.site.store.Verification(req.scope()).Runs(req.context)
 }
 
 // failedVerifications lists runs that found differences or did not finish.
-func failedVerifications(runs []store.VerifyRun) (list []supportpage.Concern) {
+func failedVerifications(runs []verify.Run) (list []supportpage.Concern) {
 	for _, r := range runs {
 		switch {
 		case r.Differences > 0:
@@ -280,10 +280,10 @@ func failedVerifications(runs []store.VerifyRun) (list []supportpage.Concern) {
 	return list
 }
 
-func verifiedRows(runs []store.VerifyRun) (list []supportpage.Verified) {
+func verifiedRows(runs []verify.Run) (list []supportpage.Verified) {
 	for _, r := range runs {
 		row := supportpage.Verified{Label: "All entries", FinishedAt: r.FinishedAt, Entries: r.Entries, Result: "No differences", Tone: "ok", Lines: r.Lines}
-		if r.Kind == store.VerifyNew {
+		if r.Kind == verify.NewEntries {
 			row.Label = "New entries"
 		}
 		switch {

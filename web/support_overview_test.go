@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"purser/store"
 	"purser/store/reports"
+	"purser/store/verify"
 	"purser/tenancy"
 	settingspage "purser/views/page/settings"
 )
@@ -44,28 +44,28 @@ func TestConcernsAboutPlans(t *testing.T) {
 
 func TestConcernsAboutVerification(t *testing.T) {
 	t.Parallel()
-	sound := store.VerifyRun{Kind: store.VerifyNew, Entries: 5}
-	differs := store.VerifyRun{Kind: store.VerifyAll, Entries: 9, Differences: 2, Lines: []string{"what is wrong"}}
-	stopped := store.VerifyRun{Kind: store.VerifyAll, Failure: "it took longer than 1h0m0s"}
+	sound := verify.Run{Kind: verify.NewEntries, Entries: 5}
+	differs := verify.Run{Kind: verify.AllEntries, Entries: 9, Differences: 2, Lines: []string{"what is wrong"}}
+	stopped := verify.Run{Kind: verify.AllEntries, Failure: "it took longer than 1h0m0s"}
 
 	t.Run("name differences first", func(t *testing.T) {
-		list := failedVerifications([]store.VerifyRun{sound, differs})
+		list := failedVerifications([]verify.Run{sound, differs})
 		if len(list) != 1 || list[0].Text != "Verification found 2 differences" || list[0].Tone != "danger" {
 			t.Errorf("they are %+v", list)
 		}
-		rows := verifiedRows([]store.VerifyRun{sound, differs})
+		rows := verifiedRows([]verify.Run{sound, differs})
 		if rows[0].Result != "No differences" || rows[1].Result != "2 differences" || rows[1].Lines[0] != "what is wrong" {
 			t.Errorf("the rows are %+v", rows)
 		}
 	})
 	t.Run("name a verification that did not finish", func(t *testing.T) {
-		list := failedVerifications([]store.VerifyRun{stopped})
+		list := failedVerifications([]verify.Run{stopped})
 		if len(list) != 1 || list[0].More != "Reason: it took longer than 1h0m0s." {
 			t.Errorf("they are %+v", list)
 		}
 	})
 	t.Run("say nothing of a sound one", func(t *testing.T) {
-		if list := failedVerifications([]store.VerifyRun{sound}); len(list) != 0 {
+		if list := failedVerifications([]verify.Run{sound}); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})

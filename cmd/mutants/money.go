@@ -90,27 +90,27 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "an allowance that verification does not count again",
-		changes: []change{once("store/verify_proof.go", "before != e.used.value {", "false {")},
+		changes: []change{once("store/verify/proof.go", "before != e.used.value {", "false {")},
 		pkg:     "./store", tests: "TestVerifyNewFindsAnAllowanceThatWasHandedOutAgain",
 	},
 	{
 		name:    "a journal whose seal is not compared",
-		changes: []change{once("store/verify_proof.go", "p.seq == p.sealedSeq && p.seal != p.stored", "false")},
+		changes: []change{once("store/verify/proof.go", "p.seq == p.sealedSeq && p.seal != p.stored", "false")},
 		pkg:     "./store", tests: "TestVerifyFindsEveryCorruption",
 	},
 	{
 		name:    "a seal over entries that differ",
-		changes: []change{once("store/verify_seal.go", "!r.proof.known || r.proof.broken", "!r.proof.known")},
+		changes: []change{once("store/verify/seal.go", "!r.proof.known || r.proof.broken", "!r.proof.known")},
 		pkg:     "./store", tests: "TestVerifyNewFindsADifferenceUntilItIsRepaired",
 	},
 	{
 		name:    "a lost seal that is made again without a word",
-		changes: []change{once("store/verify_batch.go", "if w.sealedBefore && w.seal.seq == 0 {", "if false {")},
+		changes: []change{once("store/verify/batch.go", "if w.sealedBefore && w.seal.seq == 0 {", "if false {")},
 		pkg:     "./store", tests: "TestVerifyFindsAMissingSealUntilItIsRestored",
 	},
 	{
 		name:    "a wallet is sealed although a check did not finish",
-		changes: []change{once("store/verify_checks.go", "\t\tif !finished {\n\t\t\tfor _, proof", "\t\tif !finished && len(proofs) == 0 {\n\t\t\tfor _, proof")},
+		changes: []change{once("store/verify/checks.go", "\t\tif !finished {\n\t\t\tfor _, proof", "\t\tif !finished && len(proofs) == 0 {\n\t\t\tfor _, proof")},
 		pkg:     "./store", tests: "TestVerifyContinuesAfterACanceledCheck",
 	},
 	{

@@ -14,6 +14,7 @@ import (
 
 	"purser/store"
 	"purser/store/backup"
+	"purser/store/verify"
 )
 
 // writeBackup writes the database to a file, beside running servers.
@@ -98,7 +99,7 @@ func restoreBackup(ctx context.Context, args, environ []string, stdout, stderr i
 	if err := db.open(ctx, c, log, restore.Prepare); err != nil {
 		return err
 	}
-	switch _, err := verifyEverything(ctx, db.Store, store.VerifyOptions{}, stdout); {
+	switch _, err := verifyEverything(ctx, db.Store, verify.Options{}, stdout); {
 	case errors.Is(err, errDiffers) && *accept:
 	case errors.Is(err, errDiffers):
 		return fmt.Errorf("%w: servers refuse the restored database; to use it as it is, restore the file again with --accept-differences", err)

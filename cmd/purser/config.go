@@ -18,6 +18,7 @@ import (
 	"purser/mail"
 	"purser/store"
 	"purser/store/reports"
+	"purser/store/verify"
 )
 
 // config holds every setting. Flags override the environment.
@@ -167,8 +168,8 @@ func (c *config) mailHint() string {
 }
 
 // verifyIntervals are the intervals of verifications by kind; zero for kinds that are off.
-func (c *config) verifyIntervals() map[store.VerifyKind]time.Duration {
-	return map[store.VerifyKind]time.Duration{store.VerifyNew: c.verifyNew, store.VerifyAll: c.verifyAll, store.VerifyInstallation: c.verifyAll}
+func (c *config) verifyIntervals() map[verify.Kind]time.Duration {
+	return map[verify.Kind]time.Duration{verify.NewEntries: c.verifyNew, verify.AllEntries: c.verifyAll, verify.WholeInstallation: c.verifyAll}
 }
 
 func (c *config) setBaseURL(value string) error {

@@ -60,7 +60,7 @@ var knows = map[string][]string{
 	"mail/mailtest": {},
 
 	"migrations":         {},
-	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports"),
+	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/verify"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits", "store/queue"),
@@ -70,6 +70,7 @@ var knows = map[string][]string{
 	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
 	"store/payments":        with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/pg", "store/internal/wire", "store/queue"),
 	"store/people":          with(nouns, "store/internal/pg"),
+	"store/verify":          with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/wire"),
 	"store/queue":           with(nouns, "store/internal/pg"),
 	"store/notifications":   with(nouns, "store/internal/pg"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
@@ -93,12 +94,12 @@ var knows = map[string][]string{
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
 	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/people", "store/reports"),
-	"web":   with(nouns, "api/openapi", "docs", "mail", "payments/cashier", "static", "store", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/..."),
+	"web":   with(nouns, "api/openapi", "docs", "mail", "payments/cashier", "static", "store", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/...", "web"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/...", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/people"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -125,7 +126,7 @@ var testsKnow = map[string][]string{
 	"notify/delivery":     {"metering", "store/people"},
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
-	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/people", "store/reports"},
+	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/people", "store/reports", "store/verify"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
 	"web":              {"payments/sandbox/persist"}, // to move an application's clock

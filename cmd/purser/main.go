@@ -152,7 +152,7 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 	case "migrate":
 		return migrate(ctx, rest, environ, stdout, stderr)
 	case "verify":
-		return verify(ctx, rest, environ, stdout, stderr)
+		return verifyBooks(ctx, rest, environ, stdout, stderr)
 	case "backup":
 		return writeBackup(ctx, rest, environ, stdout, stderr)
 	case "restore":

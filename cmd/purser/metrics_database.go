@@ -11,6 +11,7 @@ import (
 	"purser/store"
 	"purser/store/people"
 	"purser/store/queue"
+	"purser/store/verify"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // registerDatabase adds the connection pools of this node, and what the database has for
 // all nodes: job queues and the age of verifications. The latter are absent while the
 // database is down.
-func (m *metrics) registerDatabase(db *store.Store, u *store.Engine, intervals map[store.VerifyKind]time.Duration) {
+func (m *metrics) registerDatabase(db *store.Store, u *store.Engine, intervals map[verify.Kind]time.Duration) {
 	m.registry.MustRegister(poolCollector{db, u}, &databaseCollector{db: db, intervals: intervals, now: time.Now})
 }
 
@@ -92,13 +93,13 @@ var (
 // databaseCollector reads what all nodes share.
 type databaseCollector struct {
 	db        *store.Store
-	intervals map[store.VerifyKind]time.Duration // zero for kinds that are off
+	intervals map[verify.Kind]time.Duration // zero for kinds that are off
 	now       func() time.Time
 
 	mu     sync.Mutex
 	readAt time.Time
 	queues []queue.JobQueue
-	ages   []store.VerificationAge
+	ages   []verify.VerificationAge
 	mails  people.MailQueue
 }
 
@@ -149,7 +150,7 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(to, mailsAge, float64(age)/1000)
 	}
-	kinds := make([]store.VerifyKind, 0, len(c.ages))
+	kinds := make([]verify.Kind, 0, len(c.ages))
 	for _, age := range c.ages {
 		if every := c.intervals[age.Kind]; every > 0 && !slices.Contains(kinds, age.Kind) {
 			kinds = append(kinds, age.Kind)

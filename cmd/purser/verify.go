@@ -12,11 +12,12 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/verify"
 	"purser/views/component"
 )
 
-// verify recomputes applications from their journals and lists differences.
-func verify(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
+// verifyBooks recomputes applications from their journals and lists differences.
+func verifyBooks(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
 	if err != nil {
 		return err
@@ -62,16 +63,16 @@ type verification struct {
 }
 
 // kind is how metrics name the pass.
-func (v verification) kind() store.VerifyKind {
+func (v verification) kind() verify.Kind {
 	if v.onlyNew || v.recent > 0 {
-		return store.VerifyNew
+		return verify.NewEntries
 	}
-	return store.VerifyAll
+	return verify.AllEntries
 }
 
 // run makes one pass within its time limit.
 func (v verification) run(ctx context.Context) (books totals, err error) {
-	options := store.VerifyOptions{New: v.onlyNew}
+	options := verify.Options{New: v.onlyNew}
 	if v.recent > 0 {
 		options.Since = v.db.Clock().Time().Add(-v.recent)
 	}
@@ -90,7 +91,7 @@ func (v verification) run(ctx context.Context) (books totals, err error) {
 
 // verifyEverything verifies all applications and the installation, records the result,
 // and prints it with a sum. Its error says that it found differences or did not finish.
-func verifyEverything(ctx context.Context, db *store.Store, options store.VerifyOptions, stdout io.Writer) (totals, error) {
+func verifyEverything(ctx context.Context, db *store.Store, options verify.Options, stdout io.Writer) (totals, error) {
 	started := time.Now()
 	options.Record, options.Now = true, db.Clock().Time().UnixMilli()
 	books, err := verifyAll(ctx, db, options, stdout)
@@ -122,14 +123,14 @@ type totals struct {
 	applications, wallets, entries, differences, unfinished int64
 }
 
-func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions, out io.Writer) (totals, error) {
+func verifyAll(ctx context.Context, s *store.Store, options verify.Options, out io.Writer) (totals, error) {
 	var all totals
 	scopes, err := s.Directory().Scopes(ctx)
 	if err != nil {
 		return all, err
 	}
 	for _, scope := range scopes {
-		v, err := s.App(scope).VerifyWith(ctx, options)
+		v, err := s.Verification(scope).Verify(ctx, options)
 		if err != nil {
 			return all, err
 		}
@@ -148,7 +149,7 @@ func verifyAll(ctx context.Context, s *store.Store, options store.VerifyOptions,
 			fmt.Fprintf(out, "%s: not finished: %s\n", scope.AppID.Format(ids.Application), rule)
 		}
 		if !options.New && options.Since.IsZero() {
-			if err := printDigest(ctx, s.App(scope), scope.AppID.Format(ids.Application), out); err != nil {
+			if err := printDigest(ctx, s.Verification(scope), scope.AppID.Format(ids.Application), out); err != nil {
 				return all, err
 			}
 		}
@@ -174,7 +175,7 @@ func printInstallation(ctx context.Context, s *store.Store, all *totals, out io.
 }
 
 // printDigest prints the digest over the seals of an application.
-func printDigest(ctx context.Context, app store.App, name string, out io.Writer) error {
+func printDigest(ctx context.Context, app verify.App, name string, out io.Writer) error {
 	d, err := app.SealDigest(ctx)
 	if err != nil || d.Wallets == 0 {
 		return err

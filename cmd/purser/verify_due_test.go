@@ -31,8 +31,8 @@ func (v verifier) run(ctx context.Context) {
 type verifiedNode struct {
 	verifier
 	url   string
-	first store.App
-	other store.App
+	first tenancy.Scope
+	other tenancy.Scope
 	log   *bytes.Buffer
 	exec  func(sql string) // in one session
 }
@@ -52,12 +52,12 @@ func newVerifiedNode(t *testing.T) verifiedNode {
 	n.exec = storetest.Session(t, n.url)
 	org, err := tenancy.NewOrganization(ids.New(), "Books", 1)
 	must(err)
-	for i, app := range []*store.App{&n.first, &n.other} {
+	for i, scope := range []*tenancy.Scope{&n.first, &n.other} {
 		draft, err := tenancy.NewApplication(ids.New(), org, []string{"First", "Other"}[i], false, 1)
 		must(err)
 		application, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, draft)
 		must(err)
-		*app = db.App(application.Scope())
+		*scope = application.Scope()
 	}
 	now := time.UnixMilli(1_800_000_000_000)
 	n.verifier = verifier{
@@ -94,7 +94,7 @@ func TestAVerificationThatIsHeldUpDoesNotHoldUpOthers(t *testing.T) {
 	var running sync.WaitGroup
 	n.start(t.Context(), &running)
 	for finished := false; !finished; {
-		runs, err := n.other.VerifyRuns(t.Context())
+		runs, err := n.store.Verification(n.other).Runs(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestAVerificationThatIsHeldUpDoesNotHoldUpOthers(t *testing.T) {
 	}
 	n.exec(`ROLLBACK`)
 	running.Wait()
-	if runs, err := n.first.VerifyRuns(t.Context()); err != nil || len(runs) != 1 || runs[0].StartedAt != later.UnixMilli() {
+	if runs, err := n.store.Verification(n.first).Runs(t.Context()); err != nil || len(runs) != 1 || runs[0].StartedAt != later.UnixMilli() {
 		t.Errorf("the first application has %+v, %v", runs, err)
 	}
 }
@@ -130,12 +130,12 @@ func TestScheduledVerificationFollowsAuditLogsAndFindsStrayRows(t *testing.T) {
 func TestVerifyPrintsADigestThatChangesWithWhatIsSealed(t *testing.T) {
 	t.Parallel()
 	n := newVerifiedNode(t)
-	if err := n.first.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}); err != nil {
+	if err := n.store.App(n.first).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}); err != nil {
 		t.Fatal(err)
 	}
 	deposit := func(key string) {
 		t.Helper()
-		if _, _, err := n.first.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: "tokens", Amount: 5, IdempotencyKey: &key, CreatedAt: 1}); err != nil {
+		if _, _, err := n.store.App(n.first).Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: "tokens", Amount: 5, IdempotencyKey: &key, CreatedAt: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

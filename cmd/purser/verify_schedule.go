@@ -12,6 +12,7 @@ import (
 
 	"purser/ids"
 	"purser/store"
+	"purser/store/verify"
 	"purser/tenancy"
 )
 
@@ -98,8 +99,8 @@ func (v verifier) failed(ctx context.Context, err error) {
 }
 
 // every is the interval of a kind.
-func (v verifier) every(kind store.VerifyKind) time.Duration {
-	if kind == store.VerifyAll {
+func (v verifier) every(kind verify.Kind) time.Duration {
+	if kind == verify.AllEntries {
 		return v.all
 	}
 	return v.new
@@ -109,12 +110,12 @@ func (v verifier) every(kind store.VerifyKind) time.Duration {
 // seals what the other would read.
 type dueVerifications struct {
 	scope tenancy.Scope
-	kinds []store.VerifyKind
+	kinds []verify.Kind
 }
 
 func (v verifier) due(ctx context.Context) (list []dueVerifications, err error) {
 	index := map[tenancy.Scope]int{}
-	for _, kind := range []store.VerifyKind{store.VerifyAll, store.VerifyNew} {
+	for _, kind := range []verify.Kind{verify.AllEntries, verify.NewEntries} {
 		if v.every(kind) <= 0 {
 			continue
 		}
@@ -136,9 +137,9 @@ func (v verifier) due(ctx context.Context) (list []dueVerifications, err error) 
 }
 
 // verifyDue claims a verification and runs it, unless another node claimed it.
-func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind store.VerifyKind) error {
+func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind verify.Kind) error {
 	claimedAt := v.now().UnixMilli()
-	claimed, err := v.store.App(scope).ClaimVerification(ctx, kind, claimedAt, v.every(kind), v.limit)
+	claimed, err := v.store.Verification(scope).Claim(ctx, kind, claimedAt, v.every(kind), v.limit)
 	if err != nil || !claimed {
 		return err
 	}
@@ -160,7 +161,7 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 	defer cancel()
 	started := time.Now()
 	found, err := verifyInstallation(limited, v.store)
-	run := store.VerifyRun{Kind: store.VerifyInstallation, Differences: int64(len(found.differences))}
+	run := verify.Run{Kind: verify.WholeInstallation, Differences: int64(len(found.differences))}
 	if err != nil {
 		run.Failure = err.Error()
 		if limited.Err() == nil || ctx.Err() != nil {
@@ -183,14 +184,14 @@ func (v verifier) verifyInstallation(ctx context.Context) error {
 func (v verifier) retryAt() int64 { return v.now().Add(10 * time.Minute).UnixMilli() }
 
 // verify runs one verification and stores its result, even of a failed one.
-func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.VerifyKind, claimedAt int64) error {
-	app := v.store.App(scope)
+func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind verify.Kind, claimedAt int64) error {
+	app := v.store.Verification(scope)
 	limited, cancel := context.WithTimeout(ctx, v.limit)
 	defer cancel()
 	started := time.Now()
-	found, err := app.VerifyWith(limited, store.VerifyOptions{New: kind == store.VerifyNew, Record: true, Now: claimedAt, Pause: v.pause})
+	found, err := app.Verify(limited, verify.Options{New: kind == verify.NewEntries, Record: true, Now: claimedAt, Pause: v.pause})
 	took := time.Since(started)
-	run := store.VerifyRun{
+	run := verify.Run{
 		Kind: kind, StartedAt: claimedAt, FinishedAt: v.now().UnixMilli(),
 		Wallets: found.Wallets, Entries: found.Entries, Differences: int64(len(found.Differences)),
 	}
@@ -219,7 +220,7 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind store.Ve
 	// Store the result even while the server stops.
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	if failure := app.FinishVerification(keep, run); failure != nil {
+	if failure := app.Finish(keep, run); failure != nil {
 		return errors.Join(err, failure)
 	}
 	if ctx.Err() != nil {
@@ -251,7 +252,7 @@ func newVerifyMetrics(registry *prometheus.Registry) verifyMetrics {
 			Name: "purser_verify_seconds_total", Help: "Time spent in verification, including pauses.",
 		}),
 	}
-	for _, kind := range []store.VerifyKind{store.VerifyNew, store.VerifyAll, store.VerifyInstallation} {
+	for _, kind := range []verify.Kind{verify.NewEntries, verify.AllEntries, verify.WholeInstallation} {
 		for _, result := range []string{"sound", "differs", "failed"} {
 			m.runs.WithLabelValues(string(kind), result) // from 0 on, so that the first increase is seen
 		}
@@ -260,7 +261,7 @@ func newVerifyMetrics(registry *prometheus.Registry) verifyMetrics {
 	return m
 }
 
-func (m verifyMetrics) observe(r store.VerifyRun, took time.Duration) {
+func (m verifyMetrics) observe(r verify.Run, took time.Duration) {
 	result := "sound"
 	switch {
 	case r.Differences > 0:

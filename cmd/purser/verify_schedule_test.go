@@ -14,6 +14,7 @@ import (
 	"purser/store"
 	"purser/store/people"
 	"purser/store/storetest"
+	"purser/store/verify"
 	"purser/tenancy"
 )
 
@@ -51,11 +52,11 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	other := node
 	other.meters = newVerifyMetrics(prometheus.NewRegistry())
 	// ran tells which kinds have finished since the clock was moved.
-	ran := func() (kinds string, runs []store.VerifyRun) {
+	ran := func() (kinds string, runs []verify.Run) {
 		t.Helper()
 		node.run(ctx)
 		other.run(ctx) // finds nothing left to do
-		runs, err := app.VerifyRuns(ctx)
+		runs, err := db.Verification(application.Scope()).Runs(ctx)
 		must(err)
 		for _, r := range runs {
 			if r.FinishedAt == now.UnixMilli() {
@@ -100,7 +101,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	// A node that dies leaves a claim, which ends with the time limit.
 	node.new, other.new = 0, 0
 	now = now.Add(24 * time.Hour)
-	if claimed, err := app.ClaimVerification(ctx, store.VerifyAll, now.UnixMilli(), node.all, node.limit); err != nil || !claimed {
+	if claimed, err := db.Verification(application.Scope()).Claim(ctx, verify.AllEntries, now.UnixMilli(), node.all, node.limit); err != nil || !claimed {
 		t.Fatalf("claimed %t, %v", claimed, err)
 	}
 	now = now.Add(59 * time.Minute)

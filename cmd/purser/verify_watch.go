@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"purser/store"
+	"purser/store/verify"
 )
 
 // watch repeats the pass until the context ends, and exports each result at the address.
@@ -61,8 +61,8 @@ func newWatchMetrics(registry *prometheus.Registry) watchMetrics {
 	return m
 }
 
-func (m watchMetrics) observe(kind store.VerifyKind, books totals, err error, now time.Time, took time.Duration) {
-	run := store.VerifyRun{Kind: kind, Entries: books.entries, Differences: books.differences}
+func (m watchMetrics) observe(kind verify.Kind, books totals, err error, now time.Time, took time.Duration) {
+	run := verify.Run{Kind: kind, Entries: books.entries, Differences: books.differences}
 	if err != nil {
 		run.Failure = err.Error()
 	}

@@ -19,6 +19,7 @@ import (
 	"purser/store/payments"
 	"purser/store/queue"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // crashingTransport makes a node die at one of its provider calls. From then on the
@@ -156,7 +157,7 @@ func (r *harness) state() string {
 	r.Helper()
 	var text strings.Builder
 	text.WriteString(r.ledger())
-	verified := must[store.Verification](r)(r.store.App(r.scope).VerifyWith(r.Context(), store.VerifyOptions{}))
+	verified := must[verify.Verification](r)(r.store.Verification(r.scope).Verify(r.Context(), verify.Options{}))
 	for _, d := range verified.Differences {
 		fmt.Fprintf(&text, "verify: %+v\n", d)
 		r.Errorf("verify finds %+v", d)

@@ -11,7 +11,7 @@ import (
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
-	"purser/store"
+	"purser/store/verify"
 )
 
 const days = 24 * time.Hour
@@ -300,7 +300,7 @@ func (r *harness) wantUpgradeOnly() {
 	r.wantCollected(1000 + 2900)
 	r.wantTokens(110*million, 0)
 	r.wantAlerts()
-	if verified := must[store.Verification](r)(r.store.App(r.scope).VerifyWith(r.Context(), store.VerifyOptions{})); len(verified.Differences) > 0 {
+	if verified := must[verify.Verification](r)(r.store.Verification(r.scope).Verify(r.Context(), verify.Options{})); len(verified.Differences) > 0 {
 		r.Errorf("verify finds %+v", verified.Differences)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // The judge compares three things that were written by different authors: what
@@ -408,7 +409,6 @@ func (h *modelHistory) finish() {
 	h.advanceTo(h.now() + 2*modelHour)
 	h.judge()
 	w := h.provider()
-	app := h.store.App(h.scope)
 	alerts, _, err := h.store.Payments(h.scope).Alerts(h.ctx, store.Page{Limit: 100}, false)
 	h.check(err)
 	visible := map[string]bool{}
@@ -422,7 +422,7 @@ func (h *modelHistory) finish() {
 	if !h.verify {
 		return
 	}
-	verified, err := app.VerifyWith(h.ctx, store.VerifyOptions{})
+	verified, err := h.store.Verification(h.scope).Verify(h.ctx, verify.Options{})
 	h.check(err)
 	if len(verified.Differences) > 0 {
 		h.fail("verify finds %+v", verified.Differences)

@@ -17,6 +17,7 @@ import (
 	"purser/store"
 	"purser/store/reports"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // history is a life of a subscription. Between its steps a test may do to the
@@ -292,7 +293,7 @@ func (r *harness) books() string {
 	fmt.Fprintln(&text, net)
 	alerts, _, err := r.store.Payments(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, true)
 	r.check(err)
-	verified, err := app.VerifyWith(r.Context(), store.VerifyOptions{})
+	verified, err := r.store.Verification(r.scope).Verify(r.Context(), verify.Options{})
 	r.check(err)
 	fmt.Fprintln(&text, len(alerts), "alerts", verified.Differences)
 	return text.String()

@@ -1,4 +1,4 @@
-package store
+package verify
 
 import (
 	"context"
@@ -33,8 +33,8 @@ type Difference struct {
 	Detail   string // what was expected and what is there
 }
 
-// VerifyOptions says what a pass reads and what it leaves behind.
-type VerifyOptions struct {
+// Options says what a pass reads and what it leaves behind.
+type Options struct {
 	// New reads only entries that no recorded pass has verified.
 	New bool
 	// Since reads those, and again every entry that was made at this moment or later.
@@ -56,7 +56,7 @@ type VerifyOptions struct {
 }
 
 // all reports whether the pass reads every entry.
-func (o VerifyOptions) all() bool { return !o.New && o.Since.IsZero() }
+func (o Options) all() bool { return !o.New && o.Since.IsZero() }
 
 const (
 	// maxDifferences is how many differences of one rule are listed.
@@ -75,11 +75,11 @@ const (
 	idLead = 30 * time.Second
 )
 
-// VerifyWith recomputes an application from its journal: balances, debts, counters,
+// Verify recomputes an application from its journal: balances, debts, counters,
 // chains, billed periods and amounts, and what was sold against what was posted.
 // It reads many short snapshots, each consistent in itself, so it may run beside a
 // server at work. When the context ends it stops; what was recorded stays recorded.
-func (a App) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, error) {
+func (a App) Verify(ctx context.Context, o Options) (Verification, error) {
 	if o.Batch == 0 {
 		o.Batch = verifyBatch
 	}
@@ -95,7 +95,7 @@ func (a App) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, err
 // verifyPass is a pass under way.
 type verifyPass struct {
 	app     App
-	options VerifyOptions
+	options Options
 	catalog verifyCatalog
 	first   map[ids.ID]int64 // the first entry of each wallet since the moment
 	locked  map[ids.ID]bool  // features that were fixed when the pass began

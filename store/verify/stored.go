@@ -1,10 +1,11 @@
-package store
+package verify
 
 import (
 	"context"
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 	"purser/store/internal/wire"
 )
@@ -125,7 +126,7 @@ func (b *verifyWork) checkCounters(ctx context.Context, wallets []ids.ID) error 
 				keys.add(id, key)
 			}
 		}
-		err = b.readCounterRows(ctx, readCounters, take, keys.wallets, keys.features, keys.starts, keys.ends)
+		err = b.readCounterRows(ctx, ledger.ReadCounters, take, keys.wallets, keys.features, keys.starts, keys.ends)
 	}
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package store
+package verify
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func (b *verifyWork) checkBilled(ctx context.Context) error {
 		return nil
 	}
 	billed := make(map[billedKey]ids.ID, len(events))
-	err := b.rows(ctx, readBilled, func(r *wire.Row) {
+	err := b.rows(ctx, ledger.ReadBilled, func(r *wire.Row) {
 		key := billedKey{wallet: r.ID()}
 		key.FeatureID = r.ID()
 		key.Period = metering.Period{Start: r.Int8(), End: r.Int8()}

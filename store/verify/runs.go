@@ -1,4 +1,4 @@
-package store
+package verify
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 	"purser/store/internal/pg"
 )
 
-// VerifyKind is what a scheduled verification reads.
-type VerifyKind string
+// Kind is what a scheduled verification reads.
+type Kind string
 
 // The kinds of scheduled verification.
 const (
-	VerifyNew VerifyKind = "new" // what no pass has verified
-	VerifyAll VerifyKind = "all"
-	// VerifyInstallation reads what belongs to no application. Its subject is the zero
+	NewEntries Kind = "new" // what no pass has verified
+	AllEntries Kind = "all"
+	// WholeInstallation reads what belongs to no application. Its subject is the zero
 	// id.
-	VerifyInstallation VerifyKind = "installation"
+	WholeInstallation Kind = "installation"
 )
 
-// VerifyRun is a verification that has ended.
-type VerifyRun struct {
-	Kind        VerifyKind
+// Run is a verification that has ended.
+type Run struct {
+	Kind        Kind
 	StartedAt   int64
 	FinishedAt  int64
 	Wallets     int64
@@ -62,9 +62,9 @@ var (
 		ORDER BY kind DESC`)
 )
 
-// ClaimVerification reports whether this node is to verify the application now: the
+// Claim reports whether this node is to verify the application now: the
 // last time is at least the interval ago, and no other node is verifying it.
-func (a App) ClaimVerification(ctx context.Context, kind VerifyKind, now int64, every, limit time.Duration) (claimed bool, err error) {
+func (a App) Claim(ctx context.Context, kind Kind, now int64, every, limit time.Duration) (claimed bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		made, err := tx.ExecAny(ctx, claimVerification, a.app.Scope.OrgID, kind, now, now+limit.Milliseconds(), now-every.Milliseconds())
 		if err != nil {
@@ -83,9 +83,9 @@ func (a App) ClaimVerification(ctx context.Context, kind VerifyKind, now int64, 
 	return claimed, err
 }
 
-// FinishVerification keeps the result of a claimed verification. A node that was too
+// Finish keeps the result of a claimed verification. A node that was too
 // slow, so that another has claimed it since, keeps nothing.
-func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
+func (a App) Finish(ctx context.Context, r Run) error {
 	lines, _ := pg.Cut(r.Lines, maxRunLines)
 	if lines == nil {
 		lines = []string{}
@@ -99,9 +99,9 @@ func (a App) FinishVerification(ctx context.Context, r VerifyRun) error {
 	})
 }
 
-// VerifyRuns are the last verifications of each kind that have ended.
-func (a App) VerifyRuns(ctx context.Context) ([]VerifyRun, error) {
-	return pg.ListAll(ctx, a.app, listVerifications, pgx.RowToStructByPos[VerifyRun])
+// Runs are the last verifications of each kind that have ended.
+func (a App) Runs(ctx context.Context) ([]Run, error) {
+	return pg.ListAll(ctx, a.app, listVerifications, pgx.RowToStructByPos[Run])
 }
 
 // String says in one line what differs: for which customer, which rule is broken,

@@ -1,4 +1,4 @@
-package store
+package verify
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type StrayApplication struct {
 // be one that row-level security does not bind, such as the embedded database's. It
 // reports whether that was so; otherwise nothing was checked.
 func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplication, checked bool, err error) {
-	tx, err := i.store.db.Pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	tx, err := i.db.Pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, false, fmt.Errorf("store: stray applications: %w", err)
 	}

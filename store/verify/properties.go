@@ -1,4 +1,4 @@
-package store
+package verify
 
 import "purser/store/internal/pg"
 

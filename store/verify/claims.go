@@ -1,4 +1,4 @@
-package store
+package verify
 
 import (
 	"context"
@@ -31,8 +31,8 @@ const (
 // verification of the kind is at least the interval ago or did not end before its claim
 // ran out: its node has died. The longest waiting comes first.
 // It is one read for all of them.
-func (i Installation) DueVerifications(ctx context.Context, kind VerifyKind, now int64, every time.Duration) ([]tenancy.Scope, error) {
-	rows, err := i.store.db.Pool.Query(ctx, `
+func (i Installation) DueVerifications(ctx context.Context, kind Kind, now int64, every time.Duration) ([]tenancy.Scope, error) {
+	rows, err := i.db.Pool.Query(ctx, `
 		SELECT a.org_id, a.id
 		FROM applications a LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = $1
 		WHERE c.claimed_at IS NULL OR c.claimed_until <= $3 AND (c.claimed_at <= $2 OR c.claimed_until > 0)
@@ -51,13 +51,13 @@ func (i Installation) DueVerifications(ctx context.Context, kind VerifyKind, now
 // was last claimed for one: an application, or the installation itself. One that was
 // never verified counts from its creation.
 type VerificationAge struct {
-	Kind   VerifyKind
+	Kind   Kind
 	Oldest int64
 }
 
 // VerificationAges reads the age of each kind of verification that has a subject.
 func (i Installation) VerificationAges(ctx context.Context) ([]VerificationAge, error) {
-	rows, err := i.store.db.Pool.Query(ctx, `
+	rows, err := i.db.Pool.Query(ctx, `
 		SELECT k.kind, min(coalesce(c.claimed_at, a.created_at))
 		FROM applications a CROSS JOIN (VALUES ('all'), ('new')) AS k (kind)
 			LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = k.kind
@@ -75,20 +75,20 @@ func (i Installation) VerificationAges(ctx context.Context) ([]VerificationAge, 
 // application now.
 func (i Installation) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
 	var waiting bool
-	err := i.store.db.Pool.QueryRow(ctx, `
+	err := i.db.Pool.QueryRow(ctx, `
 		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_until > $4 OR claimed_at > $3 AND claimed_until = 0))`,
-		ids.ID{}, VerifyInstallation, now-every.Milliseconds(), now).Scan(&waiting)
+		ids.ID{}, WholeInstallation, now-every.Milliseconds(), now).Scan(&waiting)
 	if err != nil || waiting {
 		return false, wrapped("store: claim of the installation: %w", err)
 	}
-	tag, err := i.store.db.Pool.Exec(ctx, claimInstallation, ids.ID{}, VerifyInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
+	tag, err := i.db.Pool.Exec(ctx, claimInstallation, ids.ID{}, WholeInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
 	return tag.RowsAffected() == 1, wrapped("store: claim of the installation: %w", err)
 }
 
 // FinishInstallation ends the claim that was made at this time. With a time to retry at
 // it is due again then.
 func (i Installation) FinishInstallation(ctx context.Context, claimedAt, retryAt int64) error {
-	_, err := i.store.db.Pool.Exec(ctx, endClaim, ids.ID{}, VerifyInstallation, claimedAt, retryAt)
+	_, err := i.db.Pool.Exec(ctx, endClaim, ids.ID{}, WholeInstallation, claimedAt, retryAt)
 	return wrapped("store: end of the claim of the installation: %w", err)
 }
 
