@@ -43,6 +43,11 @@ func itemOf(err error) *int {
 // handleError renders all errors.
 func (s *Server) handleError(err error, ec echo.Context) {
 	if ec.Response().Committed {
+		var cut *cutError
+		if errors.As(err, &cut) {
+			s.options.Log.Warn("response cut off", "request", requestID(ec), "cause", cut.cause)
+			ec.Response().Status = http.StatusInternalServerError // for the log
+		}
 		return
 	}
 	f := s.publicFault(err, ec)

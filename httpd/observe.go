@@ -45,6 +45,10 @@ func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.Done != nil {
 			r.Done()
 		}
+		var cut *cutError
+		if errors.As(err, &cut) {
+			panic(http.ErrAbortHandler) // closes the connection
+		}
 		return nil
 	}
 }

@@ -1,0 +1,64 @@
+package httpd_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/httpd"
+)
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		produce func(begin func() io.Writer) error
+		status  int
+		body    string
+		cut     bool
+		line    string
+	}{
+		"sends parts": {func(begin func() io.Writer) error {
+			w := begin()
+			_, first := w.Write([]byte(`[1,`))
+			_, second := w.Write([]byte(`2]`))
+			return errors.Join(first, second)
+		}, http.StatusOK, `[1,2]`, false, "INFO request 200"},
+		"refuses before the first": {func(func() io.Writer) error { return fault.New(fault.WalletNotFound) },
+			http.StatusNotFound, "", false, "INFO request 404"},
+		"closes the connection when it fails in between": {func(begin func() io.Writer) error {
+			if _, err := begin().Write([]byte(`[1,`)); err != nil {
+				return err
+			}
+			return errors.New("the database is gone")
+		}, http.StatusOK, `[1,`, true, "ERROR request 500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := &levelLog{}
+			e := httpd.New(httpd.Options{Log: slog.New(log)}).Echo()
+			e.GET("/v1/stream", func(ec echo.Context) error { return httpd.Stream(ec, c.produce) })
+			server := httptest.NewServer(e)
+			defer server.Close()
+			got, err := http.Get(server.URL + "/v1/stream")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(got.Body)
+			got.Body.Close()
+			if got.StatusCode != c.status || c.body != "" && string(body) != c.body || (err != nil) != c.cut {
+				t.Errorf("status %d, %q, %v", got.StatusCode, body, err)
+			}
+			server.Close() // the line is written
+			if !slices.Contains(log.read(), c.line) {
+				t.Errorf("the log has %q, not %q", log.read(), c.line)
+			}
+		})
+	}
+}
