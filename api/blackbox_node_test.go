@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -108,6 +109,7 @@ func limitedNode(t testing.TB, o api.Options) *node {
 
 func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*node, error) {
 	n := &node{store: s, usage: o.Usage, clock: c}
+	o.MaxExports = cmp.Or(o.MaxExports, 1000) // tests that run side by side share a node
 	if n.usage == nil {
 		usage, err := s.OpenEngine(context.Background(), store.EngineOptions{Log: newLog(), Now: c.now})
 		if err != nil {

@@ -241,6 +241,9 @@ var samples = []sample{
 	{operation: "createDeposit", own: made, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
 		return adds("/v1/deposits", newDeposit(own.identity, named.credit))
 	}},
+	{operation: "exportWallet", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return reads("/v1/wallets/" + named.identity + "/export")
+	}},
 	{operation: "createTransfer", own: made, other: refusedWith(fault.WalletNotFound), request: func(own, named names) request {
 		return adds("/v1/transfers", newTransfer(own.charged, named.identity, own.credit))
 	}},

@@ -75,6 +75,10 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+		if out.stream != nil {
+			c.header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+			return httpd.Stream(ec, out.stream)
+		}
 		return httpd.WriteJSON(ec, out.status, out.body)
 	}
 }
@@ -88,7 +92,7 @@ func (op *operation) weight() int64 { return int64(max(1, op.maxBody/maxBody)) }
 func (c *call) extend(took time.Duration) context.CancelFunc {
 	deadline, _ := c.ctx.Deadline()
 	var cancel context.CancelFunc
-	c.ctx, cancel = context.WithDeadline(context.WithoutCancel(c.ctx), deadline.Add(min(took, maxRequest-c.route.timeout())))
+	c.ctx, cancel = context.WithDeadline(context.WithoutCancel(c.ctx), deadline.Add(max(0, min(took, maxRequest-c.route.timeout()))))
 	return cancel
 }
 
@@ -117,8 +121,11 @@ func refusalDelayAt(waiting int64) time.Duration {
 }
 
 func (r route) timeout() time.Duration {
-	if r.batched {
+	switch {
+	case r.batched:
 		return batchedTimeout
+	case r.streamed:
+		return exportTimeout
 	}
 	return requestTimeout
 }

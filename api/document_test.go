@@ -43,6 +43,7 @@ var contract = map[string]string{
 	"listJournal":                "GET /v1/wallets/{identity}/journal journal:read",
 	"listEvents":                 "GET /v1/events journal:read",
 	"getEvent":                   "GET /v1/events/{id} journal:read",
+	"exportWallet":               "GET /v1/wallets/{identity}/export wallets:write journal:read",
 	"createTransfer":             "POST /v1/transfers wallets:transfer",
 	"reverseEvent":               "POST /v1/events/{id}/reverse events:reverse",
 	"explainUsage":               "POST /v1/explain events:ingest journal:read",

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
+
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
 	"purser/store/reports"
+	"purser/tenancy"
 )
 
 type recordedEventReply struct {
@@ -93,7 +96,7 @@ func (s *Server) getEvent(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	shown, err := s.showEvents(c, found)
+	shown, err := s.showEvents(c.ctx, c.scope, found)
 	if err != nil {
 		return reply{}, err
 	}
@@ -101,12 +104,12 @@ func (s *Server) getEvent(c *call) (reply, error) {
 }
 
 // showEvents adds to each event what was reversed of it.
-func (s *Server) showEvents(c *call, list []reports.EventFound) ([]recordedEventReply, error) {
+func (s *Server) showEvents(ctx context.Context, scope tenancy.Scope, list []reports.EventFound) ([]recordedEventReply, error) {
 	keys := make([]store.EventKey, len(list))
 	for i, e := range list {
 		keys[i] = store.EventKey{WalletID: e.WalletID, TransactionID: e.TransactionID}
 	}
-	reversals, err := s.store.App(c.scope).Reversals(c.ctx, keys)
+	reversals, err := s.store.App(scope).Reversals(ctx, keys)
 	shown := showAll(list, showRecordedEvent)
 	for i, e := range list {
 		shown[i].Reversals = showAll(reversals[e.TransactionID], showReversal)
@@ -130,7 +133,7 @@ func (s *Server) listEvents(c *call) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		shown, err := s.showEvents(c, list)
+		shown, err := s.showEvents(c.ctx, c.scope, list)
 		return okOr(page[recordedEventReply]{Data: shown, Cursor: s.sealPosition(c, filter, next)}, err)
 	}
 	all := reports.EventQuery{FeatureKey: c.query.Text("feature"), From: q.From, To: q.To, Page: store.Page{Limit: q.Limit}}
@@ -145,7 +148,7 @@ func (s *Server) listEvents(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	events, err := s.showEvents(c, list)
+	events, err := s.showEvents(c.ctx, c.scope, list)
 	shown := page[recordedEventReply]{Data: events}
 	if next != nil {
 		shown.Cursor = s.cursors.seal(c, filter, next.Before[:])

@@ -55,8 +55,9 @@ var documentLimits = map[string]any{
 
 	// The document alone decides these.
 	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,
-	"Event/properties/reversals maxItems": 100,
-	"WebAddress maxLength":                2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
+	"Event/properties/reversals maxItems":            100,
+	"WalletExport/properties/subscriptions maxItems": 100, "WalletExport/properties/failedRequests maxItems": 1000,
+	"WebAddress maxLength": 2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
 	"NextCursor maxLength": 4096, "/components/parameters/Cursor/schema maxLength": 4096, "/components/headers/RequestId/schema maxLength": 200,
 }
 

@@ -130,7 +130,7 @@ func (s *Server) redeliverNotification(c *call) (reply, error) {
 		}
 	}
 	queued, err := s.notifications(c).Redeliver(c.ctx, id, endpoint, c.now)
-	return reply{http.StatusAccepted, queuedReply{queued}}, err
+	return reply{status: http.StatusAccepted, body: queuedReply{queued}}, err
 }
 
 func notificationID(c *call) (ids.ID, error) {

@@ -13,6 +13,7 @@ type route struct {
 	permissions tenancy.Permissions // all of them
 	handle      func(*call) (reply, error)
 	batched     bool // its transaction compares the key, so a cached key is enough
+	streamed    bool // takes as long as the client reads
 }
 
 // routes lists all operations that require a key.
@@ -48,6 +49,7 @@ func (s *Server) routes() []route {
 		get("/v1/wallets/{identity}", tenancy.WalletsRead, s.getWallet),
 		get("/v1/wallets/{identity}/balances", tenancy.WalletsRead, s.getBalances),
 		get("/v1/wallets/{identity}/journal", tenancy.JournalRead, s.listJournal),
+		streamed(also(tenancy.JournalRead, get("/v1/wallets/{identity}/export", tenancy.WalletsWrite, s.exportWallet))),
 		patch("/v1/wallets/{identity}/billing-period", tenancy.WalletsWrite, s.setBillingPeriod),
 
 		post("/v1/deposits", tenancy.DepositsWrite, s.createDeposit),
@@ -99,6 +101,11 @@ func remove(path string, p tenancy.Permission, handle func(*call) (reply, error)
 // also requires another permission.
 func also(p tenancy.Permission, r route) route {
 	r.permissions = r.permissions.With(p)
+	return r
+}
+
+func streamed(r route) route {
+	r.streamed = true
 	return r
 }
 

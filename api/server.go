@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -53,6 +54,8 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is the limit of concurrent requests; 4096 if zero.
 	MaxInFlight int
+	// MaxExports is the limit of concurrent exports; 2 if zero.
+	MaxExports int
 	// BaseURL is the public URL in the served document; "/" if empty.
 	BaseURL string
 	// NetworkOf returns the client network of a request. If nil, all share one.
@@ -76,7 +79,8 @@ type Server struct {
 	waiting    *httpd.InFlight[ids.ID] // for notifications
 	stopped    chan struct{}           // closed by StopWaiting
 	stopOnce   sync.Once
-	delayed    atomic.Int64 // refusals waiting in SlowDown
+	delayed    atomic.Int64  // refusals waiting in SlowDown
+	exports    chan struct{} // slots of concurrent exports
 }
 
 // New compiles the OpenAPI document and creates the server.
@@ -113,6 +117,7 @@ func New(o Options) (*Server, error) {
 		deliveries: o.Deliveries,
 		waiting:    httpd.NewInFlight[ids.ID](2 * maxWaiting),
 		stopped:    make(chan struct{}),
+		exports:    make(chan struct{}, cmp.Or(o.MaxExports, exportsAtOnce)),
 	}, nil
 }
 

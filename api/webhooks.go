@@ -156,7 +156,7 @@ func (s *Server) testWebhookEndpoint(c *call) (reply, error) {
 		return reply{}, err
 	}
 	n, err := s.deliveries.Test(c.ctx, c.scope, s.actor(c), id, notify.Type(c.body.Text("type")), c.now)
-	return reply{http.StatusAccepted, queuedTestReply{n.ID.Format(ids.Notification)}}, err
+	return reply{status: http.StatusAccepted, body: queuedTestReply{n.ID.Format(ids.Notification)}}, err
 }
 
 func (s *Server) replayWebhooks(c *call) (reply, error) {
@@ -167,5 +167,5 @@ func (s *Server) replayWebhooks(c *call) (reply, error) {
 	queued, err := s.notifications(c).Replay(c.ctx, notifications.Replay{
 		EndpointID: id, From: c.body.Int("fromSeq"), To: c.body.Int("toSeq"), OnlyFailed: c.body.Text("only") == "failed", Now: c.now,
 	})
-	return reply{http.StatusAccepted, queuedReply{queued}}, err
+	return reply{status: http.StatusAccepted, body: queuedReply{queued}}, err
 }

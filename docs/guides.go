@@ -97,6 +97,7 @@ var Chapters = []Chapter{
 		"reading",
 		"reversing",
 		"transfers",
+		"exporting",
 		"payments",
 		"errors-and-limits",
 	}},

@@ -121,6 +121,16 @@ var reportCalls = []call[reports.App]{
 	{"FindSubscriptions", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{Page: store.Page{Limit: 100}}))
 	}},
+	{"ExportHead", "", fault.WalletNotFound, "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.ExportHead(ctx, h.deposit.Identity)
+	}},
+	{"ExportEntries", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		lines, events, err := a.ExportEntries(ctx, h.walletID, 0)
+		return []any{lines, events}, err
+	}},
+	{"ExportPayments", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.ExportPayments(ctx, h.walletID, reports.PaymentFound{})
+	}},
 	{"SubscriptionsOf", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.SubscriptionsOf(ctx, h.walletID)
 	}},

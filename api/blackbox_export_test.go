@@ -1,0 +1,104 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+
+	"purser/api"
+	"purser/fault"
+	"purser/store/reports"
+)
+
+func TestExportWallet(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("tokens")
+	tn.feature("call", "tokens", nil)
+	identity, other := newHolder(), newHolder()
+	tn.deposit(identity, "tokens", "100000000")
+	tn.post("/v1/wallets", fields{"identity": other}).is(201)
+	last := newName()
+	tn.post("/v1/events", fields{"id": last, "identity": identity, "feature": "call", "properties": fields{"model": "large"}}).is(201)
+	tn.post("/v1/events/"+last+"/reverse", newReversal("3")).is(201)
+	tn.post("/v1/transfers", newTransfer(identity, other, "tokens")).is(201)
+	tn.post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "call", "quantity": 1_000_000_000}).refused("insufficient_balance")
+	// Past two parts, by one.
+	var batch []fields
+	for range 2*reports.ExportRange + 1 - 4 {
+		batch = append(batch, fields{"id": newName(), "identity": identity, "feature": "call"})
+	}
+	for len(batch) > 0 {
+		n := min(1000, len(batch))
+		tn.post("/v1/events/batch", batchOf(batch[:n]...)).is(200)
+		batch = batch[n:]
+	}
+
+	got := tn.get("/v1/wallets/" + identity + "/export").is(200).object()
+	if got["identity"] != identity || got["complete"] != true || got["subscription"] != nil {
+		t.Errorf("the export is of %v, complete %v", got["identity"], got["complete"])
+	}
+	if fmt.Sprint(got["wallet"]) != fmt.Sprint(tn.get("/v1/wallets/"+identity).is(200).object()) {
+		t.Errorf("the wallet is %v", got["wallet"])
+	}
+	if failed := got["failedRequests"].([]any); len(failed) != 1 || failed[0].(fields)["error"] != "insufficient_balance" {
+		t.Errorf("the failed requests are %v", failed)
+	}
+	entries := got["entries"].([]any)
+	if len(entries) != 2*reports.ExportRange+1 {
+		t.Fatalf("there are %d entries", len(entries))
+	}
+	journal := map[string]fields{}
+	for after := 0; after < len(entries); after += 100 {
+		for _, e := range tn.get(fmt.Sprintf("/v1/wallets/%s/journal?limit=100&after=%d", identity, after)).is(200).object()["data"].([]any) {
+			journal[e.(fields)["id"].(string)] = e.(fields)
+		}
+	}
+	for i, item := range entries {
+		e := item.(fields)
+		if number(e, "seq") != int64(i+1) {
+			t.Fatalf("entry %d is %v", i+1, e)
+		}
+		listed := journal[e["id"].(string)]
+		for name, value := range listed {
+			if name != "event" && fmt.Sprint(e[name]) != fmt.Sprint(value) {
+				t.Errorf("entry %d has %s %v, the journal %v", i+1, name, e[name], value)
+			}
+		}
+	}
+	if event := entries[1].(fields)["event"]; fmt.Sprint(event) != fmt.Sprint(tn.get("/v1/events/"+last).is(200).object()) {
+		t.Errorf("the event is %v", event)
+	}
+	if reason := entries[2].(fields)["reason"]; reason != "The answer was empty" {
+		t.Errorf("the reversal's reason is %v", reason)
+	}
+	tn.get("/v1/wallets/" + newHolder() + "/export").refused("wallet_not_found")
+}
+
+// TestExportsAreLimited has two exports wait for their readers.
+func TestExportsAreLimited(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, api.Options{MaxExports: 2}, &clock{})
+	tn := newTenantAt(t, n, "exports", false)
+	identity := newHolder()
+	tn.post("/v1/wallets", fields{"identity": identity}).is(201)
+	begun, read, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	for range 2 {
+		go func() {
+			ended <- n.server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer {
+				begun <- struct{}{}
+				<-read
+				return io.Discard
+			})
+		}()
+		<-begun
+	}
+	tn.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
+	close(read)
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	tn.get("/v1/wallets/" + identity + "/export").is(200)
+}

@@ -1,0 +1,303 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store/payments"
+	"purser/store/reports"
+	"purser/tenancy"
+)
+
+const (
+	// exportTimeout bounds an export: about a million entries.
+	exportTimeout = 10 * time.Minute
+	// exportsAtOnce bounds the exports of a node, each of which uses a connection of the
+	// database much of its time. Others are refused.
+	exportsAtOnce = 2
+)
+
+type exportHeadReply struct {
+	Identity       string                 `json:"identity"`
+	ExportedAt     int64                  `json:"exportedAt"`
+	Wallet         walletReply            `json:"wallet"`
+	Subscription   *subscriptionReply     `json:"subscription"`
+	Subscriptions  []exportedSubscription `json:"subscriptions"`
+	Customers      []exportedCustomer     `json:"customers"`
+	FailedRequests []exportedRequest      `json:"failedRequests"`
+}
+
+type exportedSubscription struct {
+	ID          string `json:"id"`
+	PlanKey     string `json:"planKey,omitzero"`
+	Status      string `json:"status"`
+	PeriodStart int64  `json:"periodStart"`
+	PeriodEnd   int64  `json:"periodEnd"`
+	ProviderID  string `json:"providerId,omitzero"`
+	CreatedAt   int64  `json:"createdAt"`
+	EndedAt     int64  `json:"endedAt,omitzero"`
+}
+
+type exportedCustomer struct {
+	AccountID  string `json:"accountId"`
+	CustomerID string `json:"customerId"`
+	CreatedAt  int64  `json:"createdAt"`
+}
+
+type exportedRequest struct {
+	ID      string     `json:"id"`
+	At      int64      `json:"at"`
+	Method  string     `json:"method"`
+	Route   string     `json:"route"`
+	Status  int        `json:"status"`
+	Error   fault.Code `json:"error,omitzero"`
+	Feature string     `json:"feature,omitzero"`
+}
+
+type exportedCheckout struct {
+	ID                string `json:"id"`
+	Kind              string `json:"kind"`
+	State             string `json:"state"`
+	PlanKey           string `json:"planKey,omitzero"`
+	CreditKey         string `json:"creditKey,omitzero"`
+	AmountNanocredits string `json:"amountNanocredits,omitzero"`
+	AmountCents       int64  `json:"amountCents"`
+	Currency          string `json:"currency"`
+	SessionID         string `json:"sessionId,omitzero"`
+	CreatedAt         int64  `json:"createdAt"`
+}
+
+type exportedPayment struct {
+	Kind          string `json:"kind"`
+	ID            string `json:"id"`
+	AmountCents   int64  `json:"amountCents"`
+	Currency      string `json:"currency"`
+	RefundedCents int64  `json:"refundedCents,omitzero"`
+	DisputedCents int64  `json:"disputedCents,omitzero"`
+	CreatedAt     int64  `json:"createdAt"`
+}
+
+// exportedEntry is an entry of the journal with everything that explains it.
+type exportedEntry struct {
+	entryReply
+	Event     *recordedEventReply `json:"event,omitzero"` // in place of the entry's short form
+	Reason    string              `json:"reason,omitzero"`
+	PaymentID string              `json:"paymentId,omitzero"`
+}
+
+func (s *Server) exportWallet(c *call) (reply, error) {
+	return reply{stream: func(begin func() io.Writer) error {
+		return s.ExportWallet(c.ctx, c.scope, c.path["identity"], begin)
+	}}, nil
+}
+
+// ExportWallet writes everything about one identity as a JSON object, in parts of bounded
+// size. Entries that are made meanwhile are left out. It calls begin once nothing can
+// refuse the export.
+func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error {
+	select {
+	case s.exports <- struct{}{}:
+		defer func() { <-s.exports }()
+	default:
+		return fault.New(fault.Overloaded)
+	}
+	app, read := s.store.App(scope), s.store.Reports(scope)
+	head, err := read.ExportHead(ctx, identity)
+	if err != nil {
+		return err
+	}
+	offset, err := app.ClockOffset(ctx)
+	if err != nil {
+		return err
+	}
+	shown := exportHeadReply{
+		Identity: identity, ExportedAt: s.now() + offset, Wallet: showWallet(head.Wallet),
+		Subscriptions: showAll(head.Subscriptions, showExportedSubscription), Customers: showAll(head.Customers, showExportedCustomer),
+		FailedRequests: showAll(head.Failures, showExportedRequest),
+	}
+	sold := s.store.Payments(scope)
+	subscription, err := sold.Subscription(ctx, identity)
+	switch {
+	case err == nil:
+		subscription.Pending = subscription.PendingAt(shown.ExportedAt)
+		current := showSubscription(subscription)
+		shown.Subscription = &current
+	case !fault.Is(err, fault.SubscriptionNotFound):
+		return err
+	}
+	w, err := newExportWriter(begin(), shown)
+	if err != nil {
+		return err
+	}
+	if err := exportCheckouts(ctx, w, sold, identity); err != nil {
+		return err
+	}
+	if err := exportPayments(ctx, w, read, head.Wallet.ID); err != nil {
+		return err
+	}
+	if err := s.exportEntries(ctx, w, scope, head); err != nil {
+		return err
+	}
+	return w.end()
+}
+
+func exportCheckouts(ctx context.Context, w *exportWriter, sold payments.App, identity string) error {
+	w.begin("checkouts")
+	page := payments.CheckoutPage{Identity: identity}
+	page.Limit = reports.ExportRange
+	for more := true; more; {
+		list, rest, err := sold.Checkouts(ctx, page)
+		if err != nil {
+			return err
+		}
+		if more = rest; len(list) > 0 {
+			page.Before = list[len(list)-1].ID
+		}
+		if err := writeItems(w, list, showExportedCheckout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exportPayments(ctx context.Context, w *exportWriter, read reports.App, walletID ids.ID) error {
+	w.begin("payments")
+	var last reports.PaymentFound
+	for {
+		list, err := read.ExportPayments(ctx, walletID, last)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		last = list[len(list)-1]
+		if err := writeItems(w, list, showExportedPayment); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) exportEntries(ctx context.Context, w *exportWriter, scope tenancy.Scope, head reports.ExportHead) error {
+	w.begin("entries")
+	for after := int64(0); after < head.LastSeq; {
+		lines, found, err := s.store.Reports(scope).ExportEntries(ctx, head.Wallet.ID, after)
+		if err != nil || len(lines) == 0 {
+			return err
+		}
+		after = lines[len(lines)-1].Seq
+		shown, err := s.showEvents(ctx, scope, found)
+		if err != nil {
+			return err
+		}
+		events := make(map[int64]*recordedEventReply, len(found))
+		for i := range found {
+			events[found[i].Seq] = &shown[i]
+		}
+		for len(lines) > 0 && lines[len(lines)-1].Seq > head.LastSeq {
+			lines = lines[:len(lines)-1]
+		}
+		err = writeItems(w, lines, func(l reports.JournalLine) exportedEntry {
+			return exportedEntry{entryReply: showEntry(l), Event: events[l.Seq], Reason: l.Reason, PaymentID: l.SourceID}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showExportedSubscription(f reports.SubscriptionFound) exportedSubscription {
+	return exportedSubscription{
+		ID: f.ID.Format(ids.Subscription), PlanKey: f.PlanKey, Status: string(f.Status), PeriodStart: f.Period.Start, PeriodEnd: f.Period.End,
+		ProviderID: f.ProviderID, CreatedAt: f.CreatedAt, EndedAt: f.EndedAt,
+	}
+}
+
+func showExportedCustomer(c reports.CustomerFound) exportedCustomer {
+	return exportedCustomer{AccountID: c.AccountID, CustomerID: c.CustomerID, CreatedAt: c.CreatedAt}
+}
+
+func showExportedRequest(r reports.Request) exportedRequest {
+	return exportedRequest{
+		ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Error: r.Code, Feature: r.Feature,
+	}
+}
+
+func showExportedCheckout(c payments.Checkout) exportedCheckout {
+	shown := exportedCheckout{
+		ID: c.ID.Format(ids.Checkout), Kind: string(c.Kind), State: c.State, PlanKey: c.PlanKey, CreditKey: c.CreditKey,
+		AmountCents: c.AmountCents, Currency: c.Currency, SessionID: c.SessionID, CreatedAt: c.CreatedAt,
+	}
+	if c.CreditKey != "" {
+		shown.AmountNanocredits = c.Amount.String()
+	}
+	return shown
+}
+
+func showExportedPayment(p reports.PaymentFound) exportedPayment {
+	return exportedPayment{
+		Kind: p.SourceKind, ID: p.SourceID, AmountCents: p.AmountCents, Currency: p.Currency,
+		RefundedCents: p.RefundedCents, DisputedCents: p.DisputedCents, CreatedAt: p.CreatedAt,
+	}
+}
+
+// exportWriter writes a JSON object of lists. Each part is built in memory and sent at
+// once.
+type exportWriter struct {
+	to   io.Writer
+	part []byte
+	list bool // a list is open
+	item bool // it has an item
+}
+
+// newExportWriter begins with the members of the head.
+func newExportWriter(to io.Writer, head any) (*exportWriter, error) {
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	return &exportWriter{to: to, part: text[:len(text)-1]}, nil
+}
+
+// begin opens a list, and closes the one before.
+func (w *exportWriter) begin(name string) {
+	w.close()
+	w.part = append(append(append(w.part, `,"`...), name...), `":[`...)
+	w.list, w.item = true, false
+}
+
+func (w *exportWriter) close() {
+	if w.list {
+		w.part = append(w.part, ']')
+	}
+}
+
+// writeItems adds items to the open list and sends the part.
+func writeItems[T, R any](w *exportWriter, items []T, show func(T) R) error {
+	for _, item := range items {
+		text, err := json.Marshal(show(item))
+		if err != nil {
+			return err
+		}
+		if w.item {
+			w.part = append(w.part, ',')
+		}
+		w.part, w.item = append(append(w.part, '\n'), text...), true
+	}
+	return w.send()
+}
+
+func (w *exportWriter) send() error {
+	_, err := w.to.Write(w.part)
+	w.part = w.part[:0]
+	return err
+}
+
+// end says that nothing is missing.
+func (w *exportWriter) end() error {
+	w.close()
+	w.part = append(w.part, `,"complete":true}`...)
+	return w.send()
+}

@@ -1,0 +1,115 @@
+package reports
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+)
+
+const (
+	// ExportRange is how many entries or payments one read of an export has.
+	ExportRange = 500
+	// maxExportedFailures is how many failed requests of an identity an export has: the
+	// newest.
+	maxExportedFailures = 1_000
+)
+
+// ExportHead is what is known of an identity beside its entries, payments and checkouts.
+type ExportHead struct {
+	Wallet        metering.Wallet
+	LastSeq       int64 // of its entries
+	Subscriptions []SubscriptionFound
+	Customers     []CustomerFound
+	Failures      []Request
+}
+
+// CustomerFound is the customer of a wallet at a payment provider.
+type CustomerFound struct {
+	AccountID  string
+	CustomerID string
+	CreatedAt  int64
+}
+
+// PaymentFound is what a wallet's payment or free period brought.
+type PaymentFound struct {
+	SourceKind    string
+	SourceID      string
+	AmountCents   int64
+	Currency      string
+	RefundedCents int64
+	DisputedCents int64
+	CreatedAt     int64
+}
+
+var (
+	listCustomersOfWallet = pg.Declare("list customers of a wallet", `
+		SELECT n.account_id, c.provider_id, c.created_at
+		FROM provider_connections n CROSS JOIN LATERAL (
+			SELECT provider_id, created_at FROM provider_customers
+			WHERE app_id = $1 AND connection_id = n.id AND wallet_id = $2 LIMIT 1) c
+		WHERE n.app_id = $1
+		ORDER BY c.created_at`)
+
+	listFailuresOf = pg.Declare("list request failures of an identity", `
+		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), r.identity, r.feature
+		FROM request_failures r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
+		WHERE r.app_id = $1 AND r.identity = $2
+		ORDER BY r.id DESC LIMIT $3`)
+
+	listPaymentsOfWallet = pg.Declare("list payments of a wallet", `
+		SELECT source_kind, source_id, amount_cents, currency, refunded_cents, disputed_cents, created_at
+		FROM provider_payments WHERE app_id = $1 AND wallet_id = $2 AND (source_kind, source_id) > ($3, $4)
+		ORDER BY source_kind, source_id LIMIT $5`)
+)
+
+// ExportHead begins an export: what is there at one moment.
+func (a App) ExportHead(ctx context.Context, identity string) (h ExportHead, err error) {
+	if err := a.flushStats(ctx); err != nil {
+		return h, err
+	}
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), identity)
+		if err != nil {
+			return err
+		}
+		held, err := tx.WithBalances(ctx, []ledger.Wallet{w})
+		if err != nil {
+			return err
+		}
+		h.Wallet, h.LastSeq = held[0], w.LastSeq
+		if h.Subscriptions, err = pg.Collect(ctx, tx, listSubscriptionsOfWallet, readSubscriptionFound, w.ID, maxPastSubscriptions); err != nil {
+			return err
+		}
+		if h.Customers, err = pg.Collect(ctx, tx, listCustomersOfWallet, pgx.RowToStructByPos[CustomerFound], w.ID); err != nil {
+			return err
+		}
+		h.Failures, err = pg.Collect(ctx, tx, listFailuresOf, readRequest, identity, maxExportedFailures)
+		return err
+	})
+	return h, err
+}
+
+// ExportEntries reads the entries of a wallet after a number, in ascending order, and the
+// events of those that are charges. There are at most ExportRange; none is the end.
+func (a App) ExportEntries(ctx context.Context, walletID ids.ID, after int64) (lines []JournalLine, events []EventFound, err error) {
+	before := after + ExportRange + 1
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		if lines, err = pg.Collect(ctx, tx, listHistory, readJournalLine, walletID, after, before, nil, nil, 0, lastMoment, true, ExportRange); err != nil {
+			return err
+		}
+		events, err = pg.Collect(ctx, tx, listEventsInRange, readEventFound, walletID, after, before, nil, 0, lastMoment, ExportRange)
+		return err
+	})
+	return lines, events, err
+}
+
+// ExportPayments reads at most ExportRange payments of a wallet after another one.
+func (a App) ExportPayments(ctx context.Context, walletID ids.ID, after PaymentFound) ([]PaymentFound, error) {
+	return pg.ListAll(ctx, a.app, listPaymentsOfWallet, pgx.RowToStructByPos[PaymentFound], walletID, after.SourceKind, after.SourceID, ExportRange)
+}
