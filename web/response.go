@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"purser/httpd"
 	"purser/views/component"
 )
 
@@ -20,6 +22,7 @@ type response struct {
 	view     templ.Component
 	location string
 	body     []byte
+	stream   func(begin func() io.Writer) error // in place of a body
 	header   http.Header
 }
 
@@ -79,6 +82,9 @@ func (r response) send(c echo.Context) error {
 		header[name] = values
 	}
 	header.Set(echo.HeaderCacheControl, "no-store")
+	if r.stream != nil {
+		return httpd.Stream(c, r.stream)
+	}
 	if r.location != "" {
 		return c.Redirect(r.status, r.location)
 	}

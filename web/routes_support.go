@@ -10,6 +10,7 @@ func (s *Site) supportRoutes() []route {
 		get("/o/{org}/a/{app}/wallets", tenancy.WalletsRead, s.wallets),
 		get("/o/{org}/a/{app}/wallets/{id}", tenancy.JournalRead, s.walletJournal),
 		get("/o/{org}/a/{app}/wallets/{id}/journal.csv", tenancy.JournalRead, s.export(s.journalExport)),
+		get("/o/{org}/a/{app}/wallets/{id}/export.json", tenancy.JournalRead, s.downloadWallet),
 		get("/o/{org}/a/{app}/wallets/{id}/usage", tenancy.JournalRead, s.walletUsage),
 		get("/o/{org}/a/{app}/wallets/{id}/denials", tenancy.JournalRead, s.walletDenials),
 		get("/o/{org}/a/{app}/wallets/{id}/deposits", tenancy.DepositsRead, s.walletDeposits),

@@ -2,6 +2,8 @@ package web
 
 import (
 	"cmp"
+	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -20,6 +22,7 @@ import (
 	"purser/payments/cashier"
 	"purser/static"
 	"purser/store"
+	"purser/tenancy"
 	"purser/tenancy/vault"
 	"purser/views/page"
 	accountpage "purser/views/page/account"
@@ -60,6 +63,14 @@ type Options struct {
 	Timeout time.Duration
 }
 
+// ExportWallet writes everything about one identity as JSON to what begin returns. The API
+// has it.
+type ExportWallet func(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error
+
+// SetExportWallet lets members download what is known of a customer. It is set before the
+// first request: the API needs the site, and the site the API.
+func (s *Site) SetExportWallet(export ExportWallet) { s.exportWallet = export }
+
 // Site serves the dashboard and the documentation.
 type Site struct {
 	server      accountpage.Server
@@ -87,6 +98,8 @@ type Site struct {
 	mail    *mail.Outbox
 	sandbox func(app ids.ID) settingspage.SandboxAPI
 	exports chan struct{} // slots of concurrent exports
+
+	exportWallet ExportWallet
 
 	sandboxOff       bool
 	newOrganizations bool

@@ -1,13 +1,19 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store/reports"
+	"purser/tenancy"
 )
 
 const (
@@ -18,6 +24,7 @@ const (
 	exportsAtOnce = 2
 	// Events are read in batches, with a limit on their number: a filter that matches
 	// few events must not scan without end.
+	exportTimeout  = 10 * time.Minute // of everything about a customer, which is streamed
 	exportPortion  = 500
 	exportPortions = 40
 )
@@ -182,4 +189,31 @@ func otherIdentity(l reports.JournalLine) string {
 		return ""
 	}
 	return l.Transfer.Identity
+}
+
+// downloadWallet streams everything about a customer. It shows more than the journal, so
+// it requires what the API requires.
+func (s *Site) downloadWallet(req *request) (response, error) {
+	id, err := req.id("id", ids.Wallet)
+	if err != nil {
+		return response{}, err
+	}
+	if err := req.member.Permissions().Require(tenancy.WalletsWrite); err != nil {
+		return response{}, err
+	}
+	w, err := req.reports().WalletByID(req.context, id)
+	if err != nil {
+		return response{}, err
+	}
+	if s.exportWallet == nil {
+		return response{}, fault.New(fault.PathNotFound)
+	}
+	// The page's deadline is too short for it, and ends with the handler.
+	scope, file := req.scope(), download(req.app.Slug+"-"+id.Format(ids.Wallet)+".json", echo.MIMEApplicationJSON, nil)
+	file.stream = func(begin func() io.Writer) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(req.context), exportTimeout)
+		defer cancel()
+		return s.exportWallet(ctx, scope, w.Identity, begin)
+	}
+	return file, nil
 }

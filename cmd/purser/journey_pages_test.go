@@ -68,6 +68,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/subscriptions.csv":        noDocument,
 		app + "/checkouts.csv":            noDocument,
 		app + "/wallets/:id/journal.csv":  noDocument,
+		app + "/wallets/:id/export.json":  noDocument,
 		app + "/subscriptions":            p.app + "/subscriptions",
 		app + "/checkouts":                p.app + "/checkouts",
 		app + "/alerts":                   p.app + "/alerts",

@@ -205,6 +205,7 @@ func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret
 	if err != nil {
 		return nil, nil, err
 	}
+	site.SetExportWallet(server.ExportWallet)
 	shell := httpd.New(httpd.Options{
 		Log: lines.log,
 		LogsRequest: func(status int) bool {
