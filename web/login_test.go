@@ -144,11 +144,11 @@ func TestSignIn(t *testing.T) {
 			"http://127.0.0.1:8080": "purser-8080", "http://localhost:8081/": "purser-8081", "http://[::1]:9": "purser-9",
 			"http://purser.example": "purser", "https://purser.example:8443": "__Host-purser",
 		} {
-			if got := New(Options{BaseURL: address}).sessions.Cookie.Name; got != want {
+			if got := New(Options{Store: storetest.Open(t), BaseURL: address}).sessions.Cookie.Name; got != want {
 				t.Errorf("at %s the cookie is %s, not %s", address, got, want)
 			}
 		}
-		secure := New(Options{BaseURL: "https://purser.example"}).sessions.Cookie
+		secure := New(Options{Store: storetest.Open(t), BaseURL: "https://purser.example"}).sessions.Cookie
 		if secure.Name != "__Host-purser" || !secure.Secure || secure.Domain != "" || secure.Path != "/" {
 			t.Errorf("over https the cookie is %+v", secure)
 		}

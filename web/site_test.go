@@ -180,7 +180,7 @@ func TestHeaders(t *testing.T) {
 	})
 
 	t.Run("promise https when the connection is https", func(t *testing.T) {
-		site := New(Options{})
+		site := New(Options{Store: storetest.Open(t)})
 		if !site.overHTTPS(&http.Request{TLS: &tls.ConnectionState{}}) {
 			t.Error("a TLS connection is not seen")
 		}
