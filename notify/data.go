@@ -153,7 +153,7 @@ func Sample(t Type) any {
 	case PlanSynced:
 		return PlanData{ID: "pln_01kdvdna0cfx9a26nnrw56xpp0", Key: "pro", SyncStatus: "synced"}
 	case PlanSyncFailed:
-		return PlanData{ID: "pln_01kdvdna0cfx9a26nnrw56xpp0", Key: "pro", SyncStatus: "failed", SyncError: "The payment provider rejected the price."}
+		return PlanData{ID: "pln_01kdvdna0cfx9a26nnrw56xpp0", Key: "pro", SyncStatus: "error", SyncError: "The payment provider rejected the price."}
 	case KeyExpiring:
 		return KeyData{ID: "key_01kdvdna0cfx9a26nnrw56xpp0", Name: "Server", ExpiresAt: 1_767_312_000_000}
 	case KeyRevoked:

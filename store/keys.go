@@ -9,6 +9,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/notify"
 	"purser/store/internal/pg"
 	"purser/store/people"
 	"purser/tenancy"
@@ -42,7 +43,7 @@ var (
 
 	revokeKeys = pg.Declare("revoke keys", `
 		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2)
-		WHERE app_id = $1 AND NOT revoked`)
+		WHERE app_id = $1 AND NOT revoked RETURNING id, name`)
 
 	touchKey = pg.Declare("touch key", `
 		UPDATE api_keys SET last_used_at = $3
@@ -141,6 +142,9 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 		if err := tx.retireKey(ctx, k); err != nil {
 			return err
 		}
+		if err := tx.Notify(ctx, notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{ID: k.ID.Format(ids.APIKey), Name: k.Name, RevokedAt: now}, now)); err != nil {
+			return err
+		}
 		return tx.Audit(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
 	})
 	return k, err
@@ -150,7 +154,16 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The keys before the epoch, in the order in which retiring one takes them.
-		if revoked, err = tx.ExecAny(ctx, revokeKeys, now); err != nil || revoked == 0 {
+		stopped, err := pg.Collect(ctx, tx, revokeKeys, func(row pgx.CollectableRow) (n notify.Notification, err error) {
+			var id ids.ID
+			var name string
+			err = row.Scan(&id, &name)
+			return notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{ID: id.Format(ids.APIKey), Name: name, RevokedAt: now}, now), err
+		}, now)
+		if revoked = int64(len(stopped)); err != nil || revoked == 0 {
+			return err
+		}
+		if err := tx.Notify(ctx, stopped...); err != nil {
 			return err
 		}
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {

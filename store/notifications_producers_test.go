@@ -103,3 +103,36 @@ func TestEveryEntryOfPaymentsIsAnnounced(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysAndSubscriptionsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	h := newHousehold(t, db, openUsage(t, db))
+	other, _ := h.newKey(t, "setup")
+	for range 2 { // the second changes nothing
+		_, err := h.RevokeKey(t.Context(), h.key.ID, moment)
+		noError(t, err)
+	}
+	_, err := h.RevokeKeys(t.Context(), moment)
+	noError(t, err)
+	types, data := h.told(t)
+	var revoked []any
+	started := 0
+	for i, kind := range types {
+		switch {
+		case kind == notify.KeyRevoked && data[i]["id"] != "": // the fixture's own has none
+			revoked = append(revoked, data[i]["id"])
+		case kind == notify.SubscriptionStarted:
+			started++
+			if data[i]["planKey"] != "max" || data[i]["status"] != "active" {
+				t.Errorf("a subscription started with %v", data[i])
+			}
+		}
+	}
+	if want := []any{h.key.ID.Format(ids.APIKey), other.ID.Format(ids.APIKey)}; !slices.Equal(revoked, want) {
+		t.Errorf("revoked are %v, want %v", revoked, want)
+	}
+	if started != 1 { // a duplicate tells nothing
+		t.Errorf("%d subscriptions started", started)
+	}
+}

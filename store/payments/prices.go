@@ -83,8 +83,9 @@ func (a App) PlanSynced(ctx context.Context, f queue.Fence, done SyncedPlan, now
 		if err != nil || connection.ID != done.Connection {
 			return err
 		}
+		before := p
 		p = p.Synced(done.Began, done.ProductID, done.PriceID)
-		if err := tx.writeSync(ctx, p); err != nil {
+		if err := tx.writeSync(ctx, before, p); err != nil {
 			return err
 		}
 		number := done.Began.PriceNumber
@@ -116,12 +117,15 @@ func (a App) PlanRefused(ctx context.Context, f queue.Fence, plan ids.ID, began 
 		if err != nil {
 			return err
 		}
-		return tx.writeSync(ctx, p.SyncRefused(began, pg.CutText(reason, queue.MaxError)))
+		return tx.writeSync(ctx, p, p.SyncRefused(began, pg.CutText(reason, queue.MaxError)))
 	})
 }
 
-func (tx appTx) writeSync(ctx context.Context, p billing.Plan) error {
-	return tx.Exec(ctx, updatePlanSync, 1, p.ID, p.Sync.Status, pg.OrNull(p.Sync.Error), pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID))
+func (tx appTx) writeSync(ctx context.Context, before, p billing.Plan) error {
+	if err := tx.Exec(ctx, updatePlanSync, 1, p.ID, p.Sync.Status, pg.OrNull(p.Sync.Error), pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID)); err != nil {
+		return err
+	}
+	return tx.announceSync(ctx, before, p)
 }
 
 // PriceArchived marks a price as archived.

@@ -129,12 +129,19 @@ func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billi
 	if err != nil {
 		return err
 	}
+	before, err := optionalRow(pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, s.ID))
+	if err != nil {
+		return err
+	}
 	if err := tx.Exec(ctx, putSubscription, 1, s.ID, tx.Scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, pg.OrNull(s.ConnectionID),
 		pg.OrNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, pg.OrNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
 		s.CreatedAt, pg.OrNull(s.EndedAt)); err != nil {
 		return err
 	}
 	if err := tx.Exec(ctx, touchWallet, 1, w.ID); err != nil {
+		return err
+	}
+	if err := tx.announceSubscription(ctx, w, before, s); err != nil {
 		return err
 	}
 	if err := tx.scheduleRenewal(ctx, s); err != nil {

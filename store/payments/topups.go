@@ -90,11 +90,15 @@ func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.Provid
 	if t, err = pg.Find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id); err != nil {
 		return t, err
 	}
+	before := t.Status
 	t, settled, alerts := t.ApplySession(remote)
 	if err := tx.Exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, pg.OrNull(t.SessionID), pg.OrNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}
 	if err := tx.creditPayments(ctx, w, settlement{connection: t.ConnectionID}, settled, now); err != nil {
+		return t, err
+	}
+	if err := tx.announceTopUp(ctx, w, before, t, now); err != nil {
 		return t, err
 	}
 	return t, tx.raiseAlerts(ctx, w.ID, alerts, now)

@@ -20,9 +20,6 @@ var entryTypes = map[metering.EntryKind]notify.Type{
 // and a debt that begins or ends with it.
 func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, after metering.Balance) error {
 	kind, known := entryTypes[p.Kind]
-	if !known {
-		return nil
-	}
 	if p.Kind == metering.EntryDispute && !p.Delta.Out {
 		kind = notify.DisputeClosed
 	}
@@ -39,7 +36,10 @@ func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, 
 	if p.Source.ID != "" {
 		entry.Source = &notify.SourceData{Kind: string(p.Source.Kind), ID: p.Source.ID}
 	}
-	notifications := []notify.Notification{notify.New(kind, e.WalletID, entry, e.CreatedAt)}
+	var notifications []notify.Notification
+	if known { // a transfer is not told, only the debt that it pays
+		notifications = append(notifications, notify.New(kind, e.WalletID, entry, e.CreatedAt))
+	}
 	balance := notify.BalanceData{CreditKey: p.Credit.Key, Balance: after.Amount.String(), Debt: after.Debt.String()}
 	switch {
 	case before.Debt == 0 && after.Debt > 0:

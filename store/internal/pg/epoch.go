@@ -38,3 +38,12 @@ func (tx *Tx) DatabaseClock(ctx context.Context) (now int64, err error) {
 	}
 	return now, nil
 }
+
+// AppTime is the application's time: the database's, moved by the offset of its clock.
+func (tx *Tx) AppTime(ctx context.Context) (int64, error) {
+	return Find(ctx, tx, SelectEpoch, func(row pgx.CollectableRow) (int64, error) {
+		var epoch, offset, now int64
+		err := row.Scan(&epoch, &offset, &now)
+		return now + offset, err
+	}, ErrNoAppState)
+}
