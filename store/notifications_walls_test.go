@@ -91,6 +91,9 @@ var notificationCalls = []call[notifications.App]{
 	{"Finish", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
 		return a.Finish(ctx, h.attempt(), notify.Result{Status: 200}, moment, 0)
 	}},
+	{"Prune", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return a.Prune(ctx, moment+1)
+	}},
 	{"SendTest", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
 		return nil, a.SendTest(ctx, h.endpoint, notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{}, moment))
 	}},

@@ -44,6 +44,8 @@ type config struct {
 	previousKey string
 	// trustedProxies are networks whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
+	// keepNotifications is the retention of notifications; the default when zero.
+	keepNotifications time.Duration
 	// webhookNetworks are private networks that webhooks may reach.
 	webhookNetworks []netip.Prefix
 	logLevel        slog.Level
@@ -100,6 +102,7 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
 	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
+	"PURSER_NOTIFICATION_DAYS":   (*config).setNotificationDays,
 	"PURSER_WEBHOOK_NETWORKS":    func(c *config, v string) error { return appendNetworks(&c.webhookNetworks, v) },
 
 	"PURSER_NEW_ORGANIZATIONS": func(c *config, v string) error { return setSwitch(&c.newOrganizations, v, "on", "off") },
@@ -236,6 +239,18 @@ func (c *config) setDatabaseConns(value string) error {
 // is refused: any client could then forge its own.
 func (c *config) setTrustedProxies(value string) error {
 	return appendNetworks(&c.trustedProxies, value)
+}
+
+// maxNotificationDays bounds the retention of notifications.
+const maxNotificationDays = 3650
+
+func (c *config) setNotificationDays(value string) error {
+	days, err := strconv.Atoi(value)
+	if err != nil || days < 1 || days > maxNotificationDays {
+		return fmt.Errorf("must be a number of days from 1 to %d", maxNotificationDays)
+	}
+	c.keepNotifications = time.Duration(days) * 24 * time.Hour
+	return nil
 }
 
 // appendNetworks parses addresses and networks, and refuses all addresses.

@@ -34,7 +34,7 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
 			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_SANDBOX=off", "PURSER_SANDBOX_ADDR=:8081", "PURSER_DRAIN=1m", "PURSER_MEMORY_LIMIT=2GiB", "PURSER_MAX_CONNECTIONS=7", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
 			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=9",
-			"PURSER_NEW_ORGANIZATIONS=on", "PURSER_SECOND_FACTOR=required", "PURSER_KEEP_FAILURES=48h", "PURSER_KEEP_DENIALS=72h",
+			"PURSER_NEW_ORGANIZATIONS=on", "PURSER_SECOND_FACTOR=required", "PURSER_KEEP_FAILURES=48h", "PURSER_KEEP_DENIALS=72h", "PURSER_NOTIFICATION_DAYS=7", "PURSER_WEBHOOK_NETWORKS=10.1.2.3/16",
 			"PURSER_VERIFY_NEW=0", "PURSER_VERIFY_ALL=12h", "PURSER_VERIFY_LIMIT=90s",
 			"PURSER_SMTP_URL=smtps://mail.example.com", "PURSER_MAIL_FROM=Purser <billing@example.com>",
 		})
@@ -46,6 +46,7 @@ func TestReadConfig(t *testing.T) {
 			databaseConns: 9, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
 			trustedProxies:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
 			newOrganizations: true, requireFactor: true, keepFailures: 48 * time.Hour, keepDenials: 72 * time.Hour,
+			keepNotifications: 7 * 24 * time.Hour, webhookNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 			verifyAll: 12 * time.Hour, verifyLimit: 90 * time.Second,
 			smtp: &mail.Server{Host: "mail.example.com", Port: 465, ImplicitTLS: true}, mailFrom: netmail.Address{Name: "Purser", Address: "billing@example.com"},
 		}

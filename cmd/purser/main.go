@@ -85,6 +85,8 @@ Environment variables:
                      how long to keep denials (default 720h)
   PURSER_TRUSTED_PROXY
                      networks of trusted proxies (X-Forwarded-For), such as 10.0.0.0/8 (default none)
+  PURSER_NOTIFICATION_DAYS
+                     how many days to keep notifications and their deliveries (default 90)
   PURSER_WEBHOOK_NETWORKS
                      private networks that webhooks may be sent to, such as 10.1.0.0/16 (default none)
 `

@@ -520,6 +520,7 @@ ALTER TABLE notifications ADD CONSTRAINT seq_is_given_once UNIQUE (app_id, seq);
 ALTER TABLE notifications ADD CONSTRAINT seq_is_positive CHECK ((seq > 0));
 ALTER TABLE notifications ADD CONSTRAINT test_has_no_seq CHECK (((NOT test) OR (seq IS NULL)));
 CREATE INDEX notifications_by_wallet ON public.notifications USING btree (app_id, wallet_id, seq) WHERE (wallet_id IS NOT NULL);
+CREATE INDEX notifications_of_tests ON public.notifications USING btree (app_id, created_at) WHERE test;
 CREATE INDEX notifications_to_number ON public.notifications USING btree (app_id, id) WHERE ((seq IS NULL) AND (NOT test));
 ALTER TABLE notifications ENABLE ROW LEVEL SECURITY;
 ALTER TABLE notifications FORCE ROW LEVEL SECURITY;

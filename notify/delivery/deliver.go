@@ -45,6 +45,9 @@ type Options struct {
 	Timeout time.Duration    // of one attempt; DefaultTimeout when zero
 	Roots   *x509.CertPool   // that receivers' certificates are checked by; the system's when nil
 	Now     func() time.Time // the real clock; the database's when nil
+	// Keep is how long notifications are kept, by the application's clock; DefaultKeep
+	// when zero.
+	Keep time.Duration
 	// Observe is called after every attempt; nil for no measurement.
 	Observe func(Attempted)
 }
@@ -67,6 +70,9 @@ func New(o Options) *Dispatcher {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
+	if o.Keep == 0 {
+		o.Keep = DefaultKeep
+	}
 	if o.Now == nil {
 		o.Now = o.Store.Clock().Time
 	}
@@ -81,6 +87,7 @@ func New(o Options) *Dispatcher {
 	o.Jobs.Before(Lane, d.prepare)
 	o.Jobs.Register(queue.JobWebhook, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
 	o.Jobs.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: d.prepareAll})
+	o.Jobs.Every(jobs.Task{Name: "prune notifications", Interval: pruneInterval, Timeout: pruneTimeout, Run: d.pruneAll})
 	o.Store.OnNotifications(func(scope tenancy.Scope) { o.Jobs.Notify(scope, Lane) })
 	return d
 }

@@ -72,16 +72,22 @@ func newRig(t *testing.T, change func(*delivery.Options)) *rig {
 		change(&options)
 	}
 	r.dispatcher = delivery.New(options)
-	now := r.now.UnixMilli()
-	org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
-	noError(t, err)
-	app, err := tenancy.NewApplication(ids.New(), org, "App", false, now)
-	noError(t, err)
-	app, err = r.db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
-	noError(t, err)
-	r.scope = app.Scope()
-	noError(t, r.db.App(r.scope).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: now}))
+	r.application()
 	return r
+}
+
+// application creates the application of the rig.
+func (r *rig) application() {
+	r.Helper()
+	now := r.time().UnixMilli()
+	org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
+	noError(r, err)
+	app, err := tenancy.NewApplication(ids.New(), org, "App", false, now)
+	noError(r, err)
+	app, err = r.db.Directory().ProvisionIn(r.Context(), people.OrgRef{Name: org.Name}, org, app)
+	noError(r, err)
+	r.scope = app.Scope()
+	noError(r, r.db.App(r.scope).CreateCredit(r.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: now}))
 }
 
 func (r *rig) endpoint(url string, types ...notify.Type) (notify.Endpoint, notify.Secret) {
@@ -514,14 +520,7 @@ func TestNodesNumberAtOnce(t *testing.T) {
 	r := newRig(t, nil)
 	r.db, r.queue = db, queue
 	r.dispatcher = delivery.New(delivery.Options{Store: db, Vault: secrets, Jobs: queue, Opened: loopback})
-	org, err := tenancy.NewOrganization(ids.New(), "Org", r.time().UnixMilli())
-	noError(t, err)
-	app, err := tenancy.NewApplication(ids.New(), org, "App", false, r.time().UnixMilli())
-	noError(t, err)
-	app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
-	noError(t, err)
-	r.scope = app.Scope()
-	noError(t, db.App(r.scope).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1}))
+	r.application()
 	hooks := newReceiver(t, func(int, http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
 	r.endpoint(hooks.URL)
 	ctx, stop := context.WithCancel(t.Context())
@@ -569,4 +568,30 @@ func TestSecretsAreSealedAgain(t *testing.T) {
 	after.deposit()
 	after.drain()
 	verify(t, secret, hooks.all()[0])
+}
+
+// The retention goes by each application's own clock.
+func TestOldNotificationsAreDeleted(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	db, err := store.Open(t.Context(), url, store.Options{})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	r := newRig(t, func(o *delivery.Options) { o.Keep = 24 * time.Hour })
+	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
+	noError(t, err)
+	r.db, r.queue = db, jobs.New(jobs.Options{Store: db, Now: r.time})
+	r.dispatcher = delivery.New(delivery.Options{Store: db, Vault: secrets, Jobs: r.queue, Now: r.time, Keep: 24 * time.Hour})
+	r.application()
+	for _, wait := range []time.Duration{23 * time.Hour, 2 * time.Hour} {
+		r.deposit()
+		r.drain()
+		r.advance(wait)
+	}
+	noError(t, r.dispatcher.PruneAll(t.Context()))
+	page, err := db.Notifications(r.scope).Feed(t.Context(), notifications.Query{After: -1, Limit: 10})
+	noError(t, err)
+	if len(page.Notifications) != 1 || page.Oldest != 2 {
+		t.Errorf("the feed is %+v", page)
+	}
 }

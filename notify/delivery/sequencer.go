@@ -7,6 +7,7 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/notify"
+	"purser/store/notifications"
 	"purser/store/queue"
 	"purser/tenancy"
 )
@@ -18,6 +19,12 @@ const (
 	// sweepInterval is how long a notification of a node that died waits for its number.
 	// The pass costs two index reads for each application.
 	sweepInterval = time.Minute
+	// DefaultKeep is how long notifications are kept.
+	DefaultKeep = 90 * 24 * time.Hour
+	// pruneInterval is the time between two passes of the retention, and pruneTimeout
+	// bounds one.
+	pruneInterval = time.Hour
+	pruneTimeout  = 10 * time.Minute
 	// maxPasses bounds how much of one application's backlog is numbered at once.
 	maxPasses = 20
 )
@@ -67,6 +74,26 @@ func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
 		list[i] = queue.Job{Kind: queue.JobWebhook, Object: id.Format(ids.WebhookEndpoint), DueAt: now}
 	}
 	return d.options.Store.Queue(scope).Enqueue(ctx, list...)
+}
+
+// pruneAll deletes what is older than the retention.
+func (d *Dispatcher) pruneAll(ctx context.Context) error {
+	scopes, err := d.options.Store.Directory().Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		now, err := d.clock(ctx, scope)
+		if err != nil {
+			return err
+		}
+		for deleted := notifications.MaxPrune; deleted == notifications.MaxPrune; {
+			if deleted, err = d.options.Store.Notifications(scope).Prune(ctx, now-d.options.Keep.Milliseconds()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // clock is the application's time.

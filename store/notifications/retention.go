@@ -1,0 +1,83 @@
+package notifications
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/pg"
+)
+
+// MaxPrune is how many notifications one transaction deletes.
+const MaxPrune = 1000
+
+var (
+	listOldest = pg.Declare("list oldest notifications", `
+		SELECT id, seq, created_at FROM notifications WHERE app_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3`)
+
+	listOldTests = pg.Declare("list old test notifications", `
+		SELECT id FROM notifications WHERE app_id = $1 AND test AND created_at < $2 ORDER BY created_at LIMIT $3`)
+
+	deleteAttempts = pg.Declare("delete delivery attempts", `
+		DELETE FROM delivery_attempts WHERE app_id = $1 AND notification_id = ANY ($2)`)
+
+	deleteDeliveries = pg.Declare("delete deliveries", `
+		DELETE FROM deliveries WHERE app_id = $1 AND notification_id = ANY ($2)`)
+
+	deleteNotifications = pg.Declare("delete notifications", `
+		DELETE FROM notifications WHERE app_id = $1 AND id = ANY ($2)`)
+
+	moveFeed = pg.Declare("move start of feed", `
+		UPDATE feeds SET oldest_seq = $2 WHERE app_id = $1`)
+)
+
+// Prune deletes notifications from before a time of the application's clock, with their
+// deliveries, at most MaxPrune, and returns how many. The feed then begins later: what
+// is kept has no gap.
+func (a App) Prune(ctx context.Context, before int64) (deleted int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		deleted, err = prune(ctx, tx, before)
+		return err
+	})
+	return deleted, err
+}
+
+func prune(ctx context.Context, tx *pg.Tx, before int64) (int, error) {
+	feeds, err := pg.Collect(ctx, tx, lockFeed, pgx.RowToStructByPos[feed])
+	if err != nil || len(feeds) == 0 {
+		return 0, err
+	}
+	type row struct {
+		ID             ids.ID
+		Seq, CreatedAt int64
+	}
+	oldest, err := pg.Collect(ctx, tx, listOldest, pgx.RowToStructByPos[row], feeds[0].Oldest, MaxPrune)
+	if err != nil {
+		return 0, err
+	}
+	start := feeds[0].Oldest
+	var old []ids.ID
+	for _, n := range oldest {
+		if n.CreatedAt >= before {
+			break // later ones are kept, in order
+		}
+		old, start = append(old, n.ID), n.Seq+1
+	}
+	tests, err := pg.Collect(ctx, tx, listOldTests, pgx.RowTo[ids.ID], before, MaxPrune-len(old))
+	if err != nil {
+		return 0, err
+	}
+	if old = append(old, tests...); len(old) == 0 {
+		return 0, nil
+	}
+	for _, s := range []pg.Statement{deleteAttempts, deleteDeliveries} {
+		if _, err := tx.ExecAny(ctx, s, old); err != nil {
+			return 0, err
+		}
+	}
+	if err := tx.Exec(ctx, deleteNotifications, int64(len(old)), old); err != nil {
+		return 0, err
+	}
+	return len(old), tx.Exec(ctx, moveFeed, 1, start)
+}
