@@ -28,6 +28,7 @@ type metrics struct {
 	webhooks     *prometheus.CounterVec
 	webhookLag   prometheus.Histogram
 	mails        *prometheus.CounterVec
+	deliveries   *prometheus.HistogramVec
 	providerCall *prometheus.HistogramVec
 	traces       tracing // of provider calls
 }
@@ -57,6 +58,8 @@ func newMetrics() *metrics {
 			Name: "purser_webhook_lag_seconds", Help: "Time from the provider's event to its receipt. Test applications with a moved clock are left out.",
 			Buckets: lagBuckets,
 		}),
+		deliveries: histogram("purser_webhook_delivery_seconds", "Duration of attempts to deliver a notification by result: delivered, refused or unreachable.",
+			[]float64{.01, .05, .25, 1, 5, 15}, "result"),
 		providerCall: histogram("purser_provider_request_seconds", "Duration of calls to payment providers by provider, resource and status class, or error without a response.",
 			[]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 20}, "provider", "resource", "status"),
 	}
@@ -64,7 +67,7 @@ func newMetrics() *metrics {
 		Name: "purser_build_info", Help: "Always 1; the label is the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	built.Set(1)
-	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.mails, m.providerCall, built,
+	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.mails, m.deliveries, m.providerCall, built,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.newBatches()
 	return m

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"purser/jobs"
+	"purser/notify/delivery"
 	"purser/payments/cashier"
 )
 
@@ -22,6 +23,10 @@ func (m *metrics) observeWebhook(receipt cashier.WebhookReceipt) {
 	if receipt.Lag >= 0 {
 		m.webhookLag.Observe(receipt.Lag.Seconds())
 	}
+}
+
+func (m *metrics) observeDelivery(attempt delivery.Attempted) {
+	m.deliveries.WithLabelValues(attempt.Result).Observe(attempt.Took.Seconds())
 }
 
 // Labels of providers.
