@@ -228,8 +228,7 @@ func (b *appBatch) scanEvent(r *wire.Row) {
 // sendKeyedReads reads the counters and billed periods that the requests need, which
 // depend on wallets and subscriptions.
 func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
-	counterColumns := [4]wire.Column{wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column}
-	billedColumns := [5]wire.Column{wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column, wire.TextColumn}
+	counters, billed, entities := newPeriodKeys(), newPeriodKeys(), wire.TextColumn
 	for _, u := range b.requests {
 		w := b.wallets[u.Identity]
 		if u.resolved || w == nil {
@@ -238,26 +237,39 @@ func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
 		needed := w.state.Keys(u.Usage.Usage)
 		if key := needed.Counter; !key.Period.IsZero() && !w.hasCounter(key) {
 			w.setCounter(key, 0)
-			counterColumns[0].ID(w.state.Wallet.ID)
-			counterColumns[1].ID(key.FeatureID)
-			counterColumns[2].Int8(key.Period.Start)
-			counterColumns[3].Int8(key.Period.End)
+			counters.add(w.state.Wallet.ID, key.FeatureID, key.Period)
 		}
 		if key := needed.Billed; !key.Period.IsZero() && !w.hasBilled(key) {
 			w.setUnbilled(key)
-			billedColumns[0].ID(w.state.Wallet.ID)
-			billedColumns[1].ID(key.FeatureID)
-			billedColumns[2].Int8(key.Period.Start)
-			billedColumns[3].Int8(key.Period.End)
-			billedColumns[4].Text(key.EntityID)
+			billed.add(w.state.Wallet.ID, key.FeatureID, key.Period)
+			entities.Text(key.EntityID)
 		}
 	}
-	if counterColumns[0].Count > 0 {
-		p.Send(ledger.ReadCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counterColumns[:])...)...)
+	if counters.wallet.Count > 0 {
+		p.Send(ledger.ReadCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counters.columns())...)...)
 	}
-	if billedColumns[0].Count > 0 {
-		p.Send(ledger.ReadBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(billedColumns[:])...)...)
+	if billed.wallet.Count > 0 {
+		p.Send(ledger.ReadBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(append(billed.columns(), entities))...)...)
 	}
+}
+
+// periodKeys are the columns of the keys of counters and billed periods.
+type periodKeys struct{ wallet, feature, start, end wire.Column }
+
+func newPeriodKeys() periodKeys {
+	return periodKeys{wallet: wire.UUIDColumn, feature: wire.UUIDColumn, start: wire.Int8Column, end: wire.Int8Column}
+}
+
+func (k *periodKeys) add(wallet, feature ids.ID, period metering.Period) {
+	k.wallet.ID(wallet)
+	k.feature.ID(feature)
+	k.start.Int8(period.Start)
+	k.end.Int8(period.End)
+}
+
+// columns are in the order of the statements' parameters.
+func (k *periodKeys) columns() []wire.Column {
+	return []wire.Column{k.wallet, k.feature, k.start, k.end}
 }
 
 func (b *appBatch) scanCounter(r *wire.Row) {

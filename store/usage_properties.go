@@ -14,20 +14,17 @@ var insertProperties = pg.Declare("insert properties", `
 // writeProperties inserts the properties of those events that have any, after the
 // events.
 func (b *appBatch) writeProperties(p *wire.Pipe) {
-	var columns []wire.Column // made for the first
+	wallet, seq, properties := wire.UUIDColumn, wire.Int8Column, wire.TextColumn
 	for i := range b.records {
 		r := &b.records[i]
 		if r.Properties == "" {
 			continue
 		}
-		if columns == nil {
-			columns = []wire.Column{wire.UUIDColumn, wire.Int8Column, wire.TextColumn}
-		}
-		columns[0].ID(r.WalletID)
-		columns[1].Int8(r.seq)
-		columns[2].Text(string(r.Properties))
+		wallet.ID(r.WalletID)
+		seq.Int8(r.seq)
+		properties.Text(string(r.Properties))
 	}
-	if columns != nil {
-		p.SendRows(insertProperties, insertProperties, columns, b.scope.AppID[:])
+	if wallet.Count > 0 {
+		p.SendRows(insertProperties, insertProperties, []wire.Column{wallet, seq, properties}, b.scope.AppID[:])
 	}
 }

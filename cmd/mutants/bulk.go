@@ -4,7 +4,7 @@ package main
 var bulkMutants = []mutant{
 	{
 		name:    "only the first event of a batch keeps its properties",
-		changes: []change{once("store/usage_properties.go", "\t\tif r.Properties == \"\" {\n", "\t\tif r.Properties == \"\" || columns != nil {\n")},
+		changes: []change{once("store/usage_properties.go", "\t\tif r.Properties == \"\" {\n", "\t\tif r.Properties == \"\" || wallet.Count > 0 {\n")},
 		pkg:     "./store", tests: "TestPropertiesAreStoredWithTheirEvents",
 	},
 	{
