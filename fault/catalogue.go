@@ -18,6 +18,7 @@ const (
 	PathNotFound            Code = "not_found"
 	CreditNotFound          Code = "credit_not_found"
 	FeatureNotFound         Code = "feature_not_found"
+	AlertRuleNotFound       Code = "alert_rule_not_found"
 	WalletNotFound          Code = "wallet_not_found"
 	EventNotFound           Code = "event_not_found"
 	APIKeyNotFound          Code = "api_key_not_found"
@@ -91,6 +92,7 @@ var catalogue = map[Code]entry{
 	PathNotFound:            {NotFound, "Unknown path. Compare it with /v1/openapi.json."},
 	CreditNotFound:          {NotFound, "There is no credit with this key. Create it first with POST /v1/credits."},
 	FeatureNotFound:         {NotFound, "There is no feature with this key. Create it first with POST /v1/features."},
+	AlertRuleNotFound:       {NotFound, "There is no alert rule with this key. Create it with PUT /v1/alert-rules/{key}."},
 	WalletNotFound:          {NotFound, "There is no wallet for this identity. Create it with POST /v1/wallets or a deposit."},
 	EventNotFound:           {NotFound, "There is no event with this id. Denied usage leaves no event."},
 	APIKeyNotFound:          {NotFound, "There is no such API key in this application."},

@@ -52,6 +52,10 @@ var meanings = map[Code]Meaning{
 		"The request refers to a credit that doesn't exist in this application. Each application has its own catalog.",
 		"Create the credit first, or check that your API key belongs to the right application.",
 	},
+	AlertRuleNotFound: {
+		"The application has no alert rule with this key.",
+		"Create the rule with PUT, or list the rules to find its key.",
+	},
 	FeatureNotFound: {
 		"The request refers to a feature that doesn't exist in this application. Each application has its own catalog.",
 		"Create the feature first, or check that your API key belongs to the right application.",

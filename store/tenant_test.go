@@ -202,6 +202,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 		noError(tb, decision.Err())
 	}
 	h.billed(tb)
+	h.alerted(tb, usage)
 	h.denied = h.desk(tb, usage)
 	h.notified(tb)
 	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})

@@ -77,7 +77,7 @@ var (
 // features. A transaction that waits for an event id which another node is writing
 // holds no lock that the other may need.
 func (u *Engine) write(p *wire.Pipe, batches []*appBatch, now int64) {
-	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records) == 0 })
+	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records)+len(b.alerts) == 0 })
 	for _, b := range changed {
 		b.writeWallets(p)
 	}
@@ -90,6 +90,7 @@ func (u *Engine) write(p *wire.Pipe, batches []*appBatch, now int64) {
 		for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
 			p.Send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
 		}
+		b.writeAlerts(p)
 	}
 }
 

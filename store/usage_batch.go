@@ -29,9 +29,12 @@ type appBatch struct {
 	wallets      map[string]*walletState
 	byID         map[ids.ID]*walletState
 	events       map[string]*metering.Event
+	rules        []metering.AlertRule
+	locked       bool // the wallets are locked
 
 	records   []record
 	newlyUsed map[*metering.Feature]bool
+	alerts    []raisedAlert
 	// missingWallets are identities without a wallet whose request would be accepted.
 	missingWallets []string
 }
@@ -121,6 +124,7 @@ func (b *appBatch) decide(now int64) {
 		w.state.Now, w.state.Events = b.appTime(now), b.events
 		u.decision = metering.Decide(&w.state, u.Usage.Usage)
 		b.apply(w, u)
+		b.raise(w, &u.decision)
 	}
 }
 

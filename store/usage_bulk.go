@@ -149,6 +149,9 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 	decisions, refused := metering.DecideGroup(state, usagesOf(members))
 	if refused >= 0 {
 		members[refused].decision = decisions[refused]
+		if w != nil {
+			b.raise(w, &decisions[refused])
+		}
 		return
 	}
 	for i, p := range members {
@@ -156,6 +159,7 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 		recorded = recorded || p.decision.New
 		if w != nil {
 			b.apply(w, p)
+			b.raise(w, &p.decision)
 		}
 	}
 	if w == nil && recorded {
@@ -169,14 +173,15 @@ func (b *appBatch) acceptGroup(w *walletState, members []*request) bool {
 	if refused >= 0 {
 		return false
 	}
-	for _, d := range decisions {
-		if d.Verdict != metering.Accepted || !d.New {
+	for i := range decisions {
+		if d := &decisions[i]; d.Verdict != metering.Accepted || !d.New || b.needsMarks(w, d) {
 			return false
 		}
 	}
 	for i, p := range members {
 		p.decision = decisions[i]
 		b.apply(w, p)
+		b.raise(w, &p.decision)
 	}
 	return true
 }

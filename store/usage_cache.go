@@ -40,6 +40,9 @@ type walletState struct {
 	// a period in neither has to be read.
 	unbilled map[metering.BilledKey]struct{}
 
+	// marks are the alerts that were announced; nil when they were not read.
+	marks metering.AlertMarks
+
 	// Changes by the running batch.
 	touched bool
 	charged []metering.Balance // new balances, one per credit
@@ -97,6 +100,7 @@ type cachedApp struct {
 	clockOffset int64 // against the real clock, in milliseconds
 	features    map[string]*pricedFeature
 	keys        map[ids.ID]*keys.APIKey
+	rules       []metering.AlertRule
 }
 
 type walletKey struct {
@@ -158,7 +162,7 @@ func (m *usageCache) put(b *appBatch) {
 		return // the other batcher has read a later one
 	}
 	if !known || app.epoch < b.epoch {
-		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey)}
+		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey), rules: b.rules}
 		m.apps.Add(b.scope.AppID, app)
 	}
 	maps.Copy(app.features, b.features)

@@ -147,6 +147,7 @@ var hotStatements = func() []pg.Statement {
 		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
 		readEvents, ledger.ReadCounters, ledger.ReadBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
 		countUse, countUses, insertBilledPeriod, insertBilled, insertProperties, lockDeduplication,
+		ledger.ListAlertRules, readAlertMarks, markAlerts, pg.InsertNotifications,
 	}
 	for _, insert := range eventInserts {
 		list = append(list, insert.one, insert.many)

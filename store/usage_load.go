@@ -112,6 +112,8 @@ func (b *appBatch) loadCatalog(p *wire.Pipe) {
 	p.Send(pg.SelectEpoch, func(r *wire.Row) { b.epoch, b.clockOffset, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app)
 	p.Send(readFeatures, b.scanFeature, app, featureKeys.Encode(nil))
 	p.Send(readKeys, b.scanKey, app, keyIDs.Encode(nil))
+	b.rules = nil
+	p.Send(ledger.ListAlertRules, b.scanRule, app)
 }
 
 // loadEvents reads the recorded events that have the requests' event ids.
@@ -244,6 +246,9 @@ func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
 			billed.add(w.state.Wallet.ID, key.FeatureID, key.Period)
 			entities.Text(key.EntityID)
 		}
+	}
+	if b.locked {
+		b.loadMarks(p)
 	}
 	if counters.wallet.Count > 0 {
 		p.Send(ledger.ReadCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counters.columns())...)...)

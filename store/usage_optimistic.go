@@ -138,7 +138,7 @@ func (m *usageCache) lookupCatalog(b *appBatch) bool {
 		}
 		b.keys[p.KeyID] = key
 	}
-	b.epoch, b.clockOffset = app.epoch, app.clockOffset
+	b.epoch, b.clockOffset, b.rules = app.epoch, app.clockOffset, app.rules
 	return true
 }
 
@@ -175,6 +175,7 @@ func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBat
 		}
 	}
 	u.cache.putCommitted(batches)
+	u.announce(batches)
 	return nil
 }
 
@@ -222,8 +223,12 @@ func (b *appBatch) acceptUnit(unit []*request, now int64) bool {
 	if d.Verdict != metering.Accepted || !d.New {
 		return false
 	}
+	if b.needsMarks(w, &d) {
+		return false // under locks they are read
+	}
 	use.decision = d
 	b.apply(w, use)
+	b.raise(w, &use.decision)
 	return true
 }
 
@@ -314,7 +319,7 @@ func (m *usageCache) lookup(batches []*appBatch, decide func(*appBatch)) {
 		if !known {
 			continue
 		}
-		b.epoch, b.clockOffset, b.features, b.keys = app.epoch, app.clockOffset, app.features, app.keys
+		b.epoch, b.clockOffset, b.features, b.keys, b.rules = app.epoch, app.clockOffset, app.features, app.keys, app.rules
 		for _, p := range b.requests {
 			if w, known := m.wallets.Get(walletKey{b.scope.AppID, p.Identity}); known {
 				b.wallets[p.Identity] = w

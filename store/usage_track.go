@@ -214,6 +214,7 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		b.markCommitted()
 		u.cache.put(b)
 	}
+	u.announce(batches)
 	return nil
 }
 
@@ -243,6 +244,9 @@ func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	}
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
 		return err
+	}
+	for _, b := range batches {
+		b.locked = true
 	}
 	return loadKeyedRows(wire.NewPipe(ctx, conn), batches, now)
 }

@@ -253,7 +253,8 @@ func page[T any](list []T, _ bool, err error) (any, error) { return list, err }
 // there is no way to another, whatever one brings along.
 func TestDoorsLeadToOneTenant(t *testing.T) {
 	t.Parallel()
-	everyMethodHasACall(t, appCalls)
+	calls := slices.Concat(appCalls, alertCalls)
+	everyMethodHasACall(t, calls)
 	everyMethodHasACall(t, reportCalls)
 	everyMethodHasACall(t, notificationCalls)
 	everyMethodHasACall(t, orgCalls)
@@ -264,7 +265,7 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[queue.App](), reflect.TypeFor[verify.App](),
 		reflect.TypeFor[payments.Accounts](), reflect.TypeFor[sales]().Field(0).Type)
 	url := urlWithoutPolicies(t)
-	throughDoors(t, url, appCalls, func(a tenant) store.App { return a.App })
+	throughDoors(t, url, calls, func(a tenant) store.App { return a.App })
 	throughDoors(t, url, reportCalls, tenant.Reports)
 	throughDoors(t, url, notificationCalls, tenant.Notifications)
 	throughDoors(t, url, verifyCalls, tenant.Verification)

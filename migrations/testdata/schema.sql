@@ -42,6 +42,46 @@ ALTER TABLE adjustments ENABLE ROW LEVEL SECURITY;
 ALTER TABLE adjustments FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON adjustments FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT ON adjustments TO purser_app;
+CREATE TABLE alert_marks (
+  app_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  rule_id uuid NOT NULL,
+  threshold numeric(19,0) NOT NULL,
+  org_id uuid NOT NULL,
+  armed boolean NOT NULL,
+  fired_at bigint NOT NULL,
+  period_start bigint NOT NULL
+);
+ALTER TABLE alert_marks ADD CONSTRAINT alert_marks_pkey PRIMARY KEY (app_id, wallet_id, rule_id, threshold);
+ALTER TABLE alert_marks ADD CONSTRAINT mark_is_of_a_wallet FOREIGN KEY (app_id, wallet_id) REFERENCES wallets(app_id, id);
+ALTER TABLE alert_marks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE alert_marks FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON alert_marks FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON alert_marks TO purser_app;
+CREATE TABLE alert_rules (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  kind text NOT NULL,
+  credit_id uuid,
+  feature_id uuid,
+  watched_key text COLLATE "C" NOT NULL,
+  thresholds numeric(19,0)[] NOT NULL,
+  rearm_percent integer NOT NULL,
+  quiet_hours integer NOT NULL,
+  identity text COLLATE "C",
+  created_at bigint NOT NULL
+);
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rule_is_of_a_credit FOREIGN KEY (app_id, credit_id) REFERENCES credits(app_id, id);
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rule_is_of_a_feature FOREIGN KEY (app_id, feature_id) REFERENCES features(app_id, id);
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rule_key_is_unique UNIQUE (app_id, key);
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rule_watches_one_thing CHECK ((((kind = 'balance'::text) AND (credit_id IS NOT NULL) AND (feature_id IS NULL)) OR ((kind = 'allowance'::text) AND (feature_id IS NOT NULL) AND (credit_id IS NULL))));
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (app_id, id);
+ALTER TABLE alert_rules ENABLE ROW LEVEL SECURITY;
+ALTER TABLE alert_rules FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON alert_rules FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_rules TO purser_app;
 CREATE TABLE alerts (
   app_id uuid NOT NULL,
   kind text NOT NULL,

@@ -80,6 +80,11 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 	if err := tx.announce(ctx, p, e, before, after); err != nil {
 		return e, err
 	}
+	if after.Amount > before.Amount {
+		if err := tx.recoverAlerts(ctx, w.ID, after, p.Now); err != nil {
+			return e, err
+		}
+	}
 	tx.Posted(e)
 	return e, tx.Exec(ctx, advanceWallet, 1, w.ID, w.LastSeq)
 }

@@ -8,7 +8,8 @@ import (
 	"purser/tenancy"
 )
 
-var insertNotifications = Declare("insert notifications", `
+// InsertNotifications is Notify for a statement that is prepared.
+var InsertNotifications = Declare("insert notifications", `
 	INSERT INTO notifications (app_id, id, org_id, type, wallet_id, data, created_at)
 	SELECT s.app_id, t.id, s.org_id, t.type, t.wallet_id, t.data::jsonb, t.created_at
 	FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::bigint[]) AS t (id, type, wallet_id, data, created_at)
@@ -32,7 +33,7 @@ func (tx *Tx) Notify(ctx context.Context, list ...notify.Notification) error {
 		wallets, created = append(wallets, OrNull(n.WalletID)), append(created, n.CreatedAt)
 	}
 	tx.notified = true
-	return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)
+	return tx.Exec(ctx, InsertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)
 }
 
 // WakeNotifications has the node's sequencer woken after the commit, also without a new

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/tenancy/audit"
+)
+
+var (
+	countAlertRules = pg.Declare("count alert rules", `SELECT count(*) FROM alert_rules WHERE app_id = $1`)
+
+	putAlertRule = pg.Declare("put alert rule", `
+		INSERT INTO alert_rules (app_id, id, org_id, key, kind, credit_id, feature_id, watched_key, thresholds, rearm_percent, quiet_hours, identity, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text[]::numeric[], $10, $11, nullif($12, ''), $13)
+		ON CONFLICT (app_id, id) DO UPDATE SET
+			kind = excluded.kind, credit_id = excluded.credit_id, feature_id = excluded.feature_id, watched_key = excluded.watched_key,
+			thresholds = excluded.thresholds, rearm_percent = excluded.rearm_percent, quiet_hours = excluded.quiet_hours, identity = excluded.identity`)
+
+	deleteAlertRule = pg.Declare("delete alert rule", `DELETE FROM alert_rules WHERE app_id = $1 AND id = $2`)
+)
+
+// PutAlertRule creates a rule, or replaces the one with its key. A replaced rule keeps
+// its id, so thresholds that stay are not announced again.
+func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.AlertRule, error) {
+	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		// First, so that two of them run one after the other.
+		if _, err := tx.AdvanceEpoch(ctx); err != nil {
+			return err
+		}
+		if err := tx.resolveAlertRule(ctx, &r); err != nil {
+			return err
+		}
+		was, err := tx.alertRule(ctx, r.Key)
+		created := fault.Is(err, fault.AlertRuleNotFound)
+		switch {
+		case created:
+			if err := tx.checkAlertRules(ctx); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			r.ID, r.CreatedAt = was.ID, was.CreatedAt
+		}
+		err = tx.Exec(ctx, putAlertRule, 1, r.ID, tx.Scope.OrgID, r.Key, string(r.Kind), pg.OrNull(r.CreditID), pg.OrNull(r.FeatureID),
+			r.CreditKey+r.FeatureKey, thresholdTexts(r), r.RearmPercent, r.QuietHours, r.Identity, r.CreatedAt)
+		if err != nil {
+			return err
+		}
+		if created {
+			return tx.Audit(ctx, "alert-rule.create", r.Key, nil, factsOfAlertRule(r))
+		}
+		return tx.Audit(ctx, "alert-rule.update", r.Key, factsOfAlertRule(was), factsOfAlertRule(r))
+	})
+	return r, err
+}
+
+func (tx appTx) alertRule(ctx context.Context, key string) (metering.AlertRule, error) {
+	return pg.Find(ctx, tx, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), key)
+}
+
+// checkAlertRules refuses one more rule past the limit.
+func (tx appTx) checkAlertRules(ctx context.Context) error {
+	number, err := pg.Find(ctx, tx, countAlertRules, pgx.RowTo[int64], pg.ErrNoAppState)
+	if err != nil {
+		return err
+	}
+	if number >= metering.MaxAlertRules {
+		return fault.Newf(fault.InvalidRequest, "An application has at most %d alert rules. Delete one first.", metering.MaxAlertRules)
+	}
+	return nil
+}
+
+// resolveAlertRule finds the credit or the feature that a rule names.
+func (tx appTx) resolveAlertRule(ctx context.Context, r *metering.AlertRule) error {
+	if r.Kind == metering.AlertAllowance {
+		feature, err := pg.Find(ctx, tx, selectFeature, readFeature, fault.New(fault.FeatureNotFound), r.FeatureKey)
+		r.FeatureID = feature.ID
+		return err
+	}
+	credit, err := tx.Credit(ctx, r.CreditKey)
+	r.CreditID = credit.ID
+	return err
+}
+
+func thresholdTexts(r metering.AlertRule) (texts []string) {
+	for _, percent := range r.Percents {
+		texts = append(texts, strconv.FormatInt(percent, 10))
+	}
+	for _, amount := range r.Thresholds {
+		texts = append(texts, amount.String())
+	}
+	return texts
+}
+
+func factsOfAlertRule(r metering.AlertRule) audit.Fields {
+	facts := audit.Fields{"kind": string(r.Kind), "thresholds": strings.Join(thresholdTexts(r), ", ")}
+	if r.Kind == metering.AlertAllowance {
+		facts["feature"] = r.FeatureKey
+		return facts
+	}
+	facts["credit"] = r.CreditKey
+	facts["rearm percent"], facts["quiet hours"] = strconv.FormatInt(r.RearmPercent, 10), strconv.FormatInt(r.QuietHours, 10)
+	if r.Identity != "" {
+		facts["identity"] = r.Identity
+	}
+	return facts
+}
+
+// AlertRule reads one rule.
+func (a App) AlertRule(ctx context.Context, key string) (metering.AlertRule, error) {
+	return pg.FindOne(ctx, a.app, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), key)
+}
+
+// AlertRules lists the rules, the oldest first.
+func (a App) AlertRules(ctx context.Context) ([]metering.AlertRule, error) {
+	return pg.ListAll(ctx, a.app, ledger.ListAlertRules, ledger.ReadAlertRule)
+}
+
+// DeleteAlertRule removes a rule and returns it as it was.
+func (a App) DeleteAlertRule(ctx context.Context, key string) (was metering.AlertRule, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if _, err := tx.AdvanceEpoch(ctx); err != nil {
+			return err
+		}
+		if was, err = tx.alertRule(ctx, key); err != nil {
+			return err
+		}
+		if err := tx.Exec(ctx, deleteAlertRule, 1, was.ID); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, "alert-rule.delete", key, factsOfAlertRule(was), nil)
+	})
+	return was, err
+}

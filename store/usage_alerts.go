@@ -1,0 +1,141 @@
+package store
+
+import (
+	"purser/ids"
+	"purser/metering"
+	"purser/notify"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/store/internal/wire"
+)
+
+var (
+	// A rule has up to six marks, and those of thresholds that it had before.
+	readAlertMarks = pg.Declare("read alert marks", `
+		SELECT m.wallet_id, m.rule_id, m.threshold, m.armed, m.fired_at, m.period_start
+		FROM unnest($2::uuid[]) AS t (wallet_id) CROSS JOIN unnest($3::uuid[]) AS r (rule_id) CROSS JOIN LATERAL (
+			SELECT wallet_id, rule_id, threshold, armed, fired_at, period_start
+			FROM alert_marks WHERE app_id = $1 AND wallet_id = t.wallet_id AND rule_id = r.rule_id
+			LIMIT 1000) m`)
+
+	markAlerts = pg.Declare("mark alerts", `
+		INSERT INTO alert_marks (app_id, org_id, wallet_id, rule_id, threshold, armed, fired_at, period_start)
+		SELECT s.app_id, s.org_id, t.wallet_id, t.rule_id, t.threshold, false, t.fired_at, t.period_start
+		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::numeric[], $5::bigint[], $6::bigint[])
+			AS t (wallet_id, rule_id, threshold, fired_at, period_start)
+		WHERE s.app_id = $1
+		ON CONFLICT (app_id, wallet_id, rule_id, threshold) DO UPDATE SET
+			armed = false, fired_at = excluded.fired_at, period_start = excluded.period_start`)
+)
+
+// raisedAlert is an alert of the batch, to be written with it.
+type raisedAlert struct {
+	metering.Alert
+	wallet       *walletState
+	notification notify.Notification
+}
+
+// needsMarks reports whether a decision may raise an alert and the marks that say so are
+// not known. An application without rules never needs them.
+func (b *appBatch) needsMarks(w *walletState, d *metering.Decision) bool {
+	return len(b.rules) > 0 && w.marks == nil && metering.MayAlert(b.rules, w.state.Wallet.Identity, d)
+}
+
+// raise adds the alerts that a decision raises. The marks are known: under locks they
+// were read, and otherwise needsMarks has left the request to the locks.
+func (b *appBatch) raise(w *walletState, d *metering.Decision) {
+	if len(b.rules) == 0 || !metering.MayAlert(b.rules, w.state.Wallet.Identity, d) {
+		return
+	}
+	for _, a := range metering.DecideAlerts(b.rules, w.marks, w.state.Wallet.Identity, d, w.state.Now) {
+		w.marks.Apply(a)
+		n, err := ledger.AlertNotification(a, w.state.Wallet.ID, w.state.Now)
+		if err != nil {
+			panic(err) // a struct of texts and numbers
+		}
+		b.alerts = append(b.alerts, raisedAlert{a, w, n})
+	}
+}
+
+// loadMarks reads the marks of the wallets, which are locked.
+func (b *appBatch) loadMarks(p *wire.Pipe) {
+	if len(b.rules) == 0 || len(b.byID) == 0 {
+		return
+	}
+	wallets, rules := wire.UUIDColumn, wire.UUIDColumn
+	for id, w := range b.byID {
+		w.marks = metering.AlertMarks{}
+		wallets.ID(id)
+	}
+	for i := range b.rules {
+		rules.ID(b.rules[i].ID)
+	}
+	p.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil))
+}
+
+func (b *appBatch) scanMark(r *wire.Row) {
+	w := b.byID[r.ID()]
+	key := metering.MarkKey{RuleID: r.ID(), Threshold: uint64(r.Amount())}
+	w.marks[key] = metering.AlertMark{Armed: r.Bool(), FiredAt: r.Int8(), Period: r.Int8()}
+}
+
+func (b *appBatch) scanRule(r *wire.Row) {
+	rule := metering.AlertRule{ID: r.ID(), Key: r.Text(), Kind: metering.AlertKind(r.Text())}
+	watched, key, thresholds := r.ID(), r.Text(), r.Text()
+	rule.RearmPercent, rule.QuietHours, rule.Identity, rule.CreatedAt = r.Int8(), r.Int8(), r.Text(), r.Int8()
+	if err := ledger.CompleteAlertRule(&rule, watched, key, thresholds); err != nil && r.Err() == nil {
+		r.Fail(err)
+	}
+	b.rules = append(b.rules, rule)
+}
+
+// writeAlerts writes the marks and the notifications of the batch's alerts, after the
+// wallets, whose locks protect the marks.
+func (b *appBatch) writeAlerts(p *wire.Pipe) {
+	if len(b.alerts) == 0 {
+		return
+	}
+	type place struct {
+		wallet ids.ID
+		metering.MarkKey
+	}
+	done := make(map[place]bool)
+	marks := []wire.Column{wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn, wire.Int8Column, wire.Int8Column}
+	// The last alert of a threshold wins: an allowance may be crossed in two periods.
+	for i := len(b.alerts) - 1; i >= 0; i-- {
+		a := &b.alerts[i]
+		for _, key := range a.Marked {
+			at := place{a.wallet.state.Wallet.ID, key}
+			if done[at] {
+				continue
+			}
+			done[at] = true
+			marks[0].ID(at.wallet)
+			marks[1].ID(key.RuleID)
+			marks[2].Amount(metering.Amount(key.Threshold))
+			marks[3].Int8(a.Mark.FiredAt)
+			marks[4].Int8(a.Mark.Period)
+		}
+	}
+	p.SendRows(markAlerts, markAlerts, marks, b.scope.AppID[:])
+	notifications := []wire.Column{wire.UUIDColumn, wire.TextColumn, wire.UUIDColumn, wire.TextColumn, wire.Int8Column}
+	for i := range b.alerts {
+		a := &b.alerts[i]
+		n := a.notification
+		notifications[0].ID(n.ID)
+		notifications[1].Text(string(n.Type))
+		notifications[2].ID(n.WalletID)
+		notifications[3].Text(string(n.Data))
+		notifications[4].Int8(n.CreatedAt)
+	}
+	p.SendRows(pg.InsertNotifications, pg.InsertNotifications, notifications, b.scope.AppID[:])
+}
+
+// announce wakes the sequencer of the applications whose alerts have been committed.
+func (u *lane) announce(batches []*appBatch) {
+	for _, b := range batches {
+		if len(b.alerts) > 0 {
+			u.store.db.NotificationsCommitted(b.scope)
+		}
+	}
+}

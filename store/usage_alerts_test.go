@@ -1,0 +1,194 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/notify"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+func balanceRuleOf(key string, thresholds ...metering.Amount) metering.AlertRule {
+	return metering.AlertRule{
+		ID: ids.New(), Key: key, Kind: metering.AlertBalance, CreditKey: "tokens", Thresholds: thresholds,
+		RearmPercent: metering.DefaultRearmPercent, CreatedAt: moment,
+	}
+}
+
+func (a tenant) rule(tb testing.TB, r metering.AlertRule) metering.AlertRule {
+	tb.Helper()
+	r, err := metering.NewAlertRule(r)
+	noError(tb, err)
+	r, err = a.PutAlertRule(tb.Context(), r)
+	noError(tb, err)
+	return r
+}
+
+// alerted gives a household a rule and a mark: usage that it cannot pay for.
+func (h *household) alerted(tb testing.TB, usage *store.Engine) {
+	tb.Helper()
+	h.tenant.rule(tb, balanceRuleOf("low", 1))
+	use := h.useOf("daily", "event alert")
+	use.EntityID, use.Quantity = "room alert", metering.MaxQuantity
+	decision, err := usage.Track(use)
+	noError(tb, err)
+	if decision.Code != fault.InsufficientBalance {
+		tb.Fatalf("it is %s %s", decision.Verdict, decision.Code)
+	}
+}
+
+var alertCalls = []call[store.App]{
+	{"PutAlertRule", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.PutAlertRule(ctx, balanceRuleOf("low", 2))
+	}},
+	{"AlertRule", "", fault.AlertRuleNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.AlertRule(ctx, "low")
+	}},
+	{"AlertRules", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.AlertRules(ctx)
+	}},
+	{"DeleteAlertRule", "", fault.AlertRuleNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.DeleteAlertRule(ctx, "low")
+	}},
+}
+
+// alertsOf are the alerts of an application: type and threshold, sorted.
+func (s shop) alertsOf(tb testing.TB, url string) (list []string) {
+	tb.Helper()
+	rows, err := connect(tb, url).Query(tb.Context(), `SELECT type, data::text FROM notifications
+		WHERE app_id = $1 AND (type LIKE 'balance.%' OR type LIKE 'allowance.%')`, s.application.ID)
+	noError(tb, err)
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		var kind, data string
+		if err := row.Scan(&kind, &data); err != nil {
+			return "", err
+		}
+		if kind == string(notify.AllowanceThreshold) {
+			var d notify.AllowanceData
+			err := json.Unmarshal([]byte(data), &d)
+			return fmt.Sprintf("%s %d%% %d of %d", kind, d.Percent, d.Used, d.Limit), err
+		}
+		var d notify.BalanceData
+		err := json.Unmarshal([]byte(data), &d)
+		return kind + " " + d.Threshold, err
+	})
+	noError(tb, err)
+	slices.Sort(list)
+	return list
+}
+
+func wantAlerts(tb testing.TB, got []string, want ...string) {
+	tb.Helper()
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		tb.Errorf("alerts %q, want %q", got, want)
+	}
+}
+
+// TestConcurrentChargesAlertOnce has two nodes charge one wallet together, below every
+// threshold and past its end.
+func TestConcurrentChargesAlertOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 2)
+	s.rule(t, balanceRuleOf("low", 8000, 5000, 2000, 10))
+	s.rule(t, metering.AlertRule{
+		ID: ids.New(), Key: "other", Kind: metering.AlertBalance, CreditKey: "tokens", Thresholds: []metering.Amount{9000},
+		RearmPercent: 120, Identity: "bea", CreatedAt: moment,
+	})
+	s.credit(t, "ann", 990*messagePrice)
+	refused := make([]bool, 1000)
+	atOnce(1000, func(i int) {
+		d, err := s.nodes[i%2].usage.Track(s.message("ann", fmt.Sprintf("event %d", i)))
+		if err != nil {
+			t.Error(err)
+		}
+		refused[i] = d.Code == fault.InsufficientBalance
+	})
+	if n := len(slices.DeleteFunc(refused, func(r bool) bool { return !r })); n != 10 || s.balance(t, "ann") != 0 {
+		t.Fatalf("%d refused, a balance of %s", n, s.balance(t, "ann"))
+	}
+	wantAlerts(t, s.alertsOf(t, url), "balance.low 8000", "balance.low 5000", "balance.low 2000", "balance.low 10", "balance.exhausted ")
+}
+
+func TestARecoveredBalanceAlertsAgain(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 1)
+	s.rule(t, balanceRuleOf("low", 100, 50))
+	s.credit(t, "ann", 105)
+	want := []string{"balance.low 100"}
+	charge := func(n int) {
+		t.Helper()
+		for range n {
+			mustAccept(t, s.nodes[0], s.message("ann", freshID()))
+		}
+	}
+	charge(1) // 95
+	wantAlerts(t, s.alertsOf(t, url), want...)
+	s.credit(t, "ann", 20) // 115: not yet 120
+	charge(2)              // 95
+	wantAlerts(t, s.alertsOf(t, url), want...)
+	s.credit(t, "ann", 25) // 120
+	want = append(want, "balance.recovered 100")
+	wantAlerts(t, s.alertsOf(t, url), want...)
+	charge(8) // 40: the lowest of the crossed ones, once
+	want = append(want, "balance.low 100", "balance.low 50")
+	wantAlerts(t, s.alertsOf(t, url), want...)
+	t.Run("a replaced rule keeps what it announced", func(t *testing.T) {
+		s.rule(t, balanceRuleOf("low", 100, 45, 50))
+		charge(1) // 30
+		want = append(want, "balance.low 45")
+		wantAlerts(t, s.alertsOf(t, url), want...)
+	})
+	t.Run("a deleted rule announces nothing", func(t *testing.T) {
+		_, err := s.DeleteAlertRule(t.Context(), "low")
+		noError(t, err)
+		s.credit(t, "ann", 1000)
+		charge(102) // 10
+		wantAlerts(t, s.alertsOf(t, url), want...)
+	})
+}
+
+func TestAnAllowanceAlertsOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 2)
+	f, err := s.Feature(t.Context(), "message")
+	noError(t, err)
+	s.credit(t, "ann", 1000)
+	s.limit(t, "ann", f, 10, metering.OverageCredits)
+	s.rule(t, metering.AlertRule{ID: ids.New(), Key: "used", Kind: metering.AlertAllowance, FeatureKey: "message", Percents: []int64{80, 100}, CreatedAt: moment})
+	atOnce(20, func(i int) {
+		if _, err := s.nodes[i%2].usage.Track(s.message("ann", fmt.Sprintf("event %d", i))); err != nil {
+			t.Error(err)
+		}
+	})
+	wantAlerts(t, s.alertsOf(t, url), "allowance.threshold 80% 8 of 10", "allowance.threshold 100% 10 of 10")
+}
+
+func TestAnApplicationHasFiftyAlertRules(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.URL(t), 1)
+	for n := range metering.MaxAlertRules {
+		s.rule(t, balanceRuleOf(fmt.Sprintf("low-%d", n), 1))
+	}
+	if _, err := s.PutAlertRule(t.Context(), balanceRuleOf("one-more", 1)); !fault.Is(err, fault.InvalidRequest) {
+		t.Errorf("%v", err)
+	}
+	s.rule(t, balanceRuleOf("low-0", 2)) // a replacement is none more
+	rules, err := s.AlertRules(t.Context())
+	noError(t, err)
+	if len(rules) != metering.MaxAlertRules || rules[0].Thresholds[0] != 2 {
+		t.Errorf("%d rules, the first %+v", len(rules), rules[0])
+	}
+}
