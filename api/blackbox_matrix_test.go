@@ -98,6 +98,7 @@ func newStocked(t testing.TB, org string) stocked {
 	tn.credit("c-" + newName())
 	tn.feature(s.names.feature, s.names.credit, nil)
 	tn.feature("f-"+newName(), s.names.credit, nil)
+	tn.send(request{method: "PUT", target: "/v1/alert-rules/" + s.names.credit, body: fields{"kind": "balance", "creditKey": s.names.credit, "thresholdsNanocredits": []string{"1"}}}).is(200)
 	tn.plan(s.names.plan, nil)
 	tn.plan("p-"+newName(), nil)
 	tn.settle()

@@ -127,6 +127,18 @@ var meteringOperations = []bodied{
 		rules:  map[string]rule{"name": textRule(120), "unit": textRule(40), "expectedRevision": wholeRule("1", "9223372036854775807")},
 	},
 	{
+		id: "putAlertRule", method: "PUT", target: "/v1/alert-rules/low", required: []string{"kind", "creditKey", "thresholdsNanocredits"},
+		sample: func() fields {
+			return fields{"kind": "balance", "creditKey": "gold", "thresholdsNanocredits": []string{"1"}}
+		},
+		rules: map[string]rule{
+			"kind": {good: []string{quoted("balance")}, bad: append([]string{quoted("allowance")}, enumRule("balance").bad...)}, "creditKey": keyRule,
+			"thresholdsNanocredits": {good: []string{`["1"]`, `["9999999999999999999", "1"]`}, bad: []string{`[]`, `["0"]`, `["1", "1"]`, `["1", "2", "3", "4", "5", "6"]`, `[1]`, `null`, `"1"`, `{}`}},
+			"rearmPercent":          wholeRule("100", "1000"), "quietHours": wholeRule("0", "8760"), "identity": textRule(200),
+			"featureKey": {bad: append([]string{quoted("usage")}, keyRule.bad...)}, "thresholdsPercent": {bad: []string{`[1]`, `[]`, `[0]`, `[101]`, `null`}},
+		},
+	},
+	{
 		id: "createFeature", method: "POST", target: "/v1/features", required: []string{"key", "name", "unit", "creditKey", "costNanocredits"},
 		sample: func() fields { return newFeature("k-"+newName(), nil) },
 		rules: map[string]rule{

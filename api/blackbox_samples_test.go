@@ -80,6 +80,25 @@ var samples = []sample{
 	{operation: "getCredit", own: found, other: refusedWith(fault.CreditNotFound), request: func(_, named names) request {
 		return reads("/v1/credits/" + named.credit)
 	}},
+	{operation: "listAlertRules", own: found, other: invalid, request: func(own, named names) request {
+		if own.app == named.app {
+			return reads("/v1/alert-rules")
+		}
+		return reads("/v1/alert-rules?appId=" + named.app)
+	}},
+	// A rule has the key of the credit that it watches.
+	{operation: "getAlertRule", own: found, other: refusedWith(fault.AlertRuleNotFound), request: func(_, named names) request {
+		return reads("/v1/alert-rules/" + named.credit)
+	}},
+	{operation: "putAlertRule", own: found, other: refusedWith(fault.CreditNotFound), request: func(own, named names) request {
+		return request{method: "PUT", target: "/v1/alert-rules/" + own.credit, body: fields{"kind": "balance", "creditKey": named.credit, "thresholdsNanocredits": []string{"1"}}}
+	}},
+	{operation: "putAlertRule", own: found, other: refusedWith(fault.FeatureNotFound), request: func(own, named names) request {
+		return request{method: "PUT", target: "/v1/alert-rules/" + own.credit, body: fields{"kind": "allowance", "featureKey": named.feature, "thresholdsPercent": []int{80}}}
+	}},
+	{operation: "deleteAlertRule", own: found, other: refusedWith(fault.AlertRuleNotFound), request: func(_, named names) request {
+		return request{method: "DELETE", target: "/v1/alert-rules/" + named.credit}
+	}},
 	{operation: "getFeature", own: found, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
 		return reads("/v1/features/" + named.feature)
 	}},

@@ -98,6 +98,12 @@ var fields = map[string]struct {
 }{
 	"createCredit": {"key name unit", map[string]bounds{"key": keys80, "name": textOf(120), "unit": textOf(40)}},
 	"updateCredit": {"", map[string]bounds{"expectedRevision": revision, "name": textOf(120), "unit": textOf(40)}},
+	"putAlertRule": {"kind", map[string]bounds{
+		"kind": oneOf("balance", "allowance"), "creditKey": keys80, "featureKey": keys80, "identity": textOf(200),
+		"rearmPercent": whole(100, 1000), "quietHours": whole(0, 8760),
+		"thresholdsNanocredits": {[]string{`["1"]`, repeated(5, `"1"`)}, []string{`[]`, repeated(6, `"1"`), `["0"]`, `[1]`, `[null]`, `"1"`, `null`, `{}`}},
+		"thresholdsPercent":     {[]string{`[1]`, `[100]`, repeated(5, `1`)}, []string{`[]`, repeated(6, `1`), `[0]`, `[101]`, `["1"]`, `[1.5]`, `1`, `null`, `{}`}},
+	}},
 	"createFeature": {"key name unit creditKey costNanocredits", map[string]bounds{
 		"key": keys80, "name": textOf(120), "unit": textOf(40), "creditKey": keys80, "costNanocredits": nanocredits,
 		"quantityPerUnit": whole(1, safe), "pricingMode": oneOf("fixed", "callback"), "deduplicationPeriod": oneOf("none", "day", "week", "month", "billing"),

@@ -122,7 +122,7 @@ func (c *compiler) operation(method, path string, node *openapi.Object) *operati
 	at := op.id
 	op.errors = c.texts(node, "x-errors", at)
 	// Other members of a path, such as shared parameters, are not supported.
-	if !slices.Contains([]string{"get", "post", "patch", "delete"}, method) {
+	if !slices.Contains([]string{"get", "post", "put", "patch", "delete"}, method) {
 		c.fail(at, "%s is not read", method)
 	}
 	if security, isOpen := node.Get("security").([]any); !isOpen || len(security) > 0 {

@@ -68,6 +68,23 @@ func (in input) Objects(name string) []input {
 	return objects
 }
 
+// Amounts reads an array of amounts.
+func (in input) Amounts(name string) (list []metering.Amount) {
+	for _, item := range field[[]any](in, name) {
+		amount, _ := metering.ParseAmount(item.(string))
+		list = append(list, amount)
+	}
+	return list
+}
+
+// Ints reads an array of integers.
+func (in input) Ints(name string) (list []int64) {
+	for _, item := range field[[]any](in, name) {
+		list = append(list, item.(int64))
+	}
+	return list
+}
+
 func optional[T any](in input, name string, read func(string) T) *T {
 	if !in.Has(name) {
 		return nil

@@ -52,6 +52,9 @@ var documentLimits = map[string]any{
 	"WebhookEndpointList/properties/data maxItems": notify.MaxEndpoints, "Feed/properties/data maxItems": notifications.MaxPage,
 	"DeliveryAttemptList/properties/data maxItems":              maxAttempts,
 	"/components/parameters/NotificationTypes/schema maxLength": 2000,
+	"AlertThresholds maxItems":                                  metering.MaxAlertThresholds,
+	"AlertPercents maxItems":                                    metering.MaxAlertThresholds,
+	"AlertRules/properties/data maxItems":                       metering.MaxAlertRules,
 
 	// The document alone decides these.
 	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,

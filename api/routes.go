@@ -26,6 +26,11 @@ func (s *Server) routes() []route {
 		get("/v1/credits/{key}", tenancy.CreditsRead, s.getCredit),
 		patch("/v1/credits/{key}", tenancy.CreditsWrite, s.updateCredit),
 
+		put("/v1/alert-rules/{key}", tenancy.CreditsWrite, s.putAlertRule),
+		get("/v1/alert-rules", tenancy.CreditsRead, s.listAlertRules),
+		get("/v1/alert-rules/{key}", tenancy.CreditsRead, s.getAlertRule),
+		remove("/v1/alert-rules/{key}", tenancy.CreditsWrite, s.deleteAlertRule),
+
 		post("/v1/features", tenancy.FeaturesWrite, s.createFeature),
 		get("/v1/features", tenancy.FeaturesRead, s.listFeatures),
 		get("/v1/features/{key}", tenancy.FeaturesRead, s.getFeature),
@@ -88,6 +93,10 @@ func get(path string, p tenancy.Permission, handle func(*call) (reply, error)) r
 
 func post(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
 	return route{method: http.MethodPost, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+}
+
+func put(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+	return route{method: http.MethodPut, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
 }
 
 func patch(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {

@@ -3,6 +3,16 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name:    "an alert is announced twice: its mark is not read",
+		changes: []change{once("store/usage_alerts.go", "metering.AlertMark{Armed: r.Bool(), FiredAt", "metering.AlertMark{Armed: r.Bool() || true, FiredAt")},
+		pkg:     "./store", tests: "TestConcurrentChargesAlertOnce",
+	},
+	{
+		name:    "an alert is announced twice: it needs no recovery",
+		changes: []change{once("metering/alerts.go", "return m.Armed && now >=", "return now >=")},
+		pkg:     "./metering", tests: "TestALowBalanceIsAnnouncedOnce",
+	},
+	{
 		name:    "a reversal returns more than is left of the charge",
 		changes: []change{once("metering/reversal.go", "\tcase requested != nil && *requested > left:\n", "\tcase requested != nil && *requested > e.Charge.Amount:\n")},
 		pkg:     "./store", tests: "TestConcurrentReversalsReturnExactlyTheCharge",

@@ -7,8 +7,8 @@ var notificationMutants = []mutant{
 		changes: []change{
 			once("store/internal/pg/tx.go", "	notified bool             // it inserted notifications\n", "	notified bool             // it inserted notifications\n	after    []func(context.Context, *Tx) error\n"),
 			once("store/internal/pg/tx.go", "	if tx.notified {\n", "	for _, late := range tx.after {\n		if err := a.Attempt(ctx, late); err != nil {\n			return err\n		}\n	}\n	if tx.notified {\n"),
-			once("store/internal/pg/outbox.go", "	return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)\n",
-				"	tx.after = append(tx.after, func(ctx context.Context, tx *Tx) error {\n		return tx.Exec(ctx, insertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)\n	})\n	return nil\n"),
+			once("store/internal/pg/outbox.go", "	return tx.Exec(ctx, InsertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)\n",
+				"	tx.after = append(tx.after, func(ctx context.Context, tx *Tx) error {\n		return tx.Exec(ctx, InsertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)\n	})\n	return nil\n"),
 		},
 		pkg: "./store/notifications", tests: "TestNotificationsNeedTheirTransaction",
 	},
