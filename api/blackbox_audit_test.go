@@ -9,6 +9,7 @@ import (
 	"purser/keys"
 	"purser/store"
 	"purser/store/people"
+	"purser/store/reports"
 	"purser/tenancy/audit"
 )
 
@@ -86,7 +87,7 @@ func TestFailedRequestsSayWhomTheyConcern(t *testing.T) {
 	tn.revoke(revoked)
 	tn.with(revoked.secret).post("/v1/events", fields{"id": newName(), "identity": identity, "feature": "chat"}).is(401)
 
-	list, _, err := tn.node.store.Reports(tn.app.Scope()).Requests(t.Context(), true, store.Page{Limit: 10})
+	list, _, err := tn.node.store.Reports(tn.app.Scope()).Requests(t.Context(), reports.RequestQuery{Failed: true, Page: store.Page{Limit: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}

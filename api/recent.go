@@ -17,10 +17,10 @@ func (s *Server) recordRequest(c *call) {
 	r := reports.Request{
 		ID: c.id, At: c.now - c.clockOffset, Method: c.route.method, Route: c.route.path, Status: c.record.Status,
 		Code: c.record.Fault, TookMicros: c.record.Took.Microseconds(), KeyID: c.keyID,
+		Identity: cmp.Or(c.body.Text("identity"), c.path["identity"]), Feature: c.body.Text("feature"), Message: c.record.Message,
 	}
 	if r.Failed() {
 		r.Authenticated = r.Status != http.StatusUnauthorized && (c.authenticated || s.isCachedUsable(c))
-		r.Identity, r.Feature = cmp.Or(c.body.Text("identity"), c.path["identity"]), c.body.Text("feature")
 	}
 	s.store.Stats().RecordRequest(c.scope, r)
 }

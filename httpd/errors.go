@@ -97,7 +97,8 @@ func (s *Server) publicFault(err error, ec echo.Context) *fault.Fault {
 		f = fault.New(fault.InternalError)
 		s.options.Log.Error("request failed", "request", requestID(ec), "cause", err)
 	}
-	RequestOf(ec).Fault = f.Code
+	r := RequestOf(ec)
+	r.Fault, r.Message = f.Code, f.Message
 	return f
 }
 

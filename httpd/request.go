@@ -21,10 +21,11 @@ type Request struct {
 	// Done is called once the response was sent.
 	Done func()
 
-	// Status, Fault and Took describe the response.
-	Status int
-	Fault  fault.Code // of a refusal
-	Took   time.Duration
+	// Status, Fault, Message and Took describe the response.
+	Status  int
+	Fault   fault.Code // of a refusal
+	Message string     // of a refusal, as it was sent
+	Took    time.Duration
 }
 
 const requestKey = "request" // in echo's context

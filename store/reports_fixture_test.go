@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -50,10 +51,10 @@ func (h household) desk(tb testing.TB, usage *store.Engine) ids.ID {
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 200, TookMicros: 900, KeyID: h.key.ID,
 	})
 	h.db.Stats().RecordRequest(h.application.Scope(), reports.Request{
-		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 409, Code: fault.InsufficientBalance, KeyID: h.key.ID,
+		ID: mirrored(h.use.TransactionID), At: moment, Method: "POST", Route: "/v1/check", Status: 409, Code: fault.InsufficientBalance, KeyID: h.key.ID,
 		Identity: debtor, Feature: "messages", Authenticated: true,
 	})
-	_, _, err = h.Reports().Requests(tb.Context(), false, store.Page{Limit: 1}) // writes the figures down
+	_, _, err = h.Reports().Requests(tb.Context(), reports.RequestQuery{Page: store.Page{Limit: 1}}) // writes the figures down
 	noError(tb, err)
 	denials, _, err := h.Reports().Denials(tb.Context(), reports.DenialQuery{Identity: debtor, Page: store.Page{Limit: 1}})
 	noError(tb, err)
@@ -159,9 +160,19 @@ var reportCalls = []call[reports.App]{
 		return a.Denial(ctx, h.denied)
 	}},
 	{"Requests", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
-		return page(a.Requests(ctx, false, store.Page{Limit: 100}))
+		list, _, err := a.Requests(ctx, reports.RequestQuery{Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"Requests", "of its identity", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		recent, _, err := a.Requests(ctx, reports.RequestQuery{Identity: debtor, Page: store.Page{Limit: 100}})
+		failed, _, failure := a.Requests(ctx, reports.RequestQuery{Failed: true, Identity: debtor, Page: store.Page{Limit: 100}})
+		return append(recent, failed...), errors.Join(err, failure)
+	}},
+	{"Request", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.Request(ctx, mirrored(h.use.TransactionID))
 	}},
 	{"Requests", "that failed", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
-		return page(a.Requests(ctx, true, store.Page{Limit: 100}))
+		list, _, err := a.Requests(ctx, reports.RequestQuery{Failed: true, Page: store.Page{Limit: 100}})
+		return list, err
 	}},
 }

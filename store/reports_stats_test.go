@@ -229,13 +229,13 @@ func TestRecentRequests(t *testing.T) {
 	t.Run("are listed newest first, with the key's name and no secret", func(t *testing.T) {
 		note(200, "")
 		failed := note(409, fault.InsufficientBalance)
-		list, more, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: 10})
+		list, more, err := s.Reports().Requests(t.Context(), reports.RequestQuery{Page: store.Page{Limit: 10}})
 		noError(t, err)
 		failed.KeyName, failed.KeyMasked = s.key.Name, s.key.Masked()
-		if len(list) != 2 || more || list[0] != failed {
+		if len(list) != 2 || more != nil || list[0] != failed {
 			t.Errorf("got %+v", list)
 		}
-		list, _, err = s.Reports().Requests(t.Context(), true, store.Page{Limit: 10})
+		list, _, err = s.Reports().Requests(t.Context(), reports.RequestQuery{Failed: true, Page: store.Page{Limit: 10}})
 		if err != nil || len(list) != 1 || list[0] != failed {
 			t.Errorf("failures are %+v, %v", list, err)
 		}
@@ -248,7 +248,7 @@ func TestRecentRequests(t *testing.T) {
 		for range store.KeptSuccesses + 5 {
 			note(200, "")
 		}
-		list, _, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: 1000})
+		list, _, err := s.Reports().Requests(t.Context(), reports.RequestQuery{Page: store.Page{Limit: 1000}})
 		noError(t, err)
 		if len(list) != 2+store.KeptFailures+store.KeptSuccesses {
 			t.Errorf("%d are kept", len(list))
@@ -267,7 +267,7 @@ func TestRecentRequests(t *testing.T) {
 			}
 			noError(t, s.db.Stats().WriteStats(t.Context()))
 		}
-		list, _, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: store.RingSize + 1})
+		list, _, err := s.Reports().Requests(t.Context(), reports.RequestQuery{Page: store.Page{Limit: store.RingSize + 1}})
 		noError(t, err)
 		if len(list) != store.RingSize || list[0].ID != last.ID {
 			t.Errorf("%d are kept, the newest is %v", len(list), list[0].ID)
@@ -292,7 +292,7 @@ func TestFailedRequestsThatCannotBeStoredHoldBackNoCounter(t *testing.T) {
 	}
 	noError(t, db.Stats().WriteStats(t.Context())) // nothing is left to write
 	note()
-	if list, _, err := s.Reports().Requests(t.Context(), false, store.Page{Limit: 10}); err != nil || len(list) != 2 {
+	if list, _, err := s.Reports().Requests(t.Context(), reports.RequestQuery{Page: store.Page{Limit: 10}}); err != nil || len(list) != 2 {
 		t.Errorf("the page lists %d requests, %v", len(list), err)
 	}
 	if counted := texts(t, owner, `SELECT sum(failures)::text FROM activity_hours WHERE app_id = $1`, s.application.ID); counted[0] != "2" {
@@ -316,7 +316,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 	}
 	failures := func(t *testing.T) []reports.Request {
 		t.Helper()
-		list, _, err := s.Reports().Requests(t.Context(), true, store.Page{Limit: 1000})
+		list, _, err := s.Reports().Requests(t.Context(), reports.RequestQuery{Failed: true, Page: store.Page{Limit: 1000}})
 		noError(t, err)
 		return list
 	}

@@ -41,8 +41,8 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	})
-	t.Run("support sees wallets, deposits, journals and subscriptions, and not keys", func(t *testing.T) {
-		for _, p := range []Permission{WalletsRead, DepositsRead, JournalRead, SubscriptionsRead, FeaturesRead, PlansRead} {
+	t.Run("support sees wallets, deposits, journals, subscriptions and requests, and not keys", func(t *testing.T) {
+		for _, p := range []Permission{WalletsRead, DepositsRead, JournalRead, SubscriptionsRead, FeaturesRead, PlansRead, RequestsRead} {
 			if !member(Support).May(p) {
 				t.Errorf("support lacks %s", p)
 			}

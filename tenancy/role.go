@@ -33,8 +33,8 @@ func (r Role) Permissions() Permissions {
 			RequestsRead, KeysRead, MembersRead,
 		))
 	case Support:
-		// Explains any balance and any denial, and changes nothing.
-		return ReadPermissions()
+		// Explains any balance, denial and request, and changes nothing.
+		return ReadPermissions().With(RequestsRead)
 	default:
 		return Permissions{}
 	}

@@ -131,7 +131,7 @@ func recentFailures(req *request) ([]supportpage.FailedCall, error) {
 	if !req.may(tenancy.RequestsRead) {
 		return nil, nil
 	}
-	requests, _, err := req.reports().Requests(req.context, true, store.Page{Limit: quickstartFailures})
+	requests, _, err := req.reports().Requests(req.context, reports.RequestQuery{Failed: true, Page: store.Page{Limit: quickstartFailures}})
 	if err != nil {
 		return nil, err
 	}

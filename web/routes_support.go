@@ -40,5 +40,6 @@ func (s *Site) supportRoutes() []route {
 		get("/o/{org}/a/{app}/jobs", tenancy.SubscriptionsRead, s.jobs),
 		post("/o/{org}/a/{app}/jobs/retry", tenancy.SubscriptionsWrite, s.retryJob),
 		get("/o/{org}/a/{app}/requests", tenancy.RequestsRead, s.requests),
+		get("/o/{org}/a/{app}/requests/{id}", tenancy.RequestsRead, s.request),
 	}
 }

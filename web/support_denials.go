@@ -164,6 +164,9 @@ func (s *Site) denial(req *request) (response, error) {
 	if req.may(tenancy.KeysRead) && d.KeyName != "" {
 		view.KeyHref = req.appPath("keys", view.KeyID)
 	}
+	if req.may(tenancy.RequestsRead) && !d.RequestID.IsZero() {
+		view.RequestHref = req.requestPath(d.RequestID)
+	}
 	view.Frame = req.frame("Denied: "+d.FeatureName, "denials")
 	return show(supportpage.DenialPage(view)), nil
 }

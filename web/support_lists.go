@@ -8,7 +8,6 @@ import (
 	"purser/store"
 	"purser/store/payments"
 	"purser/store/reports"
-	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
 )
@@ -224,42 +223,6 @@ func checkoutState(state string) component.Badge {
 	default:
 		return component.Badge{Text: "Abandoned"}
 	}
-}
-
-func (s *Site) requests(req *request) (response, error) {
-	p, err := req.before(ids.Request)
-	if err != nil {
-		return response{}, err
-	}
-	failed := req.query("show") == "failed"
-	found, more, err := req.reports().Requests(req.context, failed, p)
-	if err != nil {
-		return response{}, err
-	}
-	day, err := req.reports().DayStats(req.context, req.site.now())
-	if err != nil {
-		return response{}, err
-	}
-	list := req.listing(req.appPath("requests"), "show")
-	view := supportpage.RequestList{Frame: req.frame("Requests", "requests"), Path: list.path, Failed: failed, Counted: day.Requests, Failures: day.Failures, KeptDays: int(s.store.Stats().KeepsFailures().Hours() / 24)}
-	for _, r := range found {
-		row := supportpage.RequestRow{
-			ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
-			CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked,
-		}
-		if r.Identity != "" {
-			row.Identity, row.Feature, row.WalletHref = r.Identity, r.Feature, req.listing(req.appPath("wallets")).at("q", r.Identity)
-		}
-		if req.may(tenancy.KeysRead) {
-			row.KeyHref = req.appPath("keys", r.KeyID.Format(ids.APIKey))
-		}
-		if r.Route == "/v1/events" && !r.Failed() && req.may(tenancy.JournalRead) {
-			row.TxnHref = req.transactionPath(r.ID)
-		}
-		view.Requests = append(view.Requests, row)
-	}
-	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Request, func(r reports.Request) ids.ID { return r.ID }))
-	return show(supportpage.Requests(view)), nil
 }
 
 // count formats a whole number.

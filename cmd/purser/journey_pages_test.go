@@ -74,6 +74,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/alerts":                   p.app + "/alerts",
 		app + "/jobs":                     p.app + "/jobs",
 		app + "/requests":                 p.app + "/requests",
+		app + "/requests/:id":             s.request,
 		app + "/quickstart":               p.app + "/quickstart?language=python",
 		app + "/credits":                  p.app + "/credits",
 		app + "/credits/new":              p.app + "/credits/new",
@@ -105,7 +106,7 @@ func (p place) addresses(s samples) map[string]string {
 }
 
 // samples are addresses that hold the id of something.
-type samples struct{ wallet, transaction, denial, member string }
+type samples struct{ wallet, transaction, denial, request, member string }
 
 // everyPage goes over the route table, in several widths and both themes.
 func everyPage(t *testing.T, p product) {
@@ -196,6 +197,8 @@ func (p place) furnish(owner *browsertest.Tab) (s samples) {
 	p.product.invite(p.T, owner, "pat@example.com", `document.querySelector("[name=role][value=admin]").click()`)
 	owner.Visit(p.app + "/denials")
 	s.denial = owner.Evaluate(`document.querySelector("a[href*='/denials/dny_']").href`)
+	owner.Visit(p.app + "/requests?show=failed")
+	s.request = owner.Evaluate(`document.querySelector("a[href*='/requests/req_']").href`)
 	owner.Visit(p.base + "/o/acme/members")
 	s.member = owner.Evaluate(`document.querySelector("a[href*='/members/usr_']").href`)
 	return s

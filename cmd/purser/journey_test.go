@@ -28,6 +28,8 @@ func TestJourneys(t *testing.T) {
 		"two tabs edit one feature, without a script":                  editTwice,
 		"a hostile identity is found, and its journal adds up":         hostileWallet,
 		"a denial is explained as the API answers":                     whyDenied,
+		"a denial of yesterday is explained in three steps":            explainYesterday,
+		"a subscription is sold, renewed and refunded by buttons":      driveSandbox,
 		"a checkout is declined, authenticated, paid and let go":       checkouts,
 		"a plan is upgraded after a proof, downgraded, ended, kept":    changePlan,
 		"deposits are filtered and exported, without a script":         exportDeposits,
@@ -173,7 +175,7 @@ func inviteSupport(t *testing.T, p product) {
 	if tab.Count(`.nav a[href$="/wallets"]`) != 1 || tab.Count(`.nav a[href$="/keys"], .nav a[href$="/settings"], a[href$="/adjust"]`) != 0 {
 		t.Error("the page offers what is not for support")
 	}
-	for _, path := range []string{"/keys", "/keys/new", "/settings", "/requests"} {
+	for _, path := range []string{"/keys", "/keys/new", "/settings"} {
 		if status := tab.Visit(at.app + path); status != http.StatusForbidden {
 			t.Errorf("%s: %d", path, status)
 		}

@@ -826,7 +826,10 @@ CREATE TABLE recent_requests (
   status integer NOT NULL,
   error text,
   took_us bigint NOT NULL,
-  key_id uuid NOT NULL
+  key_id uuid NOT NULL,
+  identity text,
+  feature text,
+  message text
 );
 ALTER TABLE recent_requests ADD CONSTRAINT recent_requests_pkey PRIMARY KEY (app_id, slot);
 ALTER TABLE recent_requests ENABLE ROW LEVEL SECURITY;
@@ -853,9 +856,11 @@ CREATE TABLE request_failures (
   took_us bigint NOT NULL,
   key_id uuid NOT NULL,
   identity text NOT NULL,
-  feature text NOT NULL
+  feature text NOT NULL,
+  message text
 );
 ALTER TABLE request_failures ADD CONSTRAINT request_failures_pkey PRIMARY KEY (app_id, id);
+CREATE INDEX request_failures_by_identity ON public.request_failures USING btree (app_id, identity, id);
 ALTER TABLE request_failures ENABLE ROW LEVEL SECURITY;
 ALTER TABLE request_failures FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON request_failures FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));

@@ -30,8 +30,12 @@ const (
 	prunedFailures = 500
 )
 
-// Request is the stored part of an API request: its route, not its path. A failure also
-// keeps the identity and the feature.
+// failuresScanned is how many failures a filtered page reads before it returns a partial
+// page.
+const failuresScanned = 5_000
+
+// Request is the stored part of an API request: its route, not its path, and whom and
+// what it was about.
 type Request struct {
 	ID         ids.ID
 	At         int64
@@ -44,9 +48,9 @@ type Request struct {
 	KeyName    string // set by reads
 	KeyMasked  string
 
-	// Of a failure only.
-	Identity string
+	Identity string // empty when the request named none
 	Feature  string
+	Message  string // of a failure
 	// Only authenticated failures are stored for long, so that clients without a key
 	// cannot fill the table.
 	Authenticated bool
@@ -55,7 +59,22 @@ type Request struct {
 // Failed reports whether the response was an error.
 func (r Request) Failed() bool { return r.Status >= 400 }
 
+const (
+	storedRequestColumns = `id, at, method, route, status, error, took_us, key_id, identity, feature, message`
+
+	requestJoins = `
+		LEFT JOIN LATERAL (SELECT name, live, last_four FROM api_keys WHERE app_id = $1 AND id = r.key_id LIMIT 1) k ON true`
+
+	// The filters see a bounded number of rows.
+	filteredRequests = `
+		WHERE ($5::uuid IS NULL OR key_id = $5) AND status >= $6 AND status < $7 AND ($8::text IS NULL OR error = $8)
+			AND ($9::text IS NULL OR method || ' ' || route = $9)
+		ORDER BY id DESC LIMIT $10`
+)
+
 var (
+	requestColumns = pg.Prefixed("r", storedRequestColumns) + `, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, '')`
+
 	advanceRing = pg.Declare("turn request ring", `
 		INSERT INTO request_rings (app_id, org_id, written)
 		SELECT s.app_id, s.org_id, $2 FROM app_state s WHERE s.app_id = $1
@@ -63,20 +82,23 @@ var (
 		RETURNING written`)
 
 	putRequests = pg.Declare("put requests", `
-		INSERT INTO recent_requests (app_id, slot, org_id, id, at, method, route, status, error, took_us, key_id)
-		SELECT s.app_id, t.slot, s.org_id, t.id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id
+		INSERT INTO recent_requests (app_id, slot, org_id, id, at, method, route, status, error, took_us, key_id, identity, feature, message)
+		SELECT s.app_id, t.slot, s.org_id, t.id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id, t.identity, t.feature, t.message
 		FROM app_state s CROSS JOIN unnest($2::integer[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::integer[],
-			$8::text[], $9::bigint[], $10::uuid[]) AS t (slot, id, at, method, route, status, error, took, key_id)
+			$8::text[], $9::bigint[], $10::uuid[], $11::text[], $12::text[], $13::text[])
+			AS t (slot, id, at, method, route, status, error, took, key_id, identity, feature, message)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, slot) DO UPDATE SET
 			id = excluded.id, at = excluded.at, method = excluded.method, route = excluded.route, status = excluded.status,
-			error = excluded.error, took_us = excluded.took_us, key_id = excluded.key_id`)
+			error = excluded.error, took_us = excluded.took_us, key_id = excluded.key_id,
+			identity = excluded.identity, feature = excluded.feature, message = excluded.message`)
 
 	putFailures = pg.Declare("put request failures", `
-		INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, error, took_us, key_id, identity, feature)
-		SELECT s.app_id, t.id, s.org_id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id, t.identity, t.feature
+		INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, error, took_us, key_id, identity, feature, message)
+		SELECT s.app_id, t.id, s.org_id, t.at, t.method, t.route, t.status, t.error, t.took, t.key_id, t.identity, t.feature, t.message
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::integer[],
-			$7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[]) AS t (id, at, method, route, status, error, took, key_id, identity, feature)
+			$7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[], $12::text[])
+			AS t (id, at, method, route, status, error, took, key_id, identity, feature, message)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, id) DO NOTHING`)
 
@@ -85,17 +107,51 @@ var (
 			SELECT f.id FROM request_failures f WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id LIMIT $3)`)
 
 	listFailures = pg.Declare("list request failures", `
-		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), r.identity, r.feature
-		FROM request_failures r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
-		WHERE r.app_id = $1 AND r.id < $2 AND r.id >= $3
-		ORDER BY r.id DESC LIMIT $4`)
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM (
+				SELECT `+storedRequestColumns+` FROM request_failures
+				WHERE app_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
+			) scanned`+filteredRequests+`
+		) r`+requestJoins+` ORDER BY r.id DESC`)
 
-	// The whole ring is read: it is small and unordered.
+	listFailuresOf = pg.Declare("list request failures of an identity", `
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM (
+				SELECT `+storedRequestColumns+` FROM request_failures
+				WHERE app_id = $1 AND identity = $11 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
+			) scanned`+filteredRequests+`
+		) r`+requestJoins+` ORDER BY r.id DESC`)
+
+	// Where a scan of this many failures ends.
+	failureScanEnd = pg.Declare("find end of failures scan", `
+		SELECT id FROM request_failures WHERE app_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC OFFSET $4 LIMIT 1`)
+
+	// The whole ring is read: it is small and unordered. Its identity is filtered here.
 	listRequests = pg.Declare("list requests", `
-		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), '', ''
-		FROM recent_requests r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
-		WHERE r.app_id = $1 AND r.id < $2
-		ORDER BY r.id DESC LIMIT $3`)
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM (
+				SELECT `+storedRequestColumns+` FROM recent_requests
+				WHERE app_id = $1 AND id < $2 AND id >= $3 LIMIT $4
+			) scanned`+filteredRequests+`
+		) r`+requestJoins+` ORDER BY r.id DESC`)
+
+	listRequestsOf = pg.Declare("list requests of an identity", `
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM (
+				SELECT `+storedRequestColumns+` FROM recent_requests
+				WHERE app_id = $1 AND identity = $11 AND id < $2 AND id >= $3 LIMIT $4
+			) scanned`+filteredRequests+`
+		) r`+requestJoins+` ORDER BY r.id DESC`)
+
+	selectFailure = pg.Declare("select request failure", `
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM request_failures WHERE app_id = $1 AND id = $2
+		) r`+requestJoins)
+
+	selectRequest = pg.Declare("select request", `
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM recent_requests WHERE app_id = $1 AND id = $2 LIMIT 1
+		) r`+requestJoins)
 )
 
 // writeRequests overwrites the oldest requests of the ring.
@@ -107,10 +163,10 @@ func (tx appTx) writeRequests(ctx context.Context, list []Request) error {
 	if err != nil {
 		return err
 	}
-	rows := newColumns(9)
+	rows := newColumns(12)
 	for i, r := range list {
 		slot := int32((written - int64(len(list)) + int64(i)) % RingSize)
-		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID)
+		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID, pg.OrNull(r.Identity), pg.OrNull(r.Feature), pg.OrNull(r.Message))
 	}
 	return rows.exec(ctx, tx, putRequests)
 }
@@ -128,9 +184,9 @@ func (tx appTx) writeFailures(ctx context.Context, list []Request, oldest ids.ID
 	if len(list) == 0 {
 		return nil
 	}
-	rows := newColumns(10)
+	rows := newColumns(11)
 	for _, r := range list {
-		rows.add(r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID, r.Identity, r.Feature)
+		rows.add(r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID, r.Identity, r.Feature, pg.OrNull(r.Message))
 	}
 	args := make([]any, len(rows))
 	for i, column := range rows {
@@ -151,30 +207,84 @@ func (s *Counters) OldestFailure() ids.ID {
 // KeepsFailures is the retention of failed requests.
 func (s *Counters) KeepsFailures() time.Duration { return s.keepFailures }
 
-// Requests lists the application's recent requests, newest first, or all failures
-// within their retention, and reports whether there are more.
-func (a App) Requests(ctx context.Context, failed bool, p pg.Page) (list []Request, more bool, err error) {
+// RequestQuery filters requests, newest first.
+type RequestQuery struct {
+	Failed   bool   // all failures within their retention, instead of recent requests
+	Identity string // all when empty, as all below
+	KeyID    ids.ID
+	Class    int // hundreds of the status
+	Code     fault.Code
+	Route    string // with the method, such as "POST /v1/events"
+	pg.Page
+}
+
+// Requests lists the application's recent requests, newest first, or all failures within
+// their retention. It returns the next page, or nil at the end. A filter that skips very
+// many failures returns a partial page.
+func (a App) Requests(ctx context.Context, q RequestQuery) (list []Request, next *pg.Page, err error) {
 	if err := a.flushStats(ctx); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if failed {
-			list, err = pg.Collect(ctx, tx, listFailures, readRequest, p.Start(), a.node.OldestFailure(), p.OneMore())
-		} else {
-			list, err = pg.Collect(ctx, tx, listRequests, readRequest, p.Start(), p.OneMore())
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		list, next, err = tx.requests(ctx, q, a.node.OldestFailure())
+		return err
+	})
+	return list, next, err
+}
+
+func (tx appTx) requests(ctx context.Context, q RequestQuery, oldest ids.ID) (list []Request, next *pg.Page, err error) {
+	statement, of, scanned := listRequests, listRequestsOf, RingSize
+	if q.Failed {
+		statement, of, scanned = listFailures, listFailuresOf, failuresScanned
+	} else {
+		oldest = ids.ID{}
+	}
+	from, to := 0, 1_000
+	if q.Class != 0 {
+		from, to = 100*q.Class, 100*q.Class+100
+	}
+	args := []any{q.Start(), oldest, scanned, pg.OrNull(q.KeyID), from, to, pg.OrNull(string(q.Code)), pg.OrNull(q.Route), q.OneMore()}
+	if q.Identity != "" {
+		statement, args = of, append(args, q.Identity)
+	}
+	if list, err = pg.Collect(ctx, tx, statement, readRequest, args...); err != nil {
+		return nil, nil, err
+	}
+	list, more := pg.Cut(list, q.Limit)
+	switch {
+	case more:
+		return list, &pg.Page{Before: list[len(list)-1].ID, Limit: q.Limit}, nil
+	case !q.Failed || q.Identity != "": // the ring is read whole, and an identity has few failures
+		return list, nil, nil
+	}
+	end, err := pg.Collect(ctx, tx, failureScanEnd, pgx.RowTo[ids.ID], q.Start(), oldest, scanned-1)
+	if len(end) > 0 {
+		next = &pg.Page{Before: end[0], Limit: q.Limit}
+	}
+	return list, next, err
+}
+
+// Request is one request: a failure within its retention, or a recent one.
+func (a App) Request(ctx context.Context, id ids.ID) (r Request, err error) {
+	if err := a.flushStats(ctx); err != nil {
+		return r, err
+	}
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		missing := fault.New(fault.PathNotFound)
+		if r, err = pg.Find(ctx, tx, selectFailure, readRequest, missing, id); fault.Is(err, fault.PathNotFound) {
+			r, err = pg.Find(ctx, tx, selectRequest, readRequest, missing, id)
 		}
 		return err
 	})
-	list, more = pg.Cut(list, p.Limit)
-	return list, more, err
+	return r, err
 }
 
 func readRequest(row pgx.CollectableRow) (r Request, err error) {
-	var code *string
+	var code, identity, feature, message *string
 	var live bool
 	var lastFour string
-	err = row.Scan(&r.ID, &r.At, &r.Method, &r.Route, &r.Status, &code, &r.TookMicros, &r.KeyID, &r.KeyName, &live, &lastFour, &r.Identity, &r.Feature)
-	r.Code = fault.Code(pg.OrZero(code))
+	err = row.Scan(&r.ID, &r.At, &r.Method, &r.Route, &r.Status, &code, &r.TookMicros, &r.KeyID, &identity, &feature, &message, &r.KeyName, &live, &lastFour)
+	r.Code, r.Identity, r.Feature, r.Message = fault.Code(pg.OrZero(code)), pg.OrZero(identity), pg.OrZero(feature), pg.OrZero(message)
 	if lastFour != "" {
 		r.KeyMasked = keys.APIKey{Live: live, Last4: lastFour}.Masked()
 	}

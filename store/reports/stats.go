@@ -192,22 +192,31 @@ func (s *Counters) RecordRequest(scope tenancy.Scope, r Request) {
 	if r.Failed() {
 		hour.failures++
 		if r.Authenticated && f.admitsFailure(scope.AppID, r.Code, r.At) {
-			r.Identity, r.Feature = storableName(r.Identity), storableName(r.Feature)
-			app.failed = append(app.failed, r)
+			app.failed = append(app.failed, r.storable())
 		}
 		if app.failures < KeptFailures {
 			app.failures++
-			app.requests = append(app.requests, r)
+			app.requests = append(app.requests, r.storable())
 		}
 	} else if len(app.requests)-app.failures < KeptSuccesses {
-		app.requests = append(app.requests, r)
+		app.requests = append(app.requests, r.storable())
 	}
+}
+
+// storable makes the texts of a request storable: those of a rejected one were not
+// validated. Of a client without a usable key, only the message is kept.
+func (r Request) storable() Request {
+	if r.Failed() && !r.Authenticated {
+		r.Identity, r.Feature = "", ""
+	}
+	r.Identity, r.Feature, r.Message = storableName(r.Identity), storableName(r.Feature), storableName(r.Message)
+	return r
 }
 
 // maxNamed is the longest identity that a valid request names, 200 characters, in bytes.
 const maxNamed = 4 * 200
 
-// storableName makes a name of a rejected request storable: it was not validated.
+// storableName bounds a text and replaces what Postgres refuses.
 func storableName(name string) string {
 	name = name[:min(len(name), maxNamed)]
 	return strings.ReplaceAll(strings.ToValidUTF8(name, "\ufffd"), "\x00", "\ufffd")

@@ -33,6 +33,8 @@ func supportPages() map[string]view {
 	balances := []metering.Balance{
 		{CreditKey: "tokens", Amount: metering.MaxAmount}, {CreditKey: "coins", Debt: 2_500_000_000}, {CreditKey: "minutes"}, {CreditKey: "seats", Amount: 1},
 	}
+	denied := supportpage.DenialRow{Href: app + "/denials/x", Identity: endless, FeatureKey: "messages", Quantity: metering.MaxQuantity, Unit: "message", Check: true, Reason: "Plan limit reached", Numbers: "Needs 9,007,199,254,740,991, 12 left of 20,000.", At: moment}
+	usualDenial := supportpage.DenialRow{Href: app + "/denials/y", Identity: "felix@wingtip.example", WalletHref: app + "/wallets/x", FeatureKey: "image", Quantity: 3, Unit: "image", Reason: "Balance too low", Numbers: "Needs 12 credits, has 4.25 credits.", At: moment}
 	price := billing.Price{AmountCents: 999_999_999, Currency: "usd", Interval: billing.Year}
 	plan := &supportpage.WalletPlan{
 		Price: price, Grants: []billing.Grant{{CreditKey: "tokens", Amount: metering.MaxAmount}}, Paused: true,
@@ -134,15 +136,27 @@ func supportPages() map[string]view {
 		"checkouts": supportpage.Checkouts(supportpage.CheckoutList{Frame: frame("checkouts"), Path: app + "/checkouts", Kinds: options, Checkouts: []supportpage.CheckoutRow{
 			{ID: "chk_01m7ewzp3pfr4976jxkvfa63gm", Sells: "team", Price: component.Sum{AmountCents: 2900, Currency: "usd"}, Identity: hostile, WalletHref: app + "/wallets?q=x", State: component.Badge{Text: "Open", Tone: "accent"}, CreatedAt: moment, ExpiresAt: moment},
 		}}),
-		"requests": supportpage.Requests(supportpage.RequestList{Frame: frame("requests"), Path: app + "/requests", Counted: 12_000, Failures: 3, Pages: pager, Requests: []supportpage.RequestRow{
+		"requests": supportpage.Requests(supportpage.RequestList{Frame: frame("requests"), Path: app + "/requests", Counted: 12_000, Failures: 3, Classes: options, Keys: options, Pages: pager, Requests: []supportpage.RequestRow{
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gm", At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", TookMicros: 2_345, KeyName: "Server", KeyMasked: "psr_test_…9fQ2", KeyHref: app + "/keys/x"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "PATCH", Route: "/v1/wallets/{identity}/billing-period", Status: 500, Code: "internal_error", CodeHref: "/docs/errors/internal_error", TookMicros: 15_000_000, KeyName: "Server"},
-			{ID: "req_01m7ewzp3pfr4976jxkvfa63gp", At: moment, Method: "POST", Route: "/v1/events", Status: 200, TookMicros: 900, KeyName: "Server", TxnHref: app + "/transactions/x"},
+			{ID: "req_01m7ewzp3pfr4976jxkvfa63gp", At: moment, Method: "POST", Route: "/v1/events", Status: 200, TookMicros: 900, KeyName: "Server", Href: app + "/requests/x"},
 		}}),
-		"requests-failed": supportpage.Requests(supportpage.RequestList{Frame: frame("requests"), Path: app + "/requests", Failed: true, Counted: 12_000, Failures: 3, KeptDays: 30, Pages: pager, Requests: []supportpage.RequestRow{
+		"requests-failed": supportpage.Requests(supportpage.RequestList{Frame: frame("requests"), Path: app + "/requests", Failed: true, Counted: 12_000, Failures: 3, KeptDays: 30, Classes: options, Filtered: true, Unfinished: true, Pages: pager, Requests: []supportpage.RequestRow{
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gm", At: moment, Method: "POST", Route: "/v1/events", Status: 409, Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", TookMicros: 2_345, KeyName: "Server", KeyMasked: "psr_test_…9fQ2", KeyHref: app + "/keys/x", Identity: "customer-with-a-rather-long-name@example.com", WalletHref: app + "/wallets?q=x", Feature: "chat-message"},
 			{ID: "req_01m7ewzp3pfr4976jxkvfa63gn", At: moment, Method: "GET", Route: "/v1/wallets/{identity}", Status: 404, Code: "wallet_not_found", CodeHref: "/docs/errors/wallet_not_found", TookMicros: 900, KeyName: "Server"},
 		}}),
+		"request": supportpage.RequestPage(supportpage.RequestDetails{
+			Frame: frame("requests"), List: app + "/requests", ID: "req_01m7ewzp3pfr4976jxkvfa63gm", Known: true, Message: "The balance does not cover this charge.", Denials: []supportpage.DenialRow{denied},
+			Row: supportpage.RequestRow{At: moment, Method: "POST", Route: "/v1/events/batch", Status: 409, Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", TookMicros: 2_345, KeyName: "Server", KeyMasked: "psr_test_…9fQ2", Identity: hostile, WalletHref: app + "/wallets/x", Feature: "messages"},
+		}),
+		"denials": supportpage.Denials(supportpage.DenialList{Frame: frame("denials"), Path: app + "/denials", Check: app + "/check", Features: options, Reasons: options, Active: true, KeptDays: 30, Denials: []supportpage.DenialRow{denied, usualDenial}, Unfinished: true, Pages: pager}),
+		"denial": supportpage.DenialPage(supportpage.DenialDetails{
+			Frame: frame("denials"), List: app + "/denials", ID: "dny_01m7ewzp3pfr4976jxkvfa63gm", Code: "insufficient_balance", CodeHref: "/docs/errors/insufficient_balance", Title: "The balance does not cover this charge.",
+			Identity: hostile, WalletHref: app + "/wallets/x", Wallet: app + "/wallets/x/denials", FeatureKey: "messages", FeatureName: "Messages", Unit: "message", Quantity: 4, EventID: "0199d1c7-6c1e-7b61-b9ad-6a4fd1f2a001",
+			Charge:  metering.Charge{Amount: 6_000_000_000, PricingMode: metering.Fixed, Cost: 1_500_000_000, QuantityPerUnit: 1, BasisPoints: 8_000},
+			Balance: metering.Balance{CreditKey: "tokens", Amount: 1_000_000_000}, At: moment, KeyName: "Server", KeyHref: app + "/keys/x", RequestID: "req_01m7ewzp3pfr4976jxkvfa63gm", RequestHref: app + "/requests/x", Again: app + "/check",
+			Gates: []component.GateLine{{Question: "Balance covers the charge", Outcome: metering.GateFailed, Numbers: "Needs 6 tokens, has 1 tokens.", Fix: "Deposit at least 5 tokens."}},
+		}),
 		"overview-new": supportpage.OverviewPage(supportpage.Overview{
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}}, Tiles: []component.Figure{{Label: "Charged", Value: "0", Before: "None in the previous 30 days"}},
 			Quickstart: app + "/quickstart", Check: app + "/check",
@@ -151,7 +165,7 @@ func supportPages() map[string]view {
 			Frame: frame("overview"), Path: app, Days: []component.Tab{{Label: "30 days", Href: app, Current: true}, {Label: "Today", Href: app + "?days=1"}},
 			Tiles: []component.Figure{
 				{Label: "Charged", Value: "48,120.25", Unit: "tokens", Before: "Up 12% from 42,964.5 in the previous 30 days", Href: app + "/events"},
-				{Label: "Denied", Value: "37", Before: "None in the previous 30 days", Href: app + "/check"}, {Label: "Active wallets", Value: "≈ 12,040", Before: "No change"},
+				{Label: "Denied", Value: "37", Before: "None in the previous 30 days", Href: app + "/denials"}, {Label: "Active wallets", Value: "≈ 12,040", Before: "No change"},
 				{Label: "Deposits", Value: "99,999,999,999,999,999.999999999", Unit: "tokens"},
 			},
 			Uses: component.Series{ID: "uses-chart", Title: "Usage by day", Unit: "events", StepName: "Day", Bars: bars}, Denied: component.Series{ID: "denied-chart", Title: "Denials by day", Unit: "denials", StepName: "Day", Bars: bars},
