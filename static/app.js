@@ -43,10 +43,54 @@ document.addEventListener("click", (event) => {
 offerCopies(document);
 document.addEventListener("htmx:load", (event) => offerCopies(event.target));
 
-// "/" goes to the page's search, unless it is typed into a field.
+// The search of an application is a page; the script shows it as a dialog over any page.
+// Ctrl-K, "/" or its link opens it, arrows go through what was found.
+const palette = document.getElementById("palette");
+
+function openPalette() {
+  if (!palette.open) palette.showModal();
+  const field = document.getElementById("palette-field");
+  field.select();
+  if (!palette.querySelector("#palette-hits > *")) htmx.trigger(field, "input");
+}
+
+function movePalette(step) {
+  const stops = [document.getElementById("palette-field"), ...palette.querySelectorAll("#palette-hits a")];
+  const at = stops.indexOf(document.activeElement);
+  stops[(at + step + stops.length) % stops.length].focus();
+}
+
+if (palette) {
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-palette]") && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      openPalette();
+    } else if (event.target === palette || event.target.closest("[data-close-palette]")) palette.close();
+  });
+  palette.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    movePalette(step);
+  });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (palette && event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    event.preventDefault();
+    openPalette();
+  }
+});
+
+// "/" goes to the search, unless it is typed into a field.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (palette) {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
   const field = document.querySelector('input[aria-keyshortcuts="/"]');
   if (!field) return;
   event.preventDefault();

@@ -65,8 +65,16 @@ var reportCalls = []call[reports.App]{
 	{"Progress", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return a.Progress(ctx, moment)
 	}},
-	{"FindWallets", "its identity", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
-		return page(a.FindWallets(ctx, reports.WalletQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
+	{"SearchWallets", "its identity", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.SearchWallets(ctx, reports.WalletSearch{Text: h.deposit.Identity, Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"SearchWallets", "a part of its identity", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.SearchWallets(ctx, reports.WalletSearch{Text: h.deposit.Identity[1:], Page: store.Page{Limit: 100}})
+		return list, err
+	}},
+	{"SubscriptionWallet", "", fault.SubscriptionNotFound, fault.SubscriptionNotFound, "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.SubscriptionWallet(ctx, h.subscription.ID)
 	}},
 	{"FindWallets", "its debts", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return page(a.FindWallets(ctx, reports.WalletQuery{Filter: reports.WalletsInDebt, Page: store.Page{Limit: 100}}))

@@ -30,6 +30,7 @@ func (req *request) frame(title, current string) layout.Frame {
 		return f
 	}
 	f.App = req.place(req.app)
+	f.Search = linkIfPermitted(req, tenancy.WalletsRead, "search")
 	if req.clockOffset > 0 {
 		f.Clock = layout.Clock{At: req.now(), Ahead: req.clockOffset}
 	}

@@ -103,7 +103,7 @@ func TestQuickstart(t *testing.T) {
 	t.Run("stops waiting when the first event has come", func(t *testing.T) {
 		r.useOnce(t, "call", "minutes")
 		page, text := look(t)
-		if ticks(page) != 5 || strings.Contains(text, "hx-get") || strings.Contains(text, "Waiting") || strings.Contains(text, "Failed requests") {
+		if ticks(page) != 5 || strings.Contains(text, `hx-trigger="every`) || strings.Contains(text, "Waiting") || strings.Contains(text, "Failed requests") {
 			t.Errorf("%d ticks", ticks(page))
 		}
 		if !strings.Contains(text, `href="/docs/payments"`) {

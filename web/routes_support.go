@@ -6,6 +6,7 @@ import "purser/tenancy"
 func (s *Site) supportRoutes() []route {
 	return []route{
 		get("/o/{org}/a/{app}", tenancy.WalletsRead, s.overview),
+		get("/o/{org}/a/{app}/search", tenancy.WalletsRead, s.search),
 
 		get("/o/{org}/a/{app}/wallets", tenancy.WalletsRead, s.wallets),
 		get("/o/{org}/a/{app}/wallets/{id}", tenancy.JournalRead, s.walletJournal),

@@ -21,18 +21,27 @@ func (s *Site) wallets(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q := reports.WalletQuery{Identity: req.query("q"), After: req.query("after"), Page: p}
+	q := reports.WalletQuery{Page: p}
 	options, err := walletFilters(req, &q)
-	if err != nil {
-		return response{}, err
-	}
-	found, more, err := req.reports().FindWallets(req.context, q)
 	if err != nil {
 		return response{}, err
 	}
 	list := req.listing(req.appPath("wallets"), "q", "show")
 	view := supportpage.WalletList{
-		Frame: req.frame("Wallets", "wallets"), Path: list.path, Query: q.Identity, Show: req.query("show"), Shows: options,
+		Frame: req.frame("Wallets", "wallets"), Path: list.path, Query: req.query("q"), Show: req.query("show"), Shows: options,
+	}
+	var found []reports.WalletFound
+	if view.Query != "" {
+		var next *reports.WalletSearch
+		found, next, err = req.reports().SearchWallets(req.context, walletSearch(req, view.Query, p))
+		view.Pages, view.Unfinished = searchPages(req, list, next, len(found))
+	} else {
+		var more bool
+		found, more, err = req.reports().FindWallets(req.context, q)
+		view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Wallet, func(w reports.WalletFound) ids.ID { return w.ID }))
+	}
+	if err != nil {
+		return response{}, err
 	}
 	for _, w := range found {
 		row := supportpage.WalletRow{Href: req.walletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
@@ -42,19 +51,30 @@ func (s *Site) wallets(req *request) (response, error) {
 		}
 		view.Wallets = append(view.Wallets, row)
 	}
-	if q.Identity == "" {
-		view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Wallet, func(w reports.WalletFound) ids.ID { return w.ID }))
-	} else {
-		view.Pages = list.pages("after", q.After != "", lastIdentity(found, more))
-	}
 	return show(supportpage.Wallets(view)), nil
 }
 
-func lastIdentity(found []reports.WalletFound, more bool) string {
-	if !more {
-		return ""
+// walletSearch reads where a search for wallets goes on.
+func walletSearch(req *request, text string, p store.Page) reports.WalletSearch {
+	return reports.WalletSearch{Text: text, After: req.query("after"), Inside: !p.Before.IsZero(), Page: p}
+}
+
+// searchPages links to the next page of a search, and reports whether this one is
+// partial.
+func searchPages(req *request, list listing, next *reports.WalletSearch, found int) (pages component.Pages, unfinished bool) {
+	begun := req.query("after") != "" || req.query("before") != ""
+	switch {
+	case next == nil:
+		return list.pages("after", begun, ""), false
+	case next.Inside:
+		before := next.Before
+		if before.IsZero() { // the page is full of wallets that begin with the text
+			before = next.Start()
+		}
+		return list.pages("before", begun, before.Format(ids.Wallet)), found < next.Limit
+	default:
+		return list.pages("after", begun, next.After), false
 	}
-	return found[len(found)-1].Identity
 }
 
 // walletFilters reads the active filter and lists the available ones.

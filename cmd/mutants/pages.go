@@ -27,4 +27,14 @@ var pageMutants = []mutant{
 		changes: []change{once("store/reports/denials.go", "SELECT d.id FROM denial_records d WHERE d.app_id = $1 AND d.id < $2 ORDER", "SELECT d.id FROM denial_records d WHERE d.app_id = $1 AND d.id < $2 AND false ORDER")},
 		pkg:     "./store", tests: "TestDenialsAreBounded",
 	},
+	{
+		name:    "a search for a customer minds upper and lower case",
+		changes: []change{once("store/reports/search.go", "list := []string{text, lower, strings.ToUpper(text)}", "list := []string{text}")},
+		pkg:     "./store", tests: "TestSearchWallets",
+	},
+	{
+		name:    "a search skips wallets at the end of a scan",
+		changes: []change{once("store/reports/search.go", "next.Before = found[len(found)-1].ID", "next.Before = found[0].ID")},
+		pkg:     "./store", tests: "TestSearchWallets",
+	},
 }

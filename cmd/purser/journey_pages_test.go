@@ -48,6 +48,7 @@ func (p place) addresses(s samples) map[string]string {
 		"/o/:org/audit":                   p.base + "/o/acme/audit",
 		"/o/:org/audit.csv":               noDocument,
 		app:                               p.app,
+		app + "/search":                   p.app + "/search?q=ada",
 		app + "/wallets":                  p.app + "/wallets",
 		app + "/wallets/:id":              s.wallet,
 		app + "/wallets/:id/usage":        s.wallet + "/usage",

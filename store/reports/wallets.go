@@ -2,7 +2,6 @@ package reports
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,13 +23,10 @@ const (
 	WalletsOfPlan WalletFilter = "plan" // whose live subscription is to one plan
 )
 
-// WalletQuery filters wallets, newest first. An identity selects those with that
-// prefix, ordered by identity, whatever the filter: the exact match comes first.
+// WalletQuery filters wallets, newest first.
 type WalletQuery struct {
-	Identity string
-	After    string // the identity behind which the page starts
-	Filter   WalletFilter
-	PlanID   ids.ID // of WalletsOfPlan
+	Filter WalletFilter
+	PlanID ids.ID // of WalletsOfPlan
 	pg.Page
 }
 
@@ -41,11 +37,6 @@ type WalletFound struct {
 }
 
 var (
-	searchWallets = pg.Declare("search wallets", `
-		SELECT `+ledger.WalletColumns+`
-		FROM wallets WHERE app_id = $1 AND identity >= $2 AND identity <= $3 AND identity > $4
-		ORDER BY identity LIMIT $5`)
-
 	listDebtors = pg.Declare("list wallets in debt", `
 		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`
 		FROM (
@@ -80,22 +71,23 @@ func (a App) FindWallets(ctx context.Context, q WalletQuery) (list []WalletFound
 			return err
 		}
 		rows, more = pg.Cut(rows, q.Limit)
-		wallets, err := tx.WithBalances(ctx, rows)
-		if err != nil {
-			return err
-		}
-		list, err = tx.withSubscriptions(ctx, wallets)
+		list, err = tx.describe(ctx, rows)
 		return err
 	})
 	return list, more, err
 }
 
+// describe fills in the balances and live subscriptions of wallets.
+func (tx appTx) describe(ctx context.Context, rows []ledger.Wallet) ([]WalletFound, error) {
+	wallets, err := tx.WithBalances(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return tx.withSubscriptions(ctx, wallets)
+}
+
 func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]ledger.Wallet, error) {
 	switch {
-	case q.Identity != "":
-		// Text is sorted bytewise, so every identity with the prefix lies between the
-		// prefix and the prefix followed by the last character.
-		return pg.Collect(ctx, tx, searchWallets, ledger.ReadWallet, q.Identity, q.Identity+string(utf8.MaxRune), q.After, q.OneMore())
 	case q.Filter == WalletsInDebt:
 		return pg.Collect(ctx, tx, listDebtors, ledger.ReadWallet, q.Start(), q.OneMore())
 	case q.Filter == WalletsOnHold:
@@ -114,11 +106,7 @@ func (a App) WalletByID(ctx context.Context, id ids.ID) (w WalletFound, err erro
 		if err != nil {
 			return err
 		}
-		wallets, err := tx.WithBalances(ctx, []ledger.Wallet{row})
-		if err != nil {
-			return err
-		}
-		found, err := tx.withSubscriptions(ctx, wallets)
+		found, err := tx.describe(ctx, []ledger.Wallet{row})
 		if err == nil {
 			w = found[0]
 		}

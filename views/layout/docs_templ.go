@@ -59,7 +59,7 @@ func Docs(f DocsFrame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = topbar("Documentation").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = topbar("Documentation", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

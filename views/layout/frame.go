@@ -13,7 +13,8 @@ type Frame struct {
 	Nav     []NavGroup // what the person may open: see AppNav and OrgNav
 	Current string     // key of the item that this page belongs to
 	Flash   component.Message
-	Clock   Clock // of the application
+	Search  string // path of the search; empty where there is none
+	Clock   Clock  // of the application
 }
 
 // Clock is one that a sandbox was told to move. It is zero where time runs as
