@@ -35,6 +35,9 @@ func (req *request) frame(title, current string) layout.Frame {
 		f.Clock = layout.Clock{At: req.now(), Ahead: req.clockOffset}
 	}
 	f.Nav = layout.AppNav(f.App.Href, req.member.Permissions())
+	if usesSandbox(req) && !req.site.sandboxOff {
+		f.Nav = layout.WithSandbox(f.Nav, f.App.Href)
+	}
 	return f
 }
 

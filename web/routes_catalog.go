@@ -34,6 +34,12 @@ func (s *Site) catalogRoutes() []route {
 		reauth(post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
 		post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey),
 
+		get(app+"/sandbox", tenancy.SubscriptionsWrite, s.sandboxPanel),
+		post(app+"/sandbox/clock", tenancy.SubscriptionsWrite, s.advanceSandbox),
+		post(app+"/sandbox/refund", tenancy.SubscriptionsWrite, s.refundInSandbox),
+		post(app+"/sandbox/dispute", tenancy.SubscriptionsWrite, s.disputeInSandbox),
+		post(app+"/sandbox/webhooks", tenancy.SubscriptionsWrite, s.sandboxWebhooks),
+
 		get(app+"/settings", tenancy.SettingsWrite, s.settings),
 		post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
 		reauth(post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),

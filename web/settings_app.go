@@ -1,7 +1,6 @@
 package web
 
 import (
-	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
 	settingspage "purser/views/page/settings"
@@ -66,9 +65,8 @@ func settingsPage(req *request, view settingspage.AppSettings) (settingspage.App
 	if err != nil {
 		return view, err
 	}
-	plans, _, err := req.tenant().Plans(req.context, store.Page{Limit: 1})
-	for _, plan := range plans {
-		provider.PlanKey = plan.Key
+	if usesSandbox(req) {
+		provider.Panel = req.appPath("sandbox")
 	}
 	view.Frame, view.Path, view.App = req.frame("Settings", "settings"), req.appPath("settings"), req.app
 	view.Provider, view.MayRevoke = provider, req.may(tenancy.KeysWrite)

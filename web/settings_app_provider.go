@@ -18,14 +18,14 @@ func loadProvider(req *request) (settingspage.Provider, error) {
 	off := req.site.sandboxOff && !req.app.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// A test application is connected to the sandbox on first use.
-		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, Address: req.site.server.Address, API: sandboxAPI(req)}, nil
+		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, API: sandboxAPI(req)}, nil
 	}
 	if connected.Mode == payments.SandboxConnection && off {
-		return settingspage.Provider{Known: true, SandboxOff: true, Address: req.site.server.Address}, err
+		return settingspage.Provider{Known: true, SandboxOff: true}, err
 	}
 	return settingspage.Provider{
 		API:   sandboxAPI(req),
-		Known: true, Address: req.site.server.Address, Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
+		Known: true, Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
 }

@@ -55,6 +55,8 @@ type Options struct {
 	// Sandbox returns the API access to an application's sandbox account; if nil, it is
 	// not shown.
 	Sandbox func(app ids.ID) settingspage.SandboxAPI
+	// Controls operate the payments sandbox; nil for a server without one.
+	Controls *SandboxControls
 	// SandboxOff reports that this server has no payments sandbox.
 	SandboxOff bool
 	// TrustedProxies are networks whose X-Forwarded-For is trusted.
@@ -91,13 +93,14 @@ type Site struct {
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
 
-	alarm   alarm
-	setUp   atomic.Bool // there is an account
-	vault   *vault.Vault
-	cashier *cashier.Cashier
-	mail    *mail.Outbox
-	sandbox func(app ids.ID) settingspage.SandboxAPI
-	exports chan struct{} // slots of concurrent exports
+	alarm    alarm
+	setUp    atomic.Bool // there is an account
+	vault    *vault.Vault
+	cashier  *cashier.Cashier
+	mail     *mail.Outbox
+	sandbox  func(app ids.ID) settingspage.SandboxAPI
+	controls *SandboxControls
+	exports  chan struct{} // slots of concurrent exports
 
 	exportWallet ExportWallet
 
@@ -129,6 +132,7 @@ func New(options Options) *Site {
 		cashier:     options.Cashier,
 		mail:        options.Mail,
 		sandbox:     options.Sandbox,
+		controls:    options.Controls,
 		sandboxOff:  options.SandboxOff,
 		exports:     make(chan struct{}, exportsAtOnce),
 

@@ -54,19 +54,3 @@ func TestPaymentHold(t *testing.T) {
 		}
 	})
 }
-
-func TestSandboxSettingsSayHowToPlay(t *testing.T) {
-	t.Parallel()
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t), BaseURL: "https://purser.example"})
-	live := r.newApplication(t, r.org, "Shop", true)
-	b := r.join(t, tenancy.Owner)
-	clock := "https://purser.example/sandbox/apps/" + r.app.ID.Format(ids.Application) + "/clock"
-	page := b.get(t, r.appPath("settings"))
-	says(t, page, http.StatusOK, "/v1/subscription-checkout", "CLOCK='"+clock+"'", `--json "{\"advanceTo\": $((NOW + 32 * 86400000))}"`)
-	if !strings.Contains(page.body, `href="/docs/payments"`) {
-		t.Error("the guide is not linked")
-	}
-	if page := b.get(t, r.orgPath("a", live.Slug, "settings")); page.status != http.StatusOK || strings.Contains(page.body, "/clock") {
-		t.Errorf("a live application answers %d, and speaks of a clock", page.status)
-	}
-}

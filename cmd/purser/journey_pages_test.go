@@ -90,6 +90,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/keys":                     p.app + "/keys",
 		app + "/keys/new":                 p.app + "/keys/new",
 		app + "/keys/:key":                p.app + "/keys/" + p.made.KeyID,
+		app + "/sandbox":                  p.app + "/sandbox",
 		app + "/settings":                 p.app + "/settings",
 		"/docs":                           p.base + "/docs",
 		"/docs/search":                    p.base + "/docs/search?q=wallet",

@@ -15,6 +15,7 @@ import (
 	"purser/payments/sandbox"
 	"purser/store/payments"
 	settingspage "purser/views/page/settings"
+	"purser/web"
 )
 
 // sandboxKeys is the purpose of the derived key for sandbox API keys.
@@ -62,6 +63,33 @@ func sandboxURL(c config) string {
 // sandboxAPI is the API access to an application's sandbox account.
 func (p *paymentNode) sandboxAPI(app ids.ID) settingspage.SandboxAPI {
 	return settingspage.SandboxAPI{URL: p.apiURL, Key: p.sandbox.Key(app), Version: sandbox.APIVersion}
+}
+
+// sandboxControls operate the sandbox from the dashboard.
+func (p *paymentNode) sandboxControls() *web.SandboxControls {
+	return &web.SandboxControls{
+		Advance: p.sandbox.Advance,
+		Refund: func(ctx context.Context, app ids.ID, checkoutID string) (int64, error) {
+			made, err := p.sandbox.Refund(ctx, app, checkoutID, nil)
+			return made.AmountCents, err
+		},
+		Dispute: func(ctx context.Context, app ids.ID, checkoutID, outcome string) error {
+			_, err := p.sandbox.Dispute(ctx, app, checkoutID, outcome)
+			return err
+		},
+		Webhooks: func(ctx context.Context, app ids.ID) (bool, int, error) {
+			state, err := p.sandbox.WebhookState(ctx, app)
+			return state.Held, state.Waiting, err
+		},
+		Hold: func(ctx context.Context, app ids.ID, hold bool) error {
+			_, err := p.sandbox.Webhooks(ctx, app, sandbox.WebhookCommand{Hold: &hold})
+			return err
+		},
+		Replay: func(ctx context.Context, app ids.ID, events int) error {
+			_, err := p.sandbox.Webhooks(ctx, app, sandbox.WebhookCommand{Replay: &events})
+			return err
+		},
+	}
 }
 
 // printSandboxKey prints what a Stripe client needs. The key is derived from the

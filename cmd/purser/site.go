@@ -29,6 +29,7 @@ func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, pa
 		Mail:     mails,
 
 		Sandbox:    payments.sandboxAPI,
+		Controls:   payments.sandboxControls(),
 		SandboxOff: c.sandboxOff,
 
 		TrustedProxies:   c.trustedProxies,

@@ -10,7 +10,6 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/payments/sandbox/engine"
 )
 
 // maxControl is the largest body of a control request.
@@ -83,14 +82,8 @@ type refusal struct {
 // controlFault is the error that the caller sees.
 func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	var f *fault.Fault
-	var refused *engine.Refusal
-	switch {
-	case errors.As(err, &f):
+	if errors.As(publicRefusal(err), &f) {
 		return f
-	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-		return fault.Newf(fault.PathNotFound, "%s", refused.Message)
-	case errors.As(err, &refused):
-		return fault.Newf(fault.InvalidRequest, "%s", refused.Message)
 	}
 	s.options.Log.Error("sandbox control request failed", "path", r.URL.Path, "cause", err)
 	return fault.New(fault.InternalError)
@@ -171,26 +164,7 @@ func (s *Server) controlRefund(w http.ResponseWriter, r *http.Request, app ids.I
 	if err := readJSON(w, r, &body); err != nil {
 		return nil, err
 	}
-	var made struct {
-		ID          string `json:"id"`
-		Status      string `json:"status"`
-		AmountCents int64  `json:"amountCents"`
-	}
-	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
-		charge, err := account.ChargeFor(body.CheckoutID)
-		if err != nil {
-			return err
-		}
-		refund, err := account.CreateRefund(env, engine.NewRefund{Charge: charge.ID, Amount: body.AmountCents})
-		if err == nil {
-			made.ID, made.Status, made.AmountCents = refund.ID, refund.Status, refund.Amount
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return made, s.drainWebhooks(r.Context(), app)
+	return s.Refund(r.Context(), app, body.CheckoutID, body.AmountCents)
 }
 
 func (s *Server) controlDispute(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
@@ -201,70 +175,13 @@ func (s *Server) controlDispute(w http.ResponseWriter, r *http.Request, app ids.
 	if err := readJSON(w, r, &body); err != nil {
 		return nil, err
 	}
-	var made struct {
-		ID     string `json:"id"`
-		Status string `json:"status"`
-	}
-	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
-		charge, err := account.ChargeFor(body.CheckoutID)
-		if err != nil {
-			return err
-		}
-		dispute, err := account.Dispute(env, charge, body.Outcome)
-		if err == nil {
-			made.ID, made.Status = dispute.ID, dispute.Status
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return made, s.drainWebhooks(r.Context(), app)
+	return s.Dispute(r.Context(), app, body.CheckoutID, body.Outcome)
 }
 
-// maxReplay is how many events one request can replay.
-const maxReplay = 1000
-
 func (s *Server) controlWebhooks(w http.ResponseWriter, r *http.Request, app ids.ID) (any, error) {
-	var body struct {
-		Hold    *bool   `json:"hold"`
-		Replay  *int    `json:"replay"`
-		Shuffle *uint64 `json:"shuffle"`
-	}
+	var body WebhookCommand
 	if err := readJSON(w, r, &body); err != nil {
 		return nil, err
 	}
-	if body.Replay != nil && (*body.Replay < 1 || *body.Replay > maxReplay) {
-		return nil, fault.Newf(fault.InvalidRequest, "You can replay between 1 and %d events.", maxReplay)
-	}
-	if body.Hold == nil && body.Replay == nil && body.Shuffle == nil {
-		return nil, fault.Newf(fault.InvalidRequest, "Send hold, replay or shuffle.")
-	}
-	err := s.update(r.Context(), app, func(account *engine.Account, env engine.Env) error {
-		if body.Replay != nil {
-			account.Replay(env, *body.Replay)
-		}
-		if body.Shuffle != nil {
-			account.Shuffle(*body.Shuffle)
-		}
-		if body.Hold != nil {
-			account.Hold(*body.Hold)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := s.drainWebhooks(r.Context(), app); err != nil {
-		return nil, err
-	}
-	var state struct {
-		Held    bool `json:"held"`
-		Waiting int  `json:"waiting"`
-	}
-	err = s.view(r.Context(), app, func(account *engine.Account, _ engine.Env) error {
-		state.Held, state.Waiting = account.Held, account.Waiting()
-		return nil
-	})
-	return state, err
+	return s.Webhooks(r.Context(), app, body)
 }

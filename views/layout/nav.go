@@ -28,6 +28,9 @@ type chapter struct {
 	entries []entry
 }
 
+// developers is the title of the pages for developers.
+const developers = "Developers"
+
 var appChapters = []chapter{
 	{"", []entry{
 		{"overview", "Overview", "", "layout-dashboard", tenancy.WalletsRead},
@@ -44,7 +47,7 @@ var appChapters = []chapter{
 		{"features", "Features", "/features", "zap", tenancy.FeaturesRead},
 		{"plans", "Plans", "/plans", "layers", tenancy.PlansRead},
 	}},
-	{"Developers", []entry{
+	{developers, []entry{
 		{"quickstart", "Quickstart", "/quickstart", "rocket", tenancy.WalletsRead},
 		{"keys", "API keys", "/keys", "key-round", tenancy.KeysRead},
 		{"requests", "Requests", "/requests", "scroll-text", tenancy.RequestsRead},
@@ -67,6 +70,18 @@ var orgChapters = []chapter{
 // address, such as "/o/acme/a/shop".
 func AppNav(href string, may tenancy.Permissions) []NavGroup {
 	return permitted(appChapters, href, may)
+}
+
+// WithSandbox adds the sandbox of a test application to its navigation.
+func WithSandbox(groups []NavGroup, href string) []NavGroup {
+	item := NavItem{Key: "sandbox", Label: "Sandbox", Href: href + "/sandbox", Icon: "flask"}
+	for i, group := range groups {
+		if group.Title == developers {
+			groups[i].Items = append(group.Items, item)
+			return groups
+		}
+	}
+	return append(groups, NavGroup{Title: developers, Items: []NavItem{item}})
 }
 
 // OrgNav is the same for the organization at this address.
