@@ -26,8 +26,10 @@ func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now i
 			return err
 		}
 		created = made == 1
-		w, err = tx.Wallet(ctx, identity)
-		return err
+		if w, err = tx.Wallet(ctx, identity); err != nil || !created {
+			return err
+		}
+		return tx.Audit(ctx, "wallet.create", identity, nil, nil)
 	})
 	return w, created, err
 }

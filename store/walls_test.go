@@ -108,6 +108,9 @@ var appCalls = []call[store.App]{
 		w, _, err := a.CreateWallet(ctx, ids.New(), h.deposit.Identity, moment)
 		return w, err
 	}},
+	{"RecordAction", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		return nil, a.RecordAction(ctx, "subscription.cancel", h.deposit.Identity, nil)
+	}},
 	{"Wallet", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.Wallet(ctx, h.deposit.Identity)
 	}},

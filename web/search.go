@@ -8,6 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/payments"
 	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/layout"
@@ -104,7 +105,7 @@ func searchIDs(req *request, text string) (hits []supportpage.Hit, err error) {
 // isMissing reports that an id names nothing of this application.
 func isMissing(err error) bool {
 	var f *fault.Fault
-	return errors.As(err, &f) && f.Kind() == fault.NotFound || errors.Is(err, store.ErrUnknown)
+	return errors.As(err, &f) && f.Kind() == fault.NotFound || errors.Is(err, payments.ErrUnknown)
 }
 
 // searchedKinds are the kinds of ids that the search knows.
@@ -127,7 +128,7 @@ var searchedKinds = []struct {
 		return supportpage.Hit{Href: req.appPath("denials", id.Format(ids.Denial)), Icon: "circle-x", Label: "Denial " + d.FeatureKey, Hint: d.Identity}, err
 	}},
 	{ids.Checkout, tenancy.SubscriptionsRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
-		c, err := req.tenant().CheckoutByID(req.context, id)
+		c, err := req.payments().CheckoutByID(req.context, id)
 		return supportpage.Hit{Href: listing{path: req.appPath("checkouts")}.at("identity", c.Identity), Icon: "shopping-cart", Label: "Checkout", Hint: c.Identity}, err
 	}},
 	{ids.Subscription, tenancy.SubscriptionsRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
@@ -191,6 +192,7 @@ var searchedActions = []struct {
 	inOrg bool
 }{
 	{label: "Run a check", needs: tenancy.JournalRead, icon: "circle-question-mark", path: []string{"check"}},
+	{label: "New wallet", needs: tenancy.WalletsWrite, icon: "plus", path: []string{"wallets", "new"}},
 	{label: "Create API key", needs: tenancy.KeysWrite, icon: "plus", path: []string{"keys", "new"}},
 	{label: "Create credit", needs: tenancy.CreditsWrite, icon: "plus", path: []string{"credits", "new"}},
 	{label: "Create feature", needs: tenancy.FeaturesWrite, icon: "plus", path: []string{"features", "new"}},

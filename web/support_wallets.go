@@ -30,6 +30,9 @@ func (s *Site) wallets(req *request) (response, error) {
 	view := supportpage.WalletList{
 		Frame: req.frame("Wallets", "wallets"), Path: list.path, Query: req.query("q"), Show: req.query("show"), Shows: options,
 	}
+	if req.may(tenancy.WalletsWrite) {
+		view.New = req.appPath("wallets", "new")
+	}
 	var found []reports.WalletFound
 	if view.Query != "" {
 		var next *reports.WalletSearch
@@ -141,6 +144,10 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 	if req.may(tenancy.BalancesAdjust) {
 		head.Adjust, head.Transfer = head.Path+"/adjust", head.Path+"/transfer"
 	}
+	if req.may(tenancy.DepositsWrite) {
+		head.Deposit = head.Path + "/deposit"
+	}
+	head.Actions = planActions(req, head)
 	return head, w, nil
 }
 

@@ -107,6 +107,87 @@ func whyDenied(t *testing.T, p product) {
 	tab.Check()
 }
 
+// explainYesterday is support's question about a past denial, from an address in any case.
+func explainYesterday(t *testing.T, p product) {
+	at := p.settle(t, "Yesterday")
+	at.stock()
+	at.fund("felix@wingtip.example", 1)
+	refused := `{"id": "too much", "identity": "felix@wingtip.example", "feature": "messages", "quantity": 50}`
+	at.call(http.MethodPost, "/v1/events", refused, http.StatusConflict)
+	at.advance(1)
+	at.make("/v1/deposits", `{"identity": "felix@wingtip.example", "creditKey": "tokens", "amountNanocredits": "900000000000", "idempotencyKey": "enough for today"}`)
+	tab := p.enter(t, browsertest.Desktop)
+	tab.Visit(at.app)
+	tab.Click(".search-link")
+	tab.Wait("#palette[open]")
+	tab.Fill("#palette-field", "FELIX@Wingtip.Example")
+	tab.Wait(`#palette-hits a[href*="/wallets/wal_"]`)
+	tab.Check()
+	tab.Follow(`#palette-hits a[href*="/wallets/wal_"]`)
+	want(t, tab, "h1", "felix@wingtip.example")
+	tab.Follow(`.tabs a[href$="/denials"]`)
+	tab.Follow("tbody th a")
+	want(t, tab, "[data-outcome=failed]", "Balance covers the charge")
+	want(t, tab, "main", "too much")
+	tab.Follow(`main a[href*="/requests/req_"]`)
+	want(t, tab, "main", "409")
+	tab.Check()
+}
+
+// driveSandbox is a newcomer who sells a plan, waits a month and refunds it, without a
+// terminal.
+func driveSandbox(t *testing.T, p product) {
+	at, tab := p.settle(t, "Sandbox"), p.enter(t, browsertest.Desktop)
+	at.stock()
+	at.sell("small", 500, 1)
+	tab.Visit(at.app + "/wallets/new")
+	tab.Fill("#field-identity", "newcomer")
+	tab.Follow("main button[type=submit]")
+	want(t, tab, "main", "Wallet created.")
+	wallet := tab.Address()
+	tab.Follow(`a[href$="/deposit"]`)
+	tab.Fill("#field-amount", "12.5")
+	tab.Follow("main form[method=get] button[type=submit]")
+	want(t, tab, "main", "Balance after")
+	tab.Check()
+	tab.Follow(`form[action$="/deposit"] button`)
+	want(t, tab, "main", "Added 12.5 tokens.")
+	tab.Follow(`a[href$="/checkout"]`)
+	tab.Follow(`form[action$="/checkout"] button`)
+	link := tab.Text("#checkout-url")
+	tab.Visit(link)
+	tab.Follow(`button[value="4242424242424242"]`)
+	if status := at.subscription("newcomer")["status"]; status != "active" {
+		t.Fatalf("the subscription is %v", status)
+	}
+	first := at.subscription("newcomer")["periodEnd"]
+
+	tab.Visit(at.app + "/sandbox")
+	tab.Follow(`button[value="month"]`)
+	want(t, tab, "main", "Sandbox time is now")
+	want(t, tab, ".test-strip", "+31 days")
+	if second := at.subscription("newcomer")["periodEnd"]; second == first {
+		t.Error("the subscription has not renewed")
+	}
+	tab.Follow(`button[value="hold"]`)
+	want(t, tab, "#webhooks ~ *, main", "Held")
+	tab.Follow(`button[value="release"]`)
+	want(t, tab, "main", "Webhooks released")
+	tab.Follow(`form[action$="/refund"] button`)
+	want(t, tab, "main", "Refunded 5.00 USD")
+	tab.Check()
+
+	tab.Visit(wallet)
+	tab.Click("#cancel-plan > summary")
+	tab.Follow(`#cancel-plan button[type=submit]`)
+	want(t, tab, "main", "The subscription ends with its period.")
+	tab.Follow(`button[value="undo"]`)
+	want(t, tab, "main", "The subscription renews again.")
+	if at.subscription("newcomer")["cancelAtPeriodEnd"] != false {
+		t.Error("it is still canceled")
+	}
+}
+
 // advance moves the sandbox's clock ahead.
 func (p place) advance(days int64) {
 	p.Helper()

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"purser/tenancy"
+)
+
+var formKeyField = regexp.MustCompile(`name="key" value="([^"]+)"`)
+
+func TestWalletActions(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	owner, support := d.join(t, tenancy.Owner), d.join(t, tenancy.Support)
+
+	t.Run("create a wallet, once", func(t *testing.T) {
+		for i, words := range []string{"Wallet created.", "This wallet already exists."} {
+			got := owner.post(t, d.appPath("wallets", "new"), url.Values{"identity": {hostileIdentity}})
+			if got.location != d.walletPath(t, hostileIdentity) {
+				t.Fatalf("%d: it leads to %q with %d", i, got.location, got.status)
+			}
+			says(t, owner.get(t, got.location), http.StatusOK, words)
+		}
+		says(t, owner.post(t, d.appPath("wallets", "new"), url.Values{"identity": {strings.Repeat("x", 201)}}), http.StatusUnprocessableEntity, "Enter an identity of up to 200 characters.")
+	})
+
+	t.Run("add credits after a look at the resulting balance, once", func(t *testing.T) {
+		path := d.walletPath(t, hostileIdentity, "deposit")
+		review := owner.get(t, path+"?credit=tokens&amount=12.5")
+		says(t, review, http.StatusOK, "Balance now 0 tokens", "Deposit +12.5 tokens", "Balance after 12.5 tokens", "Add 12.5 tokens")
+		key := formKeyField.FindStringSubmatch(review.body)
+		if key == nil {
+			t.Fatal("the form has no key")
+		}
+		form := url.Values{"credit": {"tokens"}, "amount": {"12.5"}, "key": {key[1]}}
+		for range 2 {
+			if got := owner.post(t, path, form); got.location != d.walletPath(t, hostileIdentity) {
+				t.Fatalf("it leads to %q with %d", got.location, got.status)
+			}
+		}
+		says(t, owner.get(t, d.walletPath(t, hostileIdentity)), http.StatusOK, "Balance 12 .5 tokens" /* decimals are set apart */, "Added 12.5 tokens.")
+		for _, amount := range []string{"0", "-1", "1e3", "x"} {
+			says(t, owner.get(t, path+"?credit=tokens&amount="+amount), http.StatusUnprocessableEntity, "Enter an amount above zero")
+		}
+		if got := owner.post(t, path, url.Values{"credit": {"tokens"}, "amount": {"1"}}); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("a form without a key answers %d", got.status)
+		}
+	})
+
+	t.Run("are in the audit log", func(t *testing.T) {
+		says(t, owner.get(t, d.orgPath("audit")), http.StatusOK, "wallet.create", "deposit.create")
+	})
+
+	t.Run("are not offered to support", func(t *testing.T) {
+		page := support.get(t, d.walletPath(t, hostileIdentity))
+		for _, action := range []string{"/deposit\"", "/change\"", "/checkout\"", "/cancel\"", "/adjust\""} {
+			if strings.Contains(page.body, action) {
+				t.Errorf("%s is offered", action)
+			}
+		}
+		if strings.Contains(support.get(t, d.appPath("wallets")).body, "/wallets/new") {
+			t.Error("a new wallet is offered")
+		}
+	})
+}
