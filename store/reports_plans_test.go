@@ -68,7 +68,7 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 		"list requests":                           {highest, ids.ID{}, store.RingSize, nil, 0, 1_000, nil, nil, 51},
 		"list requests of an identity":            {highest, ids.ID{}, store.RingSize, nil, 0, 1_000, nil, nil, 51, "user 7"},
 		"list request failures":                   {highest, ids.ID{}, 5_000, nil, 0, 1_000, nil, nil, 51},
-		"list request failures of an identity":    {highest, ids.ID{}, 5_000, nil, 0, 1_000, nil, nil, 51, "customer-7"},
+		"filter request failures of an identity":  {highest, ids.ID{}, 5_000, nil, 0, 1_000, nil, nil, 51, "customer-7"},
 		"find end of failures scan":               {highest, ids.ID{}, 4_999},
 		"select request failure":                  {seededID(7, 1000)},
 		"select request":                          {seededID(5, 1000)},

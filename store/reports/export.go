@@ -57,10 +57,9 @@ var (
 		ORDER BY c.created_at`)
 
 	listFailuresOf = pg.Declare("list request failures of an identity", `
-		SELECT r.id, r.at, r.method, r.route, r.status, r.error, r.took_us, r.key_id, coalesce(k.name, ''), coalesce(k.live, false), coalesce(k.last_four, ''), r.identity, r.feature
-		FROM request_failures r LEFT JOIN api_keys k ON k.app_id = $1 AND k.id = r.key_id
-		WHERE r.app_id = $1 AND r.identity = $2
-		ORDER BY r.id DESC LIMIT $3`)
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM request_failures WHERE app_id = $1 AND identity = $2 ORDER BY id DESC LIMIT $3
+		) r`+requestJoins+` ORDER BY r.id DESC`)
 
 	listPaymentsOfWallet = pg.Declare("list payments of a wallet", `
 		SELECT source_kind, source_id, amount_cents, currency, refunded_cents, disputed_cents, created_at

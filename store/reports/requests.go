@@ -114,7 +114,7 @@ var (
 			) scanned`+filteredRequests+`
 		) r`+requestJoins+` ORDER BY r.id DESC`)
 
-	listFailuresOf = pg.Declare("list request failures of an identity", `
+	listFailuresByIdentity = pg.Declare("filter request failures of an identity", `
 		SELECT `+requestColumns+` FROM (
 			SELECT `+storedRequestColumns+` FROM (
 				SELECT `+storedRequestColumns+` FROM request_failures
@@ -235,7 +235,7 @@ func (a App) Requests(ctx context.Context, q RequestQuery) (list []Request, next
 func (tx appTx) requests(ctx context.Context, q RequestQuery, oldest ids.ID) (list []Request, next *pg.Page, err error) {
 	statement, of, scanned := listRequests, listRequestsOf, RingSize
 	if q.Failed {
-		statement, of, scanned = listFailures, listFailuresOf, failuresScanned
+		statement, of, scanned = listFailures, listFailuresByIdentity, failuresScanned
 	} else {
 		oldest = ids.ID{}
 	}
