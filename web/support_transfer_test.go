@@ -58,7 +58,7 @@ func TestTransferPage(t *testing.T) {
 	})
 	moved := form("bob", "2.5", "left the team")
 	t.Run("previews both balances and moves nothing yet", func(t *testing.T) {
-		says(t, admin.post(t, path, moved), http.StatusOK, "Review transfer", "Transfer 2.5 tokens", "7.5", "3.5", "left the team")
+		says(t, admin.post(t, path, moved), http.StatusOK, "Review transfer", "Transfer credits", "−2.5", "7.5", "3.5", "left the team")
 		edit := form("bob", "2.5", "left the team")
 		edit.Set("edit", "yes")
 		holdsText(t, admin.post(t, path, edit), `value="2.5"`, "Review transfer")
