@@ -39,11 +39,6 @@ func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) err
 	return a.app.Snapshot(ctx, inLedger(work))
 }
 
-// attempt is transact without a second try.
-func (a App) attempt(ctx context.Context, work func(context.Context, appTx) error) error {
-	return a.app.Attempt(ctx, inLedger(work))
-}
-
 func inLedger(work func(context.Context, appTx) error) func(context.Context, *pg.Tx) error {
 	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.In(tx)}) }
 }
