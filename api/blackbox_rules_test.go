@@ -180,7 +180,7 @@ var meteringOperations = []bodied{
 	},
 	{
 		id: "createTransfer", method: "POST", target: "/v1/transfers", required: []string{"from", "to", "creditKey", "amountNanocredits", "reason", "idempotencyKey"},
-		sample: func() fields { return newTransfer(ruledHolder, "nobody", "gold") },
+		sample: func() fields { return newTransfer(ruledHolder, "unknown-receiver", "gold") },
 		rules: map[string]rule{
 			"from": textRule(200), "to": textRule(200), "creditKey": keyRule, "amountNanocredits": positiveAmountRule,
 			"reason": textRule(200), "idempotencyKey": textRule(200),

@@ -50,7 +50,7 @@ var queueCalls = []call[queue.App]{
 		return held, err
 	}},
 	{"RenewLease", "", "", "", "", func(ctx context.Context, a queue.App, _ household) (any, error) {
-		return a.RenewLease(ctx, queue.Fence{Name: "identity:nobody", Number: 1}, time.Minute)
+		return a.RenewLease(ctx, queue.Fence{Name: "identity:unknown", Number: 1}, time.Minute)
 	}},
 	{"Release", "", "", "", "", func(ctx context.Context, a queue.App, _ household) (any, error) {
 		return nil, a.Release(ctx, queue.Fence{Name: "identity:bob@example.com", Number: 1})

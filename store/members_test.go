@@ -57,7 +57,7 @@ func TestMembers(t *testing.T) {
 
 	t.Run("are not there for who is none of them", func(t *testing.T) {
 		stranger := newMember(t, db, newOrganization(t, db, "Others"), tenancy.Owner)
-		for name, foreign := range map[string]people.Org{"a stranger": db.Org(org.ID).By(actorOf(stranger)), "nobody": db.Org(org.ID)} {
+		for name, foreign := range map[string]people.Org{"a stranger": db.Org(org.ID).By(actorOf(stranger)), "no actor": db.Org(org.ID)} {
 			if err := foreign.RemoveMember(t.Context(), support.UserID); !fault.Is(err, fault.PathNotFound) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -55,12 +55,12 @@ func TestPropertiesAreStoredWithTheirEvents(t *testing.T) {
 			}
 			_, _, err = s.nodes[0].usage.TrackGroup([]store.Usage{labelled(s.message("ann", "group 1"), "g"), s.message("ann", "group 2")})
 			noError(t, err)
-			dear := labelled(s.message("ann", "dear"), "never")
-			dear.Quantity = 1000
-			if d, err := s.nodes[0].usage.Track(dear); err != nil || d.Code != fault.InsufficientBalance {
+			costly := labelled(s.message("ann", "costly"), "never")
+			costly.Quantity = 1000
+			if d, err := s.nodes[0].usage.Track(costly); err != nil || d.Code != fault.InsufficientBalance {
 				t.Errorf("got %s, %v", d.Code, err)
 			}
-			_, _, err = s.nodes[0].usage.TrackGroup([]store.Usage{labelled(s.message("ann", "group 3"), "never"), dear})
+			_, _, err = s.nodes[0].usage.TrackGroup([]store.Usage{labelled(s.message("ann", "group 3"), "never"), costly})
 			if !fault.Is(err, fault.InsufficientBalance) {
 				t.Errorf("got %v", err)
 			}

@@ -100,7 +100,7 @@ func (b *appBatch) writeAlerts(p *wire.Pipe) {
 		metering.MarkKey
 	}
 	done := make(map[place]bool)
-	marks := []wire.Column{wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn, wire.Int8Column, wire.Int8Column}
+	wallet, rule, threshold, firedAt, period := wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn, wire.Int8Column, wire.Int8Column
 	// The last alert of a threshold wins: an allowance may be crossed in two periods.
 	for i := len(b.alerts) - 1; i >= 0; i-- {
 		a := &b.alerts[i]
@@ -110,25 +110,24 @@ func (b *appBatch) writeAlerts(p *wire.Pipe) {
 				continue
 			}
 			done[at] = true
-			marks[0].ID(at.wallet)
-			marks[1].ID(key.RuleID)
-			marks[2].Amount(metering.Amount(key.Threshold))
-			marks[3].Int8(a.Mark.FiredAt)
-			marks[4].Int8(a.Mark.Period)
+			wallet.ID(at.wallet)
+			rule.ID(key.RuleID)
+			threshold.Amount(metering.Amount(key.Threshold))
+			firedAt.Int8(a.Mark.FiredAt)
+			period.Int8(a.Mark.Period)
 		}
 	}
-	p.SendRows(markAlerts, markAlerts, marks, b.scope.AppID[:])
-	notifications := []wire.Column{wire.UUIDColumn, wire.TextColumn, wire.UUIDColumn, wire.TextColumn, wire.Int8Column}
+	p.SendRows(markAlerts, markAlerts, []wire.Column{wallet, rule, threshold, firedAt, period}, b.scope.AppID[:])
+	id, kind, about, data, createdAt := wire.UUIDColumn, wire.TextColumn, wire.UUIDColumn, wire.TextColumn, wire.Int8Column
 	for i := range b.alerts {
-		a := &b.alerts[i]
-		n := a.notification
-		notifications[0].ID(n.ID)
-		notifications[1].Text(string(n.Type))
-		notifications[2].ID(n.WalletID)
-		notifications[3].Text(string(n.Data))
-		notifications[4].Int8(n.CreatedAt)
+		n := b.alerts[i].notification
+		id.ID(n.ID)
+		kind.Text(string(n.Type))
+		about.ID(n.WalletID)
+		data.Text(string(n.Data))
+		createdAt.Int8(n.CreatedAt)
 	}
-	p.SendRows(pg.InsertNotifications, pg.InsertNotifications, notifications, b.scope.AppID[:])
+	p.SendRows(pg.InsertNotifications, pg.InsertNotifications, []wire.Column{id, kind, about, data, createdAt}, b.scope.AppID[:])
 }
 
 // announce wakes the sequencer of the applications whose alerts have been committed.
