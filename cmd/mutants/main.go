@@ -14,20 +14,21 @@ import (
 
 func main() {
 	only := flag.String("only", "", "only the bugs whose names contain this")
+	part := flag.String("part", "1/1", "which part of the bugs, such as 2/3: parts can run beside each other")
 	root := flag.String("module", ".", "folder of the module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *root, *only); err != nil {
+	if err := run(ctx, *root, *only, *part); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root, only string) error {
-	chosen := choose(only)
-	if len(chosen) == 0 {
-		return fmt.Errorf("no bug has %q in its name", only)
+func run(ctx context.Context, root, only, part string) error {
+	chosen, err := choose(only, part)
+	if err != nil {
+		return err
 	}
 	copied, err := copyModule(root)
 	if err != nil {
@@ -57,13 +58,26 @@ func run(ctx context.Context, root, only string) error {
 	return nil
 }
 
-func choose(only string) (chosen []mutant) {
+// choose takes the bugs whose names contain only, and of those each parts-th.
+func choose(only, part string) (chosen []mutant, err error) {
+	var number, parts int
+	if _, err := fmt.Sscanf(part, "%d/%d", &number, &parts); err != nil || number < 1 || number > parts {
+		return nil, fmt.Errorf("a part is written as 2/3, not %q", part)
+	}
+	matching := 0
 	for _, m := range mutants {
-		if strings.Contains(m.name, only) {
+		if !strings.Contains(m.name, only) {
+			continue
+		}
+		if matching%parts == number-1 {
 			chosen = append(chosen, m)
 		}
+		matching++
 	}
-	return chosen
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no bug of part %s has %q in its name", part, only)
+	}
+	return chosen, nil
 }
 
 // soundWithout runs the tests on the source as it is.
