@@ -15,14 +15,15 @@ const (
 	defaultMaxConnections = 10_000
 )
 
-// limitMemory sets the Go memory limit to seven eighths of the setting: the rest is for
-// memory that the runtime does not count. GOMEMLIMIT takes precedence.
+// limitMemory sets the Go memory limit to three quarters of the setting: the rest is for
+// memory that the runtime does not count, and for what is allocated while a collection
+// runs. Password checks allocate 46 MiB each. GOMEMLIMIT takes precedence.
 func limitMemory(environ []string) {
 	c, err := readConfig(environ)
 	if err != nil || c.memoryLimit == 0 || os.Getenv("GOMEMLIMIT") != "" {
 		return // the command reports the error
 	}
-	debug.SetMemoryLimit(c.memoryLimit / 8 * 7)
+	debug.SetMemoryLimit(c.memoryLimit / 4 * 3)
 }
 
 func (c *config) setMemoryLimit(value string) error {
