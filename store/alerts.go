@@ -19,7 +19,7 @@ var (
 
 	putAlertRule = pg.Declare("put alert rule", `
 		INSERT INTO alert_rules (app_id, id, org_id, key, kind, credit_id, feature_id, watched_key, thresholds, rearm_percent, quiet_hours, identity, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text[]::numeric[], $10, $11, nullif($12, ''), $13)
+		VALUES ($1, @id, @org_id, @key, @kind, @credit_id, @feature_id, @watched_key, @thresholds::text[]::numeric[], @rearm_percent, @quiet_hours, nullif(@identity, ''), @created_at)
 		ON CONFLICT (app_id, id) DO UPDATE SET
 			kind = excluded.kind, credit_id = excluded.credit_id, feature_id = excluded.feature_id, watched_key = excluded.watched_key,
 			thresholds = excluded.thresholds, rearm_percent = excluded.rearm_percent, quiet_hours = excluded.quiet_hours, identity = excluded.identity`)
@@ -50,8 +50,11 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.A
 		default:
 			r.ID, r.CreatedAt = was.ID, was.CreatedAt
 		}
-		err = tx.Exec(ctx, putAlertRule, 1, r.ID, tx.Scope.OrgID, r.Key, string(r.Kind), pg.OrNull(r.CreditID), pg.OrNull(r.FeatureID),
-			r.CreditKey+r.FeatureKey, thresholdTexts(r), r.RearmPercent, r.QuietHours, r.Identity, r.CreatedAt)
+		err = tx.Exec(ctx, putAlertRule, 1, pg.Named{
+			"id": r.ID, "org_id": tx.Scope.OrgID, "key": r.Key, "kind": string(r.Kind), "credit_id": pg.OrNull(r.CreditID),
+			"feature_id": pg.OrNull(r.FeatureID), "watched_key": r.CreditKey + r.FeatureKey, "thresholds": thresholdTexts(r),
+			"rearm_percent": r.RearmPercent, "quiet_hours": r.QuietHours, "identity": r.Identity, "created_at": r.CreatedAt,
+		})
 		if err != nil {
 			return err
 		}

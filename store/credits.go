@@ -10,9 +10,7 @@ import (
 )
 
 var (
-	insertCredit = pg.Declare("insert credit", `
-		INSERT INTO credits (app_id, id, org_id, key, name, unit, revision, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
+	insertCredit = pg.Declare("insert credit", pg.Insert("credits", `id, org_id, key, name, unit, revision, created_at`))
 
 	lockCredit = pg.Declare("lock credit", `
 		SELECT id, key, name, unit, revision, created_at
@@ -30,7 +28,10 @@ var (
 // CreateCredit keeps a new credit, unless its key is taken.
 func (a App) CreateCredit(ctx context.Context, c metering.Credit) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		err := tx.Exec(ctx, insertCredit, 1, c.ID, a.app.Scope.OrgID, c.Key, c.Name, c.Unit, c.Revision, c.CreatedAt)
+		err := tx.Exec(ctx, insertCredit, 1, pg.Named{
+			"id": c.ID, "org_id": a.app.Scope.OrgID, "key": c.Key, "name": c.Name, "unit": c.Unit, "revision": c.Revision,
+			"created_at": c.CreatedAt,
+		})
 		if pg.SQLState(err) == pg.UniqueViolation {
 			return fault.Newf(fault.AlreadyExists, "A credit with the key %q already exists. Choose another key, or update that credit.", c.Key)
 		}

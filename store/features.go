@@ -17,15 +17,11 @@ const featureColumns = `
 	EXISTS (SELECT 1 FROM feature_references r WHERE r.app_id = $1 AND r.feature_id = f.id AND r.multiplied)`
 
 var (
-	insertFeature = pg.Declare("insert feature", `
-		INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits,
-			quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
+	insertFeature = pg.Declare("insert feature", pg.Insert("features", `id, org_id, key, name, unit, credit_id, cost_nanocredits,
+			quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at`))
 
-	insertPrice = pg.Declare("insert price", `
-		INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits,
-			quantity_per_unit, pricing_mode, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
+	insertPrice = pg.Declare("insert price", pg.Insert("prices", `number, org_id, feature_id, revision, credit_id, cost_nanocredits,
+			quantity_per_unit, pricing_mode, created_at`))
 
 	selectFeature = pg.Declare("select feature", `
 		SELECT`+featureColumns+`
@@ -41,10 +37,10 @@ var (
 		WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id DESC LIMIT $3`)
 
 	updateFeature = pg.Declare("update feature", `
-		UPDATE features SET name = $3, unit = $4, credit_id = $5, cost_nanocredits = $6,
-			quantity_per_unit = $7, pricing_mode = $8, deduplication_period = $9, revision = $10,
-			price_number = $11
-		WHERE app_id = $1 AND id = $2`)
+		UPDATE features SET name = @name, unit = @unit, credit_id = @credit_id, cost_nanocredits = @cost_nanocredits,
+			quantity_per_unit = @quantity_per_unit, pricing_mode = @pricing_mode, deduplication_period = @deduplication_period, revision = @revision,
+			price_number = @price_number
+		WHERE app_id = $1 AND id = @id`)
 )
 
 func readFeature(row pgx.CollectableRow) (f metering.Feature, err error) {
@@ -67,8 +63,11 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 		if err != nil {
 			return err
 		}
-		err = tx.Exec(ctx, insertFeature, 1, f.ID, a.app.Scope.OrgID, f.Key, f.Name, f.Unit, f.CreditID, pg.Amount(f.Cost),
-			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number, f.CreatedAt)
+		err = tx.Exec(ctx, insertFeature, 1, pg.Named{
+			"id": f.ID, "org_id": a.app.Scope.OrgID, "key": f.Key, "name": f.Name, "unit": f.Unit, "credit_id": f.CreditID,
+			"cost_nanocredits": pg.Amount(f.Cost), "quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode,
+			"deduplication_period": f.Deduplication, "revision": f.Revision, "price_number": number, "created_at": f.CreatedAt,
+		})
 		if pg.SQLState(err) == pg.UniqueViolation {
 			return fault.Newf(fault.AlreadyExists, "A feature with the key %q already exists. Choose another key, or update that feature.", f.Key)
 		}
@@ -86,8 +85,11 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 // insertPrice keeps what a revision of a feature costs, under the number by which
 // events name it.
 func (tx appTx) insertPrice(ctx context.Context, f metering.Feature, number, now int64) error {
-	return tx.Exec(ctx, insertPrice, 1, number, tx.Scope.OrgID, f.ID, f.Revision, f.CreditID, pg.Amount(f.Cost),
-		f.QuantityPerUnit, f.PricingMode, now)
+	return tx.Exec(ctx, insertPrice, 1, pg.Named{
+		"number": number, "org_id": tx.Scope.OrgID, "feature_id": f.ID, "revision": f.Revision, "credit_id": f.CreditID,
+		"cost_nanocredits": pg.Amount(f.Cost), "quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode,
+		"created_at": now,
+	})
 }
 
 // Feature reads one feature.
@@ -138,8 +140,11 @@ func (a App) UpdateFeature(ctx context.Context, key string, patch metering.Featu
 		if err := tx.insertPrice(ctx, f, number, now); err != nil {
 			return err
 		}
-		err = tx.Exec(ctx, updateFeature, 1, f.ID, f.Name, f.Unit, f.CreditID, pg.Amount(f.Cost),
-			f.QuantityPerUnit, f.PricingMode, f.Deduplication, f.Revision, number)
+		err = tx.Exec(ctx, updateFeature, 1, pg.Named{
+			"id": f.ID, "name": f.Name, "unit": f.Unit, "credit_id": f.CreditID, "cost_nanocredits": pg.Amount(f.Cost),
+			"quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode, "deduplication_period": f.Deduplication,
+			"revision": f.Revision, "price_number": number,
+		})
 		if err != nil {
 			return err
 		}

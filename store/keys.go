@@ -21,9 +21,7 @@ const keyColumns = `
 	expires_at, revoked, revoked_at, last_used_at, replaces, replaced_by`
 
 var (
-	insertKey = pg.Declare("insert key", `
-		INSERT INTO api_keys (app_id, org_id,`+keyColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`)
+	insertKey = pg.Declare("insert key", pg.Insert("api_keys", "org_id,"+keyColumns))
 
 	selectKey = pg.Declare("select key", `
 		SELECT`+keyColumns+`
@@ -87,9 +85,12 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 	if k.Scope != tx.Scope {
 		return fault.New(fault.APIKeyNotFound)
 	}
-	err := tx.Exec(ctx, insertKey, 1, tx.Scope.OrgID, k.ID, k.Hash[:], k.Name, k.Preset, k.Permissions.Names(), k.Live, k.Last4,
-		pg.OrNull(k.CreatedBy), k.CreatedAt, pg.OrNull(k.ExpiresAt), k.Revoked, pg.OrNull(k.RevokedAt), pg.OrNull(k.LastUsedAt),
-		pg.OrNull(k.Replaces), pg.OrNull(k.ReplacedBy))
+	err := tx.Exec(ctx, insertKey, 1, pg.Named{
+		"org_id": tx.Scope.OrgID, "id": k.ID, "hash": k.Hash[:], "name": k.Name, "preset": k.Preset,
+		"permissions": k.Permissions.Names(), "live": k.Live, "last_four": k.Last4, "created_by": pg.OrNull(k.CreatedBy),
+		"created_at": k.CreatedAt, "expires_at": pg.OrNull(k.ExpiresAt), "revoked": k.Revoked, "revoked_at": pg.OrNull(k.RevokedAt),
+		"last_used_at": pg.OrNull(k.LastUsedAt), "replaces": pg.OrNull(k.Replaces), "replaced_by": pg.OrNull(k.ReplacedBy),
+	})
 	if pg.SQLState(err) == pg.UniqueViolation {
 		return fault.Newf(fault.AlreadyExists, "This key already exists. Its secret was shown when it was created and can't be shown again.")
 	}

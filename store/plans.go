@@ -14,9 +14,7 @@ import (
 )
 
 var (
-	insertPlan = pg.Declare("insert plan", `
-		INSERT INTO plans (app_id, org_id,`+ledger.PlanColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`)
+	insertPlan = pg.Declare("insert plan", pg.Insert("plans", "org_id,"+ledger.PlanColumns))
 
 	lockPlan = pg.Declare("lock plan", `
 		SELECT`+ledger.PlanColumns+`
@@ -27,10 +25,10 @@ var (
 		FROM plans WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 
 	updatePlan = pg.Declare("update plan", `
-		UPDATE plans SET name = $3, amount_cents = $4, currency = $5, billing_interval = $6, terms = $7,
-			topups_enabled = $8, active = $9, revision = $10, sync_status = $11, sync_error = $12,
-			sync_version = $13, price_number = $14, product_id = $15, price_id = $16
-		WHERE app_id = $1 AND id = $2`)
+		UPDATE plans SET name = @name, amount_cents = @amount_cents, currency = @currency, billing_interval = @billing_interval, terms = @terms,
+			topups_enabled = @topups_enabled, active = @active, revision = @revision, sync_status = @sync_status, sync_error = @sync_error,
+			sync_version = @sync_version, price_number = @price_number, product_id = @product_id, price_id = @price_id
+		WHERE app_id = $1 AND id = @id`)
 )
 
 // CreatePlan keeps a plan that the rule makes of the catalog it names.
@@ -47,9 +45,13 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 		if err != nil {
 			return err
 		}
-		err = tx.Exec(ctx, insertPlan, 1, a.app.Scope.OrgID, p.ID, p.Key, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled,
-			p.Active, p.Revision, p.Sync.Status, pg.OrNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
-			pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID), p.CreatedAt)
+		err = tx.Exec(ctx, insertPlan, 1, pg.Named{
+			"org_id": a.app.Scope.OrgID, "id": p.ID, "key": p.Key, "name": p.Name, "amount_cents": p.AmountCents,
+			"currency": p.Currency, "billing_interval": p.Interval, "terms": terms, "topups_enabled": p.TopupsEnabled,
+			"active": p.Active, "revision": p.Revision, "sync_status": p.Sync.Status, "sync_error": pg.OrNull(p.Sync.Error),
+			"sync_version": p.Sync.Version, "price_number": p.Sync.PriceNumber, "product_id": pg.OrNull(p.Sync.ProductID),
+			"price_id": pg.OrNull(p.Sync.PriceID), "created_at": p.CreatedAt,
+		})
 		if pg.SQLState(err) == pg.UniqueViolation {
 			return fault.Newf(fault.AlreadyExists, "A plan with the key %q already exists. Choose another key, or update that plan.", p.Key)
 		}
@@ -95,9 +97,12 @@ func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch
 		if err != nil {
 			return err
 		}
-		if err := tx.Exec(ctx, updatePlan, 1, p.ID, p.Name, p.AmountCents, p.Currency, p.Interval, terms, p.TopupsEnabled, p.Active,
-			p.Revision, p.Sync.Status, pg.OrNull(p.Sync.Error), p.Sync.Version, p.Sync.PriceNumber,
-			pg.OrNull(p.Sync.ProductID), pg.OrNull(p.Sync.PriceID)); err != nil {
+		if err := tx.Exec(ctx, updatePlan, 1, pg.Named{
+			"id": p.ID, "name": p.Name, "amount_cents": p.AmountCents, "currency": p.Currency, "billing_interval": p.Interval,
+			"terms": terms, "topups_enabled": p.TopupsEnabled, "active": p.Active, "revision": p.Revision,
+			"sync_status": p.Sync.Status, "sync_error": pg.OrNull(p.Sync.Error), "sync_version": p.Sync.Version,
+			"price_number": p.Sync.PriceNumber, "product_id": pg.OrNull(p.Sync.ProductID), "price_id": pg.OrNull(p.Sync.PriceID),
+		}); err != nil {
 			return err
 		}
 		if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {

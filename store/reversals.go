@@ -58,10 +58,8 @@ var (
 		SELECT coalesce(sum(amount_nanocredits), 0), coalesce(bool_or(whole), false)
 		FROM reversals WHERE app_id = $1 AND wallet_id = $2 AND tx_id = $3`)
 
-	insertReversal = pg.Declare("insert reversal", `
-		INSERT INTO reversals (app_id, entry_id, org_id, wallet_id, tx_id, event_id, amount_nanocredits, requested_nanocredits,
-			whole, reason, idempotency_key, user_id, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`)
+	insertReversal = pg.Declare("insert reversal", pg.Insert("reversals", `entry_id, org_id, wallet_id, tx_id, event_id, amount_nanocredits, requested_nanocredits,
+			whole, reason, idempotency_key, user_id, created_at`))
 
 	returnAllowance = pg.Declare("return allowance", `
 		UPDATE counters SET used = used - $6
@@ -172,8 +170,11 @@ func (tx appTx) writeReversal(ctx context.Context, w *ledger.Wallet, event rever
 	if err != nil {
 		return err
 	}
-	if err := tx.Exec(ctx, insertReversal, 1, r.ID, tx.Scope.OrgID, w.ID, r.TransactionID, stored, pg.Amount(r.Amount), (*pg.Amount)(r.Requested),
-		r.Full, r.Reason, r.IdempotencyKey, pg.OrNull(r.By), r.CreatedAt); err != nil {
+	if err := tx.Exec(ctx, insertReversal, 1, pg.Named{
+		"entry_id": r.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID, "tx_id": r.TransactionID, "event_id": stored,
+		"amount_nanocredits": pg.Amount(r.Amount), "requested_nanocredits": (*pg.Amount)(r.Requested), "whole": r.Full,
+		"reason": r.Reason, "idempotency_key": r.IdempotencyKey, "user_id": pg.OrNull(r.By), "created_at": r.CreatedAt,
+	}); err != nil {
 		return err
 	}
 	if !r.Full {

@@ -43,10 +43,8 @@ var (
 		JOIN wallets r ON r.app_id = $1 AND r.id = t.to_wallet_id
 		WHERE t.app_id = $1 AND t.idempotency_key = $2`)
 
-	insertTransfer = pg.Declare("insert transfer", `
-		INSERT INTO transfers (app_id, entry_id, org_id, wallet_id, to_entry_id, to_wallet_id, amount_nanocredits, reason, idempotency_key,
-			user_id, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`)
+	insertTransfer = pg.Declare("insert transfer", pg.Insert("transfers", `entry_id, org_id, wallet_id, to_entry_id, to_wallet_id, amount_nanocredits, reason, idempotency_key,
+			user_id, created_at`))
 )
 
 // Transfer moves credits between two existing wallets: both entries, the reason and the
@@ -136,8 +134,11 @@ func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, cred
 	if err != nil {
 		return err
 	}
-	if err := tx.Exec(ctx, insertTransfer, 1, t.ID, tx.Scope.OrgID, from.ID, t.ToEntryID, to.ID, pg.Amount(t.Amount), t.Reason, t.IdempotencyKey,
-		pg.OrNull(t.By), t.CreatedAt); err != nil {
+	if err := tx.Exec(ctx, insertTransfer, 1, pg.Named{
+		"entry_id": t.ID, "org_id": tx.Scope.OrgID, "wallet_id": from.ID, "to_entry_id": t.ToEntryID, "to_wallet_id": to.ID,
+		"amount_nanocredits": pg.Amount(t.Amount), "reason": t.Reason, "idempotency_key": t.IdempotencyKey,
+		"user_id": pg.OrNull(t.By), "created_at": t.CreatedAt,
+	}); err != nil {
 		return err
 	}
 	// Wallets are named by their ids, which say nothing about a customer.

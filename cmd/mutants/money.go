@@ -29,7 +29,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a repeated reversal returns the charge twice",
-		changes: []change{once("store/reversals.go", "r.Full, r.Reason, r.IdempotencyKey, pg.OrNull(r.By)", "r.Full, r.Reason, r.ID.String(), pg.OrNull(r.By)")},
+		changes: []change{once("store/reversals.go", `"idempotency_key": r.IdempotencyKey`, `"idempotency_key": r.ID.String()`)},
 		pkg:     "./store", tests: "TestRepeatedReversal",
 	},
 	{
@@ -46,7 +46,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a repeated transfer moves credits twice",
-		changes: []change{once("store/transfers.go", "pg.Amount(t.Amount), t.Reason, t.IdempotencyKey,", "pg.Amount(t.Amount), t.Reason, t.ID.String(),")},
+		changes: []change{once("store/transfers.go", `"idempotency_key": t.IdempotencyKey`, `"idempotency_key": t.ID.String()`)},
 		pkg:     "./store", tests: "TestRepeatedTransfer",
 	},
 	{

@@ -83,9 +83,7 @@ var (
 	updateDelivery = pg.Declare("update delivery", `
 		UPDATE deliveries SET status = $4, attempts = $5, due_at = $6 WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = $3`)
 
-	insertAttempt = pg.Declare("insert delivery attempt", `
-		INSERT INTO delivery_attempts (app_id, id, org_id, endpoint_id, notification_id, url, status, error, answer, started_at, took_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`)
+	insertAttempt = pg.Declare("insert delivery attempt", pg.Insert("delivery_attempts", `id, org_id, endpoint_id, notification_id, url, status, error, answer, started_at, took_ms`))
 
 	listAttempts = pg.Declare("list delivery attempts", `
 		SELECT `+attemptColumns+`
@@ -137,8 +135,11 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 	if err := tx.Exec(ctx, updateDelivery, 1, attempt.EndpointID, attempt.NotificationID, verdict.Status, progress.Attempts, verdict.DueAt); err != nil {
 		return e, err
 	}
-	if err := tx.Exec(ctx, insertAttempt, 1, attempt.ID, tx.Scope.OrgID, attempt.EndpointID, attempt.NotificationID, attempt.URL,
-		pg.OrNull(attempt.Status), attempt.Error, attempt.Answer, attempt.StartedAt, attempt.TookMillis); err != nil {
+	if err := tx.Exec(ctx, insertAttempt, 1, pg.Named{
+		"id": attempt.ID, "org_id": tx.Scope.OrgID, "endpoint_id": attempt.EndpointID, "notification_id": attempt.NotificationID,
+		"url": attempt.URL, "status": pg.OrNull(attempt.Status), "error": attempt.Error, "answer": attempt.Answer,
+		"started_at": attempt.StartedAt, "took_ms": attempt.TookMillis,
+	}); err != nil {
 		return e, err
 	}
 	e.FailingSince, e.SucceededAt = verdict.FailingSince, verdict.SucceededAt

@@ -18,9 +18,7 @@ const endpointColumns = `
 	failing_since, succeeded_at, created_at`
 
 var (
-	insertEndpoint = pg.Declare("insert webhook endpoint", `
-		INSERT INTO webhook_endpoints (app_id, id, org_id, url, types, description, status, secret, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`)
+	insertEndpoint = pg.Declare("insert webhook endpoint", pg.Insert("webhook_endpoints", `id, org_id, url, types, description, status, secret, created_at`))
 
 	countEndpoints = pg.Declare("count webhook endpoints", `
 		SELECT count(*) FROM webhook_endpoints WHERE app_id = $1`)
@@ -42,9 +40,9 @@ var (
 		FROM webhook_endpoints WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`)
 
 	updateEndpoint = pg.Declare("update webhook endpoint", `
-		UPDATE webhook_endpoints SET url = $3, types = $4, description = $5, status = $6, pause_reason = $7, revision = $8,
-			failing_since = $9, succeeded_at = $10
-		WHERE app_id = $1 AND id = $2`)
+		UPDATE webhook_endpoints SET url = @url, types = @types, description = @description, status = @status, pause_reason = @pause_reason, revision = @revision,
+			failing_since = @failing_since, succeeded_at = @succeeded_at
+		WHERE app_id = $1 AND id = @id`)
 
 	updateEndpointSecrets = pg.Declare("update secrets of a webhook endpoint", `
 		UPDATE webhook_endpoints SET secret = $3, previous_secret = $4, previous_until = $5, revision = $6
@@ -82,7 +80,10 @@ func (a App) CreateEndpoint(ctx context.Context, e notify.Endpoint) error {
 		if number >= notify.MaxEndpoints {
 			return fault.New(fault.TooManyEndpoints)
 		}
-		if err := tx.Exec(ctx, insertEndpoint, 1, e.ID, tx.Scope.OrgID, e.URL, typeNames(e.Types), e.Description, e.Status, e.SealedSecret, e.CreatedAt); err != nil {
+		if err := tx.Exec(ctx, insertEndpoint, 1, pg.Named{
+			"id": e.ID, "org_id": tx.Scope.OrgID, "url": e.URL, "types": typeNames(e.Types), "description": e.Description,
+			"status": e.Status, "secret": e.SealedSecret, "created_at": e.CreatedAt,
+		}); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "webhook.create", e.ID.Format(ids.WebhookEndpoint), nil, fieldsOf(e))
@@ -125,8 +126,11 @@ func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.Endpoin
 }
 
 func storeEndpoint(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
-	return tx.Exec(ctx, updateEndpoint, 1, e.ID, e.URL, typeNames(e.Types), e.Description, e.Status, e.PauseReason, e.Revision,
-		pg.OrNull(e.FailingSince), pg.OrNull(e.SucceededAt))
+	return tx.Exec(ctx, updateEndpoint, 1, pg.Named{
+		"id": e.ID, "url": e.URL, "types": typeNames(e.Types), "description": e.Description, "status": e.Status,
+		"pause_reason": e.PauseReason, "revision": e.Revision, "failing_since": pg.OrNull(e.FailingSince),
+		"succeeded_at": pg.OrNull(e.SucceededAt),
+	})
 }
 
 // RotateSecret replaces the secret. The previous one signs too, until a time of the

@@ -191,7 +191,10 @@ func (tx appTx) insertOperation(ctx context.Context, walletID ids.ID, f queue.Fe
 	if err != nil {
 		return err
 	}
-	return tx.Exec(ctx, insertOp, 1, rec.ID, tx.Scope.OrgID, walletID, rec.Kind, rec.IdempotencyKey, rec.Fingerprint[:], parameters, rec.Step,
-		rec.Attempt, rec.State, rec.CreatedAt, pg.OrNull(rec.AttemptedAt), pg.OrNull(rec.ChangeID), answer, pg.OrNull(rec.ConnectionID),
-		f.Number)
+	return tx.Exec(ctx, insertOp, 1, pg.Named{
+		"id": rec.ID, "org_id": tx.Scope.OrgID, "wallet_id": walletID, "kind": rec.Kind, "idempotency_key": rec.IdempotencyKey,
+		"fingerprint": rec.Fingerprint[:], "parameters": parameters, "step": rec.Step, "attempt": rec.Attempt,
+		"state": rec.State, "created_at": rec.CreatedAt, "attempted_at": pg.OrNull(rec.AttemptedAt),
+		"change_id": pg.OrNull(rec.ChangeID), "answer": answer, "connection_id": pg.OrNull(rec.ConnectionID), "fence": f.Number,
+	})
 }

@@ -18,14 +18,12 @@ const changeColumns = `
 	c.id, c.kind, c.subscription_id, c.replaces, c.terms, c.state, c.requested_at, c.session_id, c.invoice_id, c.payment_url, c.expires_at`
 
 var (
-	insertChange = pg.Declare("insert change", `
-		INSERT INTO subscription_changes (app_id, id, org_id, wallet_id, kind, subscription_id, replaces, terms, state, requested_at,
-			session_id, invoice_id, payment_url, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
+	insertChange = pg.Declare("insert change", pg.Insert("subscription_changes", `id, org_id, wallet_id, kind, subscription_id, replaces, terms, state, requested_at,
+			session_id, invoice_id, payment_url, expires_at`))
 
 	updateChange = pg.Declare("update change", `
-		UPDATE subscription_changes SET subscription_id = $3, state = $4, session_id = $5, invoice_id = $6, payment_url = $7, expires_at = $8
-		WHERE app_id = $1 AND id = $2`)
+		UPDATE subscription_changes SET subscription_id = @subscription_id, state = @state, session_id = @session_id, invoice_id = @invoice_id, payment_url = @payment_url, expires_at = @expires_at
+		WHERE app_id = $1 AND id = @id`)
 
 	dropChange = pg.Declare("drop change", `
 		UPDATE subscription_changes SET state = 'dropped'
@@ -74,8 +72,12 @@ func (tx appTx) insertChange(ctx context.Context, walletID ids.ID, c billing.Cha
 	if err != nil {
 		return err
 	}
-	if err := tx.Exec(ctx, insertChange, 1, c.ID, tx.Scope.OrgID, walletID, c.Kind, pg.OrNull(c.SubscriptionID), pg.OrNull(c.Replaces), terms, c.State,
-		c.RequestedAt, pg.OrNull(c.SessionID), pg.OrNull(c.InvoiceID), pg.OrNull(c.PaymentURL), pg.OrNull(c.ExpiresAt)); err != nil {
+	if err := tx.Exec(ctx, insertChange, 1, pg.Named{
+		"id": c.ID, "org_id": tx.Scope.OrgID, "wallet_id": walletID, "kind": c.Kind,
+		"subscription_id": pg.OrNull(c.SubscriptionID), "replaces": pg.OrNull(c.Replaces), "terms": terms, "state": c.State,
+		"requested_at": c.RequestedAt, "session_id": pg.OrNull(c.SessionID), "invoice_id": pg.OrNull(c.InvoiceID),
+		"payment_url": pg.OrNull(c.PaymentURL), "expires_at": pg.OrNull(c.ExpiresAt),
+	}); err != nil {
 		return err
 	}
 	return tx.referChange(ctx, c)
@@ -110,8 +112,10 @@ func (tx appTx) writeChanges(ctx context.Context, changes []billing.Change) erro
 	}
 	changes = slices.SortedStableFunc(slices.Values(changes), func(a, b billing.Change) int { return cmp.Compare(waits(a), waits(b)) })
 	for _, c := range changes {
-		if err := tx.Exec(ctx, updateChange, 1, c.ID, pg.OrNull(c.SubscriptionID), c.State, pg.OrNull(c.SessionID), pg.OrNull(c.InvoiceID),
-			pg.OrNull(c.PaymentURL), pg.OrNull(c.ExpiresAt)); err != nil {
+		if err := tx.Exec(ctx, updateChange, 1, pg.Named{
+			"id": c.ID, "subscription_id": pg.OrNull(c.SubscriptionID), "state": c.State, "session_id": pg.OrNull(c.SessionID),
+			"invoice_id": pg.OrNull(c.InvoiceID), "payment_url": pg.OrNull(c.PaymentURL), "expires_at": pg.OrNull(c.ExpiresAt),
+		}); err != nil {
 			return err
 		}
 		if err := tx.referChange(ctx, c); err != nil {

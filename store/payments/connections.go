@@ -72,14 +72,12 @@ var (
 	holdConnection = pg.Declare("hold connection", `
 		SELECT id FROM provider_connections WHERE app_id = $1 AND id = $2 AND replaced_at IS NULL FOR SHARE`)
 
-	insertConnection = pg.Declare("insert connection", `
-		INSERT INTO provider_connections (app_id, org_id,`+connectionColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL)`)
+	insertConnection = pg.Declare("insert connection", pg.Insert("provider_connections", "org_id,"+connectionColumns))
 
 	updateConnection = pg.Declare("update connection", `
-		UPDATE provider_connections SET live = $3, account_id = $4, api_key = $5, api_key_last_four = $6, endpoint_id = $7,
-			webhook_secrets = $8, webhook_secrets_until = $9, events_after = $10, portal_configuration = $11, changed_at = $12
-		WHERE app_id = $1 AND id = $2`)
+		UPDATE provider_connections SET live = @live, account_id = @account_id, api_key = @api_key, api_key_last_four = @api_key_last_four, endpoint_id = @endpoint_id,
+			webhook_secrets = @webhook_secrets, webhook_secrets_until = @webhook_secrets_until, events_after = @events_after, portal_configuration = @portal_configuration, changed_at = @changed_at
+		WHERE app_id = $1 AND id = @id`)
 
 	retireConnection = pg.Declare("retire connection", `
 		UPDATE provider_connections SET replaced_at = $3 WHERE app_id = $1 AND id = $2`)
@@ -244,8 +242,12 @@ func (tx appTx) putConnection(ctx context.Context, requested Connection, now int
 func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (Connection, error) {
 	c.CreatedAt, c.ChangedAt, c.ReplacedAt = now, now, 0
 	secrets, until := c.secrets()
-	if err := tx.Exec(ctx, insertConnection, 1, tx.Scope.OrgID, c.ID, c.Mode, c.Live, c.AccountID, c.SealedKey, pg.OrNull(c.KeyLastFour),
-		pg.OrNull(c.EndpointID), secrets, until, c.EventsAfter, pg.OrNull(c.PortalConfiguration), c.CreatedAt, c.ChangedAt); err != nil {
+	if err := tx.Exec(ctx, insertConnection, 1, pg.Named{
+		"org_id": tx.Scope.OrgID, "id": c.ID, "mode": c.Mode, "live": c.Live, "account_id": c.AccountID, "api_key": c.SealedKey,
+		"api_key_last_four": pg.OrNull(c.KeyLastFour), "endpoint_id": pg.OrNull(c.EndpointID), "webhook_secrets": secrets,
+		"webhook_secrets_until": until, "events_after": c.EventsAfter, "portal_configuration": pg.OrNull(c.PortalConfiguration),
+		"created_at": c.CreatedAt, "changed_at": c.ChangedAt, "replaced_at": pg.OrNull(c.ReplacedAt),
+	}); err != nil {
 		return c, err
 	}
 	if err := tx.Exec(ctx, insertConnectionAddress, 1, tx.Scope.OrgID, c.ID); err != nil {
@@ -263,8 +265,12 @@ func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (
 func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now int64) (Connection, error) {
 	c.Mode, c.CreatedAt, c.ChangedAt = current.Mode, current.CreatedAt, now
 	secrets, until := c.secrets()
-	if err := tx.Exec(ctx, updateConnection, 1, c.ID, c.Live, c.AccountID, c.SealedKey, pg.OrNull(c.KeyLastFour), pg.OrNull(c.EndpointID),
-		secrets, until, c.EventsAfter, pg.OrNull(c.PortalConfiguration), c.ChangedAt); err != nil {
+	if err := tx.Exec(ctx, updateConnection, 1, pg.Named{
+		"id": c.ID, "live": c.Live, "account_id": c.AccountID, "api_key": c.SealedKey,
+		"api_key_last_four": pg.OrNull(c.KeyLastFour), "endpoint_id": pg.OrNull(c.EndpointID), "webhook_secrets": secrets,
+		"webhook_secrets_until": until, "events_after": c.EventsAfter, "portal_configuration": pg.OrNull(c.PortalConfiguration),
+		"changed_at": c.ChangedAt,
+	}); err != nil {
 		return c, err
 	}
 	return c, tx.retryFailedNow(ctx, now)

@@ -49,15 +49,13 @@ const fromOps = `
 	FROM provider_ops o LEFT JOIN wallets w ON w.app_id = $1 AND w.id = o.wallet_id`
 
 var (
-	insertOp = pg.Declare("insert op", `
-		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state,
-			created_at, attempted_at, change_id, answer, connection_id, fence)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`)
+	insertOp = pg.Declare("insert op", pg.Insert("provider_ops", `id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state,
+			created_at, attempted_at, change_id, answer, connection_id, fence`))
 
 	insertAction = pg.Declare("insert action", `
 		INSERT INTO provider_ops (app_id, id, org_id, wallet_id, kind, idempotency_key, fingerprint, parameters, step, attempt, state, created_at,
 			connection_id)
-		VALUES ($1, $2, $3, $4, 'action', $5, $6, $7, $8, 1, 'running', $9, $10)
+		VALUES ($1, @id, @org_id, @wallet_id, 'action', @idempotency_key, @fingerprint, @parameters, @step, 1, 'running', @created_at, @connection_id)
 		ON CONFLICT (app_id, kind, idempotency_key) DO UPDATE
 		SET state = 'running', attempt = provider_ops.attempt + 1, attempted_at = NULL, created_at = excluded.created_at
 		WHERE provider_ops.state = 'done' AND provider_ops.parameters ->> 'action' = '`+string(billing.VoidRenewal)+`'
@@ -84,8 +82,8 @@ var (
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
 
 	closeOp = pg.Declare("close op", `
-		UPDATE provider_ops SET state = $3, step = $4, attempt = $5, answer = $6, result = $7, error = $8
-		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
+		UPDATE provider_ops SET state = @state, step = @step, attempt = @attempt, answer = @answer, result = @result, error = @error
+		WHERE app_id = $1 AND id = @id AND state <> 'done'`)
 
 	selectWalletOfOp = pg.Declare("select wallet of op", `
 		SELECT o.wallet_id FROM provider_ops o WHERE o.app_id = $1 AND o.id = $2`)
@@ -206,7 +204,10 @@ func (tx appTx) complete(ctx context.Context, c *Completion) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecAny(ctx, closeOp, c.Operation.ID, c.Operation.State, c.Operation.Step, c.Operation.Attempt, answer, result, pg.OrNull(pg.CutText(c.Error, queue.MaxError))); err != nil {
+	if _, err := tx.ExecAny(ctx, closeOp, pg.Named{
+		"id": c.Operation.ID, "state": c.Operation.State, "step": c.Operation.Step, "attempt": c.Operation.Attempt,
+		"answer": answer, "result": result, "error": pg.OrNull(pg.CutText(c.Error, queue.MaxError)),
+	}); err != nil {
 		return err
 	}
 	if !c.DropChange.IsZero() {
@@ -271,8 +272,11 @@ func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID,
 		if err != nil {
 			return err
 		}
-		id, err := optionalRow(pg.Find(ctx, tx, insertAction, pgx.RowTo[ids.ID], ErrUnknown, ids.New(), tx.Scope.OrgID, walletID,
-			string(action.Kind)+":"+action.ObjectID, make([]byte, len(billing.Fingerprint{})), parameters, step, now, pg.OrNull(connection)))
+		id, err := optionalRow(pg.Find(ctx, tx, insertAction, pgx.RowTo[ids.ID], ErrUnknown, pg.Named{
+			"id": ids.New(), "org_id": tx.Scope.OrgID, "wallet_id": walletID,
+			"idempotency_key": string(action.Kind) + ":" + action.ObjectID, "fingerprint": make([]byte, len(billing.Fingerprint{})),
+			"parameters": parameters, "step": step, "created_at": now, "connection_id": pg.OrNull(connection),
+		}))
 		if err != nil {
 			return err
 		}

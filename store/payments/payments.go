@@ -18,10 +18,8 @@ const paymentColumns = `
 	refunded_cents, disputed_cents`
 
 var (
-	insertPayment = pg.Declare("insert payment", `
-		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
-			intent_id, charge_id, plan_id, period_start, period_end, free, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+	insertPayment = pg.Declare("insert payment", pg.Insert("provider_payments", `source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
+			intent_id, charge_id, plan_id, period_start, period_end, free, created_at`)+`
 		ON CONFLICT (app_id, source_kind, source_id) DO NOTHING`)
 
 	insertPaymentCredits = pg.Declare("insert payment credits", `
@@ -128,8 +126,12 @@ func plainPayments(list []storedPayment) (payments []billing.Payment) {
 // transaction with scheduleWake.
 func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settlement, payments []billing.Payment, now int64) error {
 	for _, p := range payments {
-		made, err := tx.ExecAny(ctx, insertPayment, p.Source.Kind, p.Source.ID, tx.Scope.OrgID, w.ID, pg.OrNull(s.subscription), p.AmountCents, p.Currency,
-			pg.OrNull(p.IntentID), pg.OrNull(p.ChargeID), pg.OrNull(p.PlanID), pg.OrNull(p.Period.Start), pg.OrNull(p.Period.End), p.Free, now)
+		made, err := tx.ExecAny(ctx, insertPayment, pg.Named{
+			"source_kind": p.Source.Kind, "source_id": p.Source.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID,
+			"subscription_id": pg.OrNull(s.subscription), "amount_cents": p.AmountCents, "currency": p.Currency,
+			"intent_id": pg.OrNull(p.IntentID), "charge_id": pg.OrNull(p.ChargeID), "plan_id": pg.OrNull(p.PlanID),
+			"period_start": pg.OrNull(p.Period.Start), "period_end": pg.OrNull(p.Period.End), "free": p.Free, "created_at": now,
+		})
 		if err != nil {
 			return err
 		}

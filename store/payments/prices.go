@@ -32,9 +32,7 @@ var (
 		UPDATE plans SET sync_status = $3, sync_error = $4, product_id = $5, price_id = $6
 		WHERE app_id = $1 AND id = $2`)
 
-	insertPlanPrice = pg.Declare("insert plan price", `
-		INSERT INTO plan_prices (app_id, org_id, connection_id, price_id, plan_id, number, terms, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	insertPlanPrice = pg.Declare("insert plan price", pg.Insert("plan_prices", `org_id, connection_id, price_id, plan_id, number, terms, created_at`)+`
 		ON CONFLICT (app_id, price_id) DO NOTHING`)
 
 	supersedePrices = pg.Declare("supersede prices", `
@@ -89,7 +87,10 @@ func (a App) PlanSynced(ctx context.Context, f queue.Fence, done SyncedPlan, now
 			return err
 		}
 		number := done.Began.PriceNumber
-		if _, err := tx.ExecAny(ctx, insertPlanPrice, a.app.Scope.OrgID, done.Connection, done.PriceID, p.ID, number, terms, now); err != nil {
+		if _, err := tx.ExecAny(ctx, insertPlanPrice, pg.Named{
+			"org_id": a.app.Scope.OrgID, "connection_id": done.Connection, "price_id": done.PriceID, "plan_id": p.ID,
+			"number": number, "terms": terms, "created_at": now,
+		}); err != nil {
 			return err
 		}
 		archiveAfter := now + billing.PriceArchiveDelay

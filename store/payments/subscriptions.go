@@ -43,10 +43,8 @@ var (
 		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN ('incomplete', 'canceled') AND s.status = 'incomplete' AND NOT s.extra
 		ORDER BY s.id DESC LIMIT 1`)
 
-	putSubscription = pg.Declare("put subscription", `
-		INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, connection_id, provider_id,
-			begun, extra, anchor, plan_id, sale, cancel_at_period_end, scheduled, pending, created_at, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+	putSubscription = pg.Declare("put subscription", pg.Insert("subscriptions", `id, org_id, wallet_id, status, period_start, period_end, terms, connection_id, provider_id,
+			begun, extra, anchor, plan_id, sale, cancel_at_period_end, scheduled, pending, created_at, ended_at`)+`
 		ON CONFLICT (app_id, id) DO UPDATE SET
 			status = excluded.status, period_start = excluded.period_start, period_end = excluded.period_end, terms = excluded.terms,
 			begun = excluded.begun, extra = excluded.extra, anchor = excluded.anchor, plan_id = excluded.plan_id, sale = excluded.sale,
@@ -133,9 +131,13 @@ func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billi
 	if err != nil {
 		return err
 	}
-	if err := tx.Exec(ctx, putSubscription, 1, s.ID, tx.Scope.OrgID, w.ID, s.Status, s.Period.Start, s.Period.End, lists, pg.OrNull(s.ConnectionID),
-		pg.OrNull(s.ProviderID), s.Begun, s.Extra, s.Anchor, pg.OrNull(s.Terms.PlanID), sale, s.CancelAtPeriodEnd, scheduled, pending,
-		s.CreatedAt, pg.OrNull(s.EndedAt)); err != nil {
+	if err := tx.Exec(ctx, putSubscription, 1, pg.Named{
+		"id": s.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID, "status": s.Status, "period_start": s.Period.Start,
+		"period_end": s.Period.End, "terms": lists, "connection_id": pg.OrNull(s.ConnectionID),
+		"provider_id": pg.OrNull(s.ProviderID), "begun": s.Begun, "extra": s.Extra, "anchor": s.Anchor,
+		"plan_id": pg.OrNull(s.Terms.PlanID), "sale": sale, "cancel_at_period_end": s.CancelAtPeriodEnd, "scheduled": scheduled,
+		"pending": pending, "created_at": s.CreatedAt, "ended_at": pg.OrNull(s.EndedAt),
+	}); err != nil {
 		return err
 	}
 	if err := tx.Exec(ctx, touchWallet, 1, w.ID); err != nil {

@@ -22,10 +22,8 @@ const fromTopUps = `
 	JOIN credits c ON c.app_id = $1 AND c.id = t.credit_id`
 
 var (
-	insertTopUp = pg.Declare("insert top-up", `
-		INSERT INTO topups (app_id, id, org_id, wallet_id, credit_id, amount_nanocredits, amount_cents, currency, connection_id, customer_id,
-			live, session_id, url, expires_at, status, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`)
+	insertTopUp = pg.Declare("insert top-up", pg.Insert("topups", `id, org_id, wallet_id, credit_id, amount_nanocredits, amount_cents, currency, connection_id, customer_id,
+			live, session_id, url, expires_at, status, created_at`))
 
 	selectTopUp = pg.Declare("select top-up", `
 		SELECT`+topUpColumns+fromTopUps+`
@@ -50,8 +48,12 @@ func readTopUp(row pgx.CollectableRow) (t billing.TopUp, err error) {
 }
 
 func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopUp) error {
-	return tx.Exec(ctx, insertTopUp, 1, t.ID, tx.Scope.OrgID, walletID, t.Credit.CreditID, pg.Amount(t.Credit.Amount), t.AmountCents, t.Currency,
-		t.ConnectionID, t.CustomerID, t.Live, pg.OrNull(t.SessionID), pg.OrNull(t.URL), t.ExpiresAt, t.Status, t.CreatedAt)
+	return tx.Exec(ctx, insertTopUp, 1, pg.Named{
+		"id": t.ID, "org_id": tx.Scope.OrgID, "wallet_id": walletID, "credit_id": t.Credit.CreditID,
+		"amount_nanocredits": pg.Amount(t.Credit.Amount), "amount_cents": t.AmountCents, "currency": t.Currency,
+		"connection_id": t.ConnectionID, "customer_id": t.CustomerID, "live": t.Live, "session_id": pg.OrNull(t.SessionID),
+		"url": pg.OrNull(t.URL), "expires_at": t.ExpiresAt, "status": t.Status, "created_at": t.CreatedAt,
+	})
 }
 
 // ApplyTopUp applies the state of a checkout session to its top-up, and credits it once

@@ -23,9 +23,7 @@ type WebhookEvent struct {
 }
 
 var (
-	insertWebhook = pg.Declare("insert webhook", `
-		INSERT INTO webhook_events (app_id, connection_id, event_id, id, org_id, type, object_id, api_version, live, outcome, received_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	insertWebhook = pg.Declare("insert webhook", pg.Insert("webhook_events", `connection_id, event_id, id, org_id, type, object_id, api_version, live, outcome, received_at`)+`
 		ON CONFLICT (app_id, connection_id, event_id) DO NOTHING`)
 
 	selectUnseenWebhooks = pg.Declare("select unseen webhooks", `
@@ -40,7 +38,11 @@ var (
 func (a Accounts) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, jobs []queue.Job) (first bool, err error) {
 	id := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		made, err := tx.ExecAny(ctx, insertWebhook, connection, e.ID, id, a.app.Scope.OrgID, e.Type, e.Object, e.APIVersion, e.Live, e.Outcome, e.ReceivedAt)
+		made, err := tx.ExecAny(ctx, insertWebhook, pg.Named{
+			"connection_id": connection, "event_id": e.ID, "id": id, "org_id": a.app.Scope.OrgID, "type": e.Type,
+			"object_id": e.Object, "api_version": e.APIVersion, "live": e.Live, "outcome": e.Outcome,
+			"received_at": e.ReceivedAt,
+		})
 		if err != nil {
 			return err
 		}

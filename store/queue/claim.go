@@ -62,9 +62,9 @@ var (
 		WHERE app_id = $1 AND kind = $2 AND object = $3 AND lease_id = $5`)
 
 	postponeJob = pg.Declare("postpone work", `
-		UPDATE work_queue SET due_at = CASE WHEN version = $4 THEN $6 ELSE due_at END,
-			tries = tries + 1, last_error = $7, failing_since = coalesce(failing_since, $8), lease_id = NULL, leased_until = 0
-		WHERE app_id = $1 AND kind = $2 AND object = $3 AND lease_id = $5`)
+		UPDATE work_queue SET due_at = CASE WHEN version = @version THEN @until ELSE due_at END,
+			tries = tries + 1, last_error = @error, failing_since = coalesce(failing_since, @failed), lease_id = NULL, leased_until = 0
+		WHERE app_id = $1 AND kind = @kind AND object = @object AND lease_id = @lease`)
 )
 
 // ClaimJobs leases due jobs, the longest waiting first. A job that another claim holds
@@ -168,7 +168,10 @@ func (a App) RetryJob(ctx context.Context, w Job, reason string, until int64) er
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecAny(ctx, postponeJob, w.Kind, w.Object, w.Version, w.LeaseID, until, pg.CutText(reason, MaxError), failed); err != nil {
+		if _, err := tx.ExecAny(ctx, postponeJob, pg.Named{
+			"kind": w.Kind, "object": w.Object, "version": w.Version, "lease": w.LeaseID,
+			"until": until, "error": pg.CutText(reason, MaxError), "failed": failed,
+		}); err != nil {
 			return err
 		}
 		return tx.ScheduleWake(ctx)

@@ -52,9 +52,9 @@ var (
 		SELECT claimed_at, claimed_until FROM verifications WHERE app_id = $1 AND kind = $2`)
 
 	finishVerification = pg.Declare("finish verification", `
-		UPDATE verifications SET claimed_until = $10, started_at = claimed_at, finished_at = $4, wallet_count = $5, entry_count = $6,
-			differences = $7, failure = $8, lines = $9
-		WHERE app_id = $1 AND kind = $2 AND claimed_at = $3`)
+		UPDATE verifications SET claimed_until = @claimed_until, started_at = claimed_at, finished_at = @finished_at, wallet_count = @wallet_count, entry_count = @entry_count,
+			differences = @differences, failure = @failure, lines = @lines
+		WHERE app_id = $1 AND kind = @kind AND claimed_at = @claimed_at`)
 
 	listVerifications = pg.Declare("list verifications", `
 		SELECT kind, started_at, finished_at, wallet_count, entry_count, differences, failure, lines, claimed_until
@@ -91,7 +91,11 @@ func (a App) Finish(ctx context.Context, r Run) error {
 		lines = []string{}
 	}
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if _, err := tx.ExecAny(ctx, finishVerification, r.Kind, r.StartedAt, r.FinishedAt, r.Wallets, r.Entries, r.Differences, r.Failure, lines, r.RetryAt); err != nil {
+		if _, err := tx.ExecAny(ctx, finishVerification, pg.Named{
+			"kind": r.Kind, "claimed_at": r.StartedAt, "finished_at": r.FinishedAt, "wallet_count": r.Wallets,
+			"entry_count": r.Entries, "differences": r.Differences, "failure": r.Failure, "lines": lines,
+			"claimed_until": r.RetryAt,
+		}); err != nil {
 			return err
 		}
 		_, err := tx.Conn.Exec(ctx, endClaim, a.app.Scope.AppID, r.Kind, r.StartedAt, r.RetryAt)

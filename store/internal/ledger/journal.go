@@ -26,10 +26,8 @@ var (
 		ON CONFLICT (app_id, wallet_id, credit_id) DO UPDATE
 		SET amount_nanocredits = excluded.amount_nanocredits, debt_nanocredits = excluded.debt_nanocredits`)
 
-	insertEntry = pg.Declare("insert entry", `
-		INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits,
-			balance_after, debt_after, idempotency_key, created_at, source_kind, source_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`)
+	insertEntry = pg.Declare("insert entry", pg.Insert("journal", `id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits,
+			balance_after, debt_after, idempotency_key, created_at, source_kind, source_id`))
 
 	advanceWallet = pg.Declare("advance wallet", `
 		UPDATE wallets SET last_seq = $3, version = version + 1
@@ -69,9 +67,12 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 	if err := tx.Exec(ctx, upsertBalance, 1, w.ID, p.Credit.ID, tx.Scope.OrgID, pg.Amount(after.Amount), pg.Amount(after.Debt)); err != nil {
 		return e, err
 	}
-	if err := tx.Exec(ctx, insertEntry, 1, e.ID, tx.Scope.OrgID, e.WalletID, e.Seq, e.Kind, e.CreditID, pg.Delta(e.Delta),
-		pg.Amount(e.BalanceAfter), pg.Amount(e.DebtAfter), e.IdempotencyKey, e.CreatedAt,
-		pg.OrNull(p.Source.Kind), pg.OrNull(p.Source.ID)); err != nil {
+	if err := tx.Exec(ctx, insertEntry, 1, pg.Named{
+		"id": e.ID, "org_id": tx.Scope.OrgID, "wallet_id": e.WalletID, "seq": e.Seq, "kind": e.Kind, "credit_id": e.CreditID,
+		"delta_nanocredits": pg.Delta(e.Delta), "balance_after": pg.Amount(e.BalanceAfter), "debt_after": pg.Amount(e.DebtAfter),
+		"idempotency_key": e.IdempotencyKey, "created_at": e.CreatedAt, "source_kind": pg.OrNull(p.Source.Kind),
+		"source_id": pg.OrNull(p.Source.ID),
+	}); err != nil {
 		return e, err
 	}
 	if err := tx.updateDebtors(ctx, w.ID, before, after); err != nil {

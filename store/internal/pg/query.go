@@ -9,19 +9,20 @@ import (
 
 // Exec runs a statement that must touch exactly as many rows as are wanted.
 func (tx *Tx) Exec(ctx context.Context, s Statement, wanted int64, args ...any) error {
-	tag, err := tx.Conn.Exec(ctx, s.SQL, tx.Args(args)...)
-	if err != nil {
-		return fmt.Errorf("store: %s: %w", s.Name, err)
+	touched, err := tx.ExecAny(ctx, s, args...)
+	if err == nil && touched != wanted {
+		err = fmt.Errorf("store: %s touched %d rows, not %d", s.Name, touched, wanted)
 	}
-	if tag.RowsAffected() != wanted {
-		return fmt.Errorf("store: %s touched %d rows, not %d", s.Name, tag.RowsAffected(), wanted)
-	}
-	return nil
+	return err
 }
 
 // ExecAny runs a statement that may find nothing to do.
 func (tx *Tx) ExecAny(ctx context.Context, s Statement, args ...any) (int64, error) {
-	tag, err := tx.Conn.Exec(ctx, s.SQL, tx.Args(args)...)
+	args, err := tx.arguments(s, args)
+	if err != nil {
+		return 0, err
+	}
+	tag, err := tx.Conn.Exec(ctx, s.SQL, args...)
 	if err != nil {
 		return 0, fmt.Errorf("store: %s: %w", s.Name, err)
 	}
@@ -33,9 +34,24 @@ func (tx *Tx) Args(args []any) []any {
 	return append([]any{tx.Scope.AppID}, args...)
 }
 
+// arguments puts named arguments in order, and the application's id before all.
+func (tx *Tx) arguments(s Statement, args []any) ([]any, error) {
+	if len(args) == 1 {
+		if named, ok := args[0].(Named); ok {
+			ordered, err := named.in(s)
+			return tx.Args(ordered), err
+		}
+	}
+	return tx.Args(args), nil
+}
+
 // Collect runs a query and reads each row.
 func Collect[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[T], args ...any) ([]T, error) {
-	rows, err := tx.in().Conn.Query(ctx, s.SQL, tx.in().Args(args)...)
+	args, err := tx.in().arguments(s, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.in().Conn.Query(ctx, s.SQL, args...)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", s.Name, err)
 	}

@@ -87,7 +87,7 @@ func (p *Pipe) sendCounted(s pg.Statement, want int64, params ...[]byte) {
 func (p *Pipe) SendRows(one, many pg.Statement, columns []Column, shared ...[]byte) {
 	switch rows := columns[0].Count; {
 	case rows == 0:
-	case rows == 1 && one != many:
+	case rows == 1 && one.Name != many.Name:
 		for i := range columns {
 			shared = append(shared, columns[i].single())
 		}
