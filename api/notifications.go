@@ -27,6 +27,7 @@ type feedReply struct {
 	NextAfter int64         `json:"nextAfter"`
 	More      bool          `json:"more"`
 	Oldest    int64         `json:"oldest"`
+	Last      int64         `json:"last"`
 }
 
 type attemptReply struct {
@@ -81,7 +82,7 @@ func (s *Server) listNotifications(c *call) (reply, error) {
 	}
 	return ok(feedReply{
 		Data:      showAll(page.Notifications, func(n notify.Notification) notify.Body { return n.Body(c.key.Live) }),
-		NextAfter: page.NextAfter, More: page.More, Oldest: page.Oldest,
+		NextAfter: page.NextAfter, More: page.More, Oldest: page.Oldest, Last: page.Last,
 	}), nil
 }
 

@@ -275,6 +275,7 @@ ALTER TABLE deliveries ADD CONSTRAINT previous_is_earlier CHECK (((previous_seq 
 ALTER TABLE deliveries ADD CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])));
 CREATE INDEX deliveries_by_notification ON public.deliveries USING btree (app_id, notification_id);
 CREATE INDEX deliveries_due ON public.deliveries USING btree (app_id, endpoint_id, due_at, seq) WHERE (status = 'pending'::text);
+CREATE INDEX deliveries_open ON public.deliveries USING btree (app_id, endpoint_id, notification_id) WHERE (status <> 'delivered'::text);
 ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY;
 ALTER TABLE deliveries FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON deliveries FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));

@@ -16,7 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"purser/ids"
 	"purser/notify"
+	"purser/store/notifications"
 )
 
 const (
@@ -112,10 +114,9 @@ func (c *client) send(ctx context.Context, w outgoing) (r response) {
 		return r
 	}
 	timestamp := r.StartedAt.Unix()
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", userAgent)
-	request.Header.Set(notify.HeaderID, w.ID)
-	request.Header.Set(notify.HeaderTimestamp, strconv.FormatInt(timestamp, 10))
+	for _, h := range headers(w.ID, timestamp) {
+		request.Header.Set(h.Name, h.Value)
+	}
 	request.Header.Set(notify.HeaderSignature, notify.Sign(w.ID, timestamp, w.Message, w.Secrets...))
 	answer, err := c.http.Do(request)
 	if err != nil {
@@ -131,6 +132,24 @@ func (c *client) send(ctx context.Context, w outgoing) (r response) {
 		r.Error = c.explain(err)
 	}
 	return r
+}
+
+// Header is a header of a webhook.
+type Header struct{ Name, Value string }
+
+// headers are those of a webhook besides its signature.
+func headers(id string, timestamp int64) []Header {
+	return []Header{
+		{"Content-Type", "application/json"}, {"User-Agent", userAgent},
+		{notify.HeaderID, id}, {notify.HeaderTimestamp, strconv.FormatInt(timestamp, 10)},
+	}
+}
+
+// Sent is the request of an attempt, made again from what is stored: its headers without
+// the signature, and its body. A customer who was renamed since has the new identity in it.
+func Sent(d notifications.Delivery, a notifications.Attempt, live bool) ([]Header, []byte, error) {
+	body, err := d.Message(live, d.PreviousSeq)
+	return headers(d.ID.Format(ids.Notification), a.StartedAt/1000), body, err
 }
 
 // retryAfter reads the header: seconds or a date. What it cannot read is zero.

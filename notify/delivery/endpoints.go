@@ -16,6 +16,7 @@ import (
 
 // Draft is a requested endpoint.
 type Draft struct {
+	ID          ids.ID // a new one when zero; a form that is sent twice creates one endpoint
 	URL         string
 	Types       []notify.Type
 	Description string
@@ -33,7 +34,10 @@ func (d *Dispatcher) Create(ctx context.Context, scope tenancy.Scope, by audit.A
 		return e, secret, err
 	}
 	e = notify.Endpoint{
-		ID: ids.New(), URL: draft.URL, Types: types, Description: draft.Description, Status: notify.Enabled, Revision: 1, CreatedAt: draft.Now,
+		ID: draft.ID, URL: draft.URL, Types: types, Description: draft.Description, Status: notify.Enabled, Revision: 1, CreatedAt: draft.Now,
+	}
+	if e.ID.IsZero() {
+		e.ID = ids.New()
 	}
 	if secret, e.SealedSecret, err = d.newSecret(scope, e.ID); err != nil {
 		return e, secret, err

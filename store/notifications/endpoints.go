@@ -77,6 +77,11 @@ func (a App) CreateEndpoint(ctx context.Context, e notify.Endpoint) error {
 		if err != nil {
 			return err
 		}
+		if known, err := pg.Collect(ctx, tx, selectEndpoint, readEndpoint, e.ID); err != nil {
+			return err
+		} else if len(known) > 0 {
+			return fault.Newf(fault.AlreadyExists, "This endpoint already exists. Its secret was shown when it was created and can't be shown again.")
+		}
 		if number >= notify.MaxEndpoints {
 			return fault.New(fault.TooManyEndpoints)
 		}

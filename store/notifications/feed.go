@@ -57,6 +57,7 @@ type Page struct {
 	NextAfter     int64 // where the next page begins
 	More          bool  // there are later ones now
 	Oldest        int64 // the lowest number that is kept
+	Last          int64 // the highest number, with any filter
 }
 
 // Feed reads a part of the feed. A filtered page may be empty and have more behind it.
@@ -91,7 +92,7 @@ func feedPage(ctx context.Context, tx *pg.Tx, q Query) (Page, error) {
 		end = held.Last // the index has the notifications of the wallet alone
 		statement, args = readWalletFeed, []any{q.After, end, typeNames(q.Types), q.Limit, q.Identity}
 	}
-	page := Page{NextAfter: max(q.After, end), Oldest: held.Oldest}
+	page := Page{NextAfter: max(q.After, end), Oldest: held.Oldest, Last: held.Last}
 	if page.Notifications, err = pg.Collect(ctx, tx, statement, readNotification, args...); err != nil {
 		return Page{}, err
 	}
