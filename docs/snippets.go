@@ -20,6 +20,8 @@ type Language struct {
 	Name string
 	file string // of its quickstart
 
+	receiver string // a program that receives webhooks; empty for none
+
 	// ClientFile is what to save the client as; empty for curl, which needs none.
 	ClientFile string
 	stored     string
@@ -28,9 +30,9 @@ type Language struct {
 // Languages lists them, the plainest first.
 var Languages = []Language{
 	{Key: "curl", Name: "curl", file: "track.sh"},
-	{Key: "typescript", Name: "TypeScript", file: "track.ts", ClientFile: "purser.ts", stored: "purser.ts"},
-	{Key: "python", Name: "Python", file: "track.py", ClientFile: "purser.py", stored: "purser.py"},
-	{Key: "go", Name: "Go", file: "track.go.txt", ClientFile: "purser/purser.go", stored: "purser.go.txt"},
+	{Key: "typescript", Name: "TypeScript", file: "track.ts", receiver: "receive.ts", ClientFile: "purser.ts", stored: "purser.ts"},
+	{Key: "python", Name: "Python", file: "track.py", receiver: "receive.py", ClientFile: "purser.py", stored: "purser.py"},
+	{Key: "go", Name: "Go", file: "track.go.txt", receiver: "receive.go.txt", ClientFile: "purser/purser.go", stored: "purser.go.txt"},
 }
 
 // Client is the file that translated examples import; empty for curl.
@@ -85,6 +87,12 @@ func (c Call) FundWallet() string {
            "amountNanocredits": "5000000000", "idempotencyKey": "quickstart-`+c.Credit+`"}`)
 }
 
+// Deposit is the command that adds credits to the call's wallet each time it is sent.
+func (c Call) Deposit() string {
+	return c.post("/v1/deposits", `{"identity": "`+c.Identity+`", "creditKey": "`+c.Credit+`",
+           "amountNanocredits": "1000000000", "idempotencyKey": "'"$(date +%s)"'"}`)
+}
+
 // TrackUsage is the command that charges the call's identity. Sent twice, it charges once.
 func (c Call) TrackUsage() string {
 	return c.post("/v1/events", `{"id": "first-event-`+c.Feature+`", "identity": "`+c.Identity+`", "feature": "`+c.Feature+`"}`)
@@ -97,6 +105,22 @@ func (c Call) ReadWallet() string {
 
 func (c Call) post(path, body string) string {
 	return "curl '" + c.Address + path + "' -H \"Authorization: Bearer $PURSER_KEY\" \\\n  --json '" + body + "'"
+}
+
+// Receiving is the language itself, or the first in which there is a program that receives
+// webhooks.
+func (l Language) Receiving() Language {
+	if l.receiver != "" {
+		return l
+	}
+	return Languages[slices.IndexFunc(Languages, func(l Language) bool { return l.receiver != "" })]
+}
+
+// Receiver is a program that receives webhooks at port 3000 and checks their signatures.
+// It takes the secret from WEBHOOK_SECRET and needs nothing but the language.
+func (l Language) Receiver() (string, error) {
+	text, err := snippetFiles.ReadFile("snippets/" + l.Receiving().receiver)
+	return strings.TrimSuffix(string(text), "\n"), err
 }
 
 var snippets = sync.OnceValues(func() (*template.Template, error) {

@@ -27,6 +27,9 @@ Usage:
         make an existing user an owner of an organization
   purser sandbox key --app ID [--json] [--data FOLDER]
         print the URL, key and API version of a test application's sandbox, for Stripe SDKs
+  purser listen --forward URL [--types TYPES] [--after NUMBER] [--url URL]
+        forward an application's notifications to a program on this machine, signed as webhooks;
+        with the server in PURSER_URL and an API key in PURSER_KEY
   purser verify [--new | --since 10m] [--limit 5m] [--watch 15m] [--data FOLDER]
         recompute every balance, counter and chain from the journal; exit 1 on any difference;
         --watch repeats it and exports the result at PURSER_METRICS_ADDR
@@ -159,6 +162,8 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return writeBackup(ctx, rest, environ, stdout, stderr)
 	case "restore":
 		return restoreBackup(ctx, rest, environ, stdout, stderr)
+	case "listen":
+		return listen(ctx, rest, environ, stdout, stderr)
 	case "health":
 		return health(ctx, rest, environ, stdout)
 	case "version", "--version":
