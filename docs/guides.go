@@ -131,7 +131,7 @@ func (g Guide) Chapter() int {
 }
 
 // taken are the addresses below /docs that are no guides.
-var taken = []string{"reference", "errors", "search", "changelog"}
+var taken = []string{"reference", "errors", "notifications", "search", "changelog"}
 
 // Guides gives all guides in reading order. They are read once; an error is a
 // mistake in a guide, which a test finds.

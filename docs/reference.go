@@ -14,6 +14,26 @@ type Reference struct {
 	Version      string
 	Introduction string // HTML
 	Groups       []Group
+	Webhooks     []Webhook
+}
+
+// Webhook is one type of notification.
+type Webhook struct {
+	Type        string // such as balance.low; also the anchor on the page
+	Description string // HTML
+	Text        string // the description as it is written
+	Data        []Field
+	Example     string // JSON
+}
+
+// FindWebhook is the type of notification with the name; zero for none.
+func (r *Reference) FindWebhook(name string) Webhook {
+	for _, w := range r.Webhooks {
+		if w.Type == name {
+			return w
+		}
+	}
+	return Webhook{}
 }
 
 // Group is the operations of one tag.
@@ -85,7 +105,22 @@ func ReadReference(root *openapi.Object) (*Reference, error) {
 			Operations:  byTag[name],
 		})
 	}
+	for name, methods := range root.Object("webhooks").Objects() {
+		reference.Webhooks = append(reference.Webhooks, r.webhook(name, methods.Object("post")))
+	}
 	return reference, r.problem
+}
+
+func (r *referenceReader) webhook(name string, node *openapi.Object) Webhook {
+	media := r.media(node.Object("requestBody"))
+	text := textOf(node, "description")
+	w := Webhook{Type: name, Text: text, Description: r.html(text), Example: showJSON(media.Get("example"))}
+	for _, field := range r.fields(media.Object("schema")) {
+		if field.Name == "data" {
+			w.Data = field.Fields
+		}
+	}
+	return w
 }
 
 // referenceReader keeps the first thing that it could not read.

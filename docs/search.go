@@ -45,7 +45,8 @@ type Fragment struct {
 	Match bool // it is a term of the query
 }
 
-// NewIndex reads the guides, the changelog, the error codes and the reference.
+// NewIndex reads the guides, the changelog, the error codes and the reference with its types
+// of notifications.
 func NewIndex(reference *Reference) (*Index, error) {
 	guides, err := Guides()
 	if err != nil {
@@ -66,6 +67,9 @@ func NewIndex(reference *Reference) (*Index, error) {
 			text := op.Method + " " + op.Path + ". " + withoutMarkup(op.Description) + " " + fieldNames(op.Parameters) + fieldNames(op.Body)
 			index.add(entry{href: page + "#" + op.ID, kind: "API reference", page: group.Name, title: op.Summary, text: text})
 		}
+	}
+	for _, w := range reference.Webhooks {
+		index.add(entry{href: "/docs/notifications#" + w.Type, kind: "API reference", page: "Notification types", title: w.Type, text: w.Text + " " + fieldNames(w.Data)})
 	}
 	for _, code := range fault.Codes() {
 		meaning := code.Meaning()

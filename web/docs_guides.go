@@ -75,6 +75,7 @@ func docsFrame(req *request, title, current string) (layout.DocsFrame, error) {
 	}
 	lookup := layout.NavGroup{Title: "Reference", Items: []layout.NavItem{
 		{Key: "reference", Label: "API reference", Href: "/docs/reference"},
+		{Key: "notifications", Label: "Notification types", Href: "/docs/notifications"},
 		{Key: "error-codes", Label: "Error codes", Href: "/docs/errors"},
 		{Key: "changelog", Label: "Changelog", Href: "/docs/changelog"},
 	}}

@@ -52,6 +52,29 @@ func (s *Site) docsGroup(req *request) (response, error) {
 	return remember(show(docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Language: language, Variants: examples}))), nil
 }
 
+// docsWebhooks lists the types of notifications.
+func (s *Site) docsWebhooks(req *request) (response, error) {
+	reference, err := s.reference()
+	if err != nil {
+		return response{}, err
+	}
+	frame, err := docsFrame(req, "Notification types", "notifications")
+	if err != nil {
+		return response{}, err
+	}
+	language, remember := docsLanguage(req)
+	view := docspage.Webhooks{Webhooks: reference.Webhooks, Language: language.Receiving()}
+	if view.Receiver, err = view.Language.Receiver(); err != nil {
+		return response{}, err
+	}
+	frame.Contents = []layout.NavItem{{Label: "Format", Href: "#format"}, {Label: "Check signatures", Href: "#signatures"}}
+	for _, w := range reference.Webhooks {
+		frame.Contents = append(frame.Contents, layout.NavItem{Label: w.Type, Href: "#" + w.Type})
+	}
+	view.Frame = frame
+	return remember(show(docspage.WebhooksPage(view))), nil
+}
+
 const referencePrefix = "/docs/reference/"
 
 func referenceGroups(reference *docs.Reference) layout.NavGroup {

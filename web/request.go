@@ -12,6 +12,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/notifications"
 	"purser/store/payments"
 	"purser/store/people"
 	"purser/store/queue"
@@ -62,6 +63,12 @@ func (req *request) payments() payments.App {
 // queue gives access to the application's jobs. Changes are audited in the same
 // transaction.
 func (req *request) queue() queue.App { return req.site.store.Queue(req.scope()).By(req.actor()) }
+
+// notifications gives access to the application's notifications and webhook endpoints.
+// Changes are audited in the same transaction.
+func (req *request) notifications() notifications.App {
+	return req.site.store.Notifications(req.scope()).By(req.actor())
+}
 
 // reports reads what pages show of the application.
 func (req *request) reports() reports.App { return req.site.store.Reports(req.scope()) }

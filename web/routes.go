@@ -8,6 +8,7 @@ func (s *Site) routes() []route {
 		s.accountRoutes(),
 		s.supportRoutes(),
 		s.catalogRoutes(),
+		s.notificationRoutes(),
 		s.docsRoutes(),
 		s.devRoutes(),
 	)

@@ -8,6 +8,7 @@ func (s *Site) docsRoutes() []route {
 		get("/docs", anyone, s.docsHome),
 		get("/docs/reference", anyone, s.docsReference),
 		get("/docs/reference/{group}", anyone, s.docsGroup),
+		get("/docs/notifications", anyone, s.docsWebhooks),
 		get("/docs/errors", anyone, s.docsErrors),
 		get("/docs/errors/{code}", anyone, s.docsError),
 		get("/docs/search", anyone, s.docsSearch),

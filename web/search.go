@@ -135,6 +135,14 @@ var searchedKinds = []struct {
 		wallet, err := req.reports().SubscriptionWallet(req.context, id)
 		return supportpage.Hit{Href: req.walletPath(wallet) + "/subscription", Icon: "repeat", Label: "Subscription"}, err
 	}},
+	{ids.Notification, tenancy.NotificationsRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
+		n, err := req.notifications().Notification(req.context, id)
+		return supportpage.Hit{Href: req.notificationPath(id), Icon: "bell", Label: "Notification " + string(n.Type), Hint: n.Identity}, err
+	}},
+	{ids.WebhookEndpoint, tenancy.NotificationsRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
+		e, err := req.notifications().Endpoint(req.context, id)
+		return supportpage.Hit{Href: req.endpointPath(id), Icon: "webhook", Label: "Webhook endpoint", Hint: e.URL}, err
+	}},
 	{ids.APIKey, tenancy.KeysRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
 		key, err := req.tenant().Key(req.context, id)
 		return supportpage.Hit{Href: req.appPath("keys", id.Format(ids.APIKey)), Icon: "key-round", Label: "API key", Hint: key.Name}, err
@@ -194,6 +202,7 @@ var searchedActions = []struct {
 	{label: "Run a check", needs: tenancy.JournalRead, icon: "circle-question-mark", path: []string{"check"}},
 	{label: "New wallet", needs: tenancy.WalletsWrite, icon: "plus", path: []string{"wallets", "new"}},
 	{label: "Create API key", needs: tenancy.KeysWrite, icon: "plus", path: []string{"keys", "new"}},
+	{label: "Create webhook endpoint", needs: tenancy.WebhooksWrite, icon: "plus", path: []string{"webhooks", "new"}},
 	{label: "Create credit", needs: tenancy.CreditsWrite, icon: "plus", path: []string{"credits", "new"}},
 	{label: "Create feature", needs: tenancy.FeaturesWrite, icon: "plus", path: []string{"features", "new"}},
 	{label: "Create plan", needs: tenancy.PlansWrite, icon: "plus", path: []string{"plans", "new"}},

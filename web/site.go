@@ -19,6 +19,7 @@ import (
 	"purser/docs"
 	"purser/ids"
 	"purser/mail"
+	"purser/notify/delivery"
 	"purser/payments/cashier"
 	"purser/static"
 	"purser/store"
@@ -48,6 +49,8 @@ type Options struct {
 	Mail *mail.Outbox
 	// Cashier calls the payment providers. Nil for a server without payments.
 	Cashier *cashier.Cashier
+	// Deliveries sends notifications. Nil for a server without webhooks.
+	Deliveries *delivery.Dispatcher
 	// NewOrganizations lets everyone with an account create organizations.
 	NewOrganizations bool
 	// RequireFactor requires an authenticator of every member, in all organizations.
@@ -98,6 +101,7 @@ type Site struct {
 	vault    *vault.Vault
 	cashier  *cashier.Cashier
 	mail     *mail.Outbox
+	delivery *delivery.Dispatcher
 	sandbox  func(app ids.ID) settingspage.SandboxAPI
 	controls *SandboxControls
 	exports  chan struct{} // slots of concurrent exports
@@ -131,6 +135,7 @@ func New(options Options) *Site {
 		vault:       options.Vault,
 		cashier:     options.Cashier,
 		mail:        options.Mail,
+		delivery:    options.Deliveries,
 		sandbox:     options.Sandbox,
 		controls:    options.Controls,
 		sandboxOff:  options.SandboxOff,

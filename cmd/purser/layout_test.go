@@ -94,7 +94,7 @@ var knows = map[string][]string{
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
 	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports"),
-	"web":   with(nouns, "api/openapi", "docs", "httpd", "mail", "payments/cashier", "static", "store", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/..."),
+	"web":   with(nouns, "api/openapi", "docs", "httpd", "mail", "notify/delivery", "payments/cashier", "static", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
@@ -129,7 +129,7 @@ var testsKnow = map[string][]string{
 	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/people", "store/reports", "store/verify"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
-	"web":              {"api", "payments/sandbox/persist"}, // for the export; to move an application's clock
+	"web":              {"api", "jobs", "payments/sandbox/persist"}, // for the export; to send webhooks; to move an application's clock
 }
 
 // owners lists the libraries that only some rooms may touch, tests included.

@@ -28,6 +28,7 @@ func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, pa
 		Cashier:  payments.cashier,
 		Mail:     mails,
 
+		Deliveries: payments.deliveries,
 		Sandbox:    payments.sandboxAPI,
 		Controls:   payments.sandboxControls(),
 		SandboxOff: c.sandboxOff,

@@ -50,9 +50,12 @@ var appChapters = []chapter{
 	{developers, []entry{
 		{"quickstart", "Quickstart", "/quickstart", "rocket", tenancy.WalletsRead},
 		{"keys", "API keys", "/keys", "key-round", tenancy.KeysRead},
+		{"webhooks", "Webhooks", "/webhooks", "webhook", tenancy.NotificationsRead},
+		{"notifications", "Notifications", "/notifications", "bell", tenancy.NotificationsRead},
 		{"requests", "Requests", "/requests", "scroll-text", tenancy.RequestsRead},
 	}},
 	{"", []entry{
+		{"alert-rules", "Alerts", "/settings/alerts", "bell-ring", tenancy.CreditsRead},
 		{"settings", "Settings", "/settings", "settings", tenancy.SettingsWrite},
 	}},
 }

@@ -1,0 +1,96 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"purser/metering"
+	"purser/tenancy"
+)
+
+func TestAlertPages(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.join(t, tenancy.Admin)
+	path := r.appPath("settings", "alerts")
+	wantTexts(t, b.get(t, path).body, "No alerts yet", "New balance alert", "New allowance alert")
+	r.newCredit(t, "tokens")
+	r.newFeature(t, "chat", "tokens")
+	rule := func(t *testing.T, key string) metering.AlertRule {
+		t.Helper()
+		stored, err := r.db.App(r.app.Scope()).AlertRule(t.Context(), key)
+		noError(t, err)
+		return stored
+	}
+	balance := url.Values{
+		"kind": {"balance"}, "key": {"low"}, "watched": {"tokens"}, "threshold-1": {"2.5"}, "threshold-2": {"10"}, "rearm": {"150"}, "quiet": {"1"}, "identity": {"ann"},
+	}
+
+	t.Run("a balance alert is stored as it is typed", func(t *testing.T) {
+		if got := b.post(t, path+"/new", balance); got.status != http.StatusSeeOther {
+			t.Fatalf("it answers %d: %s", got.status, got.body)
+		}
+		stored := rule(t, "low")
+		if len(stored.Thresholds) != 2 || stored.Thresholds[0] != 10*metering.PerCredit || stored.Thresholds[1] != 5*metering.PerCredit/2 ||
+			stored.RearmPercent != 150 || stored.QuietHours != 1 || stored.Identity != "ann" || stored.CreditKey != "tokens" {
+			t.Errorf("it is %+v", stored)
+		}
+		wantTexts(t, b.get(t, path).body, "falls below 10 or 2.5 tokens, at most once every hour", "150% of it again")
+		wantTexts(t, b.get(t, path+"/low/edit").body, `value="10"`, `value="2.5"`, `value="ann"`)
+	})
+	t.Run("a key is used once", func(t *testing.T) {
+		if got := b.post(t, path+"/new", balance); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "already an alert with this key") {
+			t.Errorf("it answers %d", got.status)
+		}
+	})
+	t.Run("an edit replaces it", func(t *testing.T) {
+		edit := url.Values{"watched": {"tokens"}, "threshold-1": {"4"}, "rearm": {"100"}, "quiet": {"0"}}
+		if got := b.post(t, path+"/low/edit", edit); got.status != http.StatusSeeOther {
+			t.Fatalf("it answers %d", got.status)
+		}
+		if stored := rule(t, "low"); len(stored.Thresholds) != 1 || stored.QuietHours != 0 || stored.Identity != "" {
+			t.Errorf("it is %+v", stored)
+		}
+		if action, target, _ := r.lastAction(t); action != "alert-rule.update" || target != "low" {
+			t.Errorf("the log has %s %s", action, target)
+		}
+	})
+	t.Run("an allowance alert takes percentages", func(t *testing.T) {
+		allowance := url.Values{"kind": {"allowance"}, "key": {"used"}, "watched": {"chat"}, "threshold-1": {"80"}, "threshold-2": {"100"}}
+		if got := b.post(t, path+"/new", allowance); got.status != http.StatusSeeOther {
+			t.Fatalf("it answers %d", got.status)
+		}
+		if stored := rule(t, "used"); len(stored.Percents) != 2 || stored.FeatureKey != "chat" {
+			t.Errorf("it is %+v", stored)
+		}
+		wantTexts(t, b.get(t, path).body, "has used 80% or 100% of the chat allowance")
+	})
+	t.Run("wrong values come back with the form", func(t *testing.T) {
+		for field, wrong := range map[string]string{"key": "Low!", "watched": "nothing", "threshold-1": "", "threshold-2": "2,5", "rearm": "99", "quiet": "-1", "identity": strings.Repeat("x", 201)} {
+			typed := url.Values{}
+			for name, values := range balance {
+				typed[name] = values
+			}
+			typed.Set("key", "other")
+			typed.Set(field, wrong)
+			got := b.post(t, path+"/new", typed)
+			if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `href="#field-`+field+`"`) {
+				t.Errorf("%s = %q is answered with %d", field, wrong, got.status)
+			}
+		}
+		same := url.Values{"watched": {"tokens"}, "threshold-1": {"4"}, "threshold-2": {"4.0"}, "rearm": {"100"}, "quiet": {"0"}}
+		if got := b.post(t, path+"/low/edit", same); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "different amounts") {
+			t.Errorf("equal thresholds are answered with %d", got.status)
+		}
+	})
+	t.Run("it is deleted", func(t *testing.T) {
+		if got := b.post(t, path+"/low/delete", nil); got.status != http.StatusSeeOther {
+			t.Errorf("it answers %d", got.status)
+		}
+		if got := b.get(t, path+"/low/edit"); got.status != http.StatusNotFound {
+			t.Errorf("its page answers %d", got.status)
+		}
+	})
+}
