@@ -17,7 +17,12 @@ func (h *household) notified(tb testing.TB) {
 	endpoint := notify.Endpoint{
 		ID: ids.New(), URL: "https://example.com/hooks", Status: notify.Enabled, Revision: 1, SealedSecret: []byte("sealed"), CreatedAt: moment,
 	}
-	noError(tb, h.Notifications().CreateEndpoint(tb.Context(), endpoint))
+	deleted := endpoint
+	deleted.ID = ids.New()
+	for _, e := range []notify.Endpoint{endpoint, deleted} {
+		noError(tb, h.Notifications().CreateEndpoint(tb.Context(), e))
+	}
+	noError(tb, h.Notifications().DeleteEndpoint(tb.Context(), deleted.ID))
 	h.endpoint = endpoint.ID
 	_, err := h.Notifications().Number(tb.Context(), moment)
 	noError(tb, err)

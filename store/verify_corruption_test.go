@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,7 @@ func newSoldBooks(t *testing.T) *soldBooks {
 			noError(t, err)
 		}
 	}
+	b.announced(t)
 	exec(t, b.conn, `SET session_replication_role = replica`) // no foreign key keeps a corruption out
 	exec(t, b.conn, `CREATE SCHEMA kept`)
 	v, err := b.Verification().Verify(ctx, verify.Options{Record: true, Now: moment})
@@ -274,7 +276,7 @@ var corruptions = []struct{ name, sql, want string }{
 func TestVerifyFindsEveryCorruption(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)
-	for _, c := range corruptions {
+	for _, c := range slices.Concat(corruptions, feedCorruptions) {
 		t.Run(c.name, func(t *testing.T) {
 			defer b.restore(t, c.sql)
 			for statement := range strings.SplitSeq(c.sql, ";") {

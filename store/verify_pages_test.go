@@ -18,7 +18,7 @@ func TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce(t *testing.T) {
 	for name, corruption := range map[string]string{
 		"a plan's feature is not held":         `DELETE FROM feature_references WHERE holder_id IN (SELECT id FROM plans)`,
 		"a feature is held for nothing":        `INSERT INTO feature_references SELECT app_id, (SELECT id FROM features WHERE key = 'unused'), 'ffffffff-0000-0000-0000-000000000000', org_id, false FROM feature_references LIMIT 1`,
-		"an adjustment has no entry":           `UPDATE adjustments SET entry_id = 'ffffffff-0000-0000-0000-000000000000'`,
+		"an adjustment has no entry":           `UPDATE adjustments SET entry_id = 'ffffffff-0000-0000-0000-000000000000' WHERE entry_id = (SELECT entry_id FROM adjustments ORDER BY entry_id LIMIT 1)`,
 		"a debt belongs to no wallet":          `UPDATE debtors SET wallet_id = 'ffffffff-0000-0000-0000-000000000000'`,
 		"a payment belongs to no wallet":       `UPDATE provider_payments SET wallet_id = 'ffffffff-0000-0000-0000-000000000000'`,
 		"a payment is of another organization": `UPDATE provider_payments SET org_id = 'ffffffff-0000-0000-0000-000000000000'`,

@@ -258,6 +258,17 @@ ALTER TABLE debtors ENABLE ROW LEVEL SECURITY;
 ALTER TABLE debtors FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON debtors FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT DELETE, INSERT, SELECT ON debtors TO purser_app;
+CREATE TABLE deleted_endpoints (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  deleted_at bigint NOT NULL
+);
+ALTER TABLE deleted_endpoints ADD CONSTRAINT deleted_endpoints_pkey PRIMARY KEY (app_id, id);
+ALTER TABLE deleted_endpoints ENABLE ROW LEVEL SECURITY;
+ALTER TABLE deleted_endpoints FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON deleted_endpoints FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT ON deleted_endpoints TO purser_app;
 CREATE TABLE deliveries (
   app_id uuid NOT NULL,
   endpoint_id uuid NOT NULL,
@@ -425,7 +436,8 @@ CREATE TABLE feeds (
   app_id uuid NOT NULL,
   org_id uuid NOT NULL,
   last_seq bigint NOT NULL DEFAULT 0,
-  oldest_seq bigint NOT NULL DEFAULT 1
+  oldest_seq bigint NOT NULL DEFAULT 1,
+  verified_seq bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE feeds ADD CONSTRAINT feed_keeps_what_it_numbered CHECK (((oldest_seq >= 1) AND (last_seq >= (oldest_seq - 1))));
 ALTER TABLE feeds ADD CONSTRAINT feeds_pkey PRIMARY KEY (app_id);

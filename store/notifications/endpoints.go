@@ -51,6 +51,9 @@ var (
 	deleteEndpoint = pg.Declare("delete webhook endpoint", `
 		DELETE FROM webhook_endpoints WHERE app_id = $1 AND id = $2`)
 
+	insertDeletedEndpoint = pg.Declare("insert deleted endpoint", `
+		INSERT INTO deleted_endpoints (app_id, id, org_id, deleted_at) VALUES ($1, $2, $3, $4)`)
+
 	// What was given up stays so: a replay sends it again.
 	hurryDeliveries = pg.Declare("make deliveries due", `
 		UPDATE deliveries SET attempts = 0, due_at = $3 WHERE app_id = $1 AND endpoint_id = $2 AND status = 'pending'`)
@@ -182,7 +185,8 @@ func (a App) ResealEndpoints(ctx context.Context, seal func(*notify.Endpoint) (c
 	return changed, err
 }
 
-// DeleteEndpoint removes an endpoint. What waited for it is not sent.
+// DeleteEndpoint removes an endpoint. What waited for it is not sent; its deliveries stay
+// as long as their notifications.
 func (a App) DeleteEndpoint(ctx context.Context, id ids.ID) error {
 	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
@@ -190,6 +194,13 @@ func (a App) DeleteEndpoint(ctx context.Context, id ids.ID) error {
 			return err
 		}
 		if err := tx.Exec(ctx, deleteEndpoint, 1, id); err != nil {
+			return err
+		}
+		now, err := tx.AppTime(ctx)
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec(ctx, insertDeletedEndpoint, 1, id, tx.Scope.OrgID, now); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "webhook.delete", id.Format(ids.WebhookEndpoint), fieldsOf(was), nil)

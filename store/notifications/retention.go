@@ -28,6 +28,11 @@ var (
 	deleteNotifications = pg.Declare("delete notifications", `
 		DELETE FROM notifications WHERE app_id = $1 AND id = ANY ($2)`)
 
+	// The newest delivery of a deleted endpoint is older than its deletion.
+	deleteOldEndpoints = pg.Declare("forget deleted endpoints", `
+		DELETE FROM deleted_endpoints x WHERE x.app_id = $1 AND x.deleted_at < $2
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.app_id = $1 AND d.endpoint_id = x.id)`)
+
 	moveFeed = pg.Declare("move start of feed", `
 		UPDATE feeds SET oldest_seq = $2 WHERE app_id = $1`)
 )
@@ -69,7 +74,8 @@ func prune(ctx context.Context, tx *pg.Tx, before int64) (int, error) {
 		return 0, err
 	}
 	if old = append(old, tests...); len(old) == 0 {
-		return 0, nil
+		_, err := tx.ExecAny(ctx, deleteOldEndpoints, before)
+		return 0, err
 	}
 	for _, s := range []pg.Statement{deleteAttempts, deleteDeliveries} {
 		if _, err := tx.ExecAny(ctx, s, old); err != nil {

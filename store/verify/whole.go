@@ -33,6 +33,10 @@ var verifyCatalogChecks = []verifyCheck{
 			UNION SELECT 'prices', x.org_id FROM prices x WHERE x.app_id = $1
 			UNION SELECT 'plans', x.org_id FROM plans x WHERE x.app_id = $1
 			UNION SELECT 'API keys', x.org_id FROM api_keys x WHERE x.app_id = $1
+			UNION SELECT 'alert rules', x.org_id FROM alert_rules x WHERE x.app_id = $1
+			UNION SELECT 'feeds', x.org_id FROM feeds x WHERE x.app_id = $1
+			UNION SELECT 'webhook endpoints', x.org_id FROM webhook_endpoints x WHERE x.app_id = $1
+			UNION SELECT 'deleted endpoints', x.org_id FROM deleted_endpoints x WHERE x.app_id = $1
 		) r
 		WHERE o.app_id = $1 AND r.org_id <> o.org_id
 		LIMIT $2`)},
@@ -112,10 +116,10 @@ var verifyPagedChecks = []pagedCheck{
 	verifyTransferRecords,
 }
 
-// check runs what a full pass checks beyond its wallets.
+// check runs what a pass checks beyond its wallets: the feed, and in full also the rest.
 func (p *verifyPass) check(ctx context.Context) error {
-	if !p.options.all() {
-		return nil
+	if err := p.checkFeed(ctx); err != nil || !p.options.all() {
+		return err
 	}
 	if err := p.checkOwners(ctx); err != nil {
 		return err

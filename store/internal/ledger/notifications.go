@@ -16,13 +16,38 @@ var entryTypes = map[metering.EntryKind]notify.Type{
 	metering.EntryAdjustment: notify.AdjustmentCreated, metering.EntryReversal: notify.ChargeReversed,
 }
 
+// EntryType is the notification of an entry, by its kind and whether it took credits. A
+// transfer has none.
+func EntryType(kind metering.EntryKind, out bool) (t notify.Type, announced bool) {
+	if kind == metering.EntryDispute && !out {
+		return notify.DisputeClosed, true
+	}
+	t, announced = entryTypes[kind]
+	return t, announced
+}
+
+// AnnouncedKinds are the kinds of entries that are announced.
+func AnnouncedKinds() []string {
+	kinds := make([]string, 0, len(entryTypes))
+	for kind := range entryTypes {
+		kinds = append(kinds, string(kind))
+	}
+	return kinds
+}
+
+// EntryTypes are all notifications of entries.
+func EntryTypes() []string {
+	types := []string{string(notify.DisputeClosed)}
+	for _, t := range entryTypes {
+		types = append(types, string(t))
+	}
+	return types
+}
+
 // announce inserts the notifications of an entry, in its transaction: the entry itself,
 // and a debt that begins or ends with it.
 func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, after metering.Balance) error {
-	kind, known := entryTypes[p.Kind]
-	if p.Kind == metering.EntryDispute && !p.Delta.Out {
-		kind = notify.DisputeClosed
-	}
+	kind, known := EntryType(p.Kind, p.Delta.Out)
 	entry := notify.EntryData{
 		ID: e.ID.Format(ids.Transaction), CreditKey: p.Credit.Key, Delta: e.Delta.Amount.String(), Balance: after.Amount.String(), Debt: after.Debt.String(),
 		IdempotencyKey: p.IdempotencyKey, Reason: p.Reason, EventID: p.EventID,
