@@ -31,6 +31,16 @@ func (c ProviderCharge) Reversed() Reversal {
 	return r
 }
 
+// LostCents is the money of disputes that are closed and lost.
+func (c ProviderCharge) LostCents() (cents int64) {
+	for _, dispute := range c.Disputes {
+		if dispute.Status == "lost" && dispute.withdrawn() {
+			cents += max(0, dispute.AmountCents)
+		}
+	}
+	return cents
+}
+
 // withdrawn reports whether the dispute holds the money: from the withdrawal until the
 // reinstatement, and for good when it is lost.
 func (d ProviderDispute) withdrawn() bool {

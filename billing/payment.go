@@ -29,6 +29,7 @@ type Payment struct {
 	// Money that the provider has returned, and the credits clawed back for it.
 	RefundedCents int64
 	DisputedCents int64
+	LostCents     int64 // of DisputedCents, in disputes that are closed
 	TakenBack     []Grant
 }
 

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"io"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -44,6 +45,16 @@ func (k APIKey) Usable(now int64) error {
 	default:
 		return nil
 	}
+}
+
+// ExpiryNotice is how long before its end a key is announced as expiring.
+const ExpiryNotice = 7 * 24 * time.Hour
+
+// ExpiresSoon reports whether the key's end is to be announced: it works until then, and
+// was created for longer than the notice. One that is replaced ends as was decided then.
+func (k APIKey) ExpiresSoon(now int64) bool {
+	notice := ExpiryNotice.Milliseconds()
+	return k.Status(now) == Active && k.ExpiresAt != 0 && k.ExpiresAt-now <= notice && k.ExpiresAt-k.CreatedAt > notice
 }
 
 // Revoke stops the key now: a fact, so that a node whose clock is behind does not

@@ -193,3 +193,33 @@ func expect(t *testing.T, err error, want fault.Code) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
+
+func TestAKeyExpiresSoon(t *testing.T) {
+	t.Parallel()
+	const day = int64(24 * 60 * 60 * 1000)
+	notice := ExpiryNotice.Milliseconds()
+	key := APIKey{CreatedAt: 100 * day, ExpiresAt: 130 * day}
+	for name, c := range map[string]struct {
+		change func(*APIKey)
+		now    int64
+		want   bool
+	}{
+		"seven days before":              {nil, key.ExpiresAt - notice, true},
+		"a moment earlier":               {nil, key.ExpiresAt - notice - 1, false},
+		"a moment before its end":        {nil, key.ExpiresAt - 1, true},
+		"at its end":                     {nil, key.ExpiresAt, false},
+		"one that is revoked":            {func(k *APIKey) { k.Revoked, k.RevokedAt = true, 101*day }, key.ExpiresAt - day, false},
+		"one that is replaced":           {func(k *APIKey) { k.RevokedAt = key.ExpiresAt - 1 }, key.ExpiresAt - day, false},
+		"one without an end":             {func(k *APIKey) { k.ExpiresAt = 0 }, key.ExpiresAt - day, false},
+		"one that was made for a week":   {func(k *APIKey) { k.CreatedAt = k.ExpiresAt - notice }, key.ExpiresAt - day, false},
+		"one that was made for a little": {func(k *APIKey) { k.CreatedAt = k.ExpiresAt - notice - 1 }, key.ExpiresAt - day, true},
+	} {
+		k := key
+		if c.change != nil {
+			c.change(&k)
+		}
+		if got := k.ExpiresSoon(c.now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

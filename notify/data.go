@@ -12,7 +12,7 @@ import (
 // EntryData is a journal entry: of deposit.created, grant.created, topup.paid,
 // refund.applied, dispute.opened, dispute.closed, adjustment.created and charge.reversed.
 type EntryData struct {
-	ID             string      `json:"id"`
+	ID             string      `json:"id,omitempty"` // empty for a dispute that was lost: there is no entry
 	CreditKey      string      `json:"creditKey"`
 	Delta          string      `json:"deltaNanocredits"`
 	Balance        string      `json:"balanceNanocredits"`
@@ -21,7 +21,14 @@ type EntryData struct {
 	Reason         string      `json:"reason,omitempty"`
 	EventID        string      `json:"eventId,omitempty"`
 	Source         *SourceData `json:"source,omitempty"`
+	Outcome        string      `json:"outcome,omitempty"` // of dispute.closed
 }
+
+// The outcomes of a dispute.
+const (
+	DisputeWon  = "won"
+	DisputeLost = "lost"
+)
 
 // SourceData is the payment that an entry comes from.
 type SourceData struct {
@@ -124,6 +131,7 @@ func Sample(t Type) any {
 		entry.Delta, entry.Source = "-5000000000", &SourceData{"invoice", "in_1PZa2b"}
 		return entry
 	case DisputeClosed:
+		entry.Outcome = DisputeWon
 		entry.Source = &SourceData{"invoice", "in_1PZa2b"}
 		return entry
 	case AdjustmentCreated:

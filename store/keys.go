@@ -43,6 +43,14 @@ var (
 		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2)
 		WHERE app_id = $1 AND NOT revoked RETURNING id, name`)
 
+	lockExpiringKeys = pg.Declare("lock expiring keys", `
+		SELECT`+keyColumns+`
+		FROM api_keys WHERE app_id = $1 AND expires_at > $2 AND expires_at <= $3 AND NOT revoked AND expiry_announced_at IS NULL
+		ORDER BY id LIMIT $4 FOR NO KEY UPDATE`)
+
+	markExpiringKeys = pg.Declare("mark expiring keys", `
+		UPDATE api_keys SET expiry_announced_at = $3 WHERE app_id = $1 AND id = ANY ($2)`)
+
 	touchKey = pg.Declare("touch key", `
 		UPDATE api_keys SET last_used_at = $3
 		WHERE app_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)`)
@@ -173,6 +181,39 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 		return tx.Audit(ctx, "key.revoke-all", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
 	})
 	return revoked, err
+}
+
+// maxExpiring is how many keys one transaction announces.
+const maxExpiring = 500
+
+// AnnounceExpiringKeys announces the keys that expire soon, each once, and returns how
+// many. Keys expire by the database's clock.
+func (a App) AnnounceExpiringKeys(ctx context.Context, now int64) (announced int, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		announced = 0
+		list, err := pg.Collect(ctx, tx, lockExpiringKeys, a.readKey, now, now+keys.ExpiryNotice.Milliseconds(), maxExpiring)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		at, err := tx.AppTime(ctx)
+		if err != nil {
+			return err
+		}
+		var seen []ids.ID
+		var notifications []notify.Notification
+		for _, k := range list {
+			seen = append(seen, k.ID)
+			if k.ExpiresSoon(now) {
+				notifications = append(notifications, notify.New(notify.KeyExpiring, ids.ID{}, notify.KeyData{ID: k.ID.Format(ids.APIKey), Name: k.Name, ExpiresAt: k.ExpiresAt}, at))
+			}
+		}
+		announced = len(notifications)
+		if err := tx.Notify(ctx, notifications...); err != nil {
+			return err
+		}
+		return tx.Exec(ctx, markExpiringKeys, int64(len(seen)), seen, now)
+	})
+	return announced, err
 }
 
 // RotateKey replaces a key in one step. The rule, given the key as it stands

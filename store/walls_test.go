@@ -96,6 +96,9 @@ var appCalls = []call[store.App]{
 	{"RevokeKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.RevokeKey(ctx, h.key.ID, moment)
 	}},
+	{"AnnounceExpiringKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		return a.AnnounceExpiringKeys(ctx, moment)
+	}},
 	{"RevokeKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.RevokeKeys(ctx, moment)
 	}},

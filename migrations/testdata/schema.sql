@@ -116,7 +116,8 @@ CREATE TABLE api_keys (
   revoked_at bigint,
   last_used_at bigint,
   replaces uuid,
-  replaced_by uuid
+  replaced_by uuid,
+  expiry_announced_at bigint
 );
 ALTER TABLE api_keys ADD CONSTRAINT api_keys_pkey PRIMARY KEY (app_id, id);
 ALTER TABLE api_keys ADD CONSTRAINT key_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
@@ -808,7 +809,8 @@ CREATE TABLE provider_payments (
   free boolean NOT NULL,
   refunded_cents bigint NOT NULL DEFAULT 0,
   disputed_cents bigint NOT NULL DEFAULT 0,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  lost_cents bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE provider_payments ADD CONSTRAINT payment_is_of_a_subscription FOREIGN KEY (app_id, subscription_id) REFERENCES subscriptions(app_id, id);
 ALTER TABLE provider_payments ADD CONSTRAINT payment_is_of_a_wallet FOREIGN KEY (app_id, wallet_id) REFERENCES wallets(app_id, id);

@@ -88,6 +88,7 @@ func New(o Options) *Dispatcher {
 	o.Jobs.Register(queue.JobWebhook, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
 	o.Jobs.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: d.prepareAll})
 	o.Jobs.Every(jobs.Task{Name: "prune notifications", Interval: pruneInterval, Timeout: pruneTimeout, Run: d.pruneAll})
+	o.Jobs.Every(jobs.Task{Name: "announce expiring keys", Interval: keysInterval, Run: d.announceKeys})
 	o.Store.OnNotifications(func(scope tenancy.Scope) { o.Jobs.Notify(scope, Lane) })
 	return d
 }

@@ -16,6 +16,7 @@ import (
 
 	"purser/ids"
 	"purser/jobs"
+	"purser/keys"
 	"purser/metering"
 	"purser/notify"
 	"purser/notify/delivery"
@@ -528,6 +529,11 @@ func TestNodesNumberAtOnce(t *testing.T) {
 	go func() { ended <- queue.Run(ctx) }()
 	r.deposit()
 	<-arrived
+	r.expiringKey()
+	for range 2 { // the second finds nothing new
+		noError(t, r.dispatcher.AnnounceKeys(t.Context()))
+	}
+	<-arrived
 	// As if the node that committed it had died: nothing wakes the sequencer.
 	db.OnNotifications(func(tenancy.Scope) {})
 	r.deposit()
@@ -536,7 +542,23 @@ func TestNodesNumberAtOnce(t *testing.T) {
 	<-arrived
 	stop()
 	<-ended
-	chain(t, hooks.all(), 0)
+	got := hooks.all()
+	chain(t, got, 0)
+	if len(got) != 3 || got[1].Type != notify.KeyExpiring {
+		t.Errorf("%d webhooks came, the second is %s", len(got), got[1].Type)
+	}
+}
+
+// expiringKey stores a key that was created for a month and has six days left.
+func (r *rig) expiringKey() {
+	r.Helper()
+	app, err := r.db.Org(r.scope.OrgID).Application(r.Context(), r.scope.AppID)
+	noError(r, err)
+	ends := r.time().Add(6 * 24 * time.Hour)
+	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: app, Name: "Server", Preset: keys.Ingestion, ExpiresAt: ends.UnixMilli()},
+		tenancy.AllPermissions(), ends.Add(-30*24*time.Hour).UnixMilli(), rand.Reader)
+	noError(r, err)
+	noError(r, r.db.App(r.scope).CreateKey(r.Context(), key))
 }
 
 // A changed installation secret seals the secrets of endpoints again, and they sign as

@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"purser/ids"
@@ -25,23 +27,39 @@ const (
 	// bounds one.
 	pruneInterval = time.Hour
 	pruneTimeout  = 10 * time.Minute
+	// keysInterval is the time between two searches for keys that expire soon.
+	keysInterval = time.Hour
 	// maxPasses bounds how much of one application's backlog is numbered at once.
 	maxPasses = 20
 )
 
-// prepareAll numbers what nodes that died have left, and finds due deliveries without a
-// job.
-func (d *Dispatcher) prepareAll(ctx context.Context) error {
+// each runs work for every application. One that fails does not keep the others waiting.
+func (d *Dispatcher) each(ctx context.Context, work func(context.Context, tenancy.Scope) error) error {
 	scopes, err := d.options.Store.Directory().Scopes(ctx)
 	if err != nil {
 		return err
 	}
 	for _, scope := range scopes {
-		if err := d.prepare(ctx, scope); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if failed := work(ctx, scope); failed != nil {
+			err = errors.Join(err, fmt.Errorf("delivery: application %s: %w", scope.AppID.Format(ids.Application), failed))
 		}
 	}
-	return nil
+	return err
+}
+
+// prepareAll numbers what nodes that died have left, and finds due deliveries without a
+// job.
+func (d *Dispatcher) prepareAll(ctx context.Context) error { return d.each(ctx, d.prepare) }
+
+// announceKeys announces the API keys that expire soon.
+func (d *Dispatcher) announceKeys(ctx context.Context) error {
+	return d.each(ctx, func(ctx context.Context, scope tenancy.Scope) error {
+		_, err := d.options.Store.App(scope).AnnounceExpiringKeys(ctx, d.options.Now().UnixMilli())
+		return err
+	})
 }
 
 // prepare numbers the notifications that an application has committed, and enqueues a
@@ -78,11 +96,7 @@ func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
 
 // pruneAll deletes what is older than the retention.
 func (d *Dispatcher) pruneAll(ctx context.Context) error {
-	scopes, err := d.options.Store.Directory().Scopes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, scope := range scopes {
+	return d.each(ctx, func(ctx context.Context, scope tenancy.Scope) error {
 		now, err := d.clock(ctx, scope)
 		if err != nil {
 			return err
@@ -92,8 +106,8 @@ func (d *Dispatcher) pruneAll(ctx context.Context) error {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // clock is the application's time.

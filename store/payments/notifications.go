@@ -5,6 +5,7 @@ import (
 
 	"purser/billing"
 	"purser/ids"
+	"purser/metering"
 	"purser/notify"
 	"purser/store/internal/ledger"
 )
@@ -21,6 +22,25 @@ func (tx appTx) announceTopUp(ctx context.Context, w *ledger.Wallet, before bill
 		ID: t.ID.Format(ids.Checkout), Status: string(t.Status), CreditKey: t.Credit.CreditKey, Amount: t.Credit.Amount.String(),
 		AmountCents: t.AmountCents, Currency: t.Currency,
 	}, now))
+}
+
+// announceLost tells that a dispute is closed and lost: its credits were taken back when
+// it was opened, so there is no entry. A won one is told with the entry that returns them.
+func (tx appTx) announceLost(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) error {
+	for _, credited := range p.Credits {
+		held, err := tx.Balance(ctx, w.ID, metering.Credit{ID: credited.CreditID, Key: credited.CreditKey})
+		if err != nil {
+			return err
+		}
+		err = tx.Notify(ctx, notify.New(notify.DisputeClosed, w.ID, notify.EntryData{
+			CreditKey: credited.CreditKey, Delta: "0", Balance: held.Amount.String(), Debt: held.Debt.String(), Outcome: notify.DisputeLost,
+			Source: &notify.SourceData{Kind: string(p.Source.Kind), ID: p.Source.ID},
+		}, now))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // announceSync tells that the provider has a plan, or rejected it.

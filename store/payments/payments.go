@@ -15,7 +15,7 @@ import (
 
 const paymentColumns = `
 	source_kind, source_id, wallet_id, amount_cents, currency, intent_id, charge_id, plan_id, period_start, period_end, free,
-	refunded_cents, disputed_cents`
+	refunded_cents, disputed_cents, lost_cents`
 
 var (
 	insertPayment = pg.Declare("insert payment", pg.Insert("provider_payments", `source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
@@ -59,7 +59,7 @@ var (
 		ORDER BY p.source_kind, p.source_id, p.position`)
 
 	reversePayment = pg.Declare("reverse payment", `
-		UPDATE provider_payments SET refunded_cents = $4, disputed_cents = $5
+		UPDATE provider_payments SET refunded_cents = $4, disputed_cents = $5, lost_cents = $6
 		WHERE app_id = $1 AND source_kind = $2 AND source_id = $3`)
 
 	reverseCredit = pg.Declare("reverse credit", `
@@ -79,7 +79,7 @@ func readPayment(row pgx.CollectableRow) (storedPayment, error) {
 	var plan *ids.ID
 	var start, end *int64
 	err := row.Scan(&p.Source.Kind, &p.Source.ID, &p.walletID, &p.AmountCents, &p.Currency, &intent, &charge, &plan, &start, &end, &p.Free,
-		&p.RefundedCents, &p.DisputedCents)
+		&p.RefundedCents, &p.DisputedCents, &p.LostCents)
 	p.IntentID, p.ChargeID, p.PlanID = pg.OrZero(intent), pg.OrZero(charge), pg.OrZero(plan)
 	p.Period = metering.Period{Start: pg.OrZero(start), End: pg.OrZero(end)}
 	return p, err
@@ -224,24 +224,28 @@ func (a App) ApplyCharge(ctx context.Context, f queue.Fence, remote billing.Prov
 		if err != nil || len(payments) == 0 {
 			return err
 		}
-		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote.Reversed(), now)
+		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote, now)
 	})
 	a.app.WalletChanged(identity)
 	return err
 }
 
-func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, r billing.Reversal, now int64) error {
-	next, movements := p.Reverse(r)
-	if next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents && len(movements) == 0 {
+func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, remote billing.ProviderCharge, now int64) error {
+	next, movements := p.Reverse(remote.Reversed())
+	next.LostCents = max(p.LostCents, remote.LostCents()) // a closed dispute stays closed
+	if next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents && next.LostCents == p.LostCents && len(movements) == 0 {
 		return nil
 	}
-	if err := tx.Exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents); err != nil {
+	if err := tx.Exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents, next.LostCents); err != nil {
 		return err
 	}
 	for _, credited := range p.Credits {
 		if err := tx.clawBack(ctx, w, p, credited, movements, now); err != nil {
 			return err
 		}
+	}
+	if next.LostCents > p.LostCents {
+		return tx.announceLost(ctx, w, p, now)
 	}
 	return nil
 }

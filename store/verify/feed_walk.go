@@ -171,6 +171,9 @@ func (w *feedWalk) follow(n feedRow) {
 // compareEntry holds what a notification says of a journal entry to the journal.
 func (w *feedWalk) compareEntry(n feedRow) {
 	id, said := n.entry()
+	if n.Type == notify.DisputeClosed && said.Outcome == notify.DisputeLost {
+		return // it moved nothing
+	}
 	e, exists := w.page.entries[id]
 	kind, _ := ledger.EntryType(e.Kind, strings.HasPrefix(e.Delta, "-"))
 	switch {

@@ -58,6 +58,9 @@ func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, 
 	if p.Kind == metering.EntryDeposit {
 		entry.ID = e.ID.Format(ids.Deposit)
 	}
+	if kind == notify.DisputeClosed {
+		entry.Outcome = notify.DisputeWon
+	}
 	if p.Source.ID != "" {
 		entry.Source = &notify.SourceData{Kind: string(p.Source.Kind), ID: p.Source.ID}
 	}
