@@ -161,7 +161,7 @@ func (e entry) score(terms []string) int {
 			score += inPage
 		}
 		if e.title == "" && score > 0 {
-			score += inPage // the page itself before its parts
+			score += inTitle // the page itself before its parts
 		}
 		for at, count := 0, 0; count < mostInText; count++ {
 			if at, _ = findWord(e.lowText, term, at); at < 0 {
