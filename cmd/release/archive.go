@@ -14,6 +14,9 @@ var besides = []struct{ from, name string }{
 	{"deploy/purser.service", "purser.service"}, {"deploy/compose.yaml", "compose.yaml"},
 }
 
+// compression is that of archives. Tests choose the fastest.
+var compression = gzip.BestCompression
+
 // pack writes an archive with the binary and what belongs to it. Its times are the commit's.
 func pack(path string, s stamp, binary string, notices []byte) (err error) {
 	file, err := os.Create(path)
@@ -21,7 +24,7 @@ func pack(path string, s stamp, binary string, notices []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	zip, err := gzip.NewWriterLevel(file, gzip.BestCompression)
+	zip, err := gzip.NewWriterLevel(file, compression)
 	if err != nil {
 		return err
 	}
