@@ -26,7 +26,7 @@ type cluster struct {
 
 // sharedFolder is where all test processes of this user meet.
 func sharedFolder() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("purser-test-%d", os.Geteuid()))
+	return filepath.Join(clusterParent(), fmt.Sprintf("purser-test-%d", os.Geteuid()))
 }
 
 // join makes this process one of those that keep the cluster alive, and sees to

@@ -119,7 +119,11 @@ func (c *cluster) template(ctx context.Context) (string, error) {
 			return err
 		}
 		draft := "draft_" + sum
-		for _, statement := range []string{"DROP DATABASE IF EXISTS " + draft + " WITH (FORCE)", "CREATE DATABASE " + draft} {
+		for _, statement := range []string{
+			// The cluster may lie in memory.
+			"ALTER SYSTEM SET max_wal_size = '512MB'", "ALTER SYSTEM SET min_wal_size = '128MB'", "SELECT pg_reload_conf()",
+			"DROP DATABASE IF EXISTS " + draft + " WITH (FORCE)", "CREATE DATABASE " + draft,
+		} {
 			if _, err := conn.Exec(ctx, statement); err != nil {
 				return err
 			}

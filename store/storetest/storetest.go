@@ -60,7 +60,7 @@ func Open(tb testing.TB) *store.Store {
 // cluster lies in it and goes with it.
 func DataDir(tb testing.TB) string {
 	tb.Helper()
-	parent, err := os.MkdirTemp("", "purser-test-data-*")
+	parent, err := os.MkdirTemp(clusterParent(), "purser-test-data-*")
 	if err != nil {
 		tb.Fatal(err)
 	}
