@@ -86,11 +86,43 @@ type program struct {
 	baseURL string
 }
 
-// install builds the program. What the test leaves running ends with it.
+// built is the program that tests of this process share: linking it takes as long as
+// some of them. It is removed after the last test that uses it.
+var built struct {
+	mu    sync.Mutex
+	users int
+	path  string
+}
+
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.users == 0 {
+		folder, err := os.MkdirTemp("", "purser-built-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.path = filepath.Join(folder, "purser")
+		outputOf(t, "go", "build", "-o", built.path, "./cmd/purser")
+	}
+	built.users++
+	t.Cleanup(func() {
+		built.mu.Lock()
+		defer built.mu.Unlock()
+		if built.users--; built.users == 0 {
+			if err := os.RemoveAll(filepath.Dir(built.path)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return built.path
+}
+
+// install gives the program a data folder. What the test leaves running ends with it.
 func install(t *testing.T) *program {
 	t.Helper()
-	p := &program{path: filepath.Join(t.TempDir(), "purser"), data: storetest.DataDir(t)}
-	outputOf(t, "go", "build", "-o", p.path, "./cmd/purser")
+	p := &program{path: buildProgram(t), data: storetest.DataDir(t)}
 	t.Cleanup(func() {
 		if p.runs() {
 			p.kill(t)
