@@ -115,6 +115,20 @@ func TestPanicReleasesEveryCaller(t *testing.T) {
 	if got := tally(again); got["accepted"] != callers {
 		t.Errorf("of %d sent again: %v", callers, got)
 	}
+	group := []store.Usage{s.message("ann", "input"), s.message("ann", "output")}
+	broken.Store(true)
+	if outcomes, _, err := n.usage.TrackGroup(group); err == nil {
+		t.Errorf("a group whose batch panicked is answered with %v", outcomes)
+	}
+	recorded, _, err := n.usage.TrackGroup(group)
+	if err != nil {
+		t.Errorf("the group sent again: %v", err)
+	}
+	for _, o := range recorded {
+		if got := answer(o.Decision, o.Err); got != "accepted" {
+			t.Errorf("an event of the group sent again is %s", got)
+		}
+	}
 	broken.Store(true)
 	if d, err := n.usage.Check(s.message("ann", "")); answer(d, err) != "error" {
 		t.Errorf("a check with a broken clock is %s", answer(d, err))

@@ -45,8 +45,8 @@ func (u *Engine) outcome(p *request, err error) Outcome {
 }
 
 // TrackGroup decides and records requests for one wallet together: all of them are
-// recorded, or none. The outcome of a group that is not recorded holds an error, or a
-// refusal, at the index of the first request that refuses it.
+// recorded, or none. If none is, it returns the error and the index of the first request
+// that refuses the group.
 func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err error) {
 	head := &request{Usage: uses[0], group: &group{}}
 	u.prepare(head)
@@ -56,6 +56,9 @@ func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err 
 	}
 	if err := u.bulks.submit(head); err != nil {
 		return nil, 0, err
+	}
+	if head.err != nil {
+		return nil, 0, head.err
 	}
 	for i, member := range head.group.members {
 		if member.err != nil {

@@ -37,4 +37,9 @@ var bulkMutants = []mutant{
 		changes: []change{once("store/usage_bulk.go", "\t\trequests[i] = &request{Usage: uses[i]}\n", "\t\trequests[i] = &request{Usage: uses[i]}\n\t\trequests[i].EventID += requests[i].TransactionID.String()\n")},
 		pkg:     "./store", tests: "TestACutBatchCanBeSentAgain",
 	},
+	{
+		name:    "a group whose batch panicked is answered as accepted",
+		changes: []change{once("store/usage_bulk.go", "\tif head.err != nil {\n\t\treturn nil, 0, head.err\n\t}\n", "")},
+		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",
+	},
 }
