@@ -209,7 +209,7 @@ func TestABodyThatArrivesSlowlyTakesNoTimeOfTheRequest(t *testing.T) {
 	tn.feature("chat", "gold", fields{"costNanocredits": "0"})
 	identity := newHolder()
 	good, bad := tn.hold("/v1/events"), tn.hold("/v1/events")
-	<-time.After(api.BatchedTimeout)
+	<-time.After(api.UsageTimeout)
 	good.finish(t, fields{"id": newName(), "identity": identity, "feature": "chat"}).is(201)
 	bad.finish(t, fields{"id": newName(), "identity": identity}).refused("invalid_request")
 }

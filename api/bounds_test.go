@@ -241,7 +241,7 @@ func TestReadBodyBounds(t *testing.T) {
 			for name, bounds := range f.bounds {
 				expectBody(t, op, body, name, bounds, func(value string) string { return value })
 				required := strings.Contains(" "+f.required+" ", " "+name+" ")
-				_, err := op.readBody(nil, []byte(withField(body, name, "")))
+				_, err := op.validateBody(nil, []byte(withField(body, name, "")))
 				if required && !says(err, name+" is required.") {
 					t.Errorf("without %s: %v", name, err)
 				}
@@ -255,7 +255,7 @@ func TestReadBodyBounds(t *testing.T) {
 				}
 			}
 			for _, unknown := range []string{"orgId", "appId", "x", ""} {
-				_, err := op.readBody(nil, []byte(withField(body, unknown, "1")))
+				_, err := op.validateBody(nil, []byte(withField(body, unknown, "1")))
 				if want := fmt.Sprintf("The body has an unknown field %q.", unknown); !says(err, want) {
 					t.Errorf("%s: %v", want, err)
 				}

@@ -36,7 +36,7 @@ type call struct {
 	path          map[string]string
 	query         input
 	body          input
-	now           int64 // on the application's clock
+	now           int64 // by the server's clock; see applyClockOffset
 	clockOffset   int64 // of the application's clock from the server's
 }
 
@@ -122,8 +122,8 @@ func refusalDelayAt(waiting int64) time.Duration {
 
 func (r route) timeout() time.Duration {
 	switch {
-	case r.batched:
-		return batchedTimeout
+	case r.usage:
+		return usageTimeout
 	case r.streamed:
 		return exportTimeout
 	}
@@ -132,7 +132,7 @@ func (r route) timeout() time.Duration {
 
 func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error) {
 	admit := s.authenticate
-	if c.route.batched {
+	if c.route.usage {
 		admit = s.authenticateCached
 	}
 	err := admit(c)
@@ -160,7 +160,7 @@ func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error
 // only for test applications whose sandbox clock was advanced. Usage gets its time in
 // its own transaction.
 func (s *Server) applyClockOffset(c *call) error {
-	if c.route.method == http.MethodGet || c.route.batched || c.key.Live {
+	if c.route.method == http.MethodGet || c.route.usage || c.key.Live {
 		return nil
 	}
 	offset, err := s.store.App(c.scope).ClockOffset(c.ctx)
@@ -183,7 +183,7 @@ func (c *call) read(op *operation, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	c.body, err = op.readBody(r.Header, body)
+	c.body, err = op.validateBody(r.Header, body)
 	return err
 }
 

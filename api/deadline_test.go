@@ -7,10 +7,10 @@ import (
 
 func TestAnEventHasWhatIsLeftOfItsRequest(t *testing.T) {
 	t.Parallel()
-	if limit := (route{batched: true}).timeout(); limit != batchedTimeout || limit >= requestTimeout {
+	if limit := (route{usage: true}).timeout(); limit != usageTimeout || limit >= requestTimeout {
 		t.Errorf("an event may take %s", limit)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), batchedTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), usageTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	if got := (&call{ctx: ctx}).usage(nil, "").Deadline; got != deadline {

@@ -52,7 +52,7 @@ func decodeJSON(text []byte) (any, error) {
 	}
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
-	d.Reset(bytes.NewBuffer(text), duplicatesAreOurs)
+	d.Reset(bytes.NewBuffer(text), allowDuplicates)
 	value, err := decodeValue(d)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ var (
 
 	// decodeObject refuses a name that it has already seen; the library's
 	// own check would keep a second set of names.
-	duplicatesAreOurs = jsontext.AllowDuplicateNames(true)
+	allowDuplicates = jsontext.AllowDuplicateNames(true)
 )
 
 func decodeValue(d *jsontext.Decoder) (any, error) {
@@ -149,7 +149,7 @@ func decodeText(d *jsontext.Decoder) (string, error) {
 		return "", malformed(err)
 	}
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return fieldName(quoted[1 : len(quoted)-1]), nil // NUL needs an escape
+		return intern(quoted[1 : len(quoted)-1]), nil // NUL needs an escape
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
 	if err != nil {
@@ -161,8 +161,8 @@ func decodeText(d *jsontext.Decoder) (string, error) {
 	return string(text), nil
 }
 
-// fieldName is the text as a string. Those of the fields of an event are not allocated.
-func fieldName(text []byte) string {
+// intern is the text as a string. It does not allocate for the names of an event's fields.
+func intern(text []byte) string {
 	switch string(text) {
 	case "id":
 		return "id"

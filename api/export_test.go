@@ -148,9 +148,9 @@ func (s *Server) ReadUsage(body []byte) error {
 	if op == nil {
 		return fmt.Errorf("there is no POST /v1/events")
 	}
-	_, err := op.readBody(nil, body)
+	_, err := op.validateBody(nil, body)
 	return err
 }
 
-// BatchedTimeout is how long an event may take.
-const BatchedTimeout = batchedTimeout
+// UsageTimeout is how long an event may take.
+const UsageTimeout = usageTimeout

@@ -278,13 +278,13 @@ func FuzzOracle(f *testing.F) {
 	})
 }
 
-// usage is a body of POST /v1/events as a busy caller sends it.
-var usage = []byte(`{"id":"019b76da-a800-7c3e-8f5a-2d9b1e4c7a60","identity":"user_4821@example.com","feature":"chat-completion","amountNanocredits":"1250000000","occurredAt":1767225600000,"entityId":"conversation-99","quantity":1200}`)
+// sampleEvent is a body of POST /v1/events as a busy caller sends it.
+var sampleEvent = []byte(`{"id":"019b76da-a800-7c3e-8f5a-2d9b1e4c7a60","identity":"user_4821@example.com","feature":"chat-completion","amountNanocredits":"1250000000","occurredAt":1767225600000,"entityId":"conversation-99","quantity":1200}`)
 
 func BenchmarkDecodeUsage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := decodeBody(usage, maxBody); err != nil {
+		if _, err := decodeBody(sampleEvent, maxBody); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -292,7 +292,7 @@ func BenchmarkDecodeUsage(b *testing.B) {
 
 func BenchmarkCheckUsage(b *testing.B) {
 	op := loaded(b).named(b, "trackUsage")
-	object, err := decodeBody(usage, maxBody)
+	object, err := decodeBody(sampleEvent, maxBody)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func BenchmarkReadUsage(b *testing.B) {
 	op := loaded(b).named(b, "trackUsage")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := op.readBody(nil, usage); err != nil {
+		if _, err := op.validateBody(nil, sampleEvent); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -317,7 +317,7 @@ func BenchmarkReadUsage(b *testing.B) {
 // BenchmarkOracleUsage is what a general validator takes for the same body.
 func BenchmarkOracleUsage(b *testing.B) {
 	theirs := newOracle(b).body(b, loaded(b).named(b, "trackUsage"))
-	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(usage))
+	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(sampleEvent))
 	if err != nil {
 		b.Fatal(err)
 	}

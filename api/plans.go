@@ -93,7 +93,7 @@ func (s *Server) createPlan(c *call) (reply, error) {
 	plan, err := s.audited(c).CreatePlan(c.ctx, draft, func(catalog billing.Catalog) (billing.Plan, error) {
 		return billing.NewPlan(ids.New(), draft, catalog, c.now)
 	})
-	s.cashier.Notify(c.scope)
+	s.cashier.Wake(c.scope)
 	return createdOr(showPlan(plan), err)
 }
 
@@ -134,7 +134,7 @@ func (s *Server) updatePlan(c *call) (reply, error) {
 		patch.Multipliers = &multipliers
 	}
 	plan, err := s.audited(c).UpdatePlan(c.ctx, c.path["key"], patch)
-	s.cashier.Notify(c.scope)
+	s.cashier.Wake(c.scope)
 	return okOr(showPlan(plan), err)
 }
 

@@ -12,7 +12,7 @@ type route struct {
 	path        string              // with {name} for a parameter, as in the document
 	permissions tenancy.Permissions // all of them
 	handle      func(*call) (reply, error)
-	batched     bool // its transaction compares the key, so a cached key is enough
+	usage       bool // events and checks: the transaction compares the key, so a cached key is enough
 	streamed    bool // takes as long as the client reads
 }
 
@@ -62,10 +62,10 @@ func (s *Server) routes() []route {
 
 		post("/v1/transfers", tenancy.WalletsTransfer, s.createTransfer),
 
-		batched(post("/v1/check", tenancy.EventsIngest, s.checkUsage)),
-		batched(post("/v1/events", tenancy.EventsIngest, s.trackUsage)),
-		batched(post("/v1/events/batch", tenancy.EventsIngest, s.trackBatch)),
-		batched(post("/v1/events/group", tenancy.EventsIngest, s.trackGroup)),
+		usage(post("/v1/check", tenancy.EventsIngest, s.checkUsage)),
+		usage(post("/v1/events", tenancy.EventsIngest, s.trackUsage)),
+		usage(post("/v1/events/batch", tenancy.EventsIngest, s.trackBatch)),
+		usage(post("/v1/events/group", tenancy.EventsIngest, s.trackGroup)),
 		also(tenancy.JournalRead, post("/v1/explain", tenancy.EventsIngest, s.explainUsage)),
 		get("/v1/events", tenancy.JournalRead, s.listEvents),
 		get("/v1/events/{id}", tenancy.JournalRead, s.getEvent),
@@ -118,7 +118,7 @@ func streamed(r route) route {
 	return r
 }
 
-func batched(r route) route {
-	r.batched = true
+func usage(r route) route {
+	r.usage = true
 	return r
 }

@@ -21,9 +21,9 @@ import (
 const (
 	// requestTimeout bounds one request, waiting for the database included.
 	requestTimeout = 15 * time.Second
-	// batchedTimeout bounds an event or a check: authentication, queue and transaction
+	// usageTimeout bounds an event or a check: authentication, queue and transaction
 	// together.
-	batchedTimeout = 10 * time.Second
+	usageTimeout = 10 * time.Second
 	// maxRequest bounds a request with a slow body. Shutdown waits that long.
 	maxRequest = 20 * time.Second
 	// slowBody is how long a body may take before the deadline is extended.

@@ -126,6 +126,7 @@ func appendText(text []byte, name, value string) []byte {
 	return text
 }
 
+// trackUsage records an event. The request's id is also the transaction's.
 func (s *Server) trackUsage(c *call) (reply, error) {
 	d, err := s.usage.Track(c.event(c.body, c.body.Text("identity"), c.id))
 	if err == nil {

@@ -12,9 +12,8 @@ import (
 	"purser/fault"
 )
 
-// readBody validates a JSON body and fills in defaults. The body must have been read up
-// to one byte past its limit: that byte makes it a 413.
-func (op *operation) readBody(header http.Header, body []byte) (input, error) {
+// validateBody decodes and validates a JSON body, and fills in defaults.
+func (op *operation) validateBody(header http.Header, body []byte) (input, error) {
 	object, err := decodeBody(body, op.maxBody)
 	if err != nil {
 		return nil, err

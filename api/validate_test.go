@@ -47,7 +47,7 @@ func TestReadBodyMessages(t *testing.T) {
 		{"setBillingPeriod", `{"billingPeriod":null}`, `billingPeriod must be an object.`},
 		{"createBillingPortal", `{"identity":"u","returnUrl":"x"}`, `returnUrl must be a whole http or https address, such as "https://example.com/thanks".`},
 	} {
-		if _, err := doc.named(t, c.op).readBody(nil, []byte(c.body)); !says(err, c.message) {
+		if _, err := doc.named(t, c.op).validateBody(nil, []byte(c.body)); !says(err, c.message) {
 			t.Errorf("%s %.80s:\n got %v\nwant %s", c.op, c.body, err, c.message)
 		}
 	}
@@ -57,21 +57,21 @@ func TestReadBodyEdges(t *testing.T) {
 	doc := loaded(t)
 	t.Run("accepts a patch with only expectedRevision", func(t *testing.T) {
 		for _, id := range []string{"updateCredit", "updateFeature", "updatePlan"} {
-			if _, err := doc.named(t, id).readBody(nil, []byte(`{"expectedRevision":3}`)); err != nil {
+			if _, err := doc.named(t, id).validateBody(nil, []byte(`{"expectedRevision":3}`)); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
 	})
 	t.Run("accepts an empty patch of a plan alone", func(t *testing.T) {
 		for id, want := range map[string]bool{"updateCredit": false, "updateFeature": false, "updatePlan": true} {
-			if _, err := doc.named(t, id).readBody(nil, []byte(`{}`)); (err == nil) != want {
+			if _, err := doc.named(t, id).validateBody(nil, []byte(`{}`)); (err == nil) != want {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
 	})
 	t.Run("refuses what no operation accepts", func(t *testing.T) {
 		for name, bad := range badBodies {
-			if _, err := doc.named(t, "updatePlan").readBody(nil, []byte(bad.body)); !fault.Is(err, fault.InvalidRequest) {
+			if _, err := doc.named(t, "updatePlan").validateBody(nil, []byte(bad.body)); !fault.Is(err, fault.InvalidRequest) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -79,14 +79,14 @@ func TestReadBodyEdges(t *testing.T) {
 	t.Run("says the same thing each time", func(t *testing.T) {
 		body := []byte(`{"z":1,"y":1,"x":1,"w":1}`)
 		for range 50 {
-			if _, err := doc.named(t, "createCredit").readBody(nil, body); !says(err, `The body has an unknown field "w".`) {
+			if _, err := doc.named(t, "createCredit").validateBody(nil, body); !says(err, `The body has an unknown field "w".`) {
 				t.Fatal(err)
 			}
 		}
 	})
 	t.Run("repeats little of what it was sent", func(t *testing.T) {
 		body := `{"` + strings.Repeat("é", 4000) + `":1}`
-		_, err := doc.named(t, "createCredit").readBody(nil, []byte(body))
+		_, err := doc.named(t, "createCredit").validateBody(nil, []byte(body))
 		if err == nil || utf8.RuneCountInString(err.Error()) > 120 {
 			t.Error(err)
 		}
@@ -97,7 +97,7 @@ func TestReadBodyDefaults(t *testing.T) {
 	doc := loaded(t)
 	read := func(id, body string) input {
 		t.Helper()
-		in, err := doc.named(t, id).readBody(nil, []byte(body))
+		in, err := doc.named(t, id).validateBody(nil, []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,5 @@
 package billing
 
-import "purser/metering"
-
 // Transition is what happened to a subscription between two stored states.
 type Transition string
 
@@ -27,13 +25,10 @@ func (s Subscription) TransitionFrom(before *Subscription) Transition {
 		}
 		return Started
 	}
-	owes := func(status metering.SubscriptionStatus) bool {
-		return status == metering.StatusPastDue || status == metering.StatusUnpaid
-	}
 	switch {
 	case s.Ended() && !before.Ended():
 		return Ended
-	case owes(s.Status) && !owes(before.Status):
+	case s.PaymentHold() && !before.PaymentHold():
 		return PaymentFailed
 	case s.Period.Start > before.Period.Start:
 		return Renewed

@@ -5,7 +5,7 @@
 // that needs it and due by the application's own clock. A package registers a Handler
 // for each of its kinds; any number of nodes run them.
 //
-//	enqueue   in the caller's transaction; then Notify, so that this node runs it at once
+//	enqueue   in the caller's transaction; then Wake, so that this node runs it at once
 //	claim     due rows are leased with SKIP LOCKED; leases go by the database's clock
 //	run       the lease is renewed meanwhile; a node that dies loses it
 //	finish    the claim is compared: a node that lost its lease stores nothing
@@ -18,6 +18,6 @@
 // Mails are no jobs: they belong to the installation and not to an application, so they
 // have a table of their own (store.Outbox), which a periodic task empties (package mail).
 //
-// What it is not: a broker. Notify is a hint within one process; jobs that a notified
+// What it is not: a broker. Wake is a hint within one process; jobs that a woken
 // node did not run are found by the sweep of any node within seconds.
 package jobs

@@ -224,7 +224,7 @@ func (q *Queue) runJob(ctx context.Context, job Job) error {
 	switch {
 	case failure.Stop:
 		run.Result = Stopped
-		level, message, until = slog.LevelError, "job stopped: it fails for good", queue.StoppedWork
+		level, message, until = slog.LevelError, "job stopped: it fails for good", queue.StoppedJob
 	case job.Tries+1 >= queue.ManyTries:
 		level, message = slog.LevelError, "job keeps failing, will retry"
 	}

@@ -102,7 +102,7 @@ func (q *Queue) audit(ctx context.Context) error {
 	if len(overdue) > 0 {
 		q.options.Log.Info("applications with overdue jobs found", "number", len(overdue), "first", overdue[0].AppID.Format(ids.Application))
 	}
-	q.notifyAll(overdue)
+	q.wakeAll(overdue)
 	return nil
 }
 

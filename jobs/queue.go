@@ -126,9 +126,9 @@ func (q *Queue) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Notify says that the application may have due jobs. It is only a hint: the jobs are
+// Wake says that the application may have due jobs. It is only a hint: the jobs are
 // in the queue, and a sweep finds them without it.
-func (q *Queue) Notify(scope tenancy.Scope, lanes ...Lane) {
+func (q *Queue) Wake(scope tenancy.Scope, lanes ...Lane) {
 	if len(lanes) == 0 {
 		lanes = []Lane{MainLane}
 	}
@@ -137,11 +137,11 @@ func (q *Queue) Notify(scope tenancy.Scope, lanes ...Lane) {
 	}
 }
 
-// notifyAll is Notify for every lane.
-func (q *Queue) notifyAll(scopes []tenancy.Scope) {
+// wakeAll is Wake for every lane.
+func (q *Queue) wakeAll(scopes []tenancy.Scope) {
 	for _, scope := range scopes {
 		for lane := range q.lanes {
-			q.Notify(scope, lane)
+			q.Wake(scope, lane)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (q *Queue) sweepPeriodically(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			q.options.Log.Warn("job sweep failed", "cause", err)
 		}
-		q.notifyAll(found)
+		q.wakeAll(found)
 		if err := pause(ctx, sweepInterval); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func TestAJobGoesOnAsItsHandlerSays(t *testing.T) {
 			enqueue(t, db, scope, "x")
 			var log bytes.Buffer
 			noError(t, node(db, &log, c.run).DrainAll(t.Context(), scope.AppID))
-			left := storetest.DueJobs(t, storetest.URL(t), scope.AppID, queue.StoppedWork)
+			left := storetest.DueJobs(t, storetest.URL(t), scope.AppID, queue.StoppedJob)
 			if len(left) != 0 != c.left {
 				t.Fatalf("left in the queue: %+v", left)
 			}
@@ -239,11 +239,11 @@ func TestASlowJobDelaysNeitherOtherLanesNorOtherApplications(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- q.RunNotified(ctx) }()
 	noError(t, db.Queue(busy).Enqueue(t.Context(), queue.Job{Kind: other, Object: "slow"}))
-	q.Notify(busy, "slow")
+	q.Wake(busy, "slow")
 	receive(t, arrived, "the slow job runs")
 	for _, scope := range []tenancy.Scope{busy, quiet} {
 		enqueue(t, db, scope, "fast")
-		q.Notify(scope)
+		q.Wake(scope)
 		if got := receive(t, done, "a fast job runs beside the slow one"); got != scope {
 			t.Errorf("the job of %v ran", got)
 		}
@@ -256,7 +256,7 @@ func TestASlowJobDelaysNeitherOtherLanesNorOtherApplications(t *testing.T) {
 		t.Errorf("stopping gave %v", err)
 	}
 	// It was running when the server stopped, and finished.
-	if left := storetest.DueJobs(t, storetest.URL(t), busy.AppID, queue.StoppedWork); len(left) != 0 {
+	if left := storetest.DueJobs(t, storetest.URL(t), busy.AppID, queue.StoppedJob); len(left) != 0 {
 		t.Errorf("left in the queue: %+v", left)
 	}
 }
@@ -290,19 +290,19 @@ func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
 		}
 	}
 	enqueue(t, db, scope, "hangs 1")
-	q.Notify(scope, "webhooks")
+	q.Wake(scope, "webhooks")
 	if got := receive(t, prepared, "the lane is prepared"); got != scope {
 		t.Errorf("prepared %v", got)
 	}
 	wants("hangs 1")
 	enqueue(t, db, scope, "fast")
-	q.Notify(scope, "webhooks")
+	q.Wake(scope, "webhooks")
 	wants("fast") // of the same application
 	enqueue(t, db, second, "hangs 2")
-	q.Notify(second, "webhooks")
+	q.Wake(second, "webhooks")
 	wants("hangs 2")
 	enqueue(t, db, second, "late")
-	q.Notify(second, "webhooks") // no slot is free
+	q.Wake(second, "webhooks") // no slot is free
 	close(goOn)
 	wants("late")
 	stop()
@@ -310,7 +310,7 @@ func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
 		t.Errorf("stopping gave %v", err)
 	}
 	for _, app := range []tenancy.Scope{scope, second} {
-		if left := storetest.DueJobs(t, storetest.URL(t), app.AppID, queue.StoppedWork); len(left) != 0 {
+		if left := storetest.DueJobs(t, storetest.URL(t), app.AppID, queue.StoppedJob); len(left) != 0 {
 			t.Errorf("left in the queue: %+v", left)
 		}
 	}
@@ -333,7 +333,7 @@ func TestAStoppedNodeReleasesJobsThatItDidNotStart(t *testing.T) {
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- first.RunNotified(ctx) }()
-	first.Notify(scope)
+	first.Wake(scope)
 	receive(t, ended, "the node stops")
 	if ran.Load() == number {
 		t.Fatal("the node ran all jobs")

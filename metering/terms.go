@@ -34,15 +34,15 @@ func (s SubscriptionStatus) InForce() bool {
 	return s == StatusActive || s == StatusTrialing
 }
 
-// Resting reports whether the plan's terms are suspended: limited features are refused,
+// Suspended reports whether the plan's terms are suspended: limited features are refused,
 // all others cost the list price.
-func (s SubscriptionStatus) Resting() bool {
+func (s SubscriptionStatus) Suspended() bool {
 	return s == StatusPastDue || s == StatusUnpaid || s == StatusPaused
 }
 
 // Live reports whether the subscription is in force or resting. One that never started
 // or has ended counts as none.
-func (s SubscriptionStatus) Live() bool { return s.InForce() || s.Resting() }
+func (s SubscriptionStatus) Live() bool { return s.InForce() || s.Suspended() }
 
 // Terms are what a subscription copied from its plan. A feature is named at most
 // once in each list.

@@ -15,11 +15,11 @@ type App struct {
 	store *Store
 }
 
-// App is the only door to the rows of an application.
+// App reads and writes the catalog, wallets and keys of one application.
 func (s *Store) App(scope tenancy.Scope) App { return App{app: s.db.App(scope), store: s} }
 
-// By is the same door for a person or an API key: what they change through it is written
-// into the organization's audit log, in the same transaction.
+// By is App for a person or an API key: what they change through it is written to the
+// organization's audit log, in the same transaction.
 func (a App) By(actor audit.Actor) App {
 	a.app.By = actor
 	return a

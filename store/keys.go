@@ -159,7 +159,7 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 	return k, err
 }
 
-// RevokeKeys stops every key of the application, and tells how many it were.
+// RevokeKeys stops every key of the application and returns how many there were.
 func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The keys before the epoch, in the order in which retiring one takes them.

@@ -78,11 +78,12 @@ type EngineOptions struct {
 	Tracer trace.Tracer
 }
 
-// Kinds of batches.
+// Kinds of batches. A batch is one transaction of the engine; what a caller sends as a
+// batch or group of events runs in bulk batches.
 const (
 	EventBatch = "events"
 	CheckBatch = "checks"
-	BulkBatch  = "bulk" // batches and groups of events
+	BulkBatch  = "bulk"
 )
 
 // Batch describes a finished batch.
@@ -153,7 +154,7 @@ func (u *Engine) Clock() *Clock { return u.store.db.Clock }
 
 // EngineStats are the engine's counters since it was opened.
 type EngineStats struct {
-	Conflicts  int64 // optimistic batches that were rolled back and retried under locks
+	Conflicts  int64 // optimistic transactions that failed and were retried under locks
 	Prefetched int64 // requests whose wallet was read while the previous batch was written
 	Splits     int64 // batches that were split in half: each points at a bug
 	Retries    int64 // attempts of a batch that failed and were repeated

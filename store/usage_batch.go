@@ -160,13 +160,13 @@ func (b *appBatch) apply(w *walletState, u *request) {
 
 // setBalance records a balance to be written. The last one per credit wins.
 func (w *walletState) setBalance(balance metering.Balance) {
-	for i := range w.charged {
-		if w.charged[i].CreditID == balance.CreditID {
-			w.charged[i] = balance
+	for i := range w.newBalances {
+		if w.newBalances[i].CreditID == balance.CreditID {
+			w.newBalances[i] = balance
 			return
 		}
 	}
-	w.charged = append(w.charged, balance)
+	w.newBalances = append(w.newBalances, balance)
 }
 
 // touchedWallets lists the wallets to be written, in lock order.
@@ -188,7 +188,7 @@ func (b *appBatch) markCommitted() {
 	for _, w := range b.wallets {
 		if w.touched {
 			w.version++
-			w.touched, w.charged = false, w.charged[:0]
+			w.touched, w.newBalances = false, w.newBalances[:0]
 		}
 	}
 	for feature := range b.newlyUsed {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,6 +107,11 @@ func TestPanicReleasesEveryCaller(t *testing.T) {
 	outcomes := s.inOneBatch(t, url, n, "gate", requests, func() { broken.Store(true) })
 	if got := tally(outcomes); got["error"] != callers {
 		t.Errorf("of %d: %v", callers, got)
+	}
+	for _, o := range outcomes { // not by a deadline of theirs
+		if o.err == nil || !strings.Contains(o.err.Error(), "panicked") {
+			t.Fatalf("a caller of the batch that panicked got %v", o.err)
+		}
 	}
 	if n.usage.IsCached(s.application.ID, "ann") {
 		t.Error("it goes on with what the batch may have left half changed")

@@ -44,8 +44,8 @@ type walletState struct {
 	marks metering.AlertMarks
 
 	// Changes by the running batch.
-	touched bool
-	charged []metering.Balance // new balances, one per credit
+	touched     bool
+	newBalances []metering.Balance // one per credit
 }
 
 func (w *walletState) hasCounter(key metering.CounterKey) bool {

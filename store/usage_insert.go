@@ -34,7 +34,7 @@ type eventColumn struct {
 	put    func(c *wire.Column, r *record, now int64)
 }
 
-// plainColumns are all that most events need, half of all.
+// plainColumns are those that every event has, and all that most have.
 var plainColumns = []eventColumn{
 	{"tx_id", "uuid", wire.UUIDColumn, func(c *wire.Column, r *record, _ int64) { c.ID(r.TransactionID) }},
 	{"event_id", "bytea", wire.ByteaColumn, func(c *wire.Column, r *record, _ int64) { c.EventID(r.EventID) }},

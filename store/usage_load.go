@@ -33,7 +33,7 @@ var (
 			LIMIT 100) b ON true LEFT JOIN LATERAL (
 			SELECT id, status, period_start, period_end, terms::text AS terms
 			FROM subscriptions WHERE app_id = $1 AND wallet_id = w.id
-			  AND status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
+			  AND status IN `+ledger.LiveStatuses+`
 			LIMIT 1) s ON true`)
 
 	readFeatures = pg.Declare("read features", `
@@ -289,9 +289,9 @@ func (b *appBatch) scanBilled(r *wire.Row) {
 	w.setBilled(key, r.ID())
 }
 
-// authorize sets the feature of each request and fails those whose key is not usable,
-// key errors first. Keys expire by the real clock, not by the application's.
-func (b *appBatch) authorize(now int64) {
+// resolve sets the feature of each request and fails those whose key is not usable, key
+// errors first. Keys expire by the real clock, not by the application's.
+func (b *appBatch) resolve(now int64) {
 	for _, u := range b.requests {
 		if u.resolved {
 			continue

@@ -161,7 +161,7 @@ func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	p := wire.NewPipe(ctx, conn)
 	p.SendCommand(pg.BeginTx)
 	u.cache.lookup(batches, func(b *appBatch) {
-		b.authorize(now)
+		b.resolve(now)
 		b.decideAccepted(now, u.ordered)
 	})
 	u.write(p, batches, now)
@@ -175,7 +175,7 @@ func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBat
 		}
 	}
 	u.cache.putCommitted(batches)
-	u.announce(batches)
+	u.wakeSequencer(batches)
 	return nil
 }
 

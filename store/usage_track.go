@@ -214,7 +214,7 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		b.markCommitted()
 		u.cache.put(b)
 	}
-	u.announce(batches)
+	u.wakeSequencer(batches)
 	return nil
 }
 
@@ -268,7 +268,7 @@ func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, ep
 // loadKeyedRows reads what depends on wallets and subscriptions.
 func loadKeyedRows(p *wire.Pipe, batches []*appBatch, now int64) error {
 	for _, b := range batches {
-		b.authorize(now)
+		b.resolve(now)
 		for _, w := range b.wallets {
 			w.state.Now = b.appTime(now)
 		}
@@ -313,7 +313,8 @@ func (b *appBatch) ensureMissingWallets(p *wire.Pipe, now int64) {
 
 // isDeterministic reports an error that the same statements would meet again: bad data,
 // a violated constraint, a missing privilege. A division by zero is not one: it says
-// that the epoch has changed since it was read.
+// that the epoch or a feature has changed since it was read, or that the decision is too
+// old.
 func isDeterministic(err error) bool {
 	state := pg.SQLState(err)
 	if state == pg.DivisionByZero {

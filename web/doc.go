@@ -1,4 +1,5 @@
-// Package web serves the dashboard and the documentation.
+// Package web serves the dashboard and the documentation, and receives webhooks of the
+// payment provider.
 //
 // What it is: route tables with the access each route requires, handlers that turn a
 // request into the struct of a view, sessions, and security headers.

@@ -88,6 +88,6 @@ func (s *Site) retrySync(req *request) (response, error) {
 // run.
 func notifyCashier(req *request) {
 	if req.site.cashier != nil {
-		req.site.cashier.Notify(req.scope())
+		req.site.cashier.Wake(req.scope())
 	}
 }

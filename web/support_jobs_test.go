@@ -19,7 +19,7 @@ func TestFailingJobs(t *testing.T) {
 	noError(t, d.Queue().Enqueue(t.Context(), job))
 	due, err := d.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{job.Kind}, Now: d.site.now(), Most: 10})
 	noError(t, err)
-	noError(t, d.Queue().RetryJob(t.Context(), due.Jobs[0], "No such <b>charge</b>", queue.StoppedWork))
+	noError(t, d.Queue().RetryJob(t.Context(), due.Jobs[0], "No such <b>charge</b>", queue.StoppedJob))
 
 	t.Run("are led to from the overview", func(t *testing.T) {
 		overview := support.get(t, d.appPath())

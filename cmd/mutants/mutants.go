@@ -115,7 +115,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "events written before the wallets are locked",
-		changes: []change{once("store/usage_apply.go", "\t\tb.writeWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n",
+		changes: []change{once("store/usage_write.go", "\t\tb.writeWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n",
 			"\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeWallets(p)\n")},
 		pkg: "./store", tests: "TestRepeatsOnTwoNodesDoNotBlockEachOther",
 	},
@@ -150,13 +150,13 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "no version guard for a lone use",
-		changes: []change{once("store/usage_apply.go",
+		changes: []change{once("store/usage_write.go",
 			"CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END", "$4::bigint")},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletPaysForWhatItHoldsAndNoMore",
 	},
 	{
 		name: "no version guard for a batch",
-		changes: []change{once("store/usage_apply.go",
+		changes: []change{once("store/usage_write.go",
 			"CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END", "excluded.version")},
 		pkg: "./store", tests: "TestChangesHoldForABatchAfterThem",
 	},
@@ -177,7 +177,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "memory that was enough a moment ago decides now",
-		changes: []change{once("store/usage_optimistic.go", "\t\tif !w.canDecide(use.Usage.Usage) {\n\t\t\treturn false", "\t\tif w.version < 0 {\n\t\t\treturn false")},
+		changes: []change{once("store/usage_optimistic.go", "\t\tif !w.canDecide(use.Usage.Usage) {\n\t\t\treturn false", "\t\tif _ = use; w.version < 0 {\n\t\t\treturn false")},
 		pkg:     "./store", tests: "TestMemoryChangesBetweenTwoLooks",
 	},
 	{
@@ -193,7 +193,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "what an allowance does not cover is not counted",
-		changes: []change{once("store/usage_apply.go", "r.Allowance.Limited() && !done[key] {", "r.Allowance.Covered > 0 && !done[key] {")},
+		changes: []change{once("store/usage_write.go", "r.Allowance.Limited() && !done[key] {", "r.Allowance.Covered > 0 && !done[key] {")},
 		pkg:     "./store", tests: "TestHistoriesEndAsTheModelSays",
 	},
 	{

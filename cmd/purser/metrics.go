@@ -115,7 +115,7 @@ func (m *metrics) registerUsage(u *store.Engine) {
 	gauge := func(o prometheus.GaugeOpts, read func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(o, read))
 	}
-	counter("purser_usage_conflicts_total", "Batches retried with locks after a version conflict.",
+	counter("purser_usage_conflicts_total", "Optimistic transactions that failed and were retried under locks.",
 		func(s store.EngineStats) int64 { return s.Conflicts })
 	counter("purser_usage_read_ahead_total", "Events whose wallet was not cached and was read while the previous batch was written.",
 		func(s store.EngineStats) int64 { return s.Prefetched })

@@ -164,7 +164,7 @@ func (p *paymentNode) authorize(r *http.Request) (ids.ID, error) {
 // URL counts as delivered: the application has an endpoint at the current URL too, and
 // retries would delay its payments.
 func (p *paymentNode) deliver(ctx context.Context, address string, header http.Header, body []byte) error {
-	if !strings.HasPrefix(address, p.baseURL+"/webhooks/") {
+	if !strings.HasPrefix(address, p.baseURL+cashier.WebhookPath) {
 		p.log.Warn("sandbox webhook to a former address of this server dropped", "url", address)
 		return nil
 	}
@@ -178,7 +178,7 @@ func (p *paymentNode) deliver(ctx context.Context, address string, header http.H
 		return err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the ingress answers %s", answer.Status)
+		return fmt.Errorf("the webhook endpoint answered %s", answer.Status)
 	}
 	return nil
 }

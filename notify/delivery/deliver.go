@@ -85,11 +85,11 @@ func New(o Options) *Dispatcher {
 	d := &Dispatcher{options: o, hub: newHub(), client: newClient(clientOptions{Opened: o.Opened, Timeout: o.Timeout, Roots: o.Roots, Now: o.Now})}
 	o.Jobs.Detach(Lane, maxRunning)
 	o.Jobs.Before(Lane, d.prepare)
-	o.Jobs.Register(queue.JobWebhook, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
+	o.Jobs.Register(queue.JobDelivery, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
 	o.Jobs.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: d.prepareAll})
 	o.Jobs.Every(jobs.Task{Name: "prune notifications", Interval: pruneInterval, Timeout: pruneTimeout, Run: d.pruneAll})
 	o.Jobs.Every(jobs.Task{Name: "announce expiring keys", Interval: keysInterval, Run: d.announceKeys})
-	o.Store.OnNotifications(func(scope tenancy.Scope) { o.Jobs.Notify(scope, Lane) })
+	o.Store.OnNotifications(func(scope tenancy.Scope) { o.Jobs.Wake(scope, Lane) })
 	return d
 }
 

@@ -538,7 +538,7 @@ func TestNodesNumberAtOnce(t *testing.T) {
 	db.OnNotifications(func(tenancy.Scope) {})
 	r.deposit()
 	noError(t, r.dispatcher.PrepareAll(t.Context()))
-	queue.Notify(r.scope, delivery.Lane)
+	queue.Wake(r.scope, delivery.Lane)
 	<-arrived
 	stop()
 	<-ended

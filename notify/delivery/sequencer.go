@@ -89,7 +89,7 @@ func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
 	}
 	list := make([]queue.Job, len(due))
 	for i, id := range due {
-		list[i] = queue.Job{Kind: queue.JobWebhook, Object: id.Format(ids.WebhookEndpoint), DueAt: now}
+		list[i] = queue.Job{Kind: queue.JobDelivery, Object: id.Format(ids.WebhookEndpoint), DueAt: now}
 	}
 	return d.options.Store.Queue(scope).Enqueue(ctx, list...)
 }

@@ -174,8 +174,11 @@ func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, conne
 	return secrets, nil
 }
 
+// WebhookPath is where the provider sends webhooks; the connection's id follows.
+const WebhookPath = "/webhooks/stripe/"
+
 func (c *Cashier) webhookURL(connection ids.ID) string {
-	return c.options.BaseURL + "/webhooks/stripe/" + connection.Format(connectionPrefix)
+	return c.options.BaseURL + WebhookPath + connection.Format(connectionPrefix)
 }
 
 // Purposes under which the vault seals a connection's secrets.

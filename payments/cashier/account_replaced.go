@@ -68,7 +68,7 @@ func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, acco
 	if err != nil {
 		return Connected{}, err
 	}
-	c.Notify(scope)
+	c.Wake(scope)
 	return c.connected(renewed), nil
 }
 

@@ -80,7 +80,7 @@ type Cashier struct {
 	scopes        *lru.Cache[ids.ID, tenancy.Scope] // by connection
 	locks         locks
 	jobs          *jobs.Queue
-	renewInterval time.Duration // between two renewals of a lease; zero for renewTime, negative for none
+	renewInterval time.Duration // between two renewals of a lease; zero for leaseRenewInterval, negative for none
 	// withoutPeriodicJobs is set by tests that enqueue these jobs themselves.
 	withoutPeriodicJobs bool
 }
@@ -122,8 +122,8 @@ func New(options Options) (*Cashier, error) {
 	return c, nil
 }
 
-// Notify says that the application may have due jobs.
-func (c *Cashier) Notify(scope tenancy.Scope) { c.jobs.Notify(scope) }
+// Wake says that the application may have due jobs.
+func (c *Cashier) Wake(scope tenancy.Scope) { c.jobs.Wake(scope) }
 
 // DrainAll runs all due jobs of the application, by its clock, and those that they
 // enqueue. It waits for jobs that another node runs.

@@ -109,7 +109,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	if err != nil {
 		return Connected{}, err
 	}
-	c.Notify(scope)
+	c.Wake(scope)
 	return c.connected(kept), nil
 }
 

@@ -146,7 +146,7 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.cashier.Run(ctx) }()
 	r.draft("basic", 1000)
-	r.cashier.Notify(r.scope)
+	r.cashier.Wake(r.scope)
 	r.eventually("the plan is synced", func() bool { return r.readPlan("basic").Sync.Status == billing.SyncDone })
 	// And a job that no notification came for.
 	r.draft("pro", 2900)

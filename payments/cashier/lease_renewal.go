@@ -14,7 +14,7 @@ import (
 )
 
 // runRenewing runs work and renews its lease meanwhile. When the lease is lost, work
-// is cancelled with store.ErrFenced as the cause: its writes would be refused anyway.
+// is cancelled with queue.ErrFenced as the cause: its writes would be refused anyway.
 func (c *Cashier) runRenewing(ctx context.Context, scope tenancy.Scope, fence queue.Fence, asked time.Time, work func(context.Context, queue.Fence) error) error {
 	every := cmp.Or(c.renewInterval, leaseRenewInterval)
 	if every < 0 {
@@ -71,7 +71,7 @@ func (l *heldLease) extend(asked time.Time, lease time.Duration) {
 
 func (l *heldLease) isOver() bool { return int64(time.Since(monotonicStart)) >= l.until.Load() }
 
-// leaseError is store.ErrFenced once the lease of ctx may have expired. A process that
+// leaseError is queue.ErrFenced once the lease of ctx may have expired. A process that
 // was suspended notices here, before it calls the provider.
 func leaseError(ctx context.Context) error {
 	if held, known := ctx.Value(heldLeaseKey{}).(*heldLease); known && held.isOver() {

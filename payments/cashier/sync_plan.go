@@ -25,7 +25,7 @@ func (c *Cashier) RetrySync(ctx context.Context, scope tenancy.Scope, planKey st
 	if err := c.options.Store.Queue(scope).Enqueue(ctx, queue.Job{Kind: queue.JobPlan, Object: plan.ID.String()}); err != nil {
 		return err
 	}
-	c.Notify(scope)
+	c.Wake(scope)
 	return nil
 }
 

@@ -42,7 +42,7 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queu
 	}
 	c.logAlerts(with, projection.Alerts)
 	if len(projection.Actions)+len(projection.Settled) > 0 {
-		defer c.Notify(with.scope)
+		defer c.Wake(with.scope)
 	}
 	return projection.Subscription, nil
 }

@@ -32,7 +32,7 @@ func TestAWebhookCostsAtMostTenTransactions(t *testing.T) {
 		t.Helper()
 		body := []byte(`{"id":"` + id + `","type":"` + kind + `","livemode":false,"data":{"object":{"id":"` + object + `","object":"` + objectKind + `"}}}`)
 		before := own.PoolStats().Acquires
-		r.check(node.HasConnection(t.Context(), connection))
+		r.check(node.CheckConnection(t.Context(), connection))
 		r.check(node.ReceiveWebhook(t.Context(), connection, signed(body, time.Now(), secret), body))
 		r.check(node.DrainAll(t.Context(), r.app.ID))
 		return own.PoolStats().Acquires - before

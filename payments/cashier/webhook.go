@@ -46,8 +46,8 @@ const (
 	outcomeIgnored = "ignored"
 )
 
-// HasConnection refuses a webhook for an unknown connection before its body is read.
-func (c *Cashier) HasConnection(ctx context.Context, connection string) error {
+// CheckConnection refuses a webhook for an unknown connection before its body is read.
+func (c *Cashier) CheckConnection(ctx context.Context, connection string) error {
 	id, err := ids.Parse(connectionPrefix, connection)
 	if err != nil {
 		return fault.New(fault.PathNotFound)
@@ -80,11 +80,11 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 		return err
 	}
 	accounts := c.options.Store.PaymentAccounts(scope)
-	at, err := accounts.ConnectionByID(ctx, id)
+	with, err := accounts.ConnectionByID(ctx, id)
 	if err != nil {
 		return err
 	}
-	secrets, err := c.webhookSecrets(ctx, scope, at)
+	secrets, err := c.webhookSecrets(ctx, scope, with)
 	if err != nil {
 		return err
 	}
@@ -98,24 +98,24 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return err
 	}
-	now := c.nowAt(at.ClockOffset)
+	now := c.nowAt(with.ClockOffset)
 	kept := payments.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
-	jobs := jobsFor(at.ID, event, now)
-	if event.Live != at.Live || len(jobs) == 0 {
+	jobs := jobsFor(with.ID, event, now)
+	if event.Live != with.Live || len(jobs) == 0 {
 		kept.Outcome, jobs = outcomeIgnored, nil
 	}
-	if _, err := accounts.ReceiveEvent(ctx, at.ID, kept, jobs); err != nil {
+	if _, err := accounts.ReceiveEvent(ctx, with.ID, kept, jobs); err != nil {
 		return err
 	}
-	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(at.ClockOffset, event.CreatedAt)})
-	c.Notify(scope)
+	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(with.ClockOffset, event.CreatedAt)})
+	c.Wake(scope)
 	return nil
 }
 
-// jobsFor are the jobs for an event: a refresh of its object, whose content in the
-// event is not used.
+// jobsFor is the job for an event, or none: a refresh of its object, whose content in
+// the event is not used.
 func jobsFor(connection ids.ID, event stripe.Event, now int64) []queue.Job {
 	kinds := map[string]queue.JobKind{
 		"checkout.session":      queue.JobSession,

@@ -83,7 +83,7 @@ func readEvent(body []byte) (Event, error) {
 	created, _ := out.Created.(float64)
 	event := Event{ID: out.ID, Type: out.Type, APIVersion: out.APIVersion, Live: out.Live, CreatedAt: milliseconds(int64(created))}
 	if out.Data != nil {
-		_ = json.Unmarshal(out.Data.Object, &event.Object) // as in Events
+		_ = json.Unmarshal(out.Data.Object, &event.Object) // an unknown shape is an object without an id, which is ignored
 	}
 	return event, nil
 }

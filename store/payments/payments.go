@@ -123,7 +123,7 @@ func plainPayments(list []storedPayment) (payments []billing.Payment) {
 // creditPayments credits payments to a locked wallet, in order, and enqueues a refresh
 // of each charge: a refund may have been reported before its payment was known. The
 // insert skips a payment whose source was already credited. The caller ends the
-// transaction with scheduleWake.
+// transaction with ScheduleWake.
 func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settlement, payments []billing.Payment, now int64) error {
 	for _, p := range payments {
 		made, err := tx.ExecAny(ctx, insertPayment, pg.Named{

@@ -147,7 +147,7 @@ func (tx appTx) storeWorld(ctx context.Context, c persist.Change) (moved bool, e
 	}
 	batch.Queue(updateWorld.SQL, tx.Args([]any{c.Head})...)
 	clock := batch.Queue(setClock.SQL, tx.Args([]any{c.ClockOffset})...)
-	batch.Queue(queue.SetNextDue.SQL, tx.Args([]any{queue.SandboxWake, tx.Scope.OrgID, pg.OrNull(c.WakeAt)})...)
+	batch.Queue(queue.SetHint.SQL, tx.Args([]any{queue.SandboxWake, tx.Scope.OrgID, pg.OrNull(c.WakeAt)})...)
 	results := tx.Conn.SendBatch(ctx, batch)
 	for _, queued := range batch.QueuedQueries {
 		tag, err := results.Exec()

@@ -38,6 +38,7 @@ var (
 		SELECT`+subscriptionColumns+fromSubscriptions+`
 		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN `+ledger.LiveStatuses)
 
+	// The first condition on the status is that of the partial index.
 	selectIncompleteSubscription = pg.Declare("select incomplete subscription", `
 		SELECT`+subscriptionColumns+fromSubscriptions+`
 		WHERE s.app_id = $1 AND w.identity = $2 AND s.status IN ('incomplete', 'canceled') AND s.status = 'incomplete' AND NOT s.extra

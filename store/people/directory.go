@@ -14,7 +14,7 @@ import (
 	"purser/tenancy"
 )
 
-// Directory has the few looks that come before a scope is known. All of them are
+// Directory has the few lookups that come before a scope is known. All of them are
 // in this file, so that a reader can see how little they tell.
 type Directory struct {
 	handles *Handles

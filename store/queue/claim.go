@@ -144,7 +144,7 @@ func (a App) FinishJob(ctx context.Context, w Job, next int64) error {
 	})
 }
 
-// finishJob is FinishJob in the caller's transaction, which ends with scheduleWake.
+// finishJob is FinishJob in the caller's transaction, which ends with ScheduleWake.
 func (tx Tx) finishJob(ctx context.Context, w Job, next int64) error {
 	if next == 0 {
 		deleted, err := tx.ExecAny(ctx, deleteFinishedJob, w.Kind, w.Object, w.Version, w.LeaseID)
@@ -159,7 +159,7 @@ func (tx Tx) finishJob(ctx context.Context, w Job, next int64) error {
 // MaxError is the maximum length of a stored error, in characters.
 const MaxError = 500
 
-// RetryJob stores the failure of a claimed job and when to retry it, or StoppedWork.
+// RetryJob stores the failure of a claimed job and when to retry it, or StoppedJob.
 // One that was requested again meanwhile is not postponed. When the lease was lost,
 // nothing changes.
 func (a App) RetryJob(ctx context.Context, w Job, reason string, until int64) error {

@@ -43,7 +43,7 @@ const (
 
 	JobPrune JobKind = "prune" // delete expired rows
 
-	JobWebhook JobKind = "webhook" // send the deliveries of an endpoint
+	JobDelivery JobKind = "webhook" // send the deliveries of an endpoint
 )
 
 // Job is an entry of the application's queue, due by its clock. There is one job of a
@@ -66,12 +66,12 @@ type Job struct {
 	FailingSince int64
 }
 
-// StoppedWork is the due time of a stopped job, which only a new request or a person
+// StoppedJob is the due time of a stopped job, which only a new request or a person
 // restarts: the last millisecond of the year 9999.
-const StoppedWork = 253402300799999
+const StoppedJob = 253402300799999
 
 // Stopped reports whether the job is not retried by itself.
-func (w Job) Stopped() bool { return w.DueAt >= StoppedWork }
+func (w Job) Stopped() bool { return w.DueAt >= StoppedJob }
 
 // ManyTries is after how many consecutive failures an operator should know: about a
 // minute.
@@ -120,7 +120,7 @@ func (a App) Enqueue(ctx context.Context, jobs ...Job) error {
 	})
 }
 
-// Enqueue adds jobs. The caller ends the transaction with scheduleWake.
+// Enqueue adds jobs. The caller ends the transaction with ScheduleWake.
 func (tx Tx) Enqueue(ctx context.Context, jobs ...Job) error {
 	if len(jobs) == 0 {
 		return nil

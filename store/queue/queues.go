@@ -12,7 +12,7 @@ import (
 // ScopesWithJobs lists applications that have billing work by now, the longest
 // waiting first, at most so many. It says nothing about the work.
 func (q Queues) ScopesWithJobs(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
-	return q.Due(ctx, billingWake, realNow, most)
+	return q.Due(ctx, jobsWake, realNow, most)
 }
 
 // JobQueue describes the jobs of one kind of queue, of all applications.
@@ -34,7 +34,7 @@ func (q Queues) JobQueues(ctx context.Context) ([]JobQueue, error) {
 	rows, err := q.db.Pool.Query(ctx, `
 		SELECT kind, coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint,
 			coalesce(min(due_at) FILTER (WHERE due_at > 0 AND due_at < $1), 0)::bigint
-		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedWork/2)
+		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedJob/2)
 	if err != nil {
 		return nil, fmt.Errorf("store: job queues: %w", err)
 	}

@@ -11,14 +11,14 @@ import (
 // The rows of work_hints hold when each application next has work, so that workers do
 // not poll every application. They go by the real clock.
 const (
-	billingWake = "billing"
+	jobsWake    = "billing"
 	SandboxWake = "sandbox" // of the accounts of the payments sandbox
 )
 
 // Control tables and tenant tables are never in one statement: on Citus they lie on
 // different nodes.
 var (
-	SetNextDue = pg.Declare("set hint", `
+	SetHint = pg.Declare("set hint", `
 		INSERT INTO work_hints (app_id, kind, org_id, due_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (app_id, kind) DO UPDATE SET due_at = excluded.due_at`)
 
@@ -53,15 +53,15 @@ type queueState struct {
 // takes part in a deadlock; the queue is read by a statement after the lock and so sees
 // what the previous holder committed.
 func (tx Tx) ScheduleWake(ctx context.Context) error {
-	if _, err := tx.ExecAny(ctx, ensureNextDue, billingWake, tx.Scope.OrgID); err != nil {
+	if _, err := tx.ExecAny(ctx, ensureNextDue, jobsWake, tx.Scope.OrgID); err != nil {
 		return err
 	}
-	if err := tx.Exec(ctx, lockNextDue, 1, billingWake); err != nil {
+	if err := tx.Exec(ctx, lockNextDue, 1, jobsWake); err != nil {
 		return err
 	}
 	queue, err := pg.Find(ctx, tx, selectQueueState, pgx.RowToStructByPos[queueState], pg.ErrNoAppState)
 	if err != nil {
 		return err
 	}
-	return tx.Exec(ctx, updateNextDue, 1, billingWake, queue.DueAt, queue.Failing, queue.FailingSince)
+	return tx.Exec(ctx, updateNextDue, 1, jobsWake, queue.DueAt, queue.Failing, queue.FailingSince)
 }

@@ -63,7 +63,7 @@ var (
 		ORDER BY expires_at LIMIT $4`)
 
 	// Each is counted no further than the limit, by an index that has only these. The
-	// numbers at the jobs are ManyTries and StoppedWork.
+	// numbers at the jobs are ManyTries and StoppedJob.
 	countAttention = pg.Declare("count attention", `
 		SELECT
 			(SELECT count(*) FROM (SELECT 1 FROM debtors WHERE app_id = $1 LIMIT $2) d),

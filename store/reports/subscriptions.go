@@ -7,6 +7,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -56,7 +57,7 @@ var (
 		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
 		WHERE s.app_id = $1 AND s.wallet_id = ANY ($2)
-		  AND s.status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')`)
+		  AND s.status IN `+ledger.LiveStatuses)
 
 	listSubscriptions = pg.Declare("list subscriptions", pageOfSubscriptions+`id < $2`+withTheirWallets)
 
@@ -70,7 +71,7 @@ var (
 		FROM subscriptions s
 		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
-		WHERE s.app_id = $1 AND s.wallet_id = $2 AND s.status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
+		WHERE s.app_id = $1 AND s.wallet_id = $2 AND s.status IN `+ledger.LiveStatuses+`
 		UNION ALL
 		SELECT`+subscriptionFoundColumns+`
 		FROM subscriptions s

@@ -57,7 +57,7 @@ var (
 		FROM (
 			SELECT DISTINCT wallet_id FROM subscriptions
 			WHERE app_id = $1 AND plan_id = $4 AND wallet_id < $2
-			  AND status IN ('active', 'trialing', 'past_due', 'unpaid', 'paused')
+			  AND status IN `+ledger.LiveStatuses+`
 			ORDER BY wallet_id DESC LIMIT $3
 		) s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		ORDER BY w.id DESC`)

@@ -34,7 +34,7 @@ var (
 		WHERE app_id = $1 AND id = $2`)
 )
 
-// Posting is a wished change of one balance of a locked wallet.
+// Posting is a requested change of one balance of a locked wallet.
 type Posting struct {
 	ID             ids.ID
 	Kind           metering.EntryKind
@@ -48,8 +48,8 @@ type Posting struct {
 	Change         func(metering.Balance) (metering.Balance, error)
 }
 
-// Post is the one function that changes a balance, and it writes the journal
-// entry beside it, and the notification. The wallet's lock must be held.
+// Post changes a balance for everything but usage, which store.Engine charges in batches.
+// It writes the journal entry and the notification. The wallet's lock must be held.
 func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, error) {
 	before, err := tx.Balance(ctx, w.ID, p.Credit)
 	if err != nil {

@@ -44,7 +44,7 @@ func EncodeSale(t billing.Terms) (lists, sale []byte, err error) {
 	return lists, sale, err
 }
 
-// DecodeSale undoes encodeSale. A subscription from before sales were stored has none.
+// DecodeSale undoes EncodeSale. A subscription from before sales were stored has none.
 func DecodeSale(lists, sale []byte) (t billing.Terms, err error) {
 	engine, _, err := DecodeTerms(lists)
 	if err != nil {

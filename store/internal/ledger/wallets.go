@@ -27,7 +27,7 @@ var (
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, identity) DO NOTHING`)
 
-	// LockWallets is the only statement that locks wallets.
+	// LockWallets locks wallets before they are read.
 	//
 	// The inner query runs once for each identity in the order of the array, so the
 	// array's order is the order of the locks, whatever the planner thinks.
@@ -88,8 +88,8 @@ func (tx Tx) Wallet(ctx context.Context, identity string) (metering.Wallet, erro
 }
 
 // LockWallets locks the wallets that exist and gives them in the order of their
-// identities. Every writer of wallets comes through here with all it needs at
-// once: locked in one order, two transactions never wait for each other.
+// identities. Every writer that reads wallets first locks all it needs
+// here, at once: locked in one order, two transactions never wait for each other.
 func (tx Tx) LockWallets(ctx context.Context, identities ...string) ([]Wallet, error) {
 	slices.Sort(identities)
 	return pg.Collect(ctx, tx, LockWallets, ReadWallet, slices.Compact(identities))

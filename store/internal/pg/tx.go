@@ -206,7 +206,7 @@ func WasRolledBack(err error) bool {
 	return false
 }
 
-// Codes of Postgres errors that are decided by.
+// Codes of Postgres errors that the store reacts to.
 const (
 	UniqueViolation       = "23505"
 	DivisionByZero        = "22012"

@@ -27,13 +27,13 @@ var (
 	// A wallet with an unexpected version gets -1, which a CHECK constraint rejects.
 	chargeWallets = pg.Declare("charge wallets", `
 		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
-		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
+		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.newBalances
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[])
 			AS t (id, identity, version, seq, charged)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, id) DO UPDATE SET
 			version = CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END,
-			last_seq = excluded.last_seq, charged = excluded.charged`)
+			last_seq = excluded.last_seq, charged = excluded.newBalances`)
 
 	chargeBalances = pg.Declare("charge balances", `
 		INSERT INTO balances (app_id, org_id, wallet_id, credit_id, amount_nanocredits)
@@ -105,7 +105,7 @@ func (b *appBatch) writeWallets(p *wire.Pipe) {
 		version.Int8(w.version + 1)
 		seq.Int8(w.seq)
 		charged.Bool(w.state.Wallet.Charged)
-		for _, balance := range w.charged {
+		for _, balance := range w.newBalances {
 			wallet.ID(w.state.Wallet.ID)
 			credit.ID(balance.CreditID)
 			amount.Amount(balance.Amount)

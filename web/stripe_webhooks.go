@@ -16,7 +16,7 @@ import (
 )
 
 // WebhookPath is the endpoint for a provider's webhooks of one connection.
-const WebhookPath = "/webhooks/stripe/:connection"
+const WebhookPath = cashier.WebhookPath + ":connection"
 
 // webhookTimeout bounds storing one webhook: less than any provider waits.
 const webhookTimeout = 10 * time.Second
@@ -58,7 +58,7 @@ func checkConnection(c echo.Context, lookups *webhookLookups, networkOf func(*ht
 		return err
 	}
 	defer leave()
-	return payments.HasConnection(ctx, c.Param("connection"))
+	return payments.CheckConnection(ctx, c.Param("connection"))
 }
 
 func respondWebhook(c echo.Context, log *slog.Logger, err error) error {
