@@ -84,9 +84,16 @@ DRIVERS := ./cmd/purser ./web/browsertest ./payments/cashier ./cmd/...
 # their own would need one more build of store.
 RACED := ./store ./store/embedded/...
 
-# Tests of RACED that do one thing after the other and take long under the race detector:
-# they are run without it. Whatever is not named here is raced.
-SEQUENTIAL := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestPagesOfTheDeskReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestHearSubscription|TestStatementsKeepTheRules|TestStatementRulesFind|TestStatementsAreUnderstoodByPostgres|TestNoStatementIsOutsideTheList|TestPlansOfTheSandboxUseItsIndexes|TestSealsOfAnEarlierReleaseAreMarked|TestSketch|TestCheckDurable)$$
+# The files whose tests are about memory that goroutines of a node share: the usage
+# engine, the clock, readiness, counters and kept denials. In the rest of store
+# goroutines meet in Postgres only, so its tests run without the race detector.
+RACED_FILES := usage_*_test.go clock*_test.go readiness_test.go reports_stats_test.go reports_denials_test.go foreign_test.go
+# Of these, tests that do one thing after the other and take long under the race detector.
+SEQUENTIAL := TestHistoriesEndAsTheModelSays|TestInvariantsSeeWhatIsSpoilt
+raced_tests = ^($(shell cd store && awk '/^func Test/ && sub(/.t$$/, "", $$2) { print $$2 }' $(RACED_FILES) | grep -v -x -E '$(SEQUENTIAL)' | paste -s -d '|' -))$$
+
+# The slowest tests of store, which `make quick` leaves out.
+SLOW := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestPagesOfTheDeskReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestHearSubscription|TestStatementsKeepTheRules|TestStatementRulesFind|TestStatementsAreUnderstoodByPostgres|TestNoStatementIsOutsideTheList|TestPlansOfTheSandboxUseItsIndexes|TestSealsOfAnEarlierReleaseAreMarked|TestCheckDurable)$$
 
 .PHONY: test
 test: format postgres chromium python compile ## Check and test everything
@@ -101,7 +108,7 @@ QUICK := ./fault ./ids ./tenancy/... ./keys ./metering/... ./billing ./payments/
 .PHONY: quick
 quick: format postgres ## Vet everything and test the domain packages and the store, in about a minute
 	@GOGC=$(SHORT_LIVED) $(GO) vet ./...
-	$(GO) test -timeout 10m -vet=off -skip '$(SEQUENTIAL)' $(QUICK)
+	$(GO) test -timeout 10m -vet=off -skip '$(SLOW)' $(QUICK)
 
 # Compilers and linters allocate a lot and end soon: with fewer garbage collections they
 # take a seventh less time. The tests themselves run as the server does.
@@ -122,8 +129,10 @@ go_test = $(GO) test -count=1 -timeout 40m -vet=off
 test-drivers:
 	$(go_test) -parallel 4 $(DRIVERS)
 test-others:
-	$(go_test) $(RACE) -skip '$(SEQUENTIAL)' $(RACED)
-	$(go_test) -run '$(SEQUENTIAL)' ./store
+	@cd store && ls $(RACED_FILES) >/dev/null # each names a file
+	@$(go_test) $(RACE) -run '$(raced_tests)' ./store
+	$(go_test) $(RACE) ./store/embedded/...
+	@$(go_test) -skip '$(raced_tests)' ./store
 	$(go_test) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
 	@$(MAKE) --no-print-directory lint
 	cd $(FIDELITY) && $(go_test) ./...
