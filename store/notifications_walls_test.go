@@ -105,6 +105,26 @@ var notificationCalls = []call[notifications.App]{
 	{"Replay", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
 		return a.Replay(ctx, notifications.Replay{EndpointID: h.endpoint, From: 1, Now: moment})
 	}},
+	{"Waiting", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return a.Waiting(ctx)
+	}},
+	{"Deliveries", "", "", "", "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return page(a.Deliveries(ctx, h.endpoint, "", store.Page{Limit: 100}))
+	}},
+	{"Deliveries", "that wait", "", "", "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return page(a.Deliveries(ctx, h.endpoint, notify.Pending, store.Page{Limit: 100}))
+	}},
+	{"History", "", noNotification, noNotification, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return a.History(ctx, h.notification, 100)
+	}},
+	{"Newest", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		list, _, err := a.Newest(ctx, notifications.Backwards{Limit: 100})
+		return list, err
+	}},
+	{"Newest", "of a wallet", "", "", "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		list, _, err := a.Newest(ctx, notifications.Backwards{WalletID: h.walletID, Limit: 100})
+		return list, err
+	}},
 	{"Redeliver", "", noNotification, noNotification, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
 		return a.Redeliver(ctx, h.notification, h.endpoint, moment)
 	}},
