@@ -83,6 +83,8 @@ var Chapters = []Chapter{
 		"free-tier",
 		"prepaid-and-subscription",
 		"usage-page",
+		"low-balance",
+		"mirror",
 		"reconcile",
 		"migrate",
 		"testing",

@@ -222,6 +222,7 @@ func (r *guideReader) prepare(document ast.Node) error {
 var published = map[string]string{
 	"../api/openapi.yaml":   "/docs/reference",
 	"../fault/catalogue.go": "/docs/errors",
+	"../notify/data.go":     "/docs/notifications",
 }
 
 // resolve turns a link that works between the files into one that works between

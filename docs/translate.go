@@ -89,15 +89,21 @@ func translate(language string, calls []apiCall) (string, error) {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		function := strings.ToLower(call.method)
+		function, path, noBody := strings.ToLower(call.method), fmt.Sprintf("%q", call.path), ""
+		if call.method == "PUT" || call.method == "DELETE" { // the clients have no function for them
+			function, path = "call", fmt.Sprintf("%q, %q", call.method, call.path)
+			if call.body == nil {
+				noBody = ", nil"
+			}
+		}
 		switch language {
 		case "python":
-			fmt.Fprintf(&out, "%s = purser.%s(%q%s)\nprint(%[1]s)\n", names[i], function, call.path, argument(pythonLiterals, call.body))
+			fmt.Fprintf(&out, "%s = purser.%s(%s%s)\nprint(%[1]s)\n", names[i], function, path, argument(pythonLiterals, call.body))
 		case "typescript":
-			fmt.Fprintf(&out, "const %s = await purser.%s(%q%s);\nconsole.log(%[1]s);\n", names[i], function, call.path, argument(typescriptLiterals, call.body))
+			fmt.Fprintf(&out, "const %s = await purser.%s(%s%s);\nconsole.log(%[1]s);\n", names[i], function, path, argument(typescriptLiterals, call.body))
 		case "go":
-			fmt.Fprintf(&out, "%s, err := purser.%s(ctx, %q%s)\nif err != nil {\n\treturn err\n}\nfmt.Println(string(%[1]s))\n",
-				names[i], strings.ToUpper(function[:1])+function[1:], call.path, argument(goLiterals, call.body))
+			fmt.Fprintf(&out, "%s, err := purser.%s(ctx, %s%s%s)\nif err != nil {\n\treturn err\n}\nfmt.Println(string(%[1]s))\n",
+				names[i], strings.ToUpper(function[:1])+function[1:], path, argument(goLiterals, call.body), noBody)
 		default:
 			return "", fmt.Errorf("docs: no translation into %s", language)
 		}
