@@ -14,7 +14,7 @@ import (
 // seedDemo fills an empty database through its own API server, without rate limits or
 // logs: these requests are not the server's.
 func seedDemo(ctx context.Context, c config, db *store.Store, usage *store.Engine, payments *paymentNode, out io.Writer) error {
-	server, err := api.New(api.Options{Store: db, Usage: usage, Cashier: payments.cashier})
+	server, err := api.New(api.Options{Store: db, Usage: usage, Cashier: payments.cashier, Deliveries: payments.deliveries})
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ var knows = map[string][]string{
 	// The composition root knows everything but the rooms that only tests use.
 	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/...", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
-	"cmd/purser/demo": with(nouns, "store", "store/people"),
+	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
 	// It measures the server from outside; the ids are to write rows in bulk.
 	"cmd/bench": {"ids", "store/embedded"},
 	// It changes the source and runs the tests: it knows texts, not rooms.

@@ -39,14 +39,17 @@ var Longest = strings.Repeat("an-identity-of-200-characters-", 7)[:200]
 // createSupportCases creates the cases that support handles.
 func (s *story) createSupportCases(ctx context.Context) error {
 	for _, happens := range []func(context.Context) error{
-		s.denyForBalance, s.denyForLimit, s.denyForHold, s.sendDuplicates, s.refundTopUps, s.dispute,
+		s.watchBalances, s.denyForBalance, s.denyForLimit, s.denyForHold, s.sendDuplicates, s.refundTopUps, s.dispute,
 		s.moveBetweenPlans, s.useUnusualIdentities, s.refusePlan, s.failRequests, s.adjustBalance, s.reverseCharges, s.transferCredits,
 	} {
 		if err := happens(ctx); err != nil {
 			return err
 		}
 	}
-	return s.advance(ctx, s.now+time.Hour.Milliseconds())
+	if err := s.advance(ctx, s.now+time.Hour.Milliseconds()); err != nil {
+		return err
+	}
+	return s.answerWebhooks(ctx)
 }
 
 func (s *story) denyForBalance(ctx context.Context) error {
