@@ -12,7 +12,7 @@ import (
 // an empty database has one; the others go at the same time.
 func TestJourneys(t *testing.T) {
 	t.Parallel()
-	p := startProduct(t, "PURSER_NEW_ORGANIZATIONS=on")
+	p := startProduct(t, "PURSER_NEW_ORGANIZATIONS=on", "PURSER_WEBHOOK_NETWORKS=127.0.0.0/8")
 	if !t.Run("first run to first accepted event, by keyboard", func(t *testing.T) { firstRun(t, p) }) {
 		t.FailNow()
 	}
@@ -24,6 +24,7 @@ func TestJourneys(t *testing.T) {
 		"another site sends nothing, another tenant is not there":      strangers,
 		"a key is seen once and never again":                           keyOnce,
 		"a key is rotated with overlap, and a revoked one gets 401":    rotateKey,
+		"a webhook is created, tested and sent again, and an alert":    receiveWebhooks,
 		"a plan is synchronized, and a sync error is tried again":      syncPlan,
 		"two tabs edit one feature, without a script":                  editTwice,
 		"a hostile identity is found, and its journal adds up":         hostileWallet,
