@@ -123,10 +123,10 @@ var testsKnow = map[string][]string{
 	"store/notifications": {"store", "store/internal/limits", "store/people"},           // to open nodes, and an application on them
 	"store":               {"migrations", "payments/sandbox/persist", "store/embedded"}, // for a server with settings that a store must refuse
 	"jobs":                {"store/people"},                                             // to make an application
-	"notify/delivery":     {"metering", "store/people"},
+	"notify/delivery":     {"keys", "metering", "store/people"},
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
-	"payments/cashier": {"payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/people", "store/reports", "store/verify"},
+	"payments/cashier": {"notify/delivery", "payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/notifications", "store/people", "store/reports", "store/verify"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
 	"web":              {"api", "jobs", "payments/sandbox/persist"}, // for the export; to send webhooks; to move an application's clock
