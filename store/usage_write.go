@@ -27,13 +27,13 @@ var (
 	// A wallet with an unexpected version gets -1, which a CHECK constraint rejects.
 	chargeWallets = pg.Declare("charge wallets", `
 		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
-		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.newBalances
+		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[])
 			AS t (id, identity, version, seq, charged)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, id) DO UPDATE SET
 			version = CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END,
-			last_seq = excluded.last_seq, charged = excluded.newBalances`)
+			last_seq = excluded.last_seq, charged = excluded.charged`)
 
 	chargeBalances = pg.Declare("charge balances", `
 		INSERT INTO balances (app_id, org_id, wallet_id, credit_id, amount_nanocredits)
