@@ -19,12 +19,11 @@ func Exec(tb testing.TB, address, sql string, args ...any) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, address)
+	err := onSession(ctx, address, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sql, args...)
+		return err
+	})
 	if err != nil {
-		tb.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, sql, args...); err != nil {
 		tb.Fatalf("%s: %v", sql, err)
 	}
 }

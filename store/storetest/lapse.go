@@ -12,8 +12,9 @@ import (
 // moved.
 func Lapse(tb testing.TB, url, app string) {
 	tb.Helper()
-	Exec(tb, url, `UPDATE leases SET held_until = 0 WHERE app_id = $1`, app)
-	Exec(tb, url, `UPDATE work_queue SET leased_until = 0 WHERE app_id = $1`, app)
+	if err := LapseAll(context.Background(), url, app); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // StealLease gives an application's lease to another holder in one statement, as if its

@@ -64,12 +64,7 @@ func onConnection(tb failer, url string, work func(context.Context, *pgx.Conn) e
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if err := work(ctx, conn); err != nil {
+	if err := onSession(ctx, url, func(conn *pgx.Conn) error { return work(ctx, conn) }); err != nil {
 		tb.Fatal(err)
 	}
 }

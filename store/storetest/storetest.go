@@ -89,6 +89,7 @@ var processURL = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	name, err := c.createMigrated(ctx)
+	sharedURL.Store(c.server.URL(name))
 	return c.server.URL(name), err
 })
 
