@@ -24,8 +24,8 @@ func TestRun(t *testing.T) {
 		t.Parallel()
 		folder, results := openFolder(t), filepath.Join(t.TempDir(), "results.json")
 		var stdout, stderr strings.Builder
-		// A second is enough for an answer, unless the machine is very busy.
-		for seconds := 1; ; seconds *= 4 {
+		// Half a second is enough for an answer, unless the machine is very busy.
+		for seconds := 0.5; ; seconds *= 4 {
 			stdout.Reset()
 			args := append(slices.Clone(shortest), fmt.Sprint("--seconds=", seconds), "--folder", folder, "--json", results)
 			err := run(t.Context(), args, &stdout, &stderr)
