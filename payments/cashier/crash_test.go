@@ -115,7 +115,7 @@ func (d operation) until(r *harness, m *crashingTransport, key string) (restart 
 	r.Helper()
 	// Its connections end with the node. Otherwise its goroutines that wait for a lease
 	// would get it after the crash and block other nodes.
-	own := must[*store.Store](r)(store.Open(r.Context(), storetest.URL(r.T), store.Options{}))
+	own := must[*store.Store](r)(store.Open(r.Context(), storetest.URL(r.T), store.Options{MaxConns: modelConns}))
 	node := r.newCashier(func(o *cashier.Options) { o.Store, o.SandboxTransport, o.Now = own, m, m.clock(r.clock) })
 	ended := make(chan struct{})
 	go func() {
@@ -453,7 +453,7 @@ func TestScenario62_ANodeThatDiesAnywhereHasOneEffect(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			r := shop(t)
 			d.arrange(r)
-			restore := storetest.Keep(t, storetest.URL(t), r.app.ID.String())
+			restore := r.keep()
 
 			lives, key := newCrashingTransport(-1, false), newKey()
 			d.until(r, lives, key)

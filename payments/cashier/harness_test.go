@@ -39,6 +39,7 @@ type harness struct {
 	store   *store.Store
 	cashier *cashier.Cashier
 	sandbox *sandbox.Server
+	memory  *modelDocuments // where the sandbox stores its account; nil for Postgres
 	http    *httptest.Server
 	key     ids.ID // of the key that uses are tracked with; zero until there is one
 	// secondAccount is the sandbox account of a second connection; zero for none.
@@ -65,8 +66,24 @@ type arrived struct {
 
 func start(t *testing.T) *harness {
 	t.Helper()
-	return startOn(t, storetest.Open(t))
+	openShared.Do(func() {
+		sharedStore, sharedError = store.Open(context.Background(), withSettings(t, "plan_cache_mode", "force_generic_plan"), store.Options{MaxConns: harnessConns})
+	})
+	if sharedError != nil {
+		t.Fatal(sharedError)
+	}
+	return startOn(t, sharedStore)
 }
+
+// harnessConns is how many database connections the harnesses share. Each connection
+// plans each statement by itself, so few connections save planning.
+const harnessConns = 8
+
+var (
+	openShared  sync.Once
+	sharedStore *store.Store // stays open
+	sharedError error
+)
 
 func startOn(t *testing.T, db *store.Store) *harness {
 	t.Helper()
@@ -116,12 +133,28 @@ const postgresShare = 4
 func (r *harness) sandboxAccounts() sandbox.Accounts {
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(r.Name()))
-	// What storetest.Keep puts back is all in Postgres.
-	kept := strings.HasPrefix(r.Name(), "TestScenario54_") || strings.HasPrefix(r.Name(), "TestScenario62_")
-	if kept || name.Sum32()%postgresShare == 0 {
+	if name.Sum32()%postgresShare == 0 {
 		return r.store.SandboxAccounts()
 	}
-	return &modelDocuments{&sandboxtest.Memory{}, r.store}
+	r.memory = &modelDocuments{&sandboxtest.Memory{}, r.store}
+	return r.memory
+}
+
+// keep returns a function that puts the application and its sandbox account back to what
+// they are now.
+func (r *harness) keep() (restore func()) {
+	r.Helper()
+	rows := storetest.Keep(r, storetest.URL(r), r.app.ID.String())
+	if r.memory == nil {
+		return rows
+	}
+	account, clock := r.memory.Keep(r.app.ID), r.memory.offset(r.app.ID)
+	return func() {
+		r.Helper()
+		rows()
+		account()
+		clockOffsets.Store(r.app.ID, clock)
+	}
 }
 
 func (r *harness) clock() time.Time {

@@ -54,6 +54,7 @@ type modelShop struct {
 	ctx     context.Context
 	store   *store.Store
 	url     string
+	admin   string // the address that storetest keeps sessions for
 	app     tenancy.Application
 	scope   tenancy.Scope
 	docs    *modelDocuments
@@ -128,6 +129,7 @@ func (d *modelDocuments) offset(app ids.ID) int64 {
 type modelTemplate struct {
 	store      *store.Store
 	url        string
+	admin      string
 	org        tenancy.Organization
 	app        tenancy.Application
 	connection ids.ID
@@ -139,13 +141,20 @@ type modelTemplate struct {
 // statement planned once: the plans of all histories are the same.
 func modelURL(tb testing.TB) string {
 	tb.Helper()
+	return withSettings(tb, "synchronous_commit", "off", "plan_cache_mode", "force_generic_plan")
+}
+
+// withSettings is the database's address with pairs of a setting and its value.
+func withSettings(tb testing.TB, settings ...string) string {
+	tb.Helper()
 	address, err := url.Parse(storetest.URL(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	query := address.Query()
-	query.Set("synchronous_commit", "off")
-	query.Set("plan_cache_mode", "force_generic_plan")
+	for i := 0; i < len(settings); i += 2 {
+		query.Set(settings[i], settings[i+1])
+	}
 	address.RawQuery = query.Encode()
 	return address.String()
 }
@@ -158,7 +167,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &modelTemplate{store: s, url: address, org: org}
+	template := &modelTemplate{store: s, url: address, admin: storetest.URL(t), org: org}
 	shop := template.open(t, &sandboxtest.Memory{}, t.Context())
 	template.app = shop.app
 	prepare(shop)
@@ -178,7 +187,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 // open makes an application without anything in it.
 func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx context.Context) *modelShop {
 	tb.Helper()
-	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
+	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, admin: template.admin, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
 		connected: map[string]cashier.Sandbox{}, unseen: map[queue.Job]bool{}}
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
@@ -521,5 +530,5 @@ func (m *modelShop) dying(at int, after bool, do func(*cashier.Cashier) error) e
 
 func (m *modelShop) lapse() {
 	m.Helper()
-	m.check(storetest.LapseAll(m.ctx, m.url, m.app.ID.String()))
+	m.check(storetest.LapseAll(m.ctx, m.admin, m.app.ID.String()))
 }

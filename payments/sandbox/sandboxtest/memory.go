@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -86,6 +87,19 @@ func (m *Memory) Kept(app ids.ID) Kept {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.kept
+}
+
+// Keep returns a function that puts the account back to what it is now.
+func (m *Memory) Keep(app ids.ID) (restore func()) {
+	a := m.account(app)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	head, rows, kept := a.head, maps.Clone(a.rows), a.kept
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.head, a.rows, a.kept = head, maps.Clone(rows), kept
+	}
 }
 
 // Forget removes an account.
