@@ -263,6 +263,9 @@ var samples = []sample{
 	{operation: "exportWallet", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
 		return reads("/v1/wallets/" + named.identity + "/export")
 	}},
+	{operation: "renameWallet", own: refusedWith(fault.IdentityTaken), other: refusedWith(fault.WalletNotFound), request: func(own, named names) request {
+		return adds("/v1/wallets/"+named.identity+"/rename", fields{"identity": own.charged, "idempotencyKey": newName()})
+	}},
 	{operation: "createTransfer", own: made, other: refusedWith(fault.WalletNotFound), request: func(own, named names) request {
 		return adds("/v1/transfers", newTransfer(own.charged, named.identity, own.credit))
 	}},

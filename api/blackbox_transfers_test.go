@@ -77,3 +77,37 @@ func TestTransfers(t *testing.T) {
 		}
 	})
 }
+
+func TestRenamedWallets(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("tokens")
+	old, taken, renamed := newHolder(), newHolder(), newHolder()
+	tn.deposit(old, "tokens", "1000")
+	tn.deposit(taken, "tokens", "5")
+	before := tn.get("/v1/wallets/" + old).is(200).object()
+	body := fields{"identity": renamed, "idempotencyKey": newName()}
+	t.Run("keep their id and balances, once for a key", func(t *testing.T) {
+		for _, duplicate := range []bool{false, true} {
+			got := tn.in(t).post("/v1/wallets/"+old+"/rename", body).is(200).object()
+			wallet := got["wallet"].(fields)
+			if got["duplicate"] != duplicate || wallet["id"] != before["id"] || wallet["identity"] != renamed || fmt.Sprint(wallet["balances"]) != fmt.Sprint(before["balances"]) {
+				t.Errorf("got %v", got)
+			}
+		}
+		tn.in(t).get("/v1/wallets/" + old).refused(fault.WalletNotFound)
+		tn.in(t).get("/v1/wallets/" + renamed + "/journal").is(200)
+	})
+	for name, c := range map[string]struct {
+		of, to, key string
+		code        fault.Code
+	}{
+		"with a key of another one":  {renamed, newHolder(), body["idempotencyKey"].(string), fault.IdempotencyConflict},
+		"to an identity in use":      {renamed, taken, newName(), fault.IdentityTaken},
+		"of an identity without one": {old, newHolder(), newName(), fault.WalletNotFound},
+	} {
+		t.Run(name+" are refused", func(t *testing.T) {
+			tn.in(t).post("/v1/wallets/"+c.of+"/rename", fields{"identity": c.to, "idempotencyKey": c.key}).refused(c.code)
+		})
+	}
+}

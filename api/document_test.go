@@ -49,6 +49,7 @@ var contract = map[string]string{
 	"getEvent":                   "GET /v1/events/{id} journal:read",
 	"exportWallet":               "GET /v1/wallets/{identity}/export wallets:write journal:read",
 	"createTransfer":             "POST /v1/transfers wallets:transfer",
+	"renameWallet":               "POST /v1/wallets/{identity}/rename wallets:write",
 	"reverseEvent":               "POST /v1/events/{id}/reverse events:reverse",
 	"explainUsage":               "POST /v1/explain events:ingest journal:read",
 	"checkUsage":                 "POST /v1/check events:ingest",

@@ -56,6 +56,7 @@ func (s *Server) routes() []route {
 		get("/v1/wallets/{identity}/journal", tenancy.JournalRead, s.listJournal),
 		streamed(also(tenancy.JournalRead, get("/v1/wallets/{identity}/export", tenancy.WalletsWrite, s.exportWallet))),
 		patch("/v1/wallets/{identity}/billing-period", tenancy.WalletsWrite, s.setBillingPeriod),
+		post("/v1/wallets/{identity}/rename", tenancy.WalletsWrite, s.renameWallet),
 
 		post("/v1/deposits", tenancy.DepositsWrite, s.createDeposit),
 		get("/v1/deposits", tenancy.DepositsRead, s.listDeposits),

@@ -3,6 +3,7 @@ package api
 import (
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 )
 
 type walletReply struct {
@@ -69,6 +70,19 @@ func (s *Server) listWallets(c *call) (reply, error) {
 	}
 	list, more, err := s.store.App(c.scope).Wallets(c.ctx, page)
 	return okOr(showPage(s, c, list, more, showWallet, func(w metering.Wallet) ids.ID { return w.ID }), err)
+}
+
+type renameReply struct {
+	Wallet    walletReply `json:"wallet"`
+	Duplicate bool        `json:"duplicate"`
+}
+
+func (s *Server) renameWallet(c *call) (reply, error) {
+	wallet, duplicate, err := s.audited(c).Rename(c.ctx, store.Rename{
+		ID: ids.New(), From: c.path["identity"], To: c.body.Text("identity"), IdempotencyKey: c.body.Text("idempotencyKey"), CreatedAt: c.now,
+	})
+	s.cashier.Wake(c.scope)
+	return okOr(renameReply{Wallet: showWallet(wallet), Duplicate: duplicate}, err)
 }
 
 func (s *Server) setBillingPeriod(c *call) (reply, error) {

@@ -100,6 +100,7 @@ var Chapters = []Chapter{
 		"reversing",
 		"transfers",
 		"exporting",
+		"erasing",
 		"payments",
 		"errors-and-limits",
 	}},

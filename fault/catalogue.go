@@ -50,6 +50,7 @@ const (
 	ReversalTooLarge        Code = "reversal_too_large"
 	EventNotReversible      Code = "event_not_reversible"
 	TransferToSelf          Code = "transfer_to_self"
+	IdentityTaken           Code = "identity_taken"
 	IdempotencyConflict     Code = "idempotency_conflict"
 	OperationInProgress     Code = "operation_in_progress"
 	ProviderInUse           Code = "provider_in_use"
@@ -122,6 +123,7 @@ var catalogue = map[Code]entry{
 	ReversalTooLarge:        {Conflict, "The reversals of this event would exceed its charge. Nothing was changed."},
 	EventNotReversible:      {Conflict, "This event can't be reversed: it was deduplicated, or already fully reversed."},
 	TransferToSelf:          {Unprocessable, "The sender and the receiver are the same wallet. Name two different identities."},
+	IdentityTaken:           {Conflict, "The new identity already has a wallet. Choose another identity."},
 	IdempotencyConflict:     {Conflict, "This idempotency key was used with a different body. Send the original body, or use a new key."},
 	OperationInProgress:     {Conflict, "Another payment operation for this identity is in progress. Send the same request again in a few seconds, with the same idempotency key."},
 	ProviderInUse:           {Conflict, "The connected payment account has subscriptions or open checkouts. End them first, then connect the other account."},

@@ -192,6 +192,10 @@ var meanings = map[Code]Meaning{
 		"A transfer names the same identity as sender and receiver. Nothing was changed.",
 		"Name two different identities.",
 	},
+	IdentityTaken: {
+		"A wallet can't be renamed to an identity that already has a wallet. Nothing was changed.",
+		"Choose another identity. To merge two wallets, move the credits with POST /v1/transfers.",
+	},
 	IdempotencyConflict: {
 		"The idempotency key was already used with a different body. The first request stands.",
 		"To retry, send exactly the first body. For a new request, use a new key.",

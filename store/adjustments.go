@@ -62,7 +62,7 @@ func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 }
 
 func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity string, err error) {
-	row, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), requested.WalletID)
+	row, err := tx.lockWalletByID(ctx, requested.WalletID)
 	if err != nil {
 		return "", err
 	}
@@ -70,11 +70,7 @@ func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity stri
 	if err != nil {
 		return "", err
 	}
-	locked, err := tx.LockWallets(ctx, row.Identity)
-	if err != nil {
-		return "", err
-	}
-	entry, err := tx.Post(ctx, &locked[0], ledger.Posting{
+	entry, err := tx.Post(ctx, &row, ledger.Posting{
 		ID: requested.ID, Kind: metering.EntryAdjustment, Credit: credit, Delta: requested.Delta, Reason: requested.Reason, Now: requested.Now,
 		Change: requested.change,
 	})

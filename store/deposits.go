@@ -75,7 +75,7 @@ func (tx appTx) deposit(ctx context.Context, walletID ids.ID, requested Deposit)
 		return d, false, err
 	}
 	requested.Seq = entry.Seq
-	return requested, false, tx.Audit(ctx, "deposit.create", requested.Identity, nil, audit.Fields{
+	return requested, false, tx.Audit(ctx, "deposit.create", w.ID.Format(ids.Wallet), nil, audit.Fields{
 		"deposit": requested.ID.Format(ids.Deposit), "creditKey": requested.CreditKey, "amountNanocredits": requested.Amount.String(),
 	})
 }

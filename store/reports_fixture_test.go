@@ -47,6 +47,7 @@ func (h household) desk(tb testing.TB, usage *store.Engine) ids.ID {
 	wantFault(tb, decision.Err(), fault.InsufficientBalance)
 	h.reversed(tb, usage)
 	h.transferred(tb)
+	h.renamed(tb)
 	h.db.Stats().RecordRequest(h.application.Scope(), reports.Request{
 		ID: ids.New(), At: moment, Method: "POST", Route: "/v1/check", Status: 200, TookMicros: 900, KeyID: h.key.ID,
 	})

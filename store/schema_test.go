@@ -22,7 +22,7 @@ var (
 	// the provider has given up, what is only good for a while, and the objects of the
 	// payments sandbox. A period is billed until its charge is reversed, and
 	// notifications are kept for some months. No other table loses a row.
-	listTables = []string{"alert_rules", "billed_periods", "debtors", "deleted_endpoints", "deliveries", "delivery_attempts", "denial_records", "feature_references", "leases", "notifications", "provider_customers", "request_failures", "sandbox_objects", "webhook_endpoints", "webhook_events", "work_queue"}
+	listTables = []string{"alert_rules", "billed_periods", "debtors", "deleted_endpoints", "deliveries", "delivery_attempts", "denial_records", "feature_references", "leases", "notifications", "pending_seals", "provider_customers", "request_failures", "sandbox_objects", "webhook_endpoints", "webhook_events", "work_queue"}
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
 	// changes or goes.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -27,15 +28,36 @@ type Transfer struct {
 	CreatedAt      int64
 }
 
-// repeats reports whether a stored transfer was made by the same request.
-func (t Transfer) repeats(requested Transfer) bool {
-	return t.From == requested.From && t.To == requested.To && t.CreditKey == requested.CreditKey && t.Amount == requested.Amount &&
-		t.Reason == requested.Reason
+// storedTransfer is a transfer with its wallets, whose identities may have changed.
+type storedTransfer struct {
+	Transfer
+	from, to ids.ID
+}
+
+// repeats reports whether a stored transfer was made by the same request, by identities
+// that its wallets have or had.
+func (tx appTx) repeats(ctx context.Context, t storedTransfer, requested Transfer) (bool, error) {
+	if t.CreditKey != requested.CreditKey || t.Amount != requested.Amount || t.Reason != requested.Reason {
+		return false, nil
+	}
+	for _, side := range []struct {
+		wallet         ids.ID
+		now, requested string
+	}{{t.from, t.From, requested.From}, {t.to, t.To, requested.To}} {
+		if side.now == side.requested {
+			continue
+		}
+		if had, err := pg.Find(ctx, tx, hadIdentity, pgx.RowTo[bool], pg.ErrNoAppState, side.wallet, side.requested); err != nil || !had {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 var (
 	selectTransferByKey = pg.Declare("select transfer by idempotency key", `
-		SELECT t.entry_id, t.to_entry_id, s.identity, r.identity, c.key, t.amount_nanocredits, t.reason, t.idempotency_key, t.user_id, t.created_at
+		SELECT t.entry_id, t.to_entry_id, s.identity, r.identity, c.key, t.amount_nanocredits, t.reason, t.idempotency_key, t.user_id, t.created_at,
+			t.wallet_id, t.to_wallet_id
 		FROM transfers t
 		JOIN journal j ON j.app_id = $1 AND j.id = t.entry_id
 		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
@@ -80,10 +102,10 @@ func (tx appTx) transfer(ctx context.Context, requested Transfer) (t Transfer, d
 		return t, false, err
 	}
 	if len(same) == 1 {
-		if !same[0].repeats(requested) {
-			return t, false, fault.New(fault.IdempotencyConflict)
+		if repeated, err := tx.repeats(ctx, same[0], requested); err != nil || !repeated {
+			return t, false, cmp.Or(err, error(fault.New(fault.IdempotencyConflict)))
 		}
-		return same[0], same[0].ID != requested.ID, nil
+		return same[0].Transfer, same[0].ID != requested.ID, nil
 	}
 	from, err := walletOf(locked, requested.From, "sender")
 	if err != nil {
@@ -148,9 +170,10 @@ func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, cred
 	})
 }
 
-func readTransfer(row pgx.CollectableRow) (t Transfer, err error) {
+func readTransfer(row pgx.CollectableRow) (t storedTransfer, err error) {
 	var by *ids.ID
-	err = row.Scan(&t.ID, &t.ToEntryID, &t.From, &t.To, &t.CreditKey, (*pg.Amount)(&t.Amount), &t.Reason, &t.IdempotencyKey, &by, &t.CreatedAt)
+	err = row.Scan(&t.ID, &t.ToEntryID, &t.From, &t.To, &t.CreditKey, (*pg.Amount)(&t.Amount), &t.Reason, &t.IdempotencyKey, &by, &t.CreatedAt,
+		&t.from, &t.to)
 	t.By = pg.OrZero(by)
 	return t, err
 }

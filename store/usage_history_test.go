@@ -45,6 +45,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 			"deposit":      h.deposit,
 			"reverse":      h.reverse,
 			"transfer":     h.transfer,
+			"rename":       h.rename,
 			"price":        h.changePrice,
 			"subscription": h.changeSubscription,
 			"billing":      h.setBillingPeriod,
@@ -60,7 +61,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
 		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
 		"reversed", "reversal_too_large", "event_not_reversible", "event_not_found",
-		"transferred", "transfer_to_self",
+		"transferred", "transfer_to_self", "renamed", "identity_taken",
 	} {
 		if remote[answer] == 0 {
 			t.Errorf("no history came to %s", answer)

@@ -16,9 +16,11 @@ import (
 // by its key, in the order of the arrays, while a join may be planned in another order.
 
 var (
+	// A renamed wallet has another version too; that its identity is compared costs nothing
+	// and names the rule.
 	chargeWallet = pg.Declare("charge wallet", `
-		UPDATE wallets SET version = CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END, last_seq = $5, charged = $6
-		WHERE app_id = $1 AND id = $2 AND identity = $3`)
+		UPDATE wallets SET version = CASE WHEN version = $4::bigint - 1 AND identity = $3 THEN $4::bigint ELSE -1 END, last_seq = $5, charged = $6
+		WHERE app_id = $1 AND id = $2`)
 
 	chargeBalance = pg.Declare("charge balance", `
 		UPDATE balances SET amount_nanocredits = $4

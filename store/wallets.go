@@ -29,7 +29,7 @@ func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now i
 		if w, err = tx.Wallet(ctx, identity); err != nil || !created {
 			return err
 		}
-		return tx.Audit(ctx, "wallet.create", identity, nil, nil)
+		return tx.Audit(ctx, "wallet.create", w.ID.Format(ids.Wallet), nil, nil)
 	})
 	return w, created, err
 }
@@ -78,7 +78,7 @@ func (a App) SetBillingPeriod(ctx context.Context, identity string, period meter
 		if w, err = tx.Wallet(ctx, identity); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, "wallet.billing-period", identity, nil, audit.Fields{
+		return tx.Audit(ctx, "wallet.billing-period", w.ID.Format(ids.Wallet), nil, audit.Fields{
 			"interval": string(period.Interval), "anchor": strconv.FormatInt(period.Anchor, 10),
 		})
 	})

@@ -71,6 +71,7 @@ func TestTextThatIsNone(t *testing.T) {
 			d.walletPath(t, "ann", "transfer"): {
 				"entry": {ids.New().Format(ids.Transaction)}, "to": {"bob"}, "credit": {"tokens"}, "amount": {"1"}, "reason": {bad}, "confirmed": {"yes"},
 			},
+			d.walletPath(t, "ann", "rename"):             {"from": {"ann"}, "to": {bad}, "key": {"k"}},
 			d.appPath("transactions", charge, "reverse"): {"entry": {ids.New().Format(ids.Transaction)}, "reason": {bad}},
 
 			d.orgPath("members", "invite"): {"note": {bad}, "role": {"support"}},
@@ -129,7 +130,7 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 	d.deposit(t, "ann", 10)
 	for part, p := range map[string]tenancy.Permission{
 		"usage": tenancy.JournalRead, "deposits": tenancy.DepositsRead, "subscription": tenancy.SubscriptionsRead, "adjust": tenancy.BalancesAdjust,
-		"transfer": tenancy.BalancesAdjust,
+		"transfer": tenancy.BalancesAdjust, "rename": tenancy.WalletsWrite,
 	} {
 		path := d.walletPath(t, "ann", part)
 		if got := d.join(t, tenancy.Custom, p).get(t, path); got.status != http.StatusForbidden {

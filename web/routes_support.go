@@ -28,6 +28,8 @@ func (s *Site) supportRoutes() []route {
 		post("/o/{org}/a/{app}/wallets/{id}/portal", tenancy.SubscriptionsWrite, s.openPortal),
 		get("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjustForm),
 		post("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjust),
+		get("/o/{org}/a/{app}/wallets/{id}/rename", tenancy.WalletsWrite, s.renameForm),
+		post("/o/{org}/a/{app}/wallets/{id}/rename", tenancy.WalletsWrite, s.rename),
 		get("/o/{org}/a/{app}/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transferForm),
 		post("/o/{org}/a/{app}/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transfer),
 

@@ -26,6 +26,7 @@ var jobWords = map[queue.JobKind]string{
 	queue.JobEvents:       "Recover missed webhooks",
 	queue.JobReconcile:    "Reconcile with the payment provider",
 	queue.JobPrune:        "Delete expired data",
+	queue.JobIdentity:     "Finish a change of identity",
 }
 
 func (s *Site) jobs(req *request) (response, error) {

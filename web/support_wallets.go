@@ -141,6 +141,9 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 	if req.site.exportWallet != nil && req.may(tenancy.JournalRead) && req.may(tenancy.WalletsWrite) {
 		head.Export = head.Path + "/export.json"
 	}
+	if req.may(tenancy.WalletsWrite) {
+		head.Rename = head.Path + "/rename"
+	}
 	if req.may(tenancy.BalancesAdjust) {
 		head.Adjust, head.Transfer = head.Path+"/adjust", head.Path+"/transfer"
 	}

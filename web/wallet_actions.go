@@ -179,7 +179,7 @@ func (s *Site) createCheckoutLink(req *request) (response, error) {
 	if s.cashier == nil {
 		return response{}, fault.New(fault.PaymentsNotConfigured)
 	}
-	if err := req.tenant().RecordAction(req.context, "checkout.create", w.Identity, audit.Fields{"plan": view.PlanKey}); err != nil {
+	if err := req.tenant().RecordAction(req.context, "checkout.create", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
 		return response{}, err
 	}
 	back := s.server.Address + view.Path
@@ -232,7 +232,7 @@ func (s *Site) changePlan(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := req.tenant().RecordAction(req.context, "subscription.change", w.Identity, audit.Fields{"plan": view.PlanKey}); err != nil {
+	if err := req.tenant().RecordAction(req.context, "subscription.change", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
 		return response{}, err
 	}
 	changed, err := s.cashier.Change(req.context, req.scope(), billing.ChangeRequest{Identity: w.Identity, PlanKey: view.PlanKey}, view.Key)
@@ -274,7 +274,7 @@ func (s *Site) cancelPlan(req *request) (response, error) {
 	if cancel {
 		action = "subscription.cancel"
 	}
-	if err := req.tenant().RecordAction(req.context, action, w.Identity, nil); err != nil {
+	if err := req.tenant().RecordAction(req.context, action, w.ID.Format(ids.Wallet), nil); err != nil {
 		return response{}, err
 	}
 	if _, err := s.cashier.Cancel(req.context, req.scope(), billing.CancelRequest{Identity: w.Identity, CancelAtPeriodEnd: cancel}, f.text("key")); err != nil {

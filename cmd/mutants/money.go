@@ -33,6 +33,20 @@ var moneyMutants = []mutant{
 		pkg:     "./store", tests: "TestRepeatedReversal",
 	},
 	{
+		name: "a rename leaves the caches of other nodes as they are",
+		changes: []change{
+			once("store/identities.go", "SET identity = $3, version = version + 1", "SET identity = $3"),
+			once("store/identities.go", "\tif _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\treturn err\n\t}\n", ""),
+			once("store/usage_write.go", "AND identity = $3 THEN", "AND $3::text IS NOT NULL THEN"),
+		},
+		pkg: "./store", tests: "TestRenamedWalletIsTheSame",
+	},
+	{
+		name:    "changed entries are sealed again with a new identity",
+		changes: []change{once("store/verify/reseal.go", "if pending.seq > 0 && chain.old != pending.seal {", "if pending.seq < 0 {")},
+		pkg:     "./store", tests: "TestSealsOfRenamedWallets",
+	},
+	{
 		name: "a transfer locks its wallets in the order of the request",
 		changes: []change{once("store/transfers.go", "\tlocked, err := tx.LockWallets(ctx, requested.From, requested.To)\n",
 			"\tlocked, err := tx.LockWallets(ctx, requested.From)\n\tif second, failed := tx.LockWallets(ctx, requested.To); err == nil {\n\t\tlocked, err = append(locked, second...), failed\n\t}\n")},

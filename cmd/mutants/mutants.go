@@ -151,7 +151,7 @@ var usageMutants = []mutant{
 	{
 		name: "no version guard for a lone use",
 		changes: []change{once("store/usage_write.go",
-			"CASE WHEN version = $4::bigint - 1 THEN $4::bigint ELSE -1 END", "$4::bigint")},
+			"CASE WHEN version = $4::bigint - 1 AND identity = $3 THEN", "CASE WHEN identity = $3 THEN")},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletPaysForWhatItHoldsAndNoMore",
 	},
 	{

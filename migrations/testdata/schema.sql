@@ -360,7 +360,7 @@ CREATE INDEX denial_records_by_request ON public.denial_records USING btree (app
 ALTER TABLE denial_records ENABLE ROW LEVEL SECURITY;
 ALTER TABLE denial_records FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON denial_records FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
-GRANT DELETE, INSERT, SELECT ON denial_records TO purser_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON denial_records TO purser_app;
 CREATE TABLE entry_days (
   app_id uuid NOT NULL,
   day bigint NOT NULL,
@@ -446,6 +446,31 @@ ALTER TABLE feeds ENABLE ROW LEVEL SECURITY;
 ALTER TABLE feeds FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON feeds FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON feeds TO purser_app;
+CREATE TABLE identity_changes (
+  app_id uuid NOT NULL,
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  kind text NOT NULL,
+  from_identity text COLLATE "C",
+  to_identity text COLLATE "C",
+  reason text,
+  idempotency_key text COLLATE "C" NOT NULL,
+  user_id uuid,
+  created_at bigint NOT NULL,
+  settled boolean NOT NULL DEFAULT false
+);
+ALTER TABLE identity_changes ADD CONSTRAINT erasure_has_a_reason CHECK (((kind = 'rename'::text) OR (reason <> ''::text)));
+ALTER TABLE identity_changes ADD CONSTRAINT identity_change_is_known CHECK ((kind = ANY (ARRAY['rename'::text, 'erasure'::text])));
+ALTER TABLE identity_changes ADD CONSTRAINT identity_change_is_made_once UNIQUE (app_id, kind, idempotency_key);
+ALTER TABLE identity_changes ADD CONSTRAINT identity_change_is_of_a_wallet FOREIGN KEY (app_id, wallet_id) REFERENCES wallets(app_id, id);
+ALTER TABLE identity_changes ADD CONSTRAINT identity_changes_pkey PRIMARY KEY (app_id, id);
+CREATE INDEX identity_changes_by_wallet ON public.identity_changes USING btree (app_id, wallet_id, id);
+CREATE INDEX identity_changes_to_settle ON public.identity_changes USING btree (app_id) WHERE (NOT settled);
+ALTER TABLE identity_changes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE identity_changes FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON identity_changes FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON identity_changes TO purser_app;
 CREATE TABLE invitations (
   id uuid NOT NULL,
   org_id uuid NOT NULL,
@@ -633,6 +658,19 @@ ALTER TABLE payment_credits ENABLE ROW LEVEL SECURITY;
 ALTER TABLE payment_credits FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON payment_credits FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON payment_credits TO purser_app;
+CREATE TABLE pending_seals (
+  app_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  first_before bytea NOT NULL,
+  first_after bytea NOT NULL
+);
+ALTER TABLE pending_seals ADD CONSTRAINT first_seals_are_sha256 CHECK (((length(first_before) = 32) AND (length(first_after) = 32)));
+ALTER TABLE pending_seals ADD CONSTRAINT pending_seals_pkey PRIMARY KEY (app_id, wallet_id);
+ALTER TABLE pending_seals ENABLE ROW LEVEL SECURITY;
+ALTER TABLE pending_seals FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON pending_seals FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT DELETE, INSERT, SELECT, UPDATE ON pending_seals TO purser_app;
 CREATE TABLE periodic_tasks (
   name text COLLATE "C" NOT NULL,
   due_at bigint NOT NULL DEFAULT 0,
@@ -879,7 +917,7 @@ CREATE INDEX request_failures_by_identity ON public.request_failures USING btree
 ALTER TABLE request_failures ENABLE ROW LEVEL SECURITY;
 ALTER TABLE request_failures FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON request_failures FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
-GRANT DELETE, INSERT, SELECT ON request_failures TO purser_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON request_failures TO purser_app;
 CREATE TABLE request_rings (
   app_id uuid NOT NULL,
   org_id uuid NOT NULL,

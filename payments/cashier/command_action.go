@@ -25,11 +25,7 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	lease := identityLease(rec.Identity)
-	if rec.Kind == billing.OperationAction {
-		lease = actionLease(rec.Parameters.ObjectID())
-	}
-	return 0, c.withLease(ctx, job.Scope, lease, func(ctx context.Context, fence queue.Fence) error {
+	work := func(ctx context.Context, fence queue.Fence) error {
 		// Read again: the previous holder of the lease may have finished it.
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		if err != nil || rec.State != billing.OperationRunning {
@@ -41,7 +37,15 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 			return nil // stored as failed; a retry would not help
 		}
 		return err
-	})
+	}
+	if rec.Kind == billing.OperationAction {
+		return 0, c.withLease(ctx, job.Scope, actionLease(rec.Parameters.ObjectID()), work)
+	}
+	identity := func(ctx context.Context) (string, error) {
+		rec, err := app.OperationByID(ctx, ids.ID(id))
+		return rec.Identity, err
+	}
+	return 0, ignoreNotFound(c.withWalletLease(ctx, job.Scope, identity, work))
 }
 
 // action runs an action that a projection requested.

@@ -50,7 +50,7 @@ func (c *Cashier) SetRenewal(length, every time.Duration) {
 
 // HoldIdentity runs work under the lease of an identity.
 func (c *Cashier) HoldIdentity(ctx context.Context, scope tenancy.Scope, identity string, work func(context.Context) error) error {
-	return c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, _ queue.Fence) error { return work(ctx) })
+	return c.withLease(ctx, scope, queue.IdentityLease(identity), func(ctx context.Context, _ queue.Fence) error { return work(ctx) })
 }
 
 // How long a dead node keeps a lease, and how long a caller waits for one.

@@ -23,6 +23,7 @@ func (c *Cashier) registerJobs() {
 		queue.JobFree:      c.renewFree,
 		queue.JobOperation: c.recover,
 		queue.JobPrune:     c.prune,
+		queue.JobIdentity:  c.settleIdentity,
 
 		queue.JobPlan:         c.atProvider(c.syncPlan),
 		queue.JobArchive:      c.atProvider(c.archivePrice),
@@ -122,20 +123,22 @@ func (c *Cashier) refreshSubscription(ctx context.Context, with account, job que
 
 func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id string, opts syncOptions) (next int64, err error) {
 	app := c.options.Store.Payments(with.scope)
-	identity, err := app.IdentityOfSubscription(ctx, id)
-	if errors.Is(err, payments.ErrUnknown) {
-		// It may be so new that the checkout that created it is not synced yet.
-		remote, err := with.provider.Subscription(ctx, id)
-		if err != nil {
-			return 0, ignoreNotFound(err)
+	var bought ids.ID
+	identity := func(ctx context.Context) (string, error) {
+		identity, err := app.IdentityOfSubscription(ctx, id)
+		if !errors.Is(err, payments.ErrUnknown) {
+			return identity, err
 		}
-		if identity, err = app.IdentityOfChange(ctx, checkoutIDOf(remote)); err != nil {
-			return 0, ignoreNotFound(err)
+		if bought.IsZero() { // it may be so new that the checkout that created it is not synced yet
+			remote, err := with.provider.Subscription(ctx, id)
+			if err != nil {
+				return "", err
+			}
+			bought = checkoutIDOf(remote)
 		}
-	} else if err != nil {
-		return 0, err
+		return app.IdentityOfChange(ctx, bought)
 	}
-	err = c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence queue.Fence) error {
+	err = c.withWalletLease(ctx, with.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		sub, err := c.syncSubscription(ctx, with, fence, id, opts)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -143,7 +146,7 @@ func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id st
 		next = delayOverdue(nextRefresh(sub), c.nowAt(fence.ClockOffset))
 		return nil
 	})
-	return next, err
+	return next, ignoreNotFound(err)
 }
 
 func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Job) (next int64, err error) {
@@ -152,11 +155,11 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Jo
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	checkout, err := c.checkoutOf(ctx, with, session)
-	if err != nil {
-		return 0, ignoreNotFound(err)
+	identity := func(ctx context.Context) (string, error) {
+		checkout, err := c.checkoutOf(ctx, with, session)
+		return checkout.Identity, err
 	}
-	err = c.withLease(ctx, with.scope, identityLease(checkout.Identity), func(ctx context.Context, fence queue.Fence) error {
+	err = c.withWalletLease(ctx, with.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		// Read again under the lease.
 		session, err := with.provider.Session(ctx, id)
 		if err != nil {
@@ -171,7 +174,7 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Jo
 		}
 		return c.applySession(ctx, with, fence, session)
 	})
-	return next, err
+	return next, ignoreNotFound(err)
 }
 
 func (c *Cashier) refreshCharge(ctx context.Context, with account, job queue.Job) (next int64, err error) {
@@ -180,17 +183,17 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, job queue.Job
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	identity, err := app.IdentityOfCharge(ctx, charge.ID, charge.IntentID)
-	if err != nil {
-		return 0, ignoreNotFound(err)
+	identity := func(ctx context.Context) (string, error) {
+		return app.IdentityOfCharge(ctx, charge.ID, charge.IntentID)
 	}
-	return 0, c.withLease(ctx, with.scope, identityLease(identity), func(ctx context.Context, fence queue.Fence) error {
+	err = c.withWalletLease(ctx, with.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		charge, err := with.provider.Charge(ctx, id)
 		if err != nil {
-			return ignoreNotFound(err)
+			return err
 		}
-		return ignoreNotFound(app.ApplyCharge(ctx, fence, charge, c.nowAt(fence.ClockOffset)))
+		return app.ApplyCharge(ctx, fence, charge, c.nowAt(fence.ClockOffset))
 	})
+	return 0, ignoreNotFound(err)
 }
 
 // refreshParent refreshes the subscription or charge that an object belongs to.
@@ -232,18 +235,15 @@ func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err 
 	if err != nil {
 		return 0, err
 	}
-	identity, err := app.IdentityOfFree(ctx, ids.ID(id))
-	if err != nil {
-		return 0, ignoreNotFound(err)
-	}
-	err = c.withLease(ctx, scope, identityLease(identity), func(ctx context.Context, fence queue.Fence) error {
+	identity := func(ctx context.Context) (string, error) { return app.IdentityOfFree(ctx, ids.ID(id)) }
+	err = c.withWalletLease(ctx, scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		renewed, err := app.RenewFree(ctx, fence, ids.ID(id), c.nowAt(fence.ClockOffset))
 		if !renewed.Ended() {
 			next = renewed.Period.End
 		}
-		return ignoreNotFound(err)
+		return err
 	})
-	return next, err
+	return next, ignoreNotFound(err)
 }
 
 // recordUnconfigured handles jobs of an application without an account: a plan shows

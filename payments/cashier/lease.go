@@ -2,8 +2,6 @@ package cashier
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"sync"
 	"time"
@@ -25,16 +23,34 @@ const (
 	leaseAttemptTimeout = 10 * time.Second
 )
 
-// identityLease names the lease of an identity by a hash: lease rows outlive
-// operations, and the identity is personal data.
-func identityLease(identity string) string {
-	sum := sha256.Sum256([]byte(identity))
-	return "identity:" + hex.EncodeToString(sum[:])
-}
-
 func planLease(id ids.ID) string { return "plan:" + id.String() }
 
 func actionLease(object string) string { return "action:" + object }
+
+// withWalletLease runs work while holding the lease of the identity that find returns. A
+// wallet may get another identity while the lease is waited for: then its lease is taken.
+func (c *Cashier) withWalletLease(ctx context.Context, scope tenancy.Scope, find func(context.Context) (string, error), work func(context.Context, queue.Fence) error) error {
+	for {
+		identity, err := find(ctx)
+		if err != nil {
+			return err
+		}
+		renamed := false
+		err = c.withLease(ctx, scope, queue.IdentityLease(identity), func(ctx context.Context, fence queue.Fence) error {
+			if !fence.Renamed {
+				return work(ctx, fence)
+			}
+			current, err := find(ctx)
+			if renamed = err == nil && current != identity; renamed || err != nil {
+				return err
+			}
+			return work(ctx, fence)
+		})
+		if err != nil || !renamed {
+			return err
+		}
+	}
+}
 
 // withLease runs work while holding the lease, which excludes all nodes. When the
 // lease is not free before leaseWait or the caller's deadline, the caller gets

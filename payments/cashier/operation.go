@@ -39,7 +39,7 @@ func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request
 	// The operation continues when the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.request)
 	defer cancel()
-	err = c.withLease(ctx, scope, identityLease(r.identity), func(ctx context.Context, fence queue.Fence) error {
+	err = c.withLease(ctx, scope, queue.IdentityLease(r.identity), func(ctx context.Context, fence queue.Fence) error {
 		var fresh bool
 		rec, fresh, err = c.loadOrBegin(ctx, scope, fence, r)
 		if err != nil || rec.State == billing.OperationDone {

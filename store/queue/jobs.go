@@ -44,6 +44,8 @@ const (
 	JobPrune JobKind = "prune" // delete expired rows
 
 	JobDelivery JobKind = "webhook" // send the deliveries of an endpoint
+
+	JobIdentity JobKind = "identity" // finish what follows a wallet's new identity
 )
 
 // Job is an entry of the application's queue, due by its clock. There is one job of a

@@ -2,7 +2,11 @@ package queue
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +26,22 @@ type Fence struct {
 	Number int64
 	// ClockOffset is how far the application's clock was ahead when the lease was taken.
 	ClockOffset int64
+	// Renamed says that a wallet of the application got another identity less than a minute
+	// before: what the lease was taken for may have another one by now.
+	Renamed bool
+}
+
+// leaseState is what a holder has to know of the application.
+type leaseState struct {
+	ClockOffset int64
+	Renamed     bool
+}
+
+// IdentityLease names the lease of an identity by a hash: lease rows outlive
+// operations, and the identity is personal data.
+func IdentityLease(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return "identity:" + hex.EncodeToString(sum[:])
 }
 
 var (
@@ -44,6 +64,16 @@ var (
 
 	checkFence = pg.Declare("check fence", `
 		SELECT fence FROM leases WHERE app_id = $1 AND name = $2 AND fence = $3 FOR SHARE`)
+
+	selectLeaseState = pg.Declare("select state of leases", `
+		SELECT s.clock_offset, EXISTS (SELECT 1 FROM identity_changes c WHERE c.app_id = $1 AND NOT c.settled)
+		FROM app_state s WHERE s.app_id = $1`)
+
+	raiseFence = pg.Declare("raise fence", `
+		UPDATE leases SET fence = greatest(fence, $3) WHERE app_id = $1 AND name = $2`)
+
+	deleteLease = pg.Declare("delete lease", `
+		DELETE FROM leases WHERE app_id = $1 AND name = $2`)
 )
 
 // Lease takes a lease that is free, expired or already held by the holder, and reports
@@ -55,7 +85,7 @@ var (
 // callers that wait for a lease poll it.
 func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (Fence, bool, error) {
 	var taken []int64
-	var offset int64
+	var state leaseState
 	err := a.attempt(ctx, func(ctx context.Context, tx Tx) error {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
@@ -65,7 +95,7 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 		if err != nil || len(taken) == 0 {
 			return err
 		}
-		offset, err = tx.ClockOffset(ctx)
+		state, err = pg.Find(ctx, tx, selectLeaseState, pgx.RowToStructByPos[leaseState], pg.ErrNoAppState)
 		return err
 	})
 	if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {
@@ -74,7 +104,7 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 	if err != nil || len(taken) == 0 {
 		return Fence{}, false, err
 	}
-	return Fence{Name: name, Number: taken[0], ClockOffset: offset}, true, nil
+	return Fence{Name: name, Number: taken[0], ClockOffset: state.ClockOffset, Renamed: state.Renamed}, true, nil
 }
 
 // RenewLease extends a lease under the same number and reports whether it is still
@@ -108,5 +138,42 @@ func (a App) Release(ctx context.Context, f Fence) error {
 // being taken until the transaction ends.
 func (tx Tx) VerifyFence(ctx context.Context, f Fence) error {
 	_, err := pg.Find(ctx, tx, checkFence, pgx.RowTo[int64], ErrFenced, f.Name, f.Number)
+	return err
+}
+
+// HoldIdentities keeps the leases of identities from being taken until the transaction
+// ends, and returns the number of each, or nil when another holder has one of them.
+func (tx Tx) HoldIdentities(ctx context.Context, identities ...string) (map[string]int64, error) {
+	now, err := tx.DatabaseClock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string, len(identities))
+	for _, identity := range identities {
+		names[IdentityLease(identity)] = identity
+	}
+	held, holder := make(map[string]int64, len(names)), ids.New()
+	for _, name := range slices.Sorted(maps.Keys(names)) { // in one order, so that two transactions never wait for each other
+		taken, err := pg.Collect(ctx, tx, takeLease, pgx.RowTo[int64], tx.Scope.OrgID, name, holder, now, now+1)
+		if err != nil || len(taken) == 0 {
+			return nil, err
+		}
+		if _, err := tx.ExecAny(ctx, releaseLease, name, taken[0], now); err != nil {
+			return nil, err
+		}
+		held[names[name]] = taken[0]
+	}
+	return held, nil
+}
+
+// RaiseFence has the later holders of an identity's lease get numbers above this one.
+func (tx Tx) RaiseFence(ctx context.Context, identity string, number int64) error {
+	_, err := tx.ExecAny(ctx, raiseFence, IdentityLease(identity), number)
+	return err
+}
+
+// DeleteLease removes the lease of an identity, which its name could be guessed from.
+func (tx Tx) DeleteLease(ctx context.Context, identity string) error {
+	_, err := tx.ExecAny(ctx, deleteLease, IdentityLease(identity))
 	return err
 }

@@ -41,14 +41,17 @@ var (
 	verifyReadWallets = pg.Declare("verify read wallets", `
 		SELECT w.id, w.identity, w.org_id, w.billing_interval, w.billing_anchor, w.charged, w.last_seq,
 			s.seq, s.seal, s.sealed_at, s.billed, s.credit_ids, s.amounts, s.debts,
-			EXISTS (SELECT 1 FROM sealed_wallets m WHERE m.app_id = $1 AND m.wallet_id = w.id)
+			EXISTS (SELECT 1 FROM sealed_wallets m WHERE m.app_id = $1 AND m.wallet_id = w.id), p.first_before, p.first_after
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
 			SELECT id, identity, org_id, billing_interval, billing_anchor, charged, last_seq
 			FROM wallets WHERE app_id = $1 AND id = t.id
 			LIMIT 1) w LEFT JOIN LATERAL (
 			SELECT seq, seal, sealed_at, billed, credit_ids, amounts, debts
 			FROM wallet_seals WHERE app_id = $1 AND wallet_id = w.id
-			LIMIT 1) s ON true`)
+			LIMIT 1) s ON true LEFT JOIN LATERAL (
+			SELECT first_before, first_after
+			FROM pending_seals WHERE app_id = $1 AND wallet_id = w.id
+			LIMIT 1) p ON true`)
 )
 
 // verifyWork is one batch of a pass, within one snapshot.
@@ -113,7 +116,7 @@ func (b *verifyWork) readWallets(ctx context.Context, list []verifyRange) error 
 	}
 	b.proofs, b.charged = make(map[ids.ID]*walletProof, len(list)), make(map[ids.ID]bool, len(list))
 	_, err := pg.Collect(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) (struct{}, error) {
-		w, err := readVerifiedWallet(row)
+		w, err := b.readVerifiedWallet(row)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -146,6 +149,7 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 		seq: after, known: after == 0 || after == w.seal.seq, fromStart: after == 0,
 		balances: map[ids.ID]metering.Balance{}, counters: map[metering.CounterKey]int64{}, touched: map[metering.CounterKey]bool{},
 		sealedSeq: w.seal.seq, stored: w.seal.seal, sealedAt: w.seal.at, unmarked: w.seal.seq > 0 && !w.sealedBefore,
+		pending: w.resealed != nil,
 	}
 	if w.org != b.pass.app.app.Scope.OrgID {
 		p.differs(ruleOrg, "the wallet names the organization %s, expected %s", w.org.Format(ids.Organization), b.pass.app.app.Scope.OrgID.Format(ids.Organization))
@@ -153,12 +157,15 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 	if w.sealedBefore && w.seal.seq == 0 {
 		p.differs(ruleSeal, "the wallet's entries were verified and sealed, but the seal is missing")
 	}
+	if w.resealed != nil && *w.resealed != firstSeal(b.pass.app.app.Scope.AppID, w.id, w.identity) {
+		p.differs(ruleSeal, "the wallet has another identity than the one that it was given last")
+	}
 	if w.halfBilling {
 		p.differs(ruleBilling, "the wallet's billing period has an interval or an anchor, and not both")
 	}
 	switch {
 	case after == 0:
-		p.seal = firstSeal(b.pass.app.app.Scope.AppID, w.id, w.identity)
+		p.seal = w.first
 	case p.known:
 		p.seal, p.billed = w.seal.seal, w.seal.billed
 		for i, credit := range w.seal.credits {
@@ -178,6 +185,8 @@ type verifiedWallet struct {
 	lastSeq      int64
 	seal         storedSeal
 	sealedBefore bool
+	first        journalSeal  // that the chain begins with
+	resealed     *journalSeal // that it will begin with, while its seal is of an earlier identity
 }
 
 type storedSeal struct {
@@ -190,18 +199,23 @@ type storedSeal struct {
 	debts   []pg.Amount
 }
 
-func readVerifiedWallet(row pgx.CollectableRow) (w verifiedWallet, err error) {
+func (b *verifyWork) readVerifiedWallet(row pgx.CollectableRow) (w verifiedWallet, err error) {
 	var interval *metering.Interval
 	var anchor, seq, at, billed *int64
-	var seal []byte
+	var seal, before, after []byte
 	err = row.Scan(&w.id, &w.identity, &w.org, &interval, &anchor, &w.charged, &w.lastSeq,
-		&seq, &seal, &at, &billed, &w.seal.credits, &w.seal.amounts, &w.seal.debts, &w.sealedBefore)
+		&seq, &seal, &at, &billed, &w.seal.credits, &w.seal.amounts, &w.seal.debts, &w.sealedBefore,
+		&before, &after)
 	w.halfBilling = (interval == nil) != (anchor == nil)
 	if interval != nil && anchor != nil {
 		w.billing = &metering.BillingPeriod{Interval: *interval, Anchor: *anchor}
 	}
 	w.seal.seq, w.seal.at, w.seal.billed = pg.OrZero(seq), pg.OrZero(at), pg.OrZero(billed)
 	copy(w.seal.seal[:], seal)
+	w.first = firstSeal(b.pass.app.app.Scope.AppID, w.id, w.identity)
+	if before != nil {
+		w.first, w.resealed = journalSeal(before), (*journalSeal)(after)
+	}
 	return w, err
 }
 

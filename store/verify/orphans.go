@@ -27,6 +27,8 @@ var ownedTables = []ownedTable{
 	{"debts", pg.Declare("verify owners of debts", ownersIn("debtors", "wallets"))},
 	{"sealed entries", pg.Declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
 	{"seals", pg.Declare("verify owners of seals", ownersIn("sealed_wallets", "wallets"))},
+	{"pending seals", pg.Declare("verify owners of pending seals", ownersIn("pending_seals", "wallets"))},
+	{"changes of identity", pg.Declare("verify owners of changes of identity", ownersIn("identity_changes", "wallets"))},
 	{"journal entries", pg.Declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
 	{"payments", pg.Declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
 	{"top-ups", pg.Declare("verify owners of top-ups", ownersIn("topups", "wallets"))},

@@ -58,6 +58,7 @@ type walletProof struct {
 	seal      journalSeal
 	sealedSeq int64 // of the stored seal; zero for none
 	unmarked  bool  // sealed by a release that did not note it in sealed_wallets
+	pending   bool  // its seal is of an earlier identity: nothing is sealed before it was renewed
 	stored    journalSeal
 	sealedAt  int64
 

@@ -16,7 +16,8 @@ import (
 
 // A wallet's seal is a chain of hashes: the first one is over who the wallet
 // belongs to, each next one over the one before and every stored value of an entry.
-// Whatever is changed, moved, added or erased later gives another seal.
+// Whatever is changed, moved, added or erased later gives another seal. A wallet that
+// gets another identity is sealed again: see Reseal.
 
 type journalSeal [sha256.Size]byte
 
@@ -89,14 +90,19 @@ func appendOptional[T any](buf []byte, v optionalValue[T], write func([]byte, T)
 }
 
 var (
-	// Two passes at once do no harm: the one that came further stays.
+	// Two passes at once do no harm: the one that came further stays. Nothing is sealed
+	// for a wallet that got another identity since the pass read it ($11), or replaces a
+	// seal that was made for another identity than the one that the pass began with ($12).
 	sealWallets = pg.Declare("seal wallets", `
 		INSERT INTO wallet_seals (app_id, org_id, wallet_id, seq, seal, sealed_at, billed, credit_ids, amounts, debts)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		SELECT s.app_id, $2::uuid, w.id, $4::bigint, $5::bytea, $6::bigint, $7::bigint, $8::uuid[], $9::numeric[], $10::numeric[]
+		FROM app_state s CROSS JOIN wallets w
+		WHERE s.app_id = $1 AND w.app_id = $1 AND w.id = $3 AND w.identity = $11
+			AND NOT EXISTS (SELECT 1 FROM pending_seals p WHERE p.app_id = $1 AND p.wallet_id = w.id)
 		ON CONFLICT (app_id, wallet_id) DO UPDATE SET
 			seq = excluded.seq, seal = excluded.seal, sealed_at = excluded.sealed_at, billed = excluded.billed,
 			credit_ids = excluded.credit_ids, amounts = excluded.amounts, debts = excluded.debts
-		WHERE wallet_seals.seq < excluded.seq`)
+		WHERE wallet_seals.seq < excluded.seq AND wallet_seals.seal = $12`)
 
 	rememberSealed = pg.Declare("remember sealed wallets", `
 		INSERT INTO sealed_wallets (app_id, org_id, wallet_id, sealed_at)
@@ -118,52 +124,54 @@ var (
 // earlier seal, so that every later pass finds the difference again.
 func (p *verifyPass) record(ctx context.Context, walked []verifyRange) error {
 	var sealed []*walletProof
-	var marked []ids.ID
+	var unmarked []ids.ID
 	for _, r := range walked {
-		if !r.proof.known || r.proof.broken {
+		if !r.proof.known || r.proof.broken || r.proof.pending {
 			continue
 		}
-		moved := r.proof.seq > r.proof.sealedSeq
-		if moved {
+		if r.proof.seq > r.proof.sealedSeq {
 			sealed = append(sealed, r.proof)
 		}
-		if moved || r.proof.unmarked {
-			marked = append(marked, r.proof.wallet)
+		if r.proof.unmarked {
+			unmarked = append(unmarked, r.proof.wallet)
 		}
 	}
-	if len(marked) == 0 {
+	if len(sealed)+len(unmarked) == 0 {
 		return nil
 	}
 	// In the order of wallets, so that two passes never wait for each other.
 	slices.SortFunc(sealed, func(a, b *walletProof) int { return slices.Compare(a.wallet[:], b.wallet[:]) })
-	slices.SortFunc(marked, func(a, b ids.ID) int { return slices.Compare(a[:], b[:]) })
 	err := p.app.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.setForVerification(ctx); err != nil {
 			return err
 		}
-		if err := tx.seal(ctx, sealed, p.options.Now); err != nil {
+		moved, err := tx.seal(ctx, sealed, p.options.Now)
+		if err != nil {
 			return err
 		}
-		_, err := tx.ExecAny(ctx, rememberSealed, marked, p.options.Now)
+		marked := slices.Concat(moved, unmarked)
+		slices.SortFunc(marked, func(a, b ids.ID) int { return slices.Compare(a[:], b[:]) })
+		_, err = tx.ExecAny(ctx, rememberSealed, slices.Compact(marked), p.options.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for _, proof := range sealed {
-		proof.sealedSeq = proof.seq
+		proof.sealedSeq, proof.stored = proof.seq, proof.seal
 		clear(proof.touched)
 	}
 	return nil
 }
 
 // seal writes the seals of wallets in one round trip, and the counters of those whose
-// seal has moved.
-func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error {
+// seal has moved. It returns these.
+func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) (sealed []ids.ID, err error) {
 	batch := &pgx.Batch{}
 	for _, proof := range list {
 		credits, amounts, debts := proof.balanceArrays()
-		batch.Queue(sealWallets.SQL, tx.Args([]any{tx.Scope.OrgID, proof.wallet, proof.seq, proof.seal[:], now, proof.billed, credits, amounts, debts})...)
+		batch.Queue(sealWallets.SQL, tx.Args([]any{tx.Scope.OrgID, proof.wallet, proof.seq, proof.seal[:], now, proof.billed, credits, amounts, debts,
+			proof.identity, proof.stored[:]})...)
 	}
 	moved := make([]bool, len(list))
 	results := tx.Conn.SendBatch(ctx, batch)
@@ -171,14 +179,17 @@ func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error 
 		tag, err := results.Exec()
 		if err != nil {
 			_ = results.Close()
-			return err
+			return nil, err
 		}
 		moved[i] = tag.RowsAffected() == 1
 	}
 	if err := results.Close(); err != nil {
-		return err
+		return nil, err
 	}
 	for i, proof := range list {
+		if moved[i] {
+			sealed = append(sealed, proof.wallet)
+		}
 		if !moved[i] || len(proof.touched) == 0 {
 			continue
 		}
@@ -189,8 +200,8 @@ func (tx appTx) seal(ctx context.Context, list []*walletProof, now int64) error 
 			used = append(used, proof.counters[key])
 		}
 		if err := tx.Exec(ctx, sealCounters, int64(len(features)), proof.wallet, features, starts, ends, used); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return sealed, nil
 }

@@ -1,0 +1,347 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+	"purser/store/verify"
+)
+
+func renameOf(from, to string) store.Rename {
+	return store.Rename{ID: ids.New(), From: from, To: to, IdempotencyKey: freshID(), CreatedAt: moment}
+}
+
+// settle runs what follows a change of identity, at once and after its delay.
+func (a tenant) settle(tb testing.TB, wallet ids.ID) {
+	tb.Helper()
+	for _, now := range []int64{moment, moment + 61_000} {
+		next, err := a.SettleIdentity(tb.Context(), wallet, now)
+		noError(tb, err)
+		noError(tb, a.Verification().Reseal(tb.Context(), wallet, next == 0))
+	}
+}
+
+func (a tenant) sealAll(tb testing.TB) {
+	tb.Helper()
+	v, err := a.Verification().Verify(tb.Context(), verify.Options{Record: true, Now: moment})
+	noError(tb, err)
+	if len(v.Differences) > 0 {
+		tb.Errorf("the books differ: %v", v.Differences)
+	}
+}
+
+// TestRenamedWalletIsTheSame renames a wallet that two nodes have in their caches, one of
+// them together with another wallet.
+func TestRenamedWalletIsTheSame(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 2)
+	s.credit(t, "ann", 10*messagePrice)
+	s.credit(t, "bob", 10*messagePrice)
+	for _, n := range s.nodes {
+		s.warm(t, n, "ann", true)
+		s.warm(t, n, "bob", true)
+		outcomes, err := n.usage.TrackBatch([]store.Usage{s.message("ann", freshID()), s.message("bob", freshID())})
+		noError(t, err)
+		if outcomes[0].Decision.Err() != nil || outcomes[1].Decision.Err() != nil {
+			t.Fatalf("a batch is answered with %v", outcomes)
+		}
+	}
+	before, err := s.Wallet(t.Context(), "ann")
+	noError(t, err)
+	s.sealAll(t)
+	requested := renameOf("ann", "eve")
+	w, duplicate, err := s.on(s.nodes[0]).Rename(t.Context(), requested)
+	if err != nil || duplicate || w.ID != before.ID || w.Identity != "eve" || w.Balances[0].Amount != 6*messagePrice {
+		t.Fatalf("got %+v, %t, %v", w, duplicate, err)
+	}
+	soundBooks(t, url, s.tenant) // the seal is of the old identity yet
+	t.Run("for every node, under the new identity", func(t *testing.T) {
+		for _, n := range s.nodes {
+			mustAccept(t, n, s.message("eve", freshID()))
+		}
+		if got := s.balance(t, "eve"); got != 4*messagePrice {
+			t.Errorf("it holds %s", got)
+		}
+	})
+	t.Run("and the old identity has nothing on a node that has it in its cache", func(t *testing.T) {
+		for _, n := range s.nodes {
+			if d, err := n.usage.Check(s.message("ann", "")); err != nil || d.Before.Amount != 0 {
+				t.Errorf("a check sees %s, %v", d.Before.Amount, err)
+			}
+			outcomes, err := n.usage.TrackBatch([]store.Usage{s.message("ann", freshID()), s.message("bob", freshID())})
+			noError(t, err)
+			if outcomes[0].Err == nil && outcomes[0].Decision.Err() == nil || outcomes[1].Err != nil || outcomes[1].Decision.Err() != nil {
+				t.Errorf("a batch is answered with %v", outcomes)
+			}
+			if o := trackOutcome(n, s.message("ann", freshID())); o.String() != string(fault.InsufficientBalance) {
+				t.Errorf("usage is answered with %s", o)
+			}
+		}
+		if got := s.balance(t, "eve"); got != 4*messagePrice {
+			t.Errorf("the wallet was charged: it holds %s", got)
+		}
+	})
+	t.Run("once for a key", func(t *testing.T) {
+		again := requested
+		again.ID = ids.New()
+		if w, duplicate, err := s.on(s.nodes[1]).Rename(t.Context(), again); err != nil || !duplicate || w.ID != before.ID || w.Identity != "eve" {
+			t.Errorf("got %+v, %t, %v", w, duplicate, err)
+		}
+		again.To = "eva"
+		if _, _, err := s.Rename(t.Context(), again); !fault.Is(err, fault.IdempotencyConflict) {
+			t.Errorf("another body: %v", err)
+		}
+	})
+	for name, c := range map[string]struct {
+		from, to string
+		code     fault.Code
+	}{
+		"an unknown identity":             {"ann", "new", fault.WalletNotFound},
+		"an identity that has a wallet":   {"eve", "bob", fault.IdentityTaken},
+		"the identity that it has":        {"eve", "eve", fault.IdentityTaken},
+		"an unknown identity into itself": {"new", "new", fault.WalletNotFound},
+	} {
+		t.Run("not to or from "+name, func(t *testing.T) {
+			if _, _, err := s.Rename(t.Context(), renameOf(c.from, c.to)); !fault.Is(err, c.code) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("and a repeated transfer is found by the old identity", func(t *testing.T) {
+		moved := transferOf("bob", "eve", "tokens", 1)
+		_, _, err := s.Transfer(t.Context(), moved)
+		noError(t, err)
+		_, _, err = s.Rename(t.Context(), renameOf("bob", "rob"))
+		noError(t, err)
+		if _, duplicate, err := s.Transfer(t.Context(), moved); err != nil || duplicate {
+			t.Errorf("its own retry: %t, %v", duplicate, err)
+		}
+		moved.ID = ids.New()
+		if _, duplicate, err := s.Transfer(t.Context(), moved); err != nil || !duplicate {
+			t.Errorf("sent again: %t, %v", duplicate, err)
+		}
+		moved.From = "cid"
+		if _, _, err := s.Transfer(t.Context(), moved); !fault.Is(err, fault.IdempotencyConflict) {
+			t.Errorf("of another identity: %v", err)
+		}
+	})
+	t.Run("and a new wallet of the old identity starts from nothing", func(t *testing.T) {
+		s.credit(t, "ann", messagePrice)
+		for _, n := range s.nodes {
+			if d, err := n.usage.Check(s.message("ann", "")); err != nil || d.Before.Amount != messagePrice {
+				t.Errorf("a check sees %s, %v", d.Before.Amount, err)
+			}
+		}
+		mustAccept(t, s.nodes[1], s.message("ann", freshID()))
+	})
+	s.settle(t, before.ID)
+	soundBooks(t, url, s.tenant)
+	s.sealAll(t)
+	soundBooks(t, url, s.tenant)
+}
+
+// TestRenamesAgainstUsage renames a wallet to and fro while two nodes use both
+// identities, with single events and batches.
+func TestRenamesAgainstUsage(t *testing.T) {
+	t.Parallel()
+	const calls, deposit = 240, 1_000 * messagePrice
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, 2)
+	s.credit(t, "ann", deposit)
+	names := []string{"ann", "eve"}
+	var accepted, renamed atomic.Int64
+	atOnce(calls, func(i int) {
+		n := s.nodes[i%2]
+		switch {
+		case i%12 == 0:
+			for j := range names {
+				_, _, err := s.on(n).Rename(context.WithoutCancel(t.Context()), renameOf(names[j], names[1-j]))
+				if err == nil {
+					renamed.Add(1)
+				} else if !fault.Is(err, fault.WalletNotFound) && !fault.Is(err, fault.OperationInProgress) {
+					t.Error(err)
+				}
+			}
+		case i%12 == 1:
+			outcomes, err := n.usage.TrackBatch([]store.Usage{s.message("ann", freshID()), s.message("eve", freshID()), s.message("ann", freshID())})
+			if err != nil {
+				t.Error(err)
+			}
+			for _, o := range outcomes {
+				if o.Err == nil && o.Decision.Err() == nil {
+					accepted.Add(1)
+				}
+			}
+		default:
+			o := trackOutcome(n, s.message(names[i/2%2], freshID()))
+			switch o.String() {
+			case "accepted":
+				accepted.Add(1)
+			case string(fault.InsufficientBalance):
+			default:
+				t.Errorf("answered with %s", o)
+			}
+		}
+	})
+	if renamed.Load() == 0 || accepted.Load() == 0 {
+		t.Fatalf("%d renames and %d accepted events prove nothing", renamed.Load(), accepted.Load())
+	}
+	list, _, err := s.Wallets(t.Context(), store.Page{Limit: 10})
+	noError(t, err)
+	if want := deposit - metering.Amount(accepted.Load())*messagePrice; len(list) != 1 || list[0].Balances[0].Amount != want {
+		t.Errorf("after %d accepted events and %d renames the wallets are %+v, want one with %s", accepted.Load(), renamed.Load(), list, want)
+	}
+	soundBooks(t, url, s.tenant)
+}
+
+// TestSealsOfRenamedWallets holds verification to finding what was changed around a
+// change of identity.
+func TestSealsOfRenamedWallets(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, 1)
+	s.credit(t, "ann", 10*messagePrice)
+	mustAccept(t, s.nodes[0], s.message("ann", "first"))
+	w, err := s.Wallet(t.Context(), "ann")
+	noError(t, err)
+	s.sealAll(t)
+	conn := connect(t, url)
+	differences := func() (n int) {
+		v, err := s.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment})
+		noError(t, err)
+		for _, d := range v.Differences {
+			if strings.Contains(d.Check, "sealed") {
+				n++
+			}
+		}
+		return n
+	}
+	_, _, err = s.Rename(t.Context(), renameOf("ann", "eve"))
+	noError(t, err)
+	_, _, err = s.Rename(t.Context(), renameOf("eve", "eva")) // before the first was followed
+	noError(t, err)
+	if n := differences(); n != 0 {
+		t.Errorf("%d differences while the seal is of the old identity", n)
+	}
+	for name, c := range map[string]struct{ change, back string }{
+		"another identity":  {`UPDATE wallets SET identity = 'mallory' WHERE identity = 'eva'`, `UPDATE wallets SET identity = 'eva' WHERE identity = 'mallory'`},
+		"another entity":    {`UPDATE usage_events SET entity_id = 'x'`, `UPDATE usage_events SET entity_id = NULL`},
+		"no pending seal":   {`UPDATE pending_seals SET wallet_id = app_id`, `UPDATE pending_seals SET wallet_id = (SELECT id FROM wallets)`},
+		"another beginning": {`UPDATE pending_seals SET first_before = sha256('x')`, `UPDATE pending_seals SET first_before = (SELECT sha256('\x01'::bytea || uuid_send(app_id) || uuid_send(wallet_id) || 'ann'::bytea))`},
+	} {
+		exec(t, conn, c.change)
+		if n := differences(); n == 0 {
+			t.Errorf("%s was not found", name)
+		}
+		exec(t, conn, c.back)
+	}
+	exec(t, conn, `UPDATE usage_events SET entity_id = 'x'`)
+	if err := s.Verification().Reseal(t.Context(), w.ID, true); err == nil {
+		t.Error("changed entries were sealed again")
+	}
+	exec(t, conn, `UPDATE usage_events SET entity_id = NULL`)
+	mustAccept(t, s.nodes[0], s.message("eva", "second")) // not sealed yet
+	s.settle(t, w.ID)
+	if n := differences(); n != 0 {
+		t.Errorf("%d differences after the new seal", n)
+	}
+	var pending int
+	noError(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM pending_seals`).Scan(&pending))
+	if pending != 0 {
+		t.Errorf("%d seals are pending", pending)
+	}
+	exec(t, conn, `UPDATE wallets SET identity = 'mallory' WHERE identity = 'eva'`)
+	if n := differences(); n == 0 {
+		t.Error("another identity was not found after the new seal")
+	}
+}
+
+// rename gives a wallet of the history another identity.
+func (h *history) rename(rt *rapid.T) {
+	requested := renameOf(anyIdentity.Draw(rt, "from"), anyIdentity.Draw(rt, "to"))
+	want := fault.Code("")
+	switch {
+	case !h.hasWallet(requested.From):
+		want = fault.WalletNotFound
+	case h.hasWallet(requested.To):
+		want = fault.IdentityTaken
+	}
+	n := h.on(h.nodes[anyNode.Draw(rt, "node")])
+	_, duplicate, err := n.Rename(h.t.Context(), requested)
+	if want != "" {
+		h.said[string(want)]++
+		if !fault.Is(err, want) {
+			rt.Fatalf("a rename of %s to %s: %v, the model says %s", requested.From, requested.To, err, want)
+		}
+		return
+	}
+	if err != nil || duplicate {
+		rt.Fatalf("a rename of %s to %s: %t, %v", requested.From, requested.To, duplicate, err)
+	}
+	h.said["renamed"]++
+	h.model.rename(requested.From, requested.To)
+}
+
+// rename moves a wallet with its whole history.
+func (m *model) rename(from, to string) {
+	m.wallets[to] = m.wallets[from]
+	delete(m.wallets, from)
+	for i := range m.events {
+		if m.events[i].identity == from {
+			m.events[i].identity = to
+		}
+	}
+}
+
+// renamed gives a wallet of the household another identity.
+func (h household) renamed(tb testing.TB) {
+	tb.Helper()
+	_, _, err := h.CreateWallet(tb.Context(), ids.New(), "before@example.com", moment)
+	noError(tb, err)
+	rename := renameOf("before@example.com", "renamed@example.com")
+	rename.IdempotencyKey = "first rename"
+	_, _, err = h.Rename(tb.Context(), rename)
+	noError(tb, err)
+}
+
+func init() {
+	appCalls = append(appCalls, identityCalls...)
+	verifyCalls = append(verifyCalls, call[verify.App]{"Reseal", "", "", "", "", func(ctx context.Context, a verify.App, h household) (any, error) {
+		w, err := h.Wallet(ctx, h.deposit.Identity)
+		if err != nil {
+			return nil, err
+		}
+		return nil, a.Reseal(ctx, w.ID, true)
+	}})
+}
+
+var identityCalls = []call[store.App]{
+	{"Rename", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		_, _, err := a.Rename(ctx, renameOf("renamed@example.com", "again@example.com"))
+		return nil, err
+	}},
+	{"Rename", "its idempotency key", fault.WalletNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, _ household) (any, error) {
+		requested := renameOf("renamed@example.com", "other@example.com")
+		requested.IdempotencyKey = "first rename"
+		_, _, err := a.Rename(ctx, requested)
+		return nil, err
+	}},
+	{"SettleIdentity", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+		w, err := h.Wallet(ctx, h.deposit.Identity)
+		if err != nil {
+			return nil, err
+		}
+		_, err = a.SettleIdentity(ctx, w.ID, moment)
+		return nil, err
+	}},
+}

@@ -1,0 +1,170 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/store/internal/wire"
+)
+
+// The first hash of a wallet's chain is over its identity. When the identity changes,
+// the stored seal stays as it is and pending_seals says what it began with, in the
+// transaction of the change. A job then computes both chains over the sealed entries and
+// replaces the seal, but only if the entries still have the old one: what was changed
+// after it was sealed stays found, and an erased identity can't be guessed from the seal.
+
+var (
+	putPendingSeal = pg.Declare("put pending seal", `
+		INSERT INTO pending_seals (app_id, wallet_id, org_id, first_before, first_after) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (app_id, wallet_id) DO UPDATE SET first_after = excluded.first_after`)
+
+	selectPendingSeal = pg.Declare("select pending seal", `
+		SELECT p.first_before, p.first_after, coalesce(s.seq, 0), s.seal
+		FROM pending_seals p LEFT JOIN wallet_seals s ON s.app_id = $1 AND s.wallet_id = p.wallet_id
+		WHERE p.app_id = $1 AND p.wallet_id = $2`)
+
+	deletePendingSeal = pg.Declare("delete pending seal", `
+		DELETE FROM pending_seals WHERE app_id = $1 AND wallet_id = $2 AND first_before = $3 AND first_after = $4`)
+
+	replaceSeal = pg.Declare("replace seal", `
+		UPDATE wallet_seals SET seal = $5 WHERE app_id = $1 AND wallet_id = $2 AND seq = $3 AND seal = $4`)
+)
+
+// IdentityChanged notes, in the transaction that gives a wallet another identity, that
+// its seal is of the earlier one.
+func IdentityChanged(ctx context.Context, tx ledger.Tx, wallet ids.ID, before, after string) error {
+	app := tx.Scope.AppID
+	first, next := firstSeal(app, wallet, before), firstSeal(app, wallet, after)
+	return tx.Exec(ctx, putPendingSeal, 1, wallet, tx.Scope.OrgID, first[:], next[:])
+}
+
+// pendingSeal is a wallet whose seal is of an earlier identity.
+type pendingSeal struct {
+	before, after journalSeal // what the chain begins with
+	seq           int64       // of the stored seal; zero for none
+	seal          journalSeal
+}
+
+func readPendingSeal(row pgx.CollectableRow) (p pendingSeal, err error) {
+	var before, after, seal []byte
+	err = row.Scan(&before, &after, &p.seq, &seal)
+	copy(p.before[:], before)
+	copy(p.after[:], after)
+	copy(p.seal[:], seal)
+	return p, err
+}
+
+// errNotPending means that the seal of a wallet is of its current identity.
+var errNotPending = errors.New("verify: no seal is pending")
+
+// Reseal seals the entries of a wallet with its current identity. It fails when they
+// differ from the stored seal, which stays then. A wallet without a seal needs none; last
+// says that no pass that began before the change can still write one.
+func (a App) Reseal(ctx context.Context, wallet ids.ID, last bool) error {
+	var chain resealing
+	for {
+		pending, err := pg.FindOne(ctx, a.app, selectPendingSeal, readPendingSeal, errNotPending, wallet)
+		switch {
+		case errors.Is(err, errNotPending):
+			return nil
+		case err != nil:
+			return err
+		case pending.seq == 0 && !last:
+			return nil
+		}
+		chain.begin(pending)
+		for chain.seq < pending.seq {
+			if err := a.extend(ctx, wallet, &chain, min(pending.seq, chain.seq+verifyBatch)); err != nil {
+				return err
+			}
+		}
+		if pending.seq > 0 && chain.old != pending.seal {
+			return fmt.Errorf("verify: the entries of %s differ from their seal, which was kept", wallet.Format(ids.Wallet))
+		}
+		replaced := false
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			replaced, err = tx.replaceSeal(ctx, wallet, pending, chain)
+			return err
+		})
+		if replaced || err != nil && !errors.Is(err, errSealMoved) {
+			return err
+		}
+	}
+}
+
+// errSealMoved means that the identity changed again, or a pass has sealed more entries.
+var errSealMoved = errors.New("verify: the seal has moved")
+
+func (tx appTx) replaceSeal(ctx context.Context, wallet ids.ID, pending pendingSeal, chain resealing) (bool, error) {
+	ended, err := tx.ExecAny(ctx, deletePendingSeal, wallet, pending.before[:], pending.after[:])
+	if err != nil || ended == 0 {
+		return false, errors.Join(err, errSealMoved)
+	}
+	if pending.seq == 0 {
+		return true, nil
+	}
+	replaced, err := tx.ExecAny(ctx, replaceSeal, wallet, pending.seq, pending.seal[:], chain.renewed[:])
+	if err != nil || replaced == 0 {
+		return false, errors.Join(err, errSealMoved)
+	}
+	return true, nil
+}
+
+// resealing is both chains of a wallet up to an entry.
+type resealing struct {
+	before, after journalSeal // what they begin with
+	seq           int64
+	old, renewed  journalSeal
+	buf           []byte
+}
+
+// begin goes on from where the chains are, or starts when they begin otherwise.
+func (r *resealing) begin(p pendingSeal) {
+	if r.seq > 0 && r.before == p.before && r.after == p.after && r.seq <= p.seq {
+		return
+	}
+	*r = resealing{before: p.before, after: p.after, old: p.before, renewed: p.after}
+}
+
+// extend reads the entries up to a number into both chains.
+func (a App) extend(ctx context.Context, wallet ids.ID, chain *resealing, upto int64) error {
+	var entries []verifiedEntry
+	err := a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.setForVerification(ctx); err != nil {
+			return err
+		}
+		entries = nil
+		b := verifyWork{tx: tx}
+		one, after, last := []ids.ID{wallet}, []int64{chain.seq}, []int64{upto}
+		if err := b.rows(ctx, verifyReadEvents, func(r *wire.Row) {
+			var e verifiedEntry
+			e.readEvent(r)
+			entries = append(entries, e)
+		}, one, after, last, math.MaxInt32); err != nil {
+			return err
+		}
+		return b.rows(ctx, verifyReadJournal, func(r *wire.Row) {
+			var e verifiedEntry
+			e.readJournal(r)
+			entries = append(entries, e)
+		}, one, after, last, math.MaxInt32)
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(entries, func(a, b verifiedEntry) int { return compareSeq(&a, &b) })
+	for i := range entries {
+		chain.old, chain.buf = chain.old.next(chain.buf, &entries[i])
+		chain.renewed, chain.buf = chain.renewed.next(chain.buf, &entries[i])
+	}
+	chain.seq = upto // a missing entry gives another seal
+	return nil
+}

@@ -1,0 +1,51 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"purser/store/people"
+	"purser/tenancy"
+)
+
+func TestRenamePage(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.deposit(t, "ann", 10)
+	d.deposit(t, "bob", 1)
+	page := d.walletPath(t, "ann")
+	path := page + "/rename"
+	admin := d.join(t, tenancy.Admin)
+	t.Run("is not for support", func(t *testing.T) {
+		b := d.join(t, tenancy.Support)
+		if shown := b.get(t, page); shown.status != http.StatusOK || strings.Contains(shown.body, "/rename") {
+			t.Errorf("status %d", shown.status)
+		}
+		if get, post := b.get(t, path), b.post(t, path, url.Values{"from": {"ann"}, "to": {"eve"}, "key": {"x"}}); get.status != http.StatusForbidden || post.status != http.StatusForbidden {
+			t.Errorf("%d and %d", get.status, post.status)
+		}
+	})
+	t.Run("refuses what can't be", func(t *testing.T) {
+		says(t, admin.get(t, path), http.StatusOK, "New identity", "Rename wallet")
+		says(t, admin.post(t, path, url.Values{"from": {"ann"}, "to": {""}, "key": {"x"}}), http.StatusUnprocessableEntity, "Enter an identity")
+		says(t, admin.post(t, path, url.Values{"from": {"ann"}, "to": {"bob"}, "key": {"x"}}), http.StatusUnprocessableEntity, "already has a wallet")
+	})
+	t.Run("renames once for a form, with an audit entry that names the wallet", func(t *testing.T) {
+		form := url.Values{"from": {"ann"}, "to": {"eve"}, "key": {"x"}}
+		for range 2 {
+			if sent := admin.post(t, path, form); sent.status != http.StatusSeeOther || sent.location != page {
+				t.Fatalf("status %d, to %s", sent.status, sent.location)
+			}
+		}
+		says(t, admin.get(t, page), http.StatusOK, "eve")
+		form.Set("key", "y") // an old page
+		says(t, admin.post(t, path, form), http.StatusUnprocessableEntity, "renamed meanwhile")
+		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
+		noError(t, err)
+		if len(log) != 1 || log[0].Action != "wallet.rename" || log[0].UserID != admin.user.ID || strings.Contains(log[0].Target+log[0].After, "ann") {
+			t.Errorf("the audit log has %+v", log)
+		}
+	})
+}
