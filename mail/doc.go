@@ -1,7 +1,9 @@
 // Package mail writes and sends the mails of the installation: invitations, links for
-// forgotten passwords, security notices and alerts.
+// forgotten passwords, security notices, and notifications that members want.
 //
 //	Seal     a letter becomes a row of the outbox, written in the transaction that it reports on
+//	MailNotifications  a periodic task that goes through each application's feed, and past a notification
+//	         in the transaction that queues its mails: each member gets one, once
 //	SendDue  a periodic task claims due rows and hands them to the SMTP server
 //
 // What always holds: a mail is sent if and only if its transaction commits, at least

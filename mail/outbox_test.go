@@ -54,7 +54,12 @@ func (l *lines) String() string {
 
 func newHarness(t *testing.T, server mail.Server, options mail.Options) *harness {
 	t.Helper()
-	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	return newHarnessOn(t, storetest.FreshURL(t), server, options)
+}
+
+func newHarnessOn(t *testing.T, url string, server mail.Server, options mail.Options) *harness {
+	t.Helper()
+	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
 	seals, err := vault.New(rand.Reader, []byte(strings.Repeat("m", vault.MinSecret)))

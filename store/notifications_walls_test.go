@@ -81,6 +81,12 @@ var notificationCalls = []call[notifications.App]{
 		_, err := a.ResealEndpoints(ctx, func(e *notify.Endpoint) bool { seen = append(seen, *e); return true })
 		return seen, err
 	}},
+	{"Unmailed", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return a.Unmailed(ctx, notify.Types(), 0)
+	}},
+	{"FinishMailing", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
+		return nil, a.FinishMailing(ctx, notifications.Unmailed{Upto: 1}, nil, moment)
+	}},
 	{"DeleteEndpoint", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
 		return nil, a.DeleteEndpoint(ctx, h.endpoint)
 	}},

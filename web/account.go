@@ -33,6 +33,9 @@ func accountPage(req *request, rename, password component.Draft) (templ.Componen
 		Frame: req.frame("Your account", ""), Rename: rename, Password: password,
 		HasFactor: err == nil, CodesLeft: factor.CodesLeft,
 	}
+	if a.Mail, err = mailChoices(req); err != nil {
+		return nil, err
+	}
 	for _, session := range sessions {
 		a.Sessions = append(a.Sessions, accountpage.OpenSession{
 			ID: session.ID.Format(ids.Session), Agent: session.Agent, Address: session.Address,

@@ -331,3 +331,32 @@ func TestSecurityNoticesAreMailed(t *testing.T) {
 		}
 	})
 }
+
+// A person chooses their own mails: what is chosen shows, and what they may not read is
+// not offered.
+func TestPeopleChooseTheirMails(t *testing.T) {
+	t.Parallel()
+	h := newMailHarness(t)
+	support := h.join(t, tenancy.Support)
+	field := func(topic tenancy.MailTopic) string { return string(topic) + "-" + h.org.Slug }
+	page := support.get(t, "/account")
+	if !strings.Contains(page.body, "Email notifications") || !strings.Contains(page.body, field(tenancy.MailAlerts)) || strings.Contains(page.body, field(tenancy.MailKeys)) {
+		t.Errorf("%d: %s", page.status, page.body)
+	}
+	chosen := regexp.MustCompile(`value="live" selected`)
+	if chosen.MatchString(page.body) {
+		t.Error("something is chosen before anything was")
+	}
+	if got := support.post(t, "/account/mail", url.Values{field(tenancy.MailAlerts): {"live"}, field(tenancy.MailKeys): {"all"}}); got.status != 303 {
+		t.Fatalf("%d: %s", got.status, got.body)
+	}
+	if page := support.get(t, "/account"); len(chosen.FindAllString(page.body, -1)) != 1 {
+		t.Errorf("%d: %s", page.status, page.body)
+	}
+	if got := support.post(t, "/account/mail", url.Values{field(tenancy.MailAlerts): {"everything"}}); got.status == 303 {
+		t.Error("an unknown choice is stored")
+	}
+	if got := support.post(t, "/account/mail", url.Values{"alerts-another": {"all"}}); got.status != 303 { // of no organization of theirs
+		t.Errorf("%d: %s", got.status, got.body)
+	}
+}

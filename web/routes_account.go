@@ -33,6 +33,7 @@ func (s *Site) accountRoutes() []route {
 
 		get("/account", signedIn, s.account),
 		post("/account/name", signedIn, s.renameAccount),
+		post("/account/mail", signedIn, s.chooseMails),
 		whileTemporary(get("/account/password", signedIn, s.passwordPage)),
 		whileTemporary(post("/account/password", signedIn, s.changePassword)),
 		post("/account/sessions/end", signedIn, s.endOtherSessions),

@@ -24,5 +24,6 @@ func newMail(c config, db *store.Store, seals *vault.Vault, queue *jobs.Queue, m
 		Observe: func(kind mail.Kind, outcome string) { meters.mails.WithLabelValues(string(kind), outcome).Inc() },
 	})
 	queue.Every(jobs.Task{Name: "send mail", Interval: mail.Interval, Timeout: mailTimeout, Run: outbox.SendDue})
+	queue.Every(jobs.Task{Name: "mail notifications", Interval: mail.NoticeInterval, Run: outbox.MailNotifications})
 	return outbox
 }

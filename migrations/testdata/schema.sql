@@ -438,7 +438,8 @@ CREATE TABLE feeds (
   org_id uuid NOT NULL,
   last_seq bigint NOT NULL DEFAULT 0,
   oldest_seq bigint NOT NULL DEFAULT 1,
-  verified_seq bigint NOT NULL DEFAULT 0
+  verified_seq bigint NOT NULL DEFAULT 0,
+  mailed_seq bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE feeds ADD CONSTRAINT feed_keeps_what_it_numbered CHECK (((oldest_seq >= 1) AND (last_seq >= (oldest_seq - 1))));
 ALTER TABLE feeds ADD CONSTRAINT feeds_pkey PRIMARY KEY (app_id);
@@ -556,6 +557,14 @@ ALTER TABLE login_failures ADD CONSTRAINT login_failures_pkey PRIMARY KEY (subje
 ALTER TABLE login_failures ADD CONSTRAINT subject_is_sha256 CHECK ((length(subject) = 32));
 CREATE INDEX login_failures_by_age ON public.login_failures USING btree (failed_at);
 GRANT DELETE, INSERT, SELECT, UPDATE ON login_failures TO purser_app;
+CREATE TABLE mail_budgets (
+  user_id uuid NOT NULL,
+  since bigint NOT NULL,
+  sent integer NOT NULL
+);
+ALTER TABLE mail_budgets ADD CONSTRAINT budget_is_of_a_user FOREIGN KEY (user_id) REFERENCES users(id);
+ALTER TABLE mail_budgets ADD CONSTRAINT mail_budgets_pkey PRIMARY KEY (user_id);
+GRANT INSERT, SELECT, UPDATE ON mail_budgets TO purser_app;
 CREATE TABLE mails (
   id uuid NOT NULL,
   kind text NOT NULL,
@@ -576,8 +585,14 @@ CREATE TABLE members (
   user_id uuid NOT NULL,
   role text NOT NULL,
   permissions text[] NOT NULL,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  mail_alerts text,
+  mail_webhooks text,
+  mail_keys text
 );
+ALTER TABLE members ADD CONSTRAINT mail_alerts_is_known CHECK ((mail_alerts = ANY (ARRAY['none'::text, 'live'::text, 'all'::text])));
+ALTER TABLE members ADD CONSTRAINT mail_keys_is_known CHECK ((mail_keys = ANY (ARRAY['none'::text, 'live'::text, 'all'::text])));
+ALTER TABLE members ADD CONSTRAINT mail_webhooks_is_known CHECK ((mail_webhooks = ANY (ARRAY['none'::text, 'live'::text, 'all'::text])));
 ALTER TABLE members ADD CONSTRAINT member_belongs_to_an_organization FOREIGN KEY (org_id) REFERENCES organizations(id);
 ALTER TABLE members ADD CONSTRAINT member_is_a_user FOREIGN KEY (user_id) REFERENCES users(id);
 ALTER TABLE members ADD CONSTRAINT members_pkey PRIMARY KEY (org_id, user_id);

@@ -1,0 +1,12 @@
+package notify
+
+// MaxHourlyMails is how many mails about notifications a person gets in an hour. One more
+// says that the rest is in the dashboard.
+const MaxHourlyMails = 10
+
+// MailBudget decides how many of the wanted mails are sent after those of this hour, and
+// whether a mail about the rest is.
+func MailBudget(sent, wanted int) (send int, rest bool) {
+	send = min(max(MaxHourlyMails-sent, 0), wanted)
+	return send, sent <= MaxHourlyMails && sent+wanted > MaxHourlyMails
+}

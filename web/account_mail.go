@@ -1,0 +1,69 @@
+package web
+
+import (
+	"maps"
+
+	"purser/store/people"
+	"purser/tenancy"
+	accountpage "purser/views/page/account"
+)
+
+// mailChoices are the mails that the user can choose, by organization. Without an SMTP
+// server there are none.
+func mailChoices(req *request) (list []accountpage.MailChoices, err error) {
+	if req.site.mail == nil {
+		return nil, nil
+	}
+	memberships, err := req.userStore().Memberships(req.context)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range memberships {
+		choices := accountpage.MailChoices{Organization: m.Organization.Name}
+		for _, topic := range tenancy.MailTopics() {
+			if m.Member.MayMail(topic) {
+				choices.Topics = append(choices.Topics, accountpage.MailTopic{Field: mailField(m, topic), Topic: topic, Scope: m.Member.MailScope(topic, m.Chosen)})
+			}
+		}
+		if len(choices.Topics) > 0 {
+			list = append(list, choices)
+		}
+	}
+	return list, nil
+}
+
+// mailField is the form's field of a topic.
+func mailField(m people.Membership, topic tenancy.MailTopic) string {
+	return string(topic) + "-" + m.Organization.Slug
+}
+
+// chooseMails stores what the user wants to be mailed about.
+func (s *Site) chooseMails(req *request) (response, error) {
+	f, err := req.form()
+	if err != nil {
+		return response{}, err
+	}
+	memberships, err := req.userStore().Memberships(req.context)
+	if err != nil {
+		return response{}, err
+	}
+	for _, m := range memberships {
+		chosen := maps.Clone(m.Chosen)
+		for _, topic := range tenancy.MailTopics() {
+			text := f.text(mailField(m, topic))
+			if text == "" {
+				continue // not on the page
+			}
+			if chosen[topic], err = tenancy.ParseMailScope(text); err != nil {
+				return response{}, err
+			}
+		}
+		if maps.Equal(chosen, m.Chosen) {
+			continue
+		}
+		if err := req.userStore().ChooseMails(req.context, m.Organization.ID, chosen); err != nil {
+			return response{}, err
+		}
+	}
+	return req.done("/account", "Mail settings saved.")
+}
