@@ -152,6 +152,11 @@ sdks: node ## Run the current stripe-go and stripe-node against the payments san
 chaos: postgres ## Attack a server and measure memory, fairness and latency; on an idle machine
 	$(GO) test -tags chaos -count=1 -timeout 30m -vet=off -p 1 -v -run '^TestChaos' ./store ./cmd/purser
 
+# PURSER_STORM_NOTIFICATIONS=2000 makes it short.
+.PHONY: webhooks
+webhooks: postgres ## Send 100,000 notifications to receivers that fail in every way, from nodes that are killed
+	$(GO) test -tags chaos -count=1 -timeout 180m -vet=off -v -run '^TestChaosWebhooks$$' ./notify/delivery
+
 .PHONY: attack
 attack: postgres ## Attack a server as a stranger and measure memory, latency and server errors; on an idle machine
 	$(GO) test -tags chaos -count=1 -timeout 60m -vet=off -p 1 -v -run '^(TestAttack.*|TestChaosHalfSentBodies|TestChaosLogins)$$' ./cmd/purser

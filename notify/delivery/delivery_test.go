@@ -64,7 +64,12 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 func newRig(t *testing.T, change func(*delivery.Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, db: storetest.Open(t), now: time.Now()}
+	return newRigOn(t, storetest.Open(t), change)
+}
+
+func newRigOn(t *testing.T, db *store.Store, change func(*delivery.Options)) *rig {
+	t.Helper()
+	r := &rig{T: t, db: db, now: time.Now()}
 	r.queue = jobs.New(jobs.Options{Store: r.db, Now: r.time})
 	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
 	noError(t, err)
@@ -154,13 +159,18 @@ func newReceiver(t *testing.T, answer func(n int, w http.ResponseWriter, r *http
 	return r
 }
 
-func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, err := io.ReadAll(request.Body)
-	if err != nil {
-		return
+// readWebhook reads a webhook. An error means that the sender died.
+func readWebhook(request *http.Request) (got received, err error) {
+	got.header = request.Header
+	if got.body, err = io.ReadAll(request.Body); err != nil {
+		return got, err
 	}
-	got := received{header: request.Header, body: body}
-	if err := json.Unmarshal(body, &got.Body); err != nil {
+	return got, json.Unmarshal(got.body, &got.Body)
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	got, err := readWebhook(request)
+	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
