@@ -56,7 +56,7 @@ var knows = map[string][]string{
 	"notify/delivery": {"fault", "ids", "jobs", "notify", "store", "store/notifications", "store/queue", "tenancy", "tenancy/audit", "tenancy/vault"},
 
 	// Mails: written by the edges and by jobs, sent by a periodic task.
-	"mail":          with(nouns, "store", "store/people", "tenancy/vault", "views/mail"),
+	"mail":          with(nouns, "store", "store/notifications", "store/people", "tenancy/vault", "views/mail"),
 	"mail/mailtest": {},
 
 	"migrations":         {},
