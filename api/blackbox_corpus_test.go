@@ -184,7 +184,7 @@ const maxBody = 16384
 // largestBody is the limit of the operation's body.
 func largestBody(b bodied) int {
 	switch b.id {
-	case "trackBatch":
+	case "trackBatch", "previewCatalog", "applyCatalog":
 		return 1 << 20
 	case "trackGroup":
 		return 1 << 16

@@ -113,7 +113,7 @@ const (
 )
 
 // bodiedOperations work in an application that newRuledTenant has made.
-var bodiedOperations = slices.Concat(meteringOperations, planOperations, subscriptionOperations, notificationOperations)
+var bodiedOperations = slices.Concat(meteringOperations, planOperations, catalogOperations, subscriptionOperations, notificationOperations)
 
 var meteringOperations = []bodied{
 	{

@@ -99,6 +99,18 @@ var samples = []sample{
 	{operation: "deleteAlertRule", own: found, other: refusedWith(fault.AlertRuleNotFound), request: func(_, named names) request {
 		return request{method: "DELETE", target: "/v1/alert-rules/" + named.credit}
 	}},
+	{operation: "getCatalog", own: found, other: invalid, request: func(own, named names) request {
+		if own.app == named.app {
+			return reads("/v1/catalog")
+		}
+		return reads("/v1/catalog?appId=" + named.app)
+	}},
+	{operation: "previewCatalog", own: found, other: found, request: func(_, named names) request {
+		return adds("/v1/catalog/preview", fields{"catalog": catalogOf(fields{"key": named.credit, "name": "Gold", "unit": "coin"})})
+	}},
+	{operation: "applyCatalog", own: refusedWith(fault.CatalogChanged), other: refusedWith(fault.CatalogChanged), request: func(_, named names) request {
+		return adds("/v1/catalog/apply", fields{"expectedVersion": noVersion, "catalog": catalogOf(fields{"key": named.credit, "name": "Gold", "unit": "coin"})})
+	}},
 	{operation: "getFeature", own: found, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
 		return reads("/v1/features/" + named.feature)
 	}},

@@ -81,6 +81,11 @@ var (
 		[]string{`"whe_01kdvdna0cfx9a26nnrw56xpp0"`, `"whe_7zzzzzzzzzzzzzzzzzzzzzzzzz"`},
 		[]string{`""`, `"whe_"`, `"ntf_01kdvdna0cfx9a26nnrw56xpp0"`, `"whe_01kdvdna0cfx9a26nnrw56xpp"`, `"whe_8zzzzzzzzzzzzzzzzzzzzzzzzz"`, `"WHE_01kdvdna0cfx9a26nnrw56xpp0"`, `1`, `null`},
 	}
+	catalogs = bounds{
+		[]string{`{"credits":[],"features":[],"plans":[]}`, `{"credits":` + repeated(500, `{"key":"a","name":"A","unit":"u"}`) + `,"features":[],"plans":[]}`},
+		[]string{`{}`, `null`, `[]`, `{"credits":[],"features":[]}`, `{"credits":[],"features":[],"plans":[],"x":1}`, `{"credits":[{}],"features":[],"plans":[]}`,
+			`{"credits":` + repeated(501, `{"key":"a","name":"A","unit":"u"}`) + `,"features":[],"plans":[]}`},
+	}
 	safe       = int64(9007199254740991)
 	limitItem  = `{"featureKey":"a","limit":1}`
 	grantItem  = `{"creditKey":"a","amountNanocredits":"1"}`
@@ -121,6 +126,11 @@ var fields = map[string]struct {
 		"name": textOf(120), "amountCents": whole(0, 99999999), "currency": currency, "interval": oneOf("month", "year"),
 		"featureLimits": listOf(limitItem), "creditGrants": listOf(grantItem), "featureMultipliers": listOf(multiplier),
 		"topupsEnabled": boolean, "active": boolean, "expectedRevision": revision,
+	}},
+	"previewCatalog": {"catalog", map[string]bounds{"catalog": catalogs, "archiveMissing": boolean}},
+	"applyCatalog": {"catalog expectedVersion", map[string]bounds{
+		"catalog": catalogs, "archiveMissing": boolean,
+		"expectedVersion": {[]string{`"0123456789abcdef0123456789abcdef"`}, []string{`""`, `"0123456789abcdef0123456789abcde"`, `"0123456789ABCDEF0123456789ABCDEF"`, `1`, `null`}},
 	}},
 	"changeSubscription":        {"planKey idempotencyKey", map[string]bounds{"planKey": keys80, "idempotencyKey": textOf(200)}},
 	"previewSubscriptionChange": {"planKey", map[string]bounds{"planKey": keys80}},

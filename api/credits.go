@@ -26,9 +26,9 @@ func showCredit(c metering.Credit) creditReply {
 }
 
 func (s *Server) createCredit(c *call) (reply, error) {
-	credit, err := metering.NewCredit(metering.Credit{
-		ID: ids.New(), Key: c.body.Text("key"), Name: c.body.Text("name"), Unit: c.body.Text("unit"), CreatedAt: c.now,
-	})
+	draft := readCredit(c.body)
+	draft.ID, draft.CreatedAt = ids.New(), c.now
+	credit, err := metering.NewCredit(draft)
 	if err != nil {
 		return reply{}, err
 	}

@@ -40,18 +40,9 @@ func showFeature(f metering.Feature) featureReply {
 }
 
 func (s *Server) createFeature(c *call) (reply, error) {
-	feature, err := metering.NewFeature(metering.Feature{
-		ID:              ids.New(),
-		Key:             c.body.Text("key"),
-		Name:            c.body.Text("name"),
-		Unit:            c.body.Text("unit"),
-		CreditKey:       c.body.Text("creditKey"),
-		Cost:            c.body.Amount("costNanocredits"),
-		QuantityPerUnit: c.body.Int("quantityPerUnit"),
-		PricingMode:     metering.PricingMode(c.body.Text("pricingMode")),
-		Deduplication:   metering.Deduplication(c.body.Text("deduplicationPeriod")),
-		CreatedAt:       c.now,
-	})
+	draft := readFeature(c.body)
+	draft.ID, draft.CreatedAt = ids.New(), c.now
+	feature, err := metering.NewFeature(draft)
 	if err != nil {
 		return reply{}, err
 	}

@@ -56,7 +56,12 @@ var documentLimits = map[string]any{
 	"AlertPercents maxItems":                                    metering.MaxAlertThresholds,
 	"AlertRules/properties/data maxItems":                       metering.MaxAlertRules,
 
+	"Catalog/properties/credits maxItems": billing.MaxCatalogItems, "Catalog/properties/features maxItems": billing.MaxCatalogItems, "Catalog/properties/plans maxItems": billing.MaxCatalogItems,
+	// Every item of a draft, and every plan that it does not have.
+	"CatalogComparison/properties/changes maxItems": 4 * billing.MaxCatalogItems,
+
 	// The document alone decides these.
+	"CatalogVersion maxLength": 32, "CatalogVersion pattern": "^[0-9a-f]{32}$", "CatalogChange/properties/fields maxItems": 10,
 	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,
 	"Event/properties/reversals maxItems":            100,
 	"WalletExport/properties/subscriptions maxItems": 100, "WalletExport/properties/failedRequests maxItems": 1000,

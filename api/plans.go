@@ -76,20 +76,7 @@ func showPlan(p billing.Plan) planReply {
 }
 
 func (s *Server) createPlan(c *call) (reply, error) {
-	draft := billing.PlanDraft{
-		Key:  c.body.Text("key"),
-		Name: c.body.Text("name"),
-		Price: billing.Price{
-			AmountCents: c.body.Int("amountCents"),
-			Currency:    c.body.Text("currency"),
-			Interval:    billing.Interval(c.body.Text("interval")),
-		},
-		Limits:        readLimits(c.body),
-		Grants:        readGrants(c.body),
-		Multipliers:   readMultipliers(c.body),
-		TopupsEnabled: c.body.Bool("topupsEnabled"),
-		Active:        c.body.Bool("active"),
-	}
+	draft := readPlan(c.body)
 	plan, err := s.audited(c).CreatePlan(c.ctx, draft, func(catalog billing.Catalog) (billing.Plan, error) {
 		return billing.NewPlan(ids.New(), draft, catalog, c.now)
 	})

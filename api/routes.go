@@ -41,6 +41,10 @@ func (s *Server) routes() []route {
 		get("/v1/plans/{key}", tenancy.PlansRead, s.getPlan),
 		patch("/v1/plans/{key}", tenancy.PlansWrite, s.updatePlan),
 
+		also(tenancy.FeaturesRead, also(tenancy.PlansRead, get("/v1/catalog", tenancy.CreditsRead, s.getCatalog))),
+		also(tenancy.FeaturesRead, also(tenancy.PlansRead, post("/v1/catalog/preview", tenancy.CreditsRead, s.previewCatalog))),
+		also(tenancy.FeaturesWrite, also(tenancy.PlansWrite, post("/v1/catalog/apply", tenancy.CreditsWrite, s.applyCatalog))),
+
 		get("/v1/subscriptions/{identity}", tenancy.SubscriptionsRead, s.getSubscription),
 		post("/v1/subscriptions/{identity}/change", tenancy.SubscriptionsWrite, s.changeSubscription),
 		post("/v1/subscriptions/{identity}/preview-change", tenancy.SubscriptionsRead, s.previewSubscriptionChange),

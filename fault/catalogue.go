@@ -56,6 +56,9 @@ const (
 	ProviderInUse           Code = "provider_in_use"
 	FeedExpired             Code = "feed_expired"
 	TooManyEndpoints        Code = "too_many_webhook_endpoints"
+	CatalogChanged          Code = "catalog_changed"
+	PaymentNotRefundable    Code = "payment_not_refundable"
+	CatalogTooLarge         Code = "catalog_too_large"
 	BodyTooLarge            Code = "body_too_large"
 	UnsupportedMedia        Code = "unsupported_media_type"
 	AmountRequired          Code = "amount_required"
@@ -147,6 +150,9 @@ var catalogue = map[Code]entry{
 	NotificationNotFound:    {NotFound, "There is no notification with this ID. Notifications are deleted after some months."},
 	WebhookEndpointNotFound: {NotFound, "There is no webhook endpoint with this ID."},
 	FeedExpired:             {Conflict, "The notifications after this number are deleted. Read the current state, then continue with the oldest one."},
+	PaymentNotRefundable:    {Conflict, "This payment can't be refunded here. Refund it in the payment provider's dashboard."},
+	CatalogChanged:          {Conflict, "The catalog changed since you read it. Nothing was applied. Preview your changes again, then apply them with the new version."},
+	CatalogTooLarge:         {Conflict, "A catalog can be read or applied as a whole with at most 500 credits, 500 features and 500 plans."},
 	TooManyEndpoints:        {Conflict, "This application already has 20 webhook endpoints, the maximum. Delete one first."},
 }
 

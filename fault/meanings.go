@@ -176,6 +176,18 @@ var meanings = map[Code]Meaning{
 		"The notifications after the number in \"after\" are older than the retention period and were deleted.",
 		"Your copy has missed changes: read the current state of what you mirror, then continue with the oldest number that the message names.",
 	},
+	PaymentNotRefundable: {
+		"The payment is already refunded, disputed, or not known to the payment provider as a charge.",
+		"Open the payment at the payment provider. A refund that is made there takes back the credits too.",
+	},
+	CatalogChanged: {
+		"A credit, feature or plan was created or updated after the preview. Nothing was applied.",
+		"Preview the catalog again, review the changes, and apply it with the new version.",
+	},
+	CatalogTooLarge: {
+		"The application has, or would get, more than 500 credits, features or plans.",
+		"Read and update the items one by one with their own operations.",
+	},
 	TooManyEndpoints: {
 		"The application has 20 webhook endpoints.",
 		"Delete an endpoint you no longer need, or send several types to one.",

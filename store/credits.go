@@ -28,18 +28,26 @@ var (
 // CreateCredit keeps a new credit, unless its key is taken.
 func (a App) CreateCredit(ctx context.Context, c metering.Credit) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		err := tx.Exec(ctx, insertCredit, 1, pg.Named{
-			"id": c.ID, "org_id": a.app.Scope.OrgID, "key": c.Key, "name": c.Name, "unit": c.Unit, "revision": c.Revision,
-			"created_at": c.CreatedAt,
-		})
-		if pg.SQLState(err) == pg.UniqueViolation {
-			return fault.Newf(fault.AlreadyExists, "A credit with the key %q already exists. Choose another key, or update that credit.", c.Key)
-		}
-		if err != nil {
+		if err := tx.insertCredit(ctx, c); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "credit.create", c.Key, nil, factsOfCredit(c))
 	})
+}
+
+func (tx appTx) insertCredit(ctx context.Context, c metering.Credit) error {
+	err := tx.Exec(ctx, insertCredit, 1, pg.Named{
+		"id": c.ID, "org_id": tx.Scope.OrgID, "key": c.Key, "name": c.Name, "unit": c.Unit, "revision": c.Revision,
+		"created_at": c.CreatedAt,
+	})
+	if pg.SQLState(err) == pg.UniqueViolation {
+		return fault.Newf(fault.AlreadyExists, "A credit with the key %q already exists. Choose another key, or update that credit.", c.Key)
+	}
+	return err
+}
+
+func (tx appTx) updateCredit(ctx context.Context, c metering.Credit) error {
+	return tx.Exec(ctx, updateCredit, 1, c.ID, c.Name, c.Unit, c.Revision)
 }
 
 // Credit reads one credit.
@@ -66,7 +74,7 @@ func (a App) UpdateCredit(ctx context.Context, key string, patch metering.Credit
 		if c, err = was.Patch(patch); err != nil || c == was {
 			return err
 		}
-		if err := tx.Exec(ctx, updateCredit, 1, c.ID, c.Name, c.Unit, c.Revision); err != nil {
+		if err := tx.updateCredit(ctx, c); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "credit.update", c.Key, factsOfCredit(was), factsOfCredit(c))

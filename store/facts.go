@@ -2,7 +2,6 @@ package store
 
 import (
 	"strconv"
-	"strings"
 
 	"purser/billing"
 	"purser/keys"
@@ -48,28 +47,14 @@ func factsOfFeature(f metering.Feature) audit.Fields {
 
 func factsOfPlan(p billing.Plan) audit.Fields {
 	return audit.Fields{
-		"name":     p.Name,
-		"price":    billing.FormatMoney(p.AmountCents, p.Currency),
-		"interval": string(p.Interval),
-		"featureLimits": lines(p.Limits, func(l metering.Limit) string {
-			return l.FeatureKey + " " + strconv.FormatInt(l.Limit, 10) + " " + string(l.Period) + " " + string(l.Overage)
-		}),
-		"creditGrants": lines(p.Grants, func(g billing.Grant) string {
-			return g.CreditKey + " " + g.Amount.String()
-		}),
-		"featureMultipliers": lines(p.Multipliers, func(m metering.Multiplier) string {
-			return m.FeatureKey + " " + strconv.FormatInt(m.BasisPoints, 10)
-		}),
-		"topupsEnabled": strconv.FormatBool(p.TopupsEnabled),
-		"active":        strconv.FormatBool(p.Active),
-		"revision":      strconv.FormatInt(p.Revision, 10),
+		"name":               p.Name,
+		"price":              billing.FormatMoney(p.AmountCents, p.Currency),
+		"interval":           string(p.Interval),
+		"featureLimits":      billing.LimitsText(p.Limits),
+		"creditGrants":       billing.GrantsText(p.Grants),
+		"featureMultipliers": billing.MultipliersText(p.Multipliers),
+		"topupsEnabled":      strconv.FormatBool(p.TopupsEnabled),
+		"active":             strconv.FormatBool(p.Active),
+		"revision":           strconv.FormatInt(p.Revision, 10),
 	}
-}
-
-func lines[T any](list []T, line func(T) string) string {
-	texts := make([]string, len(list))
-	for i, item := range list {
-		texts[i] = line(item)
-	}
-	return strings.Join(texts, "; ")
 }

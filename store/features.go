@@ -63,23 +63,40 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 		if err != nil {
 			return err
 		}
-		err = tx.Exec(ctx, insertFeature, 1, pg.Named{
-			"id": f.ID, "org_id": a.app.Scope.OrgID, "key": f.Key, "name": f.Name, "unit": f.Unit, "credit_id": f.CreditID,
-			"cost_nanocredits": pg.Amount(f.Cost), "quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode,
-			"deduplication_period": f.Deduplication, "revision": f.Revision, "price_number": number, "created_at": f.CreatedAt,
-		})
-		if pg.SQLState(err) == pg.UniqueViolation {
-			return fault.Newf(fault.AlreadyExists, "A feature with the key %q already exists. Choose another key, or update that feature.", f.Key)
-		}
-		if err != nil {
-			return err
-		}
-		if err := tx.insertPrice(ctx, f, number, f.CreatedAt); err != nil {
+		if err := tx.insertFeature(ctx, f, number); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))
 	})
 	return f, err
+}
+
+// insertFeature keeps a new feature and its first price.
+func (tx appTx) insertFeature(ctx context.Context, f metering.Feature, number int64) error {
+	err := tx.Exec(ctx, insertFeature, 1, pg.Named{
+		"id": f.ID, "org_id": tx.Scope.OrgID, "key": f.Key, "name": f.Name, "unit": f.Unit, "credit_id": f.CreditID,
+		"cost_nanocredits": pg.Amount(f.Cost), "quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode,
+		"deduplication_period": f.Deduplication, "revision": f.Revision, "price_number": number, "created_at": f.CreatedAt,
+	})
+	if pg.SQLState(err) == pg.UniqueViolation {
+		return fault.Newf(fault.AlreadyExists, "A feature with the key %q already exists. Choose another key, or update that feature.", f.Key)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.insertPrice(ctx, f, number, f.CreatedAt)
+}
+
+// updateFeature keeps the new revision of a feature and its price.
+func (tx appTx) updateFeature(ctx context.Context, f metering.Feature, number, now int64) error {
+	if err := tx.insertPrice(ctx, f, number, now); err != nil {
+		return err
+	}
+	return tx.Exec(ctx, updateFeature, 1, pg.Named{
+		"id": f.ID, "name": f.Name, "unit": f.Unit, "credit_id": f.CreditID, "cost_nanocredits": pg.Amount(f.Cost),
+		"quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode, "deduplication_period": f.Deduplication,
+		"revision": f.Revision, "price_number": number,
+	})
 }
 
 // insertPrice keeps what a revision of a feature costs, under the number by which
@@ -137,15 +154,7 @@ func (a App) UpdateFeature(ctx context.Context, key string, patch metering.Featu
 		if err != nil {
 			return err
 		}
-		if err := tx.insertPrice(ctx, f, number, now); err != nil {
-			return err
-		}
-		err = tx.Exec(ctx, updateFeature, 1, pg.Named{
-			"id": f.ID, "name": f.Name, "unit": f.Unit, "credit_id": f.CreditID, "cost_nanocredits": pg.Amount(f.Cost),
-			"quantity_per_unit": f.QuantityPerUnit, "pricing_mode": f.PricingMode, "deduplication_period": f.Deduplication,
-			"revision": f.Revision, "price_number": number,
-		})
-		if err != nil {
+		if err := tx.updateFeature(ctx, f, number, now); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "feature.update", f.Key, factsOfFeature(was), factsOfFeature(f))

@@ -41,32 +41,58 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 		if p, err = make(catalog); err != nil {
 			return err
 		}
-		terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
-		if err != nil {
-			return err
-		}
-		err = tx.Exec(ctx, insertPlan, 1, pg.Named{
-			"org_id": a.app.Scope.OrgID, "id": p.ID, "key": p.Key, "name": p.Name, "amount_cents": p.AmountCents,
-			"currency": p.Currency, "billing_interval": p.Interval, "terms": terms, "topups_enabled": p.TopupsEnabled,
-			"active": p.Active, "revision": p.Revision, "sync_status": p.Sync.Status, "sync_error": pg.OrNull(p.Sync.Error),
-			"sync_version": p.Sync.Version, "price_number": p.Sync.PriceNumber, "product_id": pg.OrNull(p.Sync.ProductID),
-			"price_id": pg.OrNull(p.Sync.PriceID), "created_at": p.CreatedAt,
-		})
-		if pg.SQLState(err) == pg.UniqueViolation {
-			return fault.Newf(fault.AlreadyExists, "A plan with the key %q already exists. Choose another key, or update that plan.", p.Key)
-		}
-		if err != nil {
-			return err
-		}
-		if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {
-			return err
-		}
-		if err := tx.syncPlan(ctx, p); err != nil {
+		if err := tx.insertPlan(ctx, p); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
 	})
 	return p, err
+}
+
+// insertPlan keeps a new plan, what it refers to, and the job that syncs it.
+func (tx appTx) insertPlan(ctx context.Context, p billing.Plan) error {
+	terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
+	if err != nil {
+		return err
+	}
+	err = tx.Exec(ctx, insertPlan, 1, pg.Named{
+		"org_id": tx.Scope.OrgID, "id": p.ID, "key": p.Key, "name": p.Name, "amount_cents": p.AmountCents,
+		"currency": p.Currency, "billing_interval": p.Interval, "terms": terms, "topups_enabled": p.TopupsEnabled,
+		"active": p.Active, "revision": p.Revision, "sync_status": p.Sync.Status, "sync_error": pg.OrNull(p.Sync.Error),
+		"sync_version": p.Sync.Version, "price_number": p.Sync.PriceNumber, "product_id": pg.OrNull(p.Sync.ProductID),
+		"price_id": pg.OrNull(p.Sync.PriceID), "created_at": p.CreatedAt,
+	})
+	if pg.SQLState(err) == pg.UniqueViolation {
+		return fault.Newf(fault.AlreadyExists, "A plan with the key %q already exists. Choose another key, or update that plan.", p.Key)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.referAndSync(ctx, p)
+}
+
+// updatePlan keeps the new revision of a plan, what it refers to, and the job that syncs it.
+func (tx appTx) updatePlan(ctx context.Context, p billing.Plan) error {
+	terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
+	if err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, updatePlan, 1, pg.Named{
+		"id": p.ID, "name": p.Name, "amount_cents": p.AmountCents, "currency": p.Currency, "billing_interval": p.Interval,
+		"terms": terms, "topups_enabled": p.TopupsEnabled, "active": p.Active, "revision": p.Revision,
+		"sync_status": p.Sync.Status, "sync_error": pg.OrNull(p.Sync.Error), "sync_version": p.Sync.Version,
+		"price_number": p.Sync.PriceNumber, "product_id": pg.OrNull(p.Sync.ProductID), "price_id": pg.OrNull(p.Sync.PriceID),
+	}); err != nil {
+		return err
+	}
+	return tx.referAndSync(ctx, p)
+}
+
+func (tx appTx) referAndSync(ctx context.Context, p billing.Plan) error {
+	if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {
+		return err
+	}
+	return tx.syncPlan(ctx, p)
 }
 
 // Plan reads one plan.
@@ -93,22 +119,7 @@ func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch
 		if p, err = was.Patch(patch, catalog); err != nil || p.Revision == was.Revision {
 			return err
 		}
-		terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
-		if err != nil {
-			return err
-		}
-		if err := tx.Exec(ctx, updatePlan, 1, pg.Named{
-			"id": p.ID, "name": p.Name, "amount_cents": p.AmountCents, "currency": p.Currency, "billing_interval": p.Interval,
-			"terms": terms, "topups_enabled": p.TopupsEnabled, "active": p.Active, "revision": p.Revision,
-			"sync_status": p.Sync.Status, "sync_error": pg.OrNull(p.Sync.Error), "sync_version": p.Sync.Version,
-			"price_number": p.Sync.PriceNumber, "product_id": pg.OrNull(p.Sync.ProductID), "price_id": pg.OrNull(p.Sync.PriceID),
-		}); err != nil {
-			return err
-		}
-		if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {
-			return err
-		}
-		if err := tx.syncPlan(ctx, p); err != nil {
+		if err := tx.updatePlan(ctx, p); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))

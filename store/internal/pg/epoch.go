@@ -16,13 +16,17 @@ var (
 		SELECT clock_offset FROM app_state WHERE app_id = $1`)
 
 	advanceEpoch = Declare("advance epoch", `
-		UPDATE app_state SET epoch = epoch + 1 WHERE app_id = $1 RETURNING epoch`)
+		UPDATE app_state SET epoch = epoch + $2 WHERE app_id = $1 RETURNING epoch`)
 )
 
 // AdvanceEpoch tells every node that what it remembers of the catalog and the
 // keys has changed. It is part of the transaction that changes them.
-func (tx *Tx) AdvanceEpoch(ctx context.Context) (int64, error) {
-	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState)
+func (tx *Tx) AdvanceEpoch(ctx context.Context) (int64, error) { return tx.AdvanceEpochBy(ctx, 1) }
+
+// AdvanceEpochBy advances the epoch at once by the number of prices that the transaction
+// keeps, because each is numbered by an epoch of its own. It gives the last of them.
+func (tx *Tx) AdvanceEpochBy(ctx context.Context, prices int64) (int64, error) {
+	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState, prices)
 }
 
 // ClockOffset is how far the application's clock is ahead of the real one.
