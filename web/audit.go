@@ -94,10 +94,10 @@ func auditEntry(req *request, e audit.Entry) orgpage.AuditEntry {
 	}
 	for name := range names {
 		if before[name] != after[name] {
-			entry.Changes = append(entry.Changes, orgpage.AuditChange{Name: name, Before: before[name], After: after[name]})
+			entry.Changes = append(entry.Changes, orgpage.FieldChange{Name: name, Before: before[name], After: after[name]})
 		}
 	}
-	slices.SortFunc(entry.Changes, func(a, b orgpage.AuditChange) int {
+	slices.SortFunc(entry.Changes, func(a, b orgpage.FieldChange) int {
 		if a.Name < b.Name {
 			return -1
 		}

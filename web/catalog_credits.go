@@ -23,7 +23,7 @@ func (s *Site) credits(req *request) (response, error) {
 		return response{}, err
 	}
 	return show(catalogpage.Credits(catalogpage.CreditList{
-		Frame: req.frame("Credits", "credits"), Base: req.appPath("credits"), Credits: list, MayEdit: req.may(tenancy.CreditsWrite),
+		Frame: req.frame("Credits", "credits"), Base: req.appPath("credits"), Credits: list, MayEdit: req.may(tenancy.CreditsWrite), Copy: copyPath(req),
 		Pages: pages(req.appPath("credits"), ids.Credit, part, list, more, func(c metering.Credit) ids.ID { return c.ID }),
 	})), nil
 }

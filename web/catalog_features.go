@@ -25,7 +25,7 @@ func (s *Site) features(req *request) (response, error) {
 		return response{}, err
 	}
 	return show(catalogpage.Features(catalogpage.FeatureList{
-		Frame: req.frame("Features", "features"), Base: req.appPath("features"), Features: list, MayEdit: req.may(tenancy.FeaturesWrite),
+		Frame: req.frame("Features", "features"), Base: req.appPath("features"), Features: list, MayEdit: req.may(tenancy.FeaturesWrite), Copy: copyPath(req),
 		Pages: pages(req.appPath("features"), ids.Feature, part, list, more, func(f metering.Feature) ids.ID { return f.ID }),
 	})), nil
 }

@@ -22,7 +22,7 @@ func (s *Site) plans(req *request) (response, error) {
 		return response{}, err
 	}
 	return show(catalogpage.Plans(catalogpage.PlanList{
-		Frame: req.frame("Plans", "plans"), Base: req.appPath("plans"), Plans: list, MayEdit: req.may(tenancy.PlansWrite),
+		Frame: req.frame("Plans", "plans"), Base: req.appPath("plans"), Plans: list, MayEdit: req.may(tenancy.PlansWrite), Copy: copyPath(req),
 		Pages: pages(req.appPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
 	})), nil
 }

@@ -27,6 +27,9 @@ func (s *Site) catalogRoutes() []route {
 		post(app+"/plans/{key}/edit", tenancy.PlansWrite, s.updatePlan),
 		post(app+"/plans/{key}/sync", tenancy.PlansWrite, s.retrySync),
 
+		get(app+"/catalog/copy", tenancy.PlansWrite, s.copyPage),
+		post(app+"/catalog/copy", tenancy.PlansWrite, s.copyCatalog),
+
 		get(app+"/keys", tenancy.KeysRead, s.keys),
 		reauth(get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
 		reauth(post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),

@@ -114,3 +114,42 @@ func editTwice(t *testing.T, p product) {
 		t.Errorf("the feature is %v", got)
 	}
 }
+
+func copyToLive(t *testing.T, p product) {
+	from, to := p.settle(t, "Draft"), p.settle(t, "Store", "--live")
+	from.stock()
+	from.sell("pro", 2900, 100)
+	to.make("/v1/credits", `{"key": "tokens", "name": "Old name", "unit": "token"}`)
+	developer := p.invite(t, p.enter(t, browsertest.Desktop), "carl@example.com", `document.querySelector("[name=role][value=developer]").click()`)
+	developer.Visit(from.app + "/plans")
+	developer.Follow(`main a[href$="/catalog/copy"]`)
+	developer.Choose("#field-to", "store")
+	developer.Follow("main form button[type=submit]")
+	want(t, developer, "#changes ~ *, main", "Old name")
+	if got := developer.Evaluate(`[...document.querySelectorAll("tbody .badge")].map((badge) => badge.textContent).join()`); got != "Update,New,New" {
+		t.Errorf("the changes are %s", got)
+	}
+	developer.CheckScreens([]browsertest.Screen{browsertest.Desktop, browsertest.PhoneDark}, func(browsertest.Screen) {})
+
+	developer.Allow(http.StatusUnprocessableEntity)
+	const copies = `main form[method=post] button[type=submit]`
+	developer.Fill("#field-confirm", "Draft")
+	if status := developer.Follow(copies); status != http.StatusUnprocessableEntity {
+		t.Errorf("another name is answered with %d", status)
+	}
+	to.make("/v1/credits", `{"key": "coins", "name": "Coins", "unit": "coin"}`)
+	developer.Fill("#field-confirm", "Store")
+	if status := developer.Follow(copies); status != http.StatusUnprocessableEntity {
+		t.Errorf("a catalog that changed in between is answered with %d", status)
+	}
+	want(t, developer, ".problems", "changed")
+	developer.Fill("#field-confirm", "Store")
+	developer.Follow(copies)
+	want(t, developer, ".flash", "2 items created, 1 item updated")
+	if got := to.call(http.MethodGet, "/v1/plans/pro", "", http.StatusOK); got["amountCents"] != 2900.0 {
+		t.Errorf("the live plan is %v", got)
+	}
+	if got := to.call(http.MethodGet, "/v1/credits/tokens", "", http.StatusOK); got["name"] != "Tokens" {
+		t.Errorf("the live credit is %v", got)
+	}
+}

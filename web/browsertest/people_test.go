@@ -71,8 +71,8 @@ func peoplePages() map[string]view {
 			Frame: in("audit"), Path: "/o/acme/audit", Export: "/o/acme/audit.csv", Actors: []component.Option{{Text: "Everybody"}}, Actions: []component.Option{{Text: "Everything"}},
 			Pages: component.Pages{Older: "/o/acme/audit?before=2"},
 			Entries: []orgpage.AuditEntry{
-				{Number: 3, At: moment, Actor: "ann@example.com", Address: "192.0.2.1", Action: "organization.rename", Target: "org_01m7ewzp3pfr4976jxkvfa63gm", Changes: []orgpage.AuditChange{{Name: "name", Before: "Acme", After: "<b>Acme</b> & Sons"}}},
-				{Number: 4, At: moment, Actor: "ann@example.com", Address: "192.0.2.1", Action: "plan.update", Target: "team", Application: "Shop", Changes: []orgpage.AuditChange{
+				{Number: 3, At: moment, Actor: "ann@example.com", Address: "192.0.2.1", Action: "organization.rename", Target: "org_01m7ewzp3pfr4976jxkvfa63gm", Changes: []orgpage.FieldChange{{Name: "name", Before: "Acme", After: "<b>Acme</b> & Sons"}}},
+				{Number: 4, At: moment, Actor: "ann@example.com", Address: "192.0.2.1", Action: "plan.update", Target: "team", Application: "Shop", Changes: []orgpage.FieldChange{
 					{Name: "creditGrants", Before: "tokens 5000000000; coins 1", After: "tokens 9999999999999999999"}, {Name: "featureLimits", After: "messages 1000000 month block"},
 					{Name: "costNanocredits", Before: "1", After: "1500000000"}, {Name: "revokedAt", After: "1794648660123"}, {Name: "replacedBy", After: "key_01m7ewzp3pfr4976jxkvfa63gm"},
 					{Name: "permissions", Before: "credits:read, features:read, plans:read, wallets:read, deposits:read", After: "credits:read"}, {Name: "change", After: "-1234.5"},

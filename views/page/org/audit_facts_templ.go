@@ -267,8 +267,8 @@ func factLines(lines []factLine) templ.Component {
 	})
 }
 
-// auditChanges tells what was before and what is after.
-func auditChanges(changes []AuditChange) templ.Component {
+// Changes shows what was before and what is after.
+func Changes(changes []FieldChange) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func shown(t *testing.T, changes ...AuditChange) string {
+func shown(t *testing.T, changes ...FieldChange) string {
 	t.Helper()
 	var b strings.Builder
-	if err := auditChanges(changes).Render(t.Context(), &b); err != nil {
+	if err := Changes(changes).Render(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -41,7 +41,7 @@ func TestFactsAreShownForWhatTheyAre(t *testing.T) {
 	} {
 		t.Run("shows "+claim, func(t *testing.T) {
 			t.Parallel()
-			html := shown(t, AuditChange{Name: c.name, After: c.text})
+			html := shown(t, FieldChange{Name: c.name, After: c.text})
 			for _, want := range c.want {
 				if !strings.Contains(html, want) {
 					t.Errorf("no %q in %s", want, html)
@@ -55,7 +55,7 @@ func TestFactsAreShownForWhatTheyAre(t *testing.T) {
 
 	t.Run("says what became of what", func(t *testing.T) {
 		t.Parallel()
-		html := shown(t, AuditChange{Name: "costNanocredits", Before: "2000000000", After: "3000000000"})
+		html := shown(t, FieldChange{Name: "costNanocredits", Before: "2000000000", After: "3000000000"})
 		was, now := strings.Index(html, ">2<"), strings.Index(html, ">3<")
 		if !strings.Contains(html, "<del>") || !strings.Contains(html, "<ins>") || !strings.Contains(html, "became") || was < 0 || now < was {
 			t.Error(html)

@@ -36,11 +36,11 @@ type AuditEntry struct {
 	Action      string
 	Application string // name; empty when it is about the organization
 	Target      string
-	Changes     []AuditChange
+	Changes     []FieldChange
 }
 
-// AuditChange is one fact before and after.
-type AuditChange struct {
+// FieldChange is one fact before and after.
+type FieldChange struct {
 	Name, Before, After string
 }
 
@@ -253,7 +253,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 								return templ_7745c5c3_Err
 							}
 						} else {
-							templ_7745c5c3_Err = auditChanges(e.Changes).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = Changes(e.Changes).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
