@@ -54,6 +54,7 @@ type ActionKind string
 const (
 	CancelNow     ActionKind = "cancel_now"     // cancel a subscription, without proration or invoice
 	RefundInvoice ActionKind = "refund_invoice" // refund all that was paid of it
+	RefundCharge  ActionKind = "refund_charge"  // refund what is left of it; requested by a member
 	VoidRenewal   ActionKind = "void_renewal"   // void an unpaid renewal that an upgrade has replaced
 	ReturnBalance ActionKind = "return_balance" // credit what the customer's balance at the provider paid of an invoice
 )

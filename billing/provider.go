@@ -137,10 +137,11 @@ const (
 
 // ProviderCharge is a charge with its refunds and disputes.
 type ProviderCharge struct {
-	ID       string
-	IntentID string
-	Refunds  []ProviderRefund
-	Disputes []ProviderDispute
+	ID          string
+	IntentID    string
+	AmountCents int64
+	Refunds     []ProviderRefund
+	Disputes    []ProviderDispute
 }
 
 // ProviderRefund is money sent back.

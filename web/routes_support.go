@@ -36,6 +36,8 @@ func (s *Site) supportRoutes() []route {
 		get("/o/{org}/a/{app}/transactions/{id}", tenancy.JournalRead, s.transaction),
 		get("/o/{org}/a/{app}/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverseForm),
 		post("/o/{org}/a/{app}/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverse),
+		get("/o/{org}/a/{app}/transactions/{id}/refund", tenancy.BalancesAdjust, s.refundForm),
+		post("/o/{org}/a/{app}/transactions/{id}/refund", tenancy.BalancesAdjust, s.refund),
 		get("/o/{org}/a/{app}/check", tenancy.JournalRead, s.check),
 		get("/o/{org}/a/{app}/denials", tenancy.JournalRead, s.denials),
 		get("/o/{org}/a/{app}/denials/{id}", tenancy.JournalRead, s.denial),

@@ -46,6 +46,9 @@ func (s *Site) transaction(req *request) (response, error) {
 		if view.By, err = userName(req, t.ByUserID); err != nil {
 			return response{}, err
 		}
+		if view.Payment, err = paymentFacts(req, t); err != nil {
+			return response{}, err
+		}
 	}
 	view.Kind, view.Seq, view.Delta, view.CreatedAt = entry.Kind, entry.Seq, entry.Delta, entry.CreatedAt
 	view.After = metering.Balance{CreditKey: view.CreditKey, Amount: entry.BalanceAfter, Debt: entry.DebtAfter}

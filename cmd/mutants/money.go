@@ -3,6 +3,24 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name: "a refund is sent again after it was made",
+		changes: []change{
+			once("payments/cashier/command_action.go", "return r.RefundedCents+r.DisputedCents >= charge.AmountCents, err", "return r.DisputedCents >= charge.AmountCents, err"),
+			once("billing/refund.go", "\tcase left <= 0:\n", "\tcase left < 0:\n"),
+		},
+		pkg: "./payments/cashier", tests: "TestARequestedRefundReturnsMoneyAndTakesCreditsBack",
+	},
+	{
+		name:    "a catalog is applied over a newer one",
+		changes: []change{once("store/catalog.go", "if state.Version() != expected {", "if expected == \"\" {")},
+		pkg:     "./api", tests: "TestConcurrentCatalogsNeverMix",
+	},
+	{
+		name:    "a catalog is applied without its blocked items",
+		changes: []change{once("store/catalog.go", "\t\tif err := diff.Refusal(); err != nil {\n\t\t\treturn err\n\t\t}\n", "")},
+		pkg:     "./api", tests: "TestCatalogIsAppliedWhollyOrNotAtAll",
+	},
+	{
 		name:    "an alert is announced twice: its mark is not read",
 		changes: []change{once("store/usage_alerts.go", "metering.AlertMark{Armed: r.Bool(), FiredAt", "metering.AlertMark{Armed: r.Bool() || true, FiredAt")},
 		pkg:     "./store", tests: "TestConcurrentChargesAlertOnce",

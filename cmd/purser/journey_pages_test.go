@@ -65,6 +65,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/wallets/:id/notifications": s.wallet + "/notifications",
 		app + "/transactions/:id":          s.transaction,
 		app + "/transactions/:id/reverse":  s.transaction + "/reverse",
+		app + "/transactions/:id/refund":   s.topUp + "/refund",
 		app + "/check":                     p.app + "/check?identity=ada&feature=messages&quantity=1",
 		app + "/denials":                   p.app + "/denials",
 		app + "/denials/:id":               s.denial,
@@ -93,6 +94,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/plans/new":                 p.app + "/plans/new",
 		app + "/plans/:key/view":           p.app + "/plans/small/view",
 		app + "/plans/:key/edit":           p.app + "/plans/small/edit",
+		app + "/catalog/copy":              p.app + "/catalog/copy",
 		app + "/keys":                      p.app + "/keys",
 		app + "/keys/new":                  p.app + "/keys/new",
 		app + "/keys/:key":                 p.app + "/keys/" + p.made.KeyID,
@@ -124,7 +126,7 @@ func (p place) addresses(s samples) map[string]string {
 }
 
 // samples are addresses that hold the id of something.
-type samples struct{ wallet, transaction, denial, request, member, endpoint, notification string }
+type samples struct{ wallet, transaction, topUp, denial, request, member, endpoint, notification string }
 
 // everyPage goes over the route table, in several widths and both themes.
 func everyPage(t *testing.T, p product) {
@@ -209,6 +211,11 @@ func (p place) furnish(owner *browsertest.Tab) (s samples) {
 	event := p.use("0199d1c7-6c1e-7b61-b9ad-6a4fd1f2a001", hostile)
 	p.call(http.MethodPost, "/v1/events", `{"id": "refused", "identity": "ada", "feature": "messages"}`, http.StatusConflict)
 	p.topUp("ada", "open")
+	bought, err := http.DefaultTransport.RoundTrip(formPost(p.T, p.topUp("ada", "paid"), "card=4242424242424242"))
+	if err != nil {
+		p.Fatal(err)
+	}
+	bought.Body.Close()
 
 	endpoint := p.call(http.MethodPost, "/v1/webhook-endpoints", `{"url": "http://127.0.0.1:1/hooks", "description": "Order system"}`, http.StatusCreated)
 	s.endpoint = fmt.Sprintf("%s/webhooks/%s", p.app, endpoint["id"])
@@ -219,6 +226,11 @@ func (p place) furnish(owner *browsertest.Tab) (s samples) {
 	s.transaction = fmt.Sprintf("%s/transactions/%s", p.app, event["transactionId"])
 	s.wallet = fmt.Sprintf("%s/wallets/%s", p.app, p.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["id"])
 	p.product.invite(p.T, owner, "pat@example.com", `document.querySelector("[name=role][value=admin]").click()`)
+	eventually(p.T, "the top-up is credited", func() bool {
+		owner.Visit(s.wallet)
+		s.topUp = owner.Evaluate(`[...document.querySelectorAll("main tbody tr")].find((row) => row.textContent.includes("Top-up"))?.querySelector("a[href*='/transactions/']").href ?? ""`)
+		return s.topUp != ""
+	})
 	owner.Visit(p.app + "/denials")
 	s.denial = owner.Evaluate(`document.querySelector("a[href*='/denials/dny_']").href`)
 	owner.Visit(p.app + "/requests?show=failed")

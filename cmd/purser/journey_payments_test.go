@@ -112,3 +112,50 @@ func changePlan(t *testing.T, p product) {
 	tab.Follow(`.tabs a[href$="/subscription"]`)
 	want(t, tab, "main", "Big")
 }
+
+// refundTopUp is an admin who returns a top-up that is partly spent.
+func refundTopUp(t *testing.T, p product) {
+	at := p.settle(t, "Refunds")
+	at.stock()
+	paid, err := http.DefaultTransport.RoundTrip(formPost(t, at.topUp("ada", "refunded"), "card=4242424242424242"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid.Body.Close()
+	eventually(t, "the top-up is credited", func() bool {
+		return at.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["balances"] != nil
+	})
+	for i := range 2 {
+		at.use(fmt.Sprint("spent ", i), "ada")
+	}
+	admin := p.invite(t, p.enter(t, browsertest.Desktop), "rita@example.com", `document.querySelector("[name=role][value=admin]").click()`)
+	at.walletOf(admin, "ada")
+	topUp := admin.Evaluate(`[...document.querySelectorAll("main tbody tr")].find((row) => row.textContent.includes("Top-up")).querySelector("a[href*='/transactions/']").href`)
+	admin.Visit(topUp)
+	want(t, admin, "#payment ~ *, main", "5.00")
+	admin.Follow(`main a[href$="/refund"]`)
+	want(t, admin, "main", "debt")
+	admin.CheckScreens([]browsertest.Screen{browsertest.Desktop, browsertest.PhoneDark}, func(browsertest.Screen) {})
+	admin.Allow(http.StatusUnprocessableEntity)
+	admin.Evaluate(`document.querySelector("main form").noValidate = true`)
+	if status := admin.Follow(save); status != http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: %d", status)
+	}
+	admin.Focus("#field-reason")
+	admin.Press("Bought by mistake")
+	admin.Follow(save)
+	want(t, admin, ".flash", "Refund of")
+	eventually(t, "the credits are taken back", func() bool {
+		balance := at.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["balances"].([]any)[0].(map[string]any)
+		return balance["amountNanocredits"] == "0" && balance["debtNanocredits"] == "4000000000"
+	})
+	admin.Reload()
+	want(t, admin, "main", "Refunded")
+	if admin.Count(`main a[href$="/refund"]`) != 0 {
+		t.Error("the payment can be refunded again")
+	}
+	at.walletOf(admin, "ada")
+	want(t, admin, "main", "4")
+	admin.Visit(p.base + "/o/acme/audit")
+	want(t, admin, "main tbody", "Bought by mistake")
+}

@@ -26,6 +26,7 @@ func TestJourneys(t *testing.T) {
 		"a key is rotated with overlap, and a revoked one gets 401":    rotateKey,
 		"a webhook is created, tested and sent again, and an alert":    receiveWebhooks,
 		"a plan is synchronized, and a sync error is tried again":      syncPlan,
+		"a catalog is copied from test to live after a review":         copyToLive,
 		"two tabs edit one feature, without a script":                  editTwice,
 		"a hostile identity is found, and its journal adds up":         hostileWallet,
 		"a denial is explained as the API answers":                     whyDenied,
@@ -33,6 +34,7 @@ func TestJourneys(t *testing.T) {
 		"a subscription is sold, renewed and refunded by buttons":      driveSandbox,
 		"a checkout is declined, authenticated, paid and let go":       checkouts,
 		"a plan is upgraded after a proof, downgraded, ended, kept":    changePlan,
+		"a top-up is refunded, and what was spent is owed":             refundTopUp,
 		"deposits are filtered and exported, without a script":         exportDeposits,
 		"the whole application is within reach of a thumb at 390 wide": phone,
 	} {

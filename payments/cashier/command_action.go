@@ -59,6 +59,9 @@ func (run *operationRun) action(ctx context.Context) error {
 	case billing.RefundInvoice:
 		after.Kind = queue.JobCharge
 		after.Object, err = run.refundInvoice(ctx, object)
+	case billing.RefundCharge:
+		after.Kind = queue.JobCharge
+		err = run.refundCharge(ctx, object)
 	case billing.VoidRenewal:
 		var left billing.ProviderInvoice
 		if left, err = run.voidRenewal(ctx, object); left.Status == billing.InvoiceOpen {
@@ -98,16 +101,18 @@ func (run *operationRun) refundInvoice(ctx context.Context, id string) (chargeID
 	if err != nil || invoice.ChargeID == "" {
 		return "", ignoreNotFound(err)
 	}
-	err = run.step(ctx, billing.StepRefund,
+	return invoice.ChargeID, run.refundCharge(ctx, invoice.ChargeID)
+}
+
+// refundCharge refunds what is left of a charge.
+func (run *operationRun) refundCharge(ctx context.Context, id string) error {
+	return run.step(ctx, billing.StepRefund,
 		func(ctx context.Context) (bool, error) {
-			charge, err := run.provider.Charge(ctx, invoice.ChargeID)
+			charge, err := run.provider.Charge(ctx, id)
 			r := charge.Reversed()
-			return r.RefundedCents+r.DisputedCents >= invoice.AmountPaid, err
+			return r.RefundedCents+r.DisputedCents >= charge.AmountCents, err
 		},
-		func(ctx context.Context, key string) error {
-			return run.provider.RefundCharge(ctx, key, invoice.ChargeID)
-		})
-	return invoice.ChargeID, err
+		func(ctx context.Context, key string) error { return run.provider.RefundCharge(ctx, key, id) })
 }
 
 // returnBalance credits to the customer's balance at the provider what it has paid of

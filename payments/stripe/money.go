@@ -87,7 +87,7 @@ func (c *Client) Charge(ctx context.Context, id string) (billing.ProviderCharge,
 	if err != nil {
 		return billing.ProviderCharge{}, problem(err)
 	}
-	out := billing.ProviderCharge{ID: charge.ID}
+	out := billing.ProviderCharge{ID: charge.ID, AmountCents: charge.Amount}
 	if charge.PaymentIntent != nil {
 		out.IntentID = charge.PaymentIntent.ID
 	}

@@ -59,6 +59,7 @@ var (
 		ON CONFLICT (app_id, kind, idempotency_key) DO UPDATE
 		SET state = 'running', attempt = provider_ops.attempt + 1, attempted_at = NULL, created_at = excluded.created_at
 		WHERE provider_ops.state = 'done' AND provider_ops.parameters ->> 'action' = '`+string(billing.VoidRenewal)+`'
+			OR provider_ops.state <> 'running' AND provider_ops.parameters ->> 'action' = '`+string(billing.RefundCharge)+`'
 		RETURNING id`)
 
 	selectOp = pg.Declare("select op", `
@@ -256,12 +257,13 @@ func (tx appTx) writeFreeSubscription(ctx context.Context, s *billing.Subscripti
 
 // enqueueActions creates operations for the actions of a projection, each once. A void
 // that finished with the renewal still open is repeated: a debit was in progress and
-// may have failed since.
+// may have failed since. So is a refund that a member requests again: it refunds what the
+// provider says is left.
 func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID, actions []billing.Action, now int64) error {
 	for _, action := range actions {
 		step := billing.StepEnd
 		switch action.Kind {
-		case billing.RefundInvoice:
+		case billing.RefundInvoice, billing.RefundCharge:
 			step = billing.StepRefund
 		case billing.VoidRenewal:
 			step = billing.StepFinalize

@@ -1,0 +1,95 @@
+package payments
+
+import (
+	"context"
+	"errors"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/store/internal/pg"
+	"purser/tenancy/audit"
+)
+
+var (
+	selectPayment = pg.Declare("select payment", `
+		SELECT`+paymentColumns+`
+		FROM provider_payments WHERE app_id = $1 AND source_kind = $2 AND source_id = $3`)
+
+	lockPayment = pg.Declare("lock payment", `
+		SELECT`+paymentColumns+`
+		FROM provider_payments WHERE app_id = $1 AND source_kind = $2 AND source_id = $3 FOR NO KEY UPDATE`)
+)
+
+// PaymentRefund is a payment and the last refund of it that a member requested.
+type PaymentRefund struct {
+	billing.Payment
+	State billing.OperationState // empty without a request
+	Error string                 // why it failed
+}
+
+// PaymentRefund reads a payment and the state of its refund.
+func (a App) PaymentRefund(ctx context.Context, source billing.Source) (found PaymentRefund, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		paid, err := tx.payment(ctx, selectPayment, source)
+		if err != nil {
+			return err
+		}
+		found.Payment = paid.Payment
+		op, err := tx.operation(ctx, billing.OperationAction, refundKey(paid.ChargeID))
+		if errors.Is(err, ErrUnknown) {
+			return nil
+		}
+		found.State, found.Error = op.State, op.Error
+		return err
+	})
+	return found, err
+}
+
+func (tx appTx) payment(ctx context.Context, s pg.Statement, source billing.Source) (storedPayment, error) {
+	list, err := tx.payments(ctx, s, source.Kind, source.ID)
+	if err == nil && len(list) == 0 {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return storedPayment{}, err
+	}
+	return list[0], nil
+}
+
+// refundKey is the idempotency key of a charge's refund.
+func refundKey(chargeID string) string { return string(billing.RefundCharge) + ":" + chargeID }
+
+// RequestRefund records a refund of what is left of a payment, which the next job requests
+// from the provider. The provider's state then takes the credits back, as it does for any
+// other refund. A refund that is under way is not requested twice.
+func (a App) RequestRefund(ctx context.Context, source billing.Source, reason string, now int64) (refund billing.Refund, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		paid, err := tx.payment(ctx, lockPayment, source)
+		if errors.Is(err, ErrUnknown) {
+			return fault.New(fault.PathNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		if refund, err = paid.DecideRefund(); err != nil {
+			return err
+		}
+		if op, err := tx.operation(ctx, billing.OperationAction, refundKey(paid.ChargeID)); err == nil && op.State == billing.OperationRunning {
+			return nil
+		} else if err != nil && !errors.Is(err, ErrUnknown) {
+			return err
+		}
+		actions := []billing.Action{{Kind: billing.RefundCharge, ObjectID: paid.ChargeID}}
+		if err := tx.enqueueActions(ctx, paid.walletID, ids.ID{}, actions, now); err != nil {
+			return err
+		}
+		if err := tx.ScheduleWake(ctx); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, "payment.refund", source.ID, nil, audit.Fields{
+			"amount": billing.FormatMoney(refund.AmountCents, paid.Currency), "charge": paid.ChargeID, "reason": reason,
+		})
+	})
+	return refund, err
+}
