@@ -241,6 +241,12 @@ var salesCalls = []call[sales]{
 	{"IdentityOfCharge", "", anyError, "", "", func(ctx context.Context, a sales, _ household) (any, error) {
 		return a.IdentityOfCharge(ctx, "ch_in_sub_bob", "")
 	}},
+	{"PaymentRefund", "", anyError, "", "", func(ctx context.Context, a sales, _ household) (any, error) {
+		return a.PaymentRefund(ctx, billing.Source{Kind: billing.Invoice, ID: "in_sub_bob"})
+	}},
+	{"RequestRefund", "", fault.PathNotFound, fault.PaymentNotRefundable, "", func(ctx context.Context, a sales, _ household) (any, error) {
+		return a.RequestRefund(ctx, billing.Source{Kind: billing.Invoice, ID: "in_sub_bob"}, "Asked for", moment)
+	}},
 	{"IdentityOfFree", "", anyError, anyError, "", func(ctx context.Context, a sales, h household) (any, error) {
 		return a.IdentityOfFree(ctx, h.paidSubscription.ID)
 	}},

@@ -81,6 +81,18 @@ var appCalls = []call[store.App]{
 	{"UpdatePlan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.UpdatePlan(ctx, h.plan.Key, billing.PlanPatch{Name: new("Changed")})
 	}},
+	{"Catalog", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Catalog(ctx) }},
+	{"ApplyCatalog", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		stored, err := a.Catalog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		draft := billing.CatalogDraft{Credits: []metering.Credit{{Key: h.credit.Key, Name: "Changed", Unit: "token"}}}
+		_, _, err = a.ApplyCatalog(ctx, stored.Version(), moment, "", func(s billing.CatalogState) (billing.CatalogDiff, error) {
+			return s.Compare(draft, billing.CatalogOptions{NewID: ids.New, Now: moment})
+		})
+		return nil, err
+	}},
 	{"CreateKey", "its scope", fault.APIKeyNotFound, fault.APIKeyNotFound, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.CreateKey(ctx, h.key)
 	}},
