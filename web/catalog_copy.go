@@ -25,8 +25,14 @@ func mayCopy(req *request) bool {
 	return req.may(tenancy.CreditsWrite) && req.may(tenancy.FeaturesWrite) && req.may(tenancy.PlansWrite)
 }
 
+// copyNeeds tells a member who may change plans only.
+const copyNeeds = "Copying a catalog needs the permissions credits:write, features:write and plans:write. Ask an owner or admin for them."
+
 func (s *Site) copyPage(req *request) (response, error) {
 	view, _, err := copyView(req, req.query("to"))
+	if !mayCopy(req) {
+		view.Problems = []component.Problem{{Message: copyNeeds}}
+	}
 	return show(catalogpage.CopyPage(view)), err
 }
 
@@ -35,9 +41,6 @@ func (s *Site) copyPage(req *request) (response, error) {
 func copyView(req *request, slug string) (view catalogpage.Copy, target tenancy.Application, err error) {
 	if req.app.Live {
 		return view, target, fault.New(fault.PathNotFound)
-	}
-	if !mayCopy(req) {
-		return view, target, fault.New(fault.PermissionDenied)
 	}
 	view = catalogpage.Copy{Frame: req.frame("Copy catalog to live", "plans"), Path: req.appPath("catalog", "copy"), Back: req.appPath("plans")}
 	for _, app := range req.apps {
@@ -124,6 +127,9 @@ func (s *Site) copyCatalog(req *request) (response, error) {
 	if !strings.EqualFold(f.text("confirm"), target.Name) {
 		f.fail("confirm", "Type the name of the live application: "+target.Name+".")
 	}
+	if !mayCopy(req) {
+		f.fail("", copyNeeds)
+	}
 	if f.ok() {
 		source, err := req.tenant().Catalog(req.context)
 		if err != nil {
@@ -140,7 +146,7 @@ func (s *Site) copyCatalog(req *request) (response, error) {
 			}
 			if f.ok() {
 				if s.cashier != nil {
-					s.cashier.Notify(target.Scope())
+					s.cashier.Wake(target.Scope())
 				}
 				return req.done(req.orgPath("a", target.Slug, "plans"), "Copied from "+req.app.Name+": "+
 					component.Counted(int64(diff.Count(billing.CatalogCreate)), "item", "items")+" created, "+
