@@ -22,6 +22,8 @@ func (s *Site) supportRoutes() []route {
 		post("/o/{org}/a/{app}/wallets/{id}/deposit", tenancy.DepositsWrite, s.addCredits),
 		get("/o/{org}/a/{app}/wallets/{id}/checkout", tenancy.SubscriptionsWrite, s.checkoutLinkForm),
 		post("/o/{org}/a/{app}/wallets/{id}/checkout", tenancy.SubscriptionsWrite, s.createCheckoutLink),
+		get("/o/{org}/a/{app}/wallets/{id}/topup", tenancy.SubscriptionsWrite, s.topUpLinkForm),
+		post("/o/{org}/a/{app}/wallets/{id}/topup", tenancy.SubscriptionsWrite, s.createTopUpLink),
 		get("/o/{org}/a/{app}/wallets/{id}/change", tenancy.SubscriptionsWrite, s.changePlanForm),
 		post("/o/{org}/a/{app}/wallets/{id}/change", tenancy.SubscriptionsWrite, s.changePlan),
 		post("/o/{org}/a/{app}/wallets/{id}/cancel", tenancy.SubscriptionsWrite, s.cancelPlan),

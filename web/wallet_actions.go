@@ -292,8 +292,7 @@ func planActions(req *request, head supportpage.WalletHead) (actions supportpage
 		return actions
 	}
 	if head.Subscription == nil || head.Subscription.EndedAt != 0 {
-		actions.Checkout = head.Path + "/checkout"
-		return actions
+		return supportpage.PlanActions{Checkout: head.Path + "/checkout", TopUp: head.Path + "/topup"}
 	}
-	return supportpage.PlanActions{Change: head.Path + "/change", Cancel: head.Path + "/cancel", Key: formKey()}
+	return supportpage.PlanActions{TopUp: head.Path + "/topup", Change: head.Path + "/change", Cancel: head.Path + "/cancel", Key: formKey()}
 }

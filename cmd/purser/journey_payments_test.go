@@ -117,18 +117,24 @@ func changePlan(t *testing.T, p product) {
 func refundTopUp(t *testing.T, p product) {
 	at := p.settle(t, "Refunds")
 	at.stock()
-	paid, err := http.DefaultTransport.RoundTrip(formPost(t, at.topUp("ada", "refunded"), "card=4242424242424242"))
+	at.make("/v1/wallets", `{"identity": "ada"}`)
+	admin := p.invite(t, p.enter(t, browsertest.Desktop), "rita@example.com", `document.querySelector("[name=role][value=admin]").click()`)
+	at.walletOf(admin, "ada")
+	admin.Follow(`main a[href$="/topup"]`)
+	admin.Fill("#field-amount", "10")
+	admin.Fill("#field-price", "5.00")
+	admin.Follow(save)
+	paid, err := http.DefaultTransport.RoundTrip(formPost(t, admin.Text("#checkout-url"), "card=4242424242424242"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	paid.Body.Close()
 	eventually(t, "the top-up is credited", func() bool {
-		return at.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["balances"] != nil
+		return len(at.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["balances"].([]any)) > 0
 	})
 	for i := range 2 {
 		at.use(fmt.Sprint("spent ", i), "ada")
 	}
-	admin := p.invite(t, p.enter(t, browsertest.Desktop), "rita@example.com", `document.querySelector("[name=role][value=admin]").click()`)
 	at.walletOf(admin, "ada")
 	topUp := admin.Evaluate(`[...document.querySelectorAll("main tbody tr")].find((row) => row.textContent.includes("Top-up")).querySelector("a[href*='/transactions/']").href`)
 	admin.Visit(topUp)
