@@ -1,5 +1,5 @@
 // What needs a script and cannot be done without: the clipboard, forgetting a secret,
-// and rows that are links as a whole. Everything else works as plain links and forms.
+// rows that are links as a whole, and times in the visitor's zone. Everything else works as plain links and forms.
 
 // Copy buttons are rendered hidden, so that every shown button works.
 // Browsers offer the clipboard only on https and on localhost.
@@ -97,6 +97,36 @@ document.addEventListener("keydown", (event) => {
   field.focus();
   field.select();
 });
+
+// A message leaves some seconds after the visitor has come back to the page, unless they
+// point at it or focus it. Without a script it stays.
+const flashTime = 8000;
+for (const flash of document.querySelectorAll(".flash")) {
+  let started = false;
+  const leave = () => setTimeout(() => { if (flash.matches(":hover, :focus-within")) leave(); else flash.remove(); }, flashTime);
+  const start = () => {
+    if (!started) leave();
+    started = true;
+  };
+  for (const kind of ["pointermove", "keydown", "scroll"]) document.addEventListener(kind, start, { once: true, passive: true });
+}
+
+// Times are rendered in UTC. The script shows them in the visitor's zone, and the title
+// keeps UTC.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const clock = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
+
+function localize(root) {
+  if (["UTC", "Etc/UTC", "GMT", "Etc/GMT"].includes(zone)) return;
+  for (const time of root.querySelectorAll("time[data-zoned]")) {
+    const format = time.dataset.zoned === "seconds" ? { ...clock, second: "2-digit" } : clock;
+    time.textContent = new Intl.DateTimeFormat("en-GB", format).format(new Date(time.dateTime));
+    delete time.dataset.zoned;
+  }
+}
+
+localize(document);
+document.addEventListener("htmx:load", (event) => localize(event.target));
 
 // A browser keeps the page that was left, to show it again on Back. A secret that
 // is shown once must not be in it.

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,16 +17,20 @@ import (
 // Prefix is where Handler must be mounted.
 const Prefix = "/static/"
 
-//go:embed app.css app.js htmx.min.js inter.woff2 jetbrains-mono.woff2 mark.svg
+//go:embed app.css app.js favicon.ico htmx.min.js inter.woff2 jetbrains-mono.woff2 mark.svg robots.txt site.webmanifest touch-icon.png
 var files embed.FS
 
 // Named here and not asked of the machine: mime.TypeByExtension reads the
 // system's tables, which differ from host to host.
 var contentTypes = map[string]string{
-	".css":   "text/css; charset=utf-8",
-	".js":    "text/javascript; charset=utf-8",
-	".svg":   "image/svg+xml",
-	".woff2": "font/woff2",
+	".css":         "text/css; charset=utf-8",
+	".ico":         "image/x-icon",
+	".js":          "text/javascript; charset=utf-8",
+	".png":         "image/png",
+	".svg":         "image/svg+xml",
+	".txt":         "text/plain; charset=utf-8",
+	".webmanifest": "application/manifest+json",
+	".woff2":       "font/woff2",
 }
 
 // hashLength is in hex digits: 48 bits tell the versions of one file apart.
@@ -122,4 +128,29 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", found.contentType)
 	header.Set("ETag", found.etag)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+}
+
+// fixed are the addresses that browsers and crawlers ask for by themselves. The icons are
+// drawn from mark.svg.
+var fixed = map[string]string{
+	"/favicon.ico":          "favicon.ico",
+	"/apple-touch-icon.png": "touch-icon.png",
+	"/robots.txt":           "robots.txt",
+	"/site.webmanifest":     "site.webmanifest",
+}
+
+// FixedPaths lists the addresses outside Prefix that FixedHandler answers.
+func FixedPaths() []string { return slices.Sorted(maps.Keys(fixed)) }
+
+// FixedHandler answers FixedPaths. Their addresses stay when their content changes, so
+// browsers ask again after a day.
+func FixedHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		found := assets[urls[fixed[r.URL.Path]]]
+		header := w.Header()
+		header.Set("Cache-Control", "public, max-age=86400")
+		header.Set("Content-Type", found.contentType)
+		header.Set("ETag", found.etag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+	})
 }

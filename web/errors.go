@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/fault"
+	"purser/views/component"
 	"purser/views/page"
 )
 
@@ -17,7 +18,8 @@ func (s *Site) RenderError(c echo.Context, status int, requestID string) error {
 	s.setHeaders(c)
 	failure := failureOf(status)
 	failure.RequestID = requestID
-	reply, err := response{status: failure.Status, view: page.Error(failure)}.render(c.Request().Context(), "")
+	ctx := component.WithTheme(c.Request().Context(), themeOf(c.Request()))
+	reply, err := response{status: failure.Status, view: page.Error(failure)}.render(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -52,6 +54,12 @@ func (req *request) errorResponse(err error) (response, error) {
 	if status != http.StatusNotFound {
 		failure.Advice = refusal.Message
 	}
+	if req.isSignedIn() {
+		failure.Frame = req.frame(failure.Title, "")
+		if failure.Lead == "" {
+			failure.Lead, failure.Href = req.wayBack()
+		}
+	}
 	reply := response{status: status, view: page.Error(failure)}
 	if status == http.StatusTooManyRequests {
 		later := waitError{seconds: 1}
@@ -59,6 +67,18 @@ func (req *request) errorResponse(err error) (response, error) {
 		reply = reply.with("Retry-After", strconv.FormatInt(later.seconds, 10))
 	}
 	return reply, nil
+}
+
+// wayBack leads to the start of where the user is.
+func (req *request) wayBack() (label, href string) {
+	switch {
+	case !req.app.ID.IsZero():
+		return "Go to " + req.app.Name, req.appPath()
+	case !req.org.ID.IsZero():
+		return "Go to " + req.org.Name, req.orgPath()
+	default:
+		return "Go to your organizations", "/o"
+	}
 }
 
 // failureOf is the title and advice for a status.

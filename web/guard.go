@@ -39,6 +39,7 @@ func (s *Site) serve(r route) echo.HandlerFunc {
 		if err := req.loadSession(c.Request()); err != nil {
 			return err
 		}
+		req.context = component.WithTheme(req.context, themeOf(caller))
 		c.SetRequest(c.Request().WithContext(req.context))
 		reply, err := req.respond(r)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // No inline or external resources. The two external form targets are the hosted checkout
 // and the billing portal: browsers apply form-action to the redirect after a form too.
-const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 	"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; frame-ancestors 'none'; base-uri 'none'"
 
 // One year, the minimum for browsers' preload lists.

@@ -14,6 +14,7 @@ func (s *Site) devRoutes() []route {
 func (s *Site) accountRoutes() []route {
 	return []route{
 		get("/", anyone, s.welcome),
+		whileTemporary(post("/theme", anyone, s.chooseTheme)),
 
 		get("/setup/{token}", anyone, s.setupPage),
 		post("/setup/{token}", anyone, s.setup),

@@ -175,6 +175,9 @@ func New(options Options) *Site {
 func (s *Site) Register(e *echo.Echo) {
 	s.mount(e, s.routes())
 	e.Match([]string{http.MethodGet, http.MethodHead}, static.Prefix+"*", echo.WrapHandler(static.Handler()), s.protect)
+	for _, path := range static.FixedPaths() {
+		e.Match([]string{http.MethodGet, http.MethodHead}, path, echo.WrapHandler(static.FixedHandler()), s.protect)
+	}
 }
 
 // welcome redirects signed-in users to their organizations and shows others the start

@@ -154,7 +154,7 @@ func TestHeaders(t *testing.T) {
 	t.Parallel()
 	server := serveSite(t, Options{BaseURL: "http://127.0.0.1:8080"})
 	want := map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 			"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; frame-ancestors 'none'; base-uri 'none'",
 		"X-Content-Type-Options":     "nosniff",
 		"Referrer-Policy":            "same-origin",
