@@ -179,6 +179,7 @@ func demoPages(t *testing.T, p pages) {
 		{app + "/denials?reason=subscription_inactive", demo.OnHold},
 		{app + "/search?q=" + strings.ToUpper(demo.OverLimit), demo.OverLimit},
 		{app + "/webhooks", "Order system"},
+		{app + "/webhooks", "Healthy"},
 		{app + "/webhooks", "Failing"},
 		{app + "/webhooks", "Paused"},
 		{app + "/notifications?type=balance.low", "/notifications/ntf_"},

@@ -42,6 +42,9 @@ var hooks = []hook{
 // watchBalances creates alert rules and webhook endpoints. The endpoints are paused, so that
 // nothing is sent while the demo is made.
 func (s *story) watchBalances(ctx context.Context) error {
+	if err := s.numberNotifications(ctx); err != nil {
+		return err
+	}
 	for key, rule := range map[string]object{
 		"low-balance": {"kind": "balance", "creditKey": credits, "thresholdsNanocredits": []string{nano(20), nano(5)}},
 		"key-account": {"kind": "balance", "creditKey": credits, "thresholdsNanocredits": []string{nano(500)}, "rearmPercent": 150, "quietHours": 72, "identity": "northwind"},
@@ -67,9 +70,22 @@ func (s *story) watchBalances(ctx context.Context) error {
 	return nil
 }
 
+// numberNotifications does what a running server does by itself.
+func (s *story) numberNotifications(ctx context.Context) error {
+	for {
+		numbered, err := s.Store.Notifications(s.app.Scope()).Number(ctx, s.now)
+		if err != nil || numbered == 0 {
+			return err
+		}
+	}
+}
+
 // answerWebhooks enables the endpoints and records what their servers would have answered:
 // they don't exist.
 func (s *story) answerWebhooks(ctx context.Context) error {
+	if err := s.numberNotifications(ctx); err != nil {
+		return err
+	}
 	app := s.Store.Notifications(s.app.Scope())
 	endpoints, err := app.Endpoints(ctx)
 	if err != nil {

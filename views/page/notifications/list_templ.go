@@ -347,7 +347,7 @@ func endpointRow(base string, e EndpointRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Identity(e.URL).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Code(component.ShortText(e.URL)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
