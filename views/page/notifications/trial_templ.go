@@ -37,10 +37,15 @@ func (t Trial) tabs() component.TabRow {
 	return row
 }
 
+// Apart from the next command: pasted together, the second line would be read as the key.
+func (t Trial) holdKey() component.CommandLine {
+	return component.CommandLine{ID: "hold-key", Label: "Command to set the API key", Language: "sh", Text: "read -r PURSER_KEY && export PURSER_KEY"}
+}
+
 func (t Trial) listen() component.CommandLine {
 	return component.CommandLine{
 		ID: "listen", Label: "Command that forwards notifications", Language: "sh",
-		Text: "read -r PURSER_KEY && export PURSER_KEY\n" + t.Program + " listen --url " + t.Address + " --forward http://localhost:3000/hooks",
+		Text: t.Program + " listen --url " + t.Address + " --forward http://localhost:3000/hooks",
 	}
 }
 
@@ -81,7 +86,7 @@ func trial(t Trial) templ.Component {
 			var templ_7745c5c3_Var2 templ.SafeURL
 			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(t.NewKey))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/notifications/trial.templ`, Line: 55, Col: 39}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/notifications/trial.templ`, Line: 60, Col: 39}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 			if templ_7745c5c3_Err != nil {
@@ -100,13 +105,21 @@ func trial(t Trial) templ.Component {
 		var templ_7745c5c3_Var3 string
 		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/notifications/trial.templ`, Line: 59, Col: 10}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/notifications/trial.templ`, Line: 64, Col: 10}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " (Setup or Read only) and press Enter. It prints a signing secret for this session and waits.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " (Setup or Read only) and press Enter.</p>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = component.Command(t.holdKey()).Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Then forward. This prints a signing secret for the session and waits.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -114,7 +127,7 @@ func trial(t Trial) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</li><li><h3>Start a receiver</h3><p>In a second terminal, run <code>export WEBHOOK_SECRET=whsec_…</code> with the signing secret from step 1. Then save and start this program. It checks each signature and prints what arrives.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</li><li><h3>Start a receiver</h3><p>In a second terminal, run <code>export WEBHOOK_SECRET=whsec_…</code> with the signing secret from step 1. Then save and start this program. It checks each signature and prints what arrives.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -126,7 +139,7 @@ func trial(t Trial) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</li><li><h3>Cause a notification</h3><p>In a third terminal, set <code>PURSER_KEY</code> as in step 1, then add credits to a test customer. The first two terminals show it at once.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</li><li><h3>Cause a notification</h3><p>In a third terminal, set <code>PURSER_KEY</code> as in step 1, then add credits to a test customer. The first two terminals show it at once.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -136,7 +149,7 @@ func trial(t Trial) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</li></ol></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</li></ol></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
