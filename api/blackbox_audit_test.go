@@ -57,6 +57,9 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	rename := fields{"identity": newHolder(), "idempotencyKey": newName()}
 	c.post("/v1/wallets/"+receiver+"/rename", rename).is(200)
 	c.post("/v1/wallets/"+receiver+"/rename", rename).is(200) // changes nothing
+	erase := fields{"reason": "asked", "idempotencyKey": newName()}
+	c.post("/v1/wallets/"+rename["identity"].(string)+"/erase", erase).is(200)
+	c.post("/v1/wallets/"+rename["identity"].(string)+"/erase", erase).is(200) // changes nothing
 
 	var actions []string
 	for _, e := range tn.auditLog()[before:] {
@@ -69,7 +72,7 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
 		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
 	}
-	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse wallet.transfer wallet.rename"
+	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse wallet.transfer wallet.rename wallet.erase"
 	if got := strings.Join(actions, " "); got != want {
 		t.Errorf("the log has %s, want %s", got, want)
 	}

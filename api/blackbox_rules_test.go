@@ -179,6 +179,11 @@ var meteringOperations = []bodied{
 		rules: map[string]rule{"identity": textRule(200), "creditKey": keyRule, "amountNanocredits": amountRule, "idempotencyKey": textRule(200)},
 	},
 	{
+		id: "eraseWallet", method: "POST", target: "/v1/wallets/unknown-holder/erase", required: []string{"reason", "idempotencyKey"},
+		sample: func() fields { return fields{"reason": "asked", "idempotencyKey": newName()} },
+		rules:  map[string]rule{"reason": textRule(200), "idempotencyKey": textRule(200)},
+	},
+	{
 		id: "renameWallet", method: "POST", target: "/v1/wallets/unknown-holder/rename", required: []string{"identity", "idempotencyKey"},
 		sample: func() fields { return fields{"identity": ruledHolder, "idempotencyKey": newName()} },
 		rules:  map[string]rule{"identity": textRule(200), "idempotencyKey": textRule(200)},

@@ -275,6 +275,12 @@ var samples = []sample{
 	{operation: "exportWallet", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
 		return reads("/v1/wallets/" + named.identity + "/export")
 	}},
+	{operation: "eraseWallet", own: refusedWith(fault.InvalidRequest), other: refusedWith(fault.InvalidRequest), request: func(_, named names) request {
+		return adds("/v1/wallets/"+named.identity+"/erase", fields{"reason": "for " + named.identity, "idempotencyKey": newName()})
+	}},
+	{operation: "eraseWallet", own: refusedWith(fault.WalletNotFound), other: refusedWith(fault.WalletNotFound), request: func(_, _ names) request {
+		return adds("/v1/wallets/unknown-holder/erase", fields{"reason": "asked", "idempotencyKey": newName()})
+	}},
 	{operation: "renameWallet", own: refusedWith(fault.IdentityTaken), other: refusedWith(fault.WalletNotFound), request: func(own, named names) request {
 		return adds("/v1/wallets/"+named.identity+"/rename", fields{"identity": own.charged, "idempotencyKey": newName()})
 	}},

@@ -111,3 +111,44 @@ func TestRenamedWallets(t *testing.T) {
 		})
 	}
 }
+
+func TestErasedWallets(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("tokens")
+	gone := newHolder()
+	tn.deposit(gone, "tokens", "1000")
+	wallet := tn.get("/v1/wallets/" + gone).is(200).text("id")
+	body := fields{"reason": "asked by letter", "idempotencyKey": newName()}
+	tn.post("/v1/wallets/"+gone+"/erase", fields{"reason": "asked by " + gone, "idempotencyKey": newName()}).refused(fault.InvalidRequest)
+	for _, duplicate := range []bool{false, true} {
+		got := tn.post("/v1/wallets/"+gone+"/erase", body).is(200).object()
+		if got["duplicate"] != duplicate || got["erasure"].(fields)["walletId"] != wallet {
+			t.Errorf("got %v", got)
+		}
+	}
+	tn.get("/v1/wallets/" + gone).refused(fault.WalletNotFound)
+	tn.post("/v1/wallets/"+gone+"/erase", fields{"reason": "asked by letter", "idempotencyKey": newName()}).refused(fault.WalletNotFound)
+	var tombstone string
+	for _, w := range tn.get("/v1/wallets?limit=25").is(200).object()["data"].([]any) {
+		if w.(fields)["id"] == wallet {
+			tombstone = w.(fields)["identity"].(string)
+		}
+	}
+	for _, c := range []struct {
+		method, target string
+		body           fields
+	}{
+		{"GET", "/v1/wallets/" + tombstone, nil},
+		{"POST", "/v1/deposits", newDeposit(tombstone, "tokens")},
+		{"POST", "/v1/transfers", newTransfer(tombstone, gone, "tokens")},
+		{"POST", "/v1/events", fields{"id": newName(), "identity": tombstone, "feature": "x", "quantity": 1}},
+		{"GET", "/v1/events?identity=" + tombstone, nil},
+	} {
+		if c.method == "GET" {
+			tn.get(c.target).refused(fault.InvalidRequest)
+		} else {
+			tn.post(c.target, c.body).refused(fault.InvalidRequest)
+		}
+	}
+}

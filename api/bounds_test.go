@@ -152,6 +152,7 @@ var fields = map[string]struct {
 		"identity": textOf(200), "feature": textOf(100), "amountNanocredits": nanocredits,
 		"occurredAt": whole(0, safe), "entityId": textOf(200), "quantity": whole(1, safe),
 	}},
+	"eraseWallet":  {"reason idempotencyKey", map[string]bounds{"reason": textOf(200), "idempotencyKey": textOf(200)}},
 	"renameWallet": {"identity idempotencyKey", map[string]bounds{"identity": textOf(200), "idempotencyKey": textOf(200)}},
 	"createTransfer": {"from to creditKey amountNanocredits reason idempotencyKey", map[string]bounds{
 		"from": textOf(200), "to": textOf(200), "creditKey": keys80, "amountNanocredits": positiveNanocredits, "reason": textOf(200), "idempotencyKey": textOf(200),

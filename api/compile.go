@@ -122,6 +122,8 @@ func (c *compiler) keyword(s *schema, node *openapi.Object, keyword, at string) 
 		s.maxItems = int(expect[int64](c, node, keyword, at))
 	case "minLength":
 		s.minLength = int(expect[int64](c, node, keyword, at))
+	case "x-no-tombstone":
+		s.identity = expect[bool](c, node, keyword, at)
 	case "maxLength":
 		s.maxLength = int(expect[int64](c, node, keyword, at))
 	case "pattern":

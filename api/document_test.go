@@ -52,6 +52,7 @@ var contract = map[string]string{
 	"getEvent":                   "GET /v1/events/{id} journal:read",
 	"exportWallet":               "GET /v1/wallets/{identity}/export wallets:write journal:read",
 	"createTransfer":             "POST /v1/transfers wallets:transfer",
+	"eraseWallet":                "POST /v1/wallets/{identity}/erase wallets:erase",
 	"renameWallet":               "POST /v1/wallets/{identity}/rename wallets:write",
 	"reverseEvent":               "POST /v1/events/{id}/reverse events:reverse",
 	"explainUsage":               "POST /v1/explain events:ingest journal:read",

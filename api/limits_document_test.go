@@ -32,6 +32,7 @@ var documentLimits = map[string]any{
 	"Properties/propertyNames maxLength": metering.MaxPropertyNameLength, "Properties/propertyNames pattern": metering.PropertyNamePattern,
 	"Properties/additionalProperties maxLength": metering.MaxPropertyValueLength,
 
+	"Erasure/properties/reason maxLength": store.MaxErasureReason, "NewErasure/properties/reason maxLength": store.MaxErasureReason,
 	"Transfer/properties/reason maxLength": metering.MaxTransferReason, "NewTransfer/properties/reason maxLength": metering.MaxTransferReason,
 	"Explanation/properties/gates maxItems": 10,
 

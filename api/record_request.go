@@ -19,6 +19,9 @@ func (s *Server) recordRequest(c *call) {
 		Code: c.record.Fault, TookMicros: c.record.Took.Microseconds(), KeyID: c.keyID,
 		Identity: cmp.Or(c.body.Text("identity"), c.path["identity"]), Feature: c.body.Text("feature"), Message: c.record.Message,
 	}
+	if c.route.path == erasePath {
+		r.Identity = "" // it would outlive the erasure
+	}
 	if r.Failed() {
 		r.Authenticated = r.Status != http.StatusUnauthorized && (c.authenticated || s.isCachedUsable(c))
 	}

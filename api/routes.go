@@ -61,6 +61,7 @@ func (s *Server) routes() []route {
 		streamed(also(tenancy.JournalRead, get("/v1/wallets/{identity}/export", tenancy.WalletsWrite, s.exportWallet))),
 		patch("/v1/wallets/{identity}/billing-period", tenancy.WalletsWrite, s.setBillingPeriod),
 		post("/v1/wallets/{identity}/rename", tenancy.WalletsWrite, s.renameWallet),
+		post(erasePath, tenancy.WalletsErase, s.eraseWallet),
 
 		post("/v1/deposits", tenancy.DepositsWrite, s.createDeposit),
 		get("/v1/deposits", tenancy.DepositsRead, s.listDeposits),

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"purser/metering"
 )
 
 // schema is a compiled JSON Schema: the subset of draft 2020-12 that the document uses.
@@ -33,6 +35,7 @@ type schema struct {
 
 	minLength int
 	maxLength int
+	identity  bool // no tombstone
 	pattern   *regexp.Regexp
 	rule      string // completes "must be …" for the pattern and the format
 	uri       bool
@@ -178,6 +181,9 @@ func (s *schema) checkText(text string) *violation {
 			return broken("must not be empty")
 		}
 		return broken("must be at least %d characters", s.minLength)
+	}
+	if s.identity && metering.IsTombstone(text) {
+		return broken("belongs to an erased wallet")
 	}
 	if s.enum != nil && !slices.Contains(s.enum, text) {
 		return broken("must be one of %s", strings.Join(s.enum, ", "))

@@ -85,6 +85,27 @@ func (s *Server) renameWallet(c *call) (reply, error) {
 	return okOr(renameReply{Wallet: showWallet(wallet), Duplicate: duplicate}, err)
 }
 
+const erasePath = "/v1/wallets/{identity}/erase"
+
+type erasureReply struct {
+	Erasure struct {
+		WalletID  string `json:"walletId"`
+		Reason    string `json:"reason"`
+		CreatedAt int64  `json:"createdAt"`
+	} `json:"erasure"`
+	Duplicate bool `json:"duplicate"`
+}
+
+func (s *Server) eraseWallet(c *call) (reply, error) {
+	erasure, duplicate, err := s.audited(c).Erase(c.ctx, store.Erasure{
+		ID: ids.New(), Identity: c.path["identity"], Reason: c.body.Text("reason"), IdempotencyKey: c.body.Text("idempotencyKey"), CreatedAt: c.now,
+	})
+	s.cashier.Wake(c.scope)
+	shown := erasureReply{Duplicate: duplicate}
+	shown.Erasure.WalletID, shown.Erasure.Reason, shown.Erasure.CreatedAt = erasure.WalletID.Format(ids.Wallet), erasure.Reason, erasure.CreatedAt
+	return okOr(shown, err)
+}
+
 func (s *Server) setBillingPeriod(c *call) (reply, error) {
 	period := c.body.Object("billingPeriod")
 	wallet, err := s.audited(c).SetBillingPeriod(c.ctx, c.path["identity"], metering.BillingPeriod{

@@ -51,6 +51,7 @@ const (
 	EventNotReversible      Code = "event_not_reversible"
 	TransferToSelf          Code = "transfer_to_self"
 	IdentityTaken           Code = "identity_taken"
+	WalletInUse             Code = "wallet_in_use"
 	IdempotencyConflict     Code = "idempotency_conflict"
 	OperationInProgress     Code = "operation_in_progress"
 	ProviderInUse           Code = "provider_in_use"
@@ -127,6 +128,7 @@ var catalogue = map[Code]entry{
 	EventNotReversible:      {Conflict, "This event can't be reversed: it was deduplicated, or already fully reversed."},
 	TransferToSelf:          {Unprocessable, "The sender and the receiver are the same wallet. Name two different identities."},
 	IdentityTaken:           {Conflict, "The new identity already has a wallet. Choose another identity."},
+	WalletInUse:             {Conflict, "The wallet has a paid subscription, an open checkout or a payment in progress. End it first, then erase the wallet."},
 	IdempotencyConflict:     {Conflict, "This idempotency key was used with a different body. Send the original body, or use a new key."},
 	OperationInProgress:     {Conflict, "Another payment operation for this identity is in progress. Send the same request again in a few seconds, with the same idempotency key."},
 	ProviderInUse:           {Conflict, "The connected payment account has subscriptions or open checkouts. End them first, then connect the other account."},

@@ -208,6 +208,10 @@ var meanings = map[Code]Meaning{
 		"A wallet can't be renamed to an identity that already has a wallet. Nothing was changed.",
 		"Choose another identity. To merge two wallets, move the credits with POST /v1/transfers.",
 	},
+	WalletInUse: {
+		"A wallet can't be erased while money may still be collected for it: it has a paid subscription, an open checkout or a payment in progress. Nothing was changed.",
+		"Cancel the subscription and wait until it has ended, or end it at the payment provider. Open checkouts expire within 24 hours. Then erase the wallet.",
+	},
 	IdempotencyConflict: {
 		"The idempotency key was already used with a different body. The first request stands.",
 		"To retry, send exactly the first body. For a new request, use a new key.",

@@ -64,6 +64,9 @@ func ParseUnit(text string) (string, error) { return parseText(text, "unit", Max
 
 // ParseIdentity reads the caller's name of a wallet.
 func ParseIdentity(text string) (string, error) {
+	if IsTombstone(text) {
+		return "", fault.Newf(fault.InvalidRequest, "This identity belongs to an erased wallet.")
+	}
 	return parseText(text, "identity", MaxIdentityLength)
 }
 

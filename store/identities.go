@@ -12,6 +12,7 @@ import (
 	"purser/metering"
 	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
+	"purser/store/payments"
 	"purser/store/queue"
 	"purser/store/verify"
 )
@@ -155,6 +156,9 @@ func (tx appTx) rename(ctx context.Context, requested Rename) (w metering.Wallet
 	if err != nil {
 		return w, false, err
 	}
+	if err := tx.DeleteLease(ctx, requested.From); err != nil {
+		return w, false, err
+	}
 	if w, err = tx.walletByID(ctx, from.ID); err != nil {
 		return w, false, err
 	}
@@ -211,6 +215,9 @@ func (tx appTx) changeIdentity(ctx context.Context, w *ledger.Wallet, c identity
 			return err
 		}
 	}
+	if err := payments.RelabelCustomers(ctx, tx.Tx, w.ID, c.CreatedAt); err != nil {
+		return err
+	}
 	if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobIdentity, Object: w.ID.String(), DueAt: c.CreatedAt}); err != nil {
 		return err
 	}
@@ -220,15 +227,17 @@ func (tx appTx) changeIdentity(ctx context.Context, w *ledger.Wallet, c identity
 	return tx.ScheduleWake(ctx)
 }
 
-// SettleIdentity moves what nodes wrote by the old identities of a wallet, and returns
-// when to do so again; zero when nothing more can come.
+// SettleIdentity moves or erases what nodes wrote by the old identities of a wallet, and
+// returns when to do so again; zero when nothing more can come.
 func (a App) SettleIdentity(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
+	erased := false
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		next = 0
 		w, err := tx.lockWalletByID(ctx, wallet)
 		if err != nil {
 			return err
 		}
+		erased = metering.IsTombstone(w.Identity)
 		changes, err := pg.Collect(ctx, tx, listUnsettledChanges, readIdentityChange, wallet)
 		if err != nil {
 			return err
@@ -245,13 +254,23 @@ func (a App) SettleIdentity(ctx context.Context, wallet ids.ID, now int64) (next
 				return err
 			}
 		}
-		return nil
+		if !erased {
+			return nil
+		}
+		_, err = tx.ExecAny(ctx, forgetIdentities, wallet)
+		return err
 	})
+	if err == nil && erased {
+		err = a.eraseProperties(ctx, wallet)
+	}
 	return next, err
 }
 
-// followIdentity moves the rows of an old identity to the current one.
+// followIdentity moves the rows of an old identity to the current one, or erases them.
 func (tx appTx) followIdentity(ctx context.Context, c identityChange, current string) error {
+	if metering.IsTombstone(current) {
+		return tx.eraseRows(ctx, c)
+	}
 	for _, move := range []pg.Statement{moveDenials, moveFailures, moveRequests} {
 		if _, err := tx.ExecAny(ctx, move, c.From, c.ID, current); err != nil {
 			return err

@@ -22,11 +22,11 @@ var (
 	// the provider has given up, what is only good for a while, and the objects of the
 	// payments sandbox. A period is billed until its charge is reversed, and
 	// notifications are kept for some months. No other table loses a row.
-	listTables = []string{"alert_rules", "billed_periods", "debtors", "deleted_endpoints", "deliveries", "delivery_attempts", "denial_records", "feature_references", "leases", "notifications", "pending_seals", "provider_customers", "request_failures", "sandbox_objects", "webhook_endpoints", "webhook_events", "work_queue"}
+	listTables = []string{"alert_rules", "billed_periods", "debtors", "deleted_endpoints", "deliveries", "delivery_attempts", "denial_records", "event_properties", "feature_references", "leases", "notifications", "pending_seals", "provider_customers", "request_failures", "sandbox_objects", "webhook_endpoints", "webhook_events", "work_queue"}
 
 	// appendOnly tables are what a charge is explained by: no row of them ever
-	// changes or goes.
-	appendOnly = []string{"adjustments", "event_properties", "journal", "prices", "reversals", "transfers", "usage_events"}
+	// changes or goes. Properties of events are not of them: an erasure deletes them.
+	appendOnly = []string{"adjustments", "journal", "prices", "reversals", "transfers", "usage_events"}
 )
 
 const policyExpression = `((app_id)::text = current_setting('purser.app_id'::text, true))`

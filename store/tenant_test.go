@@ -67,7 +67,7 @@ func (a tenant) Queue() queue.App { return a.db.Queue(a.application.Scope()) }
 var allJobKinds = []queue.JobKind{
 	queue.JobPlan, queue.JobOperation, queue.JobFree, queue.JobArchive, queue.JobSession, queue.JobSubscription, queue.JobInvoice,
 	queue.JobCharge, queue.JobRefund, queue.JobDispute, queue.JobSchedule, queue.JobCustomer, queue.JobEvents, queue.JobReconcile, queue.JobPrune,
-	queue.JobIdentity,
+	queue.JobIdentity, queue.JobLabel,
 }
 
 // DueJobs claims the jobs that are due at a time of the application's clock, with a

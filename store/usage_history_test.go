@@ -46,6 +46,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 			"reverse":      h.reverse,
 			"transfer":     h.transfer,
 			"rename":       h.rename,
+			"erase":        h.erase,
 			"price":        h.changePrice,
 			"subscription": h.changeSubscription,
 			"billing":      h.setBillingPeriod,
@@ -61,7 +62,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
 		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
 		"reversed", "reversal_too_large", "event_not_reversible", "event_not_found",
-		"transferred", "transfer_to_self", "renamed", "identity_taken",
+		"transferred", "transfer_to_self", "renamed", "identity_taken", "erased",
 	} {
 		if remote[answer] == 0 {
 			t.Errorf("no history came to %s", answer)
@@ -79,6 +80,8 @@ type history struct {
 	said  map[string]int
 	sent  int             // event ids
 	moved *store.Transfer // the last transfer
+
+	erased []string // identities of erased wallets
 }
 
 var (
@@ -382,7 +385,7 @@ func (h *history) setBillingPeriod(rt *rapid.T) {
 // compareRows holds what is stored against what the model's history adds up to.
 func (h *history) compareRows(rt *rapid.T, conn *pgx.Conn) {
 	var want []string
-	for _, identity := range identities {
+	for _, identity := range slices.Concat(identities, h.erased) {
 		w := h.model.wallets[identity]
 		if w == nil {
 			continue

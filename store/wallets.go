@@ -20,17 +20,22 @@ var (
 
 // CreateWallet keeps a new, empty wallet, or gives the one that the identity has.
 func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now int64) (w metering.Wallet, created bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		made, err := tx.ExecAny(ctx, ledger.EnsureWallets, []ids.ID{id}, []string{identity}, now)
-		if err != nil {
-			return err
+	for range pg.MaxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+			made, err := tx.ExecAny(ctx, ledger.EnsureWallets, []ids.ID{id}, []string{identity}, now)
+			if err != nil {
+				return err
+			}
+			created = made == 1
+			if w, err = tx.Wallet(ctx, identity); err != nil || !created {
+				return err
+			}
+			return tx.Audit(ctx, "wallet.create", w.ID.Format(ids.Wallet), nil, nil)
+		})
+		if !fault.Is(err, fault.WalletNotFound) { // it got another identity between the two statements
+			break
 		}
-		created = made == 1
-		if w, err = tx.Wallet(ctx, identity); err != nil || !created {
-			return err
-		}
-		return tx.Audit(ctx, "wallet.create", w.ID.Format(ids.Wallet), nil, nil)
-	})
+	}
 	return w, created, err
 }
 

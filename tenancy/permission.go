@@ -28,8 +28,9 @@ const (
 	WalletsTransfer
 	NotificationsRead
 	WebhooksWrite
+	WalletsErase
 
-	lastAPIPermission = WebhooksWrite
+	lastAPIPermission = WalletsErase
 )
 
 // What only a member may hold: the dashboard's own.
@@ -67,6 +68,7 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	WalletsTransfer:    {"wallets:transfer", "transfer credits between wallets"},
 	NotificationsRead:  {"notifications:read", "read notifications, webhook endpoints and deliveries"},
 	WebhooksWrite:      {"webhooks:write", "create and change webhook endpoints, and send notifications again"},
+	WalletsErase:       {"wallets:erase", "erase the identities of wallets for good"},
 
 	RequestsRead:      {"requests:read", "read the log of API requests"},
 	BalancesAdjust:    {"balances:adjust", "adjust balances"},

@@ -71,6 +71,7 @@ func TestTextThatIsNone(t *testing.T) {
 			d.walletPath(t, "ann", "transfer"): {
 				"entry": {ids.New().Format(ids.Transaction)}, "to": {"bob"}, "credit": {"tokens"}, "amount": {"1"}, "reason": {bad}, "confirmed": {"yes"},
 			},
+			d.walletPath(t, "ann", "erase"):              {"identity": {"ann"}, "reason": {bad}, "key": {"k"}},
 			d.walletPath(t, "ann", "rename"):             {"from": {"ann"}, "to": {bad}, "key": {"k"}},
 			d.appPath("transactions", charge, "reverse"): {"entry": {ids.New().Format(ids.Transaction)}, "reason": {bad}},
 
@@ -130,7 +131,7 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 	d.deposit(t, "ann", 10)
 	for part, p := range map[string]tenancy.Permission{
 		"usage": tenancy.JournalRead, "deposits": tenancy.DepositsRead, "subscription": tenancy.SubscriptionsRead, "adjust": tenancy.BalancesAdjust,
-		"transfer": tenancy.BalancesAdjust, "rename": tenancy.WalletsWrite,
+		"transfer": tenancy.BalancesAdjust, "rename": tenancy.WalletsWrite, "erase": tenancy.BalancesAdjust,
 	} {
 		path := d.walletPath(t, "ann", part)
 		if got := d.join(t, tenancy.Custom, p).get(t, path); got.status != http.StatusForbidden {

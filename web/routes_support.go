@@ -32,6 +32,8 @@ func (s *Site) supportRoutes() []route {
 		post("/o/{org}/a/{app}/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjust),
 		get("/o/{org}/a/{app}/wallets/{id}/rename", tenancy.WalletsWrite, s.renameForm),
 		post("/o/{org}/a/{app}/wallets/{id}/rename", tenancy.WalletsWrite, s.rename),
+		get("/o/{org}/a/{app}/wallets/{id}/erase", tenancy.BalancesAdjust, s.eraseForm),
+		post("/o/{org}/a/{app}/wallets/{id}/erase", tenancy.BalancesAdjust, s.erase),
 		get("/o/{org}/a/{app}/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transferForm),
 		post("/o/{org}/a/{app}/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transfer),
 

@@ -49,3 +49,39 @@ func TestRenamePage(t *testing.T) {
 		}
 	})
 }
+
+func TestErasePage(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.deposit(t, "leaver", 10)
+	page := d.walletPath(t, "leaver")
+	path := page + "/erase"
+	admin := d.join(t, tenancy.Admin)
+	for _, role := range []tenancy.Role{tenancy.Support, tenancy.Developer} {
+		b := d.join(t, role)
+		if shown := b.get(t, page); shown.status != http.StatusOK || strings.Contains(shown.body, "/erase") {
+			t.Errorf("%s: status %d", role, shown.status)
+		}
+		if post := b.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"x"}, "key": {"x"}}); post.status != http.StatusForbidden {
+			t.Errorf("%s: status %d", role, post.status)
+		}
+	}
+	says(t, admin.get(t, path), http.StatusOK, "Erase customer", "Deleted", "Kept")
+	says(t, admin.post(t, path, url.Values{"identity": {"other"}, "reason": {""}, "key": {"x"}}), http.StatusUnprocessableEntity, "not the identity", "Enter a reason")
+	says(t, admin.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"leaver asked"}, "key": {"x"}}), http.StatusUnprocessableEntity, "Leave the identity out")
+	for range 2 {
+		if sent := admin.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"asked"}, "key": {"x"}}); sent.status != http.StatusSeeOther || sent.location != page {
+			t.Fatalf("status %d, to %s", sent.status, sent.location)
+		}
+	}
+	shown := admin.get(t, page)
+	says(t, shown, http.StatusOK, "erased_")
+	if strings.Contains(shown.body, "leaver") || strings.Contains(shown.body, "/erase") {
+		t.Error("the page names the customer, or erases again")
+	}
+	log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
+	noError(t, err)
+	if len(log) != 1 || log[0].Action != "wallet.erase" || strings.Contains(log[0].Target+log[0].After, "leaver") {
+		t.Errorf("the audit log has %+v", log)
+	}
+}

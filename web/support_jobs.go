@@ -27,6 +27,7 @@ var jobWords = map[queue.JobKind]string{
 	queue.JobReconcile:    "Reconcile with the payment provider",
 	queue.JobPrune:        "Delete expired data",
 	queue.JobIdentity:     "Finish a change of identity",
+	queue.JobLabel:        "Update a customer at the payment provider",
 }
 
 func (s *Site) jobs(req *request) (response, error) {

@@ -141,11 +141,14 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 	if req.site.exportWallet != nil && req.may(tenancy.JournalRead) && req.may(tenancy.WalletsWrite) {
 		head.Export = head.Path + "/export.json"
 	}
-	if req.may(tenancy.WalletsWrite) {
+	if req.may(tenancy.WalletsWrite) && !metering.IsTombstone(w.Identity) {
 		head.Rename = head.Path + "/rename"
 	}
 	if req.may(tenancy.BalancesAdjust) {
 		head.Adjust, head.Transfer = head.Path+"/adjust", head.Path+"/transfer"
+		if !metering.IsTombstone(w.Identity) {
+			head.Erase = head.Path + "/erase"
+		}
 	}
 	if req.may(tenancy.DepositsWrite) {
 		head.Deposit = head.Path + "/deposit"

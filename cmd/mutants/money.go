@@ -60,6 +60,26 @@ var moneyMutants = []mutant{
 		pkg: "./store", tests: "TestRenamedWalletIsTheSame",
 	},
 	{
+		name:    "an erasure keeps the properties of events",
+		changes: []change{once("store/identities.go", "if err == nil && erased {", "if err != nil && erased {")},
+		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
+	},
+	{
+		name:    "an erasure keeps the identity in the answers of operations",
+		changes: []change{once("store/erasures.go", "\tif err := payments.Redact(ctx, tx.Tx, w.ID, tombstone); err != nil {\n\t\treturn e, false, err\n\t}\n", "")},
+		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
+	},
+	{
+		name:    "an erasure keeps the requests that a node wrote late",
+		changes: []change{once("store/erasures.go", "[]pg.Statement{eraseDenials, eraseFailures, eraseRequests}", "[]pg.Statement{eraseDenials, eraseRequests}")},
+		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
+	},
+	{
+		name:    "a wallet with a paid subscription is erased",
+		changes: []change{once("store/payments/erase.go", "\tcase open.Subscribed:\n", "\tcase open.Subscribed && open.Running:\n")},
+		pkg:     "./store", tests: "TestRefusedErasuresChangeNothing",
+	},
+	{
 		name:    "changed entries are sealed again with a new identity",
 		changes: []change{once("store/verify/reseal.go", "if pending.seq > 0 && chain.old != pending.seal {", "if pending.seq < 0 {")},
 		pkg:     "./store", tests: "TestSealsOfRenamedWallets",

@@ -63,6 +63,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/wallets/:id/adjust":        s.wallet + "/adjust",
 		app + "/wallets/:id/transfer":      s.wallet + "/transfer",
 		app + "/wallets/:id/rename":        s.wallet + "/rename",
+		app + "/wallets/:id/erase":         s.wallet + "/erase",
 		app + "/wallets/:id/notifications": s.wallet + "/notifications",
 		app + "/transactions/:id":          s.transaction,
 		app + "/transactions/:id/reverse":  s.transaction + "/reverse",

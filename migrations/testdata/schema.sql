@@ -388,7 +388,7 @@ ALTER TABLE event_properties ADD CONSTRAINT properties_belong_to_an_event FOREIG
 ALTER TABLE event_properties ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_properties FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON event_properties FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
-GRANT INSERT, SELECT ON event_properties TO purser_app;
+GRANT DELETE, INSERT, SELECT ON event_properties TO purser_app;
 CREATE TABLE feature_references (
   app_id uuid NOT NULL,
   feature_id uuid NOT NULL,

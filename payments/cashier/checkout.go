@@ -261,8 +261,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	if !errors.Is(err, payments.ErrUnknown) {
 		return known, err
 	}
-	sum := sha256.Sum256([]byte(with.scope.AppID.String() + "\x00" + identity))
-	hash := hex.EncodeToString(sum[:])
+	hash := identityHash(with.scope, identity)
 	key := "psr:" + with.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
 	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaIdentity: hash}
 	made, err := with.provider.CreateCustomer(ctx, key, metadata)
@@ -274,7 +273,20 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	if err != nil {
 		return "", err
 	}
+	kept, err := accounts.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
+	if !errors.Is(err, payments.ErrCustomerTaken) {
+		return kept, err
+	}
+	// Another wallet had this identity less than a day ago, and the key repeats its answer.
+	if made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata); err != nil {
+		return "", err
+	}
 	return accounts.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
+}
+
+func identityHash(scope tenancy.Scope, identity string) string {
+	sum := sha256.Sum256([]byte(scope.AppID.String() + "\x00" + identity))
+	return hex.EncodeToString(sum[:])
 }
 
 // Portal opens the billing portal, where the identity changes its card and sees

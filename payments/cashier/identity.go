@@ -7,6 +7,8 @@ import (
 
 	"purser/ids"
 	"purser/jobs"
+	"purser/metering"
+	"purser/store/queue"
 )
 
 // settleIdentity finishes what follows a wallet's new identity: the log of its requests
@@ -20,4 +22,20 @@ func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64,
 		return 0, err
 	}
 	return next, c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), next == 0)
+}
+
+// labelCustomer sets the hash of the identity in the customer's metadata after the
+// identity has changed. Of an erased one it removes the hash: the identity could be
+// guessed from it.
+func (c *Cashier) labelCustomer(ctx context.Context, with account, job queue.Job) (next int64, err error) {
+	identity, err := c.options.Store.PaymentAccounts(with.scope).IdentityOfCustomer(ctx, with.ID, job.Object)
+	if err != nil {
+		return 0, ignoreNotFound(err)
+	}
+	label := ""
+	if !metering.IsTombstone(identity) {
+		label = identityHash(with.scope, identity)
+	}
+	err = with.provider.SetCustomerMetadata(ctx, "psr:label:"+ids.New().String(), job.Object, map[string]string{metaIdentity: label})
+	return 0, ignoreNotFound(err)
 }

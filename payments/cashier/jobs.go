@@ -35,6 +35,7 @@ func (c *Cashier) registerJobs() {
 		queue.JobRefund:       c.atProvider(c.refreshParent),
 		queue.JobDispute:      c.atProvider(c.refreshParent),
 		queue.JobCustomer:     c.atProvider(c.forgetCustomer),
+		queue.JobLabel:        c.atProvider(c.labelCustomer),
 		queue.JobEvents:       c.atProvider(c.readEvents),
 		queue.JobReconcile:    c.atProvider(c.reconcileAll),
 	} {

@@ -29,6 +29,12 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[st
 	return made.ID, nil
 }
 
+// SetCustomerMetadata sets values of a customer's metadata; an empty one removes its key.
+func (c *Client) SetCustomerMetadata(ctx context.Context, key, id string, metadata map[string]string) error {
+	_, err := c.api.Customers.Update(id, &sdk.CustomerParams{Params: keyed(ctx, key), Metadata: metadata})
+	return problem(err)
+}
+
 // creditedInvoice is the metadata key by which a balance credit names the invoice that
 // it returns.
 const creditedInvoice = "credited_invoice"

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -37,6 +38,10 @@ func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string
 	return pg.Find(ctx, tx, selectCustomer, pgx.RowTo[string], ErrUnknown, connection, identity)
 }
 
+// ErrCustomerTaken means that the customer belongs to another wallet, which had the
+// identity before it was renamed or erased.
+var ErrCustomerTaken = errors.New("store: the customer belongs to another wallet")
+
 // KeepCustomer stores the provider's customer id of the identity and returns the stored
 // one: of two created at once, the first is used.
 func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
@@ -46,7 +51,11 @@ func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity,
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecAny(ctx, insertCustomer, connection, w.ID, a.app.Scope.OrgID, customerID, now); err != nil {
+		_, err = tx.ExecAny(ctx, insertCustomer, connection, w.ID, a.app.Scope.OrgID, customerID, now)
+		if pg.SQLState(err) == pg.UniqueViolation {
+			return ErrCustomerTaken
+		}
+		if err != nil {
 			return err
 		}
 		kept, err = tx.customer(ctx, connection, identity)

@@ -46,6 +46,8 @@ const (
 	JobDelivery JobKind = "webhook" // send the deliveries of an endpoint
 
 	JobIdentity JobKind = "identity" // finish what follows a wallet's new identity
+
+	JobLabel JobKind = "label" // update the metadata of a customer at the provider
 )
 
 // Job is an entry of the application's queue, due by its clock. There is one job of a

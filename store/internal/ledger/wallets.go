@@ -95,21 +95,27 @@ func (tx Tx) LockWallets(ctx context.Context, identities ...string) ([]Wallet, e
 	return pg.Collect(ctx, tx, LockWallets, ReadWallet, slices.Compact(identities))
 }
 
+// maxIdentityChanges is how often a wallet may get another identity while it is waited for.
+const maxIdentityChanges = 100
+
 // LockOrMakeWallet locks the wallet of an identity, made first when it is
 // missing. These are two statements: a row that a statement inserts, or that it
-// waited for another to insert, is not there for its own lock.
+// waited for another to insert, is not there for its own lock. A wallet that got another
+// identity between them is made again.
 func (tx Tx) LockOrMakeWallet(ctx context.Context, id ids.ID, identity string, now int64) (Wallet, error) {
-	if _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {
-		return Wallet{}, err
+	for range maxIdentityChanges {
+		if _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {
+			return Wallet{}, err
+		}
+		locked, err := tx.LockWallets(ctx, identity)
+		if err != nil {
+			return Wallet{}, err
+		}
+		if len(locked) == 1 {
+			return locked[0], nil
+		}
 	}
-	locked, err := tx.LockWallets(ctx, identity)
-	if err != nil {
-		return Wallet{}, err
-	}
-	if len(locked) != 1 {
-		return Wallet{}, pg.ErrNoAppState
-	}
-	return locked[0], nil
+	return Wallet{}, pg.ErrNoAppState
 }
 
 // WithBalances fills in the balances of the wallets, in the order of credit keys.

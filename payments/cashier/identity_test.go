@@ -1,0 +1,73 @@
+package cashier_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/payments"
+	"purser/store/queue"
+)
+
+// TestPaymentsFollowANewIdentity renames a customer that has paid, buys again under the
+// old identity, and erases the renamed one.
+func TestPaymentsFollowANewIdentity(t *testing.T) {
+	r := shop(t)
+	app := r.store.App(r.scope)
+	first := r.topUp(3000)
+	wallet := must[metering.Wallet](r)(app.Wallet(t.Context(), "ada"))
+	_, _, err := app.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
+	wantFault(t, err, fault.WalletInUse)
+	rename := store.Rename{ID: ids.New(), From: "ada", To: "eve", IdempotencyKey: newKey(), CreatedAt: r.now()}
+	r.check(r.cashier.HoldIdentity(t.Context(), r.scope, "ada", func(ctx context.Context) error {
+		_, _, err := app.Rename(ctx, rename)
+		wantFault(t, err, fault.OperationInProgress)
+		return nil
+	}))
+	_, _, err = app.Rename(t.Context(), rename)
+	r.check(err)
+	r.pay(first.URL, cardPays) // the page was opened before
+	r.settle()
+	r.wantTokens(0, 0)
+	tokens := func(identity string) string {
+		w := must[metering.Wallet](r)(app.Wallet(t.Context(), identity))
+		return w.Balances[0].Amount.String()
+	}
+	if got := tokens("eve"); got != "30000000" {
+		t.Errorf("eve holds %s", got)
+	}
+	second := r.topUp(3000) // of ada, who is another customer now
+	r.pay(second.URL, cardPays)
+	r.settle()
+	r.wantTokens(30*million, 0)
+	r.refund(first, 3000)
+	r.settle()
+	r.wantTokens(30*million, 0)
+	if got := tokens("eve"); got != "0" {
+		t.Errorf("eve holds %s after the refund", got)
+	}
+	connection := must[payments.Connection](r)(r.store.PaymentAccounts(r.scope).Connection(t.Context()))
+	customer := must[string](r)(r.store.PaymentAccounts(r.scope).Customer(t.Context(), connection.ID, "eve"))
+	hash := func() any {
+		return r.askProvider("GET", "/v1/customers/"+customer, nil)["metadata"].(map[string]any)["identity_hash"]
+	}
+	before := hash()
+	_, _, err = app.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "eve", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
+	r.check(err)
+	r.settle()
+	r.advance(2 * time.Minute)
+	if after := hash(); before == nil || after != nil {
+		t.Errorf("the hash of the identity was %v and is %v", before, after)
+	}
+	due := must[queue.JobBatch](r)(r.store.Queue(r.scope).ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{queue.JobIdentity, queue.JobLabel}, Now: r.now(), Most: 10, Lease: time.Minute}))
+	if len(due.Jobs) != 0 {
+		t.Errorf("%d jobs are left of %s", len(due.Jobs), wallet.ID)
+	}
+	r.refund(second, 3000)
+	r.settle()
+	r.wantTokens(0, 0)
+}
