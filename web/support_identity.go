@@ -38,9 +38,8 @@ func (s *Site) rename(req *request) (response, error) {
 			ID: ids.New(), From: f.text("from"), To: to, IdempotencyKey: f.text("key"), By: req.user.ID, CreatedAt: req.now(),
 		})
 		if fault.Is(err, fault.WalletNotFound) {
-			err = fault.Newf(fault.WalletNotFound, "The wallet was renamed meanwhile. Open the page again.")
-		}
-		if err := f.check("to", err); err != nil {
+			f.fail("to", "The wallet was renamed meanwhile. Open the page again.")
+		} else if err := f.check("to", err); err != nil {
 			return response{}, err
 		}
 	}
