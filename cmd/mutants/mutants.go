@@ -24,7 +24,7 @@ const (
 	policy      = "ON %I USING (app_id::text ="
 	commitUnder = "\tu.write(p, batches, now)\n\tp.SendCommand(pg.CommitTx)\n\tif err := p.Run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
 	runsAgain   = "\t\tif !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {\n"
-	ensureFirst = "\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\treturn Wallet{}, err\n\t}\n\tlocked, err := tx.LockWallets(ctx, identity)\n"
+	ensureFirst = "\t\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\t\treturn Wallet{}, err\n\t\t}\n\t\tlocked, err := tx.LockWallets(ctx, identity)\n"
 )
 
 var mutants = slices.Concat(usageMutants, bulkMutants, moneyMutants, startMutants, sandboxMutants, databaseMutants, accountMutants, pageMutants, notificationMutants)
@@ -128,7 +128,8 @@ var usageMutants = []mutant{
 			ON CONFLICT (app_id, identity) DO NOTHING RETURNING `+"` + WalletColumns + `"+`)
 		SELECT `+"` + WalletColumns + `"+` FROM made
 		UNION ALL
-		(SELECT `+"` + WalletColumns + `"+` FROM wallets WHERE app_id = $1 AND identity = $3 FOR NO KEY UPDATE)`+"`}, ReadWallet, id, identity, now)\n")},
+		(SELECT `+"` + WalletColumns + `"+` FROM wallets WHERE app_id = $1 AND identity = $3 FOR NO KEY UPDATE)`+"`}, ReadWallet, id, identity, now)\n"),
+			once("store/internal/ledger/wallets.go", "for range maxIdentityChanges {", "for range 1 {")},
 		pkg: "./store", tests: "TestFirstUsesAndDepositsMakeOneWallet",
 	},
 	{
