@@ -14,12 +14,12 @@ type bench struct {
 	harness  *harness
 	progress io.Writer
 
-	first, second                 *node
-	main, neighbour, many, shared *tenant
-	empty, full                   grown
-	reference                     bool // pgbench's tables are there
-	browser                       *browser
-	pathParams                    *strings.Replacer // of paths, in the addresses of pages
+	first, second                          *node
+	main, alerted, neighbour, many, shared *tenant
+	empty, full                            grown
+	reference                              bool // pgbench's tables are there
+	browser                                *browser
+	pathParams                             *strings.Replacer // of paths, in the addresses of pages
 
 	tenants []*tenant
 	samples samples

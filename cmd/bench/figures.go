@@ -19,6 +19,8 @@ var figures = []figure{
 	{"events/s ÷ pgbench simple update, 64 each", ratio("events-64", "pgbench-simple-64", rate), 1.3, 2.0, false},
 	{"CPU of a pgbench TPC-B ÷ of an event, 64 each", ratio("pgbench-tpcb-64", "events-64", allCPU), 0, 0, false},
 	{"CPU of a pgbench simple update ÷ of an event", ratio("pgbench-simple-64", "events-64", allCPU), 0, 0, false},
+	{"events/s with an alert rule on every wallet ÷ without", ratio("alerts-64", "events-64", rate), 0.95, 0.99, false},
+	{"CPU of an event with an alert rule ÷ without", ratio("alerts-64", "events-64", allCPU), 0, 0, true},
 	{"one hot wallet ÷ 1,000 wallets", ratio("hot-wallet", "events-64", rate), 0.8, 1.0, false},
 	{"many wallets (Zipf) ÷ 1,000 wallets", ratio("many-wallets", "events-64", rate), 0.75, 0.95, false},
 	{"events/s ÷ pgbench simple update, 1 each", ratio("events-1", "pgbench-simple-1", rate), 0.35, 0.5, false},

@@ -21,6 +21,7 @@ const hotWallet = fewWallets
 var phases = [][]scenario{
 	{
 		{"events-64", prepareMain, events(64, evenly(fewWallets))},
+		{"alerts-64", prepareMain, alerted},
 		{"pgbench-tpcb-64", prepareReference, reference("tpcb-like", 64)},
 		{"pgbench-simple-64", prepareReference, reference("simple-update", 64)},
 		{"events-1", prepareMain, events(1, evenly(fewWallets))},
@@ -95,6 +96,12 @@ func prepareMain(b *bench, ctx context.Context) (err error) {
 	if b.main, err = b.newTenant(ctx, b.first, "Few wallets", hotWallet+1); err != nil {
 		return err
 	}
+	if b.alerted, err = b.newTenant(ctx, b.first, "Alerts", fewWallets); err != nil {
+		return err
+	}
+	if err := b.alerted.watch(ctx, b.first); err != nil {
+		return err
+	}
 	// The neighbour's rows come after ours in every index, as with all applications
 	// but the youngest. Alone, we would add to the end of an index, where pages are
 	// split far better.
@@ -155,6 +162,11 @@ func events(connections int, wallets picker) func(*bench, context.Context) (samp
 	return func(b *bench, ctx context.Context) (sample, error) {
 		return b.load(ctx, load{tenant: b.main, nodes: []*node{b.first}, connections: connections, events: 1, wallets: wallets})
 	}
+}
+
+// alerted is events-64 with a rule that watches every wallet and that no charge crosses.
+func alerted(b *bench, ctx context.Context) (sample, error) {
+	return b.load(ctx, load{tenant: b.alerted, nodes: []*node{b.first}, connections: 64, events: 1, wallets: evenly(fewWallets)})
 }
 
 func checksToEvents(checks, events int) func(*bench, context.Context) (sample, error) {

@@ -86,12 +86,23 @@ func (t *tenant) createKey(ctx context.Context, program string, env []string) er
 	return nil
 }
 
+// watch has a rule with as many thresholds as one may have watch every wallet.
+func (t *tenant) watch(ctx context.Context, n *node) error {
+	return t.send(ctx, n, http.MethodPut, "/v1/alert-rules/low", map[string]any{
+		"kind": "balance", "creditKey": "credits", "thresholdsNanocredits": []string{"5", "4", "3", "2", "1"},
+	}, nil)
+}
+
 func (t *tenant) post(ctx context.Context, n *node, path string, body, into any) error {
+	return t.send(ctx, n, http.MethodPost, path, body, into)
+}
+
+func (t *tenant) send(ctx context.Context, n *node, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+n.host+path, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.host+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -106,8 +117,8 @@ func (t *tenant) post(ctx context.Context, n *node, path string, body, into any)
 	if err != nil {
 		return err
 	}
-	if response.StatusCode != http.StatusCreated {
-		return fmt.Errorf("POST %s answered %s %s", path, response.Status, answer)
+	if response.StatusCode != http.StatusCreated && response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s answered %s %s", method, path, response.Status, answer)
 	}
 	if into == nil {
 		return nil
