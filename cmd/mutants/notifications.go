@@ -42,6 +42,26 @@ var notificationMutants = []mutant{
 		pkg:     "./notify/delivery", tests: "TestAnswersOfReceivers",
 	},
 	{
+		name:    "a delivery that is missing is not found",
+		changes: []change{once("store/verify/feed_walk.go", "if e.Next == n.Seq {\n			w.differs(", "if false {\n			w.differs(")},
+		pkg:     "./store", tests: "TestVerifyNewFindsWhatIsNewInTheFeed",
+	},
+	{
+		name:    "a member is mailed by two nodes",
+		changes: []change{once("store/notifications/mails.go", "WHERE app_id = $1 AND mailed_seq = $2`)", "WHERE app_id = $1 AND mailed_seq >= $2`)")},
+		pkg:     "./mail", tests: "TestPassesAtOnceMailOnce",
+	},
+	{
+		name:    "a member is mailed what they may not read",
+		changes: []change{once("tenancy/mails.go", "if !m.MayMail(topic) {", "if false {")},
+		pkg:     "./tenancy", tests: "TestMembersChooseTheirMails",
+	},
+	{
+		name:    "an expiring key is announced with every pass",
+		changes: []change{once("store/keys.go", "AND NOT revoked AND expiry_announced_at IS NULL", "AND NOT revoked")},
+		pkg:     "./payments/cashier", tests: "TestEveryTypeOfNotificationIsMade",
+	},
+	{
 		name:    "an entry is not announced",
 		changes: []change{once("store/internal/ledger/journal.go", "if err := tx.announce(ctx, p, e, before, after); err != nil {", "if err := tx.announce(ctx, Posting{}, e, before, after); err != nil {")},
 		pkg:     "./store", tests: "TestEntriesAreAnnouncedOnce",
