@@ -17,7 +17,7 @@ var notificationMutants = []mutant{
 		changes: []change{
 			once("store/internal/pg/outbox.go", "(app_id, id, org_id, type, wallet_id, data, created_at)\n", "(app_id, id, org_id, type, wallet_id, data, created_at, seq)\n"),
 			once("store/internal/pg/outbox.go", "t.data::jsonb, t.created_at\n",
-				"t.data::jsonb, t.created_at, (SELECT coalesce(max(n.seq), 0) FROM notifications n WHERE n.app_id = $1) + row_number() OVER ()\n"),
+				"t.data::jsonb, t.created_at, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint + row_number() OVER ()\n"),
 		},
 		pkg: "./store/notifications", tests: "TestFeedGivesEachCommittedNotificationOnce",
 	},
