@@ -15,6 +15,7 @@ import (
 	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
+	"purser/store/rollups"
 	"purser/store/verify"
 	"purser/tenancy"
 )
@@ -93,6 +94,9 @@ func (s *Store) Clock() *Clock { return s.db.Clock }
 
 // Reports reads what pages show of an application.
 func (s *Store) Reports(scope tenancy.Scope) reports.App { return s.stats.App(scope) }
+
+// Rollups are the usage statistics of an application.
+func (s *Store) Rollups(scope tenancy.Scope) rollups.App { return rollups.Open(s.db.App(scope)) }
 
 // Notifications are what an application tells other systems.
 func (s *Store) Notifications(scope tenancy.Scope) notifications.App {

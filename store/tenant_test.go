@@ -20,6 +20,7 @@ import (
 	"purser/store/payments"
 	"purser/store/queue"
 	"purser/store/reports"
+	"purser/store/rollups"
 	"purser/store/verify"
 	"purser/tenancy"
 )
@@ -37,6 +38,9 @@ type tenant struct {
 
 // Reports reads what pages show of the application.
 func (a tenant) Reports() reports.App { return a.db.Reports(a.application.Scope()) }
+
+// Rollups are the application's usage statistics.
+func (a tenant) Rollups() rollups.App { return a.db.Rollups(a.application.Scope()) }
 
 // Notifications is what the application tells other systems.
 func (a tenant) Notifications() notifications.App { return a.db.Notifications(a.application.Scope()) }
@@ -67,7 +71,7 @@ func (a tenant) Queue() queue.App { return a.db.Queue(a.application.Scope()) }
 var allJobKinds = []queue.JobKind{
 	queue.JobPlan, queue.JobOperation, queue.JobFree, queue.JobArchive, queue.JobSession, queue.JobSubscription, queue.JobInvoice,
 	queue.JobCharge, queue.JobRefund, queue.JobDispute, queue.JobSchedule, queue.JobCustomer, queue.JobEvents, queue.JobReconcile, queue.JobPrune,
-	queue.JobIdentity, queue.JobLabel,
+	queue.JobIdentity, queue.JobLabel, queue.JobUsage,
 }
 
 // DueJobs claims the jobs that are due at a time of the application's clock, with a
@@ -206,6 +210,8 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	h.alerted(tb, usage)
 	h.denied = h.desk(tb, usage)
 	h.notified(tb)
+	_, err = h.Rollups().Settle(tb.Context(), rollups.Alone)
+	noError(tb, err)
 	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})
 	noError(tb, err)
 	_, err = h.Verification().Claim(tb.Context(), verify.AllEntries, moment, time.Hour, time.Minute)

@@ -23,6 +23,7 @@ import (
 	"purser/store/people"
 	"purser/store/queue"
 	"purser/store/reports"
+	"purser/store/rollups"
 	"purser/store/storetest"
 	"purser/store/verify"
 	"purser/tenancy"
@@ -275,17 +276,19 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	everyMethodHasACall(t, calls)
 	everyMethodHasACall(t, reportCalls)
 	everyMethodHasACall(t, notificationCalls)
+	everyMethodHasACall(t, rollupCalls)
 	everyMethodHasACall(t, orgCalls)
 	everyMethodHasACall(t, verifyCalls)
 	everyMethodHasACall(t, queueCalls)
 	everyMethodHasACall(t, accountCalls)
 	everyMethodHasACall(t, salesCalls)
-	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[queue.App](), reflect.TypeFor[verify.App](),
+	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[rollups.App](), reflect.TypeFor[queue.App](), reflect.TypeFor[verify.App](),
 		reflect.TypeFor[payments.Accounts](), reflect.TypeFor[sales]().Field(0).Type)
 	url := urlWithoutPolicies(t)
 	throughDoors(t, url, calls, func(a tenant) store.App { return a.App })
 	throughDoors(t, url, reportCalls, tenant.Reports)
 	throughDoors(t, url, notificationCalls, tenant.Notifications)
+	throughDoors(t, url, rollupCalls, tenant.Rollups)
 	throughDoors(t, url, verifyCalls, tenant.Verification)
 	throughDoors(t, url, queueCalls, tenant.Queue)
 	throughDoors(t, url, accountCalls, tenant.Accounts)

@@ -28,6 +28,8 @@ var jobWords = map[queue.JobKind]string{
 	queue.JobPrune:        "Delete expired data",
 	queue.JobIdentity:     "Finish a change of identity",
 	queue.JobLabel:        "Update a customer at the payment provider",
+	queue.JobDelivery:     "Send webhooks",
+	queue.JobUsage:        "Add up usage",
 }
 
 func (s *Site) jobs(req *request) (response, error) {

@@ -39,6 +39,7 @@ func TestFailingJobs(t *testing.T) {
 		for _, kind := range []queue.JobKind{
 			queue.JobPlan, queue.JobOperation, queue.JobFree, queue.JobArchive, queue.JobSession, queue.JobSubscription, queue.JobInvoice, queue.JobCharge,
 			queue.JobRefund, queue.JobDispute, queue.JobSchedule, queue.JobCustomer, queue.JobEvents, queue.JobReconcile, queue.JobPrune,
+			queue.JobDelivery, queue.JobUsage,
 		} {
 			if jobWords[kind] == "" {
 				t.Errorf("none for %s", kind)

@@ -21,7 +21,7 @@ import (
 // "views/..." means views and every room below it.
 
 // nouns decide: each is pure, so that its tests need nothing but numbers.
-var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "billing", "notify"}
+var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "metering/rollup", "billing", "notify"}
 
 // knows lists, for each room, which of our rooms its code may import.
 var knows = map[string][]string{
@@ -32,6 +32,7 @@ var knows = map[string][]string{
 	"tenancy/credential": {"fault"},
 	"keys":               {"fault", "ids", "tenancy"},
 	"metering":           {"fault", "ids"},
+	"metering/rollup":    {"fault", "metering"},
 	"billing":            {"fault", "ids", "metering"},
 	"notify":             {"fault", "ids"},
 
@@ -60,7 +61,7 @@ var knows = map[string][]string{
 	"mail/mailtest": {},
 
 	"migrations":         {},
-	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/verify"),
+	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits", "store/queue"),
@@ -70,6 +71,7 @@ var knows = map[string][]string{
 	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
 	"store/payments":        with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/pg", "store/internal/wire", "store/queue"),
 	"store/people":          with(nouns, "store/internal/pg"),
+	"store/rollups":         with(nouns, "store/internal/pg"),
 	"store/verify":          with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/wire"),
 	"store/queue":           with(nouns, "store/internal/pg"),
 	"store/notifications":   with(nouns, "store/internal/pg"),
@@ -93,13 +95,13 @@ var knows = map[string][]string{
 	"views/...": with(nouns, "docs", "static", "views/..."),
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
-	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports"),
-	"web":   with(nouns, "api/openapi", "docs", "httpd", "mail", "notify/delivery", "payments/cashier", "static", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/..."),
+	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports", "store/rollups"),
+	"web":   with(nouns, "api/openapi", "docs", "httpd", "mail", "notify/delivery", "payments/cashier", "static", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/..."),
 
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/verify", "tenancy/vault", "views/...", "web"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
 	// It measures the server from outside; the ids are to write rows in bulk.

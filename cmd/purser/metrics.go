@@ -29,6 +29,7 @@ type metrics struct {
 	webhookLag   prometheus.Histogram
 	mails        *prometheus.CounterVec
 	deliveries   *prometheus.HistogramVec
+	usageLag     prometheus.Histogram
 	providerCall *prometheus.HistogramVec
 	traces       tracing // of provider calls
 }
@@ -58,6 +59,10 @@ func newMetrics() *metrics {
 			Name: "purser_webhook_lag_seconds", Help: "Time from the provider's event to its receipt. Test applications with a moved clock are left out.",
 			Buckets: lagBuckets,
 		}),
+		usageLag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "purser_usage_settle_lag_seconds", Help: "How far usage statistics were behind the events of an application after they were updated. About a minute is normal.",
+			Buckets: lagBuckets,
+		}),
 		deliveries: histogram("purser_webhook_delivery_seconds", "Duration of attempts to deliver a notification by result: delivered, refused or unreachable.",
 			[]float64{.01, .05, .25, 1, 5, 15}, "result"),
 		providerCall: histogram("purser_provider_request_seconds", "Duration of calls to payment providers by provider, resource and status class, or error without a response.",
@@ -67,7 +72,7 @@ func newMetrics() *metrics {
 		Name: "purser_build_info", Help: "Always 1; the label is the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	built.Set(1)
-	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.mails, m.deliveries, m.providerCall, built,
+	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.mails, m.deliveries, m.usageLag, m.providerCall, built,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.newBatches()
 	return m

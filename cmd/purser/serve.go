@@ -128,7 +128,6 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer usage.Close() // after the last request, before the pool is closed
-	defer db.Stats().KeepStats(log)()
 	meters.registerUsage(usage)
 	meters.registerDatabase(db.Store, usage, c.verifyIntervals())
 	stopMetrics, err := meters.serve(c.metricsAddr, log)
@@ -147,6 +146,8 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
+	newUsageStats(db.Store, payments.queue, meters, log)
+	defer db.Stats().KeepStats(log)() // after the last request, before the pool is closed
 	if *withDemo {
 		if err := seedDemo(ctx, c, db.Store, usage, payments, stdout); err != nil {
 			return err

@@ -1256,6 +1256,77 @@ ALTER TABLE usage_events ENABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_events FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON usage_events FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT ON usage_events TO purser_app;
+CREATE TABLE usage_hours (
+  app_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  hour bigint NOT NULL,
+  feature_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  events bigint NOT NULL,
+  deduplicated bigint NOT NULL,
+  quantity numeric(38,0) NOT NULL,
+  included numeric(38,0) NOT NULL,
+  charged_nanocredits numeric(38,0) NOT NULL
+);
+ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (app_id, wallet_id, hour, feature_id, credit_id);
+CREATE INDEX usage_hours_by_hour ON public.usage_hours USING brin (hour) WITH (pages_per_range='32', autosummarize='on');
+ALTER TABLE usage_hours ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_hours FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_hours FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON usage_hours TO purser_app;
+CREATE TABLE usage_months (
+  app_id uuid NOT NULL,
+  month bigint NOT NULL,
+  wallet_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  events bigint NOT NULL,
+  charged_nanocredits numeric(38,0) NOT NULL
+);
+ALTER TABLE usage_months ADD CONSTRAINT month_belongs_to_a_wallet FOREIGN KEY (app_id, wallet_id) REFERENCES wallets(app_id, id);
+ALTER TABLE usage_months ADD CONSTRAINT usage_months_pkey PRIMARY KEY (app_id, month, wallet_id, credit_id);
+CREATE INDEX usage_months_by_charge ON public.usage_months USING btree (app_id, month, credit_id, charged_nanocredits, wallet_id);
+ALTER TABLE usage_months ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_months FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_months FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON usage_months TO purser_app;
+CREATE TABLE usage_progress (
+  app_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  added bigint NOT NULL DEFAULT 0,
+  until bigint NOT NULL DEFAULT 0,
+  proposed bigint NOT NULL DEFAULT 0,
+  proposed_until bigint NOT NULL DEFAULT 0,
+  proposed_xid bigint NOT NULL DEFAULT 0,
+  proposed_at bigint NOT NULL DEFAULT 0,
+  clock_offset bigint NOT NULL DEFAULT 0,
+  verified_until bigint NOT NULL DEFAULT 0
+);
+ALTER TABLE usage_progress ADD CONSTRAINT progress_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
+ALTER TABLE usage_progress ADD CONSTRAINT usage_progress_pkey PRIMARY KEY (app_id);
+ALTER TABLE usage_progress ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_progress FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_progress FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON usage_progress TO purser_app;
+CREATE TABLE usage_totals (
+  app_id uuid NOT NULL,
+  hour bigint NOT NULL,
+  feature_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  key_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  events bigint NOT NULL,
+  deduplicated bigint NOT NULL,
+  quantity numeric(38,0) NOT NULL,
+  included numeric(38,0) NOT NULL,
+  charged_nanocredits numeric(38,0) NOT NULL
+);
+ALTER TABLE usage_totals ADD CONSTRAINT usage_totals_pkey PRIMARY KEY (app_id, hour, feature_id, credit_id, key_id);
+ALTER TABLE usage_totals ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_totals FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_totals FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON usage_totals TO purser_app;
 CREATE TABLE users (
   id uuid NOT NULL,
   email text COLLATE "C" NOT NULL,

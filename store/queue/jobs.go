@@ -48,6 +48,8 @@ const (
 	JobIdentity JobKind = "identity" // finish what follows a wallet's new identity
 
 	JobLabel JobKind = "label" // update the metadata of a customer at the provider
+
+	JobUsage JobKind = "usage" // add up settled usage
 )
 
 // Job is an entry of the application's queue, due by its clock. There is one job of a

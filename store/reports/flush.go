@@ -18,6 +18,7 @@ import (
 	"purser/ids"
 	"purser/store/internal/pg"
 	"purser/store/internal/sketch"
+	"purser/tenancy"
 )
 
 const (
@@ -93,6 +94,7 @@ func (s *Counters) KeepStats(log *slog.Logger) (stop func()) {
 			select {
 			case <-tick.C:
 				s.flushStats(log)
+				s.reportUsed()
 			case <-done:
 				s.flushStats(log)
 				return
@@ -102,6 +104,22 @@ func (s *Counters) KeepStats(log *slog.Logger) (stop func()) {
 	return func() {
 		close(done)
 		ended.Wait()
+	}
+}
+
+// OnUsed has called called every few seconds for each application with usage on this
+// node. It must be set before KeepStats.
+func (s *Counters) OnUsed(called func(tenancy.Scope)) { s.onUsed = called }
+
+func (s *Counters) reportUsed() {
+	s.mu.Lock()
+	used := s.used
+	s.used = make(map[ids.ID]tenancy.Scope)
+	s.mu.Unlock()
+	for _, scope := range used {
+		if s.onUsed != nil {
+			s.onUsed(scope)
+		}
 	}
 }
 
@@ -167,6 +185,11 @@ func (a App) writeStats(ctx context.Context, counted *appStats) error {
 			a.node.restore(counted)
 		}
 		return err
+	}
+	if len(counted.uses) > 0 {
+		a.node.mu.Lock()
+		a.node.used[counted.scope.AppID] = counted.scope
+		a.node.mu.Unlock()
 	}
 	return errors.Join(
 		a.writeOrDrop(ctx, len(counted.failed), nil, func(ctx context.Context, tx appTx) error {

@@ -42,6 +42,9 @@ type Counters struct {
 
 	denials       denialLimits
 	deniedDropped atomic.Int64
+
+	used   map[ids.ID]tenancy.Scope // applications with usage that was flushed
+	onUsed func(tenancy.Scope)      // nil for none
 }
 
 type appStats struct {
@@ -88,7 +91,7 @@ type (
 )
 
 func newCounters() *Counters {
-	return &Counters{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int), denials: newDenialLimits()}
+	return &Counters{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int), denials: newDenialLimits(), used: make(map[ids.ID]tenancy.Scope)}
 }
 
 func newAppStats(scope tenancy.Scope) *appStats {

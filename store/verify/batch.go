@@ -151,6 +151,9 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 		sealedSeq: w.seal.seq, stored: w.seal.seal, sealedAt: w.seal.at, unmarked: w.seal.seq > 0 && !w.sealedBefore,
 		pending: w.resealed != nil,
 	}
+	if p.usageUpto = b.pass.usage.upto; b.pass.options.all() {
+		p.usage = usageSums{}
+	}
 	if w.org != b.pass.app.app.Scope.OrgID {
 		p.differs(ruleOrg, "the wallet names the organization %s, expected %s", w.org.Format(ids.Organization), b.pass.app.app.Scope.OrgID.Format(ids.Organization))
 	}

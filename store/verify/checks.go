@@ -49,6 +49,8 @@ const notTaken = `EXISTS (SELECT 1 FROM alerts a WHERE a.app_id = $1 AND a.objec
 	AND a.kind = CASE WHEN c.taken < c.due THEN 'debt_full' ELSE 'balance_full' END)`
 
 var verifyChecks = []verifyCheck{
+	{holds: ruleUsageMonth, full: true, statement: verifyUsageMonths},
+
 	{holds: rulePosted, statement: pg.Declare("verify payments", `
 		WITH posted AS (
 			SELECT j.wallet_id, j.source_kind, j.source_id, j.credit_id,

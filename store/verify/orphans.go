@@ -24,6 +24,7 @@ var ownedTables = []ownedTable{
 	{"allowance counters", pg.Declare("verify owners of allowance counters", ownersIn("counters", "wallets"))},
 	{"billed periods", pg.Declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
 	{"properties of events", pg.Declare("verify owners of properties", ownersIn("event_properties", "wallets"))},
+	{"hours of usage", pg.Declare("verify owners of usage", ownersIn("usage_hours", "wallets"))},
 	{"debts", pg.Declare("verify owners of debts", ownersIn("debtors", "wallets"))},
 	{"sealed entries", pg.Declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
 	{"seals", pg.Declare("verify owners of seals", ownersIn("sealed_wallets", "wallets"))},

@@ -61,6 +61,8 @@ type walletProof struct {
 	pending   bool  // its seal is of an earlier identity: nothing is sealed before it was renewed
 	stored    journalSeal
 	sealedAt  int64
+	usage     usageSums // of a full pass; nil for none
+	usageUpto int64
 
 	done   bool // all entries were read
 	broken bool // a difference was found
@@ -71,6 +73,7 @@ type walletProof struct {
 func (p *walletProof) clone() *walletProof {
 	c := *p
 	c.balances, c.counters, c.touched = maps.Clone(p.balances), maps.Clone(p.counters), maps.Clone(p.touched)
+	c.usage = maps.Clone(p.usage)
 	c.buf = nil
 	return &c
 }
@@ -212,6 +215,7 @@ func (p *walletProof) takeEvent(e *verifiedEntry, catalog *verifyCatalog) {
 		return
 	}
 	e.credit = price.credit
+	p.takeUsage(e, price)
 	if !catalog.keys[e.keyID] {
 		p.differs(rulePrice, "%s came with the key %s, which the application does not have", entryName(e), e.keyID.Format(ids.APIKey))
 	}

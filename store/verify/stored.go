@@ -51,6 +51,9 @@ func (b *verifyWork) finish(ctx context.Context) error {
 	if !b.pass.options.all() {
 		return nil
 	}
+	if err := b.checkUsage(ctx, wallets); err != nil {
+		return err
+	}
 	return b.countBilled(ctx, wallets)
 }
 

@@ -101,6 +101,7 @@ type verifyPass struct {
 	locked  map[ids.ID]bool  // features that were fixed when the pass began
 	found   map[string]int   // differences so far, by rule
 	listed  map[Difference]bool
+	usage   usageState
 	result  Verification
 }
 
@@ -140,6 +141,9 @@ func (p *verifyPass) run(ctx context.Context) error {
 		}
 		after = last
 	}
+	if err := p.checkUsage(ctx); err != nil {
+		return err
+	}
 	return p.check(ctx)
 }
 
@@ -176,6 +180,9 @@ func (tx appTx) setForVerification(ctx context.Context) error {
 // prepare loads what every batch needs.
 func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
 	if err = p.catalog.load(ctx, tx); err != nil {
+		return err
+	}
+	if err = p.prepareUsage(ctx, tx); err != nil {
 		return err
 	}
 	p.locked = make(map[ids.ID]bool)
@@ -311,6 +318,7 @@ func (p *verifyPass) batch(ctx context.Context, list []verifyRange) (walked []ve
 	for _, d := range b.differences {
 		p.report(d)
 	}
+	p.collectUsage(b.ranges)
 	p.result.Wallets += b.wallets
 	p.result.Entries += b.entries
 	return b.ranges, nil

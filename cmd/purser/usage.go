@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"purser/ids"
+	"purser/jobs"
+	"purser/metering/rollup"
+	"purser/store"
+	"purser/store/queue"
+	"purser/tenancy"
+)
+
+const (
+	// usageInterval is the time between two updates of an application's usage
+	// statistics while it has usage. An update that takes long is followed by a pause of
+	// usagePause times as long, so that it never takes more than a few percent of the
+	// database.
+	usageInterval = time.Minute
+	usagePause    = 20
+	// usageRunTimeout bounds one update. What it has added stays added.
+	usageRunTimeout = 5 * time.Minute
+	// usageSweep is the time between two requests for all applications: of usage that a
+	// node recorded before it died, only this knows.
+	usageSweep = 10 * time.Minute
+	// usageLane separates these jobs from payments.
+	usageLane jobs.Lane = "usage"
+)
+
+// usageStats keeps the usage statistics of applications up to date.
+type usageStats struct {
+	store    *store.Store
+	jobs     *jobs.Queue
+	observe  func(lag time.Duration)
+	log      *slog.Logger
+	realTime func() time.Time
+
+	mu        sync.Mutex
+	requested map[ids.ID]time.Time // when each application may be requested again
+}
+
+// newUsageStats registers the job that adds up usage. It is requested for applications
+// with usage on this node, and repeats until everything is added.
+func newUsageStats(db *store.Store, q *jobs.Queue, meters *metrics, log *slog.Logger) *usageStats {
+	u := &usageStats{
+		store: db, jobs: q, log: log, realTime: db.Clock().Time, requested: map[ids.ID]time.Time{},
+		observe: func(lag time.Duration) { meters.usageLag.Observe(lag.Seconds()) },
+	}
+	q.Register(queue.JobUsage, jobs.Handler{Run: u.settle, Timeout: usageRunTimeout, Lane: usageLane})
+	q.Every(jobs.Task{Name: "add up usage", Interval: usageSweep, Timeout: usageRunTimeout, Run: u.requestAll})
+	db.Stats().OnUsed(u.requestOnce)
+	return u
+}
+
+// settle adds the settled events of an application.
+func (u *usageStats) settle(ctx context.Context, job jobs.Job) (next int64, err error) {
+	begun := time.Now()
+	settled, err := u.store.Rollups(job.Scope).Settle(ctx, rollup.Margin)
+	if err != nil || !settled.Waiting {
+		return 0, err
+	}
+	now := u.realTime()
+	u.observe(now.Sub(time.UnixMilli(settled.Added)))
+	pause := max(usageInterval, usagePause*time.Since(begun))
+	u.mu.Lock()
+	u.requested[job.Scope.AppID] = time.Now().Add(pause)
+	u.mu.Unlock()
+	return now.Add(pause).UnixMilli() + job.ClockOffset, nil
+}
+
+// requestOnce requests the job of an application with usage, unless it was requested
+// recently: it repeats by itself.
+func (u *usageStats) requestOnce(scope tenancy.Scope) {
+	u.mu.Lock()
+	recent := time.Now().Before(u.requested[scope.AppID])
+	if !recent {
+		u.requested[scope.AppID] = time.Now().Add(usageInterval)
+	}
+	u.mu.Unlock()
+	if recent {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := u.request(ctx, scope); err != nil {
+		u.log.Warn("usage statistics not requested, will retry", "app", scope.AppID.Format(ids.Application), "cause", err)
+	}
+}
+
+func (u *usageStats) request(ctx context.Context, scope tenancy.Scope) error {
+	if err := u.store.Queue(scope).Enqueue(ctx, queue.Job{Kind: queue.JobUsage}); err != nil {
+		return err
+	}
+	u.jobs.Wake(scope, usageLane)
+	return nil
+}
+
+// requestAll requests the job of every application.
+func (u *usageStats) requestAll(ctx context.Context) error {
+	scopes, err := u.store.Directory().Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		if err := u.request(ctx, scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}

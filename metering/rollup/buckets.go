@@ -1,0 +1,155 @@
+package rollup
+
+import (
+	"sort"
+	"time"
+	_ "time/tzdata" // zones on machines without the database of the system
+
+	"purser/fault"
+)
+
+// Unit is the length of a bucket.
+type Unit string
+
+// The units.
+const (
+	ByHour  Unit = "hour"
+	ByDay   Unit = "day"
+	ByMonth Unit = "month"
+)
+
+// The longest ranges. Sums are stored by hour, so a range costs its hours whatever its
+// buckets are.
+const (
+	MaxHours  = 31 * 24
+	MaxDays   = 366
+	MaxMonths = 24
+)
+
+// Most is the largest number of buckets of the unit.
+func (u Unit) Most() int {
+	switch u {
+	case ByHour:
+		return MaxHours
+	case ByMonth:
+		return MaxMonths
+	default:
+		return MaxDays
+	}
+}
+
+// Buckets are consecutive hours, days or months of a time zone.
+type Buckets struct {
+	Starts []int64 // ascending; at least one
+	End    int64   // of the last one
+	Unit   Unit
+	Zone   *time.Location
+}
+
+// Zone finds a time zone by its IANA name; UTC when it is empty.
+func Zone(name string) (*time.Location, error) {
+	if name == "Local" { // of the machine
+		name = "?"
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fault.Newf(fault.InvalidRequest, "timezone must be the name of an IANA time zone such as Europe/Berlin.")
+	}
+	return zone, nil
+}
+
+// NewBuckets are the buckets that have a part of [from, to). It refuses a range with too
+// many of them, and a zone that does not differ from UTC by whole hours.
+func NewBuckets(from, to int64, unit Unit, zone *time.Location) (Buckets, error) {
+	b := Buckets{Unit: unit, Zone: zone}
+	if from >= to {
+		return b, fault.Newf(fault.InvalidRequest, "from must be before to.")
+	}
+	at := b.startOf(from)
+	for at < to {
+		if len(b.Starts) == unit.Most() {
+			return b, fault.Newf(fault.InvalidRequest, "The range has more than %d buckets. Choose a shorter range or a larger bucket.", unit.Most())
+		}
+		if HourOf(at) != at {
+			return b, fault.Newf(fault.InvalidRequest, "timezone %s isn't a whole number of hours from UTC in this range. Usage is counted by the hour of UTC.", zone)
+		}
+		b.Starts = append(b.Starts, at)
+		at = b.next(at)
+	}
+	if b.End = at; HourOf(at) != at {
+		return b, fault.Newf(fault.InvalidRequest, "timezone %s isn't a whole number of hours from UTC in this range. Usage is counted by the hour of UTC.", zone)
+	}
+	return b, nil
+}
+
+// startOf is the start of the bucket that a moment is in.
+func (b Buckets) startOf(ms int64) int64 {
+	t := time.UnixMilli(ms).In(b.Zone)
+	switch b.Unit {
+	case ByHour:
+		_, offset := t.Zone()
+		local := ms + int64(offset)*1000
+		return HourOf(local) - int64(offset)*1000
+	case ByMonth:
+		return first(t.Year(), t.Month(), 1, b.Zone)
+	default:
+		return first(t.Year(), t.Month(), t.Day(), b.Zone)
+	}
+}
+
+// next is the start of the bucket after one.
+func (b Buckets) next(start int64) int64 {
+	t := time.UnixMilli(start).In(b.Zone)
+	switch b.Unit {
+	case ByHour:
+		return start + Hour
+	case ByMonth:
+		return first(t.Year(), t.Month()+1, 1, b.Zone)
+	default:
+		// Noon: a day that begins at 1 o'clock, because the clock was changed at
+		// midnight, is the same day.
+		noon := time.Date(t.Year(), t.Month(), t.Day()+1, 12, 0, 0, 0, b.Zone)
+		return first(noon.Year(), noon.Month(), noon.Day(), b.Zone)
+	}
+}
+
+// first is the first moment of a day. Where midnight does not exist, time.Date may
+// return a moment of the day before.
+func first(year int, month time.Month, day int, zone *time.Location) int64 {
+	t := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	noon := time.Date(year, month, day, 12, 0, 0, 0, zone)
+	for t.Day() != noon.Day() {
+		t = t.Add(time.Hour)
+	}
+	return t.UnixMilli()
+}
+
+// Find is the index of the bucket that a moment is in, or -1.
+func (b Buckets) Find(ms int64) int {
+	if ms >= b.End {
+		return -1
+	}
+	return sort.Search(len(b.Starts), func(i int) bool { return b.Starts[i] > ms }) - 1
+}
+
+// EndOf is the end of the bucket that begins at a moment.
+func (b Buckets) EndOf(start int64) int64 { return b.next(start) }
+
+// From is the start of the first bucket.
+func (b Buckets) From() int64 { return b.Starts[0] }
+
+// Before are as many buckets that end where these begin.
+func (b Buckets) Before() (Buckets, error) {
+	start := time.UnixMilli(b.From()).In(b.Zone)
+	n := len(b.Starts)
+	var from int64
+	switch b.Unit {
+	case ByHour:
+		from = b.From() - int64(n)*Hour
+	case ByMonth:
+		from = first(start.Year(), start.Month()-time.Month(n), 1, b.Zone)
+	default:
+		from = first(start.Year(), start.Month(), start.Day()-n, b.Zone)
+	}
+	return NewBuckets(from, b.From(), b.Unit, b.Zone)
+}

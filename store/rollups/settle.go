@@ -1,0 +1,262 @@
+package rollups
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/metering/rollup"
+	"purser/store/internal/pg"
+)
+
+const (
+	// chunkEvents is how many events one transaction adds at most, unless they have
+	// their ids of the same millisecond.
+	chunkEvents = 50_000
+	// firstChunk is the length of the first chunk. The next is four times longer or
+	// shorter, by what was found in it.
+	firstChunk  = int64(time.Hour / time.Millisecond)
+	chunkFactor = 4
+	// settleStatement is how long one statement may run.
+	settleStatement = time.Minute
+)
+
+const progressColumns = `added, until, proposed, proposed_until, proposed_xid, proposed_at, clock_offset`
+
+var (
+	ensureProgress = pg.Declare("ensure usage progress", `
+		INSERT INTO usage_progress (app_id, org_id) SELECT s.app_id, s.org_id FROM app_state s WHERE s.app_id = $1
+		ON CONFLICT (app_id) DO NOTHING`)
+
+	lockProgress = pg.Declare("lock usage progress", `
+		SELECT `+progressColumns+` FROM usage_progress WHERE app_id = $1 FOR UPDATE`)
+
+	setProgress = pg.Declare("set usage progress", `
+		UPDATE usage_progress SET added = @added, until = @until, proposed = @proposed, proposed_until = @proposed_until,
+			proposed_xid = @xid, proposed_at = @at, clock_offset = @offset
+		WHERE app_id = $1`)
+
+	// The transaction ids are those of the node that has the application's rows.
+	selectHorizon = pg.Declare("select horizon of transactions", `
+		SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, s.clock_offset
+		FROM app_state s WHERE s.app_id = $1`)
+
+	countSettled = pg.Declare("count events to add", `
+		SELECT count(*) FROM (SELECT 1 FROM usage_events WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3 LIMIT $4) counted`)
+
+	addHours = pg.Declare("add usage by hour", `
+		INSERT INTO usage_hours (app_id, wallet_id, hour, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+		SELECT s.app_id, e.wallet_id, e.hour, p.feature_id, p.credit_id, s.org_id, `+sumsOf+`
+		FROM app_state s CROSS JOIN (`+sumsOfEvents("wallet_id")+`
+			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
+			GROUP BY 1, 2, 3) e
+		CROSS JOIN LATERAL (SELECT feature_id, credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p
+		WHERE s.app_id = $1
+		GROUP BY s.app_id, e.wallet_id, e.hour, p.feature_id, p.credit_id, s.org_id
+		ON CONFLICT (app_id, wallet_id, hour, feature_id, credit_id) DO UPDATE SET `+addedTo("usage_hours"))
+
+	addTotals = pg.Declare("add usage of all wallets by hour", `
+		INSERT INTO usage_totals (app_id, hour, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+		SELECT s.app_id, e.hour, p.feature_id, p.credit_id, e.key_id, s.org_id, `+sumsOf+`
+		FROM app_state s CROSS JOIN (`+sumsOfEvents("key_id")+`
+			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
+			GROUP BY 1, 2, 3) e
+		CROSS JOIN LATERAL (SELECT feature_id, credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p
+		WHERE s.app_id = $1
+		GROUP BY s.app_id, e.hour, p.feature_id, p.credit_id, e.key_id, s.org_id
+		ON CONFLICT (app_id, hour, feature_id, credit_id, key_id) DO UPDATE SET `+addedTo("usage_totals"))
+
+	// Months of UTC: date_trunc with a zone is the same on every session.
+	addMonths = pg.Declare("add usage by month", `
+		INSERT INTO usage_months (app_id, month, wallet_id, credit_id, org_id, events, charged_nanocredits)
+		SELECT s.app_id, (extract(epoch FROM date_trunc('month', to_timestamp(e.hour / 1000), 'UTC')) * 1000)::bigint, e.wallet_id, p.credit_id, s.org_id,
+			sum(e.events)::bigint, sum(e.charged)
+		FROM app_state s CROSS JOIN (`+sumsOfEvents("wallet_id")+`
+			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
+			GROUP BY 1, 2, 3) e
+		CROSS JOIN LATERAL (SELECT credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p
+		WHERE s.app_id = $1
+		GROUP BY 1, 2, 3, 4, 5
+		ON CONFLICT (app_id, month, wallet_id, credit_id) DO UPDATE SET
+			events = usage_months.events + excluded.events, charged_nanocredits = usage_months.charged_nanocredits + excluded.charged_nanocredits`)
+)
+
+const sumsOf = `sum(e.events)::bigint, sum(e.deduplicated)::bigint, sum(e.quantity), sum(e.included), sum(e.charged)`
+
+func addedTo(table string) string {
+	return fmt.Sprintf(`events = %[1]s.events + excluded.events, deduplicated = %[1]s.deduplicated + excluded.deduplicated,
+			quantity = %[1]s.quantity + excluded.quantity, included = %[1]s.included + excluded.included,
+			charged_nanocredits = %[1]s.charged_nanocredits + excluded.charged_nanocredits`, table)
+}
+
+// sumsOfEvents adds up events by hour, price and another column. A deduplicated event adds
+// no quantity.
+func sumsOfEvents(column string) string {
+	return `
+			SELECT u.` + column + `, u.price_number, u.created_at - u.created_at % 3600000 AS hour,
+				count(*) AS events, count(u.deduplicated_from) AS deduplicated, sum(u.amount_nanocredits) AS charged,
+				coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity,
+				coalesce(sum(least(u.quantity, greatest(0, u.allowance_limit - u.allowance_used)))
+					FILTER (WHERE u.allowance_limit IS NOT NULL AND u.deduplicated_from IS NULL), 0) AS included`
+}
+
+// Alone is the margin of a caller who knows that nothing is written meanwhile.
+const Alone time.Duration = 0
+
+// Settled says how far a run came.
+type Settled struct {
+	Added  int64 // events with an id before this time of the database are in the sums
+	Until  int64 // sums are final before this time of the application's clock
+	Events int64 // that were added
+	// Waiting reports that events may be left: they are too recent, or a transaction
+	// that is still running could change them.
+	Waiting bool
+}
+
+// Settle adds the events that are settled, in transactions of bounded size. It may run on
+// several nodes at once: each event is added once.
+//
+// The margin is rollup.Margin. With Alone it waits for no other transaction.
+func (a App) Settle(ctx context.Context, margin time.Duration) (s Settled, err error) {
+	if err := a.propose(ctx, margin); err != nil {
+		return s, err
+	}
+	for length := firstChunk; ; {
+		step, err := a.settleChunk(ctx, &length, margin == Alone)
+		if err != nil {
+			return s, err
+		}
+		s.Added, s.Until, s.Waiting, s.Events = step.added, step.until, step.waiting, s.Events+step.events
+		if step.done {
+			return s, nil
+		}
+	}
+}
+
+// propose sets the next boundary.
+func (a App) propose(ctx context.Context, margin time.Duration) error {
+	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := tx.ExecAny(ctx, ensureProgress); err != nil {
+			return err
+		}
+		horizon, err := readHorizon(ctx, tx)
+		if err != nil {
+			return err
+		}
+		stored, err := pg.Find(ctx, tx, lockProgress, pgx.RowToStructByPos[rollup.Progress], pg.ErrNoAppState)
+		if err != nil {
+			return err
+		}
+		if next := stored.Propose(horizon, margin); next != stored {
+			return storeProgress(ctx, tx, next)
+		}
+		return nil
+	})
+}
+
+// readHorizon reads the clock first: a transaction that gets its id after the second
+// statement has inserted nothing before that time.
+func readHorizon(ctx context.Context, tx *pg.Tx) (h rollup.Horizon, err error) {
+	now, err := tx.DatabaseClock(ctx)
+	if err != nil {
+		return h, err
+	}
+	return pg.Find(ctx, tx, selectHorizon, func(row pgx.CollectableRow) (rollup.Horizon, error) {
+		h := rollup.Horizon{Now: now}
+		err := row.Scan(&h.Oldest, &h.Next, &h.ClockOffset)
+		return h, err
+	}, pg.ErrNoAppState)
+}
+
+func storeProgress(ctx context.Context, tx *pg.Tx, p rollup.Progress) error {
+	return tx.Exec(ctx, setProgress, 1, pg.Named{
+		"added": p.Added, "until": p.Until, "proposed": p.Proposed, "proposed_until": p.ProposedUntil,
+		"xid": p.Transaction, "at": p.ProposedAt, "offset": p.ClockOffset,
+	})
+}
+
+type settleStep struct {
+	added, until, events int64
+	waiting, done        bool
+}
+
+// settleChunk adds the next events below the boundary, if it is confirmed.
+func (a App) settleChunk(ctx context.Context, length *int64, alone bool) (step settleStep, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		step = settleStep{}
+		if err := setForSettling(ctx, tx); err != nil {
+			return err
+		}
+		p, err := pg.Find(ctx, tx, lockProgress, pgx.RowToStructByPos[rollup.Progress], pg.ErrNoAppState)
+		if err != nil {
+			return err
+		}
+		horizon, err := readHorizon(ctx, tx)
+		if err != nil {
+			return err
+		}
+		step.added, step.until = p.Added, p.Until
+		if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {
+			step.done = true
+			step.waiting, err = hasEvents(ctx, tx, p.Added)
+			return err
+		}
+		end, found, err := nextChunk(ctx, tx, p.Added, p.Proposed, length)
+		if err != nil {
+			return err
+		}
+		if found > 0 {
+			for _, add := range []pg.Statement{addHours, addTotals, addMonths} {
+				if _, err := tx.ExecAny(ctx, add, pg.IDAt(p.Added), pg.IDAt(end)); err != nil {
+					return err
+				}
+			}
+		}
+		next := p.Advance(end)
+		step.added, step.until, step.events = next.Added, next.Until, found
+		return storeProgress(ctx, tx, next)
+	})
+	return step, err
+}
+
+// nextChunk finds a range of ids with few enough events.
+func nextChunk(ctx context.Context, tx *pg.Tx, from, boundary int64, length *int64) (end, found int64, err error) {
+	for {
+		end = min(boundary, from+*length)
+		found, err = pg.Find(ctx, tx, countSettled, pgx.RowTo[int64], pg.ErrNoAppState, pg.IDAt(from), pg.IDAt(end), chunkEvents+1)
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case found > chunkEvents && end-from > 1:
+			*length = max(1, (end-from)/chunkFactor)
+			continue
+		case found < chunkEvents/chunkFactor:
+			*length *= chunkFactor
+		}
+		return end, found, nil
+	}
+}
+
+// hasEvents reports whether there is an event behind the boundary.
+func hasEvents(ctx context.Context, tx *pg.Tx, added int64) (bool, error) {
+	found, err := pg.Find(ctx, tx, countSettled, pgx.RowTo[int64], pg.ErrNoAppState, pg.IDAt(added), pg.Page{}.Start(), 1)
+	return found > 0, err
+}
+
+// setForSettling gives a transaction time, and plans for the values at hand: a generic
+// plan was chosen for another range.
+func setForSettling(ctx context.Context, tx *pg.Tx) error {
+	for _, setting := range []string{
+		fmt.Sprintf("SET LOCAL statement_timeout = %d", settleStatement.Milliseconds()),
+		"SET LOCAL max_parallel_workers_per_gather = 0",
+		"SET LOCAL jit = off",
+		"SET LOCAL plan_cache_mode = force_custom_plan",
+	} {
+		if _, err := tx.Conn.Exec(ctx, setting); err != nil {
+			return fmt.Errorf("store: %s: %w", setting, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/metering/rollup"
+	"purser/store"
+	"purser/store/rollups"
+	"purser/store/verify"
+)
+
+func (b *books) Rollups() rollups.App { return b.db.Rollups(b.scope) }
+
+func (b *books) settle(t *testing.T) rollups.Settled {
+	t.Helper()
+	s, err := b.Rollups().Settle(t.Context(), rollups.Alone)
+	noError(t, err)
+	return s
+}
+
+// thisYear are the months that the events of a test are in.
+func thisYear(t *testing.T, unit rollup.Unit) rollup.Buckets {
+	t.Helper()
+	zone, err := rollup.Zone("Europe/Berlin")
+	noError(t, err)
+	now := time.Now()
+	buckets, err := rollup.NewBuckets(now.Add(-24*time.Hour).UnixMilli(), now.Add(24*time.Hour).UnixMilli(), unit, zone)
+	noError(t, err)
+	return buckets
+}
+
+// total adds up all rows of a query.
+func (b *books) total(t *testing.T, q rollups.Query) (s rollup.Sums) {
+	t.Helper()
+	found, err := b.Rollups().Usage(t.Context(), q)
+	noError(t, err)
+	for _, r := range found.Rows {
+		s = s.Add(r.Sums)
+	}
+	return s
+}
+
+// eventSums are the sums of the stored events, in one line.
+const eventSums = `
+	SELECT format('%s events (%s deduplicated), quantity %s (%s included), %s nanocredits', count(*), count(deduplicated_from),
+		coalesce(sum(quantity) FILTER (WHERE deduplicated_from IS NULL), 0),
+		coalesce(sum(CASE WHEN allowance_limit IS NULL OR deduplicated_from IS NOT NULL THEN 0
+			WHEN allowance_limit - allowance_used > quantity THEN quantity
+			WHEN allowance_limit > allowance_used THEN allowance_limit - allowance_used ELSE 0 END), 0),
+		coalesce(sum(amount_nanocredits), 0))
+	FROM usage_events`
+
+func sumsLine(s rollup.Sums) string {
+	return fmt.Sprintf("%d events (%d deduplicated), quantity %s (%s included), %s nanocredits", s.Events, s.Deduplicated, s.Quantity, s.Included, s.Charged)
+}
+
+func TestUsageAddsUpToTheEvents(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	for round := range 3 {
+		if round > 0 {
+			b.track(t, 7)
+		}
+		settled := b.settle(t)
+		if again := b.settle(t); again.Events != 0 || again.Until < settled.Until {
+			t.Errorf("events were added twice: %+v after %+v", again, settled)
+		}
+		want := texts(t, b.conn, eventSums)[0]
+		for name, q := range map[string]rollups.Query{
+			"all":                 {Buckets: thisYear(t, rollup.ByMonth)},
+			"by feature and day":  {Buckets: thisYear(t, rollup.ByDay), ByFeature: true},
+			"by key and hour":     {Buckets: thisYear(t, rollup.ByHour), ByKey: true},
+			"of one customer":     {Buckets: thisYear(t, rollup.ByHour), Identity: "ann", ByFeature: true},
+			"of one by the month": {Buckets: thisYear(t, rollup.ByMonth), Identity: "ann"},
+		} {
+			if got := sumsLine(b.total(t, q)); got != want {
+				t.Errorf("%s: %s, expected %s", name, got, want)
+			}
+		}
+	}
+	t.Run("groups name their feature, credit and key", func(t *testing.T) {
+		found, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth), ByFeature: true, ByKey: true})
+		noError(t, err)
+		var names []string
+		for _, r := range found.Rows {
+			names = append(names, found.Features[r.FeatureID].Key)
+			if found.Credits[r.CreditID].Key != "tokens" || found.Keys[r.KeyID].Name != "k" {
+				t.Errorf("%+v has no names", r)
+			}
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != "daily limited plain quoted" {
+			t.Errorf("features: %s", got)
+		}
+	})
+	t.Run("one feature", func(t *testing.T) {
+		want := texts(t, b.conn, eventSums+` WHERE price_number IN (SELECT p.number FROM prices p JOIN features f ON f.id = p.feature_id WHERE f.key = 'limited')`)[0]
+		if got := sumsLine(b.total(t, rollups.Query{Buckets: thisYear(t, rollup.ByDay), FeatureKey: "limited"})); got != want {
+			t.Errorf("%s, expected %s", got, want)
+		}
+	})
+	t.Run("customers by page and the top", func(t *testing.T) {
+		deposited := "d2"
+		_, _, err := b.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "bob", CreditKey: "tokens", Amount: 1_000_000, IdempotencyKey: &deposited, CreatedAt: moment})
+		noError(t, err)
+		b.trackOf(t, "bob", 1_000)
+		b.settle(t)
+		var pages []string
+		for after := (ids.ID{}); ; {
+			found, next, err := b.Rollups().WalletUsage(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth)}, after, 1)
+			noError(t, err)
+			for _, r := range found.Rows {
+				pages = append(pages, found.Identities[r.WalletID])
+			}
+			if next.IsZero() {
+				break
+			}
+			after = next
+		}
+		slices.Sort(pages)
+		if got := strings.Join(slices.Compact(pages), " "); got != "ann bob" {
+			t.Errorf("pages: %v", pages)
+		}
+		top, err := b.Rollups().Top(t.Context(), time.Now().UnixMilli(), 1)
+		noError(t, err)
+		if len(top) != 1 || top[0].Identity != "bob" || top[0].Credit != "tokens" || top[0].Charged.String() != "3500" {
+			t.Errorf("top: %+v", top)
+		}
+	})
+}
+
+// trackOf records a plain event of an identity.
+func (b *books) trackOf(t *testing.T, identity string, quantity int64) {
+	t.Helper()
+	b.next++
+	d, err := b.usage.Track(store.Usage{Scope: b.scope, KeyID: b.key, Identity: identity, FeatureKey: "plain",
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: fmt.Sprint("e", b.next), Quantity: quantity}})
+	noError(t, err)
+	noError(t, d.Err())
+}
+
+// An event whose transaction stays open gets its id long before it commits. Until it has
+// ended, nothing behind it is final; then it is added like any other.
+func TestUsageWaitsForOpenTransactions(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	const margin = time.Millisecond
+	late := connect(t, b.url)
+	exec(t, late, `BEGIN`)
+	exec(t, late, `
+		INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at, amount_nanocredits, balance_after, event_id)
+		SELECT e.app_id, e.org_id, $1, e.wallet_id, e.key_id, 1000, e.price_number, 1, e.created_at, 0, e.balance_after, 'late'
+		FROM usage_events e WHERE e.event_id = 'e0'`, ids.New())
+	b.track(t, 5)
+	for range 5 {
+		s, err := b.Rollups().Settle(t.Context(), margin)
+		noError(t, err)
+		if s.Events != 0 || !s.Waiting {
+			t.Fatalf("%+v while a transaction is open", s)
+		}
+	}
+	exec(t, late, `COMMIT`)
+	want := texts(t, b.conn, eventSums)[0]
+	soon(t, "every event is added", func() bool {
+		_, err := b.Rollups().Settle(t.Context(), margin)
+		noError(t, err)
+		return sumsLine(b.total(t, rollups.Query{Buckets: thisYear(t, rollup.ByMonth)})) == want
+	})
+	if got := sumsLine(b.total(t, rollups.Query{Buckets: thisYear(t, rollup.ByMonth)})); !strings.HasPrefix(got, "26 events") {
+		t.Errorf("%s", got)
+	}
+}
+
+// finalSums moves the end of the final hours past the current one, as time would.
+func (b *books) finalSums(t *testing.T, hours int) {
+	t.Helper()
+	exec(t, b.conn, `UPDATE usage_progress SET until = until + $1`, int64(hours)*rollup.Hour)
+}
+
+func TestVerifyFindsWrongSums(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	b.finalSums(t, 2)
+	passes := map[string]verify.Options{"full": {}, "new": {New: true}}
+	b.verify(t, verify.Options{Record: true}) // compares all hours, and says so
+	b.verify(t, verify.Options{New: true})
+	exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1`, rollup.HourOf(time.Now().UnixMilli())-rollup.Hour)
+	b.verify(t, verify.Options{New: true})
+	for name, c := range map[string]struct{ corrupt, repair, rule string }{
+		"an amount of a customer": {
+			`UPDATE usage_hours SET charged_nanocredits = charged_nanocredits + 1 WHERE feature_id = (SELECT id FROM features WHERE key = 'plain')`,
+			`UPDATE usage_hours SET charged_nanocredits = charged_nanocredits - 1 WHERE feature_id = (SELECT id FROM features WHERE key = 'plain')`,
+			"usage by hour"},
+		"a quantity of all": {
+			`UPDATE usage_totals SET included = included + 1`, `UPDATE usage_totals SET included = included - 1`, "usage of all customers"},
+		"sums without events": {
+			`INSERT INTO usage_hours SELECT app_id, wallet_id, hour, feature_id, app_id, org_id, events, deduplicated, quantity, included, charged_nanocredits FROM usage_hours LIMIT 1`,
+			`DELETE FROM usage_hours WHERE credit_id = app_id`, "usage by hour"},
+		"totals without events": {
+			`INSERT INTO usage_totals SELECT app_id, hour, feature_id, credit_id, gen_random_uuid(), org_id, 1, 0, 1, 0, 0 FROM usage_totals LIMIT 1`,
+			`DELETE FROM usage_totals WHERE key_id NOT IN (SELECT id FROM api_keys)`, "usage of all customers"},
+		"events without sums": {
+			`CREATE TABLE kept AS SELECT * FROM usage_hours; DELETE FROM usage_hours`, `INSERT INTO usage_hours SELECT * FROM kept; DROP TABLE kept`, "usage by hour"},
+		"the wrong organization": {
+			`UPDATE usage_totals SET org_id = app_id`, `UPDATE usage_totals SET org_id = (SELECT org_id FROM app_state)`, "every row names the organization"},
+	} {
+		for statement := range strings.SplitSeq(c.corrupt, ";") {
+			exec(t, b.conn, statement)
+		}
+		for pass, o := range passes {
+			found := b.broken(t, o)
+			if !slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, c.rule) }) {
+				t.Errorf("%s, %s: %v", name, pass, found)
+			}
+		}
+		for statement := range strings.SplitSeq(c.repair, ";") {
+			exec(t, b.conn, statement)
+		}
+	}
+	b.verify(t, verify.Options{})
+	t.Run("hours of no wallet", func(t *testing.T) {
+		exec(t, b.conn, `INSERT INTO usage_hours SELECT app_id, app_id, hour, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits FROM usage_hours LIMIT 1`)
+		for pass, o := range passes {
+			if found := b.broken(t, o); len(found) != 1 {
+				t.Errorf("%s: %v", pass, found)
+			}
+		}
+		exec(t, b.conn, `DELETE FROM usage_hours WHERE wallet_id = app_id`)
+	})
+	t.Run("a month", func(t *testing.T) {
+		exec(t, b.conn, `UPDATE usage_months SET events = events + 1`)
+		if found := b.broken(t, verify.Options{}); len(found) != 1 || !strings.HasPrefix(found[0], "usage by month") {
+			t.Errorf("%v", found)
+		}
+		exec(t, b.conn, `UPDATE usage_months SET events = events - 1`)
+	})
+	t.Run("new hours are compared once they are final", func(t *testing.T) {
+		b.track(t, 3)
+		b.settle(t)
+		b.verify(t, verify.Options{New: true, Record: true})
+		b.verify(t, verify.Options{Record: true})
+	})
+}

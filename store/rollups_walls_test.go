@@ -1,0 +1,51 @@
+package store_test
+
+import (
+	"context"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering/rollup"
+	"purser/store/rollups"
+)
+
+// usageQuery asks for the day of the household's events.
+func (h household) usageQuery(ask func(*rollups.Query)) rollups.Query {
+	zone, err := rollup.Zone("")
+	if err != nil {
+		panic(err)
+	}
+	buckets, err := rollup.NewBuckets(moment, moment+1, rollup.ByDay, zone)
+	if err != nil {
+		panic(err)
+	}
+	q := rollups.Query{Buckets: buckets, ByFeature: true}
+	ask(&q)
+	return q
+}
+
+var rollupCalls = []call[rollups.App]{
+	{"Settle", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+		_, err := a.Settle(ctx, rollups.Alone)
+		return nil, err
+	}},
+	{"Usage", "all", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.ByKey = true }))
+		return found.Rows, err
+	}},
+	{"Usage", "its identity", fault.WalletNotFound, "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.Identity = h.deposit.Identity }))
+		return found.Rows, err
+	}},
+	{"Usage", "its feature", fault.FeatureNotFound, "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.FeatureKey = h.feature.Key }))
+		return found.Rows, err
+	}},
+	{"WalletUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+		found, _, err := a.WalletUsage(ctx, h.usageQuery(func(*rollups.Query) {}), ids.ID{}, 100)
+		return found.Rows, err
+	}},
+	{"Top", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+		return a.Top(ctx, moment, 10)
+	}},
+}

@@ -1,0 +1,315 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/metering/rollup"
+	"purser/store/internal/pg"
+	"purser/store/internal/wire"
+)
+
+const (
+	ruleUsage      = "usage by hour is what the events add up to"
+	ruleUsageTotal = "usage of all customers by hour is what the events add up to"
+	ruleUsageMonth = "usage by month is what its hours add up to"
+)
+
+// The sums of the hour that a pass began in, and of later ones, still change. A full pass
+// adds up the events that it walks through; a pass over new entries reads the events of the
+// hours that no recorded pass has compared.
+const (
+	// usageWindow is the first window of hours that a pass over new entries reads, and
+	// usageEvents how many events make it read shorter ones.
+	usageWindow = rollup.Hour
+	usageEvents = 20_000
+	// usageLead is how much the time in an event's id may differ from its own.
+	usageLead = 60_000
+)
+
+var (
+	verifyUsageProgress = pg.Declare("verify usage progress", `
+		SELECT p.until, p.verified_until, s.clock_offset
+		FROM usage_progress p JOIN app_state s ON s.app_id = $1
+		WHERE p.app_id = $1`)
+
+	verifyUsageHours = pg.Declare("verify usage by hour", `
+		SELECT h.wallet_id, h.hour, h.feature_id, h.credit_id, NULL::uuid, h.org_id, h.events, h.deduplicated, h.quantity::text, h.included::text, h.charged_nanocredits::text
+		FROM usage_hours h WHERE h.app_id = $1 AND `+onlyWallets("h.wallet_id")+` AND h.hour < $3`)
+
+	verifyUsageRange = pg.Declare("verify usage in a range of hours", `
+		SELECT h.wallet_id, h.hour, h.feature_id, h.credit_id, NULL::uuid, h.org_id, h.events, h.deduplicated, h.quantity::text, h.included::text, h.charged_nanocredits::text
+		FROM usage_hours h WHERE h.app_id = $1 AND h.hour >= $2 AND h.hour < $3`)
+
+	verifyUsageTotals = pg.Declare("verify usage of all customers", `
+		SELECT NULL::uuid, t.hour, t.feature_id, t.credit_id, t.key_id, t.org_id, t.events, t.deduplicated, t.quantity::text, t.included::text, t.charged_nanocredits::text
+		FROM usage_totals t WHERE t.app_id = $1 AND t.hour >= $2 AND t.hour < $3`)
+
+	verifyUsageEvents = pg.Declare("verify events of hours", `
+		SELECT wallet_id, key_id, price_number, created_at, quantity, allowance_limit, allowance_used, amount_nanocredits, deduplicated_from
+		FROM usage_events WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3 AND created_at >= $4 AND created_at < $5`)
+
+	setUsageVerified = pg.Declare("set verified usage", `
+		UPDATE usage_progress SET verified_until = $2 WHERE app_id = $1 AND verified_until < $2`)
+
+	// Both sides are written in one transaction.
+	verifyUsageMonths = pg.Declare("verify usage by month", `
+		SELECT w.id, w.identity, 'the month ' || coalesce(m.month, h.month) || ' has ' || coalesce(m.events, 0) || ' events and ' || coalesce(m.charged, 0)
+			|| ' nanocredits, its hours have ' || coalesce(h.events, 0) || ' and ' || coalesce(h.charged, 0)
+		FROM (
+			SELECT x.wallet_id, x.credit_id, (extract(epoch FROM date_trunc('month', to_timestamp(x.hour / 1000), 'UTC')) * 1000)::bigint AS month,
+				sum(x.events)::bigint AS events, sum(x.charged_nanocredits) AS charged
+			FROM usage_hours x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` GROUP BY 1, 2, 3
+		) h FULL JOIN (
+			SELECT y.wallet_id, y.credit_id, y.month, y.events, y.charged_nanocredits AS charged
+			FROM usage_months y WHERE y.app_id = $1 AND `+onlyWallets("y.wallet_id")+`
+		) m ON m.wallet_id = h.wallet_id AND m.credit_id = h.credit_id AND m.month = h.month
+		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = coalesce(m.wallet_id, h.wallet_id)
+		WHERE m.events IS DISTINCT FROM h.events OR m.charged IS DISTINCT FROM h.charged
+		LIMIT $3`)
+)
+
+// usageKey is a group of sums. The wallet or the key is zero in sums that are not by it.
+type usageKey struct {
+	wallet, feature, credit, key ids.ID
+	hour                         int64
+}
+
+type usageSums map[usageKey]rollup.Sums
+
+func (u usageSums) add(k usageKey, s rollup.Sums) { u[k] = u[k].Add(s) }
+
+// by merges groups.
+func (u usageSums) by(reduce func(usageKey) usageKey) usageSums {
+	merged := make(usageSums, len(u))
+	for k, s := range u {
+		merged.add(reduce(k), s)
+	}
+	return merged
+}
+
+func withoutKey(k usageKey) usageKey    { k.key = ids.ID{}; return k }
+func withoutWallet(k usageKey) usageKey { k.wallet = ids.ID{}; return k }
+
+// usageState is what a pass compares.
+type usageState struct {
+	upto   int64 // the hour before which sums are final
+	from   int64 // the hour that a pass over new entries begins with
+	offset int64 // of the application's clock
+	sums   usageSums
+	found  bool // a difference
+}
+
+// prepareUsage finds out which hours are compared.
+func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
+	p.usage = usageState{sums: usageSums{}}
+	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
+		var until int64
+		err := row.Scan(&until, &p.usage.from, &p.usage.offset)
+		p.usage.upto = rollup.HourOf(until)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// takeUsage adds an event of a full pass to the sums of its wallet.
+func (p *walletProof) takeUsage(e *verifiedEntry, price verifyPrice) {
+	if p.usage == nil || e.createdAt >= p.usageUpto {
+		return
+	}
+	p.usage.add(usageKey{p.wallet, price.feature, price.credit, e.keyID, rollup.HourOf(e.createdAt)}, rollup.Event{
+		Quantity: e.quantity, Limited: e.limit.set, Limit: e.limit.value, Used: e.used.value, Amount: e.amount, Deduplicated: !e.original.IsZero(),
+	}.Sums())
+}
+
+// checkUsage compares the hours of wallets that a full pass has read to their end.
+func (b *verifyWork) checkUsage(ctx context.Context, wallets []ids.ID) error {
+	want := usageSums{}
+	for _, id := range wallets {
+		maps.Copy(want, b.proofs[id].usage.by(withoutKey))
+	}
+	stored, err := b.pass.readUsage(ctx, b.tx, verifyUsageHours, b.report, wallets, b.pass.usage.upto)
+	if err != nil {
+		return err
+	}
+	b.pass.compareUsage(ruleUsage, want, stored, func(d Difference) {
+		if proof := b.proofs[d.WalletID]; proof != nil {
+			d.Identity = proof.identity
+		}
+		b.report(d)
+	})
+	return nil
+}
+
+// readUsage reads stored sums.
+func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, report func(Difference), args ...any) (usageSums, error) {
+	stored := usageSums{}
+	_, err := pg.Collect(ctx, tx, s, func(row pgx.CollectableRow) (struct{}, error) {
+		var k usageKey
+		var wallet, key *ids.ID
+		var org ids.ID
+		var sums rollup.Sums
+		var quantity, included, charged string
+		err := row.Scan(&wallet, &k.hour, &k.feature, &k.credit, &key, &org, &sums.Events, &sums.Deduplicated, &quantity, &included, &charged)
+		k.wallet, k.key = pg.OrZero(wallet), pg.OrZero(key)
+		if org != p.app.app.Scope.OrgID && err == nil {
+			report(Difference{Check: ruleOrg, WalletID: k.wallet, Detail: fmt.Sprintf("usage of the hour %d names the organization %s", k.hour, org.Format(ids.Organization))})
+		}
+		var ok [3]bool // what is no sum differs from every one
+		sums.Quantity, ok[0] = metering.ParseTotal(quantity)
+		sums.Included, ok[1] = metering.ParseTotal(included)
+		if sums.Charged, ok[2] = metering.ParseTotal(charged); ok != [3]bool{true, true, true} {
+			sums.Events = -1
+		}
+		stored[k] = sums
+		return struct{}{}, err
+	}, args...)
+	return stored, err
+}
+
+// compareUsage reports where sums differ, in both directions.
+func (p *verifyPass) compareUsage(rule string, want, stored usageSums, report func(Difference)) {
+	keys := map[usageKey]bool{}
+	for k, s := range want {
+		if stored[k] != s {
+			keys[k] = true
+		}
+	}
+	for k, s := range stored {
+		if _, known := want[k]; !known || want[k] != s {
+			keys[k] = true
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b usageKey) int {
+		return cmp.Or(cmp.Compare(a.hour, b.hour), bytes.Compare(a.wallet[:], b.wallet[:]), bytes.Compare(a.feature[:], b.feature[:]), bytes.Compare(a.key[:], b.key[:]))
+	}) {
+		report(Difference{Check: rule, WalletID: k.wallet, Detail: fmt.Sprintf("%s in the hour %d: stored are %s, the events make %s",
+			p.catalog.features[k.feature].key, k.hour, sumsText(stored[k]), sumsText(want[k]))})
+	}
+}
+
+func sumsText(s rollup.Sums) string {
+	return fmt.Sprintf("%d events (%d deduplicated), quantity %s (%s included), %s nanocredits", s.Events, s.Deduplicated, s.Quantity, s.Included, s.Charged)
+}
+
+// collectUsage keeps the sums of wallets that were read to their end, for the sums over
+// all of them.
+func (p *verifyPass) collectUsage(walked []verifyRange) {
+	for _, r := range walked {
+		if r.proof.done && r.proof.usage != nil {
+			for k, s := range r.proof.usage.by(withoutWallet) {
+				p.usage.sums.add(k, s)
+			}
+			r.proof.usage = nil
+		}
+	}
+}
+
+// checkUsage ends the comparison of sums with events, and records it.
+func (p *verifyPass) checkUsage(ctx context.Context) error {
+	var err error
+	if p.options.all() {
+		if slices.Contains(p.result.Unfinished, ruleChain) {
+			return nil // events of some wallets were not read
+		}
+		err = p.read(ctx, func(ctx context.Context, tx appTx) error {
+			return p.compareTotals(ctx, tx, p.usage.sums, 0, p.usage.upto)
+		})
+	} else {
+		err = p.checkNewUsage(ctx)
+	}
+	if finished, err := p.finished(ctx, ruleUsageTotal, err); err != nil || !finished {
+		return err
+	}
+	if !p.options.Record || p.found[ruleUsage] > 0 || p.found[ruleUsageTotal] > 0 {
+		return nil
+	}
+	return p.app.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.ExecAny(ctx, setUsageVerified, p.usage.upto)
+		return err
+	})
+}
+
+func (p *verifyPass) compareTotals(ctx context.Context, tx appTx, want usageSums, from, upto int64) error {
+	var found []Difference
+	report := func(d Difference) { found = append(found, d) }
+	stored, err := p.readUsage(ctx, tx, verifyUsageTotals, report, from, upto)
+	if err != nil {
+		return err
+	}
+	p.compareUsage(ruleUsageTotal, want, stored, report)
+	for _, d := range found {
+		p.report(d)
+	}
+	return nil
+}
+
+// checkNewUsage compares the hours since the last recorded pass.
+func (p *verifyPass) checkNewUsage(ctx context.Context) error {
+	from, length := p.usage.from, usageWindow
+	if from == 0 { // nothing was compared yet: that is for a full pass
+		return nil
+	}
+	for from < p.usage.upto {
+		upto := min(p.usage.upto, from+length)
+		var events int64
+		err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+			events, err = p.compareHours(ctx, tx, from, upto)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if from = upto; events < usageEvents/4 {
+			length *= 4
+		} else if events > usageEvents {
+			length = usageWindow
+		}
+		if err := pauseFor(ctx, p.options.Pause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareHours adds up the events of some hours and compares.
+func (p *verifyPass) compareHours(ctx context.Context, tx appTx, from, upto int64) (events int64, err error) {
+	if err := p.catalog.load(ctx, tx); err != nil {
+		return 0, err
+	}
+	want := usageSums{}
+	b := &verifyWork{pass: p, tx: tx}
+	err = b.rows(ctx, verifyUsageEvents, func(r *wire.Row) {
+		wallet, key, price, at := r.ID(), r.ID(), p.catalog.prices[r.Int8()], r.Int8()
+		e := rollup.Event{Quantity: r.Int8()}
+		limit, used := optionalInt(r), optionalInt(r)
+		e.Limited, e.Limit, e.Used = limit.set, limit.value, used.value
+		e.Amount = r.Amount()
+		original := r.ID()
+		e.Deduplicated = !original.IsZero()
+		want.add(usageKey{wallet, price.feature, price.credit, key, rollup.HourOf(at)}, e.Sums())
+		events++
+	}, pg.IDAt(max(0, from-p.usage.offset-usageLead)), pg.IDAt(upto+usageLead), from, upto)
+	if err != nil {
+		return 0, err
+	}
+	var found []Difference
+	report := func(d Difference) { found = append(found, d) }
+	stored, err := p.readUsage(ctx, tx, verifyUsageRange, report, from, upto)
+	if err != nil {
+		return 0, err
+	}
+	p.compareUsage(ruleUsage, want.by(withoutKey), stored, report)
+	for _, d := range found {
+		p.report(d)
+	}
+	return events, p.compareTotals(ctx, tx, want.by(withoutWallet), from, upto)
+}
