@@ -63,7 +63,7 @@ func TestListersCoverTheDocument(t *testing.T) {
 		listed := slices.ContainsFunc(listers, func(l lister) bool {
 			return strings.HasPrefix(l.path, strings.ReplaceAll(op.Path, "{identity}", listedHolder)+"?")
 		})
-		if slices.Contains(op.Query, "cursor") && !listed {
+		if slices.Contains(op.Query, "cursor") && !listed && op.ID != "getUsage" { // rows of usage have no ids; TestUsageIsGrouped
 			t.Errorf("%s has no lister: add one", op.ID)
 		}
 	}

@@ -189,6 +189,12 @@ var samples = []sample{
 	{operation: "listEvents", own: found, other: invalid, request: func(_, named names) request {
 		return reads("/v1/events?cursor=" + named.cursors["events"])
 	}},
+	{operation: "getUsage", own: found, other: refusedWith(fault.WalletNotFound), request: func(_, named names) request {
+		return reads("/v1/usage?from=1&to=2&identity=" + named.identity)
+	}},
+	{operation: "getUsage", own: found, other: refusedWith(fault.FeatureNotFound), request: func(_, named names) request {
+		return reads("/v1/usage?from=1&to=2&groupBy=identity&feature=" + named.feature)
+	}},
 	{operation: "reverseEvent", own: made, other: refusedWith(fault.EventNotFound), request: func(_, named names) request {
 		return adds("/v1/events/"+named.event+"/reverse", newReversal("1"))
 	}},

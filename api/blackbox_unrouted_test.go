@@ -15,7 +15,7 @@ var unknownPaths = []string{
 	"/v1/%63redits", "/v1%2Fcredits", "/v1/credits%2Fgold/x/y",
 	"/v1/features/", "/v1/features/a/b", "/v1/wallets/", "/v1/wallets/a/", "/v1/wallets/a/b", "/v1/wallets/a/b/c",
 	"/v1/wallets//billing-period", "/v1/wallets/a/billing-period/", "/v1/wallets/a/billing-period/x",
-	"/v1/wallets/a/billing-Period", "/v1/deposits/", "/v1/transfers/", "/v1/wallets/a/rename/", "/v1/wallets//rename", "/v1/transfers/txn_x", "/v1/deposits/dep_x", "/v1/events/", "/v1/events/x/y", "/v1/events/x/reverse/", "/v1/events//reverse", "/v1/notifications/", "/v1/webhook-endpoints/", "/v1/webhook-endpoints/a/b", "/v1/wallets/a/journal/", "/v1/wallets/a/export/", "/v1/check/",
+	"/v1/wallets/a/billing-Period", "/v1/deposits/", "/v1/usage/", "/v1/usage/a", "/v1/transfers/", "/v1/wallets/a/rename/", "/v1/wallets//rename", "/v1/transfers/txn_x", "/v1/deposits/dep_x", "/v1/events/", "/v1/events/x/y", "/v1/events/x/reverse/", "/v1/events//reverse", "/v1/notifications/", "/v1/webhook-endpoints/", "/v1/webhook-endpoints/a/b", "/v1/wallets/a/journal/", "/v1/wallets/a/export/", "/v1/check/",
 	"/v1/application/", "/v1/application/x", "/v1/openapi", "/v1/openapi.yaml", "/v1/openapi.json/",
 	"/v1/metrics", "/v1/debug/pprof/", "/v1/healthz", "/v1/%00", "/v1/%FF",
 }
@@ -27,7 +27,7 @@ var knownPaths = map[string]string{
 	"/v1/subscriptions/a": "GET", "/v1/subscriptions/a/change": "POST", "/v1/subscriptions/a/cancel": "POST", "/v1/subscriptions/a/preview-change": "POST",
 	"/v1/subscription-checkout": "POST", "/v1/topup-checkout": "POST", "/v1/billing-portal": "POST",
 	"/v1/wallets": "GET, POST", "/v1/wallets/a": "GET", "/v1/wallets/a%2Fb": "GET",
-	"/v1/wallets/a/billing-period": "PATCH", "/v1/deposits": "GET, POST", "/v1/transfers": "POST", "/v1/wallets/a/rename": "POST", "/v1/wallets/a/erase": "POST", "/v1/check": "POST", "/v1/events": "GET, POST", "/v1/events/x": "GET", "/v1/events/x/reverse": "POST", "/v1/explain": "POST",
+	"/v1/wallets/a/billing-period": "PATCH", "/v1/deposits": "GET, POST", "/v1/transfers": "POST", "/v1/wallets/a/rename": "POST", "/v1/wallets/a/erase": "POST", "/v1/check": "POST", "/v1/events": "GET, POST", "/v1/usage": "GET", "/v1/events/x": "GET", "/v1/events/x/reverse": "POST", "/v1/explain": "POST",
 	"/v1/wallets/a/balances": "GET", "/v1/wallets/a/journal": "GET", "/v1/wallets/a/export": "GET",
 	"/v1/notifications": "GET", "/v1/notifications/a": "GET", "/v1/notifications/a/attempts": "GET", "/v1/notifications/a/redeliver": "POST",
 	"/v1/webhook-endpoints": "GET, POST", "/v1/webhook-endpoints/a": "DELETE, GET, PATCH", "/v1/webhook-endpoints/a/rotate-secret": "POST",

@@ -49,6 +49,7 @@ var contract = map[string]string{
 	"getBalances":                "GET /v1/wallets/{identity}/balances wallets:read",
 	"listJournal":                "GET /v1/wallets/{identity}/journal journal:read",
 	"listEvents":                 "GET /v1/events journal:read",
+	"getUsage":                   "GET /v1/usage journal:read",
 	"getEvent":                   "GET /v1/events/{id} journal:read",
 	"exportWallet":               "GET /v1/wallets/{identity}/export wallets:write journal:read",
 	"createTransfer":             "POST /v1/transfers wallets:transfer",

@@ -61,8 +61,12 @@ var documentLimits = map[string]any{
 	// Every item of a draft, and every plan that it does not have.
 	"CatalogComparison/properties/changes maxItems": 4 * billing.MaxCatalogItems,
 
+	"TotalNanocredits maxLength": 38, "TotalNanocredits pattern": metering.AmountPattern, // numeric(38,0)
+	"TotalQuantity maxLength": 38, "TotalQuantity pattern": metering.AmountPattern,
+
 	// The document alone decides these.
-	"CatalogVersion maxLength": 32, "CatalogVersion pattern": "^[0-9a-f]{32}$", "CatalogChange/properties/fields maxItems": 10,
+	"/paths//v1/usage/get/parameters/6/schema maxLength": 64,
+	"CatalogVersion maxLength":                           32, "CatalogVersion pattern": "^[0-9a-f]{32}$", "CatalogChange/properties/fields maxItems": 10,
 	"EventBatch/properties/events maxItems": 1000, "EventGroup/properties/events maxItems": 20,
 	"Event/properties/reversals maxItems":            100,
 	"WalletExport/properties/subscriptions maxItems": 100, "WalletExport/properties/failedRequests maxItems": 1000,
@@ -81,8 +85,8 @@ func TestTheDocumentHasTheLimitsOfTheDomain(t *testing.T) {
 		name := strings.TrimPrefix(at, "/components/schemas/") + " " + keyword
 		if page, isPage := strings.CutSuffix(name, "Page/properties/data maxItems"); isPage {
 			parameter := "Limit"
-			if page == "Wallet" {
-				parameter = "WalletLimit"
+			if page == "Wallet" || page == "Usage" {
+				parameter = page + "Limit"
 			}
 			most := root.Object("components").Object("parameters").Object(parameter).Object("schema")["maximum"]
 			if value != most {

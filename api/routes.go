@@ -73,6 +73,7 @@ func (s *Server) routes() []route {
 		usage(post("/v1/events/batch", tenancy.EventsIngest, s.trackBatch)),
 		usage(post("/v1/events/group", tenancy.EventsIngest, s.trackGroup)),
 		also(tenancy.JournalRead, post("/v1/explain", tenancy.EventsIngest, s.explainUsage)),
+		get("/v1/usage", tenancy.JournalRead, s.getUsage),
 		get("/v1/events", tenancy.JournalRead, s.listEvents),
 		get("/v1/events/{id}", tenancy.JournalRead, s.getEvent),
 		post("/v1/events/{id}/reverse", tenancy.EventsReverse, s.reverseEvent),

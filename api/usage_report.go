@@ -1,0 +1,159 @@
+package api
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"purser/ids"
+	"purser/metering/rollup"
+	"purser/store/rollups"
+)
+
+const (
+	// Of a grouping by identity: the most buckets, how many customers one read has, and
+	// how many reads a page makes before it is returned with fewer rows.
+	maxIdentityBuckets = 31
+	customersPerRead   = 100
+	maxCustomerReads   = 10
+)
+
+type usageRowReply struct {
+	Start              int64      `json:"start"`
+	End                int64      `json:"end"`
+	Group              usageGroup `json:"group"`
+	CreditKey          string     `json:"creditKey"`
+	Events             int64      `json:"events"`
+	DeduplicatedEvents int64      `json:"deduplicatedEvents"`
+	Quantity           *string    `json:"quantity"`
+	IncludedQuantity   *string    `json:"includedQuantity"`
+	ChargedNanocredits string     `json:"chargedNanocredits"`
+}
+
+type usageGroup struct {
+	Feature  string `json:"feature,omitzero"`
+	Identity string `json:"identity,omitzero"`
+	KeyID    string `json:"keyId,omitzero"`
+}
+
+type usagePage struct {
+	Data         []usageRowReply `json:"data"`
+	SettledUntil *int64          `json:"settledUntil"`
+	Cursor       *string         `json:"cursor"`
+}
+
+// getUsage pages by the last row of a page: its customer, bucket and group.
+func (s *Server) getUsage(c *call) (reply, error) {
+	groups := strings.Split(c.query.Text("groupBy"), ",")
+	byIdentity := slices.Contains(groups, "identity")
+	q := rollups.Query{
+		FeatureKey: c.query.Text("feature"), Identity: c.query.Text("identity"),
+		ByFeature: slices.Contains(groups, "feature"), ByKey: slices.Contains(groups, "key"),
+	}
+	if q.Identity != "" && (byIdentity || q.ByKey) {
+		return reply{}, invalid("identity can't be combined with a groupBy of identity or key.")
+	}
+	zone, err := rollup.Zone(c.query.Text("timezone"))
+	if err != nil {
+		return reply{}, err
+	}
+	if q.Buckets, err = rollup.NewBuckets(c.query.Int("from"), c.query.Int("to"), rollup.Unit(c.query.Text("bucket")), zone); err != nil {
+		return reply{}, err
+	}
+	if byIdentity && len(q.Buckets.Starts) > maxIdentityBuckets {
+		return reply{}, invalid("A range by identity has at most 31 buckets. Choose a shorter range or a larger bucket.")
+	}
+	filter := c.filter("from", "to", "bucket", "groupBy", "identity", "feature", "timezone")
+	after := make([]byte, usagePosition)
+	if c.query.Has("cursor") {
+		if after, err = s.cursors.open(c, filter, c.query.Text("cursor"), usagePosition); err != nil {
+			return reply{}, err
+		}
+	}
+	read := s.allUsage
+	if byIdentity {
+		read = s.usageByIdentity
+	}
+	page, next, err := read(c, q, after, int(c.query.Int("limit")))
+	if err != nil {
+		return reply{}, err
+	}
+	shown := usagePage{Data: showAll(page.Rows, func(r rollups.Row) usageRowReply { return showUsage(q, page, r) })}
+	if page.Until > 0 {
+		shown.SettledUntil = &page.Until
+	}
+	if next != nil {
+		shown.Cursor = s.cursors.seal(c, filter, next)
+	}
+	return okOr(shown, nil)
+}
+
+// allUsage cuts a page out of all rows: there are few, for customers are added up.
+func (s *Server) allUsage(c *call, q rollups.Query, after []byte, limit int) (rollups.Usage, []byte, error) {
+	page, err := s.store.Rollups(c.scope).Usage(c.ctx, q)
+	if err != nil {
+		return page, nil, err
+	}
+	page.Rows = rowsAfter(page.Rows, after)
+	if len(page.Rows) <= limit {
+		return page, nil, nil
+	}
+	page.Rows = page.Rows[:limit]
+	return page, positionOfUsage(page.Rows[limit-1]), nil
+}
+
+// usageByIdentity reads customer by customer until the page is full. A customer that was
+// active in the month, but not in the range, has no row.
+func (s *Server) usageByIdentity(c *call, q rollups.Query, after []byte, limit int) (all rollups.Usage, next []byte, err error) {
+	from := ids.ID(after[:16])
+	for range maxCustomerReads {
+		read, more, err := s.store.Rollups(c.scope).WalletUsage(c.ctx, q, from, customersPerRead)
+		if err != nil {
+			return all, nil, err
+		}
+		read.Rows = append(all.Rows, rowsAfter(read.Rows, after)...)
+		read.Join(all)
+		all = read
+		if len(all.Rows) > limit {
+			all.Rows = all.Rows[:limit]
+			return all, positionOfUsage(all.Rows[limit-1]), nil
+		}
+		if more.IsZero() {
+			return all, nil, nil
+		}
+		from = more
+		next = append(slices.Clone(more[:]), make([]byte, usagePosition-len(more))...)
+	}
+	return all, next, nil
+}
+
+// usagePosition is the size of a position: a customer, a bucket, and a feature, a credit
+// and a key.
+const usagePosition = 16 + 8 + 3*16
+
+// positionOfUsage is the place of a row in the order of rows.
+func positionOfUsage(r rollups.Row) []byte {
+	position := append(make([]byte, 0, usagePosition), r.WalletID[:]...)
+	position = binary.BigEndian.AppendUint64(position, uint64(r.Start))
+	return slices.Concat(position, r.FeatureID[:], r.CreditID[:], r.KeyID[:])
+}
+
+func rowsAfter(rows []rollups.Row, after []byte) []rollups.Row {
+	return slices.DeleteFunc(rows, func(r rollups.Row) bool { return bytes.Compare(positionOfUsage(r), after) <= 0 })
+}
+
+func showUsage(q rollups.Query, page rollups.Usage, r rollups.Row) usageRowReply {
+	shown := usageRowReply{
+		Start: r.Start, End: q.Buckets.EndOf(r.Start), CreditKey: page.Credits[r.CreditID].Key, Events: r.Events, DeduplicatedEvents: r.Deduplicated,
+		ChargedNanocredits: r.Charged.String(), Group: usageGroup{Feature: page.Features[r.FeatureID].Key, Identity: page.Identities[r.WalletID]},
+	}
+	if !r.KeyID.IsZero() {
+		shown.Group.KeyID = r.KeyID.Format(ids.APIKey)
+	}
+	if q.ByFeature || q.FeatureKey != "" {
+		quantity, included := r.Quantity.String(), r.Included.String()
+		shown.Quantity, shown.IncludedQuantity = &quantity, &included
+	}
+	return shown
+}
