@@ -45,6 +45,8 @@ func (s *Site) supportRoutes() []route {
 		get("/o/{org}/a/{app}/check", tenancy.JournalRead, s.check),
 		get("/o/{org}/a/{app}/denials", tenancy.JournalRead, s.denials),
 		get("/o/{org}/a/{app}/denials/{id}", tenancy.JournalRead, s.denial),
+		get("/o/{org}/a/{app}/usage", tenancy.JournalRead, s.usageReport),
+		get("/o/{org}/a/{app}/usage.csv", tenancy.JournalRead, s.export(s.usageExport)),
 		get("/o/{org}/a/{app}/events", tenancy.JournalRead, s.events),
 		get("/o/{org}/a/{app}/events.csv", tenancy.JournalRead, s.export(s.eventsExport)),
 		get("/o/{org}/a/{app}/deposits", tenancy.DepositsRead, s.deposits),

@@ -244,7 +244,11 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view := supportpage.WalletUsage{WalletHead: head}
+	chart, err := walletUsageChart(req, w.Identity)
+	if err != nil {
+		return response{}, err
+	}
+	view := supportpage.WalletUsage{WalletHead: head, Chart: chart}
 	for _, e := range events {
 		view.Events = append(view.Events, newEventRow(req, e, false))
 	}

@@ -51,26 +51,54 @@ func TestSeries(t *testing.T) {
 	t.Run("draws the largest amounts without overflow", func(t *testing.T) {
 		t.Parallel()
 		bars := Series{Bars: []Bar{{Value: uint64(metering.MaxAmount)}, {Value: uint64(metering.MaxAmount) / 2}}}.drawn()
-		if bars[0].height != "100" || bars[1].height != "49" {
-			t.Errorf("heights %s and %s", bars[0].height, bars[1].height)
+		if bars[0].slices[0].height != "100.00%" || bars[1].slices[0].height != "50.00%" {
+			t.Errorf("heights %+v and %+v", bars[0].slices, bars[1].slices)
 		}
 	})
 
 	t.Run("shows a bar that is not zero, and none that is", func(t *testing.T) {
 		t.Parallel()
 		bars := Series{Bars: []Bar{{Value: 1_000_000}, {Value: 1}, {Value: 0}}}.drawn()
-		if bars[1].height != "1" || bars[2].height != "0" {
-			t.Errorf("heights %s and %s", bars[1].height, bars[2].height)
+		if len(bars[1].slices) != 1 || bars[1].slices[0].height != "0.60%" || len(bars[2].slices) != 0 {
+			t.Errorf("heights %+v and %+v", bars[1].slices, bars[2].slices)
 		}
 	})
 
-	t.Run("bears days without any use, and no days", func(t *testing.T) {
+	t.Run("accepts days without any use, and no days", func(t *testing.T) {
 		t.Parallel()
-		if bars := (Series{Bars: []Bar{{}, {}}}).drawn(); bars[0].height != "0" {
-			t.Errorf("height %s", bars[0].height)
+		if bars := (Series{Bars: []Bar{{}, {}}}).drawn(); len(bars[0].slices) != 0 {
+			t.Errorf("%+v", bars[0].slices)
 		}
 		if bars := (Series{}).drawn(); len(bars) != 0 {
 			t.Errorf("%d bars", len(bars))
+		}
+	})
+
+	t.Run("has round lines above every bar", func(t *testing.T) {
+		t.Parallel()
+		for highest, top := range map[uint64]uint64{0: 4, 1: 4, 4: 4, 5: 8, 9: 20, 13: 20, 99: 100, 101: 200, 601: 800, 4_385_000_000: 6_000_000_000} {
+			s := Series{Bars: []Bar{{Value: highest / 2}, {Value: highest}}}
+			if got := s.scale(); got != top {
+				t.Errorf("%d has %d at the top, expected %d", highest, got, top)
+			}
+			if lines := s.lines(); len(lines) != 5 || lines[4].text != "0" || lines[0].at != "0.00%" {
+				t.Errorf("lines of %d: %v", highest, s.lines())
+			}
+		}
+		if got := (Series{Bars: []Bar{{Value: 3, Before: 70}}}).scale(); got != 80 {
+			t.Errorf("a mark is above the top of %d", got)
+		}
+	})
+
+	t.Run("stacks parts on each other", func(t *testing.T) {
+		t.Parallel()
+		s := Series{Parts: []string{"a", "b", "c"}, Bars: []Bar{{Label: "1 Nov", Value: 40, Text: "40", Parts: []Slice{{10, "10"}, {0, "0"}, {30, "30"}}}}}
+		bar := s.drawn()[0]
+		if len(bar.slices) != 2 || bar.slices[0] != (drawnSlice{"0", "75.00%", "25.00%"}) || bar.slices[1] != (drawnSlice{"2", "0.00%", "75.00%"}) {
+			t.Errorf("%+v", bar.slices)
+		}
+		if strings.Join(bar.lines, "; ") != "1 Nov: 40; a: 10; c: 30" || len(s.columns()) != 5 {
+			t.Errorf("%q, %d columns", bar.lines, len(s.columns()))
 		}
 	})
 }

@@ -35,6 +35,7 @@ var appChapters = []chapter{
 	{"", []entry{
 		{"overview", "Overview", "", "layout-dashboard", tenancy.WalletsRead},
 		{"wallets", "Wallets", "/wallets", "wallet", tenancy.WalletsRead},
+		{"usage", "Usage", "/usage", "chart-column", tenancy.JournalRead},
 		{"events", "Events", "/events", "activity", tenancy.JournalRead},
 		{"deposits", "Deposits", "/deposits", "banknote", tenancy.DepositsRead},
 		{"subscriptions", "Subscriptions", "/subscriptions", "repeat", tenancy.SubscriptionsRead},

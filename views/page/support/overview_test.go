@@ -19,17 +19,17 @@ func TestDaysWithoutAnything(t *testing.T) {
 	}{
 		"lead to the first use when there was none": {
 			Overview{Uses: zero, Denied: zero, Quickstart: "/quickstart", Events: "/events", Check: "/check"},
-			[]string{"No usage yet", `href="/quickstart"`, "No denials", `href="/check"`}, []string{"<svg viewBox=\"0 0 1000", `href="/events"`},
+			[]string{"No usage yet", `href="/quickstart"`, "No denials", `href="/check"`}, []string{"<svg class=\"chart-plot\"", `href="/events"`},
 		},
 		"lead to what was before when there was one": {
 			Overview{Uses: zero, Denied: zero, Used: true, Quickstart: "/quickstart", Events: "/events"},
-			[]string{"No usage in this period", `href="/events"`}, []string{"<svg viewBox=\"0 0 1000", `href="/quickstart"`},
+			[]string{"No usage in this period", `href="/events"`}, []string{"<svg class=\"chart-plot\"", `href="/quickstart"`},
 		},
 		"lead nowhere that is not for the person": {
 			Overview{Uses: zero, Denied: zero}, []string{"No usage yet", "No denials"}, []string{`class="button"`},
 		},
 		"have a chart once there is something": {
-			Overview{Uses: one, Denied: one, Used: true}, []string{"<svg viewBox=\"0 0 1000"}, []string{"No usage yet", "No denials", "No usage"},
+			Overview{Uses: one, Denied: one, Used: true}, []string{"<svg class=\"chart-plot\""}, []string{"No usage yet", "No denials", "No usage"},
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
