@@ -248,3 +248,36 @@ func TestVerifyFindsWrongSums(t *testing.T) {
 		b.verify(t, verify.Options{Record: true})
 	})
 }
+
+func TestFinance(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	noError(t, b.Rollups().RecordLiability(t.Context()))
+	now := time.Now().UnixMilli()
+	exec(t, b.conn, `
+		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, amount_cents, currency, free, refunded_cents, created_at)
+		SELECT w.app_id, t.kind, t.kind || n, w.org_id, w.id, t.cents, 'usd', t.cents = 0, t.cents / 10, $1
+		FROM wallets w, (VALUES ('invoice', 2900), ('session', 1000), ('free_period', 0)) AS t (kind, cents), generate_series(1, 2) n`, now)
+	f, err := b.Rollups().Finance(t.Context(), now-1, now+1, now)
+	noError(t, err)
+	want := fmt.Sprint([]rollups.Revenue{
+		{Day: metering.DayOf(now).Start, Currency: "USD", AmountCents: 5800, ReturnedCents: 580},
+		{Day: metering.DayOf(now).Start, Currency: "USD", TopUp: true, AmountCents: 2000, ReturnedCents: 200},
+	})
+	if got := fmt.Sprint(f.Revenue); got != want {
+		t.Errorf("revenue: %s, expected %s", got, want)
+	}
+	held := texts(t, b.conn, `SELECT sum(amount_nanocredits)::text FROM balances`)[0]
+	if len(f.Liability) != 1 || f.Liability[0].Credit != "tokens" || f.Liability[0].Held.String() != held || !f.Liability[0].Debt.IsZero() {
+		t.Errorf("liability: %+v, expected %s", f.Liability, held)
+	}
+	noError(t, b.db.Stats().WriteStats(t.Context()))
+	f, err = b.Rollups().Finance(t.Context(), now-1, now+86_400_000, now)
+	noError(t, err)
+	if len(f.Flows) == 0 || f.Flows[0].Credit != "tokens" {
+		t.Errorf("flows: %+v", f.Flows)
+	}
+	if f, err = b.Rollups().Finance(t.Context(), now+1, now+2, now+30*86_400_000); err != nil || len(f.Revenue) != 0 || len(f.Liability) != 0 {
+		t.Errorf("another time: %+v, %v", f, err)
+	}
+}

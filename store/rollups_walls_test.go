@@ -45,6 +45,12 @@ var rollupCalls = []call[rollups.App]{
 		found, _, err := a.WalletUsage(ctx, h.usageQuery(func(*rollups.Query) {}), ids.ID{}, 100)
 		return found.Rows, err
 	}},
+	{"RecordLiability", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+		return nil, a.RecordLiability(ctx)
+	}},
+	{"Finance", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+		return a.Finance(ctx, 0, moment+1, moment)
+	}},
 	{"Top", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
 		return a.Top(ctx, moment, 10)
 	}},

@@ -212,6 +212,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	h.notified(tb)
 	_, err = h.Rollups().Settle(tb.Context(), rollups.Alone)
 	noError(tb, err)
+	noError(tb, h.Rollups().RecordLiability(tb.Context()))
 	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})
 	noError(tb, err)
 	_, err = h.Verification().Claim(tb.Context(), verify.AllEntries, moment, time.Hour, time.Minute)

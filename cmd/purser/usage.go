@@ -55,10 +55,13 @@ func newUsageStats(db *store.Store, q *jobs.Queue, meters *metrics, log *slog.Lo
 	return u
 }
 
-// settle adds the settled events of an application.
+// settle adds the settled events of an application, and what its customers hold.
 func (u *usageStats) settle(ctx context.Context, job jobs.Job) (next int64, err error) {
 	begun := time.Now()
 	settled, err := u.store.Rollups(job.Scope).Settle(ctx, rollup.Margin)
+	if err == nil {
+		err = u.store.Rollups(job.Scope).RecordLiability(ctx)
+	}
 	if err != nil || !settled.Waiting {
 		return 0, err
 	}

@@ -548,6 +548,20 @@ ALTER TABLE leases ENABLE ROW LEVEL SECURITY;
 ALTER TABLE leases FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON leases FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT DELETE, INSERT, SELECT, UPDATE ON leases TO purser_app;
+CREATE TABLE liability_days (
+  app_id uuid NOT NULL,
+  day bigint NOT NULL,
+  credit_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  held_nanocredits numeric(38,0) NOT NULL,
+  debt_nanocredits numeric(38,0) NOT NULL,
+  at bigint NOT NULL
+);
+ALTER TABLE liability_days ADD CONSTRAINT liability_days_pkey PRIMARY KEY (app_id, day, credit_id);
+ALTER TABLE liability_days ENABLE ROW LEVEL SECURITY;
+ALTER TABLE liability_days FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON liability_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON liability_days TO purser_app;
 CREATE TABLE login_failures (
   subject bytea NOT NULL,
   failures integer NOT NULL,
@@ -871,6 +885,7 @@ ALTER TABLE provider_payments ADD CONSTRAINT payment_is_taken_once PRIMARY KEY (
 ALTER TABLE provider_payments ADD CONSTRAINT source_kind_is_known CHECK ((source_kind = ANY (ARRAY['invoice'::text, 'session'::text, 'free_period'::text])));
 CREATE INDEX payments_by_charge ON public.provider_payments USING btree (app_id, charge_id) WHERE (charge_id IS NOT NULL);
 CREATE INDEX payments_by_intent ON public.provider_payments USING btree (app_id, intent_id) WHERE (intent_id IS NOT NULL);
+CREATE INDEX payments_by_time ON public.provider_payments USING btree (app_id, created_at);
 CREATE INDEX payments_by_wallet ON public.provider_payments USING btree (app_id, wallet_id);
 ALTER TABLE provider_payments ENABLE ROW LEVEL SECURITY;
 ALTER TABLE provider_payments FORCE ROW LEVEL SECURITY;

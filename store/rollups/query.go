@@ -174,7 +174,8 @@ func (a App) WalletUsage(ctx context.Context, q Query, from ids.ID, limit int) (
 }
 
 // read runs work in a snapshot. The planner underestimates how many rows pass the
-// policies and would sort them to add them up, which takes twice as long.
+// policies: it would sort them to add them up, which takes twice as long, and sort a whole
+// month to find its largest customers.
 func (a App) read(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
 	return a.snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.Conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {

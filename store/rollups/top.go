@@ -35,17 +35,23 @@ var topWallets = pg.Declare("top wallets of a month", `
 
 // Top lists the customers that were charged most in the month of UTC that a moment is in,
 // at most limit of each credit.
-func (a App) Top(ctx context.Context, moment int64, limit int) ([]TopWallet, error) {
-	return pg.ListAll(ctx, a.app, topWallets, func(row pgx.CollectableRow) (w TopWallet, err error) {
-		var charged string
-		if err := row.Scan(&w.WalletID, &w.Identity, &w.CreditID, &w.Credit, &w.Events, &charged); err != nil {
-			return w, err
-		}
-		total, ok := metering.ParseTotal(charged)
-		if !ok {
-			return w, fmt.Errorf("store: %q is not a total", charged)
-		}
-		w.Charged = total
-		return w, nil
-	}, rollup.MonthOf(moment), limit)
+func (a App) Top(ctx context.Context, moment int64, limit int) (list []TopWallet, err error) {
+	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		list, err = pg.Collect(ctx, tx, topWallets, readTopWallet, rollup.MonthOf(moment), limit)
+		return err
+	})
+	return list, err
+}
+
+func readTopWallet(row pgx.CollectableRow) (w TopWallet, err error) {
+	var charged string
+	if err := row.Scan(&w.WalletID, &w.Identity, &w.CreditID, &w.Credit, &w.Events, &charged); err != nil {
+		return w, err
+	}
+	total, ok := metering.ParseTotal(charged)
+	if !ok {
+		return w, fmt.Errorf("store: %q is not a total", charged)
+	}
+	w.Charged = total
+	return w, nil
 }
