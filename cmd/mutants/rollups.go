@@ -1,0 +1,30 @@
+package main
+
+// Bugs in usage statistics.
+var rollupMutants = []mutant{
+	{
+		name:    "usage is final while a transaction can still insert some",
+		changes: []change{once("metering/rollup/progress.go", "return p.Transaction != 0 && p.Transaction <= h.Oldest", "return p.Transaction != 0")},
+		pkg:     "./metering/rollup", tests: "TestNothingAppearsBelowTheWatermark",
+	},
+	{
+		name:    "usage is settled while a transaction can still insert some",
+		changes: []change{once("store/rollups/settle.go", "if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {", "if p.Transaction == 0 {")},
+		pkg:     "./store", tests: "TestUsageWaitsForOpenTransactions",
+	},
+	{
+		name:    "an advanced clock makes usage final that was decided before",
+		changes: []change{once("metering/rollup/progress.go", "min(h.ClockOffset, p.ClockOffset)", "h.ClockOffset")},
+		pkg:     "./metering/rollup", tests: "TestNothingAppearsBelowTheWatermark",
+	},
+	{
+		name:    "a deduplicated event adds its quantity",
+		changes: []change{once("store/rollups/settle.go", "coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity", "coalesce(sum(u.quantity), 0) AS quantity")},
+		pkg:     "./store", tests: "TestUsageAddsUpToTheEvents",
+	},
+	{
+		name:    "verification overlooks sums without events",
+		changes: []change{once("store/verify/usage.go", "if _, known := want[k]; !known || want[k] != s {", "if _, known := want[k]; known && want[k] != s {")},
+		pkg:     "./store", tests: "TestVerifyFindsWrongSums",
+	},
+}
