@@ -52,10 +52,14 @@ func (s *Site) overview(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	money, err := overviewMoney(req, o)
+	if err != nil {
+		return response{}, err
+	}
 	view := supportpage.Overview{
-		Path: req.appPath(), Tiles: overviewTiles(req, o, chosen.before),
-		Uses:   dayChart(req, o, "uses-chart", "Usage by day", "events", func(d reports.OverviewDay) int64 { return d.Uses }),
-		Denied: dayChart(req, o, "denied-chart", "Denials by day", "denials", func(d reports.OverviewDay) int64 { return d.Denied }),
+		Money: money, Path: req.appPath(), Tiles: overviewTiles(req, o, chosen.before),
+		Uses:   dayChart(req, o, "uses-chart", "Usage", "events", func(d reports.OverviewDay) int64 { return d.Uses }),
+		Denied: dayChart(req, o, "denied-chart", "Denials", "denials", func(d reports.OverviewDay) int64 { return d.Denied }),
 		Steps:  overviewSteps(req, progress), Attention: append(failedVerifications(runs), overviewConcerns(req, attention, provider)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
 		Quickstart: linkIfPermitted(req, tenancy.WalletsRead, "quickstart"), Events: linkIfPermitted(req, tenancy.JournalRead, "events"), Check: linkIfPermitted(req, tenancy.JournalRead, "check"),
 	}
@@ -175,8 +179,15 @@ func compared(now, before *big.Int, beforeText, words string) string {
 
 // dayChart includes the year of a day in another year: a test clock may be ahead.
 func dayChart(req *request, o reports.Overview, id, title, unit string, value func(reports.OverviewDay) int64) component.Series {
-	series := component.Series{ID: id, Title: title, Unit: unit, StepName: "Day"}
+	series := component.Series{ID: id, Title: title + " by day", Unit: unit, StepName: "Day"}
 	thisYear := time.UnixMilli(req.site.now()).UTC().Year()
+	if len(o.Hours) > 0 {
+		series.Title, series.StepName = title+" by hour", "Hour"
+		for _, hour := range o.Hours {
+			series.Bars = append(series.Bars, component.Bar{Label: time.UnixMilli(hour.Day).UTC().Format("15:04"), Value: uint64(value(hour)), Text: count(value(hour))})
+		}
+		return series
+	}
 	for _, day := range o.Days {
 		date := time.UnixMilli(day.Day).UTC()
 		label := date.Format("2 Jan")

@@ -72,6 +72,8 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/denials":                   p.app + "/denials",
 		app + "/denials/:id":               s.denial,
 		app + "/events":                    p.app + "/events",
+		app + "/usage":                     p.app + "/usage?range=month&compare=before",
+		app + "/usage.csv":                 noDocument,
 		app + "/deposits":                  p.app + "/deposits",
 		app + "/deposits.csv":              noDocument,
 		app + "/events.csv":                noDocument,

@@ -26,13 +26,14 @@ type Overview struct {
 	Days    []OverviewDay
 	Now     Stats
 	Before  Stats
+	Hours   []OverviewDay  // of today, when the period is today
 	Reasons []DenialReason // of this period, the most frequent first
 	Top     []FeatureStats // of this period, the most used first
 }
 
-// OverviewDay is one bar of the chart.
+// OverviewDay is one bar of the chart: a day, or an hour of today.
 type OverviewDay struct {
-	Day    int64
+	Day    int64 // its first millisecond
 	Uses   int64
 	Denied int64
 }
@@ -86,6 +87,9 @@ var (
 		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3 AND d.kind IN ('deposit', 'grant', 'top-up')
 		GROUP BY d.day, d.credit_id, c.key ORDER BY c.key, d.day`)
 
+	selectTodaysHours = pg.Declare("select hours of a day", `
+		SELECT hour, uses, denials FROM activity_hours WHERE app_id = $1 AND hour >= $2 AND hour < $3`)
+
 	selectActive = pg.Declare("select active days", `
 		SELECT day, sketch FROM active_days WHERE app_id = $1 AND day >= $2 AND day < $3`)
 
@@ -106,6 +110,25 @@ var (
 		) t JOIN features f ON f.app_id = $1 AND f.id = t.feature_id
 		ORDER BY 2 DESC, 3 DESC, f.key`)
 )
+
+// readHours reads the hours of today from the hourly stats.
+func (r *overviewReader) readHours(ctx context.Context, tx appTx) error {
+	if len(r.Days) > 1 {
+		return nil
+	}
+	for hour := r.since; hour < r.end; hour += hourMillis {
+		r.Hours = append(r.Hours, OverviewDay{Day: hour})
+	}
+	_, err := pg.Collect(ctx, tx, selectTodaysHours, func(row pgx.CollectableRow) (struct{}, error) {
+		var hour, uses, denials int64
+		err := row.Scan(&hour, &uses, &denials)
+		if i := (hour - r.since) / hourMillis; err == nil && i < int64(len(r.Hours)) {
+			r.Hours[i].Uses, r.Hours[i].Denied = uses, denials
+		}
+		return struct{}{}, err
+	}, r.since, r.end)
+	return err
+}
 
 // topLength is how many features an overview names.
 const topLength = 8
@@ -141,7 +164,7 @@ type overviewReader struct {
 }
 
 func (r *overviewReader) read(ctx context.Context, tx appTx) error {
-	for _, step := range []func(context.Context, appTx) error{r.readUses, r.readDenials, r.readDeposits, r.readActive} {
+	for _, step := range []func(context.Context, appTx) error{r.readUses, r.readDenials, r.readDeposits, r.readActive, r.readHours} {
 		if err := step(ctx, tx); err != nil {
 			return err
 		}

@@ -129,6 +129,20 @@ func supportPages() map[string]view {
 				{Question: "Balance covers the charge", Outcome: metering.GateFailed, Numbers: "Needs 6 tokens, has 1 tokens.", Fix: "Deposit at least 5 tokens."},
 			},
 		}}),
+		"usage": supportpage.Usage(supportpage.UsageExplorer{
+			Frame: frame("usage"), Path: app + "/usage", Export: app + "/usage.csv", Ranges: []component.Tab{{Label: "30 days", Href: app, Current: true}, {Label: "This month", Href: app}}, Range: "30",
+			Tiles: []component.Figure{{Label: "Charged", Value: "48,120.25", Unit: "tokens", Before: "Up 12% from 42,964.5 in the previous 30 days"}, {Label: "Events", Value: "1,204,331"}},
+			Chart: component.Series{
+				ID: "usage-chart", Title: "Credits charged by day", Unit: "tokens", StepName: "Day", Before: "Previous period", Parts: []string{"Chat", hostile, "Other"},
+				Bars: []component.Bar{
+					{Label: "1 Nov", Value: 60, Text: "60", Before: 40, BeforeText: "40", Parts: []component.Slice{{Value: 30, Text: "30"}, {Value: 20, Text: "20"}, {Value: 10, Text: "10"}}},
+					{Label: "2 Nov", Value: 90, Text: "90", Before: 0, BeforeText: "0", Parts: []component.Slice{{Value: 90, Text: "90"}, {Text: "0"}, {Text: "0"}}},
+				},
+			},
+			GroupBy: "Feature", Groups: []supportpage.UsageGroup{{Name: hostile, Detail: "messages", Href: app + "/events", Events: 1_204_331, Quantity: "99,999,999,999,999,999", Unit: "message", Included: "20,000", Credit: "tokens", Charged: "9,999,999,999.99", Exact: "9,999,999,999.999999999"}},
+			TopMonth: "November 2026", Top: []supportpage.UsageCustomer{{Identity: endless, Href: app + "/wallets/x", Events: 12, Charged: "1.5", Exact: "1.5", Credit: "tokens"}, {Identity: hostile, Href: app + "/wallets/x", Events: 1, Charged: "0.0001", Credit: "tokens"}},
+			Until: moment, Shows: options, Bys: options, Buckets: options, Credits: options, Zones: options, Comparisons: options, FeatureFilter: options,
+		}),
 		"events":        supportpage.Events(supportpage.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: events, Unfinished: true, Pages: pager}),
 		"events-usual":  supportpage.Events(supportpage.EventList{Frame: frame("events"), Path: app + "/events", Features: options, Events: usual}),
 		"deposits":      supportpage.Deposits(supportpage.DepositList{Frame: frame("deposits"), Path: app + "/deposits", Export: app + "/deposits.csv", Kinds: options, Credits: options, From: "2026-01-01", Active: true, Deposits: deposits, Pages: pager}),
