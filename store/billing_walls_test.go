@@ -139,6 +139,9 @@ var accountCalls = []call[payments.Accounts]{
 	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h household) (any, error) {
 		return a.ReceiveEvent(ctx, h.connection.ID, payments.WebhookEvent{ID: "evt_1"}, []queue.Job{{Kind: queue.JobInvoice, Object: "in_2"}})
 	}},
+	{"IdentityOfCustomer", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h household) (any, error) {
+		return a.IdentityOfCustomer(ctx, h.connection.ID, "cus_ann")
+	}},
 	{"UnseenEvents", "", "", "", "", func(ctx context.Context, a payments.Accounts, h household) (any, error) {
 		return a.UnseenEvents(ctx, h.connection.ID, []string{"evt_1", "evt_2"})
 	}},

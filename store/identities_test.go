@@ -315,11 +315,12 @@ func (h household) renamed(tb testing.TB) {
 }
 
 func init() {
-	appCalls = append(appCalls, identityCalls...)
+	appCalls = append(append(appCalls, identityCalls...), erasureCalls...)
 	verifyCalls = append(verifyCalls, call[verify.App]{"Reseal", "", "", "", "", func(ctx context.Context, a verify.App, h household) (any, error) {
 		w, err := h.Wallet(ctx, h.deposit.Identity)
 		if err != nil {
 			return nil, err
+
 		}
 		return nil, a.Reseal(ctx, w.ID, true)
 	}})

@@ -94,7 +94,7 @@ var feedCorruptions = []struct{ name, sql, want string }{
 	{"a deposit was announced to another wallet only", longAgo + `UPDATE notifications SET wallet_id = ` + bobsWallet + ` WHERE type = 'deposit.created'`, "the deposit of 5 nanocredits in entry"},
 	{"a debt was never announced", longAgo + `DELETE FROM notifications WHERE type = 'debt.incurred'`, "the debt of "},
 	{"the end of a debt was never announced", longAgo + `DELETE FROM notifications WHERE type = 'debt.cleared'`, "the end of the debt with entry"},
-	{"a notification belongs to no wallet", `UPDATE notifications SET wallet_id = ` + elsewhere + ` WHERE wallet_id = ` + annsWallet, "there are notifications of this wallet, but no wallet"},
+	{"a notification belongs to no wallet", `UPDATE notifications SET wallet_id = ` + elsewhere + ` WHERE wallet_id = ` + annsWallet, "there are rows of the feed of this wallet, but no wallet"},
 	{"a notification names another organization", `UPDATE notifications SET org_id = ` + elsewhere + ` WHERE seq = 2`, "the notification 2 names the organization"},
 	{"a delivery names another organization", `UPDATE deliveries SET org_id = ` + elsewhere + ` WHERE seq = 2`, "a delivery of the notification 2 names the organization"},
 	{"a feed names another organization", `UPDATE feeds SET org_id = ` + elsewhere, "a row of feeds names the organization"},

@@ -198,6 +198,9 @@ var orgCalls = []call[people.Org]{
 		requested.Name = "Changed"
 		return nil, o.UpdateApplication(ctx, requested)
 	}},
+	{"MailRoster", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+		return o.MailRoster(ctx)
+	}},
 	{"Members", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return o.Members(ctx)
 	}},

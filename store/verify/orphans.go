@@ -33,7 +33,7 @@ var ownedTables = []ownedTable{
 	{"journal entries", pg.Declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
 	{"payments", pg.Declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
 	{"top-ups", pg.Declare("verify owners of top-ups", ownersIn("topups", "wallets"))},
-	{"notifications", pg.Declare("verify owners of notifications", ownersIn("notifications", "wallets"))},
+	{"rows of the feed", pg.Declare("verify owners of notifications", ownersIn("notifications", "wallets"))},
 	{"alert marks", pg.Declare("verify owners of alert marks", ownersIn("alert_marks", "wallets"))},
 	{"subscription changes", pg.Declare("verify owners of subscription changes", ownersIn("subscription_changes", "wallets"))},
 }
