@@ -99,18 +99,21 @@ func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 	foreign := r.newOrganization(t, "Foreign")
 	theirs := r.newApplication(t, foreign, "Secret plans", false)
 	owner := r.join(t, tenancy.Owner)
-	missing := owner.get(t, "/o/no-such-organization")
-	if missing.status != http.StatusNotFound {
-		t.Fatalf("status %d", missing.status)
-	}
 	plain := func(s seen) string { return strings.ReplaceAll(s.body, s.header.Get("X-Request-Id"), "") }
-	for _, path := range []string{
-		"/o/" + foreign.Slug, "/o/" + foreign.Slug + "/members", "/o/" + foreign.Slug + "/a/" + theirs.Slug + "/keys",
-		r.orgPath("a", "no-such-application", "keys"), r.orgPath("a", theirs.Slug, "keys"),
+	// Within one's own organization its navigation is shown, and nothing of the application.
+	for absent, paths := range map[string][]string{
+		"/o/no-such-organization":                     {"/o/" + foreign.Slug, "/o/" + foreign.Slug + "/members", "/o/" + foreign.Slug + "/a/" + theirs.Slug + "/keys"},
+		r.orgPath("a", "no-such-application", "keys"): {r.orgPath("a", theirs.Slug, "keys")},
 	} {
-		got := owner.get(t, path)
-		if got.status != http.StatusNotFound || plain(got) != plain(missing) {
-			t.Errorf("%s answers %d and differs from a page that is not there:\n%s", path, got.status, got.body)
+		missing := owner.get(t, absent)
+		if missing.status != http.StatusNotFound {
+			t.Fatalf("%s answers %d", absent, missing.status)
+		}
+		for _, path := range paths {
+			got := owner.get(t, path)
+			if got.status != http.StatusNotFound || plain(got) != plain(missing) {
+				t.Errorf("%s answers %d and differs from %s:\n%s", path, got.status, absent, got.body)
+			}
 		}
 	}
 	t.Run("and who is not signed in is led to the sign-in everywhere", func(t *testing.T) {

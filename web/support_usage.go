@@ -61,13 +61,12 @@ func chosen(req *request, name string, options []component.Option) string {
 // usageInput is what the page was asked for.
 type usageInput struct {
 	rollups.Query
-	key, before         string // of the chosen range, and its comparison in words
-	show, by, zone      string
-	bucket, credit      string
-	compare             bool
-	rangeFrom, rangeTo  int64
-	currentYear         int
-	featureName, unitOf string
+	key, before        string // of the chosen range, and its comparison in words
+	show, by, zone     string
+	bucket, credit     string
+	compare            bool
+	rangeFrom, rangeTo int64
+	currentYear        int
 }
 
 func readUsageInput(req *request) (in usageInput, problems []component.Problem) {

@@ -160,7 +160,7 @@ func TestNothingAppearsBelowTheWatermark(t *testing.T) {
 	const margin = 100 * time.Millisecond
 	rapid.Check(t, func(t *rapid.T) {
 		now, next, offset := int64(1000), int64(1), int64(0)
-		var running, done []*simulated
+		var running []*simulated
 		var p rollup.Progress
 		horizon := func() rollup.Horizon {
 			h := rollup.Horizon{Now: now, Oldest: next, Next: next, ClockOffset: offset}
@@ -204,7 +204,6 @@ func TestNothingAppearsBelowTheWatermark(t *testing.T) {
 							t.Fatalf("an event of %d commits before %d", r.created, p.Until)
 						}
 						r.committed = true
-						done = append(done, r)
 						running = append(running[:i:i], running[i+1:]...)
 					}
 				}

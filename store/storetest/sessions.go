@@ -26,7 +26,7 @@ const maxIdleSessions = 4
 func onSession(ctx context.Context, url string, work func(*pgx.Conn) error) error {
 	shared := url == sharedURL.Load()
 	conn := idleSession(shared)
-	if conn == nil || conn.PgConn().CheckConn() != nil { // none is idle, or a test has ended it
+	if conn == nil || conn.Ping(ctx) != nil { // none is idle, or a test has ended it
 		var err error
 		if conn, err = pgx.Connect(ctx, url); err != nil {
 			return err

@@ -105,7 +105,6 @@ type usageState struct {
 	from   int64 // the hour that a pass over new entries begins with
 	offset int64 // of the application's clock
 	sums   usageSums
-	found  bool // a difference
 }
 
 // prepareUsage finds out which hours are compared.
