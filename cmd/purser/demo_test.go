@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,7 +83,7 @@ func TestDemo(t *testing.T) {
 			t.Error("verify says something else")
 		}
 	})
-	t.Run("lets everybody in with the password", func(t *testing.T) {
+	t.Run("all members sign in with the password", func(t *testing.T) {
 		for _, role := range []string{"owner", "admin", "developer", "finance", "support"} {
 			email := role + "@lumen.example"
 			if p := signIn(t, base, email, password[1]); !strings.Contains(greeting, email) || !strings.Contains(p.get(t, "/o"), "Lumen") {
@@ -116,6 +117,14 @@ type pages struct {
 	base   string
 }
 
+// devices has the cookies of devices by server and account. Sign-ins from a known device
+// don't count against the limit of the network, which all tests share. While the device
+// of an account is unknown, one sign-in at a time makes it known.
+var devices = struct {
+	sync.Mutex
+	known map[string]*http.Cookie
+}{known: map[string]*http.Cookie{}}
+
 func signIn(t *testing.T, base, email, password string) pages {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -123,20 +132,34 @@ func signIn(t *testing.T, base, email, password string) pages {
 		t.Fatal(err)
 	}
 	p := pages{&http.Client{Jar: jar}, base}
-	// A server that checks many passwords, or has just seen wrong ones, refuses for seconds.
-	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
-		answer, err := p.client.PostForm(base+"/login", url.Values{"email": {email}, "password": {password}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode == http.StatusOK && answer.Request.URL.Path != "/login" {
-			return p
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("signing in leads to %s with %s", answer.Request.URL.Path, answer.Status)
+	at, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices.Lock()
+	device, known := devices.known[base+email]
+	if known {
+		devices.Unlock()
+		jar.SetCookies(at, []*http.Cookie{device})
+	} else {
+		defer devices.Unlock()
+	}
+	answer, err := p.client.PostForm(base+"/login", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path == "/login" {
+		t.Fatalf("signing in leads to %s with %s", answer.Request.URL.Path, answer.Status)
+	}
+	if !known {
+		for _, cookie := range jar.Cookies(at) {
+			if strings.HasSuffix(cookie.Name, "-device") {
+				devices.known[base+email] = cookie
+			}
 		}
 	}
+	return p
 }
 
 func (p pages) get(t *testing.T, path string) string {

@@ -92,7 +92,7 @@ func rotateKey(t *testing.T, p product) {
 	answers(second, http.StatusOK)
 
 	tab.Visit(old)
-	tab.Until(".callout[data-tone=warn]") // somebody has used the old one since
+	tab.Until(".callout[data-tone=warn]") // the old key was used after its rotation
 	want(t, tab, "main", "Retiring")
 	tab.Click("#revoke summary")
 	tab.Follow("#revoke form button")
@@ -101,7 +101,7 @@ func rotateKey(t *testing.T, p product) {
 	answers(second, http.StatusOK)
 }
 
-// strangers come from another site, and from another organization.
+// strangers sends requests from another site, and from a user of another organization.
 func strangers(t *testing.T, p product) {
 	p.newKey(t, "--org", "Bolt", "--app", "Shop", "--preset", "setup")
 	tab := p.enterAs(t, browsertest.Desktop, ownerEmail, ownerPassword)
@@ -127,7 +127,7 @@ func strangers(t *testing.T, p product) {
 
 	for _, path := range []string{"", "/members", "/a/shop", "/a/shop/wallets", "/a/shop/keys/new"} {
 		var read []string
-		for _, org := range []string{"bolt", "nobody"} {
+		for _, org := range []string{"bolt", "missing"} {
 			if status := tab.Visit(p.base + "/o/" + org + path); status != http.StatusNotFound {
 				t.Errorf("%s%s: %d", org, path, status)
 			}
@@ -137,7 +137,7 @@ func strangers(t *testing.T, p product) {
 			read = append(read, tab.Text("h1"))
 		}
 		if read[0] != read[1] {
-			t.Errorf("%s: somebody else's reads %q, nobody's %q", path, read[0], read[1])
+			t.Errorf("%s: an organization of others reads %q, a missing one %q", path, read[0], read[1])
 		}
 	}
 }

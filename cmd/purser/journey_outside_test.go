@@ -11,8 +11,8 @@ import (
 	"purser/web/browsertest"
 )
 
-// lookFromOutside goes over the pages of who is not signed in: the ways in, each
-// while it is open.
+// lookFromOutside checks the pages for visitors who are not signed in, each while it is
+// open.
 func (p product) lookFromOutside(t *testing.T, owner *browsertest.Tab) {
 	link := p.invitation(owner, "Carol", `document.querySelector("[name=role][value=support]").click()`)
 	stranger := browsertest.Open(t, browsertest.Desktop)
@@ -30,12 +30,12 @@ func (p product) lookFromOutside(t *testing.T, owner *browsertest.Tab) {
 	}
 	look(t, stranger)
 
-	// The link of an invitation reads otherwise to who has an account.
+	// The link of an invitation shows another page to a signed-in user.
 	lookOver(t, owner, link)
 }
 
-// guard has somebody set up an authenticator, and looks at the codes that are shown
-// only then.
+// guard sets up an authenticator for the tab's user, and checks the page of recovery
+// codes, which is shown only then.
 func (p product) guard(t *testing.T, tab *browsertest.Tab) {
 	t.Helper()
 	tab.Visit(p.base + "/account/factor")

@@ -17,8 +17,8 @@ import (
 // What is not visited by everyPage, and why.
 const (
 	noDocument = "it is a file"
-	outside    = "it is for who is not signed in: lookFromOutside looks it over"
-	elsewhere  = "it cannot be opened here; another test looks it over"
+	outside    = "it is for visitors who are not signed in: lookFromOutside checks it"
+	elsewhere  = "it cannot be opened here; another test checks it"
 )
 
 // addresses says for each path of the dashboard that can be opened where there is
@@ -143,7 +143,7 @@ func everyPage(t *testing.T, p product) {
 	paths := openable(t)
 	for _, path := range paths {
 		if addresses[path] == "" {
-			t.Errorf("the page %s is new: list where it is looked over", path)
+			t.Errorf("the page %s is new: list where it is checked", path)
 		}
 	}
 	for path := range addresses {
@@ -187,7 +187,7 @@ func look(t *testing.T, tab *browsertest.Tab) {
 	})
 }
 
-// openable lists the paths that the dashboard answers to somebody who opens them.
+// openable lists the paths that the dashboard answers with GET.
 func openable(t *testing.T) (paths []string) {
 	t.Helper()
 	e := echo.New()

@@ -101,7 +101,7 @@ func (p place) sell(key string, cents, messages int) {
 	})
 }
 
-// checkout is the address of a hosted page on which somebody subscribes.
+// checkout is the address of a hosted page that sells a subscription.
 func (p place) checkout(identity, plan string) string {
 	p.Helper()
 	page := p.post("/v1/subscription-checkout", fmt.Sprintf(`{"identity": %q, "planKey": %q, "successUrl": %q, "cancelUrl": %q, "idempotencyKey": %q}`,
@@ -109,7 +109,7 @@ func (p place) checkout(identity, plan string) string {
 	return page["url"].(string)
 }
 
-// thanks is where somebody comes after paying: any page will do.
+// thanks is where customers are sent after paying: any page will do.
 func (p place) thanks() string { return p.base + "/docs/payments" }
 
 // subscription is what the API says about one.

@@ -53,8 +53,8 @@ func hostileWallet(t *testing.T, p product) {
 	}
 }
 
-// whyDenied asks page and API about everybody whom the API refuses, and somebody
-// whom it does not.
+// whyDenied compares page and API for identities that are denied for each reason, and
+// for one that is allowed.
 func whyDenied(t *testing.T, p product) {
 	at, tab := p.settle(t, "Denials"), p.enter(t, browsertest.Desktop)
 	at.stock()

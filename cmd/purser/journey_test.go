@@ -17,26 +17,26 @@ func TestJourneys(t *testing.T) {
 		t.FailNow()
 	}
 	for claim, walk := range map[string]func(*testing.T, product){
-		"every page holds up on every screen":                          everyPage,
-		"a wrong password and an unknown address look the same":        wrongPassword,
-		"a support member sees wallets and not keys":                   inviteSupport,
-		"nobody grants what they lack, also by a forged form":          forgeGrant,
-		"another site sends nothing, another tenant is not there":      strangers,
-		"a key is seen once and never again":                           keyOnce,
-		"a key is rotated with overlap, and a revoked one gets 401":    rotateKey,
-		"a webhook is created, tested and sent again, and an alert":    receiveWebhooks,
-		"a plan is synchronized, and a sync error is tried again":      syncPlan,
-		"a catalog is copied from test to live after a review":         copyToLive,
-		"two tabs edit one feature, without a script":                  editTwice,
-		"a hostile identity is found, and its journal adds up":         hostileWallet,
-		"a denial is explained as the API answers":                     whyDenied,
-		"a denial of yesterday is explained in three steps":            explainYesterday,
-		"a subscription is sold, renewed and refunded by buttons":      driveSandbox,
-		"a checkout is declined, authenticated, paid and let go":       checkouts,
-		"a plan is upgraded after a proof, downgraded, ended, kept":    changePlan,
-		"a top-up is refunded, and what was spent is owed":             refundTopUp,
-		"deposits are filtered and exported, without a script":         exportDeposits,
-		"the whole application is within reach of a thumb at 390 wide": phone,
+		"every page holds up on every screen":                               everyPage,
+		"a wrong password and an unknown address look the same":             wrongPassword,
+		"a support member sees wallets and not keys":                        inviteSupport,
+		"a member can't grant permissions they lack, even by a forged form": forgeGrant,
+		"another site sends nothing, another tenant is not there":           strangers,
+		"a key is seen once and never again":                                keyOnce,
+		"a key is rotated with overlap, and a revoked one gets 401":         rotateKey,
+		"a webhook is created, tested and sent again, and an alert":         receiveWebhooks,
+		"a plan is synchronized, and a sync error is tried again":           syncPlan,
+		"a catalog is copied from test to live after a review":              copyToLive,
+		"two tabs edit one feature, without a script":                       editTwice,
+		"a hostile identity is found, and its journal adds up":              hostileWallet,
+		"a denial is explained as the API answers":                          whyDenied,
+		"a denial of yesterday is explained in three steps":                 explainYesterday,
+		"a subscription is sold, renewed and refunded by buttons":           driveSandbox,
+		"a checkout is declined, authenticated, paid and expired":           checkouts,
+		"a plan is upgraded after a proof, downgraded, ended, kept":         changePlan,
+		"a top-up is refunded, and what was spent is owed":                  refundTopUp,
+		"deposits are filtered and exported, without a script":              exportDeposits,
+		"the whole application is within reach of a thumb at 390 wide":      phone,
 	} {
 		t.Run(claim, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,7 @@ func TestJourneys(t *testing.T) {
 	}
 }
 
-// setupLink is in what the server prints as long as nobody has an account.
+// setupLink is in what the server prints until the first account is created.
 func (p product) setupLink(t *testing.T) string {
 	t.Helper()
 	for line := range strings.Lines(p.greeting) {
@@ -115,7 +115,7 @@ func firstRun(t *testing.T, p product) {
 
 func wrongPassword(t *testing.T, p product) {
 	seen := map[string]string{}
-	for _, email := range []string{ownerEmail, "nobody@example.com"} {
+	for _, email := range []string{ownerEmail, "unknown@example.com"} {
 		tab := browsertest.Open(t, browsertest.Desktop)
 		tab.Allow(http.StatusUnprocessableEntity)
 		tab.Visit(p.base + "/login")
@@ -135,10 +135,10 @@ func wrongPassword(t *testing.T, p product) {
 	}
 }
 
-// invitedPassword is of everybody who was invited.
+// invitedPassword is the password of all invited users.
 const invitedPassword = ownerPassword + "!"
 
-// invitation is the link to pass on to somebody whom the owner invites.
+// invitation returns the link of an invitation by the owner.
 func (p product) invitation(owner *browsertest.Tab, note, choose string) string {
 	owner.Visit(p.base + "/o/acme/members/invite")
 	owner.Fill("#field-note", note)
@@ -147,7 +147,7 @@ func (p product) invitation(owner *browsertest.Tab, note, choose string) string 
 	return owner.Text("#link")
 }
 
-// invite has the owner invite somebody, who accepts in a browser of their own.
+// invite invites a user as the owner, and accepts in another browser.
 func (p product) invite(t *testing.T, owner *browsertest.Tab, email, choose string) *browsertest.Tab {
 	t.Helper()
 	link := p.invitation(owner, email, choose)

@@ -126,6 +126,8 @@ func TestChaosWebhooks(t *testing.T) {
 	}()
 	kills, pausedAt := 0, time.Time{}
 	nextKill, nextReport := time.Now(), time.Now()
+	pace := time.NewTicker(200 * time.Millisecond)
+	defer pace.Stop()
 	for {
 		noError(t, r.dispatcher.Prepare(t.Context(), r.scope))
 		r.mu.Lock()
@@ -173,7 +175,7 @@ func TestChaosWebhooks(t *testing.T) {
 		if done {
 			break
 		}
-		time.Sleep(200 * time.Millisecond)
+		<-pace.C
 	}
 	noError(t, writers.Wait())
 	answers, twice := map[int]int{}, 0
