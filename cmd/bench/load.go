@@ -144,9 +144,11 @@ type worker struct {
 	outcome
 	conn          net.Conn
 	answers       answers
-	track, check  *request
+	tracks        []*request // in turn
+	check         *request
 	checks, cycle int
 	turn          int
+	tracked       int // how many tracks were sent
 	pick          func() int
 	random        *rand.PCG
 }
@@ -178,17 +180,21 @@ func (l load) connect(ctx context.Context, number int) (*worker, error) {
 	}
 	random := rand.NewPCG(rand.Uint64(), rand.Uint64())
 	w := &worker{
-		conn:   conn,
-		track:  newTrack(to.host, l.tenant.secret),
-		check:  newCheck(to.host, l.tenant.secret),
-		checks: l.checks,
-		cycle:  l.checks + l.events,
-		turn:   number, // so that connections are at different points of the cycle
-		pick:   l.wallets(rand.New(random)),
-		random: random,
+		conn:    conn,
+		check:   newCheck(to.host, l.tenant.secret),
+		checks:  l.checks,
+		cycle:   l.checks + l.events,
+		turn:    number, // so that connections are at different points of the cycle
+		tracked: number,
+		pick:    l.wallets(rand.New(random)),
+		random:  random,
 	}
 	if l.batch > 0 {
-		w.track = newBatch(to.host, l.tenant.secret, l.batch)
+		w.tracks = []*request{newBatch(to.host, l.tenant.secret, l.batch)}
+	} else {
+		for _, v := range traffic {
+			w.tracks = append(w.tracks, newTrack(to.host, l.tenant.secret, v))
+		}
 	}
 	w.answers.from = conn
 	return w, nil
@@ -212,9 +218,10 @@ func (w *worker) run(counted window) error {
 // send sends the next request of the cycle and reports whether it was answered as
 // it should be.
 func (w *worker) send(now time.Time) (bool, error) {
-	next := w.track
-	if w.turn%w.cycle < w.checks {
-		next = w.check
+	next, isTrack := w.check, w.turn%w.cycle >= w.checks
+	if isTrack {
+		next = w.tracks[w.tracked%len(w.tracks)]
+		w.tracked++
 	}
 	w.turn++
 	if _, err := w.conn.Write(next.fill(w.pick, now, w.random)); err != nil {
@@ -231,7 +238,7 @@ func (w *worker) send(now time.Time) (bool, error) {
 		}
 		return false, nil
 	}
-	if next == w.track {
+	if isTrack {
 		w.accepted += len(next.slots)
 	}
 	return true, nil

@@ -60,9 +60,9 @@ func TestRun(t *testing.T) {
 		if len(got.Samples) != 11+len(pages) {
 			t.Errorf("it measured more than it was asked to: %v", got.Samples)
 		}
-		// Few, those with a rule, the neighbour's, many and shared wallets, those of two more databases with
+		// Few, the neighbour's, many and shared wallets, those of two more databases with
 		// the quiet ones of the second, and many again for the pages.
-		if want := int64(fewWallets + 1 + fewWallets + fewWallets + 2000 + fewWallets + 2*fewWallets + quietWallets + 2000); got.Accounts.Wallets != want {
+		if want := int64(fewWallets + 1 + fewWallets + 2000 + fewWallets + 2*fewWallets + quietWallets + 2000); got.Accounts.Wallets != want {
 			t.Errorf("%d wallets were audited, not %d", got.Accounts.Wallets, want)
 		}
 		if !strings.Contains(stdout.String(), "many stored ÷ none") {

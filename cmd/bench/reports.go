@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	planKey        = "pro"
 	unusedFeatures = 50 // without usage
 	auditEntries   = 200
 	grantedOneIn   = 40_000
@@ -24,10 +23,6 @@ func (b *bench) fillReports(ctx context.Context, g grown, client *browser) error
 		if err := t.post(ctx, g.node, "/v1/features", feature, nil); err != nil {
 			return err
 		}
-	}
-	plan := map[string]any{"key": planKey, "name": "Pro", "amountCents": 2900, "currency": "eur", "interval": "month", "featureLimits": []any{}}
-	if err := t.post(ctx, g.node, "/v1/plans", plan, nil); err != nil {
-		return err
 	}
 	for i := range auditEntries { // each is a row of the audit log
 		if _, err := client.send(ctx, client.org+"/settings", url.Values{"name": {fmt.Sprintf("%s %d", orgName, i)}}); err != nil {
@@ -47,7 +42,7 @@ func (b *bench) fillReports(ctx context.Context, g grown, client *browser) error
 }
 
 // customerRowsSQL gives a fourth of the wallets a subscription, a tenth a checkout that was
-// left, one in a thousand a debt, and very few a grant. The wallets of the load have none of these.
+// left, one in a thousand a debt, and very few a grant. The wallets of the load have only a subscription.
 func (t *tenant) customerRowsSQL() string {
 	return fmt.Sprintf(`
 		SET session_replication_role = replica;

@@ -14,7 +14,16 @@ const (
 	identityPrefix = "wallet-"
 	identityDigits = 7
 	featureKey     = "calls"
+	limitedKey     = "exports" // a feature that the plan of every wallet limits
 )
+
+// traffic is how the events of a connection, or of a batch, differ from each other: in
+// ten of them, one names an entity and one uses the limited feature. So nearly every
+// transaction of many connections has both.
+var traffic = [...]variant{{}, {}, {entity: true}, {}, {}, {}, {}, {limited: true}, {}, {}}
+
+// variant is what an event has beyond an id, an identity and a feature.
+type variant struct{ entity, limited bool }
 
 func identityOf(wallet int) string {
 	return fmt.Sprintf("%s%0*d", identityPrefix, identityDigits, wallet)
@@ -34,21 +43,32 @@ type request struct {
 type slot struct {
 	identity int // where its digits begin
 	eventID  int // where it begins, 0 for none
+	entity   int // where its digits begin, 0 for none
 }
 
 const (
 	idField       = `{"id":"`
 	identityField = `","identity":"` + identityPrefix
+	entityField   = `,"entityId":"order-`
 )
 
 // blankEvent is the body of an event, to be filled in at the slot.
-func blankEvent() (body string, at slot) {
-	body = fmt.Sprintf(`%s%0*d%s%0*d","feature":"%s"}`, idField, eventIDLength, 0, identityField, identityDigits, 0, featureKey)
-	return body, slot{eventID: len(idField), identity: len(idField) + eventIDLength + len(identityField)}
+func blankEvent(v variant) (body string, at slot) {
+	feature := featureKey
+	if v.limited {
+		feature = limitedKey
+	}
+	body = fmt.Sprintf(`%s%0*d%s%0*d","feature":"%s"`, idField, eventIDLength, 0, identityField, identityDigits, 0, feature)
+	at = slot{eventID: len(idField), identity: len(idField) + eventIDLength + len(identityField)}
+	if v.entity {
+		at.entity = len(body) + len(entityField)
+		body += fmt.Sprintf(`%s%0*d"`, entityField, identityDigits, 0)
+	}
+	return body + "}", at
 }
 
-func newTrack(host, secret string) *request {
-	body, at := blankEvent()
+func newTrack(host, secret string, v variant) *request {
+	body, at := blankEvent(v)
 	r := newRequest(host, secret, "/v1/events", body)
 	r.add(at, len(r.text)-len(body))
 	r.expects = expectation{status: 201, contains: []byte(`"accepted"`)}
@@ -57,12 +77,21 @@ func newTrack(host, secret string) *request {
 
 // newBatch is a batch of this many events.
 func newBatch(host, secret string, events int) *request {
-	const start = `{"events":[`
-	event, at := blankEvent()
-	body := start + strings.Repeat(event+",", events-1) + event + "]}"
-	r := newRequest(host, secret, "/v1/events/batch", body)
+	var body strings.Builder
+	body.WriteString(`{"events":[`)
+	starts, slots := make([]int, events), make([]slot, events)
 	for i := range events {
-		r.add(at, len(r.text)-len(body)+len(start)+i*(len(event)+len(",")))
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		event, at := blankEvent(traffic[i%len(traffic)])
+		starts[i], slots[i] = body.Len(), at
+		body.WriteString(event)
+	}
+	body.WriteString("]}")
+	r := newRequest(host, secret, "/v1/events/batch", body.String())
+	for i := range events {
+		r.add(slots[i], len(r.text)-body.Len()+starts[i])
 	}
 	r.expects = expectation{status: 200, contains: fmt.Appendf(nil, `"counts":{"accepted":%d,`, events)}
 	return r
@@ -78,7 +107,11 @@ func newCheck(host, secret string) *request {
 
 // add adds an event whose body begins there.
 func (r *request) add(s slot, at int) {
-	r.slots = append(r.slots, slot{eventID: at + s.eventID, identity: at + s.identity})
+	placed := slot{eventID: at + s.eventID, identity: at + s.identity}
+	if s.entity > 0 {
+		placed.entity = at + s.entity
+	}
+	r.slots = append(r.slots, placed)
 }
 
 func newRequest(host, secret, path, body string) *request {
@@ -87,19 +120,27 @@ func newRequest(host, secret, path, body string) *request {
 		path, host, secret, len(body), body)}
 }
 
-// fill picks a wallet for each event, and an event id of this moment.
+// fill picks a wallet for each event, and an event id of this moment. An entity has the
+// number of its wallet.
 func (r *request) fill(pick func() int, now time.Time, random *rand.PCG) []byte {
 	for _, s := range r.slots {
 		wallet := pick()
-		for i := s.identity + identityDigits - 1; i >= s.identity; i-- {
-			r.text[i] = byte('0' + wallet%10)
-			wallet /= 10
-		}
+		r.writeDigits(s.identity, wallet)
 		if s.eventID > 0 {
 			writeEventID(r.text[s.eventID:s.eventID+eventIDLength], now, random)
 		}
+		if s.entity > 0 {
+			r.writeDigits(s.entity, wallet)
+		}
 	}
 	return r.text
+}
+
+func (r *request) writeDigits(at, number int) {
+	for i := at + identityDigits - 1; i >= at; i-- {
+		r.text[i] = byte('0' + number%10)
+		number /= 10
+	}
 }
 
 // writeEventID writes a UUIDv7, as callers are asked to use: ids that begin with

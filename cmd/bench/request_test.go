@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-type usageBody struct{ ID, Identity, Feature string }
+type usageBody struct{ ID, Identity, Feature, EntityID string }
 
 // readBack lets the standard library say what a server would understand.
 func readBack(t *testing.T, text []byte) (*http.Request, usageBody) {
@@ -46,17 +46,29 @@ func TestRequests(t *testing.T) {
 	moment := time.UnixMilli(1_700_000_000_000)
 
 	t.Run("a track names its wallet and has a UUIDv7 of the moment", func(t *testing.T) {
-		track := newTrack("127.0.0.1:80", "secret")
+		track := newTrack("127.0.0.1:80", "secret", variant{})
 		request, use := readBack(t, track.fill(only(1234567), moment, random))
 		if request.URL.Path != "/v1/events" || request.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("it asks %s with %v", request.URL, request.Header)
 		}
-		if use.Identity != "wallet-1234567" || use.Feature != featureKey || !uuidv7.MatchString(use.ID) {
+		if use.Identity != "wallet-1234567" || use.Feature != featureKey || use.EntityID != "" || !uuidv7.MatchString(use.ID) {
 			t.Errorf("it says %+v", use)
 		}
 	})
+	t.Run("a track of each variant says what the variant says", func(t *testing.T) {
+		for v, want := range map[variant]usageBody{
+			{entity: true}:                {Feature: featureKey, EntityID: "order-0000042"},
+			{limited: true}:               {Feature: limitedKey},
+			{entity: true, limited: true}: {Feature: limitedKey, EntityID: "order-0000042"},
+		} {
+			_, use := readBack(t, newTrack("127.0.0.1:80", "secret", v).fill(only(42), moment, random))
+			if use.Identity != identityOf(42) || use.Feature != want.Feature || use.EntityID != want.EntityID || !uuidv7.MatchString(use.ID) {
+				t.Errorf("%+v says %+v", v, use)
+			}
+		}
+	})
 	t.Run("a later track has a greater id, and nothing of the last wallet", func(t *testing.T) {
-		track := newTrack("127.0.0.1:80", "secret")
+		track := newTrack("127.0.0.1:80", "secret", variant{})
 		_, first := readBack(t, track.fill(only(9999999), moment, random))
 		_, second := readBack(t, track.fill(only(3), moment.Add(time.Millisecond), random))
 		if second.Identity != "wallet-0000003" || second.ID <= first.ID {
@@ -76,25 +88,31 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("a batch names a wallet and an id of its own for each event", func(t *testing.T) {
 		next := 0
-		batch := newBatch("127.0.0.1:80", "secret", 3)
+		batch := newBatch("127.0.0.1:80", "secret", 20)
 		text := batch.fill(func() int { next++; return next }, moment, random)
 		request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var sent struct{ Events []usageBody }
-		if err := json.NewDecoder(request.Body).Decode(&sent); err != nil || len(sent.Events) != 3 {
+		if err := json.NewDecoder(request.Body).Decode(&sent); err != nil || len(sent.Events) != 20 {
 			t.Fatalf("it sends %+v, %v", sent, err)
 		}
-		seen := map[string]bool{}
+		seen, entities, limited := map[string]bool{}, 0, 0
 		for i, e := range sent.Events {
 			seen[e.ID] = true
-			if e.Identity != identityOf(i+1) || e.Feature != featureKey || !uuidv7.MatchString(e.ID) {
+			switch {
+			case e.EntityID != "":
+				entities++
+			case e.Feature == limitedKey:
+				limited++
+			}
+			if e.Identity != identityOf(i+1) || !uuidv7.MatchString(e.ID) {
 				t.Errorf("event %d says %+v", i, e)
 			}
 		}
-		if request.URL.Path != "/v1/events/batch" || len(seen) != 3 {
-			t.Errorf("it asks %s with %d ids", request.URL, len(seen))
+		if request.URL.Path != "/v1/events/batch" || len(seen) != 20 || entities != 2 || limited != 2 {
+			t.Errorf("it asks %s with %d ids, %d entities and %d uses of the limited feature", request.URL, len(seen), entities, limited)
 		}
 	})
 	t.Run("a check has no id", func(t *testing.T) {

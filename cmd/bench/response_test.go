@@ -69,7 +69,7 @@ func TestAnswers(t *testing.T) {
 
 func TestExpectations(t *testing.T) {
 	t.Parallel()
-	track := newTrack("127.0.0.1:80", "secret").expects
+	track := newTrack("127.0.0.1:80", "secret", variant{}).expects
 	for name, c := range map[string]struct {
 		answer answer
 		met    bool

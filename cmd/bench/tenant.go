@@ -13,7 +13,8 @@ import (
 	"purser/ids"
 )
 
-// tenant is an application with one credit, one feature and many wallets.
+// tenant is an application with one credit, two features, a plan that limits one of them,
+// and many wallets on that plan.
 type tenant struct {
 	name     string
 	database string
@@ -33,6 +34,8 @@ const orgName = "Bench"
 const (
 	cost    = 1_000                     // nanocredits of one event
 	deposit = 1_000_000_000_000_000_000 // more than any run spends
+	limit   = 100                       // uses in a month that the plan includes; more are charged
+	planKey = "pro"
 )
 
 // newTenant makes an application in the way an operator does, with a key from the
@@ -51,11 +54,18 @@ func (h *harness) newTenant(ctx context.Context, n *node, name string, wallets i
 	if t.credit, err = ids.Parse(ids.Credit, credit.ID); err != nil {
 		return nil, err
 	}
-	feature := map[string]any{"key": featureKey, "name": "Calls", "unit": "call", "creditKey": "credits", "costNanocredits": fmt.Sprint(cost)}
-	if err := t.post(ctx, n, "/v1/features", feature, nil); err != nil {
+	for key, name := range map[string]string{featureKey: "Calls", limitedKey: "Exports"} {
+		feature := map[string]any{"key": key, "name": name, "unit": "call", "creditKey": "credits", "costNanocredits": fmt.Sprint(cost)}
+		if err := t.post(ctx, n, "/v1/features", feature, nil); err != nil {
+			return nil, err
+		}
+	}
+	plan := map[string]any{"key": planKey, "name": "Pro", "amountCents": 2900, "currency": "eur", "interval": "month",
+		"featureLimits": []any{map[string]any{"featureKey": limitedKey, "limit": limit, "overage": "credits"}}}
+	if err := t.post(ctx, n, "/v1/plans", plan, nil); err != nil {
 		return nil, err
 	}
-	_, err = h.postgres.query(ctx, t.database, t.walletsSQL(0, wallets, time.Now().Add(-storedOver-time.Hour), time.Hour))
+	_, err = h.postgres.query(ctx, t.database, t.walletsSQL(0, wallets, time.Now().Add(-storedOver-time.Hour), time.Hour)+t.subscriptionsSQL())
 	return t, err
 }
 
@@ -151,4 +161,13 @@ func (t *tenant) walletsSQL(from, to int, since time.Time, over time.Duration) s
 		FROM wallets WHERE app_id = '%[1]s' AND identity >= '%[11]s' ORDER BY id;
 		COMMIT;`,
 		t.app, t.org, uuidAt(moment, "g"), identityPrefix, identityDigits, moment, from, to, t.credit, int64(deposit), identityOf(from))
+}
+
+// subscriptionsSQL puts every wallet on the plan, in a period that began now.
+func (t *tenant) subscriptionsSQL() string {
+	now := time.Now().UnixMilli()
+	return fmt.Sprintf(`
+		INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, plan_id, created_at)
+		SELECT w.app_id, w.id, w.org_id, w.id, 'active', %[2]d, %[2]d + 31 * %[3]d::bigint, p.terms, p.id, w.created_at
+		FROM wallets w JOIN plans p ON p.app_id = w.app_id WHERE w.app_id = '%[1]s' ORDER BY w.id;`, t.app, now, dayMS)
 }
