@@ -32,6 +32,23 @@ type groupReply struct {
 	Results []itemReply `json:"results"`
 }
 
+// AppendJSON appends what json.Marshal gives.
+func (r batchReply) AppendJSON(text []byte) []byte {
+	text = appendItems(append(text, `{"results":`...), r.Results)
+	text = appendInt(text, `,"counts":{"accepted":`, int64(r.Counts.Accepted))
+	text = appendInt(text, `,"duplicate":`, int64(r.Counts.Duplicate))
+	text = appendInt(text, `,"deduplicated":`, int64(r.Counts.Deduplicated))
+	text = appendInt(text, `,"refused":`, int64(r.Counts.Refused))
+	text = appendInt(text, `,"invalid":`, int64(r.Counts.Invalid))
+	text = appendInt(text, `,"unknown":`, int64(r.Counts.Unknown))
+	return append(text, "}}"...)
+}
+
+// AppendJSON appends what json.Marshal gives.
+func (r groupReply) AppendJSON(text []byte) []byte {
+	return append(appendItems(append(text, `{"results":`...), r.Results), '}')
+}
+
 type itemReply struct {
 	Index             int              `json:"index"`
 	ID                string           `json:"id,omitzero"`
@@ -44,6 +61,31 @@ type itemReply struct {
 	Error             fault.Code       `json:"error,omitzero"`
 	Message           string           `json:"message,omitzero"`
 	Pointer           string           `json:"pointer,omitzero"`
+}
+
+func appendItems(text []byte, items []itemReply) []byte {
+	text = append(text, '[')
+	for i := range items {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = items[i].append(text)
+	}
+	return append(text, ']')
+}
+
+func (r *itemReply) append(text []byte) []byte {
+	text = appendInt(text, `{"index":`, int64(r.Index))
+	text = appendGiven(text, `,"id":`, r.ID)
+	text = appendText(text, `,"status":`, string(r.Status))
+	text = appendGiven(text, `,"transactionId":`, r.TransactionID)
+	text = appendGiven(text, `,"amountNanocredits":`, r.AmountNanocredits)
+	text = appendPeriod(text, r.PeriodStart, r.PeriodEnd)
+	text = appendGiven(text, `,"deduplicatedFrom":`, r.DeduplicatedFrom)
+	text = appendGiven(text, `,"error":`, string(r.Error))
+	text = appendGiven(text, `,"message":`, r.Message)
+	text = appendGiven(text, `,"pointer":`, r.Pointer)
+	return append(text, '}')
 }
 
 type batchCounts struct {

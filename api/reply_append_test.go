@@ -44,5 +44,19 @@ func TestHotRepliesAreTheSameJSON(t *testing.T) {
 			}
 		}
 		same(t, check)
+		items := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) itemReply {
+			return itemReply{
+				Index: rapid.Int().Draw(t, "index"), ID: text.Draw(t, "id"), Status: metering.Verdict(text.Draw(t, "status")),
+				TransactionID: text.Draw(t, "transaction"), AmountNanocredits: text.Draw(t, "amount"), PeriodStart: optional.Draw(t, "start"),
+				PeriodEnd: optional.Draw(t, "end"), DeduplicatedFrom: text.Draw(t, "from"), Error: fault.Code(text.Draw(t, "error")),
+				Message: text.Draw(t, "message"), Pointer: text.Draw(t, "pointer"),
+			}
+		}), 0, 3).Draw(t, "items")
+		count := func(name string) int { return rapid.Int().Draw(t, name) }
+		same(t, groupReply{Results: items})
+		same(t, batchReply{Results: items, Counts: batchCounts{
+			Accepted: count("accepted"), Duplicate: count("duplicate"), Deduplicated: count("deduplicated"),
+			Refused: count("refused"), Invalid: count("invalid"), Unknown: count("unknown"),
+		}})
 	})
 }

@@ -51,9 +51,7 @@ func (r hotCheckReply) AppendJSON(text []byte) []byte {
 		text = appendInt(text, `,"periodEnd":`, l.PeriodEnd)
 		text = append(appendText(text, `,"overage":`, l.Overage), '}')
 	}
-	if r.Reason != "" {
-		text = appendText(text, `,"reason":`, string(r.Reason))
-	}
+	text = appendGiven(text, `,"reason":`, string(r.Reason))
 	return append(text, '}')
 }
 
@@ -99,9 +97,7 @@ func (r eventReply) AppendJSON(text []byte) []byte {
 	text = appendText(text, `,"transactionId":`, r.TransactionID)
 	text = appendText(text, `,"amountNanocredits":`, r.AmountNanocredits)
 	text = appendPeriod(text, r.PeriodStart, r.PeriodEnd)
-	if r.DeduplicatedFrom != "" {
-		text = appendText(text, `,"deduplicatedFrom":`, r.DeduplicatedFrom)
-	}
+	text = appendGiven(text, `,"deduplicatedFrom":`, r.DeduplicatedFrom)
 	return append(text, '}')
 }
 
@@ -124,6 +120,14 @@ func appendInt(text []byte, name string, value int64) []byte {
 func appendText(text []byte, name, value string) []byte {
 	text, _ = jsontext.AppendQuote(append(text, name...), value)
 	return text
+}
+
+// appendGiven appends a name and a string, or nothing for an empty one.
+func appendGiven(text []byte, name, value string) []byte {
+	if value == "" {
+		return text
+	}
+	return appendText(text, name, value)
 }
 
 // trackUsage records an event. The request's id is also the transaction's.

@@ -141,13 +141,20 @@ var (
 	replies  = sync.Pool{New: func() any { return new([]byte) }}
 )
 
+// maxPooledReply is the largest buffer that is kept for the next reply: a batch of a
+// thousand events needs several times as much, and few servers see one.
+const maxPooledReply = 64 << 10
+
 // WriteJSON sends a body that no cache may keep.
 func WriteJSON(ec echo.Context, code int, body any) error {
 	if fast, hot := body.(JSONAppender); hot {
 		text := replies.Get().(*[]byte)
-		defer replies.Put(text)
 		*text = fast.AppendJSON((*text)[:0])
-		return writeJSON(ec, code, *text)
+		err := writeJSON(ec, code, *text)
+		if cap(*text) <= maxPooledReply {
+			replies.Put(text)
+		}
+		return err
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
