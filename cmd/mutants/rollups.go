@@ -19,7 +19,7 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "a deduplicated event adds its quantity",
-		changes: []change{once("store/rollups/settle.go", "coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity", "coalesce(sum(u.quantity), 0) AS quantity")},
+		changes: []change{once("store/rollups/add.go", "coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity", "coalesce(sum(u.quantity), 0) AS quantity")},
 		pkg:     "./store", tests: "TestUsageAddsUpToTheEvents",
 	},
 	{

@@ -228,18 +228,26 @@ func (r sumRow) row(b rollup.Buckets, err error) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	row := Row{
+	sums, err := r.sums()
+	return Row{
 		Start: b.Starts[r.bucket-1], FeatureID: pg.OrZero(r.feature), CreditID: r.credit, KeyID: pg.OrZero(r.key), WalletID: pg.OrZero(r.wallet),
-		Sums: rollup.Sums{Events: r.events, Deduplicated: r.deduplicated},
-	}
-	for text, into := range map[*string]*metering.Total{&r.quantity: &row.Quantity, &r.included: &row.Included, &r.charged: &row.Charged} {
-		total, ok := metering.ParseTotal(*text)
+		Sums: sums,
+	}, err
+}
+
+func (r sumRow) sums() (rollup.Sums, error) {
+	s := rollup.Sums{Events: r.events, Deduplicated: r.deduplicated}
+	for _, column := range []struct {
+		text string
+		into *metering.Total
+	}{{r.quantity, &s.Quantity}, {r.included, &s.Included}, {r.charged, &s.Charged}} {
+		total, ok := metering.ParseTotal(column.text)
 		if !ok {
-			return row, fmt.Errorf("store: %q is not a total", *text)
+			return s, fmt.Errorf("store: %q is not a total", column.text)
 		}
-		*into = total
+		*column.into = total
 	}
-	return row, nil
+	return s, nil
 }
 
 // name reads how the features, credits, keys and wallets of the rows are called.

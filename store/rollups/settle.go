@@ -45,62 +45,7 @@ var (
 
 	countSettled = pg.Declare("count events to add", `
 		SELECT count(*) FROM (SELECT 1 FROM usage_events WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3 LIMIT $4) counted`)
-
-	addHours = pg.Declare("add usage by hour", `
-		INSERT INTO usage_hours (app_id, wallet_id, hour, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
-		SELECT s.app_id, e.wallet_id, e.hour, p.feature_id, p.credit_id, s.org_id, `+sumsOf+`
-		FROM app_state s CROSS JOIN (`+sumsOfEvents("wallet_id")+`
-			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
-			GROUP BY 1, 2, 3) e
-		CROSS JOIN LATERAL (SELECT feature_id, credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p
-		WHERE s.app_id = $1
-		GROUP BY s.app_id, e.wallet_id, e.hour, p.feature_id, p.credit_id, s.org_id
-		ON CONFLICT (app_id, wallet_id, hour, feature_id, credit_id) DO UPDATE SET `+addedTo("usage_hours"))
-
-	addTotals = pg.Declare("add usage of all wallets by hour", `
-		INSERT INTO usage_totals (app_id, hour, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
-		SELECT s.app_id, e.hour, p.feature_id, p.credit_id, e.key_id, s.org_id, `+sumsOf+`
-		FROM app_state s CROSS JOIN (`+sumsOfEvents("key_id")+`
-			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
-			GROUP BY 1, 2, 3) e
-		CROSS JOIN LATERAL (SELECT feature_id, credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p
-		WHERE s.app_id = $1
-		GROUP BY s.app_id, e.hour, p.feature_id, p.credit_id, e.key_id, s.org_id
-		ON CONFLICT (app_id, hour, feature_id, credit_id, key_id) DO UPDATE SET `+addedTo("usage_totals"))
-
-	// Months of UTC: date_trunc with a zone is the same on every session.
-	addMonths = pg.Declare("add usage by month", `
-		INSERT INTO usage_months (app_id, month, wallet_id, credit_id, org_id, events, charged_nanocredits)
-		SELECT s.app_id, (extract(epoch FROM date_trunc('month', to_timestamp(e.hour / 1000), 'UTC')) * 1000)::bigint, e.wallet_id, p.credit_id, s.org_id,
-			sum(e.events)::bigint, sum(e.charged)
-		FROM app_state s CROSS JOIN (`+sumsOfEvents("wallet_id")+`
-			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
-			GROUP BY 1, 2, 3) e
-		CROSS JOIN LATERAL (SELECT credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p
-		WHERE s.app_id = $1
-		GROUP BY 1, 2, 3, 4, 5
-		ON CONFLICT (app_id, month, wallet_id, credit_id) DO UPDATE SET
-			events = usage_months.events + excluded.events, charged_nanocredits = usage_months.charged_nanocredits + excluded.charged_nanocredits`)
 )
-
-const sumsOf = `sum(e.events)::bigint, sum(e.deduplicated)::bigint, sum(e.quantity), sum(e.included), sum(e.charged)`
-
-func addedTo(table string) string {
-	return fmt.Sprintf(`events = %[1]s.events + excluded.events, deduplicated = %[1]s.deduplicated + excluded.deduplicated,
-			quantity = %[1]s.quantity + excluded.quantity, included = %[1]s.included + excluded.included,
-			charged_nanocredits = %[1]s.charged_nanocredits + excluded.charged_nanocredits`, table)
-}
-
-// sumsOfEvents adds up events by hour, price and another column. A deduplicated event adds
-// no quantity.
-func sumsOfEvents(column string) string {
-	return `
-			SELECT u.` + column + `, u.price_number, u.created_at - u.created_at % 3600000 AS hour,
-				count(*) AS events, count(u.deduplicated_from) AS deduplicated, sum(u.amount_nanocredits) AS charged,
-				coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity,
-				coalesce(sum(least(u.quantity, greatest(0, u.allowance_limit - u.allowance_used)))
-					FILTER (WHERE u.allowance_limit IS NOT NULL AND u.deduplicated_from IS NULL), 0) AS included`
-}
 
 // Alone is the margin of a caller who knows that nothing is written meanwhile.
 const Alone time.Duration = 0
@@ -208,10 +153,8 @@ func (a App) settleChunk(ctx context.Context, length *int64, alone bool) (step s
 			return err
 		}
 		if found > 0 {
-			for _, add := range []pg.Statement{addHours, addTotals, addMonths} {
-				if _, err := tx.ExecAny(ctx, add, pg.IDAt(p.Added), pg.IDAt(end)); err != nil {
-					return err
-				}
+			if err := addEvents(ctx, tx, pg.IDAt(p.Added), pg.IDAt(end)); err != nil {
+				return err
 			}
 		}
 		next := p.Advance(end)
