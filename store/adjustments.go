@@ -62,7 +62,7 @@ func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 }
 
 func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity string, err error) {
-	row, err := tx.lockWalletByID(ctx, requested.WalletID)
+	row, err := tx.LockWalletByID(ctx, requested.WalletID)
 	if err != nil {
 		return "", err
 	}

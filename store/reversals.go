@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -110,7 +109,7 @@ func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Revers
 	if err != nil {
 		return r, "", false, err
 	}
-	w, err := tx.lockWalletByID(ctx, event.WalletID)
+	w, err := tx.LockWalletByID(ctx, event.WalletID)
 	if err != nil {
 		return r, "", false, err
 	}
@@ -140,24 +139,6 @@ func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Revers
 	return r, w.Identity, false, tx.Audit(ctx, "event.reverse", event.TransactionID.Format(ids.Transaction), nil, audit.Fields{
 		"reversal": r.ID.Format(ids.Transaction), "creditKey": event.creditKey, "amountNanocredits": r.Amount.String(), "reason": r.Reason,
 	})
-}
-
-// lockWalletByID locks a wallet by its id, which never changes, as its identity may.
-func (tx appTx) lockWalletByID(ctx context.Context, id ids.ID) (ledger.Wallet, error) {
-	for range pg.MaxAttempts {
-		seen, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), id)
-		if err != nil {
-			return ledger.Wallet{}, err
-		}
-		locked, err := tx.LockWallets(ctx, seen.Identity)
-		if err != nil {
-			return ledger.Wallet{}, err
-		}
-		if len(locked) == 1 && locked[0].ID == id {
-			return locked[0], nil
-		}
-	}
-	return ledger.Wallet{}, fmt.Errorf("store: wallet %s got another identity %d times", id, pg.MaxAttempts)
 }
 
 // writeReversal writes what was decided under the wallet's lock.

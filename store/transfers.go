@@ -55,6 +55,9 @@ func (tx appTx) repeats(ctx context.Context, t storedTransfer, requested Transfe
 }
 
 var (
+	hadIdentity = pg.Declare("had identity", `
+		SELECT EXISTS (SELECT 1 FROM identity_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND c.from_identity = $3)`)
+
 	selectTransferByKey = pg.Declare("select transfer by idempotency key", `
 		SELECT t.entry_id, t.to_entry_id, s.identity, r.identity, c.key, t.amount_nanocredits, t.reason, t.idempotency_key, t.user_id, t.created_at,
 			t.wallet_id, t.to_wallet_id

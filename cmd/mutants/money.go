@@ -53,25 +53,25 @@ var moneyMutants = []mutant{
 	{
 		name: "a rename leaves the caches of other nodes as they are",
 		changes: []change{
-			once("store/identities.go", "SET identity = $3, version = version + 1", "SET identity = $3"),
-			once("store/identities.go", "\tif _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\treturn err\n\t}\n", ""),
+			once("store/internal/identities/renames.go", "SET identity = $3, version = version + 1", "SET identity = $3"),
+			once("store/internal/identities/renames.go", "\tif _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\treturn err\n\t}\n", ""),
 			once("store/usage_write.go", "AND identity = $3 THEN", "AND $3::text IS NOT NULL THEN"),
 		},
 		pkg: "./store", tests: "TestRenamedWalletIsTheSame",
 	},
 	{
 		name:    "an erasure keeps the properties of events",
-		changes: []change{once("store/identities.go", "if err == nil && erased {", "if err != nil && erased {")},
+		changes: []change{once("store/internal/identities/renames.go", "if err == nil && erased {", "if err != nil && erased {")},
 		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
 	},
 	{
 		name:    "an erasure keeps the identity in the answers of operations",
-		changes: []change{once("store/erasures.go", "\tif err := payments.Redact(ctx, tx.Tx, w.ID, tombstone); err != nil {\n\t\treturn e, false, err\n\t}\n", "")},
+		changes: []change{once("store/internal/identities/erasures.go", "\tif err := payments.Redact(ctx, tx.Tx, w.ID, tombstone); err != nil {\n\t\treturn e, false, err\n\t}\n", "")},
 		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
 	},
 	{
 		name:    "an erasure keeps the requests that a node wrote late",
-		changes: []change{once("store/erasures.go", "[]pg.Statement{eraseDenials, eraseFailures, eraseRequests}", "[]pg.Statement{eraseDenials, eraseRequests}")},
+		changes: []change{once("store/internal/identities/erasures.go", "[]pg.Statement{eraseDenials, eraseFailures, eraseRequests}", "[]pg.Statement{eraseDenials, eraseRequests}")},
 		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
 	},
 	{

@@ -61,7 +61,7 @@ var knows = map[string][]string{
 	"mail/mailtest": {},
 
 	"migrations":         {},
-	"store":              with(nouns, "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify"),
+	"store":              with(nouns, "store/internal/identities", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
 	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits", "store/queue"),
@@ -78,6 +78,8 @@ var knows = map[string][]string{
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
 	"store/internal/pg":     with(nouns, "migrations", "store/internal/limits"),
 	"store/internal/ledger": with(nouns, "store/internal/pg", "store/queue"),
+	// A change of identity touches what every area keeps of a wallet.
+	"store/internal/identities": with(nouns, "store/internal/ledger", "store/internal/pg", "store/payments", "store/queue", "store/verify"),
 	"store/internal/wire":   {"ids", "metering", "store/internal/pg"},
 
 	// How long a session may take, which test processes relax.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -143,3 +144,21 @@ func (tx Tx) WithBalances(ctx context.Context, rows []Wallet) ([]metering.Wallet
 var SelectWalletByID = pg.Declare("select wallet by id", `
 		SELECT `+WalletColumns+`
 		FROM wallets WHERE app_id = $1 AND id = $2`)
+
+// LockWalletByID locks a wallet by its id, which never changes, as its identity may.
+func (tx Tx) LockWalletByID(ctx context.Context, id ids.ID) (Wallet, error) {
+	for range pg.MaxAttempts {
+		seen, err := pg.Find(ctx, tx, SelectWalletByID, ReadWallet, fault.New(fault.WalletNotFound), id)
+		if err != nil {
+			return Wallet{}, err
+		}
+		locked, err := tx.LockWallets(ctx, seen.Identity)
+		if err != nil {
+			return Wallet{}, err
+		}
+		if len(locked) == 1 && locked[0].ID == id {
+			return locked[0], nil
+		}
+	}
+	return Wallet{}, fmt.Errorf("store: wallet %s got another identity %d times", id, pg.MaxAttempts)
+}

@@ -1,4 +1,4 @@
-package store
+package identities
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 		return e, false, fault.Newf(fault.InvalidRequest, "The reason is kept, so it must not contain the identity.")
 	}
 	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
 			e, duplicate, err = tx.erase(ctx, requested)
 			return err
 		})
@@ -88,7 +88,7 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 	return e, duplicate, err
 }
 
-func (tx appTx) erase(ctx context.Context, requested Erasure) (e Erasure, duplicate bool, err error) {
+func (tx transaction) erase(ctx context.Context, requested Erasure) (e Erasure, duplicate bool, err error) {
 	fences, err := tx.HoldIdentities(ctx, requested.Identity)
 	if err != nil {
 		return e, false, err
@@ -156,7 +156,7 @@ func repeatedErasure(c identityChange, requested Erasure, hasWallet bool) (e Era
 func (a App) eraseProperties(ctx context.Context, wallet ids.ID) error {
 	for {
 		var deleted int64
-		err := a.transact(ctx, func(ctx context.Context, tx appTx) (err error) {
+		err := a.transact(ctx, func(ctx context.Context, tx transaction) (err error) {
 			deleted, err = tx.ExecAny(ctx, eraseProperties, wallet, erasedProperties)
 			return err
 		})
@@ -167,7 +167,7 @@ func (a App) eraseProperties(ctx context.Context, wallet ids.ID) error {
 }
 
 // eraseRows deletes what names an erased identity beside the books.
-func (tx appTx) eraseRows(ctx context.Context, c identityChange) error {
+func (tx transaction) eraseRows(ctx context.Context, c identityChange) error {
 	for _, erase := range []pg.Statement{eraseDenials, eraseFailures, eraseRequests} {
 		if _, err := tx.ExecAny(ctx, erase, c.From, c.ID); err != nil {
 			return err

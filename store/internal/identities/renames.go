@@ -1,0 +1,277 @@
+package identities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/internal/ledger"
+	"purser/store/internal/pg"
+	"purser/store/payments"
+	"purser/store/queue"
+	"purser/store/verify"
+)
+
+// Rename gives a wallet another identity. The wallet keeps its id, its journal, its
+// balances and its subscription; the old identity has no wallet afterwards.
+type Rename struct {
+	ID             ids.ID
+	From, To       string // identities
+	IdempotencyKey string
+	By             ids.ID // a user; zero for an API key
+	CreatedAt      int64
+}
+
+// settleDelay is how long after a change of identity nodes may still write requests and
+// denials of the old one, which they collect for some seconds.
+const settleDelay = int64(time.Minute / time.Millisecond)
+
+// The two kinds of changes.
+const (
+	changeRename  = "rename"
+	changeErasure = "erasure"
+)
+
+// identityChange is a stored change. The identities are empty once they were erased.
+type identityChange struct {
+	ID             ids.ID
+	WalletID       ids.ID
+	Kind           string
+	From, To       string
+	Reason         string
+	IdempotencyKey string
+	By             ids.ID
+	CreatedAt      int64
+	Settled        bool
+}
+
+const identityChangeColumns = `c.id, c.wallet_id, c.kind, c.from_identity, c.to_identity, c.reason, c.idempotency_key, c.user_id, c.created_at, c.settled`
+
+var (
+	selectIdentityChange = pg.Declare("select change of identity", `
+		SELECT `+identityChangeColumns+`
+		FROM identity_changes c WHERE c.app_id = $1 AND c.kind = $2 AND c.idempotency_key = $3`)
+
+	listUnsettledChanges = pg.Declare("list unsettled changes of identity", `
+		SELECT `+identityChangeColumns+`
+		FROM identity_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND NOT c.settled ORDER BY c.id`)
+
+	insertIdentityChange = pg.Declare("insert change of identity", `
+		INSERT INTO identity_changes (app_id, id, org_id, wallet_id, kind, from_identity, to_identity, reason, idempotency_key, user_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`)
+
+	settleIdentityChange = pg.Declare("settle change of identity", `
+		UPDATE identity_changes SET settled = true WHERE app_id = $1 AND id = $2`)
+
+	setIdentity = pg.Declare("set identity", `
+		UPDATE wallets SET identity = $3, version = version + 1 WHERE app_id = $1 AND id = $2`)
+
+	moveAlertRules = pg.Declare("move alert rules", `
+		UPDATE alert_rules SET identity = $3 WHERE app_id = $1 AND identity = $2`)
+
+	// Rows of the old identity that are newer than the change ($3) are not the wallet's.
+	moveDenials = pg.Declare("move denials", `
+		UPDATE denial_records SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
+
+	moveFailures = pg.Declare("move request failures", `
+		UPDATE request_failures SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
+
+	moveRequests = pg.Declare("move requests", `
+		UPDATE recent_requests SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
+)
+
+func readIdentityChange(row pgx.CollectableRow) (c identityChange, err error) {
+	var from, to, reason *string
+	var by *ids.ID
+	err = row.Scan(&c.ID, &c.WalletID, &c.Kind, &from, &to, &reason, &c.IdempotencyKey, &by, &c.CreatedAt, &c.Settled)
+	c.From, c.To, c.Reason, c.By = pg.OrZero(from), pg.OrZero(to), pg.OrZero(reason), pg.OrZero(by)
+	return c, err
+}
+
+// Rename gives a wallet another identity, once for an idempotency key: a repeated one
+// returns the wallet as it is, and a different request with it is refused. No payment
+// operation of either identity runs meanwhile. Caches of all nodes have the wallet with
+// another version and another epoch, so that none decides by them.
+func (a App) Rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
+	for range pg.MaxAttempts {
+		err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
+			w, duplicate, err = tx.rename(ctx, requested)
+			return err
+		})
+		// The key or the identity was taken meanwhile, or the reply to COMMIT was lost:
+		// the next attempt finds which.
+		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
+			break
+		}
+	}
+	a.app.WalletChanged(requested.From)
+	a.app.WalletChanged(requested.To)
+	return w, duplicate, err
+}
+
+func (tx transaction) rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
+	fences, err := tx.HoldIdentities(ctx, requested.From, requested.To)
+	if err != nil {
+		return w, false, err
+	}
+	if fences == nil {
+		return w, false, fault.New(fault.OperationInProgress)
+	}
+	locked, err := tx.LockWallets(ctx, requested.From, requested.To)
+	if err != nil {
+		return w, false, err
+	}
+	earlier, err := pg.Collect(ctx, tx, selectIdentityChange, readIdentityChange, changeRename, requested.IdempotencyKey)
+	if err != nil {
+		return w, false, err
+	}
+	if len(earlier) == 1 {
+		c := earlier[0]
+		if c.From != requested.From || c.To != requested.To {
+			return w, false, fault.New(fault.IdempotencyConflict)
+		}
+		w, err = tx.walletByID(ctx, c.WalletID)
+		return w, c.ID != requested.ID, err
+	}
+	from, err := renamedWallet(locked, requested)
+	if err != nil {
+		return w, false, err
+	}
+	// Later operations get higher numbers than those that the wallet has had.
+	if err := tx.RaiseFence(ctx, requested.To, fences[requested.From]); err != nil {
+		return w, false, err
+	}
+	err = tx.changeIdentity(ctx, from, identityChange{
+		ID: requested.ID, WalletID: from.ID, Kind: changeRename, From: requested.From, To: requested.To,
+		IdempotencyKey: requested.IdempotencyKey, By: requested.By, CreatedAt: requested.CreatedAt,
+	}, requested.To)
+	if err != nil {
+		return w, false, err
+	}
+	if err := tx.DeleteLease(ctx, requested.From); err != nil {
+		return w, false, err
+	}
+	if w, err = tx.walletByID(ctx, from.ID); err != nil {
+		return w, false, err
+	}
+	// The log names wallets by their ids, which say nothing about a customer.
+	return w, false, tx.Audit(ctx, "wallet.rename", from.ID.Format(ids.Wallet), nil, nil)
+}
+
+// renamedWallet is the wallet that a rename is about, among the locked ones.
+func renamedWallet(locked []ledger.Wallet, requested Rename) (from *ledger.Wallet, err error) {
+	taken := false
+	for i := range locked {
+		if locked[i].Identity == requested.From {
+			from = &locked[i]
+		}
+		taken = taken || locked[i].Identity == requested.To
+	}
+	switch {
+	case from == nil:
+		return nil, fault.New(fault.WalletNotFound)
+	case taken:
+		return nil, fault.New(fault.IdentityTaken)
+	}
+	return from, nil
+}
+
+func (tx transaction) walletByID(ctx context.Context, id ids.ID) (metering.Wallet, error) {
+	row, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), id)
+	if err != nil {
+		return metering.Wallet{}, err
+	}
+	wallets, err := tx.WithBalances(ctx, []ledger.Wallet{row})
+	if err != nil {
+		return metering.Wallet{}, err
+	}
+	return wallets[0], nil
+}
+
+// changeIdentity gives a locked wallet another identity. Its version and the
+// application's epoch advance: a node that has the wallet in its cache under the old
+// identity fails its next write, also one of a release that does not know of renames.
+func (tx transaction) changeIdentity(ctx context.Context, w *ledger.Wallet, c identityChange, to string) error {
+	if err := tx.Exec(ctx, setIdentity, 1, w.ID, to); err != nil {
+		return err
+	}
+	if err := tx.Exec(ctx, insertIdentityChange, 1, c.ID, tx.Scope.OrgID, w.ID, c.Kind, c.From, pg.OrNull(c.To), pg.OrNull(c.Reason), c.IdempotencyKey,
+		pg.OrNull(c.By), c.CreatedAt); err != nil {
+		return err
+	}
+	if err := verify.IdentityChanged(ctx, tx.Tx, w.ID, w.Identity, to); err != nil {
+		return err
+	}
+	if c.Kind == changeRename {
+		if _, err := tx.ExecAny(ctx, moveAlertRules, c.From, to); err != nil {
+			return err
+		}
+	}
+	if err := payments.RelabelCustomers(ctx, tx.Tx, w.ID, c.CreatedAt); err != nil {
+		return err
+	}
+	if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobIdentity, Object: w.ID.String(), DueAt: c.CreatedAt}); err != nil {
+		return err
+	}
+	if _, err := tx.AdvanceEpoch(ctx); err != nil {
+		return err
+	}
+	return tx.ScheduleWake(ctx)
+}
+
+// Settle moves or erases what nodes wrote by the old identities of a wallet, and
+// returns when to do so again; zero when nothing more can come.
+func (a App) Settle(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
+	erased := false
+	err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
+		next = 0
+		w, err := tx.LockWalletByID(ctx, wallet)
+		if err != nil {
+			return err
+		}
+		erased = metering.IsTombstone(w.Identity)
+		changes, err := pg.Collect(ctx, tx, listUnsettledChanges, readIdentityChange, wallet)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			if err := tx.followIdentity(ctx, c, w.Identity); err != nil {
+				return err
+			}
+			if now < c.CreatedAt+settleDelay {
+				next = c.CreatedAt + settleDelay
+				continue
+			}
+			if err := tx.Exec(ctx, settleIdentityChange, 1, c.ID); err != nil {
+				return err
+			}
+		}
+		if !erased {
+			return nil
+		}
+		_, err = tx.ExecAny(ctx, forgetIdentities, wallet)
+		return err
+	})
+	if err == nil && erased {
+		err = a.eraseProperties(ctx, wallet)
+	}
+	return next, err
+}
+
+// followIdentity moves the rows of an old identity to the current one, or erases them.
+func (tx transaction) followIdentity(ctx context.Context, c identityChange, current string) error {
+	if metering.IsTombstone(current) {
+		return tx.eraseRows(ctx, c)
+	}
+	for _, move := range []pg.Statement{moveDenials, moveFailures, moveRequests} {
+		if _, err := tx.ExecAny(ctx, move, c.From, c.ID, current); err != nil {
+			return err
+		}
+	}
+	return nil
+}
